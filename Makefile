@@ -1,0 +1,72 @@
+# Everything runs in .venv, which the first target that needs it creates: Python >= 3.11, pip and make are
+# all a machine has to have.
+#
+#   make test                                          lint, format, types, all tests and doctests
+#   make test ARGS="tests/test_network.py -k gamma"    only pytest, with these arguments
+
+PYTHON ?= python3
+# Two processes: more only multiply the compilation of the kernels, which every process does anew.
+WORKERS ?= 2
+ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+STAMP := $(VENV)/.installed
+BENCH_STAMP := $(VENV)/.installed-bench
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint types bench format clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+demo: $(STAMP) ## set up if needed, then run the worked examples
+	@$(BIN)/python paper/demo.py
+
+ifeq ($(strip $(ARGS)),)
+test: lint types ## lint, types and all tests; ARGS="tests/test_x.py -k word": only pytest on that part
+	@echo "== pytest"
+	@$(BIN)/python -m pytest -q -n $(WORKERS)
+else
+test: $(STAMP)
+	@$(BIN)/python -m pytest $(ARGS)
+endif
+
+lint: $(STAMP) ## ruff check and ruff format --check
+	@echo "== ruff"
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --check --output-format concise
+
+types: $(STAMP) ## mypy, strict
+	@echo "== mypy"
+	@$(BIN)/mypy
+
+format: $(STAMP) ## rewrite the sources with ruff: import order, safe fixes, layout
+	@$(BIN)/ruff check --quiet --fix-only
+	@$(BIN)/ruff format --quiet
+
+bench: $(BENCH_STAMP) ## run the timings in bench/
+	@$(BIN)/python -m bench $(ARGS)
+
+clean: ## remove caches and build outputs (.venv stays: remove it by hand)
+	@rm -rf build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "tacit needs Python >= 3.11: make PYTHON=python3.11 ..." >&2; exit 1; }
+	@echo "== installing into $(VENV) (about a minute)"
+	@$(PYTHON) -m venv $(VENV)
+# The build backend comes first, and from the pins: with build isolation pip would ignore constraints.txt
+# and take the newest one.
+	@$(PIP) install -c constraints.txt hatchling editables
+	@$(PIP) install -c constraints.txt --no-build-isolation -e ".[dev]"
+# The tests read the example networks in pgmpy's wheel and never import pgmpy, hence --no-deps.
+	@$(PIP) install -c constraints.txt --no-deps pgmpy
+	@touch $@
+
+$(BENCH_STAMP): $(STAMP)
+	@echo "== installing the packages compared in bench/"
+	@$(PIP) install -c constraints.txt --no-build-isolation -e ".[bench]"
+	@touch $@
