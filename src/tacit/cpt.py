@@ -1,0 +1,243 @@
+"""Conditional probability tables given as arrays: `CPT` and `TestingCPT`.
+
+A table has shape (parents' cardinalities..., own cardinality): parent states in C order, the last parent
+fastest. NaN marks a number to be learned; exact 0s and 1s are structural and never change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tacit.errors import NetworkError, TableError
+from tacit.variable import Variable
+
+if TYPE_CHECKING:
+    from tacit.factored import FunctionCPT
+
+Floats = NDArray[np.float64]
+Table = ArrayLike
+
+TESTS = (">=", ">", "<=", "<")
+SUM_TOLERANCE = 1e-6
+
+
+class CPT:
+    """A regular table: one distribution per parent state.
+
+    What is given is known and never changes. `learn=True` makes the table a starting point for learning
+    (its exact 0s and 1s stay); a NaN entry is learned while the rest of its row stays known.
+
+    >>> CPT([[0.9, 0.1], [0.2, 0.8]]).table.shape
+    (2, 2)
+    >>> CPT([[0.9, 0.2], [0.2, 0.8]])
+    Traceback (most recent call last):
+        ...
+    tacit.errors.TableError: table, parent state (0,): sums to 1.1, expected 1
+    """
+
+    testing = False
+
+    def __init__(self, table: Table, learn: bool = False) -> None:
+        self.table = _distributions(table, "table")
+        self.learn = bool(learn)
+
+    @staticmethod
+    def from_function(f: Callable[..., Any]) -> FunctionCPT:
+        """A table given by a rule: `f(parent labels...)` returns a state's label, or a distribution.
+
+        >>> either = CPT.from_function(lambda a, b: "true" if "true" in (a, b) else "false")
+        """
+        from tacit.factored import FunctionCPT
+
+        return FunctionCPT(f)
+
+    def bind(self, own: Variable, parents: Sequence[Variable]) -> CPT:
+        """The table of this node, after a check of its shape."""
+        _check_shape("table", self.table.shape, own, parents)
+        return self
+
+    def implied_parents(self) -> None:
+        """An array does not name its parents."""
+        return None
+
+    def dense(self, own: Variable, parents: Sequence[Variable]) -> Floats:
+        """The whole table."""
+        return self.table
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CPT) and self.learn == other.learn and same(self.table, other.table)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"CPT({_brief(self.table)}{', learn=True' if self.learn else ''})"
+
+
+class TestingCPT:
+    """Two tables and a threshold per parent state; evidence chooses between them, row by row.
+
+    The row of parent state u is `plus[u]` if `P*(u) test thresholds[u]` holds, else `minus[u]`, where P*(u)
+    is the posterior of the parents given the evidence on the node's proper ancestors. With a slope `gamma`
+    the two rows are mixed instead, with weight `sigmoid(gamma * (P*(u) - threshold))` for `plus` (mirrored
+    for `<=` and `<`). `test` is one operator, or an array of them, one per parent state.
+
+    >>> TestingCPT(plus=[[1, 0], [0, 1]], minus=[[0, 1], [1, 0]], thresholds=[0.3, 0.7], test=[">=", ">"])
+    TestingCPT(parents (2,), 2 states, test=['>=', '>'])
+    """
+
+    __test__ = False  # the name starts with "Test": keep pytest from collecting it
+    testing = True
+
+    def __init__(
+        self,
+        plus: Table,
+        minus: Table,
+        thresholds: Table,
+        test: str | Sequence[Any] | NDArray[np.str_] = ">=",
+        gamma: float | None = None,
+        learn: bool = False,
+    ) -> None:
+        self.plus = _distributions(plus, "plus")
+        self.minus = _distributions(minus, "minus")
+        if self.plus.shape != self.minus.shape:
+            raise NetworkError(f"plus has shape {self.plus.shape} but minus {self.minus.shape}; they must be the same")
+        parents = self.plus.shape[:-1]
+        self.thresholds = _thresholds(thresholds, parents)
+        self.test = _tests(test, parents)
+        self.gamma = check_gamma(gamma)
+        self.learn = bool(learn)
+
+    def with_gamma(self, gamma: float | None) -> TestingCPT:
+        """The same tables, selected with another slope (`None`: by hard tests)."""
+        return TestingCPT(self.plus, self.minus, self.thresholds, self.test, gamma, self.learn)
+
+    def bind(self, own: Variable, parents: Sequence[Variable]) -> TestingCPT:
+        """The tables of this node, after a check of their shape."""
+        if not parents:
+            raise NetworkError("a testing node needs parents to test; roots are always regular")
+        _check_shape("plus and minus", self.plus.shape, own, parents)
+        return self
+
+    def implied_parents(self) -> None:
+        """Arrays do not name their parents."""
+        return None
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, TestingCPT)
+            and (self.learn, self.gamma) == (other.learn, other.gamma)
+            and all(same(getattr(self, part), getattr(other, part)) for part in ("plus", "minus", "thresholds"))
+            and bool(np.array_equal(self.test, other.test))
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        parents, k = self.plus.shape[:-1], self.plus.shape[-1]
+        tests = sorted(set(self.test.ravel().tolist()))
+        shown = repr(tests[0]) if len(tests) == 1 else self.test.ravel().tolist()
+        shown = shown if len(str(shown)) < 60 else "[...]"
+        gamma = "" if self.gamma is None else f", gamma={self.gamma:g}"
+        return f"TestingCPT(parents {parents}, {k} states, test={shown}{gamma}{', learn=True' * self.learn})"
+
+
+def check_gamma(gamma: float | None) -> float | None:
+    """A slope is None (hard tests) or a finite number >= 0."""
+    if gamma is None:
+        return None
+    try:
+        slope = float(gamma)
+    except (TypeError, ValueError):
+        slope = float("nan")
+    if not (np.isfinite(slope) and slope >= 0):
+        raise NetworkError(f"gamma is {gamma!r}, expected None (hard tests) or a finite slope >= 0")
+    return slope
+
+
+def same(a: Floats, b: Floats) -> bool:
+    """Equal shapes and numbers; a NaN (to be learned) equals a NaN."""
+    return a.shape == b.shape and bool(np.array_equal(a, b, equal_nan=True))
+
+
+def as_floats(values: Table, what: str) -> Floats:
+    """A read-only float64 copy of `values`."""
+    try:
+        array = np.array(values, dtype=np.float64, order="C")
+    except (TypeError, ValueError) as error:
+        reason = "its rows have different lengths" if "inhomogeneous" in str(error) else str(error)
+        raise NetworkError(f"{what} is not an array of numbers: {reason}") from None
+    array.flags.writeable = False
+    return array
+
+
+def _distributions(values: Table, part: str) -> Floats:
+    table = as_floats(values, part)
+    if table.ndim == 0 or table.size == 0:
+        raise NetworkError(f"{part} has shape {table.shape}; expected (parents' cardinalities..., own states)")
+    check_distributions(table, part)
+    return table
+
+
+def check_distributions(table: Floats, part: str) -> None:
+    """Every row lies in [0, 1] and sums to 1; known entries beside NaN ones leave them some mass."""
+    unset = np.isnan(table)
+    _refuse(part, table, ~unset & ~((table >= 0) & (table <= 1)), "a probability in [0, 1]")
+    total, learned = np.nansum(table, axis=-1), unset.any(axis=-1)
+    wrong = ~learned & (np.abs(total - 1) > SUM_TOLERANCE)
+    for row in map(tuple, np.argwhere(wrong)[:1].tolist()):
+        raise TableError(part, row, f"sums to {total[row]:.6g}, expected 1")
+    for row in map(tuple, np.argwhere(learned & (total >= 1))[:1].tolist()):
+        raise TableError(
+            part, row, f"the known entries sum to {total[row]:.6g}, which leaves nothing for the NaN entries"
+        )
+
+
+def _refuse(part: str, values: Floats, bad: NDArray[np.bool_], expected: str) -> None:
+    for index in map(tuple, np.argwhere(bad)[:1].tolist()):
+        row = index if bad.ndim < values.ndim or part == "thresholds" else index[:-1]
+        raise TableError(part, row, f"{values[index]:g} is not {expected}")
+
+
+def _thresholds(values: Table, parents: tuple[int, ...]) -> Floats:
+    thresholds = as_floats(values, "thresholds")
+    if thresholds.shape != parents:
+        raise NetworkError(
+            f"thresholds have shape {thresholds.shape}, expected {parents}: one per parent state of plus and minus"
+        )
+    _refuse("thresholds", thresholds, ~np.isnan(thresholds) & ~((thresholds >= 0) & (thresholds <= 1)),
+            "a threshold in [0, 1]")  # fmt: skip
+    return thresholds
+
+
+def _tests(test: Any, parents: tuple[int, ...]) -> NDArray[np.str_]:
+    try:
+        tests = np.array(test, dtype=np.str_)
+    except ValueError:
+        raise NetworkError(f"test {test!r} is not one operator, or one per parent state") from None
+    for operator in np.unique(tests):
+        if operator not in TESTS:
+            raise NetworkError(f"unknown test {str(operator)!r}, expected one of {', '.join(TESTS)}")
+    if tests.shape not in ((), parents):
+        raise NetworkError(
+            f"test has shape {tests.shape}, expected one operator or shape {parents}: one per parent state"
+        )
+    tests = np.broadcast_to(tests.astype("<U2"), parents).copy()
+    tests.flags.writeable = False
+    return tests
+
+
+def _check_shape(part: str, shape: tuple[int, ...], own: Variable, parents: Sequence[Variable]) -> None:
+    expected = (*(p.card for p in parents), own.card)
+    if shape != expected:
+        axes = ", ".join([f"{p.name}: {p.card}" for p in parents] + [f"own states: {own.card}"])
+        raise NetworkError(f"{part} has shape {shape}, expected {expected} ({axes})")
+
+
+def _brief(table: Floats) -> str:
+    if table.size <= 8:
+        return repr(table.tolist())
+    return f"<{' x '.join(map(str, table.shape))}>"

@@ -1,0 +1,286 @@
+"""CPTs given by a rule instead of a dense table: functions, noisy-ors and multiplexers.
+
+They stay small whatever the number of parents; the compiler turns them into small factors. `dense()` writes
+the table out, for those who need it (the definition in `semantics.py`, other people's formats).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tacit.cpt import Floats, as_floats, check_distributions, same
+from tacit.errors import NetworkError, TableError, TooLargeError
+from tacit.variable import Variable
+
+MAX_DENSE = 2**24
+MAX_CALLS = 2**20
+
+
+class FunctionCPT:
+    """A rule from parent states to a state or a distribution; made by `CPT.from_function`.
+
+    Bound to a node, it holds `codes` (parents' cardinalities...), the row that rules in each parent state, and
+    the distinct `rows` (rows, own cardinality). The rule itself is called once per parent state, then dropped.
+    """
+
+    testing = False
+    learn = False
+    codes: NDArray[np.int64]
+    rows: Floats
+
+    def __init__(self, f: Callable[..., Any] | None = None) -> None:
+        if f is not None and not callable(f):
+            raise NetworkError(f"from_function needs a function of the parents' labels, got {f!r}")
+        self._f = f
+
+    @classmethod
+    def from_rows(cls, codes: ArrayLike, rows: ArrayLike) -> FunctionCPT:
+        """A rule given by its numbers: the row `rows[codes[u]]` for parent state u."""
+        cpt = cls()
+        cpt.rows = as_floats(rows, "rows")
+        cpt.codes = np.array(codes, dtype=np.int64)
+        cpt.codes.flags.writeable = False
+        if cpt.rows.ndim != 2:
+            raise NetworkError(f"rows have shape {cpt.rows.shape}, expected (distinct rows, own states)")
+        if cpt.codes.size and not 0 <= cpt.codes.min() <= cpt.codes.max() < len(cpt.rows):
+            raise NetworkError(f"codes must lie in 0..{len(cpt.rows) - 1}, the rows given")
+        if np.isnan(cpt.rows).any():
+            raise NetworkError("a rule cannot hold NaN; give an array with NaN entries to learn them")
+        check_distributions(cpt.rows, "rows")
+        return cpt
+
+    def bind(self, own: Variable, parents: Sequence[Variable]) -> FunctionCPT:
+        if self._f is None:
+            shape = tuple(p.card for p in parents)
+            if (self.codes.shape, self.rows.shape[1]) != (shape, own.card):
+                raise NetworkError(
+                    f"the rule is for parents {self.codes.shape} and {self.rows.shape[1]} states, "
+                    f"expected {shape} and {own.card}"
+                )
+            return self
+        return self._tabulated(self._f, own, parents)
+
+    def _tabulated(self, f: Callable[..., Any], own: Variable, parents: Sequence[Variable]) -> FunctionCPT:
+        shape = tuple(p.card for p in parents)
+        if math.prod(shape) > MAX_CALLS:
+            raise TooLargeError(
+                f"the function would be called for {math.prod(shape):,} parent states (limit {MAX_CALLS:,}); "
+                "use Mux or NoisyOr, or put nodes between"
+            )
+        rows: dict[tuple[float, ...], int] = {}
+        codes = np.empty(shape, dtype=np.int64)
+        for state in itertools.product(*map(range, shape)):
+            labels = [p.states[i] for p, i in zip(parents, state, strict=True)]
+            row = _row(f(*labels), own, state)
+            codes[state] = rows.setdefault(row, len(rows))
+        return FunctionCPT.from_rows(codes, list(rows))
+
+    def implied_parents(self) -> None:
+        return None
+
+    def dense(self, own: Variable, parents: Sequence[Variable]) -> Floats:
+        check_dense(own, parents)
+        return np.asarray(self.rows[self.codes], dtype=np.float64)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, FunctionCPT) or (self._f, other._f) != (None, None):
+            return self is other
+        return bool(np.array_equal(self.codes, other.codes)) and same(self.rows, other.rows)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        if self._f is not None:
+            return f"CPT.from_function({getattr(self._f, '__name__', self._f)})"
+        kind = "deterministic" if np.isin(self.rows, (0.0, 1.0)).all() else "function"
+        return f"FunctionCPT({kind}, {self.codes.size} parent states, {len(self.rows)} distinct rows)"
+
+
+class NoisyOr:
+    """Independent causes, any of which may bring the effect about (the first state of a binary node).
+
+    `causes` gives, for each parent, the probability that it brings about the effect alone: a number (for the
+    parent's first state; 0 for the others), or one number per parent state. `leak` is the probability of the
+    effect when no cause is present. A mapping names the parents, a sequence follows the node's `parents`.
+
+    >>> NoisyOr({"flu": 0.6, "cold": 0.3}, leak=0.01)
+    NoisyOr({'flu': 0.6, 'cold': 0.3}, leak=0.01)
+    """
+
+    testing = False
+    learn = False
+
+    def __init__(self, causes: Mapping[str, ArrayLike] | Sequence[ArrayLike], leak: float = 0.0) -> None:
+        named = isinstance(causes, Mapping)
+        self.names = tuple(causes) if isinstance(causes, Mapping) else None
+        values = causes.values() if isinstance(causes, Mapping) else causes
+        self.causes = tuple(as_floats(c, "causes") for c in values)
+        self.leak = float(leak)
+        places = self.names if named else range(len(self.causes))
+        for place, cause in zip(places or (), self.causes, strict=True):
+            if cause.ndim > 1 or not ((cause >= 0) & (cause <= 1)).all():
+                raise NetworkError(
+                    f"NoisyOr, cause {place!r}: {cause.tolist()} is not a probability, or one per parent state"
+                )
+        if not 0 <= self.leak <= 1:
+            raise NetworkError(f"NoisyOr: leak {leak!r} is not a probability in [0, 1]")
+
+    def implied_parents(self) -> tuple[str, ...] | None:
+        return self.names
+
+    def bind(self, own: Variable, parents: Sequence[Variable]) -> NoisyOr:
+        if own.card != 2:
+            raise NetworkError(f"NoisyOr needs a binary node, this one has {own.card} states")
+        if self.names is not None and sorted(self.names) != sorted(p.name for p in parents):
+            raise NetworkError(
+                f"NoisyOr names the causes {list(self.names)}, but the parents are {[p.name for p in parents]}"
+            )
+        if len(self.causes) != len(parents):
+            raise NetworkError(f"NoisyOr has {len(self.causes)} causes for {len(parents)} parents")
+        by_name = dict(zip(self.names or [p.name for p in parents], self.causes, strict=True))
+        bound = NoisyOr({p.name: _per_state(by_name[p.name], p) for p in parents}, self.leak)
+        return bound
+
+    def inhibitions(self) -> tuple[Floats, ...]:
+        """Per parent, the probability (per state) that it does *not* bring about the effect."""
+        return tuple(1.0 - cause for cause in self.causes)
+
+    def dense(self, own: Variable, parents: Sequence[Variable]) -> Floats:
+        check_dense(own, parents)
+        absent = np.array(1.0 - self.leak)
+        for q in self.inhibitions():
+            absent = absent[..., None] * q
+        return np.stack([1.0 - absent, absent], axis=-1)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, NoisyOr)
+            and (self.names, self.leak, len(self.causes)) == (other.names, other.leak, len(other.causes))
+            and all(map(same, self.causes, other.causes))
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        values = [c.tolist() for c in self.causes]
+        if len(values) > 8:
+            return f"NoisyOr({len(values)} causes, leak={self.leak:g})"
+        shown = dict(zip(self.names, values, strict=True)) if self.names is not None else values
+        return f"NoisyOr({shown}, leak={self.leak:g})"
+
+
+class Mux:
+    """The node copies the input that the selector's state points to: state i of `selector` means `inputs[i]`.
+
+    >>> Mux("I", ["Y1", "Y2", "Y3"])
+    Mux(selector='I', inputs=['Y1', 'Y2', 'Y3'])
+    """
+
+    testing = False
+    learn = False
+
+    def __init__(self, selector: str, inputs: Sequence[str]) -> None:
+        self.selector, self.inputs = selector, tuple(inputs)
+        if isinstance(inputs, str) or not self.inputs:
+            raise NetworkError(f"Mux needs a sequence of input names, got {inputs!r}")
+        if len({selector, *self.inputs}) != 1 + len(self.inputs):
+            raise NetworkError("Mux: the selector and the inputs must all be different variables")
+
+    def implied_parents(self) -> tuple[str, ...]:
+        return (self.selector, *self.inputs)
+
+    def bind(self, own: Variable, parents: Sequence[Variable]) -> Mux:
+        by_name = {p.name: p for p in parents}
+        if set(by_name) != set(self.implied_parents()):
+            odd = sorted(set(by_name) ^ set(self.implied_parents()))
+            raise NetworkError(
+                f"Mux: the parents must be exactly the selector and the inputs; {odd[0]!r} is only one of them"
+            )
+        if by_name[self.selector].card != len(self.inputs):
+            raise NetworkError(
+                f"Mux: selector {self.selector!r} has {by_name[self.selector].card} states "
+                f"for {len(self.inputs)} inputs"
+            )
+        for name in self.inputs:
+            if by_name[name].card != own.card:
+                raise NetworkError(
+                    f"Mux: input {name!r} has {by_name[name].card} states, expected {own.card} as the node itself"
+                )
+        return self
+
+    def dense(self, own: Variable, parents: Sequence[Variable]) -> Floats:
+        check_dense(own, parents)
+        names = [p.name for p in parents]
+        table = np.zeros((*(p.card for p in parents), own.card))
+        state = np.indices(table.shape[:-1])
+        chosen = np.zeros(table.shape[:-1], dtype=np.int64)
+        for i, name in enumerate(self.inputs):
+            chosen = np.where(state[names.index(self.selector)] == i, state[names.index(name)], chosen)
+        np.put_along_axis(table, chosen[..., None], 1.0, axis=-1)
+        return table
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Mux) and (self.selector, self.inputs) == (other.selector, other.inputs)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        inputs = list(self.inputs) if len(self.inputs) <= 8 else f"<{len(self.inputs)} variables>"
+        return f"Mux(selector={self.selector!r}, inputs={inputs})"
+
+
+def check_dense(own: Variable, parents: Sequence[Variable]) -> None:
+    """Refuse to write out a table too large to hold."""
+    entries = math.prod(p.card for p in parents) * own.card
+    if entries > MAX_DENSE:
+        size = f"{entries:,}" if entries < 10**15 else f"about 10^{math.log10(entries):.0f}"
+        raise TooLargeError(
+            f"node {own.name!r}: its table would have {size} entries (limit {MAX_DENSE:,}); "
+            "compile the query instead, which keeps it factored"
+        )
+
+
+def _per_state(cause: Floats, parent: Variable) -> Floats:
+    if cause.ndim == 0:
+        return np.array([float(cause)] + [0.0] * (parent.card - 1))
+    if cause.shape != (parent.card,):
+        raise NetworkError(f"NoisyOr, cause {parent.name!r}: {cause.size} probabilities for {parent.card} states")
+    return cause
+
+
+def _row(value: Any, own: Variable, state: tuple[int, ...]) -> tuple[float, ...]:
+    """What a rule returned, as a distribution over the node's states."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, str | int | float):
+        if value not in own.codes:
+            raise TableError(
+                "from_function",
+                state,
+                f"{value!r} is not a state; expected one of {_some(own.states)}, or a distribution",
+            )
+        return tuple(float(i == own.codes[value]) for i in range(own.card))
+    if isinstance(value, Mapping):
+        unknown = [label for label in value if label not in own.codes]
+        if unknown:
+            raise TableError("from_function", state, f"{unknown[0]!r} is not a state of the node")
+        value = [value.get(label, 0.0) for label in own.states]
+    row = as_floats(value, "from_function")
+    if row.shape != (own.card,) or np.isnan(row).any():
+        raise TableError("from_function", state, f"{value!r} is not a distribution over {own.card} states")
+    try:
+        check_distributions(row, "from_function")
+    except TableError as error:
+        raise TableError("from_function", state, error.problem) from None
+    return tuple(row.tolist())
+
+
+def _some(labels: Sequence[object]) -> str:
+    shown = list(itertools.islice(labels, 6))
+    return ", ".join(map(repr, shown)) + (", ..." if len(labels) > len(shown) else "")

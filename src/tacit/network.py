@@ -1,0 +1,328 @@
+"""The model: a DAG of variables, each with a CPT, regular or testing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.cpt import CPT, Floats, TestingCPT, check_gamma
+from tacit.errors import NetworkError, TableError, TooLargeError, UnsetError
+from tacit.factored import MAX_DENSE, FunctionCPT, Mux, NoisyOr
+from tacit.variable import Label, Variable, describe, variable
+
+if TYPE_CHECKING:
+    from tacit.evidence import EvidenceLike
+
+AnyCPT = CPT | TestingCPT | FunctionCPT | NoisyOr | Mux
+
+
+@dataclass(frozen=True)
+class Node:
+    """A variable of the network with its parents and its CPT."""
+
+    variable: Variable
+    parents: tuple[str, ...]
+    cpt: AnyCPT
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How large a network is, in the paper's terms; also readable as `counts["static"]`.
+
+    `static` parameters are those of regular CPTs, `dynamic` ones those of testing CPTs. A factored CPT counts
+    the numbers it holds (a `Mux` none), not the dense table it stands for.
+    """
+
+    nodes: int
+    edges: int
+    testing_nodes: int
+    static: int
+    dynamic: int
+    thresholds: int
+
+    @property
+    def parameters(self) -> int:
+        """Static and dynamic parameters together."""
+        return self.static + self.dynamic
+
+    def __getitem__(self, name: str) -> int:
+        try:
+            return int(getattr(self, name))
+        except AttributeError:
+            raise KeyError(name) from None
+
+
+class Network:
+    """A Bayesian network, classical or testing. Nodes are added parents first.
+
+    >>> net = Network("rain")
+    >>> net.add("rain", cpt=[0.2, 0.8])
+    >>> net.add("wet", parents=["rain"], cpt=[[0.9, 0.1], [0.05, 0.95]])
+    >>> net
+    Network('rain': 2 nodes, 1 edge, 6 parameters)
+    """
+
+    def __init__(self, name: str | None = None) -> None:
+        self.name = name
+        self._nodes: dict[str, Node] = {}
+
+    # building ---------------------------------------------------------------------------------------------
+
+    def add(
+        self,
+        name: str,
+        parents: Sequence[str] = (),
+        states: int | Iterable[Any] | None = None,
+        cpt: AnyCPT | Any = None,
+        testing: bool = False,
+        gamma: float | None = None,
+    ) -> None:
+        """Add a node.
+
+        Parameters
+        ----------
+        name, parents
+            The node and its parents, which must be in the network already.
+        states
+            Labels, or a number k (labels 0..k-1). Two states, "true" and "false", if left out.
+        cpt
+            An array of shape (parents' cardinalities..., own cardinality), a `CPT`, a `TestingCPT`, a factored
+            CPT, or None: to be learned.
+        testing, gamma
+            With `cpt=None`: learn a testing CPT, selected by hard tests or by a sigmoid of slope `gamma`.
+        """
+        own = variable(name, states)
+        if name in self._nodes:
+            raise NetworkError(f"node {name!r} is in the network already; names must be unique")
+        implied = cpt.implied_parents() if isinstance(cpt, AnyCPT) else None
+        parents = self._known_parents(name, implied if implied and not len(parents) else parents)
+        above = [self._nodes[p].variable for p in parents]
+        try:
+            bound = _as_cpt(cpt, own, above, testing, gamma).bind(own, above)
+        except TableError as error:
+            raise _located(error, own, above) from None
+        except (NetworkError, TooLargeError) as error:
+            raise type(error)(f"node {name!r}: {error}") from None
+        self._nodes[name] = Node(own, parents, bound)
+
+    def _known_parents(self, name: str, parents: Sequence[str]) -> tuple[str, ...]:
+        if isinstance(parents, str):
+            raise NetworkError(f"node {name!r}: parents must be a sequence of names, e.g. [{parents!r}]")
+        for i, parent in enumerate(parents):
+            if parent not in self._nodes:
+                raise NetworkError(
+                    f"node {name!r}: parent {parent!r} is not in the network; add parents before their children"
+                )
+            if parent in parents[:i]:
+                raise NetworkError(f"node {name!r}: parent {parent!r} is listed twice")
+        return tuple(parents)
+
+    def copy(self) -> Network:
+        """An independent copy (CPTs are immutable and shared)."""
+        return self.with_cpts({})
+
+    def with_cpts(self, cpts: Mapping[str, AnyCPT | Any]) -> Network:
+        """A copy in which the given nodes have other CPTs."""
+        for name in cpts:
+            self.node(name)
+        copy = Network(self.name)
+        for name, node in self._nodes.items():
+            if name in cpts:
+                copy.add(name, node.parents, node.variable.states, cpts[name])
+            else:
+                copy._nodes[name] = node
+        return copy
+
+    def with_gamma(self, gamma: float | None) -> Network:
+        """A copy whose testing nodes are selected with slope `gamma` (`None`: by hard tests)."""
+        slope = check_gamma(gamma)
+        return self.with_cpts(
+            {n: node.cpt.with_gamma(slope) for n, node in self._nodes.items() if isinstance(node.cpt, TestingCPT)}
+        )
+
+    # reading ----------------------------------------------------------------------------------------------
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The names of all variables, parents before children."""
+        return tuple(self._nodes)
+
+    @property
+    def testing_nodes(self) -> tuple[str, ...]:
+        """The names of the testing nodes, ancestors before descendants."""
+        return tuple(name for name, node in self._nodes.items() if node.cpt.testing)
+
+    def node(self, name: str) -> Node:
+        """Variable, parents and CPT of a node."""
+        try:
+            return self._nodes[name]
+        except (KeyError, TypeError):
+            raise NetworkError(f"{name!r} is not a variable of the network{_similar(name, self._nodes)}") from None
+
+    def variable(self, name: str) -> Variable:
+        """Name and states of a variable."""
+        return self.node(name).variable
+
+    def parents(self, name: str) -> tuple[str, ...]:
+        """The parents of a variable, in the order of its CPT's axes."""
+        return self.node(name).parents
+
+    def states(self, name: str) -> tuple[Label, ...]:
+        """The labels of a variable's states."""
+        return self.node(name).variable.states
+
+    def cpt(self, name: str) -> AnyCPT:
+        """The CPT of a variable."""
+        return self.node(name).cpt
+
+    def table(self, name: str) -> Floats:
+        """The dense table of a regular node, whatever form its CPT has."""
+        node = self.node(name)
+        if isinstance(node.cpt, TestingCPT):
+            raise NetworkError(f"node {name!r} is testing: its table depends on the evidence; see Network.select")
+        return node.cpt.dense(node.variable, [self._nodes[p].variable for p in node.parents])
+
+    def ancestors(self, name: str) -> tuple[str, ...]:
+        """The proper ancestors of a variable, parents before children."""
+        found: set[str] = set()
+        stack = list(self.parents(name))
+        while stack:
+            parent = stack.pop()
+            if parent not in found:
+                found.add(parent)
+                stack.extend(self._nodes[parent].parents)
+        return tuple(n for n in self._nodes if n in found)
+
+    def counts(self) -> Counts:
+        """Nodes, edges, testing nodes, static and dynamic parameters, thresholds."""
+        cpts = [node.cpt for node in self._nodes.values()]
+        testing = [cpt for cpt in cpts if isinstance(cpt, TestingCPT)]
+        return Counts(
+            nodes=len(cpts),
+            edges=sum(len(node.parents) for node in self._nodes.values()),
+            testing_nodes=len(testing),
+            static=sum(_static(cpt) for cpt in cpts),
+            dynamic=sum(cpt.plus.size + cpt.minus.size for cpt in testing),
+            thresholds=sum(cpt.thresholds.size for cpt in testing),
+        )
+
+    def require_numbers(self) -> None:
+        """Raise `UnsetError` where a number is still to be learned."""
+        for name, node in self._nodes.items():
+            for part in ("table", "plus", "minus", "thresholds"):
+                values = getattr(node.cpt, part, None)
+                if values is not None and np.isnan(values).any():
+                    raise UnsetError(
+                        f"node {name!r}: {part} has unset numbers (NaN); give them, or learn them with tacit.fit"
+                    )
+
+    def select(self, evidence: EvidenceLike | None = None) -> Network:
+        """The Bayesian network, with no testing node, that one row of evidence selects."""
+        from tacit import semantics
+
+        return semantics.select(self, evidence).network
+
+    # comparing, storing, showing --------------------------------------------------------------------------
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Network) and (self.name, self._nodes) == (other.name, other._nodes)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._nodes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._nodes)
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The network as plain data, ready for JSON; see `docs/format.md`."""
+        from tacit.io import json
+
+        return json.network_to_dict(self)
+
+    @staticmethod
+    def from_dict(data: Mapping[str, Any]) -> Network:
+        """The network that `to_dict` wrote."""
+        from tacit.io import json
+
+        return json.network_from_dict(data)
+
+    def to_dot(self) -> str:
+        """A Graphviz drawing; testing nodes are shaded, as in the paper."""
+        from tacit import display
+
+        return display.network_dot(self)
+
+    def __repr__(self) -> str:
+        from tacit import display
+
+        return display.network_text(self)
+
+    def _repr_html_(self) -> str:
+        from tacit import display
+
+        return display.network_html(self)
+
+
+def _as_cpt(cpt: Any, own: Variable, parents: Sequence[Variable], testing: bool, gamma: float | None) -> AnyCPT:
+    if cpt is None:
+        return _unset(own, parents, testing, gamma)
+    given: AnyCPT = cpt if isinstance(cpt, AnyCPT) else CPT(cpt)
+    if testing and not given.testing:
+        raise NetworkError("testing=True, but the CPT given is a regular one; give a TestingCPT")
+    if gamma is None:
+        return given
+    if not isinstance(given, TestingCPT):
+        raise NetworkError("gamma is given, but the CPT is a regular one; only testing nodes have a slope")
+    return given.with_gamma(gamma)
+
+
+def _unset(own: Variable, parents: Sequence[Variable], testing: bool, gamma: float | None) -> CPT | TestingCPT:
+    """Tables of NaN: to be learned from a seeded random start."""
+    shape = tuple(p.card for p in parents)
+    entries = math.prod(shape) * own.card
+    if entries > MAX_DENSE:
+        raise TooLargeError(f"a table to learn would have {entries:,} entries (limit {MAX_DENSE:,})")
+    unknown = np.full((*shape, own.card), np.nan)
+    if testing:
+        return TestingCPT(unknown, unknown, np.full(shape, np.nan), gamma=gamma)
+    if gamma is not None:
+        raise NetworkError("gamma is given without testing=True; only testing nodes have a slope")
+    return CPT(unknown)
+
+
+def _located(error: TableError, own: Variable, parents: Sequence[Variable]) -> NetworkError:
+    """The same error with the names of the node and of the parents' states."""
+    place = f", row {describe(parents, error.row)}" if len(error.row) == len(parents) > 0 else ""
+    return NetworkError(f"node {own.name!r}: {error.part}{place} {_verb(error.problem)}")
+
+
+def _verb(problem: str) -> str:
+    return problem if problem.startswith("sums") else f"is wrong: {problem}"
+
+
+def _static(cpt: AnyCPT) -> int:
+    match cpt:
+        case CPT():
+            return cpt.table.size
+        case FunctionCPT():
+            return cpt.rows.size
+        case NoisyOr():
+            return 1 + sum(cause.size for cause in cpt.causes)
+        case _:
+            return 0
+
+
+def _similar(name: object, known: Iterable[str]) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(str(name), list(known), n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""

@@ -1,0 +1,70 @@
+"""A variable: a name and its states."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from tacit.errors import NetworkError
+
+Label = Hashable
+DEFAULT_STATES = ("true", "false")
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A name and an ordered tuple of states; state 0 is the positive one of a binary variable."""
+
+    name: str
+    states: tuple[Label, ...] = DEFAULT_STATES
+
+    @property
+    def card(self) -> int:
+        return len(self.states)
+
+    @cached_property
+    def codes(self) -> dict[Label, int]:
+        """The position of each label."""
+        return {label: i for i, label in enumerate(self.states)}
+
+    @cached_property
+    def numeric(self) -> bool:
+        """Whether a label is a number, so that a number can only be read as a label."""
+        return any(isinstance(label, int | float) for label in self.states)
+
+
+def variable(name: object, states: int | Iterable[Any] | None) -> Variable:
+    """A checked `Variable`; a number k of states labels them with the integers 0..k-1."""
+    if not isinstance(name, str) or not name:
+        raise NetworkError(f"a node's name must be a non-empty string, got {name!r}")
+    if states is None:
+        return Variable(name)
+    if isinstance(states, int | np.integer) and not isinstance(states, bool):
+        labels: tuple[Any, ...] = tuple(range(int(states)))
+    elif isinstance(states, str) or not isinstance(states, Iterable):
+        raise NetworkError(f"node {name!r}: states must be a sequence of labels or a number, got {states!r}")
+    else:
+        labels = tuple(s.item() if isinstance(s, np.generic) else s for s in states)
+    if not labels:
+        raise NetworkError(f"node {name!r} has no states; give at least one label")
+    for label in labels:
+        if not isinstance(label, str | int | float) or (isinstance(label, float) and not math.isfinite(label)):
+            raise NetworkError(
+                f"node {name!r}: state {label!r} is not a label; use strings, integers, booleans or finite numbers"
+            )
+    repeated = (
+        [label for i, label in enumerate(labels) if label in labels[:i]] if len(set(labels)) < len(labels) else []
+    )
+    if repeated:
+        raise NetworkError(f"node {name!r}: state {repeated[0]!r} is listed twice; labels must differ")
+    return Variable(name, labels)
+
+
+def describe(variables: Sequence[Variable], state: Sequence[int]) -> str:
+    """A joint state by its labels: "A='yes', B='lo'"."""
+    return ", ".join(f"{v.name}={v.states[i]!r}" for v, i in zip(variables, state, strict=True))
