@@ -1,0 +1,313 @@
+"""Evidence: what a user says about variables, turned once into checked arrays.
+
+A column is hard (a state per row) or soft (a likelihood per state and row). Axes: likelihoods are
+(states, rows), batch last; a column that says the same of every row has one row, which broadcasts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.cpt import Floats
+from tacit.errors import EvidenceError
+from tacit.variable import DEFAULT_STATES, Variable
+
+# A mapping of columns, a pandas / polars / pyarrow table, or a 2-D float array over binary variables.
+EvidenceLike = Mapping[str, Any] | Any
+
+MISSING = -1
+
+
+@dataclass(frozen=True)
+class Column:
+    """The evidence on one variable; one of the two arrays is given.
+
+    `codes` (rows,) holds the position of each observed state, -1 for none; `soft` (states, rows) holds
+    likelihoods that sum to 1, or ones where there is no evidence.
+    """
+
+    variable: Variable
+    codes: NDArray[np.int64] | None = None
+    soft: Floats | None = None
+
+    @property
+    def rows(self) -> int:
+        return int((self.codes if self.codes is not None else self.soft).shape[-1])  # type: ignore[union-attr]
+
+    def likelihoods(self) -> Floats:
+        """Likelihoods (states, rows), whatever form the evidence was given in."""
+        if self.soft is not None:
+            return self.soft
+        assert self.codes is not None
+        states = np.arange(self.variable.card)[:, None]
+        return np.asarray((states == self.codes) | (self.codes == MISSING), dtype=np.float64)
+
+    def states(self) -> NDArray[np.int64]:
+        """The observed state of every row; an error where there is none, or where it is soft."""
+        codes = self.codes
+        if codes is None:
+            assert self.soft is not None
+            codes = np.where((self.soft > 0).sum(axis=0) == 1, self.soft.argmax(axis=0), MISSING)
+        missing = np.flatnonzero(codes == MISSING)
+        if len(missing):
+            raise _error(
+                self.variable, int(missing[0]), "a state is needed in every row, since the query was compiled "
+                "with this variable in hard=; name it in evidence= to allow soft or missing values"
+            )  # fmt: skip
+        return codes
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Checked evidence: one column per variable that has any, all with `rows` rows or one."""
+
+    rows: int
+    columns: Mapping[str, Column]
+
+    def likelihoods(self, row: int = 0) -> dict[str, Floats]:
+        """The likelihoods (states,) of one row, for the variables that have evidence."""
+        found = {}
+        for name, column in self.columns.items():
+            values = column.likelihoods()
+            found[name] = values[:, row if values.shape[1] > 1 else 0]
+        return found
+
+
+def read(
+    evidence: EvidenceLike | None, variables: Sequence[Variable], declared: Iterable[str] | None = None
+) -> Evidence:
+    """Check `evidence` against the variables it may speak about.
+
+    `declared` are the names a compiled query takes, in the order that a 2-D array's columns follow; all
+    variables if left out.
+    """
+    by_name = {v.name: v for v in variables}
+    names = list(by_name) if declared is None else list(declared)
+    given, rows = _split(evidence, [by_name[n] for n in names])
+    columns: dict[str, Column] = {}
+    for name, values in given.items():
+        if name not in by_name:
+            raise EvidenceError(f"evidence names {name!r}, which is not a variable of the network")
+        if name not in names:
+            raise EvidenceError(
+                f"evidence on {name!r}, but the query was compiled for evidence on {names}; "
+                "name it in evidence= or hard="
+            )
+        column, broadcasts = read_column(by_name[name], values)
+        if column is None:
+            continue
+        if not broadcasts:
+            if rows is not None and column.rows != rows:
+                raise EvidenceError(f"evidence on {name!r} has {column.rows} rows, other columns have {rows}")
+            rows = column.rows
+        columns[name] = column
+    if rows == 0:
+        raise EvidenceError("the evidence has no rows; expected at least one")
+    return Evidence(1 if rows is None else rows, columns)
+
+
+def _split(evidence: EvidenceLike | None, variables: Sequence[Variable]) -> tuple[dict[str, Any], int | None]:
+    """Evidence of any accepted kind as named columns, and its number of rows where a table fixes it."""
+    if evidence is None:
+        return {}, None
+    if isinstance(evidence, Mapping):
+        return dict(evidence), None
+    for attribute in ("column_names", "columns"):  # pyarrow; pandas and polars
+        if hasattr(evidence, attribute):
+            names = [str(name) for name in getattr(evidence, attribute)]
+            return {name: evidence[name] for name in names}, len(evidence)
+    table = np.asarray(evidence)
+    if table.ndim != 2 or table.dtype.kind not in "fiu":
+        raise EvidenceError(
+            f"evidence of type {type(evidence).__name__} is not understood; expected a mapping from variables to "
+            "columns, a data frame, or a 2-D array of floats"
+        )
+    if table.shape[1] != len(variables):
+        raise EvidenceError(
+            f"the evidence array has {table.shape[1]} columns, expected {len(variables)}: "
+            + ", ".join(v.name for v in variables)
+        )
+    for v in variables:
+        if v.card != 2:
+            raise EvidenceError(
+                f"a 2-D evidence array needs binary variables, but {v.name!r} has {v.card} states; pass a mapping"
+            )
+    floats = table.astype(np.float64)
+    return {v.name: floats[:, i] for i, v in enumerate(variables)}, len(floats)
+
+
+def read_column(variable: Variable, values: Any) -> tuple[Column | None, bool]:
+    """One column, and whether it is a single value that speaks for all rows. None: no evidence."""
+    array = _as_array(values)
+    broadcasts = array.ndim == 0
+    if broadcasts:
+        array = array.reshape(1)
+    if array.ndim == 2:
+        return _likelihoods(variable, array), False
+    if array.ndim != 1:
+        raise EvidenceError(
+            f"evidence on {variable.name!r} has {array.ndim} dimensions; expected (rows,) or (rows, {variable.card})"
+        )
+    column = _from_objects(variable, array) if array.dtype.kind == "O" else _from_typed(variable, array)
+    if broadcasts and column is not None and _says_nothing(column):
+        return None, True
+    return column, broadcasts
+
+
+def _says_nothing(column: Column) -> bool:
+    if column.codes is not None:
+        return bool(np.all(column.codes == MISSING))
+    return bool(np.all(column.soft == 1))
+
+
+def _as_array(values: Any) -> NDArray[Any]:
+    if hasattr(values, "to_numpy"):
+        values = values.to_numpy()
+    if isinstance(values, list | tuple):
+        try:
+            array = np.asarray(values)
+        except ValueError:  # rows of different kinds or lengths
+            array = np.empty(0, dtype=object)
+        # a list that mixes labels with None or numbers must not become an array of strings
+        if array.dtype.kind in "OUS" or (array.size == 0 and len(values)):
+            array = np.empty(len(values), dtype=object)
+            for i, value in enumerate(values):
+                array[i] = value
+        return array
+    return np.asarray(values)
+
+
+def _from_typed(variable: Variable, array: NDArray[Any]) -> Column:
+    """A 1-D array of one machine type: labels, or likelihoods of a binary variable's first state."""
+    kind = array.dtype.kind
+    if kind in "US":
+        return _labels(variable, array.astype(np.str_))
+    if variable.numeric and kind in "fiub":
+        return _labels(variable, array)
+    if kind == "f" or (kind in "iub" and variable.states == DEFAULT_STATES):
+        return _first_state(variable, array.astype(np.float64))
+    if kind in "iub":
+        raise _error(
+            variable, 0, f"{array[0].item()!r} is not a state (expected {_states(variable)}); "
+            f"a likelihood must be a float, and speaks of the first state, {variable.states[0]!r}"
+        )  # fmt: skip
+    raise EvidenceError(f"evidence on {variable.name!r} has type {array.dtype}, expected labels or floats")
+
+
+def _from_objects(variable: Variable, array: NDArray[Any]) -> Column:
+    """A 1-D array of Python objects: labels, floats or sequences of likelihoods, with missing values."""
+    missing = np.fromiter((_is_missing(v) for v in array), dtype=bool, count=len(array))
+    present = array[~missing]
+    if len(present) and isinstance(present[0], list | tuple | np.ndarray):
+        return _likelihoods(variable, _stacked(variable, array, missing))
+    soft = not variable.numeric and len(present) > 0 and all(isinstance(v, float | np.floating) for v in present)
+    if soft:
+        floats = np.full(len(array), np.nan)
+        floats[~missing] = present.astype(np.float64)
+        return _first_state(variable, floats)
+    codes = np.full(len(array), MISSING, dtype=np.int64)
+    for i in np.flatnonzero(~missing):
+        codes[i] = _code(variable, array[i], int(i))
+    return Column(variable, codes=codes)
+
+
+def _labels(variable: Variable, array: NDArray[Any]) -> Column:
+    distinct, inverse = np.unique(array, return_inverse=True, equal_nan=True)
+    lookup = np.empty(len(distinct), dtype=np.int64)
+    for i, value in enumerate(distinct.tolist()):
+        if _is_missing(value):
+            lookup[i] = MISSING
+        else:
+            row = 0 if value in variable.codes else int(np.flatnonzero(inverse == i)[0])
+            lookup[i] = _code(variable, value, row)
+    return Column(variable, codes=lookup[inverse])
+
+
+def _code(variable: Variable, value: Any, row: int) -> int:
+    value = value.item() if isinstance(value, np.generic) else value
+    try:
+        return variable.codes[value]
+    except (KeyError, TypeError):
+        pass
+    problem = f"{value!r} is not a state; expected one of {_states(variable)}"
+    if isinstance(value, int | float) and variable.numeric:
+        problem += f" (its labels are numbers; pass likelihoods as an array of shape (rows, {variable.card}))"
+    elif isinstance(value, int | float):
+        problem += ", or a float in every row"
+    raise _error(variable, row, problem)
+
+
+def _first_state(variable: Variable, values: Floats) -> Column:
+    if variable.card != 2:
+        raise EvidenceError(
+            f"evidence on {variable.name!r}, which has {variable.card} states, is a column of floats; "
+            f"expected labels, or likelihoods of shape (rows, {variable.card})"
+        )
+    missing = np.isnan(values)
+    bad = ~missing & ~((values >= 0) & (values <= 1))
+    if bad.any():
+        row = int(bad.argmax())
+        raise _error(variable, row, f"{values[row]:g} is not a likelihood in [0, 1] of state {variable.states[0]!r}")
+    soft = np.stack([values, 1.0 - values])
+    soft[:, missing] = 1.0
+    return Column(variable, soft=soft)
+
+
+def _likelihoods(variable: Variable, array: NDArray[Any]) -> Column:
+    try:
+        table = array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise EvidenceError(f"evidence on {variable.name!r}: likelihoods must be numbers") from None
+    if table.shape[1] != variable.card:
+        raise EvidenceError(
+            f"evidence on {variable.name!r} has shape {table.shape}, expected (rows, {variable.card}): "
+            f"one likelihood per state ({_states(variable)})"
+        )
+    missing = np.isnan(table).all(axis=1)
+    table[missing] = 1.0
+    for bad, problem in (
+        (~np.isfinite(table).all(axis=1), "likelihoods must be finite"),
+        ((table < 0).any(axis=1), "likelihoods must not be negative"),
+        (~(table > 0).any(axis=1), "all likelihoods are zero; at least one must be positive"),
+    ):
+        if bad.any():
+            row = int(bad.argmax())
+            raise _error(variable, row, f"{table[row].tolist()}: {problem}")
+    with np.errstate(over="ignore"):
+        total = table.sum(axis=1, keepdims=True)
+    if not np.isfinite(total).all():
+        table = table / table.max(axis=1, keepdims=True)
+        total = table.sum(axis=1, keepdims=True)
+    total[missing] = 1.0
+    return Column(variable, soft=np.ascontiguousarray((table / total).T))
+
+
+def _stacked(variable: Variable, array: NDArray[Any], missing: NDArray[np.bool_]) -> Floats:
+    table = np.full((len(array), variable.card), np.nan)
+    for i in np.flatnonzero(~missing):
+        values = np.asarray(array[i])
+        if values.shape != (variable.card,):
+            raise _error(variable, int(i), f"{array[i]!r} is not one likelihood per state ({_states(variable)})")
+        table[i] = values
+    return table
+
+
+def _is_missing(value: Any) -> bool:
+    """None, NaN, or a frame library's own missing value (recognised by name: neither is a dependency)."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or (
+        isinstance(value, float | np.floating) and bool(np.isnan(value))
+    )  # fmt: skip
+
+
+def _states(variable: Variable) -> str:
+    shown = ", ".join(map(repr, variable.states[:6]))
+    return shown + (", ..." if variable.card > 6 else "")
+
+
+def _error(variable: Variable, row: int, problem: str) -> EvidenceError:
+    return EvidenceError(f"evidence on {variable.name!r}, row {row}: {problem}")
