@@ -1,0 +1,5 @@
+"""Reading and writing models."""
+
+from tacit.io.json import load, save
+
+__all__ = ["load", "save"]

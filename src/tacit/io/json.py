@@ -1,0 +1,211 @@
+"""Our own format: one versioned JSON document per network, loss-free for float64. See docs/format.md."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.cpt import CPT, TestingCPT
+from tacit.errors import FormatError, TacitError
+from tacit.factored import FunctionCPT, Mux, NoisyOr
+from tacit.io.atomic import write_atomically
+from tacit.network import AnyCPT, Network
+
+FORMAT = "tacit-network"
+VERSION = 1
+
+
+def save(obj: Network, path: str | os.PathLike[str]) -> None:
+    """Write a network to a JSON file, atomically.
+
+    >>> import tempfile, pathlib, tacit
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "abc.json"
+    >>> tacit.save(tacit.examples.abc(), path)
+    >>> tacit.load(path) == tacit.examples.abc()
+    True
+    """
+    if not isinstance(obj, Network):
+        raise TacitError(f"cannot save a {type(obj).__name__}; expected a Network")
+    data = network_to_dict(obj)
+    write_atomically(path, lambda file: file.write(_pretty(data)))
+
+
+def load(path: str | os.PathLike[str]) -> Network:
+    """Read a network that `save` wrote."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{path}: not a text file: byte {error.start} is not UTF-8") from None
+    try:
+        data = json.loads(text, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        raise FormatError(f"{path}, line {error.lineno}, column {error.colno}: {error.msg}") from None
+    except (FormatError, RecursionError) as error:
+        raise FormatError(f"{path}: {error}") from None
+    try:
+        return network_from_dict(data)
+    except FormatError as error:
+        raise FormatError(f"{path}: {error}") from None
+
+
+def network_to_dict(net: Network) -> dict[str, Any]:
+    """A network as plain data; NaN (to be learned) becomes None."""
+    nodes = [
+        {
+            "name": name,
+            "states": list(net.states(name)),
+            "parents": list(net.parents(name)),
+            "cpt": _cpt_to_dict(net.cpt(name)),
+        }
+        for name in net.variables
+    ]
+    return {"format": FORMAT, "version": VERSION, "name": net.name, "nodes": nodes}
+
+
+def network_from_dict(data: Any) -> Network:
+    """The network that `network_to_dict` described; an error names the place of the fault."""
+    top = _Reader(data, "document")
+    if top.get("format", str) != FORMAT:
+        raise FormatError(f"format is {data['format']!r}, expected {FORMAT!r}")
+    if top.get("version", int) != VERSION:
+        raise FormatError(f"version {data['version']!r} is not known; this release reads version {VERSION}")
+    name = data.get("name")
+    if name is not None and not isinstance(name, str):
+        raise FormatError(f"name is {name!r}, expected a string or null")
+    net = Network(name)
+    for i, item in enumerate(top.get("nodes", list)):
+        node = _Reader(item, f"nodes[{i}]")
+        try:
+            net.add(
+                node.get("name", str),
+                parents=node.get("parents", list),
+                states=node.get("states", list),
+                cpt=_cpt_from_dict(_Reader(node.get("cpt", dict), f"nodes[{i}].cpt")),
+            )
+        except FormatError:
+            raise
+        except (TacitError, TypeError) as error:
+            raise FormatError(f"nodes[{i}]: {error}") from None
+    return net
+
+
+class _Reader:
+    """A JSON object whose faults are reported with their place."""
+
+    def __init__(self, data: Any, place: str) -> None:
+        if not isinstance(data, Mapping):
+            raise FormatError(f"{place} is {_kind(data)}, expected an object")
+        self.data, self.place = data, place
+
+    def get(self, key: str, kind: type) -> Any:
+        if key not in self.data:
+            raise FormatError(f"{self.place} has no {key!r}")
+        value = self.data[key]
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise FormatError(f"{self.place}.{key} is {_kind(value)}, expected {_NAMES[kind]}")
+        return value
+
+    def array(self, key: str, convert: Callable[[Any], Any]) -> Any:
+        try:
+            return convert(self.get(key, list))
+        except (TypeError, ValueError) as error:
+            raise FormatError(f"{self.place}.{key} is not a regular array: {error}") from None
+
+
+_NAMES = {
+    str: "a string",
+    int: "an integer",
+    float: "a number",
+    bool: "true or false",
+    list: "a list",
+    dict: "an object",
+}
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "null"
+    return next((name for kind, name in _NAMES.items() if type(value) is kind), type(value).__name__)
+
+
+def _cpt_to_dict(cpt: AnyCPT) -> dict[str, Any]:
+    match cpt:
+        case CPT():
+            return {"kind": "table", "table": _nullable(cpt.table), "learn": cpt.learn}
+        case TestingCPT():
+            return {
+                "kind": "testing",
+                "plus": _nullable(cpt.plus),
+                "minus": _nullable(cpt.minus),
+                "thresholds": _nullable(cpt.thresholds),
+                "test": cpt.test.tolist(),
+                "gamma": cpt.gamma,
+                "learn": cpt.learn,
+            }
+        case FunctionCPT():
+            return {"kind": "function", "codes": cpt.codes.tolist(), "rows": cpt.rows.tolist()}
+        case NoisyOr():
+            return {"kind": "noisy-or", "causes": [c.tolist() for c in cpt.causes], "leak": cpt.leak}
+        case Mux():
+            return {"kind": "mux", "selector": cpt.selector, "inputs": list(cpt.inputs)}
+
+
+def _cpt_from_dict(item: _Reader) -> AnyCPT:
+    kind = item.get("kind", str)
+    if kind == "table":
+        return CPT(item.array("table", _floats), item.get("learn", bool))
+    if kind == "testing":
+        gamma = item.data.get("gamma")
+        return TestingCPT(
+            item.array("plus", _floats),
+            item.array("minus", _floats),
+            item.array("thresholds", _floats),
+            item.array("test", np.array),
+            gamma,
+            item.get("learn", bool),
+        )
+    if kind == "function":
+        return FunctionCPT.from_rows(item.array("codes", _integers), item.array("rows", _floats))
+    if kind == "noisy-or":
+        return NoisyOr([_floats(c) for c in item.get("causes", list)], float(item.data.get("leak", 0.0)))
+    if kind == "mux":
+        return Mux(item.get("selector", str), item.get("inputs", list))
+    raise FormatError(f"{item.place}.kind {kind!r} is not known; expected table, testing, function, noisy-or or mux")
+
+
+def _nullable(values: NDArray[np.float64]) -> Any:
+    if not np.isnan(values).any():
+        return values.tolist()
+    return np.where(np.isnan(values), None, values.astype(object)).tolist()  # type: ignore[call-overload]
+
+
+def _floats(values: Any) -> NDArray[np.float64]:
+    array = np.array(values, dtype=object)
+    if any(isinstance(v, bool | str | list) for v in array.ravel()):
+        raise ValueError("expected numbers (or null), all rows of one length")
+    return array.astype(np.float64)  # None becomes NaN
+
+
+def _integers(values: Any) -> NDArray[np.int64]:
+    array = np.array(values)
+    if array.dtype.kind != "i":
+        raise ValueError("expected integers")
+    return array
+
+
+def _refuse_constant(name: str) -> None:
+    raise FormatError(f"{name} is not valid JSON; a number to be learned is written as null")
+
+
+def _pretty(data: dict[str, Any]) -> str:
+    """One node per line: readable, and small differences stay small in version control."""
+    head = {key: value for key, value in data.items() if key != "nodes"}
+    nodes = ",\n".join("  " + json.dumps(node, ensure_ascii=False, allow_nan=False) for node in data["nodes"])
+    inner = json.dumps(head, ensure_ascii=False, indent=1)[1:-2]
+    return "{" + inner + ',\n "nodes": [\n' + nodes + "\n ]\n}\n"

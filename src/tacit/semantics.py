@@ -1,0 +1,158 @@
+"""The meaning of a testing Bayesian network, executed literally (paper, "TBN Semantics").
+
+Nodes are visited parents before children. A regular CPT is copied; a testing CPT is replaced by the table
+that the posterior of its parents selects, computed by enumerating all states of the node's proper ancestors
+with the evidence on them. The network that results answers the query with all the evidence. Everything else
+in this library is checked against this file, so it has no cleverness and no speed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.cpt import CPT, Floats, TestingCPT
+from tacit.errors import EvidenceError, TooLargeError
+from tacit.evidence import EvidenceLike, read
+from tacit.network import Network
+
+MAX_STATES = 2**20
+
+
+@dataclass(frozen=True)
+class Selected:
+    """How one testing node was decided.
+
+    `posterior` (parents...) is P*(u); NaN where the ancestral evidence has probability zero. `weight`
+    (parents...) is the weight of `plus`: 1 or 0 for a test, between them for a sigmoid.
+    """
+
+    posterior: Floats
+    weight: Floats
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The Bayesian network that one row of evidence selects, and why."""
+
+    network: Network
+    nodes: Mapping[str, Selected]
+
+
+def select(net: Network, evidence: EvidenceLike | None = None) -> Selection:
+    """Select a table for every testing node from one row of evidence."""
+    return _select(net, _one_row(net, evidence))
+
+
+def joint(net: Network, query: str, evidence: EvidenceLike | None = None) -> Floats:
+    """p*(q) for every state of the query: an array (rows, states).
+
+    >>> from tacit import examples
+    >>> joint(examples.abc(), "B", {"A": 0.8, "C": [[0.6, 0.4]]}).round(6)
+    array([[0.1042, 0.0738]])
+    """
+    net.require_numbers()
+    known = read(evidence, [net.variable(n) for n in net])
+    return np.stack([_joint(net, query, known.likelihoods(i)) for i in range(known.rows)])
+
+
+def posterior(net: Network, query: str, evidence: EvidenceLike | None = None) -> Floats:
+    """P*(q) for every state of the query: (rows, states); NaN where the evidence has probability zero."""
+    joints = joint(net, query, evidence)
+    total = joints.sum(axis=1, keepdims=True)
+    result: Floats = np.divide(joints, total, out=np.full_like(joints, np.nan), where=total > 0)
+    return result
+
+
+def _joint(net: Network, query: str, likelihoods: Mapping[str, Floats]) -> Floats:
+    selected = _select(net, likelihoods).network
+    return _marginal(selected, net.variables, (query,), likelihoods)
+
+
+def _select(net: Network, likelihoods: Mapping[str, Floats]) -> Selection:
+    net.require_numbers()
+    selected = Network(net.name)
+    nodes: dict[str, Selected] = {}
+    for name in net.variables:
+        cpt = net.cpt(name)
+        if isinstance(cpt, TestingCPT):
+            above = net.ancestors(name)  # proper ancestors: neither the node's own evidence nor any below
+            ancestral = {n: likelihoods[n] for n in above if n in likelihoods}
+            marginal = _marginal(selected, above, net.parents(name), ancestral)
+            nodes[name] = Selected(_normalised(marginal), _weight(cpt, marginal))
+            cpt = CPT(_flatten(cpt, nodes[name].weight))
+        selected.add(name, net.parents(name), net.states(name), cpt)
+    return Selection(selected, nodes)
+
+
+def _marginal(net: Network, over: Iterable[str], keep: tuple[str, ...], likelihoods: Mapping[str, Floats]) -> Floats:
+    """The joint probability of the states of `keep` and the evidence, by enumeration over `over`."""
+    names = list(over)
+    shape = tuple(net.variable(n).card for n in names)
+    if math.prod(shape) > MAX_STATES:
+        raise TooLargeError(
+            f"enumeration would visit {math.prod(shape):.3g} states of {len(names)} variables "
+            f"(limit {MAX_STATES:,}); compile the query instead"
+        )
+    axis = {n: i for i, n in enumerate(names)}
+    product = np.ones(shape)
+    for name in names:
+        family = (*net.parents(name), name)
+        product = product * _spread(net.table(name), [axis[n] for n in family], len(names))
+        if name in likelihoods:
+            product = product * _spread(likelihoods[name], [axis[name]], len(names))
+    kept: Floats = product.sum(axis=tuple(axis[n] for n in names if n not in keep))
+    order = [n for n in names if n in keep]
+    return kept.transpose([order.index(n) for n in keep])
+
+
+def _spread(table: Floats, axes: list[int], ndim: int) -> Floats:
+    """`table` with its axes moved to the places `axes` of an `ndim`-dimensional array."""
+    order = np.argsort(axes)
+    shape = [1] * ndim
+    for i in order:
+        shape[axes[i]] = table.shape[i]
+    return table.transpose(order).reshape(shape)
+
+
+def _weight(cpt: TestingCPT, marginal: Floats) -> Floats:
+    """The weight of `plus` for every parent state u, from p*(u)."""
+    total = marginal.sum()
+    if cpt.gamma is None:
+        limit = total * cpt.thresholds  # p*(u) against p*(.)T: no division, so exact ties stay exact
+        holds = {
+            ">=": marginal >= limit,
+            ">": marginal > limit,
+            "<=": marginal <= limit,
+            "<": marginal < limit,
+        }
+        return np.asarray(np.select([cpt.test == t for t in holds], list(holds.values())), dtype=np.float64)
+    posterior = marginal / total if total > 0 else cpt.thresholds  # 0/0: weight 1/2
+    sign = np.where(np.isin(cpt.test, (">=", ">")), 1.0, -1.0)
+    return _sigmoid(cpt.gamma * sign * (posterior - cpt.thresholds))
+
+
+def _sigmoid(x: Floats) -> Floats:
+    small = np.exp(-np.abs(x))  # never overflows
+    return np.where(x >= 0, 1.0, small) / (1.0 + small)
+
+
+def _flatten(cpt: TestingCPT, weight: Floats) -> Floats:
+    tau = weight[..., None]
+    return np.where(tau == 1, cpt.plus, np.where(tau == 0, cpt.minus, tau * cpt.plus + (1 - tau) * cpt.minus))
+
+
+def _normalised(marginal: Floats) -> NDArray[np.float64]:
+    total = marginal.sum()
+    return marginal / total if total > 0 else np.full_like(marginal, np.nan)
+
+
+def _one_row(net: Network, evidence: EvidenceLike | None) -> dict[str, Floats]:
+    known = read(evidence, [net.variable(n) for n in net])
+    if known.rows != 1:
+        raise EvidenceError(f"select explains one row of evidence, got {known.rows} rows")
+    return known.likelihoods()

@@ -1,0 +1,99 @@
+"""The definition in `semantics.py` against the reference values."""
+
+import math
+
+import numpy as np
+import pytest
+
+import tacit
+from tacit import examples, semantics
+from tests.conformance_files import network, queries, read
+
+TOLERANCE = 1e-12
+SMALL = [q for q in queries() if math.prod(len(q.net.states(n)) for n in q.net) <= semantics.MAX_STATES]
+LARGE = [q for q in queries() if q not in SMALL]
+
+
+def test_the_files_are_complete():
+    assert len({q.case for q in queries()}) == 254
+    assert sum(len(q.rows) for q in queries()) == 2942
+    assert len({q.case for q in SMALL}) == 239
+
+
+@pytest.mark.parametrize("q", SMALL, ids=lambda q: f"{q.case}-{q.query}")
+def test_joint_and_posterior(q):
+    joint = semantics.joint(q.net, q.query, q.evidence)
+    posterior = semantics.posterior(q.net, q.query, q.evidence)
+    np.testing.assert_allclose(joint, q.joint, rtol=0, atol=TOLERANCE)
+    np.testing.assert_allclose(posterior, q.posterior, rtol=0, atol=TOLERANCE)
+    impossible = np.isnan(q.posterior).any(axis=1)
+    assert (joint[impossible] == 0).all()
+
+
+@pytest.mark.parametrize("q", SMALL, ids=lambda q: f"{q.case}-{q.query}")
+def test_selection(q):
+    for row in q.rows:
+        if "tau" not in row:
+            continue
+        evidence = {name: [values] for name, values in row["evidence"].items()}
+        selection = semantics.select(q.net, evidence)
+        for name, expected in row.get("parent_posterior", {}).items():
+            found = selection.nodes[name].posterior.ravel()
+            expected = np.full(found.shape, np.nan) if expected is None else expected
+            np.testing.assert_allclose(found, expected, rtol=0, atol=TOLERANCE)
+        for name, expected in row["tau"].items():
+            np.testing.assert_allclose(selection.nodes[name].weight.ravel(), expected, rtol=0, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("q", LARGE, ids=lambda q: f"{q.case}-{q.query}")
+def test_too_large_to_enumerate(q):
+    with pytest.raises(tacit.TooLargeError, match=r"enumeration would visit .* compile the query"):
+        semantics.joint(q.net, q.query, q.evidence)
+
+
+EXPECTED_MESSAGES = {
+    "testing-root": "node 'A': a testing node needs parents",
+    "row-sum": "node 'A': table sums to 1.1, expected 1",
+    "plus-row-sum": "plus, parent state (1,): sums to 0.9, expected 1",
+    "minus-row-sum": "minus, parent state (0,): sums to 0.9, expected 1",
+    "negative": "node 'A': table is wrong: 1.5 is not a probability in [0, 1]",
+    "threshold-range": "thresholds, parent state (0,): 1.2 is not a threshold in [0, 1]",
+    "threshold-count": "thresholds have shape (1,), expected (2,)",
+    "unknown-op": "unknown test '==', expected one of >=, >, <=, <",
+    "missing-row": "plus has shape (1, 2) but minus (2, 2)",
+    "cycle": "node 'A': parent 'B' is not in the network; add parents before their children",
+    "unknown-parent": "node 'B': parent 'C' is not in the network",
+    "duplicate-name": "node 'A' is in the network already",
+    "lambda-negative": "evidence on 'A', row 0: [1.5, -0.5]: likelihoods must not be negative",
+    "lambda-length": "evidence on 'A' has shape (1, 3), expected (rows, 2)",
+    "lambda-unknown": "evidence names 'X', which is not a variable",
+    "nan-param": "node 'A': table has unset numbers",
+}
+
+
+@pytest.mark.parametrize("case", read("invalid.json")["cases"], ids=lambda c: c["id"])
+def test_invalid_input_is_refused(case):
+    def build_and_ask():
+        evidence = {name: [values] for name, values in case["evidence"].items()}
+        semantics.joint(network(case["network"]), case["query"], evidence)
+
+    with pytest.raises(tacit.TacitError) as error:
+        build_and_ask()
+    assert EXPECTED_MESSAGES.get(case["id"], "") in str(error.value)
+
+
+def test_counts():
+    expected = read("counts.json")
+    counts = examples.diamond().counts()
+    assert counts.parameters == expected["diamond"]["tbn_parameters"] == 30
+    assert (counts.static, counts.dynamic, counts.thresholds) == (6, 24, 6)
+    bn = examples.diamond().select()
+    assert bn.counts().parameters == expected["diamond"]["bn_parameters"] == 18
+    for n in (4, 8, 16):
+        counts = examples.layer(n).counts()
+        grid = expected["grid_experiment_tbn"][f"n{n}"]
+        assert (counts.static, counts.dynamic, counts.thresholds) == (
+            grid["static"],
+            grid["dynamic"],
+            grid["thresholds"],
+        )
