@@ -151,7 +151,7 @@ def check_gamma(gamma: float | None) -> float | None:
         return None
     try:
         slope = float(gamma)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         slope = float("nan")
     if not (np.isfinite(slope) and slope >= 0):
         raise NetworkError(f"gamma is {gamma!r}, expected None (hard tests) or a finite slope >= 0")
@@ -167,7 +167,7 @@ def as_floats(values: Table, what: str) -> Floats:
     """A read-only float64 copy of `values`."""
     try:
         array = np.array(values, dtype=np.float64, order="C")
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         reason = "its rows have different lengths" if "inhomogeneous" in str(error) else str(error)
         raise NetworkError(f"{what} is not an array of numbers: {reason}") from None
     array.flags.writeable = False
@@ -184,22 +184,22 @@ def _distributions(values: Table, part: str) -> Floats:
 
 def check_distributions(table: Floats, part: str) -> None:
     """Every row lies in [0, 1] and sums to 1; known entries beside NaN ones leave them some mass."""
-    unset = np.isnan(table)
-    _refuse(part, table, ~unset & ~((table >= 0) & (table <= 1)), "a probability in [0, 1]")
-    total, learned = np.nansum(table, axis=-1), unset.any(axis=-1)
+    for index in _outside(table):
+        raise TableError(part, index[:-1], f"{table[index]:g} is not a probability in [0, 1]")
+    total, learned = np.nansum(table, axis=-1), np.isnan(table).any(axis=-1)
     wrong = ~learned & (np.abs(total - 1) > SUM_TOLERANCE)
     for row in map(tuple, np.argwhere(wrong)[:1].tolist()):
         raise TableError(part, row, f"sums to {total[row]:.6g}, expected 1")
-    for row in map(tuple, np.argwhere(learned & (total >= 1))[:1].tolist()):
+    for row in map(tuple, np.argwhere(learned & (total > 1 - SUM_TOLERANCE))[:1].tolist()):
         raise TableError(
             part, row, f"the known entries sum to {total[row]:.6g}, which leaves nothing for the NaN entries"
         )
 
 
-def _refuse(part: str, values: Floats, bad: NDArray[np.bool_], expected: str) -> None:
-    for index in map(tuple, np.argwhere(bad)[:1].tolist()):
-        row = index if bad.ndim < values.ndim or part == "thresholds" else index[:-1]
-        raise TableError(part, row, f"{values[index]:g} is not {expected}")
+def _outside(values: Floats) -> list[tuple[int, ...]]:
+    """The place of the first number that is neither in [0, 1] nor NaN, if there is one."""
+    bad = ~np.isnan(values) & ~((values >= 0) & (values <= 1))
+    return [tuple(index) for index in np.argwhere(bad)[:1].tolist()]
 
 
 def _thresholds(values: Table, parents: tuple[int, ...]) -> Floats:
@@ -208,8 +208,8 @@ def _thresholds(values: Table, parents: tuple[int, ...]) -> Floats:
         raise NetworkError(
             f"thresholds have shape {thresholds.shape}, expected {parents}: one per parent state of plus and minus"
         )
-    _refuse("thresholds", thresholds, ~np.isnan(thresholds) & ~((thresholds >= 0) & (thresholds <= 1)),
-            "a threshold in [0, 1]")  # fmt: skip
+    for index in _outside(thresholds):
+        raise TableError("thresholds", index, f"{thresholds[index]:g} is not a threshold in [0, 1]")
     return thresholds
 
 

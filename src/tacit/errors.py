@@ -23,6 +23,10 @@ class TableError(NetworkError):
         place = f", parent state {row}" if row else ""
         super().__init__(f"{part}{place}: {problem}")
 
+    def __reduce__(self) -> tuple[type[TableError], tuple[str, tuple[int, ...], str]]:
+        """What pickle needs, since the arguments are not the message: errors cross process borders."""
+        return type(self), (self.part, self.row, self.problem)
+
 
 class UnsetError(NetworkError):
     """A number that must be learned first was asked for."""

@@ -21,6 +21,8 @@ from tacit.variable import DEFAULT_STATES, Variable
 EvidenceLike = Mapping[str, Any] | Any
 
 MISSING = -1
+UNKNOWN = -2
+_NUMBER = int | float | np.number | np.bool_
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,18 @@ class Column:
     @property
     def rows(self) -> int:
         return int((self.codes if self.codes is not None else self.soft).shape[-1])  # type: ignore[union-attr]
+
+    @property
+    def certain(self) -> bool:
+        """Whether every row observes a state."""
+        return self.codes is not None and not bool(np.any(self.codes == MISSING))
+
+    def block(self, start: int, stop: int) -> Column:
+        """Some rows of the column; a single row that speaks for all stays as it is."""
+        if self.rows == 1:
+            return self
+        codes = None if self.codes is None else self.codes[start:stop]
+        return Column(self.variable, codes, None if self.soft is None else self.soft[:, start:stop])
 
     def likelihoods(self) -> Floats:
         """Likelihoods (states, rows), whatever form the evidence was given in."""
@@ -119,10 +133,13 @@ def _split(evidence: EvidenceLike | None, variables: Sequence[Variable]) -> tupl
         return dict(evidence), None
     for attribute in ("column_names", "columns"):  # pyarrow; pandas and polars
         if hasattr(evidence, attribute):
-            names = [str(name) for name in getattr(evidence, attribute)]
+            names = list(getattr(evidence, attribute))
+            if len(set(names)) < len(names):
+                repeated = next(name for i, name in enumerate(names) if name in names[:i])
+                raise EvidenceError(f"the evidence has two columns {repeated!r}; expected one per variable")
             return {name: evidence[name] for name in names}, len(evidence)
-    table = np.asarray(evidence)
-    if table.ndim != 2 or table.dtype.kind not in "fiu":
+    table = _as_array(evidence)
+    if table.ndim != 2 or table.dtype.kind not in "fiub":
         raise EvidenceError(
             f"evidence of type {type(evidence).__name__} is not understood; expected a mapping from variables to "
             "columns, a data frame, or a 2-D array of floats"
@@ -147,27 +164,24 @@ def read_column(variable: Variable, values: Any) -> tuple[Column | None, bool]:
     broadcasts = array.ndim == 0
     if broadcasts:
         array = array.reshape(1)
+        if _is_missing(array[0]):
+            return None, True
     if array.ndim == 2:
         return _likelihoods(variable, array), False
     if array.ndim != 1:
         raise EvidenceError(
             f"evidence on {variable.name!r} has {array.ndim} dimensions; expected (rows,) or (rows, {variable.card})"
         )
-    column = _from_objects(variable, array) if array.dtype.kind == "O" else _from_typed(variable, array)
-    if broadcasts and column is not None and _says_nothing(column):
-        return None, True
-    return column, broadcasts
-
-
-def _says_nothing(column: Column) -> bool:
-    if column.codes is not None:
-        return bool(np.all(column.codes == MISSING))
-    return bool(np.all(column.soft == 1))
+    if len(array) == 0:
+        return Column(variable, codes=np.empty(0, dtype=np.int64)), False
+    if array.dtype.kind in "OT":
+        return _from_objects(variable, array.astype(object)), broadcasts
+    return _from_typed(variable, array), broadcasts
 
 
 def _as_array(values: Any) -> NDArray[Any]:
-    if hasattr(values, "to_numpy"):
-        values = values.to_numpy()
+    if isinstance(values, str):
+        return np.array(values, dtype=object)  # NumPy's own strings lose a final "\0"
     if isinstance(values, list | tuple):
         try:
             array = np.asarray(values)
@@ -185,9 +199,11 @@ def _as_array(values: Any) -> NDArray[Any]:
 def _from_typed(variable: Variable, array: NDArray[Any]) -> Column:
     """A 1-D array of one machine type: labels, or likelihoods of a binary variable's first state."""
     kind = array.dtype.kind
-    if kind in "US":
-        return _labels(variable, array.astype(np.str_))
-    if variable.numeric and kind in "fiub":
+    if kind == "f" and np.isnan(array).all():  # what frames make of a column with nothing in it
+        return Column(variable, codes=np.full(len(array), MISSING))
+    if kind == "S":
+        array = np.char.decode(array, "utf-8", "replace")
+    if kind in "US" or (variable.numeric and kind in "fiub"):
         return _labels(variable, array)
     if kind == "f" or (kind in "iub" and variable.states == DEFAULT_STATES):
         return _first_state(variable, array.astype(np.float64))
@@ -205,11 +221,12 @@ def _from_objects(variable: Variable, array: NDArray[Any]) -> Column:
     present = array[~missing]
     if len(present) and isinstance(present[0], list | tuple | np.ndarray):
         return _likelihoods(variable, _stacked(variable, array, missing))
-    soft = not variable.numeric and len(present) > 0 and all(isinstance(v, float | np.floating) for v in present)
-    if soft:
-        floats = np.full(len(array), np.nan)
-        floats[~missing] = present.astype(np.float64)
-        return _first_state(variable, floats)
+    numbers = all(isinstance(v, _NUMBER) for v in present)
+    floats = any(isinstance(v, float | np.floating) for v in present)
+    if numbers and not variable.numeric and (floats or variable.states == DEFAULT_STATES):
+        values = np.full(len(array), np.nan)
+        values[~missing] = present.astype(np.float64)
+        return _first_state(variable, values)
     codes = np.full(len(array), MISSING, dtype=np.int64)
     for i in np.flatnonzero(~missing):
         codes[i] = _code(variable, array[i], int(i))
@@ -218,14 +235,11 @@ def _from_objects(variable: Variable, array: NDArray[Any]) -> Column:
 
 def _labels(variable: Variable, array: NDArray[Any]) -> Column:
     distinct, inverse = np.unique(array, return_inverse=True, equal_nan=True)
-    lookup = np.empty(len(distinct), dtype=np.int64)
-    for i, value in enumerate(distinct.tolist()):
-        if _is_missing(value):
-            lookup[i] = MISSING
-        else:
-            row = 0 if value in variable.codes else int(np.flatnonzero(inverse == i)[0])
-            lookup[i] = _code(variable, value, row)
-    return Column(variable, codes=lookup[inverse])
+    lookup = [MISSING if _is_missing(v) else variable.codes.get(v, UNKNOWN) for v in distinct.tolist()]
+    codes = np.array(lookup, dtype=np.int64)[inverse]
+    for row in np.flatnonzero(codes == UNKNOWN)[:1].tolist():
+        raise _not_a_state(variable, array[row].item(), row)
+    return Column(variable, codes=codes)
 
 
 def _code(variable: Variable, value: Any, row: int) -> int:
@@ -233,13 +247,16 @@ def _code(variable: Variable, value: Any, row: int) -> int:
     try:
         return variable.codes[value]
     except (KeyError, TypeError):
-        pass
+        raise _not_a_state(variable, value, row) from None
+
+
+def _not_a_state(variable: Variable, value: Any, row: int) -> EvidenceError:
     problem = f"{value!r} is not a state; expected one of {_states(variable)}"
     if isinstance(value, int | float) and variable.numeric:
         problem += f" (its labels are numbers; pass likelihoods as an array of shape (rows, {variable.card}))"
     elif isinstance(value, int | float):
         problem += ", or a float in every row"
-    raise _error(variable, row, problem)
+    return _error(variable, row, problem)
 
 
 def _first_state(variable: Variable, values: Floats) -> Column:
@@ -270,19 +287,19 @@ def _likelihoods(variable: Variable, array: NDArray[Any]) -> Column:
         )
     missing = np.isnan(table).all(axis=1)
     table[missing] = 1.0
-    for bad, problem in (
-        (~np.isfinite(table).all(axis=1), "likelihoods must be finite"),
-        ((table < 0).any(axis=1), "likelihoods must not be negative"),
-        (~(table > 0).any(axis=1), "all likelihoods are zero; at least one must be positive"),
-    ):
-        if bad.any():
-            row = int(bad.argmax())
-            raise _error(variable, row, f"{table[row].tolist()}: {problem}")
+    problems = {
+        "likelihoods must be finite": ~np.isfinite(table).all(axis=1),
+        "likelihoods must not be negative": (table < 0).any(axis=1),
+        "all likelihoods are zero; at least one must be positive": (table == 0).all(axis=1),
+    }
+    for row in np.flatnonzero(np.any(list(problems.values()), axis=0))[:1].tolist():
+        problem = next(text for text, bad in problems.items() if bad[row])
+        raise _error(variable, row, f"{table[row].tolist()}: {problem}")
     with np.errstate(over="ignore"):
         total = table.sum(axis=1, keepdims=True)
-    if not np.isfinite(total).all():
-        table = table / table.max(axis=1, keepdims=True)
-        total = table.sum(axis=1, keepdims=True)
+    huge = ~np.isfinite(total[:, 0])
+    table[huge] /= table[huge].max(axis=1, keepdims=True, initial=0.0)
+    total[huge] = table[huge].sum(axis=1, keepdims=True)
     total[missing] = 1.0
     return Column(variable, soft=np.ascontiguousarray((table / total).T))
 
@@ -290,7 +307,10 @@ def _likelihoods(variable: Variable, array: NDArray[Any]) -> Column:
 def _stacked(variable: Variable, array: NDArray[Any], missing: NDArray[np.bool_]) -> Floats:
     table = np.full((len(array), variable.card), np.nan)
     for i in np.flatnonzero(~missing):
-        values = np.asarray(array[i])
+        try:
+            values = np.asarray(array[i], dtype=np.float64)
+        except (TypeError, ValueError):
+            values = np.empty(0)
         if values.shape != (variable.card,):
             raise _error(variable, int(i), f"{array[i]!r} is not one likelihood per state ({_states(variable)})")
         table[i] = values

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tacit.cpt import CPT, Floats, TestingCPT
+from tacit.factored import NoisyOr
 from tacit.network import Network
 
 
@@ -38,8 +39,6 @@ def noisy_or_classifier(
     >>> semantics.posterior(net, "Y", {"X1": "false", "X2": ["true", "false"], "X3": "false"})[:, 0]
     array([1., 0.])
     """
-    from tacit.factored import NoisyOr
-
     net = Network("noisy-or classifier")
     names = [f"X{i + 1}" for i in range(len(causes))]
     for name in names:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.cpt import Floats, as_floats, check_distributions, same
+from tacit.display import large
 from tacit.errors import NetworkError, TableError, TooLargeError
 from tacit.variable import Variable
 
@@ -70,7 +71,7 @@ class FunctionCPT:
         shape = tuple(p.card for p in parents)
         if math.prod(shape) > MAX_CALLS:
             raise TooLargeError(
-                f"the function would be called for {math.prod(shape):,} parent states (limit {MAX_CALLS:,}); "
+                f"the function would be called for {large(math.prod(shape))} parent states (limit {MAX_CALLS:,}); "
                 "use Mux or NoisyOr, or put nodes between"
             )
         rows: dict[tuple[float, ...], int] = {}
@@ -117,19 +118,18 @@ class NoisyOr:
     learn = False
 
     def __init__(self, causes: Mapping[str, ArrayLike] | Sequence[ArrayLike], leak: float = 0.0) -> None:
-        named = isinstance(causes, Mapping)
         self.names = tuple(causes) if isinstance(causes, Mapping) else None
         values = causes.values() if isinstance(causes, Mapping) else causes
-        self.causes = tuple(as_floats(c, "causes") for c in values)
-        self.leak = float(leak)
-        places = self.names if named else range(len(self.causes))
-        for place, cause in zip(places or (), self.causes, strict=True):
+        self.causes = tuple(as_floats(c, "NoisyOr, causes") for c in values)
+        for place, cause in zip(self.names or itertools.count(), self.causes, strict=False):
             if cause.ndim > 1 or not ((cause >= 0) & (cause <= 1)).all():
                 raise NetworkError(
                     f"NoisyOr, cause {place!r}: {cause.tolist()} is not a probability, or one per parent state"
                 )
-        if not 0 <= self.leak <= 1:
+        level = as_floats(leak, "NoisyOr, leak")
+        if level.ndim or not 0 <= level <= 1:
             raise NetworkError(f"NoisyOr: leak {leak!r} is not a probability in [0, 1]")
+        self.leak = float(level)
 
     def implied_parents(self) -> tuple[str, ...] | None:
         return self.names
@@ -137,15 +137,14 @@ class NoisyOr:
     def bind(self, own: Variable, parents: Sequence[Variable]) -> NoisyOr:
         if own.card != 2:
             raise NetworkError(f"NoisyOr needs a binary node, this one has {own.card} states")
-        if self.names is not None and sorted(self.names) != sorted(p.name for p in parents):
+        if self.names is not None and set(self.names) != {p.name for p in parents}:
             raise NetworkError(
                 f"NoisyOr names the causes {list(self.names)}, but the parents are {[p.name for p in parents]}"
             )
         if len(self.causes) != len(parents):
             raise NetworkError(f"NoisyOr has {len(self.causes)} causes for {len(parents)} parents")
         by_name = dict(zip(self.names or [p.name for p in parents], self.causes, strict=True))
-        bound = NoisyOr({p.name: _per_state(by_name[p.name], p) for p in parents}, self.leak)
-        return bound
+        return NoisyOr({p.name: _per_state(by_name[p.name], p) for p in parents}, self.leak)
 
     def inhibitions(self) -> tuple[Floats, ...]:
         """Per parent, the probability (per state) that it does *not* bring about the effect."""
@@ -189,6 +188,9 @@ class Mux:
         self.selector, self.inputs = selector, tuple(inputs)
         if isinstance(inputs, str) or not self.inputs:
             raise NetworkError(f"Mux needs a sequence of input names, got {inputs!r}")
+        for name in self.implied_parents():
+            if not isinstance(name, str):
+                raise NetworkError(f"Mux: {name!r} is not the name of a variable")
         if len({selector, *self.inputs}) != 1 + len(self.inputs):
             raise NetworkError("Mux: the selector and the inputs must all be different variables")
 
@@ -217,13 +219,10 @@ class Mux:
     def dense(self, own: Variable, parents: Sequence[Variable]) -> Floats:
         check_dense(own, parents)
         names = [p.name for p in parents]
-        table = np.zeros((*(p.card for p in parents), own.card))
-        state = np.indices(table.shape[:-1])
-        chosen = np.zeros(table.shape[:-1], dtype=np.int64)
-        for i, name in enumerate(self.inputs):
-            chosen = np.where(state[names.index(self.selector)] == i, state[names.index(name)], chosen)
-        np.put_along_axis(table, chosen[..., None], 1.0, axis=-1)
-        return table
+        state = dict(zip(names, np.indices([p.card for p in parents], sparse=True), strict=True))
+        chosen = np.select([state[self.selector] == i for i in range(len(self.inputs))],
+                           [state[name] for name in self.inputs])  # fmt: skip
+        return np.asarray(chosen[..., None] == np.arange(own.card), dtype=np.float64)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Mux) and (self.selector, self.inputs) == (other.selector, other.inputs)
@@ -239,9 +238,8 @@ def check_dense(own: Variable, parents: Sequence[Variable]) -> None:
     """Refuse to write out a table too large to hold."""
     entries = math.prod(p.card for p in parents) * own.card
     if entries > MAX_DENSE:
-        size = f"{entries:,}" if entries < 10**15 else f"about 10^{math.log10(entries):.0f}"
         raise TooLargeError(
-            f"node {own.name!r}: its table would have {size} entries (limit {MAX_DENSE:,}); "
+            f"node {own.name!r}: its table would have {large(entries)} entries (limit {MAX_DENSE:,}); "
             "compile the query instead, which keeps it factored"
         )
 
@@ -271,7 +269,10 @@ def _row(value: Any, own: Variable, state: tuple[int, ...]) -> tuple[float, ...]
         if unknown:
             raise TableError("from_function", state, f"{unknown[0]!r} is not a state of the node")
         value = [value.get(label, 0.0) for label in own.states]
-    row = as_floats(value, "from_function")
+    try:
+        row = as_floats(value, "from_function")
+    except NetworkError:
+        row = np.empty(0)
     if row.shape != (own.card,) or np.isnan(row).any():
         raise TableError("from_function", state, f"{value!r} is not a distribution over {own.card} states")
     try:

@@ -13,14 +13,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.cpt import CPT, Floats, TestingCPT
+from tacit.display import large
 from tacit.errors import EvidenceError, TooLargeError
 from tacit.evidence import EvidenceLike, read
 from tacit.network import Network
 
 MAX_STATES = 2**20
+MAX_VARIABLES = 64  # the most axes that a NumPy array has
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def joint(net: Network, query: str, evidence: EvidenceLike | None = None) -> Flo
     >>> joint(examples.abc(), "B", {"A": 0.8, "C": [[0.6, 0.4]]}).round(6)
     array([[0.1042, 0.0738]])
     """
-    net.require_numbers()
+    net.variable(query)  # an unknown name is an error here
     known = read(evidence, [net.variable(n) for n in net])
     return np.stack([_joint(net, query, known.likelihoods(i)) for i in range(known.rows)])
 
@@ -93,10 +94,10 @@ def _marginal(net: Network, over: Iterable[str], keep: tuple[str, ...], likeliho
     """The joint probability of the states of `keep` and the evidence, by enumeration over `over`."""
     names = list(over)
     shape = tuple(net.variable(n).card for n in names)
-    if math.prod(shape) > MAX_STATES:
+    if math.prod(shape) > MAX_STATES or len(names) > MAX_VARIABLES:
         raise TooLargeError(
-            f"enumeration would visit {math.prod(shape):.3g} states of {len(names)} variables "
-            f"(limit {MAX_STATES:,}); compile the query instead"
+            f"enumeration would visit {large(math.prod(shape))} states of {len(names)} variables "
+            f"(limits {MAX_STATES:,} and {MAX_VARIABLES}); compile the query instead"
         )
     axis = {n: i for i, n in enumerate(names)}
     product = np.ones(shape)
@@ -146,7 +147,7 @@ def _flatten(cpt: TestingCPT, weight: Floats) -> Floats:
     return np.where(tau == 1, cpt.plus, np.where(tau == 0, cpt.minus, tau * cpt.plus + (1 - tau) * cpt.minus))
 
 
-def _normalised(marginal: Floats) -> NDArray[np.float64]:
+def _normalised(marginal: Floats) -> Floats:
     total = marginal.sum()
     return marginal / total if total > 0 else np.full_like(marginal, np.nan)
 

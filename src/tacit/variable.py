@@ -57,11 +57,9 @@ def variable(name: object, states: int | Iterable[Any] | None) -> Variable:
             raise NetworkError(
                 f"node {name!r}: state {label!r} is not a label; use strings, integers, booleans or finite numbers"
             )
-    repeated = (
-        [label for i, label in enumerate(labels) if label in labels[:i]] if len(set(labels)) < len(labels) else []
-    )
-    if repeated:
-        raise NetworkError(f"node {name!r}: state {repeated[0]!r} is listed twice; labels must differ")
+    if len(set(labels)) < len(labels):
+        repeated = next(label for i, label in enumerate(labels) if label in labels[:i])
+        raise NetworkError(f"node {name!r}: state {repeated!r} is listed twice; labels must differ")
     return Variable(name, labels)
 
 

@@ -14,7 +14,7 @@ def write_atomically(path: str | os.PathLike[str], write: Callable[[IO[str]], ob
     target = Path(path)
     if target.is_symlink():
         target = target.resolve()
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=".tacit-", suffix=".tmp")
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
             write(file)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -43,15 +45,18 @@ def load(path: str | os.PathLike[str]) -> Network:
     except UnicodeDecodeError as error:
         raise FormatError(f"{path}: not a text file: byte {error.start} is not UTF-8") from None
     try:
-        data = json.loads(text, parse_constant=_refuse_constant)
-    except json.JSONDecodeError as error:
-        raise FormatError(f"{path}, line {error.lineno}, column {error.colno}: {error.msg}") from None
+        return network_from_dict(_parse(text))
     except (FormatError, RecursionError) as error:
         raise FormatError(f"{path}: {error}") from None
+
+
+def _parse(text: str) -> Any:
     try:
-        return network_from_dict(data)
-    except FormatError as error:
-        raise FormatError(f"{path}: {error}") from None
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise FormatError(f"line {error.lineno}, column {error.colno}: {error.msg}") from None
+    except ValueError as error:  # an integer of thousands of digits
+        raise FormatError(str(error)) from None
 
 
 def network_to_dict(net: Network) -> dict[str, Any]:
@@ -72,13 +77,10 @@ def network_from_dict(data: Any) -> Network:
     """The network that `network_to_dict` described; an error names the place of the fault."""
     top = _Reader(data, "document")
     if top.get("format", str) != FORMAT:
-        raise FormatError(f"format is {data['format']!r}, expected {FORMAT!r}")
+        raise FormatError(f"document.format is {data['format']!r}, expected {FORMAT!r}")
     if top.get("version", int) != VERSION:
-        raise FormatError(f"version {data['version']!r} is not known; this release reads version {VERSION}")
-    name = data.get("name")
-    if name is not None and not isinstance(name, str):
-        raise FormatError(f"name is {name!r}, expected a string or null")
-    net = Network(name)
+        raise FormatError(f"document.version {data['version']!r} is not known; this release reads version {VERSION}")
+    net = Network(top.get("name", str, NoneType))
     for i, item in enumerate(top.get("nodes", list)):
         node = _Reader(item, f"nodes[{i}]")
         try:
@@ -90,7 +92,7 @@ def network_from_dict(data: Any) -> Network:
             )
         except FormatError:
             raise
-        except (TacitError, TypeError) as error:
+        except TacitError as error:
             raise FormatError(f"nodes[{i}]: {error}") from None
     return net
 
@@ -103,18 +105,22 @@ class _Reader:
             raise FormatError(f"{place} is {_kind(data)}, expected an object")
         self.data, self.place = data, place
 
-    def get(self, key: str, kind: type) -> Any:
+    def get(self, key: str, *kinds: type) -> Any:
         if key not in self.data:
+            if NoneType in kinds:
+                return None
             raise FormatError(f"{self.place} has no {key!r}")
         value = self.data[key]
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            raise FormatError(f"{self.place}.{key} is {_kind(value)}, expected {_NAMES[kind]}")
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            expected = " or ".join(_NAMES[kind] for kind in kinds)
+            raise FormatError(f"{self.place}.{key} is {_kind(value)}, expected {expected}")
         return value
 
-    def array(self, key: str, convert: Callable[[Any], Any]) -> Any:
+    def array(self, key: str, convert: Callable[[Any], Any], *kinds: type) -> Any:
+        value = self.get(key, *(kinds or (list,)))
         try:
-            return convert(self.get(key, list))
-        except (TypeError, ValueError) as error:
+            return convert(value)
+        except (TypeError, ValueError, OverflowError) as error:
             raise FormatError(f"{self.place}.{key} is not a regular array: {error}") from None
 
 
@@ -125,13 +131,12 @@ _NAMES = {
     bool: "true or false",
     list: "a list",
     dict: "an object",
+    NoneType: "null",
 }
 
 
 def _kind(value: Any) -> str:
-    if value is None:
-        return "null"
-    return next((name for kind, name in _NAMES.items() if type(value) is kind), type(value).__name__)
+    return _NAMES.get(type(value), type(value).__name__)
 
 
 def _cpt_to_dict(cpt: AnyCPT) -> dict[str, Any]:
@@ -161,19 +166,19 @@ def _cpt_from_dict(item: _Reader) -> AnyCPT:
     if kind == "table":
         return CPT(item.array("table", _floats), item.get("learn", bool))
     if kind == "testing":
-        gamma = item.data.get("gamma")
         return TestingCPT(
             item.array("plus", _floats),
             item.array("minus", _floats),
             item.array("thresholds", _floats),
             item.array("test", np.array),
-            gamma,
+            item.get("gamma", float, int, NoneType),
             item.get("learn", bool),
         )
     if kind == "function":
-        return FunctionCPT.from_rows(item.array("codes", _integers), item.array("rows", _floats))
+        return FunctionCPT.from_rows(item.array("codes", _integers, list, int), item.array("rows", _floats))
     if kind == "noisy-or":
-        return NoisyOr([_floats(c) for c in item.get("causes", list)], float(item.data.get("leak", 0.0)))
+        causes = item.array("causes", lambda values: [_floats(cause) for cause in values])
+        return NoisyOr(causes, item.get("leak", float, int) if "leak" in item.data else 0.0)
     if kind == "mux":
         return Mux(item.get("selector", str), item.get("inputs", list))
     raise FormatError(f"{item.place}.kind {kind!r} is not known; expected table, testing, function, noisy-or or mux")
@@ -187,8 +192,11 @@ def _nullable(values: NDArray[np.float64]) -> Any:
 
 def _floats(values: Any) -> NDArray[np.float64]:
     array = np.array(values, dtype=object)
-    if any(isinstance(v, bool | str | list) for v in array.ravel()):
-        raise ValueError("expected numbers (or null), all rows of one length")
+    for value in array.ravel():
+        if isinstance(value, bool | str | list):
+            raise ValueError("expected numbers (or null), all rows of one length")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"{value} is not a number of the format; one to be learned is written as null")
     return array.astype(np.float64)  # None becomes NaN
 
 
@@ -199,13 +207,10 @@ def _integers(values: Any) -> NDArray[np.int64]:
     return array
 
 
-def _refuse_constant(name: str) -> None:
-    raise FormatError(f"{name} is not valid JSON; a number to be learned is written as null")
-
-
 def _pretty(data: dict[str, Any]) -> str:
     """One node per line: readable, and small differences stay small in version control."""
     head = {key: value for key, value in data.items() if key != "nodes"}
     nodes = ",\n".join("  " + json.dumps(node, ensure_ascii=False, allow_nan=False) for node in data["nodes"])
     inner = json.dumps(head, ensure_ascii=False, indent=1)[1:-2]
-    return "{" + inner + ',\n "nodes": [\n' + nodes + "\n ]\n}\n"
+    text = "{" + inner + ',\n "nodes": [\n' + nodes + "\n ]\n}\n"
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")  # lone surrogates become JSON escapes

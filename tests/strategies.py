@@ -1,0 +1,162 @@
+"""Random networks and random evidence for hypothesis.
+
+Hypothesis chooses, and shrinks, what shapes a case: the number of variables, their states, the DAG and the kind of
+every CPT and column. The numbers inside tables come from a generator whose seed it draws: thousands of
+single draws would cost more than they find. Tables hold exact 0s and 1s and dyadic numbers often enough for
+impossible evidence and exact ties to occur; `tie_margin` tells how far a case is from a tie.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from tacit import CPT, Mux, Network, NoisyOr, TestingCPT, semantics
+from tacit.variable import Label, Variable
+
+TESTS = (">=", ">", "<=", "<")
+MAX_PARENTS = 3
+
+rngs = st.integers(0, 2**32 - 1).map(np.random.default_rng)
+
+
+@st.composite
+def networks(
+    draw: st.DrawFn,
+    max_nodes: int = 6,
+    testing: bool = True,
+    factored: bool = True,
+    unset: bool = False,
+) -> Network:
+    """A network of 1 to `max_nodes` variables, with testing nodes, factored CPTs, numbers to be learned as asked."""
+    count = draw(st.integers(1, max_nodes))
+    net = Network(draw(st.none() | st.text(max_size=5)))
+    rng = draw(rngs)
+    for name in draw(_names(count)):
+        parents = draw(_parents(net.variables))
+        states = draw(labels())
+        above = [net.variable(p) for p in parents]
+        kinds = ["table"] + ["testing"] * (2 * testing * bool(parents)) + ["unset"] * unset + ["factored"] * factored
+        kind = draw(st.sampled_from(kinds))
+        net.add(name, parents, states, _cpt(kind, rng, above, 2 if states is None else len(states)))
+    return net
+
+
+def labels() -> st.SearchStrategy[list[Label] | None]:
+    """The states of a variable, 1 to 4 of them and mostly 2 or 3: default, plain or odd labels."""
+    card = st.sampled_from([2, 3, 2, 3, 2, 1, 4])
+    label = st.text(max_size=4) | st.integers(-100, 2**40) | st.floats(allow_nan=False, allow_infinity=False)
+    return card.flatmap(
+        lambda k: (
+            (st.none() if k == 2 else st.just(list("abcd"[:k])))
+            | st.just(list(range(k)))
+            | st.lists(label, min_size=k, max_size=k, unique=True)
+        )
+    )
+
+
+@st.composite
+def evidence(draw: st.DrawFn, net: Network, names: Sequence[str] | None = None, rows: int = 1) -> dict[str, Any]:
+    """Columns of `rows` rows on some of the variables `names` (all of the network's if left out).
+
+    A column is hard (a list of labels), soft (an array of likelihoods, not normalised) or, for binary variables
+    without numeric labels, floats. Any value may be missing; likelihoods may be 0, so evidence may be impossible.
+    """
+    rng = draw(rngs)
+    columns: dict[str, Any] = {}
+    for name in net.variables if names is None else names:
+        variable = net.variable(name)
+        kinds = ["none", "hard", "soft"] + ["floats"] * (variable.card == 2 and not variable.numeric)
+        kind = draw(st.sampled_from(kinds))
+        missing = rng.random(rows) < 0.15
+        if kind == "hard":
+            observed = draw(st.lists(st.sampled_from(variable.states), min_size=rows, max_size=rows))
+            columns[name] = [None if gone else label for label, gone in zip(observed, missing, strict=True)]
+        elif kind == "soft":
+            table = _distributions(rng, (rows, variable.card)) * rng.choice([1, 1, 0.25, 30], (rows, 1))
+            columns[name] = np.where(missing[:, None], np.nan, table)
+        elif kind == "floats":
+            columns[name] = np.where(missing, np.nan, rng.integers(0, 9, rows) / 8)
+    return columns
+
+
+@st.composite
+def queries(draw: st.DrawFn, rows: int = 1, **kinds: Any) -> tuple[Network, str, dict[str, Any]]:
+    """A network (with `kinds` as for `networks`), a query variable and evidence."""
+    net = draw(networks(**kinds))
+    return net, draw(st.sampled_from(net.variables)), draw(evidence(net, rows=rows))
+
+
+def tie_margin(net: Network, row: Any) -> float:
+    """The least distance of a parent posterior from its threshold at a hard test, for one row of evidence.
+
+    It is 0 where the evidence above a testing node is impossible, since then there is nothing to compare.
+    """
+    margin = np.inf
+    for name, selected in semantics.select(net, row).nodes.items():
+        cpt = net.cpt(name)
+        assert isinstance(cpt, TestingCPT)
+        distance = np.abs(selected.posterior - cpt.thresholds).min() if cpt.gamma is None else np.inf
+        margin = min(margin, float(np.nan_to_num(distance, nan=0.0)))
+    return margin
+
+
+def _names(count: int) -> st.SearchStrategy[list[str]]:
+    odd = st.lists(st.text(min_size=1, max_size=4), min_size=count, max_size=count, unique=True)
+    return st.just([f"X{i}" for i in range(count)]) | odd
+
+
+def _parents(above: Sequence[str]) -> st.SearchStrategy[list[str]]:
+    return st.integers(0, min(MAX_PARENTS, len(above))).flatmap(
+        lambda count: st.permutations(above).map(lambda order: order[:count])
+    )
+
+
+def _cpt(kind: str, rng: np.random.Generator, parents: Sequence[Variable], card: int) -> Any:
+    shape = tuple(p.card for p in parents)
+    if kind == "testing":
+        return _testing(rng, shape, card)
+    if kind == "factored":
+        return _factored(rng, parents, card)
+    table = _distributions(rng, (*shape, card))
+    if kind == "unset":
+        return None if rng.random() < 0.3 else CPT(_with_holes(rng, table), learn=rng.random() < 0.5)
+    return table
+
+
+def _testing(rng: np.random.Generator, shape: tuple[int, ...], card: int) -> TestingCPT:
+    plus, minus = _distributions(rng, (*shape, card)), _distributions(rng, (*shape, card))
+    thresholds = np.where(rng.random(shape) < 0.4, rng.integers(0, 9, shape) / 8, rng.random(shape))
+    gamma = rng.choice([None, None, 0.0, 3.0, 16.0])
+    return TestingCPT(plus, minus, thresholds, rng.choice(TESTS, shape), gamma)
+
+
+def _factored(rng: np.random.Generator, parents: Sequence[Variable], card: int) -> Any:
+    """A multiplexer or a noisy-or where one is possible, a function otherwise."""
+    if len(parents) > 1 and parents[0].card == len(parents) - 1 and all(p.card == card for p in parents[1:]):
+        return Mux(parents[0].name, [p.name for p in parents[1:]])
+    if card == 2 and rng.random() < 0.6:
+        causes = [rng.integers(0, 9, p.card) / 8 for p in parents]
+        return NoisyOr(causes, leak=float(rng.choice([0.0, 0.125, 0.3, 1.0])))
+    rows = _distributions(rng, (2, card))
+    return CPT.from_function(lambda *state: rows[rng.integers(2)])
+
+
+def _distributions(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Rows that sum to 1: plain, dyadic (eighths) or one-hot, chosen for each row."""
+    *lead, k = shape
+    if k == 1:
+        return np.ones(shape)
+    plain = rng.dirichlet(np.ones(k), lead)
+    dyadic = rng.multinomial(8, np.full(k, 1 / k), lead) / 8
+    certain = np.eye(k)[rng.integers(k, size=lead)]
+    kind = rng.choice(3, size=lead, p=[0.5, 0.35, 0.15])[..., None]
+    return np.select([kind == 0, kind == 1], [plain, dyadic], certain)
+
+
+def _with_holes(rng: np.random.Generator, table: np.ndarray) -> np.ndarray:
+    """Some numbers to be learned; a row keeps what it knew beside them only where that leaves them some mass."""
+    holed = np.where(rng.random(table.shape) < 0.4, np.nan, table)
+    full = np.isnan(holed).any(-1) & (np.nansum(holed, -1) > 0.99)
+    return np.where(full[..., None], np.nan, holed)

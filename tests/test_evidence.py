@@ -1,0 +1,255 @@
+"""The column rules: every accepted form means the same, and every refusal names the variable and the first bad row."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tacit import EvidenceError
+from tacit.evidence import read
+from tacit.variable import Variable, variable
+from tests.strategies import evidence, networks
+
+nan = np.nan
+A = variable("A", None)  # 'true', 'false'
+B = variable("B", ["lo", "mid", "hi"])
+N = variable("N", 3)  # 0, 1, 2
+F = variable("F", [0.5, 1.5])  # a binary variable whose labels are floats
+T = variable("T", [True, False])
+ONES = {2: [1, 1], 3: [1, 1, 1]}
+VARIABLES = (A, B, N, F, T)
+
+
+def column(of: Variable, values):
+    """The likelihoods (rows, states) that a column is read as."""
+    known = read({of.name: values}, VARIABLES)
+    if of.name not in known.columns:
+        return np.ones((known.rows, of.card)).tolist()
+    return known.columns[of.name].likelihoods().T.tolist()
+
+
+def refusal(values, **arguments):
+    with pytest.raises(EvidenceError) as error:
+        read(values, VARIABLES, **arguments)
+    return str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("of", "values", "expected"),
+    [
+        (A, "false", [[0, 1]]),
+        (A, ["true", "false"], [[1, 0], [0, 1]]),
+        (A, ("true", None), [[1, 0], [1, 1]]),
+        (A, np.array(["true", "false"]), [[1, 0], [0, 1]]),
+        (A, np.array([b"true"]), [[1, 0]]),
+        (A, np.array(["true", nan], dtype=object), [[1, 0], [1, 1]]),
+        (A, np.array(["false"], dtype=np.dtypes.StringDType()), [[0, 1]]),
+        (A, np.array([True, False]), [[1, 0], [0, 1]]),
+        (A, [True, None], [[1, 0], [1, 1]]),
+        (B, ["hi", "lo"], [[0, 0, 1], [1, 0, 0]]),
+        (N, 2, [[0, 0, 1]]),
+        (N, [0, None, 2], [[1, 0, 0], [1, 1, 1], [0, 0, 1]]),
+        (N, np.array([0.0, nan, 2.0]), [[1, 0, 0], [1, 1, 1], [0, 0, 1]]),
+        (N, np.array([1], dtype=np.uint8), [[0, 1, 0]]),
+        (F, [0.5, 1.5], [[1, 0], [0, 1]]),
+        (F, 1.5, [[0, 1]]),
+        (T, [True, False], [[1, 0], [0, 1]]),
+        (T, [1.0, nan], [[1, 0], [1, 1]]),
+    ],
+)
+def test_labels_are_hard_evidence_and_numbers_are_labels_where_labels_are_numbers(of, values, expected):
+    assert column(of, values) == expected
+
+
+@pytest.mark.parametrize(
+    ("of", "values", "expected"),
+    [
+        (A, 0.25, [[0.25, 0.75]]),
+        (A, 1, [[1, 0]]),
+        (A, np.float32(0.5), [[0.5, 0.5]]),
+        (A, [0.25, 1, 0], [[0.25, 0.75], [1, 0], [0, 1]]),
+        (A, [0.25, None, 1], [[0.25, 0.75], [1, 1], [1, 0]]),
+        (A, np.array([0.25, nan]), [[0.25, 0.75], [1, 1]]),
+        (A, [[0.25, 0.75]], [[0.25, 0.75]]),
+        (B, [[1, 2, 1], [nan, nan, nan]], [[0.25, 0.5, 0.25], [1, 1, 1]]),
+        (B, [[1, 2, 1], None], [[0.25, 0.5, 0.25], [1, 1, 1]]),
+        (B, [[1, 2, 1], [None, None, None]], [[0.25, 0.5, 0.25], [1, 1, 1]]),
+        (B, [[1e308, 1e308, 0], [1, 0, 0]], [[0.5, 0.5, 0], [1, 0, 0]]),
+        (N, np.array([[0, 0, 4]]), [[0, 0, 1]]),
+        (F, [[3, 1]], [[0.75, 0.25]]),
+    ],
+)
+def test_floats_and_tables_are_soft_evidence_normalised_to_sum_1(of, values, expected):
+    assert column(of, values) == expected
+
+
+@pytest.mark.parametrize("of", VARIABLES, ids=lambda v: v.name)
+@pytest.mark.parametrize(
+    "values",
+    [None, nan, pd.NA, [None], [nan], np.array([nan]), pd.Series([None]), pl.Series([None])],
+    ids=lambda values: repr(values).splitlines()[0],
+)
+def test_missing_values_are_no_evidence_whatever_their_form(of, values):
+    assert column(of, values) == [ONES[of.card]]
+
+
+class ArrowLike:
+    """What tacit uses of a pyarrow table."""
+
+    def __init__(self, columns):
+        self.columns, self.column_names = list(columns.values()), list(columns)
+
+    def __getitem__(self, name):
+        return self.columns[self.column_names.index(name)]
+
+    def __len__(self):
+        return len(self.columns[0])
+
+
+@pytest.mark.parametrize("frame", [dict, pd.DataFrame, pl.DataFrame, ArrowLike], ids=lambda f: f.__name__)
+def test_frames_are_read_by_column(frame):
+    known = read(frame({"A": [0.25, None], "B": ["hi", None], "N": [2, None], "T": [True, None]}), VARIABLES)
+    assert known.rows == 2
+    values = {name: c.likelihoods().T.tolist() for name, c in known.columns.items()}
+    assert values == {
+        "A": [[0.25, 0.75], [1, 1]],
+        "B": [[0, 0, 1], [1, 1, 1]],
+        "N": [[0, 0, 1], [1, 1, 1]],
+        "T": [[1, 0], [1, 1]],
+    }
+
+
+@pytest.mark.parametrize(
+    "series",
+    [
+        pd.Series(["hi", None], dtype="category"),
+        pd.Series(["hi", None], dtype="string"),
+        pl.Series(["hi", None], dtype=pl.Categorical),
+        pl.Series([[0.0, 0.0, 1.0], None], dtype=pl.List(pl.Float64)),
+        pl.Series([[0.0, 0.0, 1.0], [nan] * 3], dtype=pl.Array(pl.Float64, 3)),
+    ],
+    ids=lambda s: f"{type(s).__module__.partition('.')[0]}-{s.dtype}",
+)
+def test_the_special_types_of_frame_libraries_are_read(series):
+    assert column(B, series) == [[0, 0, 1], [1, 1, 1]]
+
+
+@pytest.mark.parametrize("series", [pd.Series([2, None], dtype="Int64"), pl.Series([2, None]), pd.Series([2, None])])
+def test_integer_codes_beside_a_missing_value_stay_labels(series):
+    assert column(N, series) == [[0, 0, 1], [1, 1, 1]]
+
+
+def test_a_2d_array_follows_the_declared_order_of_binary_variables():
+    known = read([[0.25, 1.5], [nan, 0.5]], VARIABLES, declared=["A", "F"])
+    assert known.columns["A"].likelihoods().T.tolist() == [[0.25, 0.75], [1, 1]]
+    assert known.columns["F"].likelihoods().T.tolist() == [[0, 1], [1, 0]]
+
+
+def test_single_values_speak_for_all_rows():
+    known = read({"A": 0.25, "B": "hi", "N": [0, 1, 2]}, VARIABLES)
+    assert known.rows == 3
+    for row in range(3):
+        values = known.likelihoods(row)
+        assert values["A"].tolist() == [0.25, 0.75]
+        assert values["B"].tolist() == [0, 0, 1]
+        assert values["N"].argmax() == row
+
+
+@pytest.mark.parametrize("nothing", [None, {}, {"A": None}])
+def test_no_evidence_is_one_row_of_nothing(nothing):
+    known = read(nothing, VARIABLES)
+    assert (known.rows, dict(known.columns)) == (1, {})
+
+
+@pytest.mark.parametrize(
+    ("of", "values", "message"),
+    [
+        (A, ["true", "maybe", "no"], "row 1: 'maybe' is not a state; expected one of 'true', 'false'"),
+        (A, np.array(["true", "z", "a"]), "row 1: 'z' is not a state"),
+        (A, ["true", 0.5], "row 1: 0.5 is not a state; expected one of 'true', 'false', or a float in every row"),
+        (A, [{"true"}], "row 0: {'true'} is not a state"),
+        (A, [0.5, 1.25], "row 1: 1.25 is not a likelihood in [0, 1] of state 'true'"),
+        (A, [0.5, np.inf], "row 1: inf is not a likelihood"),
+        (A, [0.5, None, -1], "row 2: -1 is not a likelihood"),
+        (A, [[0.5, 0.5], [2, -1]], "row 1: [2.0, -1.0]: likelihoods must not be negative"),
+        (A, [[0.5, 0.5], [np.inf, 1]], "row 1: [inf, 1.0]: likelihoods must be finite"),
+        (A, [[0.5, 0.5], [nan, 1]], "row 1: [nan, 1.0]: likelihoods must be finite"),
+        (A, [[0.5, 0.5], [0, 0]], "row 1: [0.0, 0.0]: all likelihoods are zero; at least one must be positive"),
+        (A, [[0.5, 0.5], [0, 0], [2, -1], [nan, 1]], "row 1: [0.0, 0.0]: all likelihoods are zero"),
+        (A, [[0.5, 0.5], [1]], "row 1: [1] is not one likelihood per state ('true', 'false')"),
+        (A, [["a", "b"]], "row 0: ['a', 'b'] is not one likelihood per state"),
+        (A, np.array([["a", "b"]]), "likelihoods must be numbers"),
+        (A, [[0.2, 0.3, 0.5]], "has shape (1, 3), expected (rows, 2): one likelihood per state ('true', 'false')"),
+        (A, np.zeros((1, 2, 2)), "has 3 dimensions; expected (rows,) or (rows, 2)"),
+        (A, np.array([1j]), "has type complex128, expected labels or floats"),
+        (B, [0.2, 0.3, 0.5], "has 3 states, is a column of floats; expected labels, or likelihoods of shape (rows, 3)"),
+        (B, [1, 0], "row 0: 1 is not a state (expected 'lo', 'mid', 'hi'); a likelihood must be a float"),
+        (N, [0, 3], "row 1: 3 is not a state; expected one of 0, 1, 2 (its labels are numbers; pass likelihoods as"),
+        (N, np.array([0, 0.5]), "row 1: 0.5 is not a state; expected one of 0, 1, 2 (its labels are numbers; pass"),
+        (N, ["0"], "row 0: '0' is not a state; expected one of 0, 1, 2"),
+        (F, 0.8, "row 0: 0.8 is not a state; expected one of 0.5, 1.5 (its labels are numbers; pass likelihoods as an "
+            "array of shape (rows, 2))"),
+    ],
+)  # fmt: skip
+def test_a_bad_column_is_refused_with_variable_and_first_bad_row(of, values, message):
+    text = refusal({of.name: values})
+    assert text.startswith(f"evidence on {of.name!r}")
+    assert message in text
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"Z": 0.5}, "evidence names 'Z', which is not a variable of the network"),
+        (pd.DataFrame({5: [0.5]}), "evidence names 5, which is not a variable of the network"),
+        ({"A": [0.5, 0.5], "N": [0, 1, 2]}, "evidence on 'N' has 3 rows, other columns have 2"),
+        ({"A": []}, "the evidence has no rows; expected at least one"),
+        ({"B": np.empty(0, dtype=int)}, "the evidence has no rows"),
+        ({"B": np.empty((0, 3))}, "the evidence has no rows"),
+        (pd.DataFrame({"A": []}), "the evidence has no rows"),
+        (pd.DataFrame([[0.5, 0.5]], columns=["A", "A"]), "the evidence has two columns 'A'; expected one per variable"),
+        (0.5, "evidence of type float is not understood; expected a mapping from variables to columns"),
+        ([0.5], "evidence of type list is not understood"),
+        ([[0.5], [0.5, 0.5]], "evidence of type list is not understood"),
+        (np.zeros((1, 2)), "the evidence array has 2 columns, expected 5: A, B, N, F, T"),
+        (np.zeros((1, 5)), "a 2-D evidence array needs binary variables, but 'B' has 3 states; pass a mapping"),
+    ],
+)
+def test_bad_evidence_is_refused_as_a_whole(values, message):
+    assert message in refusal(values)
+
+
+def test_a_variable_that_the_query_was_not_compiled_for_is_refused():
+    text = refusal({"B": "hi"}, declared=["A"])
+    assert text == "evidence on 'B', but the query was compiled for evidence on ['A']; name it in evidence= or hard="
+
+
+def test_states_are_given_only_where_every_row_is_certain():
+    def states(of, values):
+        return read({of.name: values}, VARIABLES).columns[of.name].states().tolist()
+
+    assert states(B, ["hi", "lo"]) == [2, 0]
+    assert states(A, [0.0, 1.0]) == [1, 0]
+    for uncertain in ([1.0, 0.5], ["true", None], [[1, 0], [nan, nan]]):
+        with pytest.raises(EvidenceError, match=r"evidence on 'A', row 1: a state is needed in every row.*evidence="):
+            states(A, uncertain)
+
+
+@given(st.data(), networks())
+def test_likelihoods_sum_to_1_or_are_all_ones(data, net):
+    known = read(data.draw(evidence(net, rows=3)), [net.variable(n) for n in net])
+    for found in known.columns.values():
+        values = found.likelihoods()
+        assert values.shape == (found.variable.card, 3)
+        assert (np.isclose(values.sum(0), 1, rtol=1e-15) | (values == 1).all(0)).all()
+
+
+@given(st.data(), networks())
+def test_every_label_is_read_as_its_own_state(data, net):
+    of = net.variable(data.draw(st.sampled_from(net.variables)))
+    for values in (list(of.states), np.array(of.states, dtype=object)):
+        assert read({of.name: values}, [of]).columns[of.name].states().tolist() == list(range(of.card))
+    for i, label in enumerate(of.states):
+        assert read({of.name: label}, [of]).columns[of.name].states().tolist() == [i]

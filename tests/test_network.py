@@ -1,0 +1,208 @@
+"""Building, reading, comparing and copying networks."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from tacit import CPT, Mux, Network, NetworkError, NoisyOr, TestingCPT, TooLargeError, UnsetError, examples
+from tests.strategies import networks
+
+nan = np.nan
+TESTING = TestingCPT([[0.9, 0.1], [0.7, 0.3]], [[0.2, 0.8], [0.1, 0.9]], [0.5, 0.4])
+
+
+@pytest.fixture
+def net():
+    net = Network("small")
+    net.add("A", states=["yes", "no"], cpt=[0.3, 0.7])
+    net.add("B", states=3, cpt=[0.5, 0.25, 0.25])
+    return net
+
+
+def test_states_default_to_true_and_false_and_a_number_labels_them_with_integers(net):
+    net.add("C", cpt=[0.5, 0.5])
+    net.add("D", states=np.array(["lo", "hi"]), cpt=[0.5, 0.5])
+    assert [net.states(n) for n in "ABCD"] == [("yes", "no"), (0, 1, 2), ("true", "false"), ("lo", "hi")]
+
+
+def test_what_was_added_can_be_read(net):
+    net.add("C", parents=("B", "A"), cpt=np.full((3, 2, 2), 0.5))
+    net.add("D", parents=["A"], cpt=TESTING)
+    assert net.variables == tuple(net) == ("A", "B", "C", "D")
+    assert len(net) == 4
+    assert "C" in net
+    assert "Z" not in net
+    assert net.parents("C") == ("B", "A")
+    assert net.cpt("D") == TESTING
+    assert net.testing_nodes == ("D",)
+    assert net.table("A").tolist() == [0.3, 0.7]
+
+
+@pytest.mark.parametrize("ask", ["node", "variable", "parents", "states", "cpt", "table", "ancestors"])
+def test_an_unknown_variable_is_an_error_that_suggests_a_name(ask):
+    net = Network()
+    net.add("Weather", cpt=[0.5, 0.5])
+    with pytest.raises(NetworkError, match="'weather' is not a variable of the network; did you mean 'Weather'"):
+        getattr(net, ask)("weather")
+
+
+def test_ancestors_are_proper_and_come_parents_first():
+    net = examples.diamond()
+    assert net.ancestors("D") == ("A", "B", "C")
+    assert net.ancestors("A") == ()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"name": ""}, "a node's name must be a non-empty string, got ''"),
+        ({"name": 5}, "a node's name must be a non-empty string, got 5"),
+        ({"name": "A"}, "node 'A' is in the network already; names must be unique"),
+        ({"parents": "A"}, "node 'C': parents must be a sequence of names, got 'A'"),
+        ({"parents": None}, "node 'C': parents must be a sequence of names, got None"),
+        ({"parents": ["Z"]}, "node 'C': parent 'Z' is not in the network; add parents before their children"),
+        ({"parents": ["C"]}, "node 'C': parent 'C' is not in the network"),
+        ({"parents": [["A"]]}, r"node 'C': parent \['A'\] is not in the network"),
+        ({"parents": ["A", "A"]}, "node 'C': parent 'A' is listed twice"),
+        ({"states": "ab"}, "node 'C': states must be a sequence of labels or a number, got 'ab'"),
+        ({"states": 2.5}, "node 'C': states must be a sequence of labels or a number, got 2.5"),
+        ({"states": []}, "node 'C' has no states; give at least one label"),
+        ({"states": 0}, "node 'C' has no states"),
+        ({"states": [1, True]}, "node 'C': state True is listed twice; labels must differ"),
+        ({"states": ["a", None]}, "node 'C': state None is not a label; use strings, integers"),
+        ({"states": [nan, 1]}, "node 'C': state nan is not a label"),
+        ({"cpt": [0.3, 0.4]}, "node 'C': table sums to 0.7, expected 1"),
+        (
+            {"parents": ["A"], "cpt": [[0.5, 0.5], [0.5, 0.47]]},
+            "node 'C': table, row A='no' sums to 0.97, expected 1",
+        ),
+        (
+            {"parents": ["B", "A"], "cpt": [[[1, 0], [1, 0]], [[1, 0], [0, 2]], [[1, 0], [1, 0]]]},
+            r"node 'C': table, row B=1, A='no' is wrong: 2 is not a probability in \[0, 1\]",
+        ),
+        (
+            {"parents": ["A"], "cpt": [0.5, 0.5]},
+            r"node 'C': table has shape \(2,\), expected \(2, 2\) \(A: 2, own states: 2\)",
+        ),
+        # the third row is bad, but A has no third state to name it by
+        ({"parents": ["A"], "cpt": [[1, 0], [1, 0], [1, 1]]}, "node 'C': table sums to 2, expected 1"),
+        ({"cpt": TESTING}, "node 'C': a testing node needs parents to test; roots are always regular"),
+        ({"testing": True}, "node 'C': a testing node needs parents"),
+        ({"parents": ["B"], "cpt": TESTING}, r"node 'C': plus and minus has shape \(2, 2\), expected \(3, 2\)"),
+        ({"cpt": [0.5, 0.5], "testing": True}, "node 'C': testing=True, but the CPT given is a regular one"),
+        ({"cpt": [0.5, 0.5], "gamma": 1}, "node 'C': gamma is given, but the CPT is a regular one"),
+        ({"gamma": 1}, "node 'C': gamma is given without testing=True"),
+        ({"parents": ["A"], "testing": True, "gamma": -1}, "node 'C': gamma is -1, expected None"),
+        ({"cpt": "often"}, "node 'C': table is not an array of numbers"),
+    ],
+)
+def test_a_bad_node_is_refused_and_the_network_stays_as_it_was(net, arguments, message):
+    before = net.copy()
+    with pytest.raises(NetworkError, match=message):
+        net.add(**{"name": "C"} | arguments)
+    assert net == before
+
+
+def test_a_networks_name_is_a_string_or_none():
+    assert Network().name is None
+    with pytest.raises(NetworkError, match="a network's name must be a string or None, got 5"):
+        Network(5)
+
+
+def test_what_is_left_out_is_to_be_learned(net):
+    net.add("C", ["A"])
+    net.add("D", ["A", "B"], testing=True, gamma=4)
+    assert np.isnan(net.table("C")).all()
+    cpt = net.cpt("D")
+    assert (cpt.plus.shape, cpt.thresholds.shape, cpt.gamma) == ((2, 3, 2), (2, 3), 4.0)
+    assert np.isnan([*cpt.plus.flat, *cpt.minus.flat, *cpt.thresholds.flat]).all()
+
+
+def test_a_table_to_learn_that_is_too_large_is_refused_before_it_is_allocated():
+    net = Network()
+    for i in range(80):
+        net.add(f"A{i}", cpt=[0.5, 0.5])
+    with pytest.raises(TooLargeError, match=r"node 'B': a table to learn would have about 10\^24 entries"):
+        net.add("B", list(net))
+
+
+def test_a_testing_nodes_table_depends_on_the_evidence():
+    with pytest.raises(NetworkError, match="node 'B' is testing: its table depends on the evidence"):
+        examples.abc().table("B")
+
+
+@pytest.mark.parametrize("part", ["table", "plus", "minus", "thresholds"])
+def test_unset_numbers_are_named_where_numbers_are_required(net, part):
+    holes = {"plus": [[nan, nan], [1, 0]], "minus": [[0.5, nan], [1, 0]], "thresholds": [nan, 0.5]}
+    parts = {"plus": TESTING.plus, "minus": TESTING.minus, "thresholds": TESTING.thresholds}
+    cpt = [[nan, 0.5], [1, 0]] if part == "table" else TestingCPT(**parts | {part: holes[part]})
+    net.add("C", ["A"], cpt=cpt)
+    with pytest.raises(UnsetError, match=rf"node 'C': {part} has unset numbers \(NaN\); give them, or learn them"):
+        net.require_numbers()
+
+
+def test_counts_are_the_papers_and_a_factored_cpt_counts_its_own_numbers(net):
+    net.add("T", ["A"], cpt=TESTING)
+    net.add("F", ["A", "B"], cpt=CPT.from_function(lambda a, b: "true"))
+    net.add("N", ["A", "B"], cpt=NoisyOr([0.5, 0.5], leak=0.1))
+    net.add("M", cpt=Mux("A", ["T", "F"]))
+    counts = net.counts()
+    assert (counts.nodes, counts.edges, counts.testing_nodes) == (6, 8, 1)
+    assert (counts.static, counts.dynamic, counts.thresholds) == (2 + 3 + 2 + 6, 8, 2)
+    assert counts["parameters"] == counts.parameters == 21
+    with pytest.raises(KeyError):
+        counts["colours"]
+
+
+def test_a_copy_is_equal_and_independent(net):
+    for other in (net.copy(), copy.copy(net), copy.deepcopy(net)):
+        assert other == net
+        other.add("C", ["A"])
+        assert other != net
+        assert "C" not in net
+
+
+def test_networks_differ_if_name_states_parents_or_numbers_do(net):
+    def build(name="n", states=None, cpt=(0.3, 0.7), parents=()):
+        other = Network(name)
+        other.add("A", states=states, cpt=cpt)
+        other.add("B", cpt=[0.5, 0.5])
+        other.add("C", parents, cpt=np.full((2,) * (len(parents) + 1), 0.5))
+        return other
+
+    assert build() == build()
+    changes = ({"name": "m"}, {"states": ["a", "b"]}, {"cpt": [0.4, 0.6]}, {"parents": ["A"]})
+    different = [build(**change) for change in changes] + [build(parents=["A", "B"]), build(parents=["B", "A"])]
+    for i, one in enumerate([build(), *different]):
+        assert all(one != other for other in different[i:])
+    assert build() != "a network"
+
+
+def test_with_cpts_replaces_only_what_is_given(net):
+    other = net.with_cpts({"A": [0.5, 0.5]})
+    assert other.table("A").tolist() == [0.5, 0.5]
+    assert other.cpt("B") is net.cpt("B")
+    assert net.table("A").tolist() == [0.3, 0.7]
+    with pytest.raises(NetworkError, match="'Z' is not a variable"):
+        net.with_cpts({"Z": [0.5, 0.5]})
+    with pytest.raises(NetworkError, match=r"node 'A': table has shape \(3,\)"):
+        net.with_cpts({"A": [0.5, 0.25, 0.25]})
+
+
+def test_with_gamma_changes_every_testing_node_and_nothing_else():
+    net = examples.diamond()
+    soft = net.with_gamma(8)
+    assert [soft.cpt(n).gamma for n in soft.testing_nodes] == [8.0, 8.0]
+    assert soft.cpt("A") is net.cpt("A")
+    assert soft.with_gamma(None) == net
+    with pytest.raises(NetworkError, match="gamma is -1"):
+        net.with_gamma(-1)
+
+
+@given(networks(unset=True))
+def test_copies_and_pickles_of_any_network_are_equal(net):
+    assert net.copy() == net
+    assert pickle.loads(pickle.dumps(net)) == net
