@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 from tacit.cpt import CPT, TestingCPT
 
 if TYPE_CHECKING:
+    from tacit.compiler.program import Operation, Program
     from tacit.network import Network, Node
 
 MAX_HTML_ROWS = 60
@@ -69,6 +71,11 @@ def quote(name: str) -> str:
     return '"' + name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
+def large(number: int) -> str:
+    """A count that may be astronomically large."""
+    return f"{number:,}" if number < 10**15 else f"about 10^{math.log10(number):.0f}"
+
+
 def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
@@ -84,3 +91,51 @@ def bars(labels: Sequence[object], values: Sequence[float], width: int = 30) -> 
         f"{label!s:>{pad}}  {value:8.6f}  {'█' * round(width * value)}"
         for label, value in zip(labels, values, strict=True)
     )
+
+
+def program_table(program: Program, limit: int = 200) -> str:
+    """A program as a table of steps: what is made, over which axes, at what cost, for each row or once."""
+    rows = [("value", "operation", "axes", "entries", "multiply-adds", "per")]
+    for i, operation in enumerate(program):
+        rows.append(
+            (
+                f"v{i}",
+                _operation(operation),
+                " ".join(operation.axes) or "-",
+                f"{program.size(operation.axes):,}",
+                f"{program.multiply_adds(i):,}",
+                "row" if program.batched[i] else "query",
+            )
+        )
+    hidden = len(rows) - 1 - limit
+    if hidden > 0:
+        rows = [*rows[: limit // 2], ("...", f"{hidden:,} more", "", "", "", ""), *rows[-limit // 2 :]]
+    widths = [max(len(row[c]) for row in rows) for c in range(6)]
+    right = (False, False, False, True, True, False)
+    lines = [
+        "  ".join(cell.rjust(w) if r else cell.ljust(w) for cell, w, r in zip(row, widths, right, strict=True)).rstrip()
+        for row in rows
+    ]
+    cost = program.cost
+    lines.append(
+        f"width {cost.width}; per row: {cost.multiply_adds:,} multiply-adds, {cost.bytes:,} bytes written, "
+        f"largest value {cost.peak:,}; once: {cost.static_multiply_adds:,} multiply-adds"
+    )
+    return "\n".join(lines)
+
+
+def _operation(operation: Operation) -> str:
+    name = type(operation).__name__.lower()
+    inputs = " ".join(f"v{i}" for i in operation.inputs)
+    match name:
+        case "parameter":
+            detail = f"{operation.node}.{operation.part}"  # type: ignore[union-attr]
+        case "likelihood":
+            detail = operation.variable  # type: ignore[union-attr]
+        case "slice":
+            detail = f"{inputs} at {' '.join(operation.variables)}"  # type: ignore[union-attr]
+        case "select":
+            detail = f"{operation.node}: {inputs}"  # type: ignore[union-attr]
+        case _:
+            detail = inputs
+    return f"{name} {detail}".rstrip()

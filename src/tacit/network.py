@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.cpt import CPT, Floats, TestingCPT, check_gamma
+from tacit.display import large
 from tacit.errors import NetworkError, TableError, TooLargeError, UnsetError
 from tacit.factored import MAX_DENSE, FunctionCPT, Mux, NoisyOr
 from tacit.variable import Label, Variable, describe, variable
 
 if TYPE_CHECKING:
     from tacit.evidence import EvidenceLike
+    from tacit.tac import TAC
+
+MAX_COMPILED = 16  # queries that Network.posterior keeps compiled
 
 AnyCPT = CPT | TestingCPT | FunctionCPT | NoisyOr | Mux
 
@@ -67,15 +71,18 @@ class Network:
     """
 
     def __init__(self, name: str | None = None) -> None:
+        if name is not None and not isinstance(name, str):
+            raise NetworkError(f"a network's name must be a string or None, got {name!r}")
         self.name = name
         self._nodes: dict[str, Node] = {}
+        self._compiled: dict[tuple[str, tuple[str, ...], tuple[str, ...]], TAC] = {}
 
     # building ---------------------------------------------------------------------------------------------
 
     def add(
         self,
         name: str,
-        parents: Sequence[str] = (),
+        parents: Iterable[str] = (),
         states: int | Iterable[Any] | None = None,
         cpt: AnyCPT | Any = None,
         testing: bool = False,
@@ -98,8 +105,9 @@ class Network:
         own = variable(name, states)
         if name in self._nodes:
             raise NetworkError(f"node {name!r} is in the network already; names must be unique")
-        implied = cpt.implied_parents() if isinstance(cpt, AnyCPT) else None
-        parents = self._known_parents(name, implied if implied and not len(parents) else parents)
+        parents = self._known_parents(name, parents)
+        if not parents and isinstance(cpt, AnyCPT):
+            parents = self._known_parents(name, cpt.implied_parents() or ())
         above = [self._nodes[p].variable for p in parents]
         try:
             bound = _as_cpt(cpt, own, above, testing, gamma).bind(own, above)
@@ -108,22 +116,26 @@ class Network:
         except (NetworkError, TooLargeError) as error:
             raise type(error)(f"node {name!r}: {error}") from None
         self._nodes[name] = Node(own, parents, bound)
+        self._compiled.clear()
 
-    def _known_parents(self, name: str, parents: Sequence[str]) -> tuple[str, ...]:
-        if isinstance(parents, str):
-            raise NetworkError(f"node {name!r}: parents must be a sequence of names, e.g. [{parents!r}]")
+    def _known_parents(self, name: str, parents: Iterable[str]) -> tuple[str, ...]:
+        if isinstance(parents, str) or not isinstance(parents, Iterable):
+            raise NetworkError(f"node {name!r}: parents must be a sequence of names, got {parents!r}")
+        parents = tuple(parents)
         for i, parent in enumerate(parents):
-            if parent not in self._nodes:
+            if not isinstance(parent, str) or parent not in self._nodes:
                 raise NetworkError(
                     f"node {name!r}: parent {parent!r} is not in the network; add parents before their children"
                 )
             if parent in parents[:i]:
                 raise NetworkError(f"node {name!r}: parent {parent!r} is listed twice")
-        return tuple(parents)
+        return parents
 
     def copy(self) -> Network:
         """An independent copy (CPTs are immutable and shared)."""
         return self.with_cpts({})
+
+    __copy__ = copy
 
     def with_cpts(self, cpts: Mapping[str, AnyCPT | Any]) -> Network:
         """A copy in which the given nodes have other CPTs."""
@@ -210,15 +222,40 @@ class Network:
             thresholds=sum(cpt.thresholds.size for cpt in testing),
         )
 
-    def require_numbers(self) -> None:
-        """Raise `UnsetError` where a number is still to be learned."""
-        for name, node in self._nodes.items():
+    def require_numbers(self, names: Iterable[str] | None = None) -> None:
+        """Raise `UnsetError` where a number of these nodes (all, if left out) is still to be learned."""
+        for name in self._nodes if names is None else names:
+            node = self.node(name)
             for part in ("table", "plus", "minus", "thresholds"):
                 values = getattr(node.cpt, part, None)
                 if values is not None and np.isnan(values).any():
                     raise UnsetError(
                         f"node {name!r}: {part} has unset numbers (NaN); give them, or learn them with tacit.fit"
                     )
+
+    def posterior(self, query: str, evidence: EvidenceLike | None = None) -> Floats:
+        """P*(q) for every row of evidence: (rows, states of the query).
+
+        The query is compiled on first use, for the kinds of evidence it sees (a column with a state in every row is
+        indexed), and kept: the next call with evidence on the same variables only evaluates it.
+
+        >>> from tacit import examples
+        >>> examples.abc().posterior("B", {"A": 0.8, "C": ["lo", "hi"]}).round(4)
+        array([[0.4692, 0.5308],
+               [0.676 , 0.324 ]])
+        """
+        from tacit.evidence import read
+        from tacit.tac import compile
+
+        columns = read(evidence, [node.variable for node in self._nodes.values()]).columns
+        hard = tuple(sorted(n for n, column in columns.items() if column.certain))
+        soft = tuple(sorted(n for n in columns if n not in hard))
+        key = (query, soft, hard)
+        tac = self._compiled.pop(key, None) or compile(self, query, soft, hard)
+        self._compiled[key] = tac  # the most recently used one is last
+        if len(self._compiled) > MAX_COMPILED:
+            del self._compiled[next(iter(self._compiled))]
+        return tac.posterior(evidence)
 
     def select(self, evidence: EvidenceLike | None = None) -> Network:
         """The Bayesian network, with no testing node, that one row of evidence selects."""
@@ -290,7 +327,7 @@ def _unset(own: Variable, parents: Sequence[Variable], testing: bool, gamma: flo
     shape = tuple(p.card for p in parents)
     entries = math.prod(shape) * own.card
     if entries > MAX_DENSE:
-        raise TooLargeError(f"a table to learn would have {entries:,} entries (limit {MAX_DENSE:,})")
+        raise TooLargeError(f"a table to learn would have {large(entries)} entries (limit {MAX_DENSE:,})")
     unknown = np.full((*shape, own.card), np.nan)
     if testing:
         return TestingCPT(unknown, unknown, np.full(shape, np.nan), gamma=gamma)
@@ -301,7 +338,8 @@ def _unset(own: Variable, parents: Sequence[Variable], testing: bool, gamma: flo
 
 def _located(error: TableError, own: Variable, parents: Sequence[Variable]) -> NetworkError:
     """The same error with the names of the node and of the parents' states."""
-    place = f", row {describe(parents, error.row)}" if len(error.row) == len(parents) > 0 else ""
+    fits = len(error.row) == len(parents) and all(i < p.card for i, p in zip(error.row, parents, strict=True))
+    place = f", row {describe(parents, error.row)}" if error.row and fits else ""
     return NetworkError(f"node {own.name!r}: {error.part}{place} {_verb(error.problem)}")
 
 

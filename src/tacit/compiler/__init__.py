@@ -1,0 +1,120 @@
+"""The compiler: prune -> order -> eliminate -> program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tacit.compiler import order as ordering
+from tacit.compiler.eliminate import Elimination, Plan, Planner
+from tacit.compiler.order import ROWS, STEP, Path, Problem
+from tacit.compiler.program import Program
+from tacit.compiler.prune import prune
+from tacit.errors import TacitError
+from tacit.network import Network
+
+MAX_GLOBAL = 64  # testing nodes up to which one order for all phases is tried as well: it costs nodes x phases
+EVIDENCE_PER_SCALE = {"float64": 16, "float32": 2}
+
+
+def compile_program(
+    net: Network,
+    query: str,
+    soft: Sequence[str],
+    hard: Sequence[str] = (),
+    order: Sequence[str] | None = None,
+    effort: str = "auto",
+    dtype: str = "float64",
+) -> tuple[Program, Plan]:
+    """The cheapest program found for a query, and the plan of its inference phase.
+
+    With testing nodes there are several phases. Each can have an order of its own, with the marginals of
+    earlier phases as ready factors; or one order serves all, so that equal messages are computed once. Both
+    win sometimes: both are planned, the cheaper is kept.
+    """
+    _check(net, query, order, effort)
+    pruned = prune(net, query, soft, hard)
+
+    def eliminate(planner: Planner, reuse: bool) -> tuple[Program, Plan]:
+        return Elimination(
+            net,
+            pruned,
+            query,
+            tuple(soft),
+            frozenset(hard),
+            planner,
+            reuse=reuse,
+            evidence_per_scale=EVIDENCE_PER_SCALE[dtype],
+        ).run()
+
+    if order is not None:
+        return eliminate(_follow(order), reuse=False)
+    best = eliminate(lambda problem: ordering.search(problem, effort), reuse=True)
+    if 1 < sum(net.cpt(n).testing for n in pruned.nodes) <= MAX_GLOBAL:
+        best = min(best, eliminate(_follow(_global_order(net, pruned.nodes)), reuse=False), key=lambda b: price(b[0]))
+    return best
+
+
+def price(program: Program) -> float:
+    """The cost of a program for a batch, in the units of the order search."""
+    cost = program.cost
+    per_row = cost.multiply_adds + cost.elements
+    return ROWS * per_row + cost.static_multiply_adds + cost.static_elements + STEP * cost.operations
+
+
+def trace(net: Network, query: str, evidence: Sequence[str]) -> Program:
+    """The paper's trace: evidence entered into the tables first, one min-fill order for all phases.
+
+    Nothing is dropped but barren nodes: every state stays, and nothing is rescaled. This is what
+    `TAC.circuit(fold=False)` shows; queries run on the cheaper `compile_program`.
+    """
+    pruned = prune(net, query, evidence, every_state=True)
+    planner = _follow(_global_order(net, pruned.nodes, only_min_fill=True))
+    never = 2**62
+    program, _ = Elimination(
+        net,
+        pruned,
+        query,
+        tuple(evidence),
+        frozenset(),
+        planner,
+        reuse=False,
+        enter_evidence_first=True,
+        evidence_per_scale=never,
+    ).run()
+    return program
+
+
+def _global_order(net: Network, nodes: Sequence[str], only_min_fill: bool = False) -> list[str]:
+    """One elimination order for the whole network, from its families."""
+    bit = {n: 1 << i for i, n in enumerate(nodes)}
+    problem = Problem(
+        masks=[bit[n] | sum(bit[p] for p in net.parents(n)) for n in nodes],
+        soft=[True] * len(nodes),
+        names=nodes,
+        sizes=[net.variable(n).card for n in nodes],
+        keep=0,
+    )
+    weighs = [ordering.min_fill, ordering.weighted_min_fill, ordering.min_size]
+    orders = [ordering.elimination_order(problem, weigh) for weigh in weighs[: 1 if only_min_fill else 3]]
+    best = min(orders, key=lambda o: ordering.Tree(problem, ordering.by_elimination(problem, o)).total)
+    return [nodes[i] for i in best]
+
+
+def _follow(order: Sequence[str]) -> Planner:
+    """A planner that eliminates variables in a given order, the rest (auxiliary axes, left out) by min-fill."""
+    place = {name: i for i, name in enumerate(order)}
+
+    def plan(problem: Problem) -> Path:
+        free = ordering.elimination_order(problem, ordering.min_fill)
+        rank = {axis: place.get(problem.names[axis].rstrip("'"), -1) for axis in free}
+        return ordering.by_elimination(problem, sorted(free, key=lambda axis: rank[axis]))
+
+    return plan
+
+
+def _check(net: Network, query: str, order: Sequence[str] | None, effort: str) -> None:
+    net.node(query)
+    if effort not in ordering.EFFORTS:
+        raise TacitError(f"effort is {effort!r}, expected one of {', '.join(map(repr, ordering.EFFORTS))}")
+    for name in order or ():
+        net.node(name)

@@ -1,0 +1,158 @@
+"""Programs under construction: equal operations are the same operation, and scales stay in range."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tacit.compiler.factors import Factor
+from tacit.compiler.program import (
+    ONE,
+    ZERO,
+    Axes,
+    Axis,
+    Constant,
+    Contract,
+    Gather,
+    Likelihood,
+    Normalise,
+    Operation,
+    Program,
+    Rescale,
+    Select,
+    Selection,
+    Slice,
+)
+
+
+class Builder:
+    """Adds operations with a unique table, keyed by type and inputs.
+
+    `evidence_per_scale` bounds how many evidence-dependent factors may be multiplied before the value is
+    rescaled: 16 keep float64 above 2^-1022 as long as no single one shrinks a row's largest entry below 2^-60.
+    """
+
+    def __init__(self, sizes: Mapping[Axis, int], hard: frozenset[str], evidence_per_scale: int) -> None:
+        self.sizes = dict(sizes)
+        self.hard = hard
+        self.evidence_per_scale = evidence_per_scale
+        self.operations: list[Operation] = []
+        self.batched: list[bool] = []
+        self._factors: list[int] = []  # evidence-dependent factors in a value since it was last rescaled
+        self._table: dict[Hashable, int] = {}
+
+    def axes(self, value: int) -> Axes:
+        return self.operations[value].axes
+
+    def _add(self, operation: Operation, key: Hashable, batched: bool, factors: int) -> int:
+        found = self._table.get(key)
+        if found is None:
+            found = self._table[key] = len(self.operations)
+            self.operations.append(operation)
+            self.batched.append(batched)
+            self._factors.append(factors)
+        return found
+
+    def factor(self, factor: Factor, axes: Axes) -> int:
+        """A factor over `axes` (the names its axes have in the program)."""
+        if factor.source is None:
+            table = np.where(factor.index == ONE, 1.0, 0.0)
+            return self._add(Constant(table, axes), ("constant", axes, table.tobytes()), False, 0)
+        source = self._add(
+            factor.source, factor.source, isinstance(factor.source, Likelihood), isinstance(factor.source, Likelihood)
+        )
+        if factor.index.shape == tuple(self.sizes[a] for a in factor.source.axes) and _is_arange(factor.index):
+            return source
+        key = ("gather", source, axes, factor.index.tobytes())
+        return self._add(Gather((source,), factor.index, axes), key, self.batched[source], self._factors[source])
+
+    def embed(self, value: int, axis: Axis, positions: Iterable[int]) -> int:
+        """A value over some states of a variable (or one, without an axis) as a value over all of them."""
+        index = np.full(self.sizes[axis], ZERO, dtype=np.int64)
+        index[list(positions)] = np.arange(len(list(positions)))
+        if _is_arange(index) and self.axes(value) == (axis,):
+            return value
+        key = ("gather", value, (axis,), index.tobytes())
+        return self._add(Gather((value,), index, (axis,)), key, self.batched[value], self._factors[value])
+
+    def slice(self, value: int) -> int:
+        """Index the axes of hard evidence, if the value has any."""
+        observed = tuple(a for a in self.axes(value) if a in self.hard)
+        if not observed:
+            return value
+        axes = tuple(a for a in self.axes(value) if a not in self.hard)
+        return self._add(Slice((value,), observed, axes), ("slice", value), True, 1)
+
+    def contract(self, values: tuple[int, ...], keep: Iterable[Axis]) -> int:
+        """The product of one or two values, summed down to the axes in `keep`."""
+        inputs = tuple(sorted(values))
+        kept = set(keep)
+        seen = dict.fromkeys(a for v in inputs for a in self.axes(v))
+        axes = tuple(a for a in seen if a in kept)
+        if len(inputs) == 1 and len(axes) == len(self.axes(inputs[0])):
+            return inputs[0]
+        batched = any(self.batched[v] for v in inputs)
+        factors = sum(self._factors[v] for v in inputs)
+        made = self._add(Contract(inputs, axes), ("contract", inputs, frozenset(axes)), batched, factors)
+        return self.rescale(made) if factors > self.evidence_per_scale else made
+
+    def rescale(self, value: int) -> int:
+        return self._add(Rescale((value,), self.axes(value)), ("rescale", value), True, 1)
+
+    def select(self, node: str, inputs: tuple[int, int, int, int, int]) -> int:
+        batched = any(self.batched[v] for v in inputs)
+        axes = (*self.axes(inputs[0]), *(a for a in self.axes(inputs[1]) if a not in self.axes(inputs[0])))
+        return self._add(Select(node, inputs, axes), ("select", node, inputs), batched, int(batched))
+
+    def finish(
+        self,
+        query: str,
+        joint: int,
+        selections: Mapping[str, Selection],
+        states: Mapping[str, tuple[int, ...]],
+        soft: tuple[str, ...],
+    ) -> Program:
+        """The program that computes `joint` and what the selections need, without operations nobody uses."""
+        batched = self.batched[joint]
+        posterior = self._add(Normalise((joint,), self.axes(joint)), ("normalise", joint), batched, 0)
+        used = self._reachable([joint, posterior, *(s.marginal for s in selections.values())])
+        place = {old: new for new, old in enumerate(used)}
+        operations = tuple(_moved(self.operations[i], place) for i in used)
+        axes = {a for op in operations for a in op.axes}
+        return Program(
+            operations=operations,
+            sizes={a: self.sizes[a] for a in self.sizes if a in axes},
+            batched=tuple(self.batched[i] for i in used),
+            query=query,
+            joint=place[joint],
+            posterior=place[posterior],
+            selections={n: Selection(place[s.marginal], s.axes) for n, s in selections.items()},
+            states=states,
+            soft=soft,
+            hard=tuple(sorted(self.hard)),
+        )
+
+    def _reachable(self, wanted: Iterable[int]) -> list[int]:
+        used: set[int] = set()
+        stack = list(wanted)
+        while stack:
+            i = stack.pop()
+            if i not in used:
+                used.add(i)
+                stack.extend(self.operations[i].inputs)
+        return sorted(used)
+
+
+def _moved(operation: Operation, place: Mapping[int, int]) -> Any:
+    if not operation.inputs:
+        return operation
+    changed: dict[str, Any] = {"inputs": tuple(place[i] for i in operation.inputs)}
+    return replace(operation, **changed)
+
+
+def _is_arange(index: np.ndarray[Any, np.dtype[np.int64]]) -> bool:
+    return bool((index.ravel() == np.arange(math.prod(index.shape))).all())

@@ -1,0 +1,291 @@
+"""Symbolic factor elimination in two phases, as in the paper's appendix.
+
+Selection: testing nodes, ancestors first, are flattened, each from the marginal of its parents given the
+evidence on its ancestors. Inference: the query, from the original regular tables and the flattened ones.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tacit.compiler import factors as initial
+from tacit.compiler import order as ordering
+from tacit.compiler.builder import Builder
+from tacit.compiler.factors import Factor
+from tacit.compiler.order import Path, Problem, Tree, bits
+from tacit.compiler.program import Axes, Axis, Likelihood, Parameter, Program, Selection
+from tacit.compiler.prune import Pruned
+from tacit.cpt import TestingCPT
+from tacit.errors import TooLargeError
+from tacit.network import Network
+
+Planner = Callable[[Problem], Path]
+
+MAX_REUSED = 64  # how many earlier marginals are looked at before a phase is planned
+MAX_PLANNED_TWICE = 20  # up to so many nodes, a phase is also planned without the earlier marginals
+MAX_STEP = 1e11  # multiply-adds of one step for one row
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The contraction tree of one elimination: the factors and the pairs in which they are multiplied."""
+
+    problem: Problem
+    path: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Marginal:
+    """The marginal of some parents, made in an earlier phase: which nodes' factors are in it, by bit mask."""
+
+    value: int
+    covers: int
+    parents: int
+
+
+class Elimination:
+    """One compilation: the network that is left after pruning, and the program that grows."""
+
+    def __init__(
+        self,
+        net: Network,
+        pruned: Pruned,
+        query: str,
+        soft: tuple[str, ...],
+        hard: frozenset[str],
+        planner: Planner,
+        *,
+        reuse: bool = True,
+        enter_evidence_first: bool = False,
+        evidence_per_scale: int = 16,
+    ) -> None:
+        self.net, self.pruned, self.query, self.soft, self.hard = net, pruned, query, soft, hard
+        self.planner, self.reuse, self.enter_evidence_first = planner, reuse, enter_evidence_first
+        self.axis = {n: _axis(net, n, states) for n, states in pruned.states.items()}
+        self.builder = Builder(self._variable_sizes(), hard, evidence_per_scale)
+        self._readings = initial.readings(net, pruned.nodes, query, hard)
+        self._values: dict[str, list[int]] = {}
+        self._selections: dict[str, Selection] = {}
+        self._marginals: dict[frozenset[str], Marginal] = {}
+        self._position = {n: i for i, n in enumerate(pruned.nodes)}
+        self._ancestry = self._masks_of_ancestors()
+        self._parents = [sum(1 << self._position[p] for p in net.parents(n)) for n in pruned.nodes]
+
+    def _variable_sizes(self) -> dict[Axis, int]:
+        sizes = {n: self.net.variable(n).card for n in self.pruned.nodes}
+        sizes.update({a: len(self.pruned.states[n]) for n, a in self.axis.items() if a is not None})
+        return sizes
+
+    def _masks_of_ancestors(self) -> list[int]:
+        """For every node, itself and its ancestors as a bit mask."""
+        masks: list[int] = []
+        for i, name in enumerate(self.pruned.nodes):
+            mask = 1 << i
+            for parent in self.net.parents(name):
+                mask |= masks[self._position[parent]]
+            masks.append(mask)
+        return masks
+
+    def run(self) -> tuple[Program, Plan]:
+        """Selection phase, then inference phase."""
+        for name in self.pruned.nodes:
+            testing = self.net.cpt(name).testing
+            self._values[name] = [self.flatten(name)] if testing else self.initialise(name)
+            self.enter_evidence(name)
+        joint, plan = self.inference()
+        return self.builder.finish(self.query, joint, self._selections, self.pruned.states, self.soft), plan
+
+    # the parts of the appendix ----------------------------------------------------------------------------
+
+    def initialise(self, name: str) -> list[int]:
+        """The factors of a regular node."""
+        return [self._restricted(f) for f in initial.node_factors(self.net, name, self._readings)]
+
+    def enter_evidence(self, name: str) -> None:
+        """Multiply the likelihoods of a node into its table, after selection if the node is testing."""
+        if name not in self.soft:
+            return
+        likelihoods = [self._restricted(f) for f in initial.likelihood_factors(self.net, name, self._readings)]
+        values = self._values[name]
+        if self.enter_evidence_first and len(values) == len(likelihoods) == 1:
+            axes = self.builder.axes(values[0])
+            self._values[name] = [self.builder.contract((values[0], likelihoods[0]), axes)]
+        else:
+            self._values[name] = values + likelihoods
+
+    def flatten(self, name: str) -> int:
+        """The table of a testing node, selected by the posterior of its parents."""
+        cpt, parents = self.net.cpt(name), self.net.parents(name)
+        assert isinstance(cpt, TestingCPT)
+        marginal = self.builder.slice(self.marginal(parents))
+        shape = cpt.plus.shape
+        parts = [
+            self.builder.slice(self._restricted(initial.whole(Parameter(name, part, axes), shape[: len(axes)])))
+            for part, axes in (
+                ("plus", (*parents, name)),
+                ("minus", (*parents, name)),
+                ("thresholds", parents),
+                ("test", parents),
+            )
+        ]
+        plus, minus, thresholds, test = parts
+        axes = tuple(None if p in self.hard else self.axis[p] for p in parents)
+        self._selections[name] = Selection(marginal, axes)
+        return self.builder.select(name, (marginal, plus, minus, thresholds, test))
+
+    def marginal(self, parents: Axes) -> int:
+        """p*(u) of the parents of a testing node, given the evidence on its ancestors."""
+        key = frozenset(parents)
+        if key not in self._marginals:
+            nodes = above = 0
+            for parent in parents:
+                nodes |= self._ancestry[self._position[parent]]
+                above |= 1 << self._position[parent]
+            value, _ = self.eliminate(nodes, parents)
+            self._marginals[key] = Marginal(value, nodes, above)
+        return self._marginals[key].value
+
+    def inference(self) -> tuple[int, Plan]:
+        """p*(q) for all states of the query."""
+        everything = (1 << len(self.pruned.nodes)) - 1
+        value, plan = self.eliminate(everything, (self.query,))
+        return self.builder.embed(self.builder.slice(value), self.query, self.pruned.states[self.query]), plan
+
+    def eliminate(self, nodes: int, keep: Axes) -> tuple[int, Plan]:
+        """Eliminate all factors of some nodes (a bit mask) down to one factor over the variables in `keep`."""
+        reused = self._reusable(nodes, keep) if self.reuse else []
+        options = [self._factors(nodes, reused)]
+        if reused and nodes.bit_count() <= MAX_PLANNED_TWICE:
+            options.append(self._factors(nodes, []))
+        kept = [axis for name in keep if (axis := self.axis[name]) is not None]
+        options = [self._sum_private_axes(values, {*kept, *self.hard}) for values in options]
+        if len(options) > 1:
+            options.sort(key=lambda values: self._planned(values, kept, quick).total)
+        values = options[0]
+        tree = self._planned(values, kept, self.planner)
+        check_size(tree)
+        return self._execute(tree, values), Plan(tree.problem, tuple(tree.path()))
+
+    # factors ----------------------------------------------------------------------------------------------
+
+    def _restricted(self, factor: Factor) -> int:
+        """A factor over the possible states only, without axes of one state, as a value of the program."""
+        for axis, size in zip(factor.axes, factor.index.shape, strict=True):
+            self.builder.sizes.setdefault(axis, size)
+        if factor.source is not None:
+            for axis in factor.source.axes:
+                if axis not in self.builder.sizes:
+                    self.builder.sizes[axis] = self._source_size(factor.source, axis)
+        picks = [
+            self.pruned.states.get(a, tuple(range(n))) for a, n in zip(factor.axes, factor.index.shape, strict=True)
+        ]
+        index = factor.index[np.ix_(*picks)] if picks else factor.index
+        axes = [self.axis.get(a, a) for a in factor.axes]
+        index = index.reshape([n for n, a in zip(index.shape, axes, strict=True) if a is not None])
+        return self.builder.factor(
+            Factor(factor.source, index.copy(), factor.axes), tuple(a for a in axes if a is not None)
+        )
+
+    def _source_size(self, source: Parameter | Likelihood, axis: Axis) -> int:
+        assert isinstance(source, Parameter)  # likelihoods only have axes of variables
+        return int(initial.parts(self.net.cpt(source.node))[source.part].shape[source.axes.index(axis)])
+
+    def _factors(self, nodes: int, reused: Sequence[Marginal]) -> list[int]:
+        """The values whose product is the joint of some nodes and their evidence."""
+        for marginal in reused:
+            nodes &= ~marginal.covers
+        values = [m.value for m in reused]
+        for i in bits(nodes):
+            values.extend(self._values[self.pruned.nodes[i]])
+        return values
+
+    def _reusable(self, nodes: int, keep: Axes) -> list[Marginal]:
+        """Earlier marginals that can stand for the factors they cover.
+
+        What a marginal has summed out must neither be kept nor occur in a factor that it does not cover.
+        """
+        kept = sum(1 << self._position[name] for name in keep)
+        found: list[Marginal] = []
+        taken = 0
+        for marginal in reversed(list(self._marginals.values())[-MAX_REUSED:]):
+            summed = marginal.covers & ~marginal.parents
+            outside = nodes & ~marginal.covers
+            if marginal.covers & ~nodes or marginal.covers & taken or summed & kept:
+                continue
+            if not any(self._parents[i] & summed for i in bits(outside)):
+                found.append(marginal)
+                taken |= marginal.covers
+        return found
+
+    def _sum_private_axes(self, values: list[int], keep: set[Axis]) -> list[int]:
+        """Sum out, in each factor, what no other factor holds."""
+        uses = Counter(axis for v in values for axis in self.builder.axes(v))
+        return [
+            self.builder.contract((v,), [a for a in self.builder.axes(v) if uses[a] > 1 or a in keep]) for v in values
+        ]
+
+    # plans ------------------------------------------------------------------------------------------------
+
+    def _planned(self, values: list[int], keep: Iterable[Axis], planner: Planner) -> Tree:
+        names = list(dict.fromkeys(axis for v in values for axis in self.builder.axes(v)))
+        bit = {axis: 1 << i for i, axis in enumerate(names)}
+        problem = Problem(
+            masks=[sum(bit[a] for a in self.builder.axes(v)) for v in values],
+            soft=[self.builder.batched[v] for v in values],
+            names=names,
+            sizes=[self.builder.sizes[a] for a in names],
+            keep=sum(bit.get(a, 0) for a in keep),
+            hard=sum(bit.get(a, 0) for a in self.hard),
+        )
+        return Tree(problem, planner(problem))
+
+    def _execute(self, tree: Tree, values: Sequence[int]) -> int:
+        """Carry a plan out, symbolically."""
+        made = list(values)
+        for i in range(tree.leaves, len(tree.out)):
+            pair = (made[tree.left[i]], made[tree.right[i]])
+            if tree.soft[i]:
+                pair = (self.builder.slice(pair[0]), self.builder.slice(pair[1]))
+            made.append(self.builder.contract(pair, [tree.problem.names[axis] for axis in bits(tree.out[i])]))
+        return made[-1]
+
+
+def quick(problem: Problem) -> Path:
+    """A plan good enough to compare sets of factors by."""
+    return ordering.search(problem, "low")
+
+
+def _axis(net: Network, name: str, states: tuple[int, ...]) -> Axis | None:
+    """The axis of a variable in the program: none if one state is possible, another name if not all are."""
+    if len(states) == 1 and net.variable(name).card >= 1:
+        return None
+    return name if len(states) == net.variable(name).card else initial.auxiliary(net, f"{name}'")
+
+
+def check_size(tree: Tree) -> None:
+    """Stop before anything large is allocated."""
+    size = tree.problem.size
+    worst = max(range(len(tree.out)), key=lambda i: size(tree.union(i)))
+    union, out = tree.union(worst), max(tree.out, key=size)
+    if 8 * size(out) <= memory_limit() and size(union) <= MAX_STEP:
+        return
+    cluster = [tree.problem.names[axis] for axis in bits(union)]
+    shown = ", ".join(cluster[:12]) + (", ..." if len(cluster) > 12 else "")
+    raise TooLargeError(
+        f"the query is too wide to compile: width {len(cluster) - 1}, the cluster ({shown}) has {size(union):.3g} "
+        f"states, and its largest table would need {8 * size(out):.3g} bytes per row (limit {memory_limit():.3g}); "
+        "name observed variables in hard=, ask for less evidence, or try effort='high'"
+    )
+
+
+def memory_limit() -> float:
+    """How many bytes one value may take: half of the machine's memory."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2
+    except (AttributeError, ValueError, OSError):
+        return 4 * 2.0**30

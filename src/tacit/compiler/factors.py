@@ -1,0 +1,232 @@
+"""Initialisation: every CPT as small factors.
+
+A factor is an arrangement of the numbers of one part of a CPT (or of one likelihood vector): an index array
+over its axes, whose entries point into that part or stand for the constants 0 and 1. A dense table is one
+factor. Rules become chains of small ones over auxiliary axes:
+
+- a function of many parents becomes the minimal automaton that reads one parent after the other;
+- a noisy-or adds one cause after the other;
+- a multiplexer whose selector has N states is read state by state. The selector itself is then replaced by
+  N-1 binary axes, "not yet reached after i states", so that everything stays linear in N.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.compiler.program import ONE, ZERO, Axes, Axis, Likelihood, Parameter
+from tacit.cpt import CPT, Floats, TestingCPT
+from tacit.factored import FunctionCPT, Mux, NoisyOr
+from tacit.network import AnyCPT, Network
+
+Index = NDArray[np.int64]
+DENSE_ENOUGH = 4096  # a function's table of at most so many entries is not worth an automaton
+TEST_CODES = {">=": 0.0, ">": 1.0, "<=": 2.0, "<": 3.0}
+
+
+@dataclass(frozen=True)
+class Factor:
+    """Numbers of `source` (None: constants only) arranged over `axes`."""
+
+    source: Parameter | Likelihood | None
+    index: Index
+    axes: Axes
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a selector is read: the axes between its states, `axes[i]` after state i (None: fixed)."""
+
+    axes: tuple[Axis | None, ...]
+
+
+def parts(cpt: AnyCPT) -> dict[str, Floats]:
+    """The arrays of numbers that a CPT's factors are made of."""
+    match cpt:
+        case CPT():
+            return {"table": cpt.table}
+        case TestingCPT():
+            codes = np.vectorize(TEST_CODES.__getitem__, otypes=[np.float64])(cpt.test)
+            return {"plus": cpt.plus, "minus": cpt.minus, "thresholds": cpt.thresholds, "test": codes}
+        case FunctionCPT():
+            return {"rows": cpt.rows}
+        case NoisyOr():
+            return {f"cause {i}": table for i, table in enumerate(_noisy_steps(cpt))}
+        case Mux():
+            return {}
+
+
+def auxiliary(net: Network, text: str) -> Axis:
+    """The name of an axis that is no variable of the network."""
+    while text in net:
+        text += "'"
+    return text
+
+
+def node_factors(net: Network, name: str, readings: Mapping[str, Reading]) -> list[Factor]:
+    """The factors of a regular node over the full axes of its family."""
+    cpt, parents = net.cpt(name), net.parents(name)
+    family = (*parents, name)
+    match cpt:
+        case CPT() if name in readings:
+            return list(_read_selector(name, Parameter(name, "table", family), cpt.table.shape, readings[name]))
+        case CPT():
+            return [whole(Parameter(name, "table", family), cpt.table.shape)]
+        case FunctionCPT():
+            return _function(net, name, cpt, family)
+        case NoisyOr():
+            return _noisy_or(net, name, cpt, parents)
+        case Mux():
+            return list(_mux(net, name, cpt, readings.get(cpt.selector)))
+        case TestingCPT():
+            raise AssertionError("testing nodes are flattened, not initialised")
+
+
+def likelihood_factors(net: Network, name: str, readings: Mapping[str, Reading]) -> list[Factor]:
+    """The likelihoods of a variable with soft evidence."""
+    source, card = Likelihood(name, (name,)), net.variable(name).card
+    if name in readings:
+        return list(_read_selector(name, source, (card,), readings[name]))
+    return [whole(source, (card,))]
+
+
+def whole(source: Parameter | Likelihood, shape: tuple[int, ...]) -> Factor:
+    """All numbers of a part, in their own order."""
+    return Factor(source, np.arange(int(np.prod(shape))).reshape(shape), source.axes)
+
+
+def readings(net: Network, nodes: Sequence[str], query: str, hard: frozenset[str]) -> dict[str, Reading]:
+    """The selectors that can be read state by state.
+
+    A selector's own axis must not be needed: it is neither the query nor an index, its CPT is a dense table, and
+    it has no children but multiplexers that it selects for.
+    """
+    users: dict[str, list[str]] = {n: [] for n in nodes}
+    for name in nodes:
+        for parent in net.parents(name):
+            users[parent].append(name)
+    found = {}
+    for name in nodes:
+        muxes = [net.cpt(user) for user in users[name]]
+        only_selects = bool(muxes) and all(isinstance(m, Mux) and m.selector == name for m in muxes)
+        dense = isinstance(net.cpt(name), CPT)
+        if only_selects and dense and name not in {query, *hard} and net.variable(name).card > 2:
+            count = net.variable(name).card
+            found[name] = Reading((*(auxiliary(net, f"{name}>{i}") for i in range(count - 1)), None))
+    return found
+
+
+def _read_selector(
+    name: str, source: Parameter | Likelihood, shape: tuple[int, ...], reading: Reading
+) -> Iterator[Factor]:
+    """A factor over the selector, as one factor per state that counts when the reading stops there."""
+    index = np.arange(int(np.prod(shape))).reshape(shape)
+    rest = tuple(a for a in source.axes if a != name)
+    for i in range(shape[-1]):
+        yield _stop_at(source, reading, i, np.take(index, i, axis=-1), rest)
+
+
+def _stop_at(source: Parameter | Likelihood | None, reading: Reading, i: int, here: Index, rest: Axes) -> Factor:
+    """A factor that is `here` if the reading stops at state i, and 1 if it stopped earlier or goes on.
+
+    State of the reading: 0 = going on, 1 = stopped. It starts going on and must stop at the last state.
+    """
+    index = np.full((2, 2, *here.shape), ONE, dtype=np.int64)
+    index[0, 1] = here
+    index[1, 0] = ZERO
+    axes: list[Axis] = []
+    before, after = (reading.axes[i - 1] if i else None), reading.axes[i]
+    if after is None:
+        index = index[:, 1]
+    else:
+        axes.insert(0, after)
+    if before is None:
+        index = index[0]
+    else:
+        axes.insert(0, before)
+    return Factor(source, index, (*axes, *rest))
+
+
+def _mux(net: Network, name: str, cpt: Mux, reading: Reading | None) -> Iterator[Factor]:
+    card = net.variable(name).card
+    same = np.where(np.eye(card, dtype=bool), ONE, ZERO)
+    for i, source in enumerate(cpt.inputs):
+        if reading is not None:
+            yield _stop_at(None, reading, i, same, (name, source))
+            continue
+        index = np.full((len(cpt.inputs), card, card), ONE, dtype=np.int64)
+        index[i] = same
+        yield Factor(None, index, (cpt.selector, name, source))
+
+
+def _noisy_steps(cpt: NoisyOr) -> Iterator[Floats]:
+    """Tables (parent, effect so far, effect after) of each cause; the first starts from the leak."""
+    start = np.array([cpt.leak, 1.0 - cpt.leak])
+    for i, q in enumerate(cpt.inhibitions()):
+        step = np.zeros((len(q), 2, 2))
+        step[:, 0, 0] = 1.0
+        step[:, 1, 0] = 1.0 - q
+        step[:, 1, 1] = q
+        yield np.einsum("b,uba->ua", start, step) if i == 0 else step
+    if not cpt.causes:
+        yield start
+
+
+def _noisy_or(net: Network, name: str, cpt: NoisyOr, parents: Axes) -> list[Factor]:
+    effects = [*(auxiliary(net, f"{name}|{i}") for i in range(len(parents) - 1)), name]
+    if not parents:
+        return [whole(Parameter(name, "cause 0", (name,)), (2,))]
+    found = []
+    for i, (parent, table) in enumerate(zip(parents, _noisy_steps(cpt), strict=True)):
+        axes = (parent, effects[i]) if i == 0 else (parent, effects[i - 1], effects[i])
+        found.append(whole(Parameter(name, f"cause {i}", axes), table.shape))
+    return found
+
+
+def _function(net: Network, name: str, cpt: FunctionCPT, family: Axes) -> list[Factor]:
+    own = cpt.rows.shape[1]
+    source = Parameter(name, "rows", (auxiliary(net, f"{name}|row"), name))
+    if cpt.codes.size * own > DENSE_ENOUGH:
+        steps, last = automaton(cpt.codes)
+        if sum(s.size * s.max() for s in steps) + last.size * own < cpt.codes.size * own / 4:
+            states = [auxiliary(net, f"{name}|{i}") for i in range(len(steps))]
+            return _automaton_factors(states, steps, last, own, source, family)
+    return [Factor(source, _entries(cpt.codes, own), family)]
+
+
+def _entries(codes: Index, own: int) -> Index:
+    return codes[..., None] * own + np.arange(own)
+
+
+def _automaton_factors(
+    states: list[Axis], steps: list[Index], last: Index, own: int, source: Parameter, family: Axes
+) -> list[Factor]:
+    found = []
+    state: Axes = ()
+    for i, (step, after) in enumerate(zip(steps, states, strict=True)):
+        index = np.where(step[..., None] == np.arange(step.max() + 1), ONE, ZERO)
+        found.append(Factor(None, index, (*state, family[i], after)))
+        state = (after,)
+    found.append(Factor(source, _entries(last, own), (*state, *family[-2:])))
+    return found
+
+
+def automaton(codes: Index) -> tuple[list[Index], Index]:
+    """The minimal automaton of a function of several arguments, one argument after the other.
+
+    Returns the step tables (state, argument) -> state of all arguments but the last (the first has no state
+    axis), and the table (state, last argument) -> code.
+    """
+    steps: list[Index] = []
+    table = codes.reshape(1, *codes.shape)  # (state, remaining arguments...)
+    while table.ndim > 2:
+        flat = table.reshape(table.shape[0] * table.shape[1], -1)
+        residual, state = np.unique(flat, axis=0, return_inverse=True)
+        step = state.reshape(table.shape[:2])
+        steps.append(step if steps else step[0])
+        table = residual.reshape(-1, *table.shape[2:])
+    return steps, (table if steps else table[0])

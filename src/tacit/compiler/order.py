@@ -1,0 +1,502 @@
+"""The plan: a binary contraction tree for a set of factors, searched with the batch in the cost model.
+
+Sets of axes are bit masks. A factor is *soft* if it depends on evidence, so that every step on it is done
+once per row; a step between factors that only depend on parameters is done once. An axis of hard evidence
+is never summed: it stays an ordinary axis of a parameter table until the table meets something soft, and is
+then indexed, row by row.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+Pair = tuple[int, int]
+Path = list[Pair]  # the k-th pair makes node (number of leaves + k)
+
+ROWS = 256  # the batch a plan is made for
+WRITE = 4.0  # writing an element, in multiply-adds
+STEP = 2000.0  # what an operation costs by itself (an interpreter's overhead), in multiply-adds
+HUB = 100  # neighbours beyond which the pairs that elimination would join are not counted one by one
+MAX_PAIRED = 300  # factors up to which greedy pairing is tried: beyond, elimination orders always won
+MAX_STATIC = 2**22  # entries of a table computed ahead for all states of hard evidence
+
+EFFORTS = ("low", "auto", "high")
+
+
+@dataclass
+class Problem:
+    """Factors to be multiplied and summed down to the axes in `keep`."""
+
+    masks: list[int]
+    soft: list[bool]
+    names: Sequence[str]  # of every axis, by bit
+    sizes: Sequence[int]
+    keep: int
+    hard: int = 0
+    _sizes: dict[int, float] = field(default_factory=dict, repr=False)
+
+    def size(self, mask: int) -> float:
+        """The number of entries over the axes of `mask`."""
+        found = self._sizes.get(mask)
+        if found is None:
+            found = 1.0
+            for axis in bits(mask):
+                found *= self.sizes[axis]
+            self._sizes[mask] = found
+        return found
+
+    def meet(self, a: int, soft_a: bool, b: int, soft_b: bool) -> tuple[int, bool]:
+        """The axes that the product of two factors runs over, and whether it is soft."""
+        union, soft = a | b, soft_a or soft_b
+        if not soft and union & self.hard:
+            whole = self.size(union)
+            soft = whole > MAX_STATIC or whole > ROWS * self.size(union & ~self.hard)
+        return (union & ~self.hard if soft else union), soft
+
+    def cost(self, union: int, out: int, soft: bool) -> float:
+        """What it costs to make a factor over `out` from a product over `union`."""
+        work = self.size(union) + WRITE * self.size(out)
+        return (ROWS * work if soft else work) + STEP
+
+
+Weigh = Callable[[Problem, list[int], int], float]
+Score = Callable[[Problem, int, int, int, int, bool, bool, bool], float]
+Method = Callable[[Problem, random.Random | None], Path]
+
+
+def bits(mask: int) -> Iterable[int]:
+    """The positions of the bits that are set."""
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
+
+def search(problem: Problem, effort: str = "auto", seed: int = 0) -> Path:
+    """The cheapest plan found: a portfolio of orders, then annealing while it promises to pay.
+
+    Deterministic: the amount of search depends on the problem, never on the clock.
+    """
+    leaves = len(problem.masks)
+    if leaves <= 4:
+        return min(_all_paths(list(range(leaves)), leaves), key=lambda path: Tree(problem, path).total)
+    rng = random.Random(seed)
+    found = _portfolio(problem, effort, rng)
+    if effort != "low":
+        found.append(_annealed(problem, [path for _, path in found[:3]], "auto", rng))
+    if effort == "high":
+        found.append(_annealed(problem, [path for _, path in sorted(found)[:3]], "high", rng))
+        found += [(Tree(problem, path).total, path) for path in _cotengra(problem)]
+    return min(found)[1]
+
+
+def _all_paths(nodes: list[int], new: int) -> Iterator[Path]:
+    if len(nodes) < 2:
+        yield []
+    for i, j in itertools.combinations(nodes, 2):
+        for rest in _all_paths([k for k in nodes if k not in (i, j)] + [new], new + 1):
+            yield [(i, j), *rest]
+
+
+def _portfolio(problem: Problem, effort: str, rng: random.Random) -> list[tuple[float, Path]]:
+    """Plans of several methods, then of the best of them with jitter; cheapest first."""
+    methods = [_eliminating(weigh) for weigh in (min_fill, weighted_min_fill, min_size)]
+    if len(problem.masks) <= MAX_PAIRED:
+        methods += [_pairing(score) for score in (score_cost, score_growth, score_relative)]
+    tried = [(Tree(problem, path := method(problem, None)).total, path, method) for method in methods]
+    least = min(total for total, _, _ in tried)
+    good = [method for total, _, method in sorted(tried, key=lambda t: t[0]) if total <= 8 * least]
+    for i in range(_restarts(least, len(problem.masks), effort)):
+        method = good[i % len(good)]
+        tried.append((Tree(problem, path := method(problem, rng)).total, path, method))
+    return sorted((total, path) for total, path, _ in tried)
+
+
+def _restarts(total: float, leaves: int, effort: str) -> int:
+    """How many jittered plans to try: none where an interpreter's overhead is most of the cost."""
+    if effort == "low":
+        return 0
+    worth = int((total - STEP * leaves) / 2e4)
+    most = min(30, max(2, 1500 // leaves))
+    return 4 * most if effort == "high" else min(worth, most, leaves // 2)
+
+
+def _annealed(problem: Problem, starts: list[Path], effort: str, rng: random.Random) -> tuple[float, Path]:
+    """The best of some annealing runs. A move takes about 2 us; cheap plans are not worth many."""
+    total, leaves = Tree(problem, starts[0]).total, len(problem.masks)
+    moves = 200_000 if effort == "high" else int(min((total - STEP * leaves) / 20, 500 * leaves, 150_000))
+    runs = (12 if effort == "high" else 4) if total > 1e8 else 1
+    found = [(total, starts[0])]
+    for i in range(runs):
+        tree = anneal(Tree(problem, starts[i // 4 % len(starts)]), moves, rng, start=(0.03, 0.1, 0.01, 0.03)[i % 4])
+        found.append((tree.total, tree.path()))
+        if effort != "high" and min(found)[0] > 0.99 * total:
+            break  # the first run found next to nothing
+    return min(found)
+
+
+def _eliminating(weigh: Weigh) -> Method:
+    return lambda problem, rng: by_elimination(problem, elimination_order(problem, weigh, rng))
+
+
+def _pairing(score: Score) -> Method:
+    return lambda problem, rng: greedy(problem, score, rng)
+
+
+# elimination orders ---------------------------------------------------------------------------------------
+
+
+def min_fill(problem: Problem, adjacent: list[int], v: int) -> float:
+    """How many pairs of neighbours would become adjacent."""
+    around = adjacent[v]
+    if (degree := around.bit_count()) > HUB:
+        return degree * (degree - 1) / 2
+    return sum((around & ~adjacent[u]).bit_count() - 1 for u in bits(around)) / 2
+
+
+def weighted_min_fill(problem: Problem, adjacent: list[int], v: int) -> float:
+    """The same, each pair weighted by the product of its cardinalities."""
+    around, sizes = adjacent[v], problem.sizes
+    if around.bit_count() > HUB:
+        return float(sum(sizes[u] for u in bits(around)) ** 2)
+    return sum(sizes[u] * sizes[w] for u in bits(around) for w in bits(around & ~adjacent[u] & ~(1 << u)))
+
+
+def min_size(problem: Problem, adjacent: list[int], v: int) -> float:
+    """The size of the cluster that eliminating v would make."""
+    return problem.size(adjacent[v] | 1 << v)
+
+
+def elimination_order(problem: Problem, weigh: Weigh, rng: random.Random | None = None) -> list[int]:
+    """The axes to be summed, cheapest first by `weigh` (jittered by `rng`), on the graph of the factors."""
+
+    def priority(v: int) -> float:
+        weight = weigh(problem, adjacent, v)
+        return weight if rng is None else weight * (1 + 0.3 * rng.random()) + 0.01 * rng.random()
+
+    live = ~problem.hard
+    adjacent = [0] * len(problem.sizes)
+    for mask in problem.masks:
+        for v in bits(mask & live):
+            adjacent[v] |= mask & live & ~(1 << v)
+    present = 0
+    for mask in problem.masks:
+        present |= mask
+    free = present & live & ~problem.keep
+    current = {v: priority(v) for v in bits(free)}
+    heap = [(w, v) for v, w in current.items()]
+    heapq.heapify(heap)
+    order: list[int] = []
+    while heap:
+        weight, v = heapq.heappop(heap)
+        if current.get(v) != weight:
+            continue
+        order.append(v)
+        del current[v]
+        around = touched = adjacent[v]
+        for u in bits(around):
+            for w in bits(around & ~adjacent[u] & ~(1 << u)):  # a new edge counts for those who see both ends
+                touched |= adjacent[u] & adjacent[w]
+        for u in bits(around):
+            adjacent[u] = (adjacent[u] | around) & ~(1 << u) & ~(1 << v)
+        for u in bits(touched):
+            if u in current:
+                new = priority(u)
+                if new != current[u]:
+                    current[u] = new
+                    heapq.heappush(heap, (new, u))
+    return order
+
+
+def by_elimination(problem: Problem, order: Sequence[int]) -> Path:
+    """Bucket elimination as a tree: for each axis in turn, multiply the factors that hold it and sum it out."""
+    state = _Pool(problem)
+    for axis in order:
+        state.merge_all(state.holders(axis))
+    state.merge_all(list(state.nodes))
+    return state.path
+
+
+# greedy pairs ---------------------------------------------------------------------------------------------
+
+
+def score_cost(problem: Problem, a: int, b: int, union: int, out: int, sa: bool, sb: bool, soft: bool) -> float:
+    """The cost of the step itself."""
+    return problem.cost(union, out, soft)
+
+
+def score_growth(problem: Problem, a: int, b: int, union: int, out: int, sa: bool, sb: bool, soft: bool) -> float:
+    """How many entries the step adds to what is stored."""
+    rows = float(ROWS)
+    before = problem.size(a) * (rows if sa else 1) + problem.size(b) * (rows if sb else 1)
+    return problem.size(out) * (rows if soft else 1) - before
+
+
+def score_relative(problem: Problem, a: int, b: int, union: int, out: int, sa: bool, sb: bool, soft: bool) -> float:
+    """The result against the larger operand, so that large factors shrink early; then the cost."""
+    larger = max(problem.size(a) * (ROWS if sa else 1), problem.size(b) * (ROWS if sb else 1))
+    return math.log2(problem.size(out) * (ROWS if soft else 1) / larger) + 1e-3 * math.log2(
+        problem.cost(union, out, soft)
+    )
+
+
+def greedy(problem: Problem, score: Score, rng: random.Random | None = None) -> Path:
+    """Repeatedly multiply the best pair of factors that share an axis; `rng` jitters what is best."""
+    pool = _Pool(problem)
+    jitter = 0.0 if rng is None else 0.1 + 0.6 * rng.random()
+    heap: list[tuple[float, int, int]] = []
+
+    def consider(i: int, others: Iterable[int]) -> None:
+        for j in others:
+            value = pool.score(score, i, j)
+            if rng is not None:
+                value = value * (1 + jitter * (rng.random() - 0.5)) - jitter * math.log(rng.random() + 1e-12)
+            heapq.heappush(heap, (value, min(i, j), max(i, j)))
+
+    for i in list(pool.nodes):
+        consider(i, (j for j in pool.neighbours(i) if j > i))
+    while heap:
+        _, i, j = heapq.heappop(heap)
+        if i in pool.nodes and j in pool.nodes:
+            new = pool.merge(i, j)
+            consider(new, pool.neighbours(new))
+    pool.merge_all(list(pool.nodes))
+    return pool.path
+
+
+class _Pool:
+    """Factors that are still there while a plan is built."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.path: Path = []
+        self.next = len(problem.masks)
+        self.nodes: dict[int, tuple[int, bool]] = {}
+        self.where: dict[int, set[int]] = {}
+        for i, (mask, soft) in enumerate(zip(problem.masks, problem.soft, strict=True)):
+            self._put(i, mask & ~problem.hard if soft else mask, soft)
+
+    def _put(self, i: int, mask: int, soft: bool) -> None:
+        self.nodes[i] = (mask, soft)
+        for axis in bits(mask & ~self.problem.hard):
+            self.where.setdefault(axis, set()).add(i)
+
+    def _drop(self, i: int) -> None:
+        for axis in bits(self.nodes.pop(i)[0] & ~self.problem.hard):
+            self.where[axis].discard(i)
+
+    def holders(self, axis: int) -> list[int]:
+        return sorted(self.where.get(axis, ()))
+
+    def neighbours(self, i: int) -> list[int]:
+        found: set[int] = set()
+        for axis in bits(self.nodes[i][0] & ~self.problem.hard):
+            found |= self.where[axis]
+        found.discard(i)
+        return sorted(found)
+
+    def _result(self, i: int, j: int) -> tuple[int, int, bool]:
+        """Union, remaining axes and softness of the product of two factors."""
+        (a, sa), (b, sb) = self.nodes[i], self.nodes[j]
+        union, soft = self.problem.meet(a, sa, b, sb)
+        out = union
+        for axis in bits(union & ~self.problem.keep & ~self.problem.hard):
+            if len(self.where[axis]) <= (i in self.where[axis]) + (j in self.where[axis]):
+                out &= ~(1 << axis)
+        return union, out, soft
+
+    def score(self, score: Score, i: int, j: int) -> float:
+        (a, sa), (b, sb) = self.nodes[i], self.nodes[j]
+        union, out, soft = self._result(i, j)
+        return score(self.problem, a, b, union, out, sa, sb, soft)
+
+    def merge(self, i: int, j: int) -> int:
+        _, out, soft = self._result(i, j)
+        self._drop(i)
+        self._drop(j)
+        new = self.next
+        self._put(new, out, soft)
+        self.path.append((i, j))
+        self.next += 1
+        return new
+
+    def merge_all(self, group: list[int]) -> None:
+        """Multiply a group into one factor, cheapest pair first (smallest first where the group is large)."""
+        while len(group) > 1:
+            if len(group) <= 8:
+                pairs = [(i, j) for k, i in enumerate(group) for j in group[k + 1 :]]
+                i, j = min(pairs, key=lambda pair: (self.score(score_cost, *pair), pair))
+            else:
+                i, j = sorted(group, key=lambda k: (self.nodes[k][1], self.problem.size(self.nodes[k][0]), k))[:2]
+            group = [k for k in group if k not in (i, j)] + [self.merge(i, j)]
+
+
+# trees and annealing --------------------------------------------------------------------------------------
+
+
+class Tree:
+    """A plan as a tree, with the cost of every node; `rotate` changes it locally."""
+
+    def __init__(self, problem: Problem, path: Path) -> None:
+        self.problem = problem
+        n = len(problem.masks)
+        count = n + len(path)
+        self.leaves = n
+        self.left, self.right, self.parent = [-1] * count, [-1] * count, [-1] * count
+        self.out = [0] * count
+        self.soft = [False] * count
+        self.costs = [0.0] * count
+        for k, (i, j) in enumerate(path):
+            self.left[n + k], self.right[n + k] = i, j
+            self.parent[i] = self.parent[j] = n + k
+        self._measure()
+
+    @property
+    def root(self) -> int:
+        return len(self.out) - 1
+
+    @property
+    def total(self) -> float:
+        return sum(self.costs)
+
+    def union(self, i: int) -> int:
+        """The axes that a node's product runs over."""
+        if i < self.leaves:
+            return self.out[i]
+        a, b = self.left[i], self.right[i]
+        return self.problem.meet(self.out[a], self.soft[a], self.out[b], self.soft[b])[0]
+
+    def _measure(self) -> None:
+        """Outputs, softness and costs, leaves first. An axis leaves a subtree once nothing outside holds it."""
+        p = self.problem
+        uses = [0] * len(p.sizes)
+        for mask in p.masks:
+            for axis in bits(mask):
+                uses[axis] += 1
+        inside: list[dict[int, int]] = []
+        for i in range(len(self.out)):
+            if i < self.leaves:
+                self.soft[i] = p.soft[i]
+                self.out[i] = p.masks[i] & ~p.hard if p.soft[i] else p.masks[i]
+                inside.append(dict.fromkeys(bits(p.masks[i]), 1))
+                continue
+            a, b = self.left[i], self.right[i]
+            counts, fewer = inside[a], inside[b]
+            for axis, k in fewer.items():
+                counts[axis] = counts.get(axis, 0) + k
+            union, self.soft[i] = p.meet(self.out[a], self.soft[a], self.out[b], self.soft[b])
+            closed = 0
+            for axis in bits(union & ~p.keep & ~p.hard):
+                if counts[axis] == uses[axis]:
+                    closed |= 1 << axis
+                    del counts[axis]
+            self.out[i] = union & ~closed
+            inside.append(counts)
+            self.costs[i] = p.cost(union, self.out[i], self.soft[i])
+
+    def path(self) -> Path:
+        """The pairs in an order in which children come first."""
+        ids = {i: i for i in range(self.leaves)}
+        path: Path = []
+        stack = [(self.root, False)] if self.left[self.root] >= 0 else []
+        while stack:
+            i, ready = stack.pop()
+            if i < self.leaves:
+                continue
+            if ready:
+                ids[i] = self.leaves + len(path)
+                path.append((ids[self.left[i]], ids[self.right[i]]))
+            else:
+                stack += [(i, True), (self.right[i], False), (self.left[i], False)]
+        return path
+
+    def node_cost(self, a: int, sa: bool, b: int, sb: bool, wanted: int) -> tuple[int, bool, float]:
+        """Output, softness and cost of a product of which only the axes `wanted` outside are kept."""
+        union, soft = self.problem.meet(a, sa, b, sb)
+        out = union & (wanted | self.problem.hard | self.problem.keep)
+        return out, soft, self.problem.cost(union, out, soft)
+
+
+def anneal(tree: Tree, moves: int, rng: random.Random, start: float = 0.03, end: float = 1e-6) -> Tree:
+    """Simulated annealing by rotations: ((a b) c) becomes ((a c) b) or ((b c) a). Returns the best tree met.
+
+    Temperatures are fractions of the total cost. An axis of the new inner node stays open exactly if the third
+    subtree or the outside holds it, so a rotation is priced from three nodes alone.
+    """
+    internal = list(range(tree.leaves, len(tree.out)))
+    if moves <= 0 or len(internal) < 2:
+        return tree
+    total = best_total = tree.total
+    best = (tree.left[:], tree.right[:])
+    for k in range(moves):
+        temperature = start * (end / start) ** (k / moves)
+        top = internal[rng.randrange(len(internal))]
+        x, c = tree.left[top], tree.right[top]
+        if rng.random() < 0.5:
+            x, c = c, x
+        if x < tree.leaves:
+            continue
+        a, b = tree.left[x], tree.right[x]
+        if rng.random() < 0.5:
+            a, b = b, a
+        # ((a b) c) -> ((a c) b)
+        out, soft, inner = tree.node_cost(
+            tree.out[a], tree.soft[a], tree.out[c], tree.soft[c], tree.out[b] | tree.out[top]
+        )
+        outer_out, outer_soft, outer = tree.node_cost(out, soft, tree.out[b], tree.soft[b], tree.out[top])
+        if outer_soft != tree.soft[top] or outer_out != tree.out[top]:
+            continue  # hard evidence would be indexed elsewhere: keep moves local
+        change = inner + outer - tree.costs[x] - tree.costs[top]
+        if change > 0 and rng.random() >= math.exp(-change / (temperature * total)):
+            continue
+        tree.left[x], tree.right[x] = a, c
+        tree.parent[c], tree.parent[b] = x, top
+        tree.left[top], tree.right[top] = x, b
+        tree.out[x], tree.soft[x], tree.costs[x], tree.costs[top] = out, soft, inner, outer
+        total += change
+        if total < best_total * (1 - 1e-9):
+            best_total, best = total, (tree.left[:], tree.right[:])
+    tree.left, tree.right = best
+    return Tree(tree.problem, tree.path())
+
+
+# cotengra -------------------------------------------------------------------------------------------------
+
+
+def _cotengra(problem: Problem) -> list[Path]:
+    """Paths of cotengra's hyper-optimiser, where it is installed: slow, and far better on the widest networks."""
+    try:
+        import cotengra
+    except ImportError:
+        return []
+    batch = "batch"
+    inputs = [
+        [str(axis) for axis in bits(mask & ~problem.hard)] + ([batch] if soft or mask & problem.hard else [])
+        for mask, soft in zip(problem.masks, problem.soft, strict=True)
+    ]
+    sizes = {str(axis): problem.sizes[axis] for mask in problem.masks for axis in bits(mask)} | {batch: ROWS}
+    output = [str(axis) for axis in bits(problem.keep & ~problem.hard)]
+    output = [axis for axis in output if any(axis in i for i in inputs)] + ([batch] if any(problem.soft) else [])
+    optimiser = cotengra.HyperOptimizer(
+        methods=["greedy", "labels"], minimize="combo", max_repeats=128, max_time=15, parallel=False, progbar=False
+    )
+    tree = optimiser.search(inputs, output, sizes)
+    return [_from_ssa(tree.get_ssa_path(), len(inputs))]
+
+
+def _from_ssa(path: Iterable[Sequence[int]], leaves: int) -> Path:
+    """Pairs only: a step over more or fewer factors is split, or skipped."""
+    pairs: Path = []
+    made: dict[int, int] = {i: i for i in range(leaves)}
+    for k, step in enumerate(path):
+        current = made[step[0]]
+        for other in step[1:]:
+            pairs.append((current, made[other]))
+            current = leaves + len(pairs) - 1
+        made[leaves + k] = current
+    return pairs

@@ -1,0 +1,85 @@
+"""Pruning: what a query does not need is dropped before anything is ordered.
+
+Leaves that are neither query nor evidence go, repeatedly, so that every node left is an ancestor of the query
+or of evidence; what is d-separated from the query and carries no evidence is thereby gone, too. States that
+known 0s make impossible are dropped from their variables, and variables with one state lose their axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.cpt import CPT, TestingCPT
+from tacit.factored import FunctionCPT, Mux, NoisyOr
+from tacit.network import Network
+
+Possible = Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """The part of a network that a query needs, parents first, and the states that are possible there."""
+
+    nodes: tuple[str, ...]
+    states: Possible
+
+
+def prune(
+    net: Network, query: str, evidence: Iterable[str], hard: Iterable[str] = (), every_state: bool = False
+) -> Pruned:
+    """Drop barren nodes and impossible states. Hard evidence keeps all its states: it is an index."""
+    hard = tuple(hard)
+    nodes = relevant(net, [query, *evidence, *hard])
+    return Pruned(nodes, possible_states(net, nodes, frozenset(nodes if every_state else hard)))
+
+
+def relevant(net: Network, names: Iterable[str]) -> tuple[str, ...]:
+    """The given variables and their ancestors, parents first."""
+    kept: set[str] = set()
+    stack = list(names)
+    while stack:
+        name = stack.pop()
+        if name not in kept:
+            kept.add(name)
+            stack.extend(net.parents(name))
+    return tuple(n for n in net.variables if n in kept)
+
+
+def possible_states(net: Network, nodes: Iterable[str], whole: frozenset[str] = frozenset()) -> Possible:
+    """The states of each node that known 0s leave possible; all of them for the names in `whole`."""
+    found: dict[str, tuple[int, ...]] = {}
+    for name in nodes:
+        card = net.variable(name).card
+        allowed = range(card) if name in whole else np.flatnonzero(_support(net, name, found))
+        found[name] = tuple(int(i) for i in allowed) or tuple(range(card))
+    return found
+
+
+def _support(net: Network, name: str, found: Possible) -> NDArray[np.bool_]:
+    """Which states of a node have positive probability under some possible parent state."""
+    cpt, parents = net.cpt(name), net.parents(name)
+    above = [found[p] for p in parents]
+    match cpt:
+        case CPT():
+            return _any_row(cpt.table != 0, above)  # NaN, to be learned, is not 0
+        case TestingCPT():
+            return _any_row((cpt.plus != 0) | (cpt.minus != 0), above)
+        case FunctionCPT():
+            reached = np.unique(cpt.codes[np.ix_(*above)] if above else cpt.codes)
+            return np.asarray((cpt.rows[reached] != 0).any(axis=0))
+        case NoisyOr():
+            present = cpt.leak > 0 or any(c[list(s)].any() for c, s in zip(cpt.causes, above, strict=True))
+            absent = cpt.leak < 1 and all((c[list(s)] < 1).any() for c, s in zip(cpt.causes, above, strict=True))
+            return np.array([present, absent])
+        case Mux():
+            states = {s for i in found[cpt.selector] for s in found[cpt.inputs[i]]}
+            return np.isin(np.arange(net.variable(name).card), list(states))
+
+
+def _any_row(support: NDArray[np.bool_], above: list[tuple[int, ...]]) -> NDArray[np.bool_]:
+    rows = support[np.ix_(*above, range(support.shape[-1]))]
+    return np.asarray(rows.reshape(-1, support.shape[-1]).any(axis=0))
