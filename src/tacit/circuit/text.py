@@ -1,0 +1,200 @@
+"""Circuits as text, JSON and Graphviz.
+
+Text: one line per node, `n7 = product n3 n5`, numbered from 0 without gaps, and a last line `outputs n8 n9`. Names are
+JSON strings, so that any name survives.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tacit.circuit.circuit import CODE, KINDS, LEAVES, Circuit, node_name
+from tacit.cpt import TESTS
+from tacit.display import quote
+from tacit.errors import FormatError, TooLargeError
+from tacit.variable import Variable
+
+FORMAT, VERSION = "tacit-circuit", 1
+MAX_DRAWN = 2000
+_ARRAYS = ("kind", "start", "children", "owner", "entry", "number", "blocks", "outputs")
+
+
+def to_dot(circuit: Circuit) -> str:
+    """A drawing, leaves at the bottom; refused where nobody could read it."""
+    if len(circuit) > MAX_DRAWN:
+        raise TooLargeError(f"a drawing of {len(circuit):,} nodes cannot be read (limit {MAX_DRAWN:,}); see to_text")
+    signs = {"sum": "+", "product": "*", "divide": "/", "complement": "1-x", "normalise": "Σ=1"}
+    lines = ["digraph circuit {", '  rankdir=BT; node [fontname="Helvetica"];']
+    for i in range(len(circuit)):
+        kind = KINDS[circuit.kind[i]]
+        shape = "plaintext" if kind in LEAVES else "box" if kind in ("test", "sigmoid") else "circle"
+        label = f"x {TESTS[circuit.owner[i]]} T ? θ⁺ : θ⁻" if kind == "test" else signs.get(kind, node_name(circuit, i))
+        ring = ", peripheries=2" if i in circuit.outputs else ""
+        lines.append(f"  {i} [shape={shape}, label={quote(label)}{ring}];")
+        lines.extend(f"  {child} -> {i};" for child in _children(circuit, i))
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def to_text(circuit: Circuit) -> str:
+    """One line per node."""
+    lines = [_line(circuit, i) for i in range(len(circuit))]
+    states = {v.name: list(v.states) for v in circuit.inputs}
+    head = f"# inputs {json.dumps(states)}"
+    return "\n".join([head, *lines, "outputs " + " ".join(f"n{i}" for i in circuit.outputs)]) + "\n"
+
+
+def _line(circuit: Circuit, i: int) -> str:
+    kind, owner, entry = KINDS[circuit.kind[i]], int(circuit.owner[i]), int(circuit.entry[i])
+    number = repr(float(circuit.number[i]))
+    detail = {
+        "constant": [number],
+        "parameter": [*map(json.dumps, circuit.tables[owner]), str(entry), number] if kind == "parameter" else [],
+        "input": [json.dumps(circuit.inputs[owner].name), str(entry)] if kind == "input" else [],
+        "slice": [json.dumps(circuit.inputs[owner].name)] if kind == "slice" else [],
+        "test": [TESTS[owner]] if kind == "test" else [],
+        "sigmoid": [TESTS[owner], number] if kind == "sigmoid" else [],
+        "normalise": [str(owner)],
+    }.get(kind, [])
+    children = [f"n{child}" for child in _children(circuit, i)]
+    return " ".join([f"n{i} =", kind, *detail, *children])
+
+
+def _children(circuit: Circuit, i: int) -> list[int]:
+    found: list[int] = circuit.children[circuit.start[i] : circuit.start[i + 1]].tolist()
+    return found
+
+
+def from_text(lines: str) -> Circuit:
+    """The circuit that `to_text` wrote."""
+    reader = _TextReader()
+    for number, line in enumerate(lines.splitlines(), start=1):
+        try:
+            reader.read(line.strip())
+        except (ValueError, IndexError, KeyError) as error:
+            raise FormatError(f"line {number}: cannot read {line!r}: {error}") from None
+    return reader.circuit()
+
+
+class _TextReader:
+    def __init__(self) -> None:
+        self.rows: list[tuple[int, list[int], int, int, float]] = []
+        self.tables: dict[tuple[str, str], int] = {}
+        self.variables: list[Variable] = []
+        self.outputs: list[int] = []
+
+    def read(self, line: str) -> None:
+        if line.startswith("# inputs "):
+            self.variables = [Variable(n, tuple(s)) for n, s in json.loads(line[len("# inputs ") :]).items()]
+        elif line.startswith("outputs"):
+            self.outputs = [self._node(word) for word in line.split()[1:]]
+        elif line:
+            self._node_line(_words(line))
+
+    def _node_line(self, words: list[Any]) -> None:
+        if words[0] != f"n{len(self.rows)}" or words[1] != "=":
+            raise ValueError(f"expected a line that begins 'n{len(self.rows)} ='")
+        kind, rest = words[2], words[3:]
+        owner, entry, number = 0, 0, 0.0
+        if kind == "constant":
+            number, rest = float(rest[0]), rest[1:]
+        elif kind == "parameter":
+            owner = self.tables.setdefault((rest[0], rest[1]), len(self.tables))
+            entry, number, rest = int(rest[2]), float(rest[3]), rest[4:]
+        elif kind in ("input", "slice"):
+            owner = [v.name for v in self.variables].index(rest[0])
+            entry, rest = (int(rest[1]), rest[2:]) if kind == "input" else (0, rest[1:])
+        elif kind in ("test", "sigmoid"):
+            owner, rest = TESTS.index(rest[0]), rest[1:]
+            if kind == "sigmoid":
+                number, rest = float(rest[0]), rest[1:]
+        elif kind == "normalise":
+            owner, rest = int(rest[0]), rest[1:]
+        self.rows.append((CODE[kind], [self._node(word) for word in rest], owner, entry, number))
+
+    def _node(self, word: str) -> int:
+        i = int(word.removeprefix("n"))
+        if not (word.startswith("n") and 0 <= i < len(self.rows)):
+            raise ValueError(f"{word!r} is not an earlier node")
+        return i
+
+    def circuit(self) -> Circuit:
+        if not self.outputs:
+            raise FormatError("the circuit has no line 'outputs ...'")
+        arity = [len(children) for _, children, _, _, _ in self.rows]
+        return Circuit(
+            kind=np.array([r[0] for r in self.rows], dtype=np.uint8),
+            start=np.concatenate([[0], np.cumsum(arity)]).astype(np.int64),
+            children=np.array([c for r in self.rows for c in r[1]], dtype=np.int64),
+            owner=np.array([r[2] for r in self.rows], dtype=np.int64),
+            entry=np.array([r[3] for r in self.rows], dtype=np.int64),
+            number=np.array([r[4] for r in self.rows]),
+            blocks=np.arange(len(self.rows) + 1),
+            outputs=np.array(self.outputs, dtype=np.int64),
+            tables=tuple(self.tables),
+            inputs=tuple(self.variables),
+        )
+
+
+def _words(line: str) -> list[Any]:
+    """Words between spaces; JSON strings count as one word."""
+    decoder = json.JSONDecoder()
+    words: list[Any] = []
+    at = 0
+    while at < len(line):
+        if line[at] == " ":
+            at += 1
+        elif line[at] == '"':
+            word, at = decoder.raw_decode(line, at)
+            words.append(word)
+        else:
+            end = line.find(" ", at)
+            end = len(line) if end < 0 else end
+            words.append(line[at:end])
+            at = end
+    return words
+
+
+def to_dict(circuit: Circuit) -> dict[str, Any]:
+    """Plain data, ready for JSON."""
+    data: dict[str, Any] = {"format": FORMAT, "version": VERSION, "kinds": list(KINDS)}
+    data |= {name: getattr(circuit, name).tolist() for name in _ARRAYS}
+    data["number"] = [None if np.isnan(x) else x for x in circuit.number.tolist()]
+    data["tables"] = [list(t) for t in circuit.tables]
+    data["inputs"] = [{"name": v.name, "states": list(v.states)} for v in circuit.inputs]
+    return data
+
+
+def from_dict(data: Mapping[str, Any]) -> Circuit:
+    """The circuit that `to_dict` described."""
+    if data.get("format") != FORMAT or data.get("version") != VERSION or data.get("kinds") != list(KINDS):
+        raise FormatError(f"not a {FORMAT} of version {VERSION}")
+    try:
+        arrays = {name: np.array(data[name], dtype=np.int64) for name in _ARRAYS if name not in ("kind", "number")}
+        circuit = Circuit(
+            kind=np.array(data["kind"], dtype=np.uint8),
+            number=np.array([np.nan if x is None else x for x in data["number"]], dtype=np.float64),
+            tables=tuple((str(n), str(p)) for n, p in data["tables"]),
+            inputs=tuple(Variable(v["name"], tuple(v["states"])) for v in data["inputs"]),
+            **arrays,
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise FormatError(f"the circuit is damaged: {error!r}") from None
+    _check(circuit)
+    return circuit
+
+
+def _check(circuit: Circuit) -> None:
+    """The arrays fit together, and children come before parents."""
+    n = len(circuit.kind)
+    lengths = all(len(a) == n for a in (circuit.owner, circuit.entry, circuit.number)) and len(circuit.start) == n + 1
+    if not lengths or not len(circuit.outputs) or circuit.start[-1] != len(circuit.children) or circuit.start[0] != 0:
+        raise FormatError("the circuit is damaged: its arrays do not fit together")
+    arity = np.diff(circuit.start)
+    parent = np.repeat(np.arange(n), np.maximum(arity, 0))
+    ordered = (arity >= 0).all() and ((circuit.children >= 0) & (circuit.children < parent)).all()
+    if not ordered or not ((circuit.outputs >= 0) & (circuit.outputs < n)).all() or (circuit.kind >= len(KINDS)).any():
+        raise FormatError("the circuit is damaged: a node uses one that does not come before it")
