@@ -16,13 +16,16 @@ from tacit.errors import (
 from tacit.factored import Mux, NoisyOr
 from tacit.io import load, save
 from tacit.network import Network
+from tacit.tac import TAC, ImpossibleEvidenceWarning, compile
 
 __version__ = "0.1.0"
 
 __all__ = [
     "CPT",
+    "TAC",
     "EvidenceError",
     "FormatError",
+    "ImpossibleEvidenceWarning",
     "Mux",
     "Network",
     "NetworkError",
@@ -31,6 +34,7 @@ __all__ = [
     "TestingCPT",
     "TooLargeError",
     "UnsetError",
+    "compile",
     "examples",
     "load",
     "save",

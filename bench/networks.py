@@ -1,0 +1,45 @@
+"""The networks of the bnlearn repository, from the files inside the pgmpy wheel (which is not imported)."""
+
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from tacit.io.bif import read_bif
+from tacit.network import Network
+
+# fmt: off
+NAMES = (
+    "asia", "cancer", "earthquake", "sachs", "survey", "alarm", "barley", "child", "insurance", "mildew", "water",
+    "hailfinder", "hepar2", "win95pts", "munin1", "andes", "diabetes", "link", "pathfinder", "pigs",
+    "munin", "munin2", "munin3", "munin4",
+)
+# fmt: on
+
+
+def folder() -> Path:
+    """Where pgmpy keeps its example models."""
+    spec = find_spec("pgmpy")
+    if spec is None or not spec.submodule_search_locations:
+        raise RuntimeError("the example networks are inside pgmpy's wheel: pip install --no-deps pgmpy")
+    return Path(spec.submodule_search_locations[0]) / "utils" / "example_models"
+
+
+@cache
+def network(name: str) -> Network:
+    """A network by its name, e.g. "alarm"."""
+    return read_bif(folder() / f"{name}.bif.gz")
+
+
+def leaves(net: Network) -> list[str]:
+    """The variables without children."""
+    parents = {p for n in net for p in net.parents(n)}
+    return [n for n in net if n not in parents]
+
+
+def widest_root(net: Network) -> str:
+    """The root with the most descendants."""
+    descendants = dict.fromkeys(net.variables, 0)
+    for name in net:
+        for ancestor in net.ancestors(name):
+            descendants[ancestor] += 1
+    return max((n for n in net if not net.parents(n)), key=lambda n: descendants[n])

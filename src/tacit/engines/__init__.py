@@ -1,0 +1,1 @@
+"""What evaluates a compiled query."""

@@ -1,0 +1,286 @@
+"""The compiled query that a user holds."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from tacit.circuit import Circuit
+from tacit.circuit.lower import lower
+from tacit.compiler import compile_program, trace
+from tacit.compiler.eliminate import Plan
+from tacit.compiler.factors import parts
+from tacit.compiler.jointree import Jointree, jointree
+from tacit.compiler.program import Cost, Parameter, Program, Selection
+from tacit.compiler.prune import possible_states
+from tacit.cpt import CPT, Floats, TestingCPT
+from tacit.engines.numpy import Array, NumpyEngine, Results, weigh
+from tacit.errors import EvidenceError, NetworkError, TacitError
+from tacit.evidence import Column, Evidence, EvidenceLike, read
+from tacit.factored import NoisyOr
+from tacit.network import Network
+
+ENGINES = ("auto", "numpy")
+DTYPES = ("float64", "float32")
+MAX_COUNTED = 2_000_000  # multiply-adds up to which cost() counts the nodes of the circuit
+
+
+class ImpossibleEvidenceWarning(UserWarning):
+    """Some rows of evidence have probability zero: their joint is 0 and their posterior NaN."""
+
+
+class Selected(NamedTuple):
+    """How a testing node was decided, row by row.
+
+    Both are (rows, parents' cardinalities...): P*(u) given the evidence on the node's ancestors, NaN where that
+    has probability zero, and the weight of `plus`: 1 or 0 for a test, between them for a sigmoid.
+    """
+
+    posterior: Floats
+    weight: Floats
+
+
+def compile(
+    net: Network,
+    query: str,
+    evidence: Sequence[str] = (),
+    hard: Sequence[str] = (),
+    engine: str = "auto",
+    dtype: str = "float64",
+    order: Sequence[str] | None = None,
+    effort: str = "auto",
+) -> TAC:
+    """Compile a query once, to be evaluated on many rows of evidence.
+
+    Parameters
+    ----------
+    net, query
+        The network, and the variable whose joint and posterior are wanted.
+    evidence
+        The variables that take soft or hard evidence; a row may leave any of them out.
+    hard
+        The variables that are observed, with certainty, in every row. Tables are indexed by their states,
+        which is much cheaper than a likelihood per state.
+    engine
+        What evaluates the query: "numpy", or "auto" to choose by cost.
+    dtype
+        "float64" or "float32".
+    order
+        An elimination order to follow, instead of a search for a cheap one.
+    effort
+        How long to search: "low", "auto", or "high" (seconds; uses cotengra if it is installed).
+
+    >>> import tacit
+    >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
+    >>> tac.posterior({"A": 0.8, "C": [[0.6, 0.4]]}).round(6)
+    array([[0.585393, 0.414607]])
+    """
+    if engine not in ENGINES:
+        raise TacitError(f"engine is {engine!r}, expected one of {', '.join(map(repr, ENGINES))}")
+    if dtype not in DTYPES:
+        raise TacitError(f"dtype is {dtype!r}, expected one of {', '.join(map(repr, DTYPES))}")
+    hard = _names(net, hard, "hard")
+    soft = tuple(n for n in _names(net, evidence, "evidence") if n not in hard)
+    # the query keeps its axis: evidence on it is a likelihood even where it is certain
+    indexed = tuple(n for n in hard if n != query)
+    likelihoods = (*soft, *(n for n in hard if n == query))
+    program, plan = compile_program(net, query, likelihoods, indexed, order, effort, dtype)
+    return TAC(net, program, plan, (*soft, *hard), dtype)
+
+
+class TAC:
+    """A query compiled once, evaluated on many rows. Made by `tacit.compile`."""
+
+    def __init__(self, net: Network, program: Program, plan: Plan, evidence: tuple[str, ...], dtype: str) -> None:
+        self.program = program
+        self.plan = plan
+        self.evidence = evidence
+        self.dtype = dtype
+        self.network = net
+        self._engine: NumpyEngine | None = None
+
+    @property
+    def query(self) -> str:
+        """The query variable."""
+        return self.program.query
+
+    # asking -----------------------------------------------------------------------------------------------
+
+    def posterior(self, evidence: EvidenceLike | None = None) -> Floats:
+        """P*(q) for every state of the query: (rows, states); NaN where the evidence has probability zero."""
+        joint = np.concatenate([result.joint.T for result in self._run(evidence)])
+        total = joint.sum(axis=1, keepdims=True)
+        impossible = int((total == 0).sum())
+        if impossible:
+            warnings.warn(
+                f"the evidence of {impossible} of {len(joint)} rows has probability 0; their posterior is NaN",
+                ImpossibleEvidenceWarning,
+                stacklevel=2,
+            )
+        return np.asarray(np.divide(joint, total, out=np.full_like(joint, np.nan), where=total > 0))
+
+    def joint(self, evidence: EvidenceLike | None = None) -> Floats:
+        """p*(q) for every state of the query: (rows, states)."""
+        return np.concatenate([np.ldexp(result.joint, result.exponent).T for result in self._run(evidence)])
+
+    def log_evidence(self, evidence: EvidenceLike | None = None) -> Floats:
+        """The logarithm of p*(evidence) for every row; minus infinity where it is impossible."""
+        found = []
+        for result in self._run(evidence):
+            with np.errstate(divide="ignore"):
+                found.append(np.log(result.joint.sum(axis=0)) + result.exponent * np.log(2.0))
+        return np.concatenate(found)
+
+    def selected(self, evidence: EvidenceLike | None = None) -> dict[str, Selected]:
+        """For every testing node that the query needs, how each row of evidence decided it."""
+        known = self._read(evidence)
+        places = self.program.selections
+        wanted = tuple(dict.fromkeys(place.marginal for place in places.values()))
+        chunks = [
+            {node: self._selected(node, result.values[place.marginal], columns) for node, place in places.items()}
+            for result, columns in self._chunks(known, wanted)
+        ]
+        return {
+            node: Selected(*(np.concatenate([chunk[node][i] for chunk in chunks]) for i in range(2)))
+            for node in self.program.selections
+        }
+
+    # numbers ----------------------------------------------------------------------------------------------
+
+    def set_parameters(self, net: Network) -> None:
+        """Take the numbers (and slopes) of another network of the same structure; nothing is compiled again."""
+        _check_same_structure(self.network, net, self.program)
+        self.network = net
+        self._engine = None
+
+    def engine(self) -> NumpyEngine:
+        """The program with its numbers, ready to run."""
+        if self._engine is None:
+            nodes = dict.fromkeys(op.node for op in self.program if isinstance(op, Parameter))
+            self.network.require_numbers(nodes)
+            found = {(node, part): table for node in nodes for part, table in parts(self.network.cpt(node)).items()}
+            gammas = {n: cpt.gamma for n in nodes if isinstance(cpt := self.network.cpt(n), TestingCPT)}
+            self._engine = NumpyEngine(self.program, found, gammas, self.dtype)
+        return self._engine
+
+    # looking ----------------------------------------------------------------------------------------------
+
+    def circuit(self, fold: bool = True) -> Circuit:
+        """The scalar testing arithmetic circuit: sums, products and tests.
+
+        With `fold`, the circuit of the program that runs, in which known 0s and 1s have disappeared. Without, the
+        paper's trace, with every node kept: evidence is entered into the tables, one elimination order serves
+        selection and inference, and hard evidence is a likelihood of 1.
+        """
+        if fold:
+            return lower(self.program, self.network)
+        return lower(trace(self.network, self.query, self.evidence), self.network, fold=False)
+
+    def jointree(self) -> Jointree:
+        """The plan of the inference phase as clusters of variables in a tree."""
+        return jointree(self.plan.problem, self.plan.path)
+
+    def cost(self) -> Cost:
+        """Width, multiply-adds and bytes per row, circuit nodes (None where the circuit would be very large)."""
+        cost = self.program.cost
+        small = cost.multiply_adds + cost.static_multiply_adds <= MAX_COUNTED
+        return replace(cost, circuit_nodes=len(self.circuit())) if small else cost
+
+    def __repr__(self) -> str:
+        cost = self.program.cost
+        return (
+            f"TAC(query={self.query!r}, {len(self.evidence)} evidence variables, width {cost.width}, "
+            f"{cost.multiply_adds:,} multiply-adds per row)"
+        )
+
+    # running ----------------------------------------------------------------------------------------------
+
+    def _read(self, evidence: EvidenceLike | None) -> Evidence:
+        return read(evidence, [self.network.variable(n) for n in self.network], self.evidence)
+
+    def _run(self, evidence: EvidenceLike | None) -> Iterator[Results]:
+        return (result for result, _ in self._chunks(self._read(evidence), ()))
+
+    def _chunks(self, known: Evidence, wanted: tuple[int, ...]) -> Iterator[tuple[Results, dict[str, Column]]]:
+        """Run the engine on blocks of rows, so that memory does not grow with their number."""
+        engine = self.engine()
+        for name in self.program.hard:
+            if name not in known.columns:
+                raise _unobserved(name)
+        for start in range(0, known.rows, engine.chunk):
+            stop = min(start + engine.chunk, known.rows)
+            columns = {name: column.block(start, stop) for name, column in known.columns.items()}
+            yield engine.run(columns, stop - start, wanted), columns
+
+    def _selected(self, node: str, marginal: Array, columns: Mapping[str, Column]) -> Selected:
+        """Posterior and weight over all parent states, from a marginal over those that are possible."""
+        cpt, parents = self.network.cpt(node), self.network.parents(node)
+        assert isinstance(cpt, TestingCPT)
+        place = self.program.selections[node]
+        full = self._over_all_states(marginal, parents, place, columns)
+        n = full.sum(axis=tuple(range(len(parents))), keepdims=True)
+        weight = weigh(full, n, cpt.thresholds[..., None], parts(cpt)["test"][..., None], cpt.gamma)
+        posterior = np.divide(full, n, out=np.full_like(full, np.nan), where=n > 0)
+        return Selected(np.moveaxis(posterior, -1, 0), np.moveaxis(np.broadcast_to(weight, full.shape), -1, 0))
+
+    def _over_all_states(
+        self, marginal: Array, parents: Sequence[str], place: Selection, columns: Mapping[str, Column]
+    ) -> Floats:
+        """A marginal (axes..., rows) as (parents' cardinalities..., rows), 0 at states that cannot be."""
+        axes, rows = self.program.operations[place.marginal].axes, marginal.shape[-1]
+        order = [axes.index(a) for a in place.axes if a is not None]
+        hard = self.program.hard
+        states = [(0,) if p in hard else self.program.states[p] for p in parents]
+        full = np.zeros((*(1 if p in hard else self.network.variable(p).card for p in parents), rows))
+        full[np.ix_(*states, range(rows))] = marginal.transpose([*order, len(order)]).reshape([*map(len, states), rows])
+        for i, parent in enumerate(parents):
+            if parent in hard:
+                observed = columns[parent].likelihoods()
+                shape = [1] * len(parents)
+                shape[i] = len(observed)
+                full = full * observed.reshape(*shape, -1)
+        return full
+
+
+def _names(net: Network, names: Iterable[str], what: str) -> tuple[str, ...]:
+    if isinstance(names, str):
+        raise TacitError(f"{what} must be a sequence of names, e.g. [{names!r}]")
+    found = tuple(dict.fromkeys(names))
+    for name in found:
+        net.node(name)
+    return found
+
+
+def _unobserved(name: str) -> EvidenceError:
+    return EvidenceError(
+        f"there is no evidence on {name!r}, which the query was compiled to have in every row (hard=); "
+        "name it in evidence= to leave it out"
+    )
+
+
+def _check_same_structure(old: Network, new: Network, program: Program) -> None:
+    """The same variables, families and kinds of CPT, and no state possible that was not before."""
+    for name in program.states:
+        a, b = old.node(name), new.node(name)
+        same = (a.variable, a.parents, type(a.cpt)) == (b.variable, b.parents, type(b.cpt))
+        if same and isinstance(a.cpt, TestingCPT) and isinstance(b.cpt, TestingCPT):
+            same = bool((a.cpt.test == b.cpt.test).all())
+        elif same and not isinstance(a.cpt, CPT | NoisyOr):
+            same = a.cpt == b.cpt
+        if not same:
+            raise NetworkError(
+                f"node {name!r} differs in states, parents, kind of CPT or tests from the compiled network; "
+                "compile the query again"
+            )
+    for name, states in possible_states(new, program.states, frozenset(program.hard)).items():
+        extra = set(states) - set(program.states[name])
+        if extra:
+            label = new.states(name)[min(extra)]
+            raise NetworkError(
+                f"node {name!r}: state {label!r} was impossible (known 0s) when the query was compiled, and is "
+                "possible now; compile the query again"
+            )
