@@ -1,6 +1,7 @@
-"""The definition in `semantics.py` against the reference values."""
+"""The definition in `semantics.py`, and compiled queries, against the reference values."""
 
 import math
+from functools import cache
 
 import numpy as np
 import pytest
@@ -8,10 +9,23 @@ import pytest
 import tacit
 from tacit import examples, semantics
 from tests.conformance_files import network, queries, read
+from tests.helpers import ENGINES, TOLERANCE, close, posterior
 
-TOLERANCE = 1e-12
 SMALL = [q for q in queries() if math.prod(len(q.net.states(n)) for n in q.net) <= semantics.MAX_STATES]
 LARGE = [q for q in queries() if q not in SMALL]
+# every query with all its evidence in evidence=, and once more with what is always observed in hard=
+WAYS = [(i, ()) for i in range(len(queries()))] + [(i, q.all_hard) for i, q in enumerate(queries()) if q.all_hard]
+
+
+def name_of(way):
+    i, hard = way
+    return f"{queries()[i].case}-{queries()[i].query}{'-hard' * bool(hard)}"
+
+
+@cache
+def compiled(i, hard, engine="numpy"):
+    q = queries()[i]
+    return tacit.compile(q.net, q.query, [n for n in q.evidence_vars if n not in hard], hard, engine)
 
 
 def test_the_files_are_complete():
@@ -49,6 +63,40 @@ def test_selection(q):
 def test_too_large_to_enumerate(q):
     with pytest.raises(tacit.TooLargeError, match=r"enumeration would visit .* compile the query"):
         semantics.joint(q.net, q.query, q.evidence)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("way", WAYS, ids=name_of)
+def test_compiled_joint_and_posterior(way, engine):
+    q, tac = queries()[way[0]], compiled(*way, engine)
+    joint = tac.joint(q.evidence)
+    close(joint, q.joint)
+    close(posterior(tac, q.evidence), q.posterior)  # counts the rows in its warning
+    assert (joint[np.isnan(q.posterior).any(axis=1)] == 0).all()
+
+
+@pytest.mark.parametrize("fold", [True, False], ids=["folded", "unfolded"])
+@pytest.mark.parametrize("way", WAYS, ids=name_of)
+def test_circuit(way, fold):
+    q, circuit = queries()[way[0]], compiled(*way).circuit(fold)
+    joint = circuit.evaluate(q.evidence)
+    close(joint, q.joint)
+    assert (joint[np.isnan(q.posterior).any(axis=1)] == 0).all()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("way", WAYS, ids=name_of)
+def test_compiled_selection(way, engine):
+    q = queries()[way[0]]
+    selected = compiled(*way, engine).selected(q.evidence)
+    for i, row in enumerate(q.rows):
+        for name, expected in row.get("parent_posterior", {}).items():
+            if name in selected:  # a query does not decide nodes it does not need
+                found = selected[name].posterior[i].ravel()
+                close(found, np.full(found.shape, np.nan) if expected is None else expected)
+        for name, expected in row.get("tau", {}).items():
+            if name in selected:
+                close(selected[name].weight[i].ravel(), expected)
 
 
 EXPECTED_MESSAGES = {

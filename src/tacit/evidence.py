@@ -22,6 +22,7 @@ EvidenceLike = Mapping[str, Any] | Any
 
 MISSING = -1
 UNKNOWN = -2
+FEW_STATES = 32
 _NUMBER = int | float | np.number | np.bool_
 
 
@@ -92,6 +93,7 @@ class Evidence:
         return found
 
 
+@np.errstate(over="ignore")  # sums of huge likelihoods that overflow are repaired
 def read(
     evidence: EvidenceLike | None, variables: Sequence[Variable], declared: Iterable[str] | None = None
 ) -> Evidence:
@@ -101,13 +103,14 @@ def read(
     variables if left out.
     """
     by_name = {v.name: v for v in variables}
-    names = list(by_name) if declared is None else list(declared)
+    names = list(by_name if declared is None else declared)
+    allowed = set(names)
     given, rows = _split(evidence, [by_name[n] for n in names])
     columns: dict[str, Column] = {}
     for name, values in given.items():
         if name not in by_name:
             raise EvidenceError(f"evidence names {name!r}, which is not a variable of the network")
-        if name not in names:
+        if name not in allowed:
             raise EvidenceError(
                 f"evidence on {name!r}, but the query was compiled for evidence on {names}; "
                 "name it in evidence= or hard="
@@ -217,6 +220,13 @@ def _from_typed(variable: Variable, array: NDArray[Any]) -> Column:
 
 def _from_objects(variable: Variable, array: NDArray[Any]) -> Column:
     """A 1-D array of Python objects: labels, floats or sequences of likelihoods, with missing values."""
+    lookup = {**variable.codes, None: MISSING}
+    try:
+        found = [lookup.get(value, UNKNOWN) for value in array.tolist()]
+    except TypeError:  # a sequence of likelihoods cannot be looked up
+        found = [UNKNOWN]
+    if UNKNOWN not in found:
+        return Column(variable, codes=np.array(found, dtype=np.int64))
     missing = np.fromiter((_is_missing(v) for v in array), dtype=bool, count=len(array))
     present = array[~missing]
     if len(present) and isinstance(present[0], list | tuple | np.ndarray):
@@ -234,9 +244,16 @@ def _from_objects(variable: Variable, array: NDArray[Any]) -> Column:
 
 
 def _labels(variable: Variable, array: NDArray[Any]) -> Column:
-    distinct, inverse = np.unique(array, return_inverse=True, equal_nan=True)
-    lookup = [MISSING if _is_missing(v) else variable.codes.get(v, UNKNOWN) for v in distinct.tolist()]
-    codes = np.array(lookup, dtype=np.int64)[inverse]
+    codes = np.full(len(array), UNKNOWN, dtype=np.int64)
+    if array.dtype.kind == "f":
+        codes[np.isnan(array)] = MISSING
+    if variable.card <= FEW_STATES:  # a comparison per state: faster than sorting the column
+        for code, label in enumerate(variable.states):
+            if isinstance(label, str) == (array.dtype.kind == "U"):
+                codes[array == label] = code
+    else:
+        distinct, inverse = np.unique(array, return_inverse=True)
+        codes = np.maximum(codes, np.array([variable.codes.get(v, UNKNOWN) for v in distinct.tolist()])[inverse])
     for row in np.flatnonzero(codes == UNKNOWN)[:1].tolist():
         raise _not_a_state(variable, array[row].item(), row)
     return Column(variable, codes=codes)
@@ -265,43 +282,51 @@ def _first_state(variable: Variable, values: Floats) -> Column:
             f"evidence on {variable.name!r}, which has {variable.card} states, is a column of floats; "
             f"expected labels, or likelihoods of shape (rows, {variable.card})"
         )
-    missing = np.isnan(values)
-    bad = ~missing & ~((values >= 0) & (values <= 1))
-    if bad.any():
-        row = int(bad.argmax())
-        raise _error(variable, row, f"{values[row]:g} is not a likelihood in [0, 1] of state {variable.states[0]!r}")
     soft = np.stack([values, 1.0 - values])
-    soft[:, missing] = 1.0
+    if soft.size and not soft.min() >= 0:  # out of range, or missing
+        missing = np.isnan(values)
+        for row in np.flatnonzero(~missing & ~((values >= 0) & (values <= 1)))[:1].tolist():
+            raise _error(
+                variable, row, f"{values[row]:g} is not a likelihood in [0, 1] of state {variable.states[0]!r}"
+            )
+        soft[:, missing] = 1.0
     return Column(variable, soft=soft)
 
 
 def _likelihoods(variable: Variable, array: NDArray[Any]) -> Column:
-    try:
-        table = array.astype(np.float64)
-    except (TypeError, ValueError):
-        raise EvidenceError(f"evidence on {variable.name!r}: likelihoods must be numbers") from None
-    if table.shape[1] != variable.card:
+    if array.shape[1] != variable.card:
         raise EvidenceError(
-            f"evidence on {variable.name!r} has shape {table.shape}, expected (rows, {variable.card}): "
+            f"evidence on {variable.name!r} has shape {array.shape}, expected (rows, {variable.card}): "
             f"one likelihood per state ({_states(variable)})"
         )
-    missing = np.isnan(table).all(axis=1)
-    table[missing] = 1.0
+    try:
+        table = np.array(array.T, dtype=np.float64, order="C")  # (states, rows)
+    except (TypeError, ValueError):
+        raise EvidenceError(f"evidence on {variable.name!r}: likelihoods must be numbers") from None
+    total = table.sum(axis=0)
+    usual = table.size > 0 and table.min() >= 0 and total.min() > 0 and np.isfinite(total.max())  # NaN fails here
+    if not usual:
+        total = _repaired(variable, table, total)
+    return Column(variable, soft=table / total)
+
+
+def _repaired(variable: Variable, table: Floats, total: Floats) -> Floats:
+    """Set missing rows to 1, scale sums that overflowed, refuse what is wrong; returns the sums to divide by."""
+    missing = np.isnan(table).all(axis=0)
+    table[:, missing] = 1.0
     problems = {
-        "likelihoods must be finite": ~np.isfinite(table).all(axis=1),
-        "likelihoods must not be negative": (table < 0).any(axis=1),
-        "all likelihoods are zero; at least one must be positive": (table == 0).all(axis=1),
+        "likelihoods must be finite": ~np.isfinite(table).all(axis=0),
+        "likelihoods must not be negative": (table < 0).any(axis=0),
+        "all likelihoods are zero; at least one must be positive": (table == 0).all(axis=0),
     }
     for row in np.flatnonzero(np.any(list(problems.values()), axis=0))[:1].tolist():
         problem = next(text for text, bad in problems.items() if bad[row])
-        raise _error(variable, row, f"{table[row].tolist()}: {problem}")
-    with np.errstate(over="ignore"):
-        total = table.sum(axis=1, keepdims=True)
-    huge = ~np.isfinite(total[:, 0])
-    table[huge] /= table[huge].max(axis=1, keepdims=True, initial=0.0)
-    total[huge] = table[huge].sum(axis=1, keepdims=True)
+        raise _error(variable, row, f"{table[:, row].tolist()}: {problem}")
+    huge = ~np.isfinite(total) & ~missing
+    table[:, huge] /= table[:, huge].max(axis=0, initial=0.0)
+    total[huge] = table[:, huge].sum(axis=0)
     total[missing] = 1.0
-    return Column(variable, soft=np.ascontiguousarray((table / total).T))
+    return total
 
 
 def _stacked(variable: Variable, array: NDArray[Any], missing: NDArray[np.bool_]) -> Floats:

@@ -21,8 +21,8 @@ COMMUTATIVE = ("sum", "product")
 class CircuitBuilder:
     """Adds blocks of nodes. With `fold`, known 0s and 1s disappear; without, every node is kept."""
 
-    def __init__(self, fold: bool = True, unique: bool = True) -> None:
-        self.fold, self.unique = fold, unique
+    def __init__(self, fold: bool = True) -> None:
+        self.fold = fold
         self._blocks: list[_Block] = []
         self._count = 0
         self._known: dict[int, int] = {}
@@ -47,11 +47,12 @@ class CircuitBuilder:
 
     def inputs(self, variable: Variable) -> Ids:
         """One leaf per state of a variable with soft evidence."""
-        owner = self._input(variable)
+        owner = self.declare(variable)
         entry = np.arange(variable.card)
         return self._leaves("input", np.full_like(entry, owner), entry, np.zeros(variable.card))
 
-    def _input(self, variable: Variable) -> int:
+    def declare(self, variable: Variable) -> int:
+        """The position of a variable among those that the circuit takes evidence on, whether or not it is used."""
         return self._inputs.setdefault(variable.name, (len(self._inputs), variable))[0]
 
     def _leaves(self, kind: str, owner: Ids, entry: Ids, number: NDArray[np.float64]) -> Ids:
@@ -122,7 +123,7 @@ class CircuitBuilder:
     def slices(self, variable: Variable, x: Ids) -> Ids:
         """The entry along the last axis that the observed state of `variable` points to."""
         rows = x.reshape(-1, x.shape[-1])
-        made = self._nodes("slice", rows, np.full(len(rows), self._input(variable)))
+        made = self._nodes("slice", rows, np.full(len(rows), self.declare(variable)))
         if self.fold:
             made = np.where((rows == rows[:, :1]).all(axis=1), rows[:, 0], made)
         return made.reshape(x.shape[:-1])
@@ -140,13 +141,8 @@ class CircuitBuilder:
         """The nodes of a block, new or known."""
         if not len(key):
             return np.empty(0, dtype=np.int64)
-        if not self.unique and block.code >= CODE["sum"]:
-            key = check = np.arange(self._count, self._count + len(key), dtype=np.uint64)
-            first = inverse = np.arange(len(key))
-            ids, new = self._count + first, np.ones(len(key), dtype=bool)
-        else:
-            first, inverse = _distinct(key)
-            ids, new = self._look_up(key[first], check[first])
+        first, inverse = _distinct(key)
+        ids, new = self._look_up(key[first], check[first])
         if new.any():
             self._blocks.append(block.take(first[new]))
             self._count += int(new.sum())

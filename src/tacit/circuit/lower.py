@@ -30,18 +30,20 @@ from tacit.network import Network
 MAX_STEP = 100_000_000
 
 
-def lower(program: Program, net: Network, fold: bool = True, unique: bool = True) -> Circuit:
+def lower(program: Program, net: Network, fold: bool = True) -> Circuit:
     """The circuit that computes the joint of a program, with the numbers of `net`."""
-    return _Lowering(program, net, fold, unique).run()
+    return _Lowering(program, net, fold).run()
 
 
 class _Lowering:
-    def __init__(self, program: Program, net: Network, fold: bool, unique: bool) -> None:
+    def __init__(self, program: Program, net: Network, fold: bool) -> None:
         self.program, self.net = program, net
-        self.build = CircuitBuilder(fold, unique)
+        self.build = CircuitBuilder(fold)
         self.values: dict[int, Ids] = {}
 
     def run(self) -> Circuit:
+        for name in (*self.program.soft, *self.program.hard):
+            self.build.declare(self.net.variable(name))
         ends = self.program.last_uses()
         for i, operation in enumerate(self.program):
             if not isinstance(operation, Normalise):
@@ -81,11 +83,10 @@ class _Lowering:
         return ids
 
     def _slice(self, operation: Slice) -> Ids:
-        source = self.program.operations[operation.inputs[0]]
         ids = self.values[operation.inputs[0]]
-        if isinstance(source, Parameter) and source.part == "test":
+        if self._holds_operators(operation.inputs[0]):
             return ids  # kept over all states: see _select
-        axes = source.axes
+        axes = self.program.operations[operation.inputs[0]].axes
         for name in operation.variables:
             ids = self.build.slices(self.net.variable(name), np.moveaxis(ids, axes.index(name), -1))
             axes = tuple(a for a in axes if a != name)
@@ -139,6 +140,13 @@ class _Lowering:
         for name in reversed(observed):
             made = self.build.slices(self.net.variable(name), made)
         return made
+
+    def _holds_operators(self, i: int) -> bool:
+        """Whether value i holds the operators of tests, which are no nodes."""
+        operation = self.program.operations[i]
+        if isinstance(operation, Gather):
+            return self._holds_operators(operation.inputs[0])
+        return isinstance(operation, Parameter) and operation.part == "test"
 
     def _operators(self, test: int, parents: Axes) -> tuple[Ids, Axes]:
         """The operators per parent state, and the observed parents on which they depend."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.circuit.circuit import CODE, KINDS, LEAVES, Circuit, node_name
+from tacit.circuit.circuit import CODE, KINDS, LEAVES, Circuit, Ids, node_name
 from tacit.cpt import TESTS
 from tacit.display import quote
 from tacit.errors import FormatError, TooLargeError
@@ -74,7 +74,7 @@ def from_text(lines: str) -> Circuit:
     for number, line in enumerate(lines.splitlines(), start=1):
         try:
             reader.read(line.strip())
-        except (ValueError, IndexError, KeyError) as error:
+        except (ValueError, IndexError, KeyError, TypeError, AttributeError) as error:
             raise FormatError(f"line {number}: cannot read {line!r}: {error}") from None
     return reader.circuit()
 
@@ -125,7 +125,7 @@ class _TextReader:
         if not self.outputs:
             raise FormatError("the circuit has no line 'outputs ...'")
         arity = [len(children) for _, children, _, _, _ in self.rows]
-        return Circuit(
+        circuit = Circuit(
             kind=np.array([r[0] for r in self.rows], dtype=np.uint8),
             start=np.concatenate([[0], np.cumsum(arity)]).astype(np.int64),
             children=np.array([c for r in self.rows for c in r[1]], dtype=np.int64),
@@ -137,6 +137,8 @@ class _TextReader:
             tables=tuple(self.tables),
             inputs=tuple(self.variables),
         )
+        _check(circuit)
+        return circuit
 
 
 def _words(line: str) -> list[Any]:
@@ -188,7 +190,7 @@ def from_dict(data: Mapping[str, Any]) -> Circuit:
 
 
 def _check(circuit: Circuit) -> None:
-    """The arrays fit together, and children come before parents."""
+    """The arrays fit together, children come before parents, and every node has what its kind needs."""
     n = len(circuit.kind)
     lengths = all(len(a) == n for a in (circuit.owner, circuit.entry, circuit.number)) and len(circuit.start) == n + 1
     if not lengths or not len(circuit.outputs) or circuit.start[-1] != len(circuit.children) or circuit.start[0] != 0:
@@ -196,5 +198,43 @@ def _check(circuit: Circuit) -> None:
     arity = np.diff(circuit.start)
     parent = np.repeat(np.arange(n), np.maximum(arity, 0))
     ordered = (arity >= 0).all() and ((circuit.children >= 0) & (circuit.children < parent)).all()
-    if not ordered or not ((circuit.outputs >= 0) & (circuit.outputs < n)).all() or (circuit.kind >= len(KINDS)).any():
+    if not ordered or not ((circuit.outputs >= 0) & (circuit.outputs < n)).all():
         raise FormatError("the circuit is damaged: a node uses one that does not come before it")
+    if (circuit.kind >= len(KINDS)).any():
+        raise FormatError("the circuit is damaged: a node is of no known kind")
+    for kind in KINDS:
+        nodes = np.flatnonzero(circuit.kind == CODE[kind])
+        if not _complete(circuit, kind, circuit.owner[nodes], circuit.entry[nodes], arity[nodes]):
+            raise FormatError(f"the circuit is damaged: a node of kind {kind!r} has too few or too many parts")
+    _check_blocks(circuit, parent)
+
+
+def _complete(circuit: Circuit, kind: str, owner: Ids, entry: Ids, arity: Ids) -> bool:
+    """Whether nodes of one kind have the number of children, and the details, that they need."""
+    cards = np.array([v.card for v in circuit.inputs], dtype=np.int64)
+    owners = {"test": len(TESTS), "sigmoid": len(TESTS), "parameter": len(circuit.tables)}
+    owners |= dict.fromkeys(("input", "slice"), len(cards))
+    if kind in owners and not ((owner >= 0) & (owner < owners[kind])).all():
+        return False
+    match kind:
+        case "sum" | "product":
+            return bool((arity >= 1).all())
+        case "normalise":
+            return bool(((owner >= 0) & (owner < arity)).all())
+        case "slice":
+            return bool((arity == cards[owner]).all())
+        case "input":
+            return bool(((arity == 0) & (entry >= 0) & (entry < cards[owner])).all())
+    return bool((arity == {"test": 4, "sigmoid": 4, "divide": 2, "complement": 1}.get(kind, 0)).all())
+
+
+def _check_blocks(circuit: Circuit, parent: Ids) -> None:
+    """Blocks cover all nodes in order; those of a block are alike and do not use each other."""
+    blocks, n = circuit.blocks, len(circuit.kind)
+    if len(blocks) < 2 or blocks[0] != 0 or blocks[-1] != n or (np.diff(blocks) <= 0).any():
+        raise FormatError("the circuit is damaged: its blocks do not cover its nodes")
+    begin = np.repeat(blocks[:-1], np.diff(blocks))
+    said = np.isin(circuit.kind, (CODE["input"], CODE["slice"]))  # what these compute depends on the variable, too
+    alike = (circuit.kind == circuit.kind[begin]).all() and (~said | (circuit.owner == circuit.owner[begin])).all()
+    if not alike or (circuit.children >= begin[parent]).any():
+        raise FormatError("the circuit is damaged: the nodes of a block must be alike, and use earlier blocks only")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from tacit.compiler import factors as initial
 from tacit.compiler import order as ordering
 from tacit.compiler.eliminate import Elimination, Plan, Planner
 from tacit.compiler.order import ROWS, STEP, Path, Problem
 from tacit.compiler.program import Program
 from tacit.compiler.prune import prune
-from tacit.errors import TacitError
+from tacit.errors import TacitError, TooLargeError
 from tacit.network import Network
 
 MAX_GLOBAL = 64  # testing nodes up to which one order for all phases is tried as well: it costs nodes x phases
@@ -48,10 +49,19 @@ def compile_program(
 
     if order is not None:
         return eliminate(_follow(order), reuse=False)
-    best = eliminate(lambda problem: ordering.search(problem, effort), reuse=True)
+    ways: list[tuple[Planner, bool]] = [(lambda problem: ordering.search(problem, effort), True)]
     if 1 < sum(net.cpt(n).testing for n in pruned.nodes) <= MAX_GLOBAL:
-        best = min(best, eliminate(_follow(_global_order(net, pruned.nodes)), reuse=False), key=lambda b: price(b[0]))
-    return best
+        ways.append((_follow(_global_order(net, pruned.nodes, query, hard)), False))
+    found: list[tuple[Program, Plan]] = []
+    refused: list[TooLargeError] = []
+    for planner, reuse in ways:
+        try:
+            found.append(eliminate(planner, reuse))
+        except TooLargeError as error:
+            refused.append(error)
+    if not found:
+        raise refused[0]
+    return min(found, key=lambda way: price(way[0]))
 
 
 def price(program: Program) -> float:
@@ -68,7 +78,7 @@ def trace(net: Network, query: str, evidence: Sequence[str]) -> Program:
     `TAC.circuit(fold=False)` shows; queries run on the cheaper `compile_program`.
     """
     pruned = prune(net, query, evidence, every_state=True)
-    planner = _follow(_global_order(net, pruned.nodes, only_min_fill=True))
+    planner = _follow(_global_order(net, pruned.nodes, query, only_min_fill=True))
     never = 2**62
     program, _ = Elimination(
         net,
@@ -84,29 +94,48 @@ def trace(net: Network, query: str, evidence: Sequence[str]) -> Program:
     return program
 
 
-def _global_order(net: Network, nodes: Sequence[str], only_min_fill: bool = False) -> list[str]:
-    """One elimination order for the whole network, from its families."""
-    bit = {n: 1 << i for i, n in enumerate(nodes)}
+def _global_order(
+    net: Network, nodes: Sequence[str], query: str, hard: Sequence[str] = (), only_min_fill: bool = False
+) -> list[str]:
+    """One elimination order for the whole network, from the axes of its factors."""
+    axes = list(_factor_axes(net, nodes, query, hard))
+    names = list(dict.fromkeys([*nodes, *(name for factor in axes for name, _ in factor)]))
+    sizes = {name: size for factor in axes for name, size in factor}
+    bit = {name: 1 << i for i, name in enumerate(names)}
     problem = Problem(
-        masks=[bit[n] | sum(bit[p] for p in net.parents(n)) for n in nodes],
-        soft=[True] * len(nodes),
-        names=nodes,
-        sizes=[net.variable(n).card for n in nodes],
+        masks=[sum(bit[name] for name, _ in factor) for factor in axes],
+        soft=[True] * len(axes),
+        names=names,
+        sizes=[sizes.get(name, 1) for name in names],
         keep=0,
     )
     weighs = [ordering.min_fill, ordering.weighted_min_fill, ordering.min_size]
     orders = [ordering.elimination_order(problem, weigh) for weigh in weighs[: 1 if only_min_fill else 3]]
     best = min(orders, key=lambda o: ordering.Tree(problem, ordering.by_elimination(problem, o)).total)
-    return [nodes[i] for i in best]
+    return [names[i] for i in best]
+
+
+def _factor_axes(
+    net: Network, nodes: Sequence[str], query: str, hard: Sequence[str]
+) -> Iterator[list[tuple[str, int]]]:
+    """The axes, with their lengths, of every factor that the nodes will be made into."""
+    names = initial.AxisNames(net)
+    readings = initial.readings(net, nodes, query, frozenset(hard), names)
+    for name in nodes:
+        if net.cpt(name).testing:
+            yield [(n, net.variable(n).card) for n in (*net.parents(name), name)]
+        else:
+            for factor in initial.node_factors(net, name, readings, names):
+                yield list(zip(factor.axes, factor.index.shape, strict=True))
 
 
 def _follow(order: Sequence[str]) -> Planner:
-    """A planner that eliminates variables in a given order, the rest (auxiliary axes, left out) by min-fill."""
+    """A planner that eliminates variables in a given order, then the rest (auxiliary axes, left out) by min-fill."""
     place = {name: i for i, name in enumerate(order)}
 
     def plan(problem: Problem) -> Path:
         free = ordering.elimination_order(problem, ordering.min_fill)
-        rank = {axis: place.get(problem.names[axis].rstrip("'"), -1) for axis in free}
+        rank = {axis: place.get(problem.names[axis].rstrip("'"), len(place)) for axis in free}
         return ordering.by_elimination(problem, sorted(free, key=lambda axis: rank[axis]))
 
     return plan

@@ -34,6 +34,7 @@ class Builder:
 
     `evidence_per_scale` bounds how many evidence-dependent factors may be multiplied before the value is
     rescaled: 16 keep float64 above 2^-1022 as long as no single one shrinks a row's largest entry below 2^-60.
+    A table that observed states will index counts, too, even before it is indexed.
     """
 
     def __init__(self, sizes: Mapping[Axis, int], hard: frozenset[str], evidence_per_scale: int) -> None:
@@ -62,10 +63,10 @@ class Builder:
         if factor.source is None:
             table = np.where(factor.index == ONE, 1.0, 0.0)
             return self._add(Constant(table, axes), ("constant", axes, table.tobytes()), False, 0)
-        source = self._add(
-            factor.source, factor.source, isinstance(factor.source, Likelihood), isinstance(factor.source, Likelihood)
-        )
-        if factor.index.shape == tuple(self.sizes[a] for a in factor.source.axes) and _is_arange(factor.index):
+        soft = isinstance(factor.source, Likelihood)
+        observed = any(a in self.hard for a in factor.source.axes)
+        source = self._add(factor.source, factor.source, soft, int(soft or observed))
+        if axes == factor.source.axes and _is_arange(factor.index):
             return source
         key = ("gather", source, axes, factor.index.tobytes())
         return self._add(Gather((source,), factor.index, axes), key, self.batched[source], self._factors[source])
@@ -85,7 +86,7 @@ class Builder:
         if not observed:
             return value
         axes = tuple(a for a in self.axes(value) if a not in self.hard)
-        return self._add(Slice((value,), observed, axes), ("slice", value), True, 1)
+        return self._add(Slice((value,), observed, axes), ("slice", value), True, self._factors[value])
 
     def contract(self, values: tuple[int, ...], keep: Iterable[Axis]) -> int:
         """The product of one or two values, summed down to the axes in `keep`."""
@@ -98,7 +99,7 @@ class Builder:
         batched = any(self.batched[v] for v in inputs)
         factors = sum(self._factors[v] for v in inputs)
         made = self._add(Contract(inputs, axes), ("contract", inputs, frozenset(axes)), batched, factors)
-        return self.rescale(made) if factors > self.evidence_per_scale else made
+        return self.rescale(made) if batched and factors > self.evidence_per_scale else made
 
     def rescale(self, value: int) -> int:
         return self._add(Rescale((value,), self.axes(value)), ("rescale", value), True, 1)

@@ -27,7 +27,7 @@ from tacit.network import Network
 Planner = Callable[[Problem], Path]
 
 MAX_REUSED = 64  # how many earlier marginals are looked at before a phase is planned
-MAX_PLANNED_TWICE = 20  # up to so many nodes, a phase is also planned without the earlier marginals
+MAX_PLANNED_TWICE = 12  # up to so many nodes, a phase is also planned without the earlier marginals
 MAX_STEP = 1e11  # multiply-adds of one step for one row
 
 
@@ -66,15 +66,23 @@ class Elimination:
     ) -> None:
         self.net, self.pruned, self.query, self.soft, self.hard = net, pruned, query, soft, hard
         self.planner, self.reuse, self.enter_evidence_first = planner, reuse, enter_evidence_first
-        self.axis = {n: _axis(net, n, states) for n, states in pruned.states.items()}
+        self.names = initial.AxisNames(net)
+        self.axis = {n: self._axis(n, states) for n, states in pruned.states.items()}
         self.builder = Builder(self._variable_sizes(), hard, evidence_per_scale)
-        self._readings = initial.readings(net, pruned.nodes, query, hard)
+        self._readings = initial.readings(net, pruned.nodes, query, hard, self.names)
+        self._evidence = frozenset(soft)
         self._values: dict[str, list[int]] = {}
         self._selections: dict[str, Selection] = {}
         self._marginals: dict[frozenset[str], Marginal] = {}
         self._position = {n: i for i, n in enumerate(pruned.nodes)}
         self._ancestry = self._masks_of_ancestors()
         self._parents = [sum(1 << self._position[p] for p in net.parents(n)) for n in pruned.nodes]
+
+    def _axis(self, name: str, states: tuple[int, ...]) -> Axis | None:
+        """The axis of a variable in the program: none if one state is possible, another name if not all are."""
+        if len(states) == 1:
+            return None
+        return name if len(states) == self.net.variable(name).card else self.names.fresh(f"{name}'")
 
     def _variable_sizes(self) -> dict[Axis, int]:
         sizes = {n: self.net.variable(n).card for n in self.pruned.nodes}
@@ -104,11 +112,11 @@ class Elimination:
 
     def initialise(self, name: str) -> list[int]:
         """The factors of a regular node."""
-        return [self._restricted(f) for f in initial.node_factors(self.net, name, self._readings)]
+        return [self._restricted(f) for f in initial.node_factors(self.net, name, self._readings, self.names)]
 
     def enter_evidence(self, name: str) -> None:
         """Multiply the likelihoods of a node into its table, after selection if the node is testing."""
-        if name not in self.soft:
+        if name not in self._evidence:
             return
         likelihoods = [self._restricted(f) for f in initial.likelihood_factors(self.net, name, self._readings)]
         values = self._values[name]
@@ -258,13 +266,6 @@ class Elimination:
 def quick(problem: Problem) -> Path:
     """A plan good enough to compare sets of factors by."""
     return ordering.search(problem, "low")
-
-
-def _axis(net: Network, name: str, states: tuple[int, ...]) -> Axis | None:
-    """The axis of a variable in the program: none if one state is possible, another name if not all are."""
-    if len(states) == 1 and net.variable(name).card >= 1:
-        return None
-    return name if len(states) == net.variable(name).card else initial.auxiliary(net, f"{name}'")
 
 
 def check_size(tree: Tree) -> None:

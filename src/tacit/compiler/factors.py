@@ -60,14 +60,21 @@ def parts(cpt: AnyCPT) -> dict[str, Floats]:
             return {}
 
 
-def auxiliary(net: Network, text: str) -> Axis:
-    """The name of an axis that is no variable of the network."""
-    while text in net:
-        text += "'"
-    return text
+class AxisNames:
+    """Names for axes that are not variables of the network: each is given out once."""
+
+    def __init__(self, net: Network) -> None:
+        self._taken = set(net.variables)
+
+    def fresh(self, text: str) -> Axis:
+        """`text`, with primes where that is a variable or another axis already."""
+        while text in self._taken:
+            text += "'"
+        self._taken.add(text)
+        return text
 
 
-def node_factors(net: Network, name: str, readings: Mapping[str, Reading]) -> list[Factor]:
+def node_factors(net: Network, name: str, readings: Mapping[str, Reading], names: AxisNames) -> list[Factor]:
     """The factors of a regular node over the full axes of its family."""
     cpt, parents = net.cpt(name), net.parents(name)
     family = (*parents, name)
@@ -77,9 +84,9 @@ def node_factors(net: Network, name: str, readings: Mapping[str, Reading]) -> li
         case CPT():
             return [whole(Parameter(name, "table", family), cpt.table.shape)]
         case FunctionCPT():
-            return _function(net, name, cpt, family)
+            return _function(name, cpt, family, names)
         case NoisyOr():
-            return _noisy_or(net, name, cpt, parents)
+            return _noisy_or(name, cpt, parents, names)
         case Mux():
             return list(_mux(net, name, cpt, readings.get(cpt.selector)))
         case TestingCPT():
@@ -99,7 +106,9 @@ def whole(source: Parameter | Likelihood, shape: tuple[int, ...]) -> Factor:
     return Factor(source, np.arange(int(np.prod(shape))).reshape(shape), source.axes)
 
 
-def readings(net: Network, nodes: Sequence[str], query: str, hard: frozenset[str]) -> dict[str, Reading]:
+def readings(
+    net: Network, nodes: Sequence[str], query: str, hard: frozenset[str], names: AxisNames
+) -> dict[str, Reading]:
     """The selectors that can be read state by state.
 
     A selector's own axis must not be needed: it is neither the query nor an index, its CPT is a dense table, and
@@ -116,7 +125,7 @@ def readings(net: Network, nodes: Sequence[str], query: str, hard: frozenset[str
         dense = isinstance(net.cpt(name), CPT)
         if only_selects and dense and name not in {query, *hard} and net.variable(name).card > 2:
             count = net.variable(name).card
-            found[name] = Reading((*(auxiliary(net, f"{name}>{i}") for i in range(count - 1)), None))
+            found[name] = Reading((*(names.fresh(f"{name}>{i}") for i in range(count - 1)), None))
     return found
 
 
@@ -176,8 +185,8 @@ def _noisy_steps(cpt: NoisyOr) -> Iterator[Floats]:
         yield start
 
 
-def _noisy_or(net: Network, name: str, cpt: NoisyOr, parents: Axes) -> list[Factor]:
-    effects = [*(auxiliary(net, f"{name}|{i}") for i in range(len(parents) - 1)), name]
+def _noisy_or(name: str, cpt: NoisyOr, parents: Axes, names: AxisNames) -> list[Factor]:
+    effects = [*(names.fresh(f"{name}|{i}") for i in range(len(parents) - 1)), name]
     if not parents:
         return [whole(Parameter(name, "cause 0", (name,)), (2,))]
     found = []
@@ -187,13 +196,13 @@ def _noisy_or(net: Network, name: str, cpt: NoisyOr, parents: Axes) -> list[Fact
     return found
 
 
-def _function(net: Network, name: str, cpt: FunctionCPT, family: Axes) -> list[Factor]:
+def _function(name: str, cpt: FunctionCPT, family: Axes, names: AxisNames) -> list[Factor]:
     own = cpt.rows.shape[1]
-    source = Parameter(name, "rows", (auxiliary(net, f"{name}|row"), name))
+    source = Parameter(name, "rows", (names.fresh(f"{name}|row"), name))
     if cpt.codes.size * own > DENSE_ENOUGH:
         steps, last = automaton(cpt.codes)
         if sum(s.size * s.max() for s in steps) + last.size * own < cpt.codes.size * own / 4:
-            states = [auxiliary(net, f"{name}|{i}") for i in range(len(steps))]
+            states = [names.fresh(f"{name}|{i}") for i in range(len(steps))]
             return _automaton_factors(states, steps, last, own, source, family)
     return [Factor(source, _entries(cpt.codes, own), family)]
 

@@ -22,6 +22,7 @@ ROWS = 256  # the batch a plan is made for
 WRITE = 4.0  # writing an element, in multiply-adds
 STEP = 2000.0  # what an operation costs by itself (an interpreter's overhead), in multiply-adds
 HUB = 100  # neighbours beyond which the pairs that elimination would join are not counted one by one
+MAX_GROUP = 8  # factors of one axis up to which all pairs of them are compared
 MAX_PAIRED = 300  # factors up to which greedy pairing is tried: beyond, elimination orders always won
 MAX_STATIC = 2**22  # entries of a table computed ahead for all states of hard evidence
 
@@ -127,17 +128,21 @@ def _restarts(total: float, leaves: int, effort: str) -> int:
 
 
 def _annealed(problem: Problem, starts: list[Path], effort: str, rng: random.Random) -> tuple[float, Path]:
-    """The best of some annealing runs. A move takes about 2 us; cheap plans are not worth many."""
+    """The best of some annealing runs, the later ones from the best plan so far, hot and cool in turn.
+
+    A run takes some tenths of a second; the more a plan costs, the more of them are worth it.
+    """
     total, leaves = Tree(problem, starts[0]).total, len(problem.masks)
     moves = 200_000 if effort == "high" else int(min((total - STEP * leaves) / 20, 500 * leaves, 150_000))
-    runs = (12 if effort == "high" else 4) if total > 1e8 else 1
-    found = [(total, starts[0])]
+    runs = 16 if effort == "high" else 1 if total < 1e8 else 5 if total < 1e10 else 12
+    best = (total, starts[0])
     for i in range(runs):
-        tree = anneal(Tree(problem, starts[i // 4 % len(starts)]), moves, rng, start=(0.03, 0.1, 0.01, 0.03)[i % 4])
-        found.append((tree.total, tree.path()))
-        if effort != "high" and min(found)[0] > 0.99 * total:
-            break  # the first run found next to nothing
-    return min(found)
+        start = starts[i] if i < len(starts) else best[1]
+        tree = anneal(Tree(problem, start), moves, rng, start=(0.03, 0.1, 0.3, 0.03)[i % 4])
+        best = min(best, (tree.total, tree.path()))
+        if i == (leaves > 50) and effort != "high" and best[0] > 0.99 * total:
+            break  # next to nothing found
+    return best
 
 
 def _eliminating(weigh: Weigh) -> Method:
@@ -326,14 +331,21 @@ class _Pool:
         return new
 
     def merge_all(self, group: list[int]) -> None:
-        """Multiply a group into one factor, cheapest pair first (smallest first where the group is large)."""
+        """Multiply a group into one factor, cheapest pair first (smallest first while the group is large)."""
+        heap = [self._rank(k) for k in group]
+        heapq.heapify(heap)
+        while len(heap) > MAX_GROUP:
+            i, j = heapq.heappop(heap)[-1], heapq.heappop(heap)[-1]
+            heapq.heappush(heap, self._rank(self.merge(i, j)))
+        group = sorted(k for _, _, k in heap)
         while len(group) > 1:
-            if len(group) <= 8:
-                pairs = [(i, j) for k, i in enumerate(group) for j in group[k + 1 :]]
-                i, j = min(pairs, key=lambda pair: (self.score(score_cost, *pair), pair))
-            else:
-                i, j = sorted(group, key=lambda k: (self.nodes[k][1], self.problem.size(self.nodes[k][0]), k))[:2]
+            i, j = min(itertools.combinations(group, 2), key=lambda pair: (self.score(score_cost, *pair), pair))
             group = [k for k in group if k not in (i, j)] + [self.merge(i, j)]
+
+    def _rank(self, i: int) -> tuple[bool, float, int]:
+        """Parameters before evidence, then small before large."""
+        mask, soft = self.nodes[i]
+        return soft, self.problem.size(mask), i
 
 
 # trees and annealing --------------------------------------------------------------------------------------

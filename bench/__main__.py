@@ -1,0 +1,20 @@
+"""`python -m bench [name [arguments]]`: one benchmark, or all of them."""
+
+import sys
+from importlib import import_module
+
+NAMES = ("compile", "inference")  # modules of this package with a function main(arguments)
+
+
+def main(arguments: list[str]) -> int:
+    name, *rest = arguments or ["all"]
+    if name not in (*NAMES, "all"):
+        print(f"unknown benchmark {name!r}, expected one of {', '.join((*NAMES, 'all'))}", file=sys.stderr)
+        return 2
+    for module in NAMES if name == "all" else (name,):
+        import_module(f"bench.{module}").main(rest)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,39 @@
+"""What many test files share: the engines to go through, and how results are compared."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tacit import TAC, ImpossibleEvidenceWarning, Network
+from tacit.evidence import read
+
+ENGINES = ["numpy", "tape"]
+TOLERANCE = 1e-12
+
+
+def close(actual: Any, expected: Any, tolerance: float = TOLERANCE) -> None:
+    """Equal within an absolute tolerance; NaN equals NaN."""
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=tolerance)
+
+
+def posterior(tac: TAC, evidence: Any = None) -> np.ndarray:
+    """The posterior, and a check that rows of impossible evidence come with one warning that counts them."""
+    with warnings.catch_warnings(record=True, action="always") as caught:
+        found = tac.posterior(evidence)
+    impossible = int(np.isnan(found).any(axis=1).sum())
+    messages = [str(w.message) for w in caught if w.category is ImpossibleEvidenceWarning]
+    assert len(caught) == len(messages) == (impossible > 0)
+    if impossible:
+        assert messages[0].startswith(f"the evidence of {impossible} of {len(found)} rows has probability 0")
+    return found
+
+
+def always_hard(net: Network, evidence: Any) -> list[str]:
+    """The variables of `evidence` that are observed in every row, as `Network.posterior` finds them."""
+    columns = read(evidence, [net.variable(n) for n in net]).columns
+    return [name for name, column in columns.items() if column.certain]
+
+
+impossible = pytest.mark.filterwarnings("ignore::tacit.ImpossibleEvidenceWarning")
