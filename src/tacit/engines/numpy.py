@@ -6,7 +6,7 @@ latter are computed once per set of parameters. Rescaled values carry an exponen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_letters
 
@@ -74,10 +74,19 @@ class NumpyEngine:
             if not program.batched[i]:
                 self._static[i] = self._evaluate(operation, self._static, {}, 0)
 
+    def static(self, i: int) -> Array:
+        """A value that does not depend on evidence."""
+        return self._static[i].array
+
     @property
     def chunk(self) -> int:
         """How many rows to run at a time."""
-        return max(1, min(MAX_CHUNK, CHUNK_ELEMENTS // max(1, self.program.cost.live)))
+        return self.chunk_of(self.program)
+
+    @staticmethod
+    def chunk_of(program: Program) -> int:
+        """How many rows of a program to run at a time, so that what is alive stays in cache."""
+        return max(1, min(MAX_CHUNK, CHUNK_ELEMENTS // max(1, program.cost.live)))
 
     def run(self, columns: Mapping[str, Column], rows: int, wanted: tuple[int, ...] = ()) -> Results:
         """Evaluate some rows; `columns` hold that many rows, or one that speaks for all."""
@@ -159,7 +168,19 @@ class NumpyEngine:
         exponent = sum(exponents[1:], start=exponents[0]) if exponents else None
         return Value(contract([v.array for v in operands], axes, batched, operation.axes), exponent)
 
+    def weight(self, operation: Select) -> Array:
+        """The weight of `plus` in a static selection, ready to broadcast over its axes."""
+        n_u, n, _, _, threshold, code = self._selection(operation, self._static)
+        return weigh(n_u, n, threshold, code, self.gammas[operation.node])
+
     def _select(self, operation: Select, values: Mapping[int, Value]) -> Array:
+        n_u, n, p, m, threshold, code = self._selection(operation, values)
+        gamma = self.gammas[operation.node]
+        tau = weigh(n_u, n, threshold, code, gamma)
+        return np.where(tau > 0, p, m) if gamma is None else (tau * p + (1 - tau) * m).astype(self.dtype)
+
+    def _selection(self, operation: Select, values: Mapping[int, Value]) -> tuple[Array, ...]:
+        """n_u, n, plus, minus, thresholds and operators, ready to broadcast over the axes of the result."""
         marginal, plus, minus, thresholds, test = operation.inputs
         batched = any(self.program.batched[i] for i in operation.inputs)
         n_u, p, m, threshold, code = (
@@ -168,9 +189,7 @@ class NumpyEngine:
         )
         parents = self.program.operations[marginal].axes
         n = n_u.sum(axis=tuple(i for i, a in enumerate(operation.axes) if a in parents), keepdims=True)
-        gamma = self.gammas[operation.node]
-        tau = weigh(n_u, n, threshold, code, gamma)
-        return np.where(tau > 0, p, m) if gamma is None else (tau * p + (1 - tau) * m).astype(self.dtype)
+        return n_u, n, p, m, threshold, code
 
     def _normalise(self, operation: Normalise, values: Mapping[int, Value]) -> Value:
         joint = values[operation.inputs[0]].array
@@ -211,7 +230,7 @@ def rescale(value: Value) -> Value:
     return Value(scaled, total if value.exponent is None else total + value.exponent)
 
 
-def contract(arrays: list[Array], axes: list[Axes], batched: list[bool], out: Axes) -> Array:
+def contract(arrays: Sequence[Array], axes: Sequence[Axes], batched: Sequence[bool], out: Axes) -> Array:
     """Multiply and sum out, batch axis last where an operand has one."""
     if len(arrays) == 2 and batched[0] != batched[1]:
         made = _matmul(arrays, axes, batched, out)
@@ -229,7 +248,17 @@ def contract(arrays: list[Array], axes: list[Axes], batched: list[bool], out: Ax
     return made if made.flags.c_contiguous else np.ascontiguousarray(made)
 
 
-def _matmul(arrays: list[Array], axes: list[Axes], batched: list[bool], out: Axes) -> Array | None:
+def is_matmul(program: Program, operation: Contract) -> bool:
+    """Whether a contraction is one matrix product of a parameter table and a batch."""
+    batched = [program.batched[i] for i in operation.inputs]
+    if len(batched) != 2 or batched[0] == batched[1]:
+        return False
+    a, b = (program.operations[i].axes for i in operation.inputs)
+    shared = set(a) & set(b)
+    return bool(shared) and not shared & set(operation.axes) and set(a) | set(b) == shared | set(operation.axes)
+
+
+def _matmul(arrays: Sequence[Array], axes: Sequence[Axes], batched: Sequence[bool], out: Axes) -> Array | None:
     """A parameter table times a batch, as one matrix product; None if they share an axis that stays."""
     if batched[0]:
         arrays, axes = arrays[::-1], axes[::-1]

@@ -1,0 +1,429 @@
+"""From a program to a tape: the batched operations, entry by entry, as flat arrays of instructions.
+
+What only depends on parameters is not on the tape: its entries are constants of it, filled in by the NumPy
+engine. Entries that known 0s make zero vanish, and so do multiplications by known 1s. A slot is used again
+after the last operation that needs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.compiler.program import (
+    ONE,
+    ZERO,
+    Axes,
+    Constant,
+    Contract,
+    Gather,
+    Likelihood,
+    Normalise,
+    Operation,
+    Parameter,
+    Program,
+    Rescale,
+    Select,
+    Slice,
+)
+from tacit.engines import kernels as k
+from tacit.errors import TooLargeError
+
+Ids = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+Columns = list[tuple[Ids | int, Ids | int]]  # the terms of instructions of one kind
+NOTHING = -1  # an entry that is known to be 0
+ONES = 0  # the slot that always holds 1
+MAX_TERMS = 50_000_000
+
+
+@dataclass(frozen=True)
+class Tape:
+    """Instructions and what they refer to.
+
+    `constants` lists (value, first constant) for the program's values that the tape reads; `slopes` the testing
+    nodes whose gamma is a constant, and `pinned` the slots that hold constants throughout, with their constant.
+    `inputs` and `codes` name the evidence: (variable, states) and variables, in the order of their rows.
+    """
+
+    instructions: NDArray[np.int32]
+    terms: NDArray[np.int32]
+    slots: int
+    constant_count: int
+    constants: tuple[tuple[int, int], ...]
+    slopes: tuple[tuple[str, int], ...]
+    pinned: tuple[tuple[int, int], ...]
+    inputs: tuple[str, ...]
+    codes: tuple[str, ...]
+    states: int  # rows of the output that are the joint; one more if it was rescaled
+    scaled: bool
+
+    @property
+    def work(self) -> int:
+        """Multiply-adds per row, about."""
+        return len(self.terms)
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """What is known of a program's numbers without knowing them.
+
+    For its static values, which entries may differ from 0, which are known to be 1, and the operators of tests; for
+    its testing nodes, whether they are selected by a sigmoid.
+    """
+
+    nonzero: Mapping[int, Mask]
+    ones: Mapping[int, Mask]
+    operators: Mapping[int, Ids]
+    soft: Mapping[str, bool]
+
+
+def assemble(program: Program, known: Knowledge, reuse: bool = True) -> Tape:
+    """The tape of a program. Without `reuse`, every value keeps its slot, as the reverse pass needs."""
+    return _Assembler(program, known, reuse).run()
+
+
+class _Assembler:
+    def __init__(self, program: Program, known: Knowledge, reuse: bool) -> None:
+        self.program, self.known, self.reuse = program, known, reuse
+        self.slots: dict[int, Ids] = {}
+        self.exponent: dict[int, int] = {}
+        self.instructions: list[Ids] = []
+        self.terms: list[Ids] = []
+        self.term_count = 0
+        self.slot_count = 1  # slot 0 holds ones
+        self.free: list[int] = []
+        self.uses: dict[int, int] = {}  # how many live values refer to a slot
+        self.constants: dict[int, int] = {}
+        self.constant_count = 1  # constant 0 is 1.0
+        self.slopes: dict[str, int] = {}
+        self.pinned: dict[int, int] = {}  # constant -> slot
+        self.inputs: list[str] = []
+        self.input_rows: dict[str, int] = {}
+        self.codes: list[str] = []
+
+    def run(self) -> Tape:
+        program = self.program
+        ends = program.last_uses()
+        for i, operation in enumerate(program):
+            if program.batched[i] and not isinstance(operation, Normalise):
+                self.slots[i] = self._assemble(i, operation)
+                self._retain(i)
+            for j in ends[i]:
+                self._release(j)
+        self._output()
+        return Tape(
+            instructions=_stacked(self.instructions, 4),
+            terms=_stacked(self.terms, 2),
+            slots=self.slot_count,
+            constant_count=self.constant_count,
+            constants=tuple(self.constants.items()),
+            slopes=tuple(self.slopes.items()),
+            pinned=tuple((slot, constant) for constant, slot in self.pinned.items()),
+            inputs=tuple(self.inputs),
+            codes=tuple(self.codes),
+            states=program.sizes[program.query],
+            scaled=program.joint in self.exponent,
+        )
+
+    # slots ------------------------------------------------------------------------------------------------
+
+    def _new_slots(self, count: int) -> Ids:
+        taken = [self.free.pop() for _ in range(min(count, len(self.free)))] if self.reuse else []
+        fresh = range(self.slot_count, self.slot_count + count - len(taken))
+        self.slot_count += len(fresh)
+        return np.array([*taken, *fresh], dtype=np.int64)
+
+    def _retain(self, i: int) -> None:
+        for slot in self._referred(i):
+            self.uses[slot] = self.uses.get(slot, 0) + 1
+
+    def _release(self, i: int) -> None:
+        if i not in self.slots or i == self.program.joint:
+            return
+        for slot in self._referred(i):
+            self.uses[slot] -= 1
+            if not self.uses[slot] and slot not in self.pinned.values():
+                self.free.append(slot)
+        del self.slots[i]
+
+    def _referred(self, i: int) -> list[int]:
+        slots = set(self.slots[i].ravel().tolist()) - {NOTHING, ONES}
+        if i in self.exponent:
+            slots.add(self.exponent[i])
+        return sorted(slots)
+
+    def _constant(self, value: int) -> int:
+        """The position of the first constant of a static value."""
+        if value not in self.constants:
+            self.constants[value] = self.constant_count
+            self.constant_count += self.program.size(self.program.operations[value].axes)
+        return self.constants[value]
+
+    def _pin(self, constants: Ids) -> Ids:
+        """Slots that hold constants."""
+        for c in np.unique(constants).tolist():
+            if c not in self.pinned:
+                self.pinned[c] = self.slot_count
+                self.slot_count += 1
+        return np.vectorize(self.pinned.__getitem__, otypes=[np.int64])(constants) if constants.size else constants
+
+    # instructions -----------------------------------------------------------------------------------------
+
+    def _emit(self, op: int, dst: Ids, terms: Ids, per: int | Ids) -> None:
+        """Instructions of one kind: `terms` (count, 2), `per` of them for each destination."""
+        counts = np.full(len(dst), per) if isinstance(per, int) else per
+        end = self.term_count + np.cumsum(counts)
+        self.instructions.append(np.stack([np.full(len(dst), op), dst, end - counts, end], axis=1))
+        self.terms.append(terms)
+        self.term_count += len(terms)
+        if self.term_count > MAX_TERMS:
+            raise TooLargeError(f"the tape would have more than {MAX_TERMS:,} terms; use engine='numpy'")
+
+    def _assemble(self, i: int, operation: Operation) -> Ids:
+        match operation:
+            case Likelihood():
+                return self._likelihood(operation)
+            case Slice():
+                return self._slice(operation)
+            case Gather():
+                return self._gather(i, operation)
+            case Contract():
+                return self._contract(i, operation)
+            case Select():
+                return self._select(operation)
+            case Rescale():
+                return self._rescale(i, operation)
+            case Parameter() | Constant() | Normalise():
+                raise AssertionError("not batched")
+
+    def _likelihood(self, operation: Likelihood) -> Ids:
+        states = self.program.sizes[operation.variable]
+        first = sum(self.program.sizes[name] for name in self.inputs)
+        self.inputs.append(operation.variable)
+        slots = self._new_slots(states)
+        rows = np.arange(first, first + states)
+        self._emit(k.INPUT, slots, np.stack([rows, np.zeros_like(rows)], axis=1), 1)
+        return slots
+
+    def _slice(self, operation: Slice) -> Ids:
+        source = operation.inputs[0]
+        axes = self.program.operations[source].axes
+        sizes = [self.program.sizes[a] for a in axes]
+        strides = dict(zip(axes, np.cumprod([1, *sizes[:0:-1]])[::-1].tolist(), strict=True))
+        for name in operation.variables:
+            if name not in self.codes:
+                self.codes.append(name)
+        # positions of the entries at the first state of every observed variable; the rest is reached by strides
+        at_first = tuple(0 if a in operation.variables else slice(None) for a in axes)
+        offsets = (self._constant(source) + np.arange(int(np.prod(sizes))).reshape(sizes))[at_first]
+        shape, offsets = offsets.shape, offsets.ravel()
+        possible = self.known.nonzero[source].any(axis=tuple(axes.index(v) for v in operation.variables))
+        slots = np.full(len(offsets), NOTHING, dtype=np.int64)
+        live = np.flatnonzero(possible)
+        slots[live] = self._new_slots(len(live))
+        per = 1 + len(operation.variables)
+        terms = np.zeros((len(live), per, 2), dtype=np.int64)
+        terms[:, 0, 0] = offsets[live]
+        for t, name in enumerate(operation.variables, start=1):
+            terms[:, t] = self.codes.index(name), strides[name]
+        self._emit(k.TABLE, slots[live], terms.reshape(-1, 2), per)
+        return slots.reshape(shape)
+
+    def _gather(self, i: int, operation: Gather) -> Ids:
+        flat = self.slots[operation.inputs[0]].ravel()
+        index = operation.index
+        slots = np.where(index >= 0, flat[np.maximum(index, 0)], np.where(index == ONE, ONES, NOTHING))
+        if operation.inputs[0] in self.exponent:
+            self.exponent[i] = self.exponent[operation.inputs[0]]
+        assert ZERO == NOTHING
+        return slots
+
+    def _contract(self, i: int, operation: Contract) -> Ids:
+        union = self.program.union(i)
+        summed = tuple(a for a in union if a not in operation.axes)
+        order = (*operation.axes, *summed)
+        shape = [self.program.sizes[a] for a in order]
+        rows = int(np.prod([self.program.sizes[a] for a in operation.axes]))
+        inputs = sorted(operation.inputs, key=lambda j: self.program.batched[j])
+        self._add_exponents(i, inputs)
+        ids, live, ones = zip(*(self._operand(j, order, shape, rows) for j in inputs), strict=True)
+        if len(inputs) == 1:
+            inputs, ids, live = [inputs[0]] * 2, (np.zeros_like(ids[0]), ids[0]), (live[0], live[0])
+            ones = (np.ones_like(live[0]), ones[0])
+        linear = len(operation.inputs) == 1 or not self.program.batched[inputs[0]]
+        valid = live[0] & live[1]
+        counts = valid.sum(axis=1)
+        slots = np.full(rows, NOTHING, dtype=np.int64)
+        single = counts == 1
+        # one term whose other factor is known to be 1: the same number, in the same slot
+        first = valid.argmax(axis=1)
+        at = (np.arange(rows), first)
+        alias = single & ones[0][at]
+        slots[alias] = ids[1][at][alias]
+        if not linear:
+            other = single & ~alias & ones[1][at]
+            slots[other] = ids[0][at][other]
+            alias = alias | other
+        made = (counts > 0) & ~alias
+        slots[made] = self._new_slots(int(made.sum()))
+        keep = valid & made[:, None]
+        terms = np.stack([ids[0][keep], ids[1][keep]], axis=1)
+        self._emit(k.LINEAR if linear else k.PRODUCT, slots[made], terms, counts[made])
+        return slots.reshape([self.program.sizes[a] for a in operation.axes])
+
+    def _operand(self, j: int, order: Axes, shape: list[int], rows: int) -> tuple[Ids, Mask, Mask]:
+        """Slots or constants of an input over (results, summed), which may be nonzero, which are known to be 1."""
+        axes = self.program.operations[j].axes
+        if self.program.batched[j]:
+            ids = self.slots[j]
+            live, ones = ids != NOTHING, ids == ONES
+        else:
+            live, ones = self.known.nonzero[j], self.known.ones[j]
+            ids = self._constant(j) + np.arange(live.size).reshape(live.shape)
+        return tuple(np.broadcast_to(_spread(x, axes, order), shape).reshape(rows, -1) for x in (ids, live, ones))  # type: ignore[return-value]
+
+    def _add_exponents(self, i: int, inputs: list[int]) -> None:
+        found = [self.exponent[j] for j in inputs if j in self.exponent]
+        if len(found) == 1:
+            self.exponent[i] = found[0]
+        elif len(found) == 2:
+            slot = self._new_slots(1)
+            self._emit(k.LINEAR, slot, np.array([[0, found[0]], [0, found[1]]]), 2)
+            self.exponent[i] = int(slot[0])
+
+    def _select(self, operation: Select) -> Ids:
+        marginal, plus, minus, thresholds, test = operation.inputs
+        parents = self.program.operations[marginal].axes
+        fixed = not any(self.program.batched[j] for j in (plus, minus, thresholds, test))
+        gamma = self.known.soft[operation.node]
+        out = operation.axes
+        n_u = self._as_slots(marginal)
+        n = self._total(n_u)
+        threshold, operator, high, low = (
+            self._whole(j, out if j in (plus, minus) else parents, fixed, operators=j == test)
+            for j in (thresholds, test, plus, minus)
+        )
+        live = self._live(plus, out) | self._live(minus, out)
+        if gamma:
+            pairs: Columns = [
+                (n_u.ravel(), n),
+                (threshold.ravel(), operator.ravel()),
+                (self._slope(operation.node), 0),
+            ]
+            weight = self._new_slots(n_u.size)
+            self._emit(k.WEIGHT if fixed else k.WEIGHT_SLOTS, weight, _interleaved(pairs, n_u.size), 3)
+            tau = np.broadcast_to(_spread(weight.reshape(n_u.shape), parents, out), live.shape)
+            columns: Columns = [(tau[live], 0), (high[live], low[live])]
+            op = k.MIX if fixed else k.MIX_SLOTS
+        else:
+            x, t, o = (np.broadcast_to(_spread(v, parents, out), live.shape)[live] for v in (n_u, threshold, operator))
+            columns = [(x, n), (t, o), (high[live], low[live])]
+            op = k.TEST if fixed else k.TEST_SLOTS
+        slots = np.full(live.shape, NOTHING, dtype=np.int64)
+        slots[live] = made = self._new_slots(int(live.sum()))
+        self._emit(op, made, _interleaved(columns, len(made)), len(columns))
+        if gamma and self.reuse:
+            self.free.extend(weight.tolist())
+        if self.reuse and n_u.size > 1:
+            self.free.append(n)
+        return slots
+
+    def _live(self, j: int, out: Axes) -> Mask:
+        axes = self.program.operations[j].axes
+        live = self.slots[j] != NOTHING if self.program.batched[j] else self.known.nonzero[j]
+        return np.array(_spread(live, axes, out))
+
+    def _whole(self, j: int, out: Axes, fixed: bool, operators: bool) -> Ids:
+        """A table as constants, or as slots where some of the tables depend on the row."""
+        axes = self.program.operations[j].axes
+        if fixed and operators:
+            return np.array(_spread(self.known.operators[j], axes, out))
+        ids = self._constants_of(j) if fixed else self._as_slots(j)
+        return np.array(_spread(ids, axes, out))
+
+    def _constants_of(self, j: int) -> Ids:
+        shape = [self.program.sizes[a] for a in self.program.operations[j].axes]
+        return self._constant(j) + np.arange(int(np.prod(shape))).reshape(shape)
+
+    def _as_slots(self, j: int) -> Ids:
+        """A value as slots; entries known to be 0 are a slot that holds 0."""
+        if not self.program.batched[j]:
+            return self._pin(self._constants_of(j))
+        slots = self.slots[j]
+        if (slots == NOTHING).any():
+            slots = np.where(slots == NOTHING, self._zero(), slots)
+        return slots
+
+    def _zero(self) -> int:
+        if ZERO_CONSTANT not in self.pinned:
+            self.pinned[ZERO_CONSTANT] = self.slot_count
+            self.slot_count += 1
+        return self.pinned[ZERO_CONSTANT]
+
+    def _total(self, n_u: Ids) -> int:
+        """A slot that holds the sum of some slots."""
+        if n_u.size == 1:
+            return int(n_u.ravel()[0])
+        slot = self._new_slots(1)
+        self._emit(k.LINEAR, slot, np.stack([np.zeros(n_u.size, dtype=np.int64), n_u.ravel()], axis=1), n_u.size)
+        return int(slot[0])
+
+    def _slope(self, node: str) -> int:
+        if node not in self.slopes:
+            self.slopes[node] = self.constant_count
+            self.constant_count += 1
+        return self.slopes[node]
+
+    def _rescale(self, i: int, operation: Rescale) -> Ids:
+        source = operation.inputs[0]
+        slots = self.slots[source]
+        live = np.unique(slots[slots != NOTHING])
+        factor, exponent = self._new_slots(2)
+        head = np.array([[exponent, self.exponent.get(source, -1)]])
+        self._emit(k.SCALE, np.array([factor]), np.concatenate([head, np.stack([live, live], axis=1)]), 1 + len(live))
+        made = self._new_slots(len(live))
+        self._emit(k.PRODUCT, made, np.stack([live, np.full(len(live), factor)], axis=1), 1)
+        self.exponent[i] = int(exponent)
+        scaled = np.full(slots.shape, NOTHING, dtype=np.int64)
+        present = slots != NOTHING
+        scaled[present] = made[np.searchsorted(live, slots[present])]
+        if self.reuse:
+            self.free.append(int(factor))
+        return scaled
+
+    def _output(self) -> None:
+        joint = self.program.joint
+        slots = self._as_slots(joint).ravel() if self.program.batched[joint] else self._pin(self._constants_of(joint))
+        rows = np.arange(len(slots))
+        if joint in self.exponent:
+            slots, rows = np.append(slots, self.exponent[joint]), np.append(rows, len(rows))
+        self._emit(k.OUTPUT, rows, np.stack([slots, np.zeros_like(slots)], axis=1), 1)
+
+
+ZERO_CONSTANT = -1
+
+
+def _interleaved(columns: Columns, count: int) -> Ids:
+    """Several terms per instruction: (count * len(columns), 2)."""
+    terms = np.empty((count, len(columns), 2), dtype=np.int64)
+    for t, (a, b) in enumerate(columns):
+        terms[:, t, 0], terms[:, t, 1] = a, b
+    return terms.reshape(-1, 2)
+
+
+def _stacked(blocks: list[Ids], width: int) -> NDArray[np.int32]:
+    if not blocks:
+        return np.empty((0, width), dtype=np.int32)
+    return np.ascontiguousarray(np.concatenate(blocks), dtype=np.int32)
+
+
+def _spread(x: NDArray[Any], axes: Axes, order: Axes) -> NDArray[Any]:
+    """An array with its axes in a given order, length-1 axes where it has none."""
+    present = [a for a in order if a in axes]
+    moved = x.transpose([axes.index(a) for a in present])
+    return moved.reshape([moved.shape[present.index(a)] if a in axes else 1 for a in order])

@@ -1,0 +1,369 @@
+"""The numba kernels of the tape engine: one generic interpreter over tiles of rows.
+
+A tile is a few rows of every slot, `values` (slots, rows of a tile): all slots of a tile stay in cache while the
+whole tape runs over them. The kernels are compiled once per installation (cache=True), never per network.
+`instructions` is (count, 4): operation, destination slot, first term, end of terms; `terms` is (count, 2), and
+what the two numbers of a term mean depends on the operation. Constants (parameters and what is computed from
+them) are scalars.
+"""
+
+# mypy: disable-error-code="no-untyped-def,no-untyped-call"
+
+from __future__ import annotations
+
+import math
+
+from numba import njit
+
+(
+    INPUT,  # (input row, 0)
+    TABLE,  # (first constant, 0) then (hard variable, stride) ...
+    LINEAR,  # sum of constant * slot
+    PRODUCT,  # sum of slot * slot
+    TEST,  # (n_u, n), (threshold, operator), (plus, minus): constants
+    TEST_SLOTS,  # the same, all of them slots
+    WEIGHT,  # (n_u, n), (threshold, operator), (gamma, 0): constants
+    WEIGHT_SLOTS,  # (n_u, n), (threshold, operator): slots, (gamma, 0): constant
+    MIX,  # (weight, 0), (plus, minus): constants
+    MIX_SLOTS,  # (weight, 0), (plus, minus): slots
+    SCALE,  # (exponent slot, earlier exponent slot or -1) then the slots to be scaled
+    OUTPUT,  # (slot, 0); the destination is a row of the output
+) = range(12)
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "nsz"}, error_model="numpy")
+def forward_tile(instructions, terms, constants, inputs, codes, outputs, values, r0, n):
+    """Run the tape over rows r0 .. r0+n-1, with `values` as the working space."""
+    for i in range(instructions.shape[0]):
+        op = instructions[i, 0]
+        dst = instructions[i, 1]
+        first = instructions[i, 2]
+        end = instructions[i, 3]
+        if op == LINEAR:
+            linear(values, terms, constants, dst, first, end)
+        elif op == PRODUCT:
+            product(values, terms, dst, first, end)
+        elif op == INPUT:
+            row = terms[first, 0]
+            for j in range(n):
+                values[dst, j] = inputs[row, r0 + j]
+            for j in range(n, values.shape[1]):
+                values[dst, j] = 1.0
+        elif op == TABLE:
+            base = terms[first, 0]
+            for j in range(n):
+                index = base
+                for t in range(first + 1, end):
+                    index += codes[terms[t, 0], r0 + j] * terms[t, 1]
+                values[dst, j] = constants[index]
+            for j in range(n, values.shape[1]):
+                values[dst, j] = 1.0
+        elif op == TEST:
+            x, total = values[terms[first, 0]], values[terms[first, 1]]
+            limit, operator = constants[terms[first + 1, 0]], terms[first + 1, 1]
+            plus, minus = constants[terms[first + 2, 0]], constants[terms[first + 2, 1]]
+            for j in range(values.shape[1]):
+                values[dst, j] = plus if holds(x[j], total[j] * limit, operator) else minus
+        elif op == TEST_SLOTS:
+            x, total = values[terms[first, 0]], values[terms[first, 1]]
+            limit, operator = values[terms[first + 1, 0]], values[terms[first + 1, 1]]
+            plus, minus = values[terms[first + 2, 0]], values[terms[first + 2, 1]]
+            for j in range(values.shape[1]):
+                values[dst, j] = plus[j] if holds(x[j], total[j] * limit[j], int(operator[j])) else minus[j]
+        elif op == WEIGHT:
+            x, total = values[terms[first, 0]], values[terms[first, 1]]
+            limit, operator = constants[terms[first + 1, 0]], terms[first + 1, 1]
+            gamma = constants[terms[first + 2, 0]]
+            for j in range(values.shape[1]):
+                values[dst, j] = sigmoid_weight(x[j], total[j], limit, operator, gamma)
+        elif op == WEIGHT_SLOTS:
+            x, total = values[terms[first, 0]], values[terms[first, 1]]
+            limit, operator = values[terms[first + 1, 0]], values[terms[first + 1, 1]]
+            gamma = constants[terms[first + 2, 0]]
+            for j in range(values.shape[1]):
+                values[dst, j] = sigmoid_weight(x[j], total[j], limit[j], int(operator[j]), gamma)
+        elif op == MIX:
+            tau = values[terms[first, 0]]
+            plus, minus = constants[terms[first + 1, 0]], constants[terms[first + 1, 1]]
+            for j in range(values.shape[1]):
+                values[dst, j] = tau[j] * plus + (1 - tau[j]) * minus
+        elif op == MIX_SLOTS:
+            tau = values[terms[first, 0]]
+            plus, minus = values[terms[first + 1, 0]], values[terms[first + 1, 1]]
+            for j in range(values.shape[1]):
+                values[dst, j] = tau[j] * plus[j] + (1 - tau[j]) * minus[j]
+        elif op == SCALE:
+            scale(values, terms, dst, first, end)
+        elif op == OUTPUT:
+            slot = terms[first, 0]
+            for j in range(n):
+                outputs[dst, r0 + j] = values[slot, j]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def forward(instructions, terms, constants, inputs, codes, outputs, values, start, stop):
+    """Run the tape over rows start .. stop-1, tile by tile."""
+    for r0 in range(start, stop, values.shape[1]):
+        forward_tile(
+            instructions, terms, constants, inputs, codes, outputs, values, r0, min(values.shape[1], stop - r0)
+        )
+
+
+@njit(cache=True, nogil=True, inline="always")
+def holds(x, limit, operator):
+    """x >=, >, <=, < limit for operator 0, 1, 2, 3."""
+    if operator == 0:
+        return x >= limit
+    if operator == 1:
+        return x > limit
+    if operator == 2:
+        return x <= limit
+    return x < limit
+
+
+@njit(cache=True, nogil=True, inline="always", error_model="numpy")
+def sigmoid_weight(x, total, threshold, operator, gamma):
+    """The weight of plus: sigmoid(gamma (x/total - threshold)), mirrored for <= and <; 1/2 where total is 0."""
+    if not total > 0:
+        return 0.5
+    z = gamma * (x / total - threshold)
+    if operator >= 2:
+        z = -z
+    small = math.exp(-abs(z))
+    return (1.0 if z >= 0 else small) / (1.0 + small)
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
+def linear(values, terms, constants, dst, first, end):
+    """values[dst] = sum of constant * slot, four terms at a time so that the sum is loaded and stored less often."""
+    out = values[dst]
+    t = first
+    head = (end - first) % 4
+    if head == 0:
+        c0, c1, c2, c3 = (
+            constants[terms[t, 0]],
+            constants[terms[t + 1, 0]],
+            constants[terms[t + 2, 0]],
+            constants[terms[t + 3, 0]],
+        )
+        y0, y1, y2, y3 = values[terms[t, 1]], values[terms[t + 1, 1]], values[terms[t + 2, 1]], values[terms[t + 3, 1]]
+        for j in range(values.shape[1]):
+            out[j] = (c0 * y0[j] + c1 * y1[j]) + (c2 * y2[j] + c3 * y3[j])
+        t += 4
+    elif head == 1:
+        c0, y0 = constants[terms[t, 0]], values[terms[t, 1]]
+        for j in range(values.shape[1]):
+            out[j] = c0 * y0[j]
+        t += 1
+    elif head == 2:
+        c0, c1 = constants[terms[t, 0]], constants[terms[t + 1, 0]]
+        y0, y1 = values[terms[t, 1]], values[terms[t + 1, 1]]
+        for j in range(values.shape[1]):
+            out[j] = c0 * y0[j] + c1 * y1[j]
+        t += 2
+    else:
+        c0, c1, c2 = constants[terms[t, 0]], constants[terms[t + 1, 0]], constants[terms[t + 2, 0]]
+        y0, y1, y2 = values[terms[t, 1]], values[terms[t + 1, 1]], values[terms[t + 2, 1]]
+        for j in range(values.shape[1]):
+            out[j] = c0 * y0[j] + c1 * y1[j] + c2 * y2[j]
+        t += 3
+    while t < end:
+        c0, c1, c2, c3 = (
+            constants[terms[t, 0]],
+            constants[terms[t + 1, 0]],
+            constants[terms[t + 2, 0]],
+            constants[terms[t + 3, 0]],
+        )
+        y0, y1, y2, y3 = values[terms[t, 1]], values[terms[t + 1, 1]], values[terms[t + 2, 1]], values[terms[t + 3, 1]]
+        for j in range(values.shape[1]):
+            out[j] += (c0 * y0[j] + c1 * y1[j]) + (c2 * y2[j] + c3 * y3[j])
+        t += 4
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
+def product(values, terms, dst, first, end):
+    """values[dst] = sum of slot * slot, two terms at a time."""
+    out = values[dst]
+    t = first
+    if (end - first) % 2:
+        x0, y0 = values[terms[t, 0]], values[terms[t, 1]]
+        for j in range(values.shape[1]):
+            out[j] = x0[j] * y0[j]
+        t += 1
+    else:
+        x0, y0 = values[terms[t, 0]], values[terms[t, 1]]
+        x1, y1 = values[terms[t + 1, 0]], values[terms[t + 1, 1]]
+        for j in range(values.shape[1]):
+            out[j] = x0[j] * y0[j] + x1[j] * y1[j]
+        t += 2
+    while t < end:
+        x0, y0 = values[terms[t, 0]], values[terms[t, 1]]
+        x1, y1 = values[terms[t + 1, 0]], values[terms[t + 1, 1]]
+        for j in range(values.shape[1]):
+            out[j] += x0[j] * y0[j] + x1[j] * y1[j]
+        t += 2
+
+
+@njit(cache=True, nogil=True)
+def scale(values, terms, dst, first, end):
+    """values[dst] = the power of two that brings the largest of some slots near 1; the exponent is kept."""
+    out = values[dst]
+    exponent, earlier = values[terms[first, 0]], terms[first, 1]
+    top = values[terms[first + 1, 0]].copy()
+    for t in range(first + 2, end):
+        y = values[terms[t, 0]]
+        for j in range(values.shape[1]):
+            top[j] = max(top[j], y[j])
+    for j in range(values.shape[1]):
+        _, e = math.frexp(top[j])
+        out[j] = math.ldexp(1.0, -e)
+        exponent[j] = e
+    if earlier >= 0:
+        before = values[earlier]
+        for j in range(values.shape[1]):
+            exponent[j] += before[j]
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "nsz", "reassoc"}, error_model="numpy")
+def backward_tile(
+    instructions, terms, constants, codes, seeds, values, adjoints, d_constants, d_inputs, through, r0, n
+):
+    """The reverse sweep over one tile whose `values` are all there.
+
+    `seeds` (rows of the output, rows) are the derivatives of some function by the outputs. Adds the derivatives
+    by the constants to `d_constants` and stores those by the inputs. `through` says whether derivatives pass
+    through sigmoids into the posteriors they are applied to.
+    """
+    adjoints[:] = 0.0
+    for i in range(instructions.shape[0] - 1, -1, -1):
+        op = instructions[i, 0]
+        dst = instructions[i, 1]
+        first = instructions[i, 2]
+        end = instructions[i, 3]
+        if op == OUTPUT:
+            slot = terms[first, 0]
+            if dst < seeds.shape[0]:
+                for j in range(n):
+                    adjoints[slot, j] += seeds[dst, r0 + j]
+            continue
+        a = adjoints[dst]
+        if op == LINEAR:
+            for t in range(first, end):
+                c = constants[terms[t, 0]]
+                y, dy = values[terms[t, 1]], adjoints[terms[t, 1]]
+                total = 0.0
+                for j in range(values.shape[1]):
+                    total += a[j] * y[j]
+                    dy[j] += c * a[j]
+                d_constants[terms[t, 0]] += total
+        elif op == PRODUCT:
+            for t in range(first, end):
+                x, dx = values[terms[t, 0]], adjoints[terms[t, 0]]
+                y, dy = values[terms[t, 1]], adjoints[terms[t, 1]]
+                for j in range(values.shape[1]):
+                    dx[j] += a[j] * y[j]
+                for j in range(values.shape[1]):
+                    dy[j] += a[j] * x[j]
+        elif op == INPUT:
+            row = terms[first, 0]
+            for j in range(n):
+                d_inputs[row, r0 + j] = a[j]
+        elif op == TABLE:
+            base = terms[first, 0]
+            for j in range(n):
+                index = base
+                for t in range(first + 1, end):
+                    index += codes[terms[t, 0], r0 + j] * terms[t, 1]
+                d_constants[index] += a[j]
+        elif op == TEST:
+            x, total = values[terms[first, 0]], values[terms[first, 1]]
+            limit, operator = constants[terms[first + 1, 0]], terms[first + 1, 1]
+            for j in range(values.shape[1]):
+                chosen = 0 if holds(x[j], total[j] * limit, operator) else 1
+                d_constants[terms[first + 2, chosen]] += a[j]
+        elif op == TEST_SLOTS:
+            x, total = values[terms[first, 0]], values[terms[first, 1]]
+            limit, operator = values[terms[first + 1, 0]], values[terms[first + 1, 1]]
+            for j in range(values.shape[1]):
+                chosen = 0 if holds(x[j], total[j] * limit[j], int(operator[j])) else 1
+                adjoints[terms[first + 2, chosen], j] += a[j]
+        elif op in (WEIGHT, WEIGHT_SLOTS):
+            if through:
+                weight_backward(values, adjoints, terms, constants, d_constants, dst, first, op == WEIGHT)
+        elif op == MIX:
+            tau, d_tau = values[terms[first, 0]], adjoints[terms[first, 0]]
+            plus, minus = constants[terms[first + 1, 0]], constants[terms[first + 1, 1]]
+            high, low = 0.0, 0.0
+            for j in range(values.shape[1]):
+                d_tau[j] += a[j] * (plus - minus)
+                high += a[j] * tau[j]
+                low += a[j] * (1 - tau[j])
+            d_constants[terms[first + 1, 0]] += high
+            d_constants[terms[first + 1, 1]] += low
+        elif op == MIX_SLOTS:
+            tau, d_tau = values[terms[first, 0]], adjoints[terms[first, 0]]
+            plus, minus = terms[first + 1, 0], terms[first + 1, 1]
+            for j in range(values.shape[1]):
+                d_tau[j] += a[j] * (values[plus, j] - values[minus, j])
+            for j in range(values.shape[1]):
+                adjoints[plus, j] += a[j] * tau[j]
+            for j in range(values.shape[1]):
+                adjoints[minus, j] += a[j] * (1 - tau[j])
+        # SCALE: the scale is a power of two that drops out of the joint, so it needs no derivative
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def weight_backward(values, adjoints, terms, constants, d_constants, dst, first, fixed):
+    """Derivatives of sigmoid(gamma sign (x/total - threshold))."""
+    x, total = values[terms[first, 0]], values[terms[first, 1]]
+    dx, d_total = adjoints[terms[first, 0]], adjoints[terms[first, 1]]
+    gamma = constants[terms[first + 2, 0]]
+    d_gamma, d_limit = 0.0, 0.0
+    for j in range(values.shape[1]):
+        if not total[j] > 0:
+            continue
+        limit = constants[terms[first + 1, 0]] if fixed else values[terms[first + 1, 0], j]
+        operator = terms[first + 1, 1] if fixed else int(values[terms[first + 1, 1], j])
+        sign = 1.0 if operator < 2 else -1.0
+        posterior = x[j] / total[j]
+        dz = adjoints[dst, j] * values[dst, j] * (1 - values[dst, j]) * sign
+        dx[j] += dz * gamma / total[j]
+        d_total[j] -= dz * gamma * posterior / total[j]
+        d_gamma += dz * (posterior - limit)
+        if fixed:
+            d_limit -= dz * gamma
+        else:
+            adjoints[terms[first + 1, 0], j] -= dz * gamma
+    d_constants[terms[first + 2, 0]] += d_gamma
+    if fixed:
+        d_constants[terms[first + 1, 0]] += d_limit
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def backward(
+    instructions,
+    terms,
+    constants,
+    inputs,
+    codes,
+    outputs,
+    seeds,
+    values,
+    adjoints,
+    pinned,
+    d_constants,
+    d_inputs,
+    through,
+    start,
+    stop,
+):
+    """Forward and reverse over rows start .. stop-1: values are made again, tile by tile, so they stay in cache."""
+    for r0 in range(start, stop, values.shape[1]):
+        n = min(values.shape[1], stop - r0)
+        forward_tile(instructions, terms, constants, inputs, codes, outputs, values, r0, n)
+        backward_tile(
+            instructions, terms, constants, codes, seeds, values, adjoints, d_constants, d_inputs, through, r0, n
+        )
+        for i in range(pinned.shape[0]):  # slots that hold constants
+            if pinned[i, 1] >= 0:
+                d_constants[pinned[i, 1]] += adjoints[pinned[i, 0]].sum()

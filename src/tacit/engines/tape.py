@@ -1,0 +1,211 @@
+"""The CPU engine: the batched part of a program as a tape, run over tiles of rows by numba kernels."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.compiler.program import ONE, Constant, Contract, Gather, Parameter, Program
+from tacit.engines import kernels
+from tacit.engines.assemble import ZERO_CONSTANT, Knowledge, Tape, assemble
+from tacit.engines.numpy import Array, NumpyEngine, Results, contract
+from tacit.engines.static import parameter_gradients
+from tacit.evidence import Column
+
+T = TypeVar("T")
+
+MAX_CHUNK = 2**14  # rows whose evidence is packed at a time
+THREADED_WORK = 5e6  # multiply-adds below which a second thread costs more than it brings
+TILE_BYTES = 2**18  # a tile's slots should take at most so much, a part of a core's own cache, ...
+TILE_ROWS = (64, 256)  # ... but narrower tiles pay more for instructions than wider ones for cache misses
+LANES = 8  # a vector register: tiles of fewer rows save nothing
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """Derivatives of a function of the joint, summed over rows, and those by the likelihoods, row by row.
+
+    `tables` by (node, part), `slopes` by testing node, `likelihoods` by variable: (states, rows).
+    """
+
+    tables: dict[tuple[str, str], Array]
+    slopes: dict[str, float]
+    likelihoods: dict[str, Array]
+
+
+class TapeEngine:
+    """A program with its numbers, ready to run on a tape."""
+
+    def __init__(
+        self,
+        program: Program,
+        parameters: Mapping[tuple[str, str], Array],
+        gammas: Mapping[str, float | None],
+        dtype: str = "float64",
+        threads: int | None = None,
+    ) -> None:
+        self.program, self.gammas = program, gammas
+        self.dtype = np.dtype(dtype)
+        self.threads = threads or len(os.sched_getaffinity(0))
+        self.reference = NumpyEngine(program, parameters, gammas, "float64")
+        self.known = knowledge(program, parameters, gammas)
+        self.tape = assemble(program, self.known)
+        self._full: Tape | None = None
+        self.constants = self._constants(self.tape)
+
+    chunk = MAX_CHUNK
+
+    def _constants(self, tape: Tape) -> Array:
+        constants = np.ones(tape.constant_count, dtype=self.dtype)
+        for value, first in tape.constants:
+            table = self.reference.static(value)
+            constants[first : first + table.size] = table.ravel()
+        for node, place in tape.slopes:
+            constants[place] = self.gammas[node]
+        return constants
+
+    def run(self, columns: Mapping[str, Column], rows: int, wanted: tuple[int, ...] = ()) -> Results:
+        """Evaluate some rows; `columns` hold that many rows, or one that speaks for all."""
+        if wanted:
+            return self.reference.run(columns, rows, wanted)
+        tape = self.tape
+        inputs, codes = self._packed(tape, columns, rows)
+        outputs = np.empty((tape.states + tape.scaled, rows), dtype=self.dtype)
+
+        def work(block: tuple[int, int]) -> None:
+            values = self._values(tape, self.constants, rows)
+            kernels.forward(tape.instructions, tape.terms, self.constants, inputs, codes, outputs, values, *block)
+
+        self._parallel(work, tape, rows)
+        exponent = outputs[-1].astype(np.int64) if tape.scaled else np.zeros(rows, dtype=np.int64)
+        return Results(outputs[: tape.states], exponent, {})
+
+    def gradients(
+        self, columns: Mapping[str, Column], rows: int, seeds: Array, through_selection: bool = True
+    ) -> Gradients:
+        """One sweep down: derivatives by every parameter and every likelihood.
+
+        `seeds` (states, rows) are the derivatives of some function by the mantissas of the joint, as `run` gives
+        them. Without `through_selection`, the selected tables count as constants.
+        """
+        tape = self._full_tape()
+        constants = self._constants(tape)
+        inputs, codes = self._packed(tape, columns, rows)
+        outputs = np.empty((tape.states + tape.scaled, rows), dtype=self.dtype)
+        d_inputs = np.zeros_like(inputs)
+        pinned = np.array(tape.pinned, dtype=np.int64).reshape(-1, 2)
+        seeds = np.ascontiguousarray(np.broadcast_to(seeds, (tape.states, rows)), dtype=self.dtype)
+
+        def work(block: tuple[int, int]) -> Array:
+            d_constants = np.zeros(tape.constant_count)
+            values = self._values(tape, constants, rows)
+            kernels.backward(
+                tape.instructions, tape.terms, constants, inputs, codes, outputs, seeds, values,
+                np.empty_like(values), pinned, d_constants, d_inputs, through_selection, *block,
+            )  # fmt: skip
+            return d_constants
+
+        d_constants = sum(self._parallel(work, tape, rows), start=np.zeros(tape.constant_count))
+        return self._collected(tape, d_constants, d_inputs)
+
+    def _full_tape(self) -> Tape:
+        """The tape on which every value keeps its slot; made on first use."""
+        if self._full is None:
+            self._full = assemble(self.program, self.known, reuse=False)
+        return self._full
+
+    def _collected(self, tape: Tape, d_constants: Array, d_inputs: Array) -> Gradients:
+        adjoints = {}
+        for value, first in tape.constants:
+            table = self.reference.static(value)
+            adjoints[value] = d_constants[first : first + table.size].reshape(table.shape)
+        tables, slopes = parameter_gradients(self.reference, adjoints)
+        for node, place in tape.slopes:
+            slopes[node] = slopes.get(node, 0.0) + float(d_constants[place])
+        likelihoods, first = {}, 0
+        for name in tape.inputs:
+            likelihoods[name] = d_inputs[first : first + self.program.sizes[name]]
+            first += self.program.sizes[name]
+        return Gradients(tables, slopes, likelihoods)
+
+    def _parallel(self, work: Callable[[tuple[int, int]], T], tape: Tape, rows: int) -> list[T]:
+        """Do the work on blocks of rows, in threads where there is enough of it."""
+        threads = self.threads if rows * tape.work > THREADED_WORK else 1
+        width = self._width(tape, rows)
+        step = -(-rows // (threads * width)) * width
+        blocks = [(start, min(start + step, rows)) for start in range(0, rows, step)]
+        if len(blocks) == 1:
+            return [work(blocks[0])]
+        with ThreadPoolExecutor(len(blocks)) as pool:
+            return list(pool.map(work, blocks))
+
+    def _width(self, tape: Tape, rows: int) -> int:
+        """Rows of a tile: as many as keep its slots in cache, within bounds, and no more than there are."""
+        fitting = TILE_BYTES // (self.dtype.itemsize * tape.slots) // LANES * LANES
+        return min(max(fitting, TILE_ROWS[0]), TILE_ROWS[1], -(-rows // LANES) * LANES)
+
+    def _values(self, tape: Tape, constants: Array, rows: int) -> Array:
+        """A working space of one tile, with its constant slots filled in."""
+        values = np.empty((tape.slots, self._width(tape, rows)), dtype=self.dtype)
+        values[0] = 1.0
+        for slot, constant in tape.pinned:
+            values[slot] = 0.0 if constant == ZERO_CONSTANT else constants[constant]
+        return values
+
+    def _packed(self, tape: Tape, columns: Mapping[str, Column], rows: int) -> tuple[Array, NDArray[np.int32]]:
+        """The evidence as one array of likelihoods (states of all variables, rows) and one of observed states."""
+        sizes = self.program.sizes
+        inputs = np.empty((sum(sizes[name] for name in tape.inputs), rows), dtype=self.dtype)
+        first = 0
+        for name in tape.inputs:
+            column = columns.get(name)
+            inputs[first : first + sizes[name]] = 1.0 if column is None else column.likelihoods()
+            first += sizes[name]
+        codes = np.empty((len(tape.codes), rows), dtype=np.int32)
+        for i, name in enumerate(tape.codes):
+            codes[i] = columns[name].states()
+        return inputs, codes
+
+
+def knowledge(
+    program: Program, parameters: Mapping[tuple[str, str], Array], gammas: Mapping[str, float | None]
+) -> Knowledge:
+    """What the exact 0s and 1s of the parameters, which never change, say about the static values."""
+    nonzero: dict[int, NDArray[np.bool_]] = {}
+    ones: dict[int, NDArray[np.bool_]] = {}
+    operators: dict[int, NDArray[np.int64]] = {}
+    for i, operation in enumerate(program):
+        if program.batched[i]:
+            continue
+        inputs = operation.inputs
+        match operation:
+            case Parameter():
+                table = parameters[operation.node, operation.part]
+                selecting = operation.part in ("test", "thresholds")
+                nonzero[i] = np.full(table.shape, True) if selecting else table != 0
+                ones[i] = (table == 1) & (not selecting)
+                if operation.part == "test":
+                    operators[i] = table.astype(np.int64)
+            case Constant():
+                nonzero[i], ones[i] = operation.table != 0, operation.table == 1
+            case Gather():
+                index = np.maximum(operation.index, 0)
+                nonzero[i] = np.where(operation.index >= 0, nonzero[inputs[0]].ravel()[index], operation.index == ONE)
+                ones[i] = np.where(operation.index >= 0, ones[inputs[0]].ravel()[index], operation.index == ONE)
+                if inputs[0] in operators:
+                    operators[i] = operators[inputs[0]].ravel()[index]
+            case Contract():
+                axes = [program.operations[j].axes for j in inputs]
+                counts = [nonzero[j].astype(np.float64) for j in inputs]
+                nonzero[i] = contract(counts, axes, [False] * len(inputs), operation.axes) > 0
+                ones[i] = np.zeros(nonzero[i].shape, dtype=bool)
+            case _:
+                shape = tuple(program.sizes[a] for a in operation.axes)
+                nonzero[i], ones[i] = np.ones(shape, dtype=bool), np.zeros(shape, dtype=bool)
+    return Knowledge(nonzero, ones, operators, {node: gamma is not None for node, gamma in gammas.items()})
