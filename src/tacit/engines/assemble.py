@@ -225,13 +225,13 @@ class _Assembler:
         possible = self.known.nonzero[source].any(axis=tuple(axes.index(v) for v in operation.variables))
         slots = np.full(len(offsets), NOTHING, dtype=np.int64)
         live = np.flatnonzero(possible)
+        index = self._new_slots(1)
         slots[live] = self._new_slots(len(live))
-        per = 1 + len(operation.variables)
-        terms = np.zeros((len(live), per, 2), dtype=np.int64)
-        terms[:, 0, 0] = offsets[live]
-        for t, name in enumerate(operation.variables, start=1):
-            terms[:, t] = self.codes.index(name), strides[name]
-        self._emit(k.TABLE, slots[live], terms.reshape(-1, 2), per)
+        reach = np.array([(self.codes.index(name), strides[name]) for name in operation.variables])
+        self._emit(k.INDEX, index, reach, len(reach))
+        self._emit(k.TABLE, slots[live], np.stack([offsets[live], np.full(len(live), index[0])], axis=1), 1)
+        if self.reuse:
+            self.free.append(int(index[0]))
         return slots.reshape(shape)
 
     def _gather(self, i: int, operation: Gather) -> Ids:

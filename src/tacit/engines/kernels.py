@@ -17,7 +17,8 @@ from numba import njit
 
 (
     INPUT,  # (input row, 0)
-    TABLE,  # (first constant, 0) then (hard variable, stride) ...
+    INDEX,  # (hard variable, stride) ...: where the observed states point to in a table
+    TABLE,  # (first constant, slot of an index)
     LINEAR,  # sum of constant * slot
     PRODUCT,  # sum of slot * slot
     TEST,  # (n_u, n), (threshold, operator), (plus, minus): constants
@@ -28,7 +29,7 @@ from numba import njit
     MIX_SLOTS,  # (weight, 0), (plus, minus): slots
     SCALE,  # (exponent slot, earlier exponent slot or -1) then the slots to be scaled
     OUTPUT,  # (slot, 0); the destination is a row of the output
-) = range(12)
+) = range(13)
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "nsz"}, error_model="numpy")
@@ -49,15 +50,18 @@ def forward_tile(instructions, terms, constants, inputs, codes, outputs, values,
                 values[dst, j] = inputs[row, r0 + j]
             for j in range(n, values.shape[1]):
                 values[dst, j] = 1.0
-        elif op == TABLE:
-            base = terms[first, 0]
+        elif op == INDEX:
             for j in range(n):
-                index = base
-                for t in range(first + 1, end):
-                    index += codes[terms[t, 0], r0 + j] * terms[t, 1]
-                values[dst, j] = constants[index]
+                values[dst, j] = codes[terms[first, 0], r0 + j] * terms[first, 1]
+            for t in range(first + 1, end):
+                for j in range(n):
+                    values[dst, j] += codes[terms[t, 0], r0 + j] * terms[t, 1]
             for j in range(n, values.shape[1]):
-                values[dst, j] = 1.0
+                values[dst, j] = 0.0
+        elif op == TABLE:
+            base, index = terms[first, 0], values[terms[first, 1]]
+            for j in range(values.shape[1]):
+                values[dst, j] = constants[base + int(index[j])]
         elif op == TEST:
             x, total = values[terms[first, 0]], values[terms[first, 1]]
             limit, operator = constants[terms[first + 1, 0]], terms[first + 1, 1]
@@ -269,12 +273,9 @@ def backward_tile(
             for j in range(n):
                 d_inputs[row, r0 + j] = a[j]
         elif op == TABLE:
-            base = terms[first, 0]
+            base, index = terms[first, 0], values[terms[first, 1]]
             for j in range(n):
-                index = base
-                for t in range(first + 1, end):
-                    index += codes[terms[t, 0], r0 + j] * terms[t, 1]
-                d_constants[index] += a[j]
+                d_constants[base + int(index[j])] += a[j]
         elif op == TEST:
             x, total = values[terms[first, 0]], values[terms[first, 1]]
             limit, operator = constants[terms[first + 1, 0]], terms[first + 1, 1]

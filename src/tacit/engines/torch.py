@@ -1,0 +1,272 @@
+"""The learning and GPU engine: the same program on torch tensors, on CPU or CUDA, differentiable.
+
+Values are laid out as in the NumPy engine: (axes..., rows) where they depend on evidence, (axes...) where they only
+depend on parameters. Permuted results stay views, since every operation reads strides. How each operation moves its
+axes is settled when the engine is made; a run only follows these steps.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate, pairwise
+
+import torch
+from torch import Tensor
+
+from tacit.compiler.program import (
+    Likelihood,
+    Parameter,
+    Program,
+    Select,
+    Slice,
+)
+from tacit.engines.numpy import Array, Results
+from tacit.engines.torch_steps import Frame, Key, Slope, Steps, from_numpy, keys_of
+from tacit.errors import EvidenceError
+from tacit.evidence import Column
+
+CPU_ELEMENTS, CPU_CHUNK = 2**19, 2**14  # entries alive at one time stay near the caches
+CUDA_ELEMENTS, CUDA_CHUNK = 2**28, 2**17  # enough rows that a kernel outlasts its launch
+SMALLEST_SLOT = 2**10  # rows of the smallest set of CUDA buffers; sizes double from here
+GRAPHED = 20_000  # operations up to which a recording is worth its memory
+
+
+class TorchEngine:
+    """A program with its numbers on torch tensors.
+
+    `device` is "cuda" where there is one, unless it is given. On CUDA, `run` replays recorded graphs, without
+    `graphs` it launches every kernel anew.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        parameters: Mapping[Key, Array],
+        gammas: Mapping[str, float | None],
+        dtype: str = "float64",
+        device: str | torch.device | None = None,
+        graphs: bool = True,
+    ) -> None:
+        self.program, self.gammas, self.graphs = program, dict(gammas), graphs
+        self.dtype = getattr(torch, dtype)
+        self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        # the evidence that reaches the query: a program may declare more
+        self.soft = [op.variable for op in program if isinstance(op, Likelihood)]
+        self.hard = sorted({name for op in program if isinstance(op, Slice) for name in op.variables})
+        steps = Steps(program, parameters, self.dtype, self.device)
+        self._steps, self._arrange = steps.steps, steps.arrange
+        self._own = {key: self._tensor(parameters[key]) for key in keys_of(program)}
+        self._schedules: dict[tuple[int, ...], list[tuple[int, list[int]]]] = {}
+        self._changes: dict[tuple[frozenset[Key], frozenset[str]], tuple[list[int], list[int]]] = {}
+        self._slots: dict[int, Slot] = {}
+        self._lock = threading.Lock()  # the buffers of a slot serve one run at a time
+        with torch.no_grad():
+            self._static, self._ready = self._parameters_only()
+        self.chunk = self._rows_at_a_time(steps.largest)
+
+    # differentiable ---------------------------------------------------------------------------------------
+
+    def forward(
+        self,
+        likelihoods: Mapping[str, Tensor],
+        codes: Mapping[str, Tensor],
+        tables: Mapping[Key, Tensor] | None = None,
+        gammas: Mapping[str, Slope] | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """The joint as a mantissa (states, rows) and an exponent (rows,): it is mantissa * 2**exponent.
+
+        `likelihoods` (states, rows) are left out where there is no evidence; `codes` (rows,) are the observed states
+        of the variables in `hard`. `tables` and `gammas` replace some of the engine's own numbers. Gradients
+        flow into likelihoods, tables and slopes, not into exponents: a posterior does not depend on its scale.
+        """
+        frame = self._frame(likelihoods, codes, tables or {}, gammas or {})
+        self._follow(frame, self._schedule(()))
+        rows = max((t.shape[-1] for t in (*likelihoods.values(), *codes.values())), default=1)
+        return self._joint(frame, rows)
+
+    def _frame(
+        self,
+        likelihoods: Mapping[str, Tensor],
+        codes: Mapping[str, Tensor],
+        tables: Mapping[Key, Tensor],
+        gammas: Mapping[str, Slope],
+    ) -> Frame:
+        missing = [name for name in self.hard if name not in codes]
+        if missing:
+            raise EvidenceError(f"there are no codes for {missing[0]!r}, which the query was compiled to have (hard=)")
+        soft = {n: t.to(self.device, self.dtype) for n, t in likelihoods.items() if n in self.soft}
+        hard = {n: codes[n].to(self.device) for n in self.hard}
+        if not tables and not gammas:
+            return Frame(soft, hard, {}, self.gammas, dict(self._static), self._ready)
+        # operators are structure: which comparison runs is settled already
+        given = {key: t.to(self.device, self.dtype) for key, t in tables.items() if key[1] != "test"}
+        static, ready = self._parameters_only(given, gammas)
+        return Frame(soft, hard, {}, {**self.gammas, **gammas}, static, ready)
+
+    def _joint(self, frame: Frame, rows: int) -> tuple[Tensor, Tensor]:
+        joint = self._with_rows(self.program.joint, frame.values[self.program.joint], rows)
+        exponent = frame.exponents.get(self.program.joint)
+        if exponent is None:
+            exponent = torch.zeros(1, dtype=torch.int64, device=self.device)
+        return joint, exponent.to(torch.int64).expand(rows)
+
+    def _with_rows(self, i: int, value: Tensor, rows: int) -> Tensor:
+        value = value if self.program.batched[i] else value.unsqueeze(-1)
+        return value.expand(*value.shape[:-1], rows)
+
+    # what depends on parameters only ----------------------------------------------------------------------
+
+    def _parameters_only(
+        self, tables: Mapping[Key, Tensor] | None = None, gammas: Mapping[str, Slope] | None = None
+    ) -> tuple[dict[int, Tensor], dict[int, Tensor]]:
+        """Static values and tables arranged for use; where some numbers are given, the rest is not computed again."""
+        static, ready = {}, {}
+        stale = [i for i, batched in enumerate(self.program.batched) if not batched]
+        arranged = [i for i in self._arrange if self.program.batched[i]]
+        if tables is not None and gammas is not None:
+            static, ready = dict(self._static), dict(self._ready)
+            stale, arranged = self._changed(frozenset(tables), frozenset(gammas))
+        frame = Frame({}, {}, {**self._own, **(tables or {})}, {**self.gammas, **(gammas or {})}, static, ready)
+        for i in stale:
+            if i in self._arrange:
+                ready[i] = self._arranged(i, static)
+            static[i] = self._steps[i](frame)
+        for i in arranged:
+            ready[i] = self._arranged(i, static)
+        return static, ready
+
+    def _arranged(self, i: int, static: Mapping[int, Tensor]) -> Tensor:
+        table, move = self._arrange[i]
+        return move(static[table])
+
+    def _changed(self, keys: frozenset[Key], nodes: frozenset[str]) -> tuple[list[int], list[int]]:
+        """The static values that depend on these tables and slopes, and the batched operations that read them."""
+        if (keys, nodes) not in self._changes:
+            stale: set[int] = set()
+            for i, operation in enumerate(self.program):
+                own = isinstance(operation, Parameter) and (operation.node, operation.part) in keys
+                own = own or (isinstance(operation, Select) and operation.node in nodes)
+                if not self.program.batched[i] and (own or not stale.isdisjoint(operation.inputs)):
+                    stale.add(i)
+            reading = [i for i, (j, _) in self._arrange.items() if j in stale and self.program.batched[i]]
+            self._changes[keys, nodes] = sorted(stale), reading
+        return self._changes[keys, nodes]
+
+    # running ----------------------------------------------------------------------------------------------
+
+    def run(self, columns: Mapping[str, Column], rows: int, wanted: tuple[int, ...] = ()) -> Results:
+        """Evaluate some rows; `columns` hold that many rows, or one that speaks for all."""
+        with torch.no_grad(), self._lock:
+            if self.device.type == "cuda" and not wanted and rows <= self.chunk:
+                return self._run_in_slot(columns, rows)
+            soft = {n: self._tensor(columns[n].likelihoods()) for n in self.soft if n in columns}
+            hard = {n: from_numpy(columns[n].states()).to(self.device) for n in self.hard}
+            frame = Frame(soft, hard, {}, self.gammas, dict(self._static), self._ready)
+            self._follow(frame, self._schedule(wanted))
+            joint, exponent = self._joint(frame, rows)
+            values = {i: self._with_rows(i, frame.values[i], rows).cpu().numpy() for i in wanted}
+            return Results(joint.cpu().numpy(), exponent.cpu().numpy(), values)
+
+    def _run_in_slot(self, columns: Mapping[str, Column], rows: int) -> Results:
+        """Fill buffers of a fixed size; the first run launches its kernels one by one, the second records them."""
+        size = min(self.chunk, max(SMALLEST_SLOT, 1 << (rows - 1).bit_length()))
+        if size not in self._slots:
+            self._slots[size] = Slot(self, size)
+        slot = self._slots[size]
+        slot.fill(columns, rows)
+        if self.graphs and slot.runs == 1 and len(self.program) <= GRAPHED:
+            self.graphs = slot.record(self._compute)
+        joint, exponent = slot.replay() if self.graphs and slot.recorded else self._compute(slot)
+        slot.runs += 1
+        return Results(joint[:, :rows].cpu().numpy(), exponent[:rows].cpu().numpy(), {})
+
+    def _compute(self, slot: Slot) -> tuple[Tensor, Tensor]:
+        frame = Frame(slot.likelihoods, slot.codes, {}, self.gammas, dict(self._static), self._ready)
+        self._follow(frame, self._schedule(()))
+        return self._joint(frame, slot.size)
+
+    def _follow(self, frame: Frame, schedule: Sequence[tuple[int, list[int]]]) -> None:
+        for i, ends in schedule:
+            frame.values[i] = self._steps[i](frame)
+            for j in ends:
+                del frame.values[j]
+
+    def _schedule(self, wanted: tuple[int, ...]) -> list[tuple[int, list[int]]]:
+        """The batched operations that the joint and the wanted values need, with the values each one ends."""
+        if wanted not in self._schedules:
+            kept = {self.program.joint, *wanted}
+            needed = set(kept)
+            last: dict[int, int] = {}
+            for i in range(len(self.program) - 1, -1, -1):
+                for j in self.program.operations[i].inputs if i in needed else ():
+                    needed.add(j)
+                    last.setdefault(j, i)
+            ends: dict[int, list[int]] = {}
+            for j, i in last.items():
+                if j not in kept and self.program.batched[j]:
+                    ends.setdefault(i, []).append(j)
+            self._schedules[wanted] = [(i, ends.get(i, [])) for i in sorted(needed) if self.program.batched[i]]
+        return self._schedules[wanted]
+
+    def _tensor(self, array: Array) -> Tensor:
+        return from_numpy(array).to(self.device, self.dtype)
+
+    def _rows_at_a_time(self, largest: int) -> int:
+        """`largest` is what the widest product that is written out before it is summed adds to what is alive."""
+        entries, most = CPU_ELEMENTS, CPU_CHUNK
+        if self.device.type == "cuda":
+            free, _ = torch.cuda.mem_get_info(self.device)
+            entries, most = min(CUDA_ELEMENTS, free // 4 // self.dtype.itemsize), CUDA_CHUNK
+        rows = max(1, min(most, entries // max(1, self.program.cost.live + largest)))
+        return 1 << (rows.bit_length() - 1)
+
+
+class Slot:
+    """Buffers on the GPU for some number of rows, and the recorded graph that reads and writes them."""
+
+    def __init__(self, engine: TorchEngine, size: int) -> None:
+        self.size, self.device, self.runs = size, engine.device, 0
+        stops = list(accumulate(engine.program.sizes[name] for name in engine.soft))
+        places = [slice(start, stop) for start, stop in pairwise((0, *stops))]
+        # rows that are not filled in must still be legal evidence
+        self._host = torch.ones((stops[-1] if stops else 0, size), dtype=engine.dtype, pin_memory=True)
+        self._host_codes = torch.zeros((len(engine.hard), size), dtype=torch.int64, pin_memory=True)
+        self._soft = self._host.to(self.device)
+        self._hard = self._host_codes.to(self.device)
+        self._host_of = {name: self._host[place] for name, place in zip(engine.soft, places, strict=True)}
+        self.likelihoods = {name: self._soft[place] for name, place in zip(engine.soft, places, strict=True)}
+        self.codes = dict(zip(engine.hard, self._hard, strict=True))
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._results: tuple[Tensor, Tensor] | None = None
+
+    def fill(self, columns: Mapping[str, Column], rows: int) -> None:
+        """Bring some rows of evidence to the GPU, in one copy."""
+        for name, place in self._host_of.items():
+            place.numpy()[:, :rows] = columns[name].likelihoods() if name in columns else 1.0
+        for place, name in zip(self._host_codes.numpy(), self.codes, strict=True):
+            place[:rows] = columns[name].states()
+        self._soft.copy_(self._host, non_blocking=True)
+        self._hard.copy_(self._host_codes, non_blocking=True)
+
+    @property
+    def recorded(self) -> bool:
+        return self._graph is not None
+
+    def record(self, compute: Callable[[Slot], tuple[Tensor, Tensor]]) -> bool:
+        """Record the kernels of a run; False where the driver or some operation does not allow it."""
+        try:
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.device(self.device), torch.cuda.graph(graph):
+                self._results = compute(self)
+            self._graph = graph
+        except RuntimeError:
+            self._results = None
+        return self._graph is not None
+
+    def replay(self) -> tuple[Tensor, Tensor]:
+        """Run the recorded kernels on what the buffers hold now."""
+        assert self._graph is not None
+        assert self._results is not None
+        self._graph.replay()
+        return self._results

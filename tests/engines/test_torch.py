@@ -1,0 +1,356 @@
+"""The torch engine: the same answers as the others, gradients, and no numbers that are not numbers."""
+
+import math
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import tacit
+from tacit import CPT, TestingCPT, semantics
+from tacit.evidence import read
+from tests.conformance_files import network, queries
+from tests.conformance_files import read as read_file
+from tests.helpers import always_hard, close, impossible, posterior
+from tests.strategies import queries as random_queries
+from tests.strategies import tie_margin
+
+torch = pytest.importorskip("torch")
+engines = pytest.importorskip("tacit.engines.torch")
+steps = pytest.importorskip("tacit.engines.torch_steps")
+
+WAYS = [(i, ()) for i in range(len(queries()))] + [(i, q.all_hard) for i, q in enumerate(queries()) if q.all_hard]
+CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+
+def name_of(way):
+    i, hard = way
+    return f"{queries()[i].case}-{queries()[i].query}{'-hard' * bool(hard)}"
+
+
+@cache
+def compiled(i, hard):
+    q = queries()[i]
+    return tacit.compile(q.net, q.query, [n for n in q.evidence_vars if n not in hard], hard, "torch")
+
+
+def on_cpu(tac, dtype="float64"):
+    """The engine of a query on the CPU, wherever the tests run."""
+    own = tacit.compile(tac.network, tac.query, tac.program.soft, tac.program.hard, "numpy").engine()
+    return engines.TorchEngine(tac.program, own._parameters, own.gammas, dtype, "cpu")
+
+
+def tensors(tac, evidence):
+    """Evidence as `forward` takes it: likelihoods and codes."""
+    columns = read(evidence, [tac.network.variable(n) for n in tac.network]).columns
+    soft = {n: torch.tensor(columns[n].likelihoods()) for n in tac.program.soft if n in columns}
+    return soft, {n: torch.tensor(columns[n].states()) for n in tac.program.hard}
+
+
+def forward(tac, evidence, tables=None, gammas=None):
+    """The posterior (rows, states) from `forward`."""
+    mantissa, _ = on_cpu(tac).forward(*tensors(tac, evidence), tables, gammas)
+    return (mantissa / mantissa.sum(dim=0)).T
+
+
+def distributions(rng, *shape):
+    return rng.dirichlet(np.ones(shape[-1]), size=shape[:-1])
+
+
+def random_testing(rng, *shape, gamma=None, test=">="):
+    thresholds = distributions(rng, math.prod(shape[:-1])).reshape(shape[:-1])
+    return TestingCPT(distributions(rng, *shape), distributions(rng, *shape), thresholds, test, gamma)
+
+
+def mixed(gamma, seed=0):
+    """Nested testing nodes with all four operators, three states and a shared ancestor."""
+    rng, net = np.random.default_rng(seed), tacit.Network()
+    net.add("A", states=["a", "b", "c"], cpt=distributions(rng, 3))
+    net.add("B", ["A"], cpt=distributions(rng, 3, 2))
+    net.add(
+        "T", ["A", "B"], cpt=random_testing(rng, 3, 2, 2, gamma=gamma, test=[[">=", ">"], ["<=", "<"], [">", ">="]])
+    )
+    net.add("C", ["T", "A"], states=3, cpt=distributions(rng, 2, 3, 3))
+    net.add("U", ["C", "T"], cpt=random_testing(rng, 3, 2, 2, gamma=gamma, test="<"))
+    net.add("Q", ["U", "B"], cpt=distributions(rng, 2, 2, 2))
+    return net
+
+
+def rows_for(net, names, rows, seed=1):
+    rng = np.random.default_rng(seed)
+    return {n: distributions(rng, rows, len(net.states(n))) for n in names}
+
+
+def chain(length, gamma=None, seed=0):
+    rng, net = np.random.default_rng(seed), tacit.Network()
+    net.add("X0", cpt=distributions(rng, 2))
+    for i in range(1, length):
+        cpt = random_testing(rng, 2, 2, gamma=gamma) if i % 10 == 0 else distributions(rng, 2, 2)
+        net.add(f"X{i}", [f"X{i - 1}"], cpt=cpt)
+    return net
+
+
+# answers --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", WAYS, ids=name_of)
+def test_conformance(way):
+    q, tac = queries()[way[0]], compiled(*way)
+    joint = tac.joint(q.evidence)
+    close(joint, q.joint)
+    close(posterior(tac, q.evidence), q.posterior)
+    assert (joint[np.isnan(q.posterior).any(axis=1)] == 0).all()
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if queries()[way[0]].net.counts().testing_nodes], ids=name_of)
+def test_selection(way):
+    q, tac = queries()[way[0]], compiled(*way)
+    if not tac.program.selections:  # the query does not need its testing nodes
+        return
+    expected = tacit.compile(q.net, q.query, tac.program.soft, tac.program.hard, "numpy").selected(q.evidence)
+    for name, found in tac.selected(q.evidence).items():
+        close(found.posterior, expected[name].posterior)
+        close(found.weight, expected[name].weight)
+
+
+@given(random_queries(rows=3), st.booleans())
+@impossible
+def test_random_queries(case, sliced):
+    net, query, evidence = case
+    rows = [{name: column[i : i + 1] for name, column in evidence.items()} for i in range(3)]
+    assume(min(tie_margin(net, row) for row in rows) > 1e-9)
+    hard = [n for n in always_hard(net, evidence) if sliced]
+    tac = tacit.compile(net, query, [n for n in evidence if n not in hard], hard, "torch")
+    close(tac.joint(evidence), semantics.joint(net, query, evidence))
+
+
+@pytest.mark.parametrize("wide", [0, 10**9], ids=["row-products", "broadcast"])
+@pytest.mark.parametrize("blocks", [0, 10**9], ids=["side-by-side", "block-diagonal"])
+@pytest.mark.parametrize("gamma", [None, 8.0])
+def test_all_ways_to_contract(monkeypatch, wide, blocks, gamma):
+    monkeypatch.setattr(steps, "WIDE", wide)
+    monkeypatch.setitem(steps.BLOCK_DIAGONAL, "cpu", blocks)
+    net = mixed(gamma)
+    evidence = rows_for(net, ["A", "B", "T", "C", "U"], 7) | {"B": 0.3}
+    for query in net:
+        tac = tacit.compile(net, query, list(evidence), engine="torch")
+        close(tac.joint(evidence), semantics.joint(net, query, evidence))
+
+
+def test_wide_products_of_rows_are_found():
+    pair = steps.Pair(("a", "b"), ("b", "c"), ("a", "c"), {"a": 32, "b": 32, "c": 32})
+    assert pair.wide
+    assert not steps.Pair(("a", "b"), ("b", "c"), ("a", "c"), {"a": 2, "b": 16, "c": 16}).wide
+
+
+def test_float32():
+    net = mixed(8.0)
+    evidence = rows_for(net, ["A", "B", "C", "U"], 50)
+    tac = tacit.compile(net, "Q", list(evidence), engine="torch", dtype="float32")
+    found = tac.posterior(evidence)
+    assert found.dtype == np.float32
+    close(found, tacit.compile(net, "Q", list(evidence)).posterior(evidence), 1e-5)
+
+
+def test_more_rows_than_a_chunk():
+    net = mixed(None)
+    evidence = rows_for(net, ["A", "B", "C", "U"], 40_000)
+    tac = tacit.compile(net, "Q", list(evidence), engine="torch")
+    close(tac.joint(evidence), tacit.compile(net, "Q", list(evidence), engine="numpy").joint(evidence))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("gamma", [None, 8.0])
+def test_a_long_chain_does_not_underflow(dtype, gamma):
+    net = chain(1500, gamma)
+    evidence = rows_for(net, net.variables[:-1], 5)
+    tac = tacit.compile(net, "X1499", list(evidence), engine="torch", dtype=dtype)
+    expected = tacit.compile(net, "X1499", list(evidence), engine="numpy")
+    log = expected.log_evidence(evidence)
+    assert (log < -800).all()  # float64 ends at -745
+    np.testing.assert_allclose(tac.log_evidence(evidence), log, rtol=1e-12 if dtype == "float64" else 1e-5)
+    if gamma is not None or dtype == "float64":
+        close(tac.posterior(evidence), expected.posterior(evidence), 1e-12 if dtype == "float64" else 1e-4)
+
+
+def test_evidence_that_must_not_be_written_to():
+    net = mixed(None)
+    tac = tacit.compile(net, "Q", ["A"], engine="torch")
+    column = read({"A": [[0.2, 0.3, 0.5]]}, [net.variable("A")]).columns["A"]
+    column.soft.flags.writeable = False
+    found = tac.engine().run({"A": column}, 4)
+    assert found.joint.shape == (2, 4)
+    close(found.joint.T, np.repeat(tac.joint({"A": [[0.2, 0.3, 0.5]]}), 4, axis=0))
+
+
+# gradients ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", read_file("grads.json")["cases"], ids=lambda c: c["id"])
+def test_gradients_of_the_reference(case):
+    net, parameters, tables = network(case["network"]), {}, {}
+    for node in case["logits"]:
+        shape = [len(net.states(p)) for p in net.parents(node["name"])]
+        for part, name in (("z", "table"), ("z_plus", "plus"), ("z_minus", "minus"), ("thresholds", "thresholds")):
+            if part in node:
+                leaf = parameters[node["name"], part] = torch.tensor(node[part], dtype=torch.float64).requires_grad_()
+                made = leaf if part == "thresholds" else leaf.softmax(dim=-1)
+                tables[node["name"], name] = made.reshape([*shape, *([] if part == "thresholds" else [node["card"]])])
+    evidence = {n: np.array([row["evidence"][n] for row in case["data"]]) for n in case["data"][0]["evidence"]}
+    tac = tacit.compile(net, case["query"], list(evidence), engine="torch")
+    labels = torch.tensor([row["label"] for row in case["data"]], dtype=torch.float64)
+    loss = ((forward(tac, evidence, tables)[:, case["state"]] - labels) ** 2).mean()
+    assert abs(loss.item() - case["loss"]) < 1e-12
+    loss.backward()
+    for (node, part), leaf in parameters.items():
+        close(leaf.grad, case["grad"][node][part], 1e-8)
+
+
+@pytest.mark.parametrize("hard", [(), ("B",), ("A", "C")], ids=str)
+@pytest.mark.parametrize("gamma", [None, 4.0])
+def test_gradients_against_finite_differences(gamma, hard):
+    net = mixed(gamma)
+    evidence = rows_for(net, [n for n in ("A", "B", "C", "U") if n not in hard], 4)
+    evidence |= {n: [net.states(n)[i % 2] for i in range(4)] for n in hard}
+    tac = tacit.compile(net, "Q", [n for n in evidence if n not in hard], hard, "torch")
+    engine, (soft, codes) = on_cpu(tac), tensors(tac, evidence)
+    own = {key: table for key, table in engine._own.items() if key[1] != "test"}
+
+    def posteriors(*leaves):
+        likelihoods = dict(zip(soft, leaves, strict=False))
+        tables = dict(zip(own, leaves[len(soft) :], strict=True))
+        mantissa, _ = engine.forward(likelihoods, codes, tables)
+        return mantissa / mantissa.sum(dim=0)
+
+    leaves = [t.clone().requires_grad_() for t in (*soft.values(), *own.values())]
+    assert torch.autograd.gradcheck(posteriors, leaves, eps=1e-6, atol=1e-8, rtol=1e-6)
+
+
+def test_the_slope_has_a_gradient():
+    net = mixed(4.0)
+    evidence = rows_for(net, ["A", "B", "C"], 4)
+    tac = tacit.compile(net, "Q", list(evidence), engine="torch")
+    slope = torch.tensor(4.0, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda g: forward(tac, evidence, gammas={"T": g, "U": g}), [slope])
+    close(forward(tac, evidence, gammas={"T": slope, "U": slope}).detach(), forward(tac, evidence))
+
+
+def test_a_hard_test_passes_gradients_to_the_selected_table_only():
+    net = tacit.Network()
+    net.add("A", cpt=[0.5, 0.5])
+    net.add("B", ["A"], cpt=TestingCPT([[0.9, 0.1], [0.7, 0.3]], [[0.2, 0.8], [0.1, 0.9]], [0.6, 0.6]))
+    tac = tacit.compile(net, "B", ["A"], engine="torch")
+    tables = {key: table.clone().requires_grad_() for key, table in on_cpu(tac)._own.items()}
+    likelihood = torch.tensor([[0.7], [0.3]], dtype=torch.float64, requires_grad=True)
+    joint, _ = on_cpu(tac).forward({"A": likelihood}, {}, tables)
+    joint[0, 0].backward()
+    close(tables["B", "plus"].grad, [[0.35, 0], [0, 0]])  # 0.7 >= 0.6: plus
+    close(tables["B", "minus"].grad, [[0, 0], [0.15, 0]])  # 0.3 < 0.6: minus
+    assert tables["B", "thresholds"].grad is None
+    close(likelihood.grad, [[0.5 * 0.9], [0.5 * 0.1]])  # none through the comparison
+
+
+@pytest.mark.parametrize("gamma", [None, 8.0])
+def test_evidence_above_a_testing_node_may_be_impossible(gamma):
+    net = tacit.Network()
+    net.add("A", cpt=CPT([1.0, 0.0]))
+    net.add("B", ["A"], cpt=CPT([[0.5, 0.5], [0.25, 0.75]]))
+    net.add("T", ["B"], cpt=TestingCPT([[0.9, 0.1], [0.7, 0.3]], [[0.2, 0.8], [0.1, 0.9]], [0.3, 0.6], gamma=gamma))
+    tac = tacit.compile(net, "T", ["A"], engine="torch")
+    likelihood = torch.tensor([[0.0, 0.5], [1.0, 0.5]], dtype=torch.float64, requires_grad=True)
+    tables = {key: table.clone().requires_grad_() for key, table in on_cpu(tac)._own.items()}
+    joint, _ = on_cpu(tac).forward({"A": likelihood}, {}, tables)
+    assert (joint[:, 0] == 0).all()
+    joint.sum().backward()
+    leaves = [likelihood, *(t for (_, part), t in tables.items() if part != "test")]
+    assert all(leaf.grad is None or leaf.grad.isfinite().all() for leaf in leaves)
+
+
+def test_undefined_posteriors_weigh_one_half():
+    zero, threshold, code = (torch.tensor(x, dtype=torch.float64) for x in ([0.0, 0.0], [0.3, 0.9], [0.0, 2.0]))
+    leaves = [
+        zero.requires_grad_(),
+        torch.zeros(1, dtype=torch.float64, requires_grad=True),
+        threshold.requires_grad_(),
+    ]
+    weight = steps._weight(*leaves, code, {0.0, 2.0}, 16.0)
+    close(weight.detach(), [0.5, 0.5])
+    weight.sum().backward()
+    assert all((leaf.grad == 0).all() for leaf in leaves)
+
+
+def test_gradients_of_a_long_chain_are_those_of_the_posterior():
+    net = chain(120, gamma=8.0)
+    evidence = rows_for(net, net.variables[:-1], 3)
+    tac = tacit.compile(net, "X119", list(evidence), engine="torch")
+    engine, (soft, _) = on_cpu(tac), tensors(tac, evidence)
+    for name in ("X0", "X118"):
+        leaf = soft[name].clone().requires_grad_()
+
+        def first(likelihood, name=name):
+            mantissa, _ = engine.forward({**soft, name: likelihood}, {})
+            return mantissa[0] / mantissa.sum(dim=0)
+
+        assert torch.autograd.gradcheck(first, [leaf])
+
+
+# numbers --------------------------------------------------------------------------------------------------
+
+
+def test_given_tables_replace_the_engines_own():
+    net, other = mixed(4.0), mixed(9.0, seed=5)
+    evidence = rows_for(net, ["A", "B", "C"], 6)
+    tac, expected = (tacit.compile(n, "Q", list(evidence), engine="torch") for n in (net, other))
+    close(forward(tac, evidence, on_cpu(expected)._own, {"T": 9.0, "U": 9.0}), expected.posterior(evidence))
+    some = {key: table for key, table in on_cpu(expected)._own.items() if key[0] == "Q"}
+    partly = tacit.Network.from_dict(net.to_dict())
+    close(forward(tac, evidence, some), with_table(partly, "Q", other).posterior("Q", evidence))
+    close(forward(tac, evidence), tac.posterior(evidence))  # its own are as they were
+    close(forward(tac, evidence, gammas={"T": None, "U": None}), net.with_gamma(None).posterior("Q", evidence))
+
+
+def with_table(net, name, other):
+    made = tacit.Network()
+    for n in net:
+        made.add(n, net.parents(n), net.states(n), (other if n == name else net).cpt(n))
+    return made
+
+
+def test_only_what_depends_on_given_tables_is_computed_again():
+    net = chain(30)
+    tac = tacit.compile(net, "X29", ["X20"], engine="torch")
+    engine = on_cpu(tac)
+    near = engine._changed(frozenset({("X29", "table")}), frozenset())
+    every = engine._changed(frozenset(engine._own), frozenset())
+    assert 0 < len(near[0]) < len(every[0])
+
+
+def test_without_evidence_nothing_has_rows():
+    tac = tacit.compile(mixed(None), "Q", engine="torch")
+    joint, exponent = on_cpu(tac).forward({}, {})
+    assert (joint.shape, exponent.shape) == ((2, 1), (1,))
+    close(joint.T, tac.joint())
+
+
+def test_missing_codes_are_named():
+    tac = tacit.compile(mixed(None), "Q", hard=["B"], engine="torch")
+    with pytest.raises(tacit.EvidenceError, match="no codes for 'B'"):
+        on_cpu(tac).forward({}, {})
+
+
+# GPU ------------------------------------------------------------------------------------------------------
+
+
+@CUDA
+@pytest.mark.parametrize("hard", [(), ("A",)], ids=str)
+def test_recorded_runs_are_the_same(hard):
+    net = mixed(None)
+    evidence = rows_for(net, [n for n in ("A", "B", "C", "U") if n not in hard], 3000)
+    evidence |= {n: [net.states(n)[i % 3] for i in range(3000)] for n in hard}
+    tac = tacit.compile(net, "Q", [n for n in evidence if n not in hard], hard, "torch")
+    expected = tacit.compile(net, "Q", [n for n in evidence if n not in hard], hard, "numpy").joint(evidence)
+    for _ in range(3):  # one by one, recorded, replayed
+        close(tac.joint(evidence), expected)
+    assert all(slot.recorded for slot in tac.engine()._slots.values())
