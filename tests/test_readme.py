@@ -13,7 +13,7 @@ import pytest
 import tacit
 
 ROOT = Path(__file__).parent.parent
-PAGES = ["README.md", "CONTRIBUTING.md", "docs/format.md", "docs/design-notes.md"]
+PAGES = ["README.md", "CONTRIBUTING.md", "docs/format.md", "docs/design-notes.md", "docs/performance.md"]
 PRINTED = re.compile(r"^print\(.*\)  # (.+)$")
 
 

@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 Table = ArrayLike
 
 TESTS = (">=", ">", "<=", "<")
-SUM_TOLERANCE = 1e-6
+SUM_TOLERANCE = 2e-6
 
 
 class CPT:

@@ -157,8 +157,7 @@ def _split(evidence: EvidenceLike | None, variables: Sequence[Variable]) -> tupl
             raise EvidenceError(
                 f"a 2-D evidence array needs binary variables, but {v.name!r} has {v.card} states; pass a mapping"
             )
-    floats = table.astype(np.float64)
-    return {v.name: floats[:, i] for i, v in enumerate(variables)}, len(floats)
+    return {v.name: table[:, i] for i, v in enumerate(variables)}, len(table)
 
 
 def read_column(variable: Variable, values: Any) -> tuple[Column | None, bool]:
