@@ -19,8 +19,8 @@ from tacit import TAC, Network, TestingCPT, examples
 from tacit.circuit import Circuit
 from tacit.circuit.lower import lower
 from tacit.compiler import price, trace
-from tacit.compiler.order import ROWS
 from tacit.compiler.program import Program
+from tacit.compiler.tree import ROWS
 from tacit.errors import TooLargeError
 from tacit.factored import Mux
 

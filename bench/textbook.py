@@ -4,7 +4,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tacit.compiler.order import Problem, bits, elimination_order, min_fill
+from tacit.compiler.order import elimination_order, min_fill
+from tacit.compiler.tree import Problem, bits
 from tacit.network import Network
 
 

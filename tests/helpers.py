@@ -8,6 +8,7 @@ import pytest
 
 from tacit import TAC, ImpossibleEvidenceWarning, Network
 from tacit.evidence import read
+from tacit.selection import Selected
 
 ENGINES = ["numpy", "tape"]
 TOLERANCE = 1e-12
@@ -28,6 +29,12 @@ def posterior(tac: TAC, evidence: Any = None) -> np.ndarray:
     if impossible:
         assert messages[0].startswith(f"the evidence of {impossible} of {len(found)} rows has probability 0")
     return found
+
+
+def selected(tac: TAC, evidence: Any = None) -> dict[str, Selected]:
+    """How testing nodes were decided; rows of impossible evidence are NaN, and warned of."""
+    with warnings.catch_warnings(action="ignore", category=ImpossibleEvidenceWarning):
+        return tac.selected(evidence)
 
 
 def always_hard(net: Network, evidence: Any) -> list[str]:

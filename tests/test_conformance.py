@@ -9,7 +9,7 @@ import pytest
 import tacit
 from tacit import examples, semantics
 from tests.conformance_files import network, queries, read
-from tests.helpers import ENGINES, TOLERANCE, close, posterior
+from tests.helpers import ENGINES, TOLERANCE, close, posterior, selected
 
 SMALL = [q for q in queries() if math.prod(len(q.net.states(n)) for n in q.net) <= semantics.MAX_STATES]
 LARGE = [q for q in queries() if q not in SMALL]
@@ -88,15 +88,15 @@ def test_circuit(way, fold):
 @pytest.mark.parametrize("way", WAYS, ids=name_of)
 def test_compiled_selection(way, engine):
     q = queries()[way[0]]
-    selected = compiled(*way, engine).selected(q.evidence)
+    decided = selected(compiled(*way, engine), q.evidence)
     for i, row in enumerate(q.rows):
         for name, expected in row.get("parent_posterior", {}).items():
-            if name in selected:  # a query does not decide nodes it does not need
-                found = selected[name].posterior[i].ravel()
+            if name in decided:  # a query does not decide nodes it does not need
+                found = decided[name].posterior[i].ravel()
                 close(found, np.full(found.shape, np.nan) if expected is None else expected)
         for name, expected in row.get("tau", {}).items():
-            if name in selected:
-                close(selected[name].weight[i].ravel(), expected)
+            if name in decided:
+                close(decided[name].weight[i].ravel(), expected)
 
 
 EXPECTED_MESSAGES = {

@@ -213,12 +213,52 @@ def test_a_bad_column_is_refused_with_variable_and_first_bad_row(of, values, mes
         (0.5, "evidence of type float is not understood; expected a mapping from variables to columns"),
         ([0.5], "evidence of type list is not understood"),
         ([[0.5], [0.5, 0.5]], "evidence of type list is not understood"),
+        ({"A": [0.5, 0.5], "N": [0]}, "evidence on 'N' has 1 row, other columns have 2"),
+        (pl.LazyFrame({"A": [0.5]}), "the evidence is a polars LazyFrame, which holds no rows yet; call .collect()"),
+        (np.zeros((1, 1)), "the evidence array has 1 column, expected 5"),
         (np.zeros((1, 2)), "the evidence array has 2 columns, expected 5: A, B, N, F, T"),
         (np.zeros((1, 5)), "a 2-D evidence array needs binary variables, but 'B' has 3 states; pass a mapping"),
     ],
 )
 def test_bad_evidence_is_refused_as_a_whole(values, message):
     assert message in refusal(values)
+
+
+@pytest.mark.parametrize(
+    ("of", "values", "expected"),
+    [
+        (A, np.ma.array([0.25, 0.5], mask=[False, True]), [[0.25, 0.75], [1, 1]]),
+        (A, np.ma.array([1, 0], mask=[False, True]), [[1, 0], [1, 1]]),
+        (A, np.ma.array(["true", "false"], mask=[True, False]), [[1, 1], [0, 1]]),
+        (A, np.ma.array([0.25]), [[0.25, 0.75]]),
+        (A, np.ma.array([1, 0]), [[1, 0], [0, 1]]),
+        (A, np.ma.masked, [[1, 1]]),
+        (N, np.ma.array([0, 2], mask=True), [[1, 1, 1], [1, 1, 1]]),
+        (N, np.ma.array([0, 2], mask=[True, False]), [[1, 1, 1], [0, 0, 1]]),
+        (B, np.ma.array([[1.0, 1, 2], [0, 0, 1]], mask=[[0] * 3, [1] * 3]), [[0.25, 0.25, 0.5], [1, 1, 1]]),
+        (B, np.ma.array([[1, 1, 2], [0, 0, 1]], mask=[[0] * 3, [1] * 3]), [[0.25, 0.25, 0.5], [1, 1, 1]]),
+    ],
+)
+def test_masked_entries_are_missing(of, values, expected):
+    assert column(of, values) == expected
+
+
+@pytest.mark.parametrize("kind", [float, int])
+def test_masked_entries_of_a_table_are_missing(kind):
+    known = read(np.ma.array([[1, 0], [0, 1]], mask=[[0, 1], [0, 0]], dtype=kind), [A, variable("Z", None)])
+    assert known.columns["A"].likelihoods().T.tolist() == [[1, 0], [0, 1]]
+    assert known.columns["Z"].likelihoods().T.tolist() == [[1, 1], [1, 0]]
+
+
+def test_a_row_of_likelihoods_is_masked_as_a_whole():
+    values = np.ma.array([[0.5, 0.5], [0.5, 0.5]], mask=[[0, 0], [0, 1]])
+    assert "evidence on 'A', row 1: [0.5, nan]: likelihoods must be finite" in refusal({"A": values})
+
+
+def test_similar_names_are_suggested():
+    rain = variable("Rain", None)
+    with pytest.raises(EvidenceError, match="'rain', which is not a variable of the network; did you mean 'Rain'"):
+        read({"rain": 0.5}, [rain])
 
 
 def test_a_variable_that_the_query_was_not_compiled_for_is_refused():

@@ -13,7 +13,7 @@ from tacit import EvidenceError, Network, NetworkError, TacitError, TestingCPT, 
 from tacit import semantics as definition
 from tacit.compiler.program import check
 from tacit.compiler.prune import relevant
-from tests.helpers import ENGINES, always_hard, close, impossible, posterior
+from tests.helpers import ENGINES, always_hard, close, impossible, posterior, selected
 from tests.strategies import evidence, networks, queries, tie_margin
 
 ROWS = 3
@@ -39,12 +39,12 @@ def agrees(tac, net, columns, tolerance=1e-12):
     assert (joint[expected.sum(axis=1) == 0] == 0).all()
     close(posterior(tac, columns)[rows], definition.posterior(net, tac.query, columns)[rows], tolerance)
     close(np.exp(tac.log_evidence(columns)[rows]), expected.sum(axis=1), tolerance)
-    selected = tac.selected(columns)
+    how = selected(tac, columns)
     for i in rows:
         for name, node in definition.select(net, one_row(columns, i)).nodes.items():
-            if name in selected and not np.isnan(node.posterior).any():
-                close(selected[name].posterior[i], node.posterior, tolerance)
-                close(selected[name].weight[i], node.weight, 20 * tolerance)  # slopes go up to 16
+            if name in how and not np.isnan(node.posterior).any():
+                close(how[name].posterior[i], node.posterior, tolerance)
+                close(how[name].weight[i], node.weight, 20 * tolerance)  # slopes go up to 16
 
 
 # the definition -------------------------------------------------------------------------------------------
@@ -236,7 +236,7 @@ def test_impossible_rows_are_zero_undefined_and_counted_once(engine):
         assert np.isnan(found).all(axis=1).tolist() == [True, False, True, False]
         assert (tac.joint(columns)[[0, 2]] == 0).all()
         assert (tac.log_evidence(columns)[[0, 2]] == -np.inf).all()
-        assert np.isnan(tac.selected(columns)["B"].posterior[0]).all()
+        assert np.isnan(selected(tac, columns)["B"].posterior[0]).all()
 
 
 def test_evidence_in_hard_must_be_there_in_every_row(engine):
@@ -262,13 +262,13 @@ def test_blocks_of_rows_give_the_same_as_single_rows(engine):
     tac = tacit.compile(net, "D", ["A", "C"], ["B"], engine)
     count = 2 * tac.engine().chunk + 3
     columns = {"A": rng.random(count), "B": rng.choice(["true", "false"], count), "C": "true"}
-    joint, selected = tac.joint(columns), tac.selected(columns)["D"]
+    joint, how = tac.joint(columns), selected(tac, columns)["D"]
     assert joint.shape == (count, 2)
-    assert selected.posterior.shape == (count, 2, 2)
+    assert how.posterior.shape == (count, 2, 2)
     for i in (0, count // 2 - 1, tac.engine().chunk - 1, tac.engine().chunk, count - 1):
         row = {"A": columns["A"][[i]], "B": columns["B"][[i]], "C": "true"}
         close(joint[i], tac.joint(row)[0])
-        close(selected.posterior[i], tac.selected(row)["D"].posterior[0])
+        close(how.posterior[i], selected(tac, row)["D"].posterior[0])
 
 
 # known zeros ----------------------------------------------------------------------------------------------
@@ -460,3 +460,99 @@ def test_cost_tells_width_work_and_nodes(engine):
 def test_wrong_arguments_are_named(engine, arguments, message):
     with pytest.raises(TacitError, match=message):
         tacit.compile(examples.abc(), **{"engine": engine} | arguments)
+
+
+# what users run into --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("count", "p"), [(9, 1e-5), (14, 1e-3), (12, 1e-4), (200, 1e-3)])
+@pytest.mark.parametrize("hard", [True, False])
+def test_rare_findings_do_not_underflow(engine, dtype, count, p, hard):
+    net = Network()
+    net.add("C", cpt=[0.5, 0.5])
+    names = [f"X{i}" for i in range(count)]
+    for name in names:
+        net.add(name, ["C"], cpt=[[p, 1 - p], [1.1 * p, 1 - 1.1 * p]])
+    roles = {"hard": names} if hard else {"evidence": names}
+    tac = tacit.compile(net, "C", **roles, dtype=dtype, engine=engine)
+    close(
+        tac.posterior(dict.fromkeys(names, "true"))[0, 0], 1 / (1 + 1.1**count), 1e-4 if dtype == "float32" else 1e-10
+    )
+
+
+def test_findings_of_1e_30_do_not_underflow(engine):
+    net = Network()
+    net.add("C", cpt=[0.5, 0.5])
+    names = [f"X{i}" for i in range(40)]
+    for name in names:
+        net.add(name, ["C"], cpt=[[1e-30, 1 - 1e-30], [1.1e-30, 1 - 1.1e-30]])
+    tac = tacit.compile(net, "C", hard=names, engine=engine)
+    close(tac.posterior(dict.fromkeys(names, "true"))[0, 0], 1 / (1 + 1.1**40), 1e-10)
+
+
+def test_columns_of_an_array_follow_the_evidence_as_it_was_named(engine):
+    tac = tacit.compile(examples.abc(), "B", evidence=["A", "C"], hard=["A"], engine=engine)
+    assert tac.evidence == ("A", "C")
+    close(tac.posterior(np.array([[1.0, 0.0], [0.0, 1.0]])), [[0.9, 0.1], [0.7, 0.3]])
+
+
+def test_the_row_of_an_error_is_counted_from_the_first_row(engine):
+    tac = tacit.compile(examples.abc(), "B", hard=["A"], engine=engine)
+    column = ["true"] * 20_000
+    column[17_000] = None
+    with pytest.raises(EvidenceError, match="row 17000"):
+        tac.posterior({"A": column})
+
+
+def test_a_query_does_not_see_what_is_added_to_its_network_later(engine):
+    net = examples.abc()
+    tac = tacit.compile(net, "B", ["A"], engine=engine)
+    net.add("D", ["B"], cpt=[[0.5, 0.5], [0.1, 0.9]])
+    assert list(tac.marginals({"A": 0.8})) == ["A", "B", "C"]
+
+
+def test_new_parameters_reach_the_marginals(engine):
+    net = examples.etq(seed=0)
+    tac = tacit.compile(net, "Q", ["E"], engine=engine)
+    tac.marginals({"E": 0.3})
+    other = examples.etq(seed=5)
+    tac.set_parameters(other)
+    close(tac.marginals({"E": 0.3})["T"], definition.posterior(other, "T", {"E": 0.3}))
+
+
+def test_evidence_in_hard_must_be_certain_on_the_query_too(engine):
+    tac = tacit.compile(examples.abc(), "B", hard=["B"], engine=engine)
+    with pytest.raises(EvidenceError, match="'B'"):
+        tac.posterior({"B": 0.5})
+
+
+@pytest.mark.parametrize("dtype", ["float32", np.float32, np.dtype("float32")])
+def test_dtypes_in_any_form(engine, dtype):
+    assert tacit.compile(examples.abc(), "B", ["A"], dtype=dtype, engine=engine).dtype == "float32"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"evidence": "A"}, "evidence must be a sequence of names"),
+        ({"evidence": [["A"]]}, "evidence must be a sequence of names"),
+        ({"order": "AC"}, "order must be a sequence of names"),
+        ({"dtype": "int32"}, "expected one of 'float64', 'float32'"),
+        ({"dtype": "no such type"}, "expected one of 'float64', 'float32'"),
+    ],
+)
+def test_wrong_arguments_are_explained(engine, arguments, message):
+    with pytest.raises(tacit.TacitError, match=message):
+        tacit.compile(examples.abc(), "B", **arguments, engine=engine)
+
+
+def test_large_networks_can_be_selected_from(engine):
+    net = examples.hmm(30)
+    evidence = {f"E{t}": t % 2 for t in range(1, 31)}
+    chosen = net.select(evidence)
+    assert not chosen.testing_nodes
+    close(
+        tacit.compile(chosen, "H30", list(evidence)).posterior(evidence),
+        tacit.compile(net, "H30", list(evidence), engine=engine).posterior(evidence),
+    )

@@ -95,21 +95,22 @@ def bars(labels: Sequence[object], values: Sequence[float], width: int = 30) -> 
 
 def program_table(program: Program, limit: int = 200) -> str:
     """A program as a table of steps: what is made, over which axes, at what cost, for each row or once."""
-    rows = [("value", "operation", "axes", "entries", "multiply-adds", "per")]
-    for i, operation in enumerate(program):
-        rows.append(
-            (
-                f"v{i}",
-                _operation(operation),
-                " ".join(operation.axes) or "-",
-                f"{program.size(operation.axes):,}",
-                f"{program.multiply_adds(i):,}",
-                "row" if program.batched[i] else "query",
-            )
+    body = [
+        (
+            f"v{i}",
+            _operation(operation),
+            " ".join(operation.axes) or "-",
+            f"{program.size(operation.axes):,}",
+            f"{program.multiply_adds(i):,}",
+            "row" if program.batched[i] else "query",
         )
-    hidden = len(rows) - 1 - limit
+        for i, operation in enumerate(program)
+    ]
+    hidden = len(body) - limit
     if hidden > 0:
-        rows = [*rows[: limit // 2], ("...", f"{hidden:,} more", "", "", "", ""), *rows[-limit // 2 :]]
+        first = limit // 2
+        body = [*body[:first], ("...", f"{hidden:,} more", "", "", "", ""), *body[first + hidden :]]
+    rows = [("value", "operation", "axes", "entries", "multiply-adds", "per"), *body]
     widths = [max(len(row[c]) for row in rows) for c in range(6)]
     right = (False, False, False, True, True, False)
     lines = [
@@ -125,17 +126,18 @@ def program_table(program: Program, limit: int = 200) -> str:
 
 
 def _operation(operation: Operation) -> str:
-    name = type(operation).__name__.lower()
+    from tacit.compiler.program import Likelihood, Parameter, Select, Slice  # it needs networks, which need this file
+
     inputs = " ".join(f"v{i}" for i in operation.inputs)
-    match name:
-        case "parameter":
-            detail = f"{operation.node}.{operation.part}"  # type: ignore[union-attr]
-        case "likelihood":
-            detail = operation.variable  # type: ignore[union-attr]
-        case "slice":
-            detail = f"{inputs} at {' '.join(operation.variables)}"  # type: ignore[union-attr]
-        case "select":
-            detail = f"{operation.node}: {inputs}"  # type: ignore[union-attr]
+    match operation:
+        case Parameter():
+            detail = f"{operation.node}.{operation.part}"
+        case Likelihood():
+            detail = operation.variable
+        case Slice():
+            detail = f"{inputs} at {' '.join(operation.variables)}"
+        case Select():
+            detail = f"{operation.node}: {inputs}"
         case _:
             detail = inputs
-    return f"{name} {detail}".rstrip()
+    return f"{type(operation).__name__.lower()} {detail}".rstrip()

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.cpt import Floats
+from tacit.display import plural
 from tacit.errors import EvidenceError
-from tacit.variable import DEFAULT_STATES, Variable
+from tacit.variable import DEFAULT_STATES, Variable, similar
 
 # A mapping of columns, a pandas / polars / pyarrow table, or a 2-D float array over binary variables.
 EvidenceLike = Mapping[str, Any] | Any
@@ -109,7 +110,9 @@ def read(
     columns: dict[str, Column] = {}
     for name, values in given.items():
         if name not in by_name:
-            raise EvidenceError(f"evidence names {name!r}, which is not a variable of the network")
+            raise EvidenceError(
+                f"evidence names {name!r}, which is not a variable of the network{similar(name, by_name)}"
+            )
         if name not in allowed:
             raise EvidenceError(
                 f"evidence on {name!r}, but the query was compiled for evidence on {names}; "
@@ -120,7 +123,9 @@ def read(
             continue
         if not broadcasts:
             if rows is not None and column.rows != rows:
-                raise EvidenceError(f"evidence on {name!r} has {column.rows} rows, other columns have {rows}")
+                raise EvidenceError(
+                    f"evidence on {name!r} has {plural(column.rows, 'row')}, other columns have {rows:,}"
+                )
             rows = column.rows
         columns[name] = column
     if rows == 0:
@@ -134,6 +139,8 @@ def _split(evidence: EvidenceLike | None, variables: Sequence[Variable]) -> tupl
         return {}, None
     if isinstance(evidence, Mapping):
         return dict(evidence), None
+    if type(evidence).__name__ == "LazyFrame":
+        raise EvidenceError("the evidence is a polars LazyFrame, which holds no rows yet; call .collect() on it first")
     for attribute in ("column_names", "columns"):  # pyarrow; pandas and polars
         if hasattr(evidence, attribute):
             names = list(getattr(evidence, attribute))
@@ -141,7 +148,7 @@ def _split(evidence: EvidenceLike | None, variables: Sequence[Variable]) -> tupl
                 repeated = next(name for i, name in enumerate(names) if name in names[:i])
                 raise EvidenceError(f"the evidence has two columns {repeated!r}; expected one per variable")
             return {name: evidence[name] for name in names}, len(evidence)
-    table = _as_array(evidence)
+    table = evidence if isinstance(evidence, np.ma.MaskedArray) else _as_array(evidence)  # columns keep their masks
     if table.ndim != 2 or table.dtype.kind not in "fiub":
         raise EvidenceError(
             f"evidence of type {type(evidence).__name__} is not understood; expected a mapping from variables to "
@@ -149,7 +156,7 @@ def _split(evidence: EvidenceLike | None, variables: Sequence[Variable]) -> tupl
         )
     if table.shape[1] != len(variables):
         raise EvidenceError(
-            f"the evidence array has {table.shape[1]} columns, expected {len(variables)}: "
+            f"the evidence array has {plural(table.shape[1], 'column')}, expected {len(variables)}: "
             + ", ".join(v.name for v in variables)
         )
     for v in variables:
@@ -195,7 +202,20 @@ def _as_array(values: Any) -> NDArray[Any]:
             for i, value in enumerate(values):
                 array[i] = value
         return array
+    if isinstance(values, np.ma.MaskedArray):
+        return _unmasked(values)
     return np.asarray(values)
+
+
+def _unmasked(values: np.ma.MaskedArray[Any, Any]) -> NDArray[Any]:
+    """What is masked is missing: NaN among floats, else None."""
+    if values.dtype.kind == "f":
+        return np.asarray(values.filled(np.nan))
+    if not np.ma.is_masked(values):
+        return np.asarray(values)
+    array = np.asarray(values).astype(object)
+    array[np.ma.getmaskarray(values)] = None
+    return array
 
 
 def _from_typed(variable: Variable, array: NDArray[Any]) -> Column:

@@ -13,7 +13,7 @@ from tacit.cpt import CPT, Floats, TestingCPT, check_gamma
 from tacit.display import large
 from tacit.errors import NetworkError, TableError, TooLargeError, UnsetError
 from tacit.factored import MAX_DENSE, FunctionCPT, Mux, NoisyOr
-from tacit.variable import Label, Variable, describe, variable
+from tacit.variable import Label, Variable, describe, similar, variable
 
 if TYPE_CHECKING:
     from tacit.evidence import EvidenceLike
@@ -173,7 +173,7 @@ class Network:
         try:
             return self._nodes[name]
         except (KeyError, TypeError):
-            raise NetworkError(f"{name!r} is not a variable of the network{_similar(name, self._nodes)}") from None
+            raise NetworkError(f"{name!r} is not a variable of the network{similar(name, self._nodes)}") from None
 
     def variable(self, name: str) -> Variable:
         """Name and states of a variable."""
@@ -258,10 +258,23 @@ class Network:
         return tac.posterior(evidence)
 
     def select(self, evidence: EvidenceLike | None = None) -> Network:
-        """The Bayesian network, with no testing node, that one row of evidence selects."""
-        from tacit import semantics
+        """The Bayesian network, with no testing node, that one row of evidence selects.
 
-        return semantics.select(self, evidence).network
+        By enumeration, or by compiling the selection where there are too many states for that.
+        """
+        from tacit import semantics
+        from tacit.evidence import read
+        from tacit.selection import selected_network
+        from tacit.tac import compile
+
+        try:
+            return semantics.select(self, evidence).network
+        except TooLargeError:
+            pass
+        # naming the testing nodes as evidence keeps all of them in the query; without a value they say nothing
+        observed = list(read(evidence, [n.variable for n in self._nodes.values()]).columns)
+        tac = compile(self, self.testing_nodes[-1], [*observed, *self.testing_nodes], effort="low")
+        return selected_network(self, tac.selected(evidence))
 
     # comparing, storing, showing --------------------------------------------------------------------------
 
@@ -357,10 +370,3 @@ def _static(cpt: AnyCPT) -> int:
             return 1 + sum(cause.size for cause in cpt.causes)
         case _:
             return 0
-
-
-def _similar(name: object, known: Iterable[str]) -> str:
-    import difflib
-
-    close = difflib.get_close_matches(str(name), list(known), n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""

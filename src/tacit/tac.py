@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.circuit import Circuit
 from tacit.circuit.lower import lower
@@ -15,15 +19,16 @@ from tacit.compiler import compile_program, trace
 from tacit.compiler.eliminate import Plan
 from tacit.compiler.factors import parts
 from tacit.compiler.jointree import Jointree, jointree
-from tacit.compiler.program import Cost, Parameter, Program, Selection
+from tacit.compiler.program import Cost, Parameter, Program
 from tacit.compiler.prune import possible_states
 from tacit.cpt import CPT, Floats, TestingCPT
 from tacit.engines import ENGINES, Engine, build
-from tacit.engines.numpy import Array, Results, weigh
+from tacit.engines.numpy import NumpyEngine, Results
 from tacit.errors import EvidenceError, NetworkError, TacitError
 from tacit.evidence import Column, Evidence, EvidenceLike, read
 from tacit.factored import NoisyOr
 from tacit.network import Network
+from tacit.selection import Selected, join_rows, selected_rows
 
 DTYPES = ("float64", "float32")
 MAX_COUNTED = 2_000_000  # multiply-adds up to which cost() counts the nodes of the circuit
@@ -31,17 +36,6 @@ MAX_COUNTED = 2_000_000  # multiply-adds up to which cost() counts the nodes of 
 
 class ImpossibleEvidenceWarning(UserWarning):
     """Some rows of evidence have probability zero: their joint is 0 and their posterior NaN."""
-
-
-class Selected(NamedTuple):
-    """How a testing node was decided, row by row.
-
-    Both are (rows, parents' cardinalities...): P*(u) given the evidence on the node's ancestors, NaN where that
-    has probability zero, and the weight of `plus`: 1 or 0 for a test, between them for a sigmoid.
-    """
-
-    posterior: Floats
-    weight: Floats
 
 
 def compile(
@@ -81,15 +75,17 @@ def compile(
     """
     if engine not in ENGINES:
         raise TacitError(f"engine is {engine!r}, expected one of {', '.join(map(repr, ENGINES))}")
-    if dtype not in DTYPES:
-        raise TacitError(f"dtype is {dtype!r}, expected one of {', '.join(map(repr, DTYPES))}")
-    hard = _names(net, hard, "hard")
-    soft = tuple(n for n in _names(net, evidence, "evidence") if n not in hard)
+    if engine == "torch" and find_spec("torch") is None:
+        raise TacitError("engine='torch' needs PyTorch, which is not installed: pip install 'tacit[torch]'")
+    number = _dtype(dtype)
+    certain = _names(net, hard, "hard")
+    named = tuple(dict.fromkeys((*_names(net, evidence, "evidence"), *certain)))
     # the query keeps its axis: evidence on it is a likelihood even where it is certain
-    indexed = tuple(n for n in hard if n != query)
-    likelihoods = (*soft, *(n for n in hard if n == query))
-    program, plan = compile_program(net, query, likelihoods, indexed, order, effort, dtype)
-    return TAC(net, program, plan, (*soft, *hard), dtype, engine)
+    indexed = tuple(n for n in certain if n != query)
+    soft = tuple(n for n in named if n not in indexed)
+    steps = None if order is None else _names(net, order, "order")
+    program, plan = compile_program(net, query, soft, indexed, steps, effort, number)
+    return TAC(net, program, plan, named, certain, number, engine)
 
 
 class TAC:
@@ -101,11 +97,12 @@ class TAC:
         program: Program,
         plan: Plan,
         evidence: tuple[str, ...],
+        hard: tuple[str, ...] = (),
         dtype: str = "float64",
         engine: str = "auto",
     ) -> None:
-        self.program, self.plan, self.evidence, self.dtype = program, plan, evidence, dtype
-        self.network = net
+        self.program, self.plan, self.evidence, self.hard, self.dtype = program, plan, evidence, hard, dtype
+        self.network = net.copy()  # nodes added to the user's network later are none of ours
         self._variables = [net.variable(n) for n in net]
         self._choice = engine
         self._engine: Engine | None = None
@@ -122,13 +119,10 @@ class TAC:
         """P*(q) for every state of the query: (rows, states); NaN where the evidence has probability zero."""
         joint = np.concatenate([result.joint.T for result in self._run(evidence)])
         total = joint.sum(axis=1, keepdims=True)
-        impossible = int((total == 0).sum())
-        if impossible:
-            warnings.warn(
-                f"the evidence of {impossible} of {len(joint)} rows has probability 0; their posterior is NaN",
-                ImpossibleEvidenceWarning,
-                stacklevel=2,
-            )
+        if not np.isfinite(total).all():
+            row = int(np.argmin(np.isfinite(total)))
+            raise TacitError(f"row {row}: the numbers leave the range of {self.dtype}; compile with dtype='float64'")
+        _warn_impossible(total[:, 0] == 0, "their posterior is NaN")
         return np.asarray(np.divide(joint, total, out=np.full_like(joint, np.nan), where=total > 0))
 
     def joint(self, evidence: EvidenceLike | None = None) -> Floats:
@@ -146,17 +140,19 @@ class TAC:
 
     def selected(self, evidence: EvidenceLike | None = None) -> dict[str, Selected]:
         """For every testing node that the query needs, how each row of evidence decided it."""
-        known = self._read(evidence)
         places = self.program.selections
         wanted = tuple(dict.fromkeys(place.marginal for place in places.values()))
-        chunks = [
-            {node: self._selected(node, result.values[place.marginal], columns) for node, place in places.items()}
-            for result, columns in self._chunks(known, wanted)
-        ]
-        return {
-            node: Selected(*(np.concatenate([chunk[node][i] for chunk in chunks]) for i in range(2)))
-            for node in self.program.selections
-        }
+        engine = NumpyEngine(self.program, *self._numbers(), self.dtype, wanted)
+        blocks = [
+            {node: selected_rows(self.network, self.program, node, result.values[place.marginal], columns)
+             for node, place in places.items()}
+            for result, columns in self._chunks(self._read(evidence), engine)
+        ]  # fmt: skip
+        found = {node: join_rows([block[node] for block in blocks]) for node in places}
+        undecided = [np.isnan(how.posterior.reshape(len(how.posterior), -1)[:, 0]) for how in found.values()]
+        if undecided:
+            _warn_impossible(np.logical_or.reduce(undecided), "the posterior of some testing node's parents is NaN")
+        return found
 
     def marginals(self, evidence: EvidenceLike | None = None) -> dict[str, Floats]:
         """The posterior of *every* variable, each (rows, states), from one sweep up and one down.
@@ -169,42 +165,45 @@ class TAC:
         >>> {name: p.round(4).tolist() for name, p in tac.marginals({"A": 0.8, "C": "lo"}).items()}
         {'A': [[0.4615, 0.5385]], 'B': [[0.4692, 0.5308]], 'C': [[1.0, 0.0]]}
         """
-        if self._down is None:
-            self._down = compile(self.network, self.query, self.network.variables, engine="tape", dtype=self.dtype)
-        known = self._read(evidence)
-        found: dict[str, list[Floats]] = {name: [] for name in self.network.variables}
         from tacit.engines.tape import TapeEngine
 
+        if self._down is None:
+            self._down = compile(self.network, self.query, self.network.variables, engine="tape", dtype=self.dtype)
         engine = self._down.engine()
         assert isinstance(engine, TapeEngine)
-        for result, columns in self._down._chunks(known, ()):
+        found: dict[str, list[Floats]] = {name: [] for name in self.network.variables}
+        for result, columns in self._down._chunks(self._read(evidence), engine):
             total = result.joint.sum(axis=0)
             seeds = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
             derivatives = engine.gradients(columns, len(total), seeds, through_selection=False).likelihoods
             for name, by_state in derivatives.items():
                 likelihood = columns[name].likelihoods() if name in columns else 1.0
                 found[name].append(np.where(total > 0, likelihood * by_state, np.nan).T)
-        return {name: np.concatenate(blocks) for name, blocks in found.items()}
+        joined = {name: np.concatenate(blocks) for name, blocks in found.items()}
+        _warn_impossible(np.isnan(joined[self.query][:, 0]), "their posteriors are NaN")
+        return joined
 
     # numbers ----------------------------------------------------------------------------------------------
 
     def set_parameters(self, net: Network) -> None:
         """Take the numbers (and slopes) of another network of the same structure; nothing is compiled again."""
         _check_same_structure(self.network, net, self.program)
-        self.network = net
-        self._engine = None
-        if self._down is not None:
-            self._down.set_parameters(net)
+        self.network = net.copy()
+        self._engine = self._down = None
 
     def engine(self) -> Engine:
         """The program with its numbers, ready to run."""
         if self._engine is None:
-            nodes = dict.fromkeys(op.node for op in self.program if isinstance(op, Parameter))
-            self.network.require_numbers(nodes)
-            found = {(node, part): table for node in nodes for part, table in parts(self.network.cpt(node)).items()}
-            gammas = {n: cpt.gamma for n in nodes if isinstance(cpt := self.network.cpt(n), TestingCPT)}
-            self._engine = build(self._choice, self.program, found, gammas, self.dtype)
+            self._engine = build(self._choice, self.program, *self._numbers(), self.dtype)
         return self._engine
+
+    def _numbers(self) -> tuple[dict[tuple[str, str], Floats], dict[str, float | None]]:
+        """The tables that the program reads, and the slopes of its testing nodes."""
+        nodes = dict.fromkeys(op.node for op in self.program if isinstance(op, Parameter))
+        self.network.require_numbers(nodes)
+        tables = {(node, part): table for node in nodes for part, table in parts(self.network.cpt(node)).items()}
+        gammas = {n: cpt.gamma for n in nodes if isinstance(cpt := self.network.cpt(n), TestingCPT)}
+        return tables, gammas
 
     # looking ----------------------------------------------------------------------------------------------
 
@@ -239,66 +238,66 @@ class TAC:
     # running ----------------------------------------------------------------------------------------------
 
     def _read(self, evidence: EvidenceLike | None) -> Evidence:
-        return read(evidence, self._variables, self.evidence)
+        known = read(evidence, self._variables, self.evidence)
+        for name in self.hard:
+            if name not in known.columns:
+                raise EvidenceError(
+                    f"there is no evidence on {name!r}, which the query was compiled to have in every row (hard=); "
+                    "name it in evidence= to leave it out"
+                )
+            known.columns[name].states()  # an error where a row has none
+        return known
 
     def _run(self, evidence: EvidenceLike | None) -> Iterator[Results]:
-        return (result for result, _ in self._chunks(self._read(evidence), ()))
+        return (result for result, _ in self._chunks(self._read(evidence), self.engine()))
 
-    def _chunks(self, known: Evidence, wanted: tuple[int, ...]) -> Iterator[tuple[Results, dict[str, Column]]]:
-        """Run the engine on blocks of rows, so that memory does not grow with their number."""
-        engine = self.engine()
-        for name in self.program.hard:
-            if name not in known.columns:
-                raise _unobserved(name)
+    def _chunks(self, known: Evidence, engine: Engine) -> Iterator[tuple[Results, dict[str, Column]]]:
+        """Run an engine on blocks of rows, so that memory does not grow with their number."""
         for start in range(0, known.rows, engine.chunk):
             stop = min(start + engine.chunk, known.rows)
             columns = {name: column.block(start, stop) for name, column in known.columns.items()}
-            yield engine.run(columns, stop - start, wanted), columns
-
-    def _selected(self, node: str, marginal: Array, columns: Mapping[str, Column]) -> Selected:
-        """Posterior and weight over all parent states, from a marginal over those that are possible."""
-        cpt, parents = self.network.cpt(node), self.network.parents(node)
-        assert isinstance(cpt, TestingCPT)
-        place = self.program.selections[node]
-        full = self._over_all_states(marginal, parents, place, columns)
-        n = full.sum(axis=tuple(range(len(parents))), keepdims=True)
-        weight = weigh(full, n, cpt.thresholds[..., None], parts(cpt)["test"][..., None], cpt.gamma)
-        posterior = np.divide(full, n, out=np.full_like(full, np.nan), where=n > 0)
-        return Selected(np.moveaxis(posterior, -1, 0), np.moveaxis(np.broadcast_to(weight, full.shape), -1, 0))
-
-    def _over_all_states(
-        self, marginal: Array, parents: Sequence[str], place: Selection, columns: Mapping[str, Column]
-    ) -> Floats:
-        """A marginal (axes..., rows) as (parents' cardinalities..., rows), 0 at states that cannot be."""
-        axes, rows = self.program.operations[place.marginal].axes, marginal.shape[-1]
-        order = [axes.index(a) for a in place.axes if a is not None]
-        hard = self.program.hard
-        states = [(0,) if p in hard else self.program.states[p] for p in parents]
-        full = np.zeros((*(1 if p in hard else self.network.variable(p).card for p in parents), rows))
-        full[np.ix_(*states, range(rows))] = marginal.transpose([*order, len(order)]).reshape([*map(len, states), rows])
-        for i, parent in enumerate(parents):
-            if parent in hard:
-                observed = columns[parent].likelihoods()
-                shape = [1] * len(parents)
-                shape[i] = len(observed)
-                full = full * observed.reshape(*shape, -1)
-        return full
+            yield engine.run(columns, stop - start), columns
 
 
-def _names(net: Network, names: Iterable[str], what: str) -> tuple[str, ...]:
+def _dtype(dtype: Any) -> str:
+    try:
+        name = str(np.dtype(dtype).name)
+    except TypeError:
+        name = ""
+    if name not in DTYPES:
+        raise TacitError(f"dtype is {dtype!r}, expected one of {', '.join(map(repr, DTYPES))}")
+    return name
+
+
+def _names(net: Network, names: Iterable[str] | None, what: str) -> tuple[str, ...]:
     if isinstance(names, str):
         raise TacitError(f"{what} must be a sequence of names, e.g. [{names!r}]")
-    found = tuple(dict.fromkeys(names))
+    try:
+        found = tuple(dict.fromkeys(names or ()))
+    except TypeError:
+        raise TacitError(f"{what} must be a sequence of names, got {names!r}") from None
     for name in found:
         net.node(name)
     return found
 
 
-def _unobserved(name: str) -> EvidenceError:
-    return EvidenceError(
-        f"there is no evidence on {name!r}, which the query was compiled to have in every row (hard=); "
-        "name it in evidence= to leave it out"
-    )
+def _warn_impossible(rows: NDArray[np.bool_], what: str) -> None:
+    """One warning that counts the rows of impossible evidence, placed where the user called."""
+    if rows.any():
+        warnings.warn(
+            f"the evidence of {int(rows.sum())} of {len(rows)} rows has probability 0; {what}",
+            ImpossibleEvidenceWarning,
+            stacklevel=_level_of_the_caller(),
+        )
+
+
+def _level_of_the_caller() -> int:
+    """How many frames up the first one outside this package is."""
+    here = str(Path(__file__).parent)
+    level, frame = 0, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(here):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def _check_same_structure(old: Network, new: Network, program: Program) -> None:

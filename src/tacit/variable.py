@@ -63,6 +63,14 @@ def variable(name: object, states: int | Iterable[Any] | None) -> Variable:
     return Variable(name, labels)
 
 
+def similar(name: object, known: Iterable[str]) -> str:
+    """The end of an error message on an unknown name: "; did you mean 'A'?", or nothing."""
+    import difflib
+
+    close = difflib.get_close_matches(str(name), list(known), n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
 def describe(variables: Sequence[Variable], state: Sequence[int]) -> str:
     """A joint state by its labels: "A='yes', B='lo'"."""
     return ", ".join(f"{v.name}={v.states[i]!r}" for v, i in zip(variables, state, strict=True))

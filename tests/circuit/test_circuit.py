@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tacit import TacitError
-from tacit.circuit.builder import CircuitBuilder
+from tacit import EvidenceError, TacitError, UnsetError
+from tacit.circuit.builder import SEEDS, CircuitBuilder
 from tacit.circuit.circuit import KINDS
 from tacit.cpt import TESTS
 from tacit.variable import Variable
@@ -131,6 +131,14 @@ def test_nodes_are_unique_up_to_the_order_of_sums_and_products():
     assert first != second  # parameters are never merged, even where their values are equal
 
 
+def test_leaves_whose_first_hash_collides_are_told_apart_by_the_second(monkeypatch):
+    build = CircuitBuilder()
+    monkeypatch.setattr("tacit.circuit.builder.SEEDS", (np.uint64(0), SEEDS[1]))  # blind to node, part and kind
+    build.parameters("Y", "plus", np.array([0.25]))
+    with pytest.raises(AssertionError, match="two different nodes have the same hash"):
+        build.parameters("Y", "minus", np.array([0.25]))
+
+
 def test_counts_depth_and_size():
     build = CircuitBuilder()
     x = build.inputs(X)
@@ -155,6 +163,23 @@ def test_other_numbers_may_be_given():
     circuit = build.finish(build.products(build.inputs(X), theta(build, 0.2, 0.7)))
     numbers = np.where(circuit.kind == KINDS.index("parameter"), 2 * circuit.number, circuit.number)
     close(circuit.evaluate({"X": 0.5}, numbers), 2 * circuit.evaluate({"X": 0.5}))
+
+
+def test_unset_parameters_are_refused_unless_other_numbers_are_given():
+    build = CircuitBuilder()
+    circuit = build.finish(build.products(build.inputs(X), theta(build, 0.2, np.nan)))
+    with pytest.raises(UnsetError, match="node 'Y': theta has unset numbers"):
+        circuit.evaluate({"X": 0.5})
+    close(circuit.evaluate({"X": 0.5}, np.nan_to_num(circuit.number, nan=0.4)), [[0.1, 0.2]])
+
+
+def test_an_unobserved_row_is_named_by_its_place_among_all_rows(monkeypatch):
+    build = CircuitBuilder()
+    circuit = build.finish(build.slices(X, build.constants(np.array([[2.0, 3.0]]))))
+    monkeypatch.setattr("tacit.circuit.circuit.CHUNK", 2 * len(circuit))
+    assert circuit.evaluate({"X": ["true", "false", "false"]})[:, 0].tolist() == [2.0, 3.0, 3.0]
+    with pytest.raises(EvidenceError, match="evidence on 'X', row 5: a state is needed"):
+        circuit.evaluate({"X": ["true"] * 5 + [None]})
 
 
 def test_many_rows_are_evaluated_in_blocks(monkeypatch):

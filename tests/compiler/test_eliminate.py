@@ -105,7 +105,7 @@ def test_rescaling_follows_the_number_of_evidence_variables():
         tac = tacit.compile(net, "R", () if hard else names, names if hard else (), dtype=dtype)
         return sum(isinstance(op, Rescale) for op in tac.program)
 
-    assert rescales(16) == 0
+    assert rescales(8) == 0
     assert rescales(40) > 0
     assert rescales(40, hard=True) > 0
     assert rescales(8, "float32") > 0

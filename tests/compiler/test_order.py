@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.compiler import order
-from tacit.compiler.order import Problem, Tree, anneal, bits, by_elimination, elimination_order, greedy, search
+from tacit.compiler.order import by_elimination, elimination_order, greedy, search
+from tacit.compiler.tree import Problem, Tree, anneal, bits
 
 ELIMINATIONS = [order.min_fill, order.weighted_min_fill, order.min_size]
 SCORES = [order.score_cost, order.score_growth, order.score_relative]

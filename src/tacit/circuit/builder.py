@@ -1,7 +1,7 @@
 """Circuits under construction: whole blocks of nodes at a time, each node made once.
 
 The unique-node table is keyed by kind and children. Keys are 64-bit hashes, checked against a second,
-independent one; the hash of a sum or product does not depend on the order of its children.
+independent one with another seed; the hash of a sum or product does not depend on the order of its children.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from tacit.variable import Variable
 Hashes = NDArray[np.uint64]
 MAX_NODES = 200_000_000
 COMMUTATIVE = ("sum", "product")
+SEEDS = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F))
 
 
 class CircuitBuilder:
@@ -56,9 +57,8 @@ class CircuitBuilder:
         return self._inputs.setdefault(variable.name, (len(self._inputs), variable))[0]
 
     def _leaves(self, kind: str, owner: Ids, entry: Ids, number: NDArray[np.float64]) -> Ids:
-        key = _mix(owner.astype(np.uint64) + _salt(kind), entry.astype(np.uint64))
         block = _Block(CODE[kind], np.empty((len(owner), 0), dtype=np.int64), owner, entry, number)
-        return self._add(block, key, _mix(key, entry.astype(np.uint64)))
+        return self._add(block, *_keys(kind, block.children, owner, entry.astype(np.uint64)))
 
     # inner nodes ------------------------------------------------------------------------------------------
 
@@ -135,7 +135,7 @@ class CircuitBuilder:
         owner = np.zeros(count, dtype=np.int64) if owner is None else owner
         number = np.zeros(count) if number is None else number
         block = _Block(CODE[kind], children, owner, np.zeros(count, dtype=np.int64), number)
-        return self._add(block, *_keys(kind, children, owner, number))
+        return self._add(block, *_keys(kind, children, owner, number.view(np.uint64)))
 
     def _add(self, block: _Block, key: Hashes, check: Hashes) -> Ids:
         """The nodes of a block, new or known."""
@@ -215,15 +215,15 @@ class _Block:
         return _Block(self.code, self.children[which], self.owner[which], self.entry[which], self.number[which])
 
 
-def _keys(kind: str, children: Ids, owner: Ids, number: NDArray[np.float64]) -> tuple[Hashes, Hashes]:
-    """Two independent hashes of each row of children."""
-    own = _mix(owner.astype(np.uint64) + _salt(kind), number.view(np.uint64))
+def _keys(kind: str, children: Ids, owner: Ids, detail: Hashes) -> tuple[Hashes, Hashes]:
+    """Two independent hashes of each node; `detail` is the entry of a leaf, the number of an inner node."""
     keys = []
-    for seed in (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)):
+    for seed in SEEDS:
+        own = _mix(owner.astype(np.uint64) + _salt(kind), detail, seed)
         values = children.astype(np.uint64)
         if kind not in COMMUTATIVE:
             values = values + (np.arange(children.shape[1], dtype=np.uint64) << np.uint64(40))
-        keys.append(_mix(_scramble(values * seed + seed).sum(axis=1, dtype=np.uint64), own ^ seed))
+        keys.append(_mix(_scramble(values * seed + seed).sum(axis=1, dtype=np.uint64), own, seed))
     return keys[0], keys[1]
 
 
@@ -231,8 +231,8 @@ def _salt(kind: str) -> np.uint64:
     return np.uint64((CODE[kind] + 1) << 48)
 
 
-def _mix(a: Hashes, b: Hashes) -> Hashes:
-    return _scramble(a * np.uint64(0xFF51AFD7ED558CCD) ^ _scramble(b + np.uint64(0x632BE59BD9B4E019)))
+def _mix(a: Hashes, b: Hashes, seed: np.uint64) -> Hashes:
+    return _scramble(a * seed ^ _scramble(b + seed))
 
 
 def _scramble(x: Hashes) -> Hashes:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.cpt import TESTS, Floats
-from tacit.errors import TacitError
+from tacit.errors import TacitError, UnsetError
 from tacit.evidence import Column, EvidenceLike, read
 from tacit.variable import Variable
 
@@ -96,15 +96,33 @@ class Circuit:
         The slow, plain way: node by node, without rescaling. `numbers` replaces the numbers of constants and
         parameters.
         """
-        known = read(evidence, self.inputs)
-        step = max(1, CHUNK // max(1, len(self)))
         numbers = self.number if numbers is None else numbers
+        self._require(numbers)
+        known = read(evidence, self.inputs)
+        observed = self._observed(known.columns)
+        step = max(1, CHUNK // max(1, len(self)))
         found = []
         for start in range(0, known.rows, step):
             stop = min(start + step, known.rows)
-            columns = {name: c.block(start, stop) for name, c in known.columns.items()}
+            columns = {name: c.block(start, stop) for name, c in observed.items()}
             found.append(self._values(columns, stop - start, numbers)[self.outputs].T)
         return np.concatenate(found)
+
+    def _require(self, numbers: Floats) -> None:
+        """Raise `UnsetError` where a parameter is still to be learned."""
+        for i in np.flatnonzero((self.kind == CODE["parameter"]) & np.isnan(numbers))[:1].tolist():
+            node, part = self.tables[self.owner[i]]
+            raise UnsetError(f"node {node!r}: {part} has unset numbers (NaN); give them, or learn them with tacit.fit")
+
+    def _observed(self, columns: Mapping[str, Column]) -> dict[str, Column]:
+        """The columns, with states where slices need them: checked for all rows, so that errors name the true row."""
+        found = dict(columns)
+        for i in np.unique(self.owner[self.kind == CODE["slice"]]).tolist():
+            variable = self.inputs[i]
+            if variable.name not in columns:
+                raise TacitError(f"there is no evidence on {variable.name!r}, which is needed in every row")
+            found[variable.name] = Column(variable, codes=columns[variable.name].states())
+        return found
 
     def _values(self, columns: Mapping[str, Column], rows: int, numbers: Floats) -> Floats:
         values = np.empty((len(self), rows))
@@ -127,8 +145,6 @@ class Circuit:
 
     def _slice(self, columns: Mapping[str, Column], below: Floats, begin: int, end: int, offsets: Ids) -> Floats:
         variable = self.inputs[self.owner[begin]]
-        if variable.name not in columns:
-            raise TacitError(f"there is no evidence on {variable.name!r}, which is needed in every row")
         states = np.broadcast_to(columns[variable.name].states(), (below.shape[1],))
         picked: Floats = below[offsets[:, None] + states, np.arange(below.shape[1])]
         return picked

@@ -22,6 +22,7 @@ from tacit.compiler.program import (
     Rescale,
     Select,
     Slice,
+    spread,
 )
 from tacit.cpt import TestingCPT
 from tacit.errors import TooLargeError
@@ -108,7 +109,7 @@ class _Lowering:
             )
         summed = tuple(a for a in union if a not in operation.axes)
         order = (*operation.axes, *summed)
-        terms = [_spread(self.values[j], self.program.operations[j].axes, order) for j in operation.inputs]
+        terms = [spread(self.values[j], self.program.operations[j].axes, order) for j in operation.inputs]
         product = terms[0] if len(terms) == 1 else self.build.products(terms[0], terms[1])
         if not summed:
             return product
@@ -122,13 +123,13 @@ class _Lowering:
         parents = self.program.operations[marginal].axes
         n_u = self.values[marginal]
         n = self.build.sums(n_u.reshape(1, -1))[0]
-        t = _spread(self.values[thresholds], self.program.operations[thresholds].axes, parents)
+        t = spread(self.values[thresholds], self.program.operations[thresholds].axes, parents)
         x, limit = (n_u, self.build.products(t, n)) if cpt.gamma is None else (self.build.quotients(n_u, n), t)
         operator, observed = self._operators(test, parents)
         out: Axes = (*operation.axes, *observed)
 
         def over(ids: Ids, axes: Axes) -> Ids:
-            return _spread(ids, axes, out)
+            return spread(ids, axes, out)
 
         sides = [over(self.values[j], self.program.operations[j].axes) for j in (plus, minus)]
         choice = (over(x, parents), over(limit, parents), *sides)
@@ -161,11 +162,4 @@ class _Lowering:
                 codes, axes = moved[..., 0], axes[:-1]
             else:
                 codes, observed = moved, (*observed, name)
-        return _spread(codes, axes, (*parents, *observed)), observed
-
-
-def _spread(ids: Ids, axes: Axes, order: Axes) -> Ids:
-    """Nodes with their axes in a given order, length-1 axes where they have none."""
-    present = [a for a in order if a in axes]
-    moved = ids.transpose([axes.index(a) for a in present])
-    return moved.reshape([moved.shape[present.index(a)] if a in axes else 1 for a in order])
+        return spread(codes, axes, (*parents, *observed)), observed

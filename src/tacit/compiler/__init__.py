@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from tacit.compiler import factors as initial
 from tacit.compiler import order as ordering
 from tacit.compiler.eliminate import Elimination, Plan, Planner
-from tacit.compiler.order import ROWS, STEP, Path, Problem
 from tacit.compiler.program import Program
 from tacit.compiler.prune import prune
+from tacit.compiler.tree import ROWS, STEP, Path, Problem, Tree
 from tacit.errors import TacitError, TooLargeError
 from tacit.network import Network
 
 MAX_GLOBAL = 64  # testing nodes up to which one order for all phases is tried as well: it costs nodes x phases
-EVIDENCE_PER_SCALE = {"float64": 16, "float32": 2}
+EVIDENCE_PER_SCALE = {"float64": 8, "float32": 2}
 
 
 def compile_program(
@@ -111,7 +111,7 @@ def _global_order(
     )
     weighs = [ordering.min_fill, ordering.weighted_min_fill, ordering.min_size]
     orders = [ordering.elimination_order(problem, weigh) for weigh in weighs[: 1 if only_min_fill else 3]]
-    best = min(orders, key=lambda o: ordering.Tree(problem, ordering.by_elimination(problem, o)).total)
+    best = min(orders, key=lambda o: Tree(problem, ordering.by_elimination(problem, o)).total)
     return [names[i] for i in best]
 
 
@@ -135,7 +135,9 @@ def _follow(order: Sequence[str]) -> Planner:
 
     def plan(problem: Problem) -> Path:
         free = ordering.elimination_order(problem, ordering.min_fill)
-        rank = {axis: place.get(problem.names[axis].rstrip("'"), len(place)) for axis in free}
+        names = {axis: problem.names[axis] for axis in free}
+        # an axis of the possible states of X is called X', unless that is the name of a variable
+        rank = {axis: place.get(n, place.get(n.rstrip("'"), len(place))) for axis, n in names.items()}
         return ordering.by_elimination(problem, sorted(free, key=lambda axis: rank[axis]))
 
     return plan

@@ -32,9 +32,9 @@ from tacit.compiler.program import (
 class Builder:
     """Adds operations with a unique table, keyed by type and inputs.
 
-    `evidence_per_scale` bounds how many evidence-dependent factors may be multiplied before the value is
-    rescaled: 16 keep float64 above 2^-1022 as long as no single one shrinks a row's largest entry below 2^-60.
-    A table that observed states will index counts, too, even before it is indexed.
+    `evidence_per_scale` bounds how many evidence-dependent factors are multiplied without rescaling: 8 keep float64
+    above 2^-1022 as long as no single one shrinks a row's largest entry below 2^-120. A table that observed states
+    will index counts, too; products of more of them than that are indexed first, since only rows can be rescaled.
     """
 
     def __init__(self, sizes: Mapping[Axis, int], hard: frozenset[str], evidence_per_scale: int) -> None:
@@ -90,16 +90,21 @@ class Builder:
 
     def contract(self, values: tuple[int, ...], keep: Iterable[Axis]) -> int:
         """The product of one or two values, summed down to the axes in `keep`."""
-        inputs = tuple(sorted(values))
+        if len(values) == 2 and sum(self._factors[v] for v in values) > self.evidence_per_scale:
+            values = tuple(self._rescaled(v) for v in values)
+        batched = any(self.batched[v] for v in values)
+        inputs = tuple(sorted(self.slice(v) if batched else v for v in values))
         kept = set(keep)
-        seen = dict.fromkeys(a for v in inputs for a in self.axes(v))
-        axes = tuple(a for a in seen if a in kept)
+        axes = tuple(dict.fromkeys(a for v in inputs for a in self.axes(v) if a in kept))
         if len(inputs) == 1 and len(axes) == len(self.axes(inputs[0])):
             return inputs[0]
-        batched = any(self.batched[v] for v in inputs)
         factors = sum(self._factors[v] for v in inputs)
-        made = self._add(Contract(inputs, axes), ("contract", inputs, frozenset(axes)), batched, factors)
-        return self.rescale(made) if batched and factors > self.evidence_per_scale else made
+        return self._add(Contract(inputs, axes), ("contract", inputs, frozenset(axes)), batched, factors)
+
+    def _rescaled(self, value: int) -> int:
+        """The value with its rows scaled, as far as it depends on evidence."""
+        value = self.slice(value)
+        return self.rescale(value) if self._factors[value] > 1 else value
 
     def rescale(self, value: int) -> int:
         return self._add(Rescale((value,), self.axes(value)), ("rescale", value), True, 1)

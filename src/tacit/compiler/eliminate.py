@@ -17,9 +17,9 @@ from tacit.compiler import factors as initial
 from tacit.compiler import order as ordering
 from tacit.compiler.builder import Builder
 from tacit.compiler.factors import Factor
-from tacit.compiler.order import Path, Problem, Tree, bits
 from tacit.compiler.program import Axes, Axis, Likelihood, Parameter, Program, Selection
 from tacit.compiler.prune import Pruned
+from tacit.compiler.tree import Path, Problem, Tree, bits
 from tacit.cpt import TestingCPT
 from tacit.errors import TooLargeError
 from tacit.network import Network
@@ -257,7 +257,7 @@ class Elimination:
         made = list(values)
         for i in range(tree.leaves, len(tree.out)):
             pair = (made[tree.left[i]], made[tree.right[i]])
-            if tree.soft[i]:
+            if tree.soft[i]:  # also where both are tables that observed states index
                 pair = (self.builder.slice(pair[0]), self.builder.slice(pair[1]))
             made.append(self.builder.contract(pair, [tree.problem.names[axis] for axis in bits(tree.out[i])]))
         return made[-1]

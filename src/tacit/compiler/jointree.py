@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tacit.compiler.order import Problem, Tree, bits
+from tacit.compiler.tree import Problem, Tree, bits
 from tacit.display import quote
 
 

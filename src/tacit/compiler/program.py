@@ -7,10 +7,10 @@ variable. Every operation defines one value, known by its position in the list.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -196,9 +196,9 @@ class Program:
             alive -= sum(sizes[j] for j in ends if self.batched[j])
         return most
 
-    def last_uses(self) -> list[list[int]]:
-        """For every operation, the values that are not needed after it."""
-        kept = {self.joint, self.posterior, *(s.marginal for s in self.selections.values())}
+    def last_uses(self, wanted: Iterable[int] = ()) -> list[list[int]]:
+        """For every operation, the values that are not needed after it: all but the outputs and those wanted."""
+        kept = {self.joint, self.posterior, *wanted}
         last: dict[int, int] = {}
         for i, operation in enumerate(self.operations):
             last[i] = i
@@ -240,6 +240,13 @@ class Cost:
     def bytes(self) -> int:
         """Bytes written per row in float64."""
         return 8 * self.elements
+
+
+def spread(array: NDArray[Any], axes: Axes, order: Axes) -> NDArray[Any]:
+    """An array with its axes in a given order, length-1 axes where it has none: ready to broadcast."""
+    present = [a for a in order if a in axes]
+    moved = array.transpose([axes.index(a) for a in present])
+    return moved.reshape([moved.shape[present.index(a)] if a in axes else 1 for a in order])
 
 
 def check(program: Program) -> None:

@@ -1,4 +1,4 @@
-"""What evaluates a compiled query: NumPy (the reference, and wide contractions) and the tape (numba, CPU speed)."""
+"""What evaluates a compiled query: NumPy (the reference, and wide contractions), the tape (numba), torch (GPUs)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Protocol
 
 from tacit.compiler.program import Contract, Program
 from tacit.engines.numpy import Array, NumpyEngine, Results, is_matmul
+from tacit.errors import TooLargeError
 from tacit.evidence import Column
 
 ENGINES = ("auto", "numpy", "tape", "torch")
@@ -15,6 +16,8 @@ ENGINES = ("auto", "numpy", "tape", "torch")
 TAPE_TERM = 0.4e-9
 EINSUM_TERM, MATMUL_TERM = 1.0e-9, 0.06e-9
 NUMPY_ELEMENT, NUMPY_OPERATION = 1.0e-9, 10e-6
+WIDE = 2**14  # entries of a table from which BLAS is worth its threads, which on a busy machine wait for each other
+MAX_TAPE_LIVE = 2_000_000  # entries alive at one time: a tile of the tape holds at least 64 rows of each
 MAX_TAPE = 50_000_000  # multiply-adds per row up to which a tape is worth its memory (8 bytes each)
 
 
@@ -25,13 +28,13 @@ class Engine(Protocol):
     def chunk(self) -> int:
         """How many rows to run at a time."""
 
-    def run(self, columns: Mapping[str, Column], rows: int, wanted: tuple[int, ...] = ()) -> Results:
+    def run(self, columns: Mapping[str, Column], rows: int) -> Results:
         """Evaluate some rows of evidence."""
 
 
 def choose(program: Program) -> str:
     """The engine that is expected to be faster, from the cost of the program."""
-    if program.cost.multiply_adds > MAX_TAPE:
+    if program.cost.multiply_adds > MAX_TAPE or program.cost.live > MAX_TAPE_LIVE:
         return "numpy"
     return "tape" if tape_seconds(program) <= numpy_seconds(program) else "numpy"
 
@@ -49,8 +52,13 @@ def numpy_seconds(program: Program) -> float:
         if program.batched[i]:
             operations += 1
             if isinstance(operation, Contract):
-                seconds += (MATMUL_TERM if is_matmul(program, operation) else EINSUM_TERM) * program.multiply_adds(i)
+                wide = is_matmul(program, operation) and _table_size(program, operation) >= WIDE
+                seconds += (MATMUL_TERM if wide else EINSUM_TERM) * program.multiply_adds(i)
     return seconds + NUMPY_OPERATION * operations / NumpyEngine.chunk_of(program)
+
+
+def _table_size(program: Program, operation: Contract) -> int:
+    return min(program.size(program.operations[i].axes) for i in operation.inputs if not program.batched[i])
 
 
 def build(
@@ -61,8 +69,11 @@ def build(
     dtype: str,
 ) -> Engine:
     """A program with its numbers, ready to run. Heavy packages are imported only by the engine that needs them."""
-    if engine == "auto":
-        engine = choose(program)
+    if engine == "auto" and choose(program) == "tape":
+        try:
+            return build("tape", program, parameters, gammas, dtype)
+        except TooLargeError:
+            pass  # the estimate was too low: NumPy needs no tape
     if engine == "tape":
         from tacit.engines.tape import TapeEngine
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +28,7 @@ from tacit.compiler.program import (
     Rescale,
     Select,
     Slice,
+    spread,
 )
 from tacit.engines import kernels as k
 from tacit.errors import TooLargeError
@@ -103,7 +103,6 @@ class _Assembler:
         self.slopes: dict[str, int] = {}
         self.pinned: dict[int, int] = {}  # constant -> slot
         self.inputs: list[str] = []
-        self.input_rows: dict[str, int] = {}
         self.codes: list[str] = []
 
     def run(self) -> Tape:
@@ -147,7 +146,7 @@ class _Assembler:
             return
         for slot in self._referred(i):
             self.uses[slot] -= 1
-            if not self.uses[slot] and slot not in self.pinned.values():
+            if not self.uses[slot]:
                 self.free.append(slot)
         del self.slots[i]
 
@@ -181,7 +180,10 @@ class _Assembler:
         self.instructions.append(np.stack([np.full(len(dst), op), dst, end - counts, end], axis=1))
         self.terms.append(terms)
         self.term_count += len(terms)
-        if self.term_count > MAX_TERMS:
+
+    def _check_terms(self, count: int) -> None:
+        """Stop before anything large is allocated."""
+        if self.term_count + count > MAX_TERMS:
             raise TooLargeError(f"the tape would have more than {MAX_TERMS:,} terms; use engine='numpy'")
 
     def _assemble(self, i: int, operation: Operation) -> Ids:
@@ -245,6 +247,7 @@ class _Assembler:
 
     def _contract(self, i: int, operation: Contract) -> Ids:
         union = self.program.union(i)
+        self._check_terms(self.program.size(union))
         summed = tuple(a for a in union if a not in operation.axes)
         order = (*operation.axes, *summed)
         shape = [self.program.sizes[a] for a in order]
@@ -285,7 +288,7 @@ class _Assembler:
         else:
             live, ones = self.known.nonzero[j], self.known.ones[j]
             ids = self._constant(j) + np.arange(live.size).reshape(live.shape)
-        return tuple(np.broadcast_to(_spread(x, axes, order), shape).reshape(rows, -1) for x in (ids, live, ones))  # type: ignore[return-value]
+        return tuple(np.broadcast_to(spread(x, axes, order), shape).reshape(rows, -1) for x in (ids, live, ones))  # type: ignore[return-value]
 
     def _add_exponents(self, i: int, inputs: list[int]) -> None:
         found = [self.exponent[j] for j in inputs if j in self.exponent]
@@ -317,11 +320,11 @@ class _Assembler:
             ]
             weight = self._new_slots(n_u.size)
             self._emit(k.WEIGHT if fixed else k.WEIGHT_SLOTS, weight, _interleaved(pairs, n_u.size), 3)
-            tau = np.broadcast_to(_spread(weight.reshape(n_u.shape), parents, out), live.shape)
+            tau = np.broadcast_to(spread(weight.reshape(n_u.shape), parents, out), live.shape)
             columns: Columns = [(tau[live], 0), (high[live], low[live])]
             op = k.MIX if fixed else k.MIX_SLOTS
         else:
-            x, t, o = (np.broadcast_to(_spread(v, parents, out), live.shape)[live] for v in (n_u, threshold, operator))
+            x, t, o = (np.broadcast_to(spread(v, parents, out), live.shape)[live] for v in (n_u, threshold, operator))
             columns = [(x, n), (t, o), (high[live], low[live])]
             op = k.TEST if fixed else k.TEST_SLOTS
         slots = np.full(live.shape, NOTHING, dtype=np.int64)
@@ -336,15 +339,15 @@ class _Assembler:
     def _live(self, j: int, out: Axes) -> Mask:
         axes = self.program.operations[j].axes
         live = self.slots[j] != NOTHING if self.program.batched[j] else self.known.nonzero[j]
-        return np.array(_spread(live, axes, out))
+        return np.array(spread(live, axes, out))
 
     def _whole(self, j: int, out: Axes, fixed: bool, operators: bool) -> Ids:
         """A table as constants, or as slots where some of the tables depend on the row."""
         axes = self.program.operations[j].axes
         if fixed and operators:
-            return np.array(_spread(self.known.operators[j], axes, out))
+            return np.array(spread(self.known.operators[j], axes, out))
         ids = self._constants_of(j) if fixed else self._as_slots(j)
-        return np.array(_spread(ids, axes, out))
+        return np.array(spread(ids, axes, out))
 
     def _constants_of(self, j: int) -> Ids:
         shape = [self.program.sizes[a] for a in self.program.operations[j].axes]
@@ -420,10 +423,3 @@ def _stacked(blocks: list[Ids], width: int) -> NDArray[np.int32]:
     if not blocks:
         return np.empty((0, width), dtype=np.int32)
     return np.ascontiguousarray(np.concatenate(blocks), dtype=np.int32)
-
-
-def _spread(x: NDArray[Any], axes: Axes, order: Axes) -> NDArray[Any]:
-    """An array with its axes in a given order, length-1 axes where it has none."""
-    present = [a for a in order if a in axes]
-    moved = x.transpose([axes.index(a) for a in present])
-    return moved.reshape([moved.shape[present.index(a)] if a in axes else 1 for a in order])

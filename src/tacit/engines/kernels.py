@@ -220,6 +220,7 @@ def scale(values, terms, dst, first, end):
             top[j] = max(top[j], y[j])
     for j in range(values.shape[1]):
         _, e = math.frexp(top[j])
+        e = max(e, -1020 if values.itemsize == 8 else -120)  # 2**-e must be a number of this type
         out[j] = math.ldexp(1.0, -e)
         exponent[j] = e
     if earlier >= 0:

@@ -55,7 +55,11 @@ class Results:
 
 
 class NumpyEngine:
-    """A program with its numbers. `gammas` gives the slope of each testing node, None for hard tests."""
+    """A program with its numbers.
+
+    `gammas` gives the slope of each testing node, None for hard tests; `wanted` names values that `run` gives back
+    besides the joint.
+    """
 
     def __init__(
         self,
@@ -63,16 +67,20 @@ class NumpyEngine:
         parameters: Mapping[tuple[str, str], Array],
         gammas: Mapping[str, float | None],
         dtype: str = "float64",
+        wanted: tuple[int, ...] = (),
     ) -> None:
         self.program = program
-        self.dtype = np.dtype(dtype)
+        self.dtype = np.dtype(np.float64)  # what is computed once is computed with all digits and the whole range
         self.gammas = gammas
-        self._ends = program.last_uses()
+        self.wanted = wanted
+        self._ends = program.last_uses(wanted)
         self._parameters = parameters
         self._static: dict[int, Value] = {}
         for i, operation in enumerate(program):
             if not program.batched[i]:
                 self._static[i] = self._evaluate(operation, self._static, {}, 0)
+        self.dtype = np.dtype(dtype)
+        self._static = {i: Value(value.array.astype(self.dtype)) for i, value in self._static.items()}
 
     def static(self, i: int) -> Array:
         """A value that does not depend on evidence."""
@@ -88,14 +96,14 @@ class NumpyEngine:
         """How many rows of a program to run at a time, so that what is alive stays in cache."""
         return max(1, min(MAX_CHUNK, CHUNK_ELEMENTS // max(1, program.cost.live)))
 
-    def run(self, columns: Mapping[str, Column], rows: int, wanted: tuple[int, ...] = ()) -> Results:
+    def run(self, columns: Mapping[str, Column], rows: int) -> Results:
         """Evaluate some rows; `columns` hold that many rows, or one that speaks for all."""
         values = dict(self._static)
         for i, operation in enumerate(self.program):
-            if self.program.batched[i]:
+            if self.program.batched[i] and i != self.program.posterior:  # callers divide, and tell what is undefined
                 values[i] = self._evaluate(operation, values, columns, rows)
             for j in self._ends[i]:
-                if self.program.batched[j] and j not in wanted:
+                if self.program.batched[j]:
                     del values[j]
         joint = values[self.program.joint]
         states = self.program.sizes[self.program.query]
@@ -104,7 +112,7 @@ class NumpyEngine:
         return Results(
             np.broadcast_to(mantissa, (states, rows)),
             np.broadcast_to(exponent, (rows,)),
-            {i: self._with_rows(i, values[i].array, rows) for i in wanted},
+            {i: self._with_rows(i, values[i].array, rows) for i in self.wanted},
         )
 
     def _with_rows(self, i: int, array: Array, rows: int) -> Array:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tacit.compiler.program import Axes, Contract, Gather, Parameter, Program, Select
+from tacit.compiler.program import Axes, Contract, Gather, Parameter, Program, Select, spread
 from tacit.engines.numpy import Array, NumpyEngine, contract
 
 
@@ -69,7 +69,7 @@ def _selected(engine: NumpyEngine, operation: Select, adjoint: Array, pending: d
     """Through a selection that no evidence reaches; returns the derivative by the slope."""
     program = engine.program
     marginal, plus, minus, thresholds, _ = operation.inputs
-    arrays = [_over(program, j, operation.axes, engine.static(j)) for j in operation.inputs]
+    arrays = [spread(engine.static(j), program.operations[j].axes, operation.axes) for j in operation.inputs]
     n_u, p, m, threshold, code = arrays
     gamma = engine.gammas[operation.node]
     tau = engine.weight(operation)
@@ -87,13 +87,6 @@ def _selected(engine: NumpyEngine, operation: Select, adjoint: Array, pending: d
     posterior = engine.static(marginal) / n.sum()
     _add(pending, marginal, gamma * (own - (own * posterior).sum()) / n.sum())
     return float((dz * (n_u / n - threshold)).sum())
-
-
-def _over(program: Program, j: int, out: Axes, array: Array) -> Array:
-    axes = program.operations[j].axes
-    present = [a for a in out if a in axes]
-    moved = array.transpose([axes.index(a) for a in present])
-    return moved.reshape([moved.shape[present.index(a)] if a in axes else 1 for a in out])
 
 
 def _summed(program: Program, array: Array, axes: Axes, j: int) -> Array:

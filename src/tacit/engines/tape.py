@@ -52,7 +52,7 @@ class TapeEngine:
     ) -> None:
         self.program, self.gammas = program, gammas
         self.dtype = np.dtype(dtype)
-        self.threads = threads or len(os.sched_getaffinity(0))
+        self.threads = threads or usable_cores()
         self.reference = NumpyEngine(program, parameters, gammas, "float64")
         self.known = knowledge(program, parameters, gammas)
         self.tape = assemble(program, self.known)
@@ -70,10 +70,8 @@ class TapeEngine:
             constants[place] = self.gammas[node]
         return constants
 
-    def run(self, columns: Mapping[str, Column], rows: int, wanted: tuple[int, ...] = ()) -> Results:
+    def run(self, columns: Mapping[str, Column], rows: int) -> Results:
         """Evaluate some rows; `columns` hold that many rows, or one that speaks for all."""
-        if wanted:
-            return self.reference.run(columns, rows, wanted)
         tape = self.tape
         inputs, codes = self._packed(tape, columns, rows)
         outputs = np.empty((tape.states + tape.scaled, rows), dtype=self.dtype)
@@ -171,6 +169,11 @@ class TapeEngine:
         for i, name in enumerate(tape.codes):
             codes[i] = columns[name].states()
         return inputs, codes
+
+
+def usable_cores() -> int:
+    """The cores this process may use, where the system tells."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def knowledge(

@@ -8,7 +8,8 @@ axes is settled when the engine is made; a run only follows these steps.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from itertools import accumulate, pairwise
 
 import torch
@@ -57,7 +58,6 @@ class TorchEngine:
         steps = Steps(program, parameters, self.dtype, self.device)
         self._steps, self._arrange = steps.steps, steps.arrange
         self._own = {key: self._tensor(parameters[key]) for key in keys_of(program)}
-        self._schedules: dict[tuple[int, ...], list[tuple[int, list[int]]]] = {}
         self._changes: dict[tuple[frozenset[Key], frozenset[str]], tuple[list[int], list[int]]] = {}
         self._slots: dict[int, Slot] = {}
         self._lock = threading.Lock()  # the buffers of a slot serve one run at a time
@@ -81,7 +81,7 @@ class TorchEngine:
         flow into likelihoods, tables and slopes, not into exponents: a posterior does not depend on its scale.
         """
         frame = self._frame(likelihoods, codes, tables or {}, gammas or {})
-        self._follow(frame, self._schedule(()))
+        self._follow(frame)
         rows = max((t.shape[-1] for t in (*likelihoods.values(), *codes.values())), default=1)
         return self._joint(frame, rows)
 
@@ -155,18 +155,17 @@ class TorchEngine:
 
     # running ----------------------------------------------------------------------------------------------
 
-    def run(self, columns: Mapping[str, Column], rows: int, wanted: tuple[int, ...] = ()) -> Results:
+    def run(self, columns: Mapping[str, Column], rows: int) -> Results:
         """Evaluate some rows; `columns` hold that many rows, or one that speaks for all."""
         with torch.no_grad(), self._lock:
-            if self.device.type == "cuda" and not wanted and rows <= self.chunk:
+            if self.device.type == "cuda" and rows <= self.chunk:
                 return self._run_in_slot(columns, rows)
             soft = {n: self._tensor(columns[n].likelihoods()) for n in self.soft if n in columns}
             hard = {n: from_numpy(columns[n].states()).to(self.device) for n in self.hard}
             frame = Frame(soft, hard, {}, self.gammas, dict(self._static), self._ready)
-            self._follow(frame, self._schedule(wanted))
+            self._follow(frame)
             joint, exponent = self._joint(frame, rows)
-            values = {i: self._with_rows(i, frame.values[i], rows).cpu().numpy() for i in wanted}
-            return Results(joint.cpu().numpy(), exponent.cpu().numpy(), values)
+            return Results(joint.cpu().numpy(), exponent.cpu().numpy(), {})
 
     def _run_in_slot(self, columns: Mapping[str, Column], rows: int) -> Results:
         """Fill buffers of a fixed size; the first run launches its kernels one by one, the second records them."""
@@ -183,31 +182,29 @@ class TorchEngine:
 
     def _compute(self, slot: Slot) -> tuple[Tensor, Tensor]:
         frame = Frame(slot.likelihoods, slot.codes, {}, self.gammas, dict(self._static), self._ready)
-        self._follow(frame, self._schedule(()))
+        self._follow(frame)
         return self._joint(frame, slot.size)
 
-    def _follow(self, frame: Frame, schedule: Sequence[tuple[int, list[int]]]) -> None:
-        for i, ends in schedule:
+    def _follow(self, frame: Frame) -> None:
+        for i, ends in self._schedule:
             frame.values[i] = self._steps[i](frame)
             for j in ends:
                 del frame.values[j]
 
-    def _schedule(self, wanted: tuple[int, ...]) -> list[tuple[int, list[int]]]:
-        """The batched operations that the joint and the wanted values need, with the values each one ends."""
-        if wanted not in self._schedules:
-            kept = {self.program.joint, *wanted}
-            needed = set(kept)
-            last: dict[int, int] = {}
-            for i in range(len(self.program) - 1, -1, -1):
-                for j in self.program.operations[i].inputs if i in needed else ():
-                    needed.add(j)
-                    last.setdefault(j, i)
-            ends: dict[int, list[int]] = {}
-            for j, i in last.items():
-                if j not in kept and self.program.batched[j]:
-                    ends.setdefault(i, []).append(j)
-            self._schedules[wanted] = [(i, ends.get(i, [])) for i in sorted(needed) if self.program.batched[i]]
-        return self._schedules[wanted]
+    @cached_property
+    def _schedule(self) -> list[tuple[int, list[int]]]:
+        """The batched operations that the joint needs, with the values each one ends."""
+        needed = {self.program.joint}
+        last: dict[int, int] = {}
+        for i in range(len(self.program) - 1, -1, -1):
+            for j in self.program.operations[i].inputs if i in needed else ():
+                needed.add(j)
+                last.setdefault(j, i)
+        ends: dict[int, list[int]] = {}
+        for j, i in last.items():
+            if self.program.batched[j]:
+                ends.setdefault(i, []).append(j)
+        return [(i, ends.get(i, [])) for i in sorted(needed) if self.program.batched[i]]
 
     def _tensor(self, array: Array) -> Tensor:
         return from_numpy(array).to(self.device, self.dtype)
