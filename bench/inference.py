@@ -117,7 +117,7 @@ def measure(case: Case) -> Measured:
     start = time.perf_counter()
     tac = tacit.compile(case.net, case.query, **roles)
     compiling = time.perf_counter() - start
-    base = min(1000, max(64, int(4e9 // tac.program.cost.multiply_adds)))
+    base = min(1000, max(64, int(4e9 // (1 + tac.program.cost.multiply_adds))))
     evidence = case.rows(base)
     first = {n: c[:1] for n, c in evidence.items()}
     tac.posterior(first)
@@ -263,10 +263,9 @@ def main(arguments: list[str]) -> None:
 
 
 INTRO = """Made by `make bench`. Two cores; every figure of a row of a table comes from one run, medians of several.
-"many rows" is 100,000; all are fewer
-where some seconds would not do. Ratios are for 10,000 rows. pyAgrum: LazyPropagation, one engine, evidence changed
-in place. pgmpy: VariableElimination, row by row. No rows are de-duplicated. "-": not run, because the peer does not get
-through the network in reasonable time."""
+"many rows" is 100,000; large networks get fewer rows. Ratios are for 10,000 rows. pyAgrum: LazyPropagation, one engine,
+evidence changed in place. pgmpy: VariableElimination, row by row. No rows are de-duplicated. "-": not run, because the
+peer does not get through the network in reasonable time."""
 
 
 def us(seconds: float) -> str:
@@ -354,7 +353,7 @@ def memory() -> Section:
         evidence = case.rows(rows)
         known = tac._read(evidence)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        answers = np.concatenate([r.joint.T for r, _ in tac._chunks(known, ())])
+        answers = np.concatenate([r.joint.T for r, _ in tac._chunks(known, tac.engine())])
         after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         held = sum(c.nbytes for c in evidence.values()) + answers.nbytes
         section.add(rows, f"{held / 2**20:.0f} MB", f"{max(0, after - before - answers.nbytes / 1024) / 1024:.0f} MB")

@@ -56,7 +56,7 @@ class TapeEngine:
         self.reference = NumpyEngine(program, parameters, gammas, "float64")
         self.known = knowledge(program, parameters, gammas)
         self.tape = assemble(program, self.known)
-        self._full: Tape | None = None
+        self._full: tuple[Tape, Array] | None = None
         self.constants = self._constants(self.tape)
 
     chunk = MAX_CHUNK
@@ -92,8 +92,7 @@ class TapeEngine:
         `seeds` (states, rows) are the derivatives of some function by the mantissas of the joint, as `run` gives
         them. Without `through_selection`, the selected tables count as constants.
         """
-        tape = self._full_tape()
-        constants = self._constants(tape)
+        tape, constants = self._full_tape()
         inputs, codes = self._packed(tape, columns, rows)
         outputs = np.empty((tape.states + tape.scaled, rows), dtype=self.dtype)
         d_inputs = np.zeros_like(inputs)
@@ -112,10 +111,11 @@ class TapeEngine:
         d_constants = sum(self._parallel(work, tape, rows), start=np.zeros(tape.constant_count))
         return self._collected(tape, d_constants, d_inputs)
 
-    def _full_tape(self) -> Tape:
-        """The tape on which every value keeps its slot; made on first use."""
+    def _full_tape(self) -> tuple[Tape, Array]:
+        """The tape on which every value keeps its slot, and its constants; made on first use."""
         if self._full is None:
-            self._full = assemble(self.program, self.known, reuse=False)
+            tape = assemble(self.program, self.known, reuse=False)
+            self._full = tape, self._constants(tape)
         return self._full
 
     def _collected(self, tape: Tape, d_constants: Array, d_inputs: Array) -> Gradients:
