@@ -12,10 +12,10 @@ from tacit.evidence import Column
 
 ENGINES = ("auto", "numpy", "tape", "torch")
 
-# Seconds, measured on one core: what the choice between engines rests on (docs/performance.md).
-TAPE_TERM = 0.4e-9
-EINSUM_TERM, MATMUL_TERM = 1.0e-9, 0.06e-9
-NUMPY_ELEMENT, NUMPY_OPERATION = 1.0e-9, 10e-6
+# Seconds, measured on two cores: what the choice between engines rests on (docs/performance.md).
+TAPE_TERM = 0.15e-9
+EINSUM_TERM, MATMUL_TERM = 1.0e-9, 0.08e-9
+NUMPY_ELEMENT, NUMPY_OPERATION = 2.0e-9, 10e-6
 WIDE = 2**14  # entries of a table from which BLAS is worth its threads, which on a busy machine wait for each other
 MAX_TAPE_LIVE = 2_000_000  # entries alive at one time: a tile of the tape holds at least 64 rows of each
 MAX_TAPE = 50_000_000  # multiply-adds per row up to which a tape is worth its memory (8 bytes each)
