@@ -55,9 +55,9 @@ def test_float32_is_close_and_is_float32():
 
 def test_wide_matrix_products_are_left_to_numpy():
     rng = np.random.default_rng(0)
-    net = examples.layer(14)
+    net = examples.layer(16)
     tables = {n: examples._random_testing(rng, 2, 2) for n in net.testing_nodes}
-    tables |= {"E1": [0.5, 0.5], "E2": [0.3, 0.7], "Q": rng.dirichlet(np.ones(2), size=(2,) * 14)}
+    tables |= {"E1": [0.5, 0.5], "E2": [0.3, 0.7], "Q": rng.dirichlet(np.ones(2), size=(2,) * 16)}
     assert choose(tacit.compile(net.with_cpts(tables), "Q", ["E1", "E2"]).program) == "numpy"
     assert choose(tacit.compile(examples.abc(), "B", ["A"]).program) == "tape"
 
