@@ -20,6 +20,7 @@ from tacit.compiler.tree import (
 
 HUB = 100  # neighbours beyond which the pairs that elimination would join are not counted one by one
 MAX_GROUP = 8  # factors of one axis up to which all pairs of them are compared
+SMALL = 40  # factors below which a plan is found with less search
 MAX_PAIRED = 300  # factors up to which greedy pairing is tried: beyond, elimination orders always won
 
 EFFORTS = ("low", "auto", "high")
@@ -75,7 +76,7 @@ def _restarts(total: float, leaves: int, effort: str) -> int:
         return 0
     worth = int((total - STEP * leaves) / 2e4)
     most = min(30, max(2, 1500 // leaves))
-    return 4 * most if effort == "high" else min(worth, most, leaves // 2)
+    return 4 * most if effort == "high" else min(worth, most, leaves // (2 if leaves >= SMALL else 8))
 
 
 def _annealed(problem: Problem, starts: list[Path], effort: str, rng: random.Random) -> tuple[float, Path]:
@@ -84,7 +85,11 @@ def _annealed(problem: Problem, starts: list[Path], effort: str, rng: random.Ran
     A run takes some tenths of a second; the more a plan costs, the more of them are worth it.
     """
     total, leaves = Tree(problem, starts[0]).total, len(problem.masks)
-    moves = 200_000 if effort == "high" else int(min((total - STEP * leaves) / 20, 500 * leaves, 150_000))
+    moves = (
+        200_000
+        if effort == "high"
+        else int(min((total - STEP * leaves) / 20, (500 if leaves >= SMALL else 200) * leaves, 150_000))
+    )
     runs = 16 if effort == "high" else 1 if total < 1e8 else 5 if total < 1e10 else 12
     best = (total, starts[0])
     for i in range(runs):
