@@ -127,7 +127,7 @@ def test_invalid_input_is_refused(case):
 
     with pytest.raises(tacit.TacitError) as error:
         build_and_ask()
-    assert EXPECTED_MESSAGES.get(case["id"], "") in str(error.value)
+    assert EXPECTED_MESSAGES[case["id"]] in str(error.value)
 
 
 def test_counts():
