@@ -43,6 +43,24 @@ def networks(
     return net
 
 
+@st.composite
+def tied_networks(draw: st.DrawFn, **kinds: Any) -> Network:
+    """A network (with `kinds` as for `networks`) whose tables of the same kind and shape are tied."""
+    net = draw(networks(**kinds))
+    shared: dict[str, CPT | TestingCPT] = {}
+    cpts = {}
+    for name in net:
+        cpt = net.cpt(name)
+        if isinstance(cpt, CPT):
+            tie = f"regular {cpt.table.shape}"
+            cpts[name] = shared.setdefault(tie, CPT(cpt.table, cpt.learn, tie))
+        elif isinstance(cpt, TestingCPT):
+            tie = f"testing {cpt.plus.shape}"
+            parts = (cpt.plus, cpt.minus, cpt.thresholds, cpt.test, cpt.gamma, cpt.learn)
+            cpts[name] = shared.setdefault(tie, TestingCPT(*parts, tie))
+    return net.with_cpts(cpts)
+
+
 def labels() -> st.SearchStrategy[list[Label] | None]:
     """The states of a variable, 1 to 4 of them and mostly 2 or 3: default, plain or odd labels."""
     card = st.sampled_from([2, 3, 2, 3, 2, 1, 4])

@@ -78,28 +78,47 @@ def test_a_bad_testing_cpt_is_refused_with_the_part_and_value(changes, message):
         testing(**changes)
 
 
+@pytest.mark.parametrize("tie", ["", 5, ["emission"], True])
+def test_a_tie_is_a_non_empty_string(tie):
+    for make in (lambda: CPT([0.3, 0.7], tie=tie), lambda: testing(tie=tie)):
+        with pytest.raises(NetworkError, match=r"^tie is .*, expected None or a non-empty string$"):
+            make()
+
+
 def test_one_operator_stands_for_every_parent_state():
     assert testing(test="<").test.tolist() == ["<", "<"]
     assert testing(test="<") == testing(test=["<", "<"])
 
 
 def test_with_gamma_changes_only_the_slope():
-    soft = testing(test=["<", ">"], learn=True).with_gamma(4)
-    assert soft == testing(test=["<", ">"], learn=True, gamma=4.0)
-    assert soft.with_gamma(None) == testing(test=["<", ">"], learn=True)
+    soft = testing(test=["<", ">"], learn=True, tie="t").with_gamma(4)
+    assert soft == testing(test=["<", ">"], learn=True, tie="t", gamma=4.0)
+    assert soft.with_gamma(None) == testing(test=["<", ">"], learn=True, tie="t")
 
 
 def test_equality_is_by_value_and_a_number_to_learn_equals_another():
     assert CPT([0.3, nan]) == CPT(np.array([0.3, nan]))
     assert CPT([0.3, 0.7]) != CPT([0.7, 0.3])
+    assert CPT([0.3, nan]) != CPT([0.3, 0.7])
     assert CPT([0.3, 0.7]) != CPT([0.3, 0.7], learn=True)
+    assert CPT([0.3, 0.7], tie="t") == CPT([0.3, 0.7], tie="t")
+    assert CPT([0.3, 0.7], tie="t") != CPT([0.3, 0.7])
+    assert CPT([0.3, 0.7], tie="t") != CPT([0.3, 0.7], tie="t\0")
     assert CPT([0.5, 0.5]) != CPT([[0.5, 0.5]])
     assert CPT([0.3, 0.7]) != [0.3, 0.7]
 
 
 @pytest.mark.parametrize(
     "changes",
-    [{"plus": [[1, 0], [0, 1]]}, {"thresholds": [0.5, nan]}, {"test": "<"}, {"gamma": 1.0}, {"learn": True}],
+    [
+        {"plus": [[1, 0], [0, 1]]},
+        {"minus": [[1, 0], [0, 1]]},
+        {"thresholds": [0.5, nan]},
+        {"test": [">=", "<"]},
+        {"gamma": 1.0},
+        {"learn": True},
+        {"tie": "t"},
+    ],
 )
 def test_testing_cpts_that_differ_in_one_part_are_unequal(changes):
     assert testing() == testing()
@@ -113,6 +132,8 @@ def test_testing_cpts_that_differ_in_one_part_are_unequal(changes):
         (CPT(np.full((3, 4, 2), 0.5), learn=True), "CPT(<3 x 4 x 2>, learn=True)"),
         (testing(gamma=16, learn=True), "TestingCPT(parents (2,), 2 states, test='>=', gamma=16, learn=True)"),
         (testing(test=["<", ">"]), "TestingCPT(parents (2,), 2 states, test=['<', '>'])"),
+        (CPT([0.3, 0.7], learn=True, tie="t"), "CPT([0.3, 0.7], learn=True, tie='t')"),
+        (testing(tie="t"), "TestingCPT(parents (2,), 2 states, test='>=', tie='t')"),
     ],
 )
 def test_repr(cpt, text):

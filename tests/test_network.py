@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from tacit import CPT, Mux, Network, NetworkError, NoisyOr, TestingCPT, TooLargeError, UnsetError, examples
-from tests.strategies import networks
+from tests.strategies import networks, tied_networks
 
 nan = np.nan
 TESTING = TestingCPT([[0.9, 0.1], [0.7, 0.3]], [[0.2, 0.8], [0.1, 0.9]], [0.5, 0.4])
@@ -97,6 +97,9 @@ def test_ancestors_are_proper_and_come_parents_first():
         ({"gamma": 1}, "node 'C': gamma is given without testing=True"),
         ({"parents": ["A"], "testing": True, "gamma": -1}, "node 'C': gamma is -1, expected None"),
         ({"cpt": "often"}, "node 'C': table is not an array of numbers"),
+        ({"tie": ""}, "node 'C': tie is '', expected None or a non-empty string"),
+        ({"cpt": [0.5, 0.5], "tie": 5}, "node 'C': tie is 5, expected None or a non-empty string"),
+        ({"cpt": CPT([0.5, 0.5]), "tie": "t"}, r"node 'C': tie is given beside a CPT; write CPT\(..., tie='t'\)"),
     ],
 )
 def test_a_bad_node_is_refused_and_the_network_stays_as_it_was(net, arguments, message):
@@ -202,7 +205,126 @@ def test_with_gamma_changes_every_testing_node_and_nothing_else():
         net.with_gamma(-1)
 
 
-@given(networks(unset=True))
+@given(networks(unset=True) | tied_networks(unset=True))
 def test_copies_and_pickles_of_any_network_are_equal(net):
-    assert net.copy() == net
-    assert pickle.loads(pickle.dumps(net)) == net
+    for other in (net.copy(), pickle.loads(pickle.dumps(net))):
+        assert other == net
+        assert other.ties == net.ties
+
+
+# ties ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tied(net):
+    """A and A2 share a tie, T and T2 another."""
+    net.add("A2", cpt=CPT([0.3, 0.7], tie="coin"))
+    net = net.with_cpts({"A": CPT([0.3, 0.7], tie="coin")})
+    for name in ("T", "T2"):
+        net.add(name, ["A"], cpt=testing(tie="test"))
+    return net
+
+
+def testing(**changes):
+    parts = {"plus": TESTING.plus, "minus": TESTING.minus, "thresholds": TESTING.thresholds}
+    return TestingCPT(**(parts | changes))
+
+
+testing.__test__ = False
+
+
+def test_ties_are_read_from_cpts_arrays_and_nodes_to_learn(tied):
+    tied.add("A3", cpt=[0.3, 0.7], tie="coin")
+    tied.add("U", ["A"], tie="unset")
+    tied.add("U2", ["A2"], tie="unset")
+    tied.add("V", ["A"], testing=True, gamma=4, tie="unset test")
+    assert tied.ties == {
+        "coin": ("A", "A2", "A3"),
+        "test": ("T", "T2"),
+        "unset": ("U", "U2"),
+        "unset test": ("V",),
+    }
+    assert tied.cpt("V").gamma == 4
+    assert Network().ties == examples.abc().ties == {}
+
+
+@pytest.mark.parametrize(
+    ("parents", "cpt", "message"),
+    [
+        ([], CPT([0.25, 0.75], tie="coin"), "'A' are tied ('coin') but differ in table[0]: 0.25 and 0.3"),
+        ([], CPT([0.3, nan], tie="coin"), "'A' are tied ('coin') but differ in table[1]: nan and 0.7"),
+        ([], CPT([0.3, 0.7], True, "coin"), "'A' are tied ('coin') but differ in learn: True and False"),
+        (["A"], CPT([[0.3, 0.7]] * 2, tie="coin"), "tied ('coin') but differ in shape of table: (2, 2) and (2,)"),
+        (["A"], testing(tie="coin"), "'A' are tied ('coin') but differ in kind: TestingCPT and CPT"),
+        (["A"], CPT([[0.3, 0.7]] * 2, tie="test"), "'T' are tied ('test') but differ in kind: CPT and TestingCPT"),
+        (["A"], testing(tie="test", plus=TESTING.minus), "'T' are tied ('test') but differ in plus[0, 0]: 0.2 and 0.9"),
+        (
+            ["A"],
+            testing(tie="test", minus=TESTING.plus),
+            "'T' are tied ('test') but differ in minus[0, 0]: 0.9 and 0.2",
+        ),
+        (["A"], testing(tie="test", thresholds=[0.5, 0]), "tied ('test') but differ in thresholds[1]: 0.0 and 0.4"),
+        (["A"], testing(tie="test", test=[">=", ">"]), "tied ('test') but differ in test[1]: '>' and '>='"),
+        (["A"], testing(tie="test", gamma=2), "'T' are tied ('test') but differ in gamma: 2.0 and None"),
+        (["A"], testing(tie="test", learn=True), "'T' are tied ('test') but differ in learn: True and False"),
+        (["A"], None, "are tied ('test') but differ in plus[0, 0]: nan and 0.9"),
+    ],
+)
+def test_tied_nodes_that_differ_are_refused_with_both_names_and_the_difference(tied, parents, cpt, message):
+    before = tied.copy()
+    how = {"testing": True, "tie": "test"} if cpt is None else {"cpt": cpt}
+    with pytest.raises(NetworkError) as error:
+        tied.add("X", parents, **how)
+    assert str(error.value).startswith("nodes 'X' and ")
+    assert message in str(error.value)
+    assert str(error.value).endswith("; tied nodes must have equal CPTs")
+    assert tied == before
+    tied.add("X", cpt=[0.5, 0.5])  # a refused node leaves nothing behind
+
+
+def test_tied_nodes_may_have_other_states_and_parents(tied):
+    tied.add("A3", states=["heads", "tails"], cpt=CPT([0.3, 0.7], tie="coin"))
+    tied.add("T3", ["A3"], states=2, cpt=testing(tie="test"))
+    assert tied.ties == {"coin": ("A", "A2", "A3"), "test": ("T", "T2", "T3")}
+
+
+def test_with_cpts_changes_all_nodes_of_a_tie_alike(tied):
+    for new in (CPT([0.5, 0.5], tie="coin"), [0.5, 0.5]):
+        changed = tied.with_cpts({"A": new, "A2": new})
+        assert changed.ties == tied.ties
+        assert changed.table("A2").tolist() == [0.5, 0.5]
+        for name, other in (("A", "A2"), ("A2", "A")):
+            with pytest.raises(NetworkError, match=r"nodes 'A2' and 'A' are tied \('coin'\) but differ in table"):
+                tied.with_cpts({name: new})
+            with pytest.raises(NetworkError, match=r"nodes 'A2' and 'A' are tied \('coin'\) but differ in table"):
+                tied.with_cpts({name: new, other: CPT([0.75, 0.25], tie="coin")})
+
+
+def test_with_cpts_takes_a_tie_from_all_its_nodes_or_from_none(tied):
+    free = tied.with_cpts({"A": CPT([0.5, 0.5]), "A2": CPT([0.25, 0.75])})
+    assert free.ties == {"test": ("T", "T2")}
+    for name, other in (("A", "A2"), ("A2", "A")):
+        with pytest.raises(NetworkError, match=f"node '{name}' would leave the tie 'coin', which node '{other}' keeps"):
+            tied.with_cpts({name: CPT([0.3, 0.7])})
+
+
+def test_a_copy_goes_on_checking_ties(tied):
+    for other in (tied.copy(), copy.deepcopy(tied), pickle.loads(pickle.dumps(tied))):
+        with pytest.raises(NetworkError, match="nodes 'A3' and 'A' are tied"):
+            other.add("A3", cpt=CPT([0.5, 0.5], tie="coin"))
+
+
+@given(tied_networks(unset=True))
+def test_with_gamma_keeps_ties(net):
+    assert net.with_gamma(3.0).ties == net.ties
+
+
+@given(tied_networks())
+def test_selected_tables_are_free_and_regular_ties_stay(net):
+    kept = {tie: names for tie, names in net.ties.items() if not net.cpt(names[0]).testing}
+    assert net.select().ties == kept
+
+
+def test_selection_by_compiling_frees_the_selected_tables_too():
+    net = examples.hmm(30)
+    assert net.select().ties == {"emission": net.ties["emission"]}

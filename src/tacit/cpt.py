@@ -29,7 +29,8 @@ class CPT:
     """A regular table: one distribution per parent state.
 
     What is given is known and never changes. `learn=True` makes the table a starting point for learning
-    (its exact 0s and 1s stay); a NaN entry is learned while the rest of its row stays known.
+    (its exact 0s and 1s stay); a NaN entry is learned while the rest of its row stays known. Nodes whose CPTs
+    carry the same `tie` share their numbers: they are equal, and learned as one.
 
     >>> CPT([[0.9, 0.1], [0.2, 0.8]]).table.shape
     (2, 2)
@@ -41,9 +42,10 @@ class CPT:
 
     testing = False
 
-    def __init__(self, table: Table, learn: bool = False) -> None:
+    def __init__(self, table: Table, learn: bool = False, tie: str | None = None) -> None:
         self.table = _distributions(table, "table")
         self.learn = bool(learn)
+        self.tie = _tie(tie)
 
     @staticmethod
     def from_function(f: Callable[..., Any]) -> FunctionCPT:
@@ -69,12 +71,12 @@ class CPT:
         return self.table
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, CPT) and self.learn == other.learn and same(self.table, other.table)
+        return isinstance(other, CPT) and difference(self, other) is None
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"CPT({_brief(self.table)}{', learn=True' if self.learn else ''})"
+        return f"CPT({_brief(self.table)}{_settings(self)})"
 
 
 class TestingCPT:
@@ -83,7 +85,8 @@ class TestingCPT:
     The row of parent state u is `plus[u]` if `P*(u) test thresholds[u]` holds, else `minus[u]`, where P*(u)
     is the posterior of the parents given the evidence on the node's proper ancestors. With a slope `gamma`
     the two rows are mixed instead, with weight `sigmoid(gamma * (P*(u) - threshold))` for `plus` (mirrored
-    for `<=` and `<`). `test` is one operator, or an array of them, one per parent state.
+    for `<=` and `<`). `test` is one operator, or an array of them, one per parent state. `learn` and `tie` are
+    those of `CPT`.
 
     >>> TestingCPT(plus=[[1, 0], [0, 1]], minus=[[0, 1], [1, 0]], thresholds=[0.3, 0.7], test=[">=", ">"])
     TestingCPT(parents (2,), 2 states, test=['>=', '>'])
@@ -100,6 +103,7 @@ class TestingCPT:
         test: str | Sequence[Any] | NDArray[np.str_] = ">=",
         gamma: float | None = None,
         learn: bool = False,
+        tie: str | None = None,
     ) -> None:
         self.plus = _distributions(plus, "plus")
         self.minus = _distributions(minus, "minus")
@@ -110,10 +114,11 @@ class TestingCPT:
         self.test = _tests(test, parents)
         self.gamma = check_gamma(gamma)
         self.learn = bool(learn)
+        self.tie = _tie(tie)
 
     def with_gamma(self, gamma: float | None) -> TestingCPT:
         """The same tables, selected with another slope (`None`: by hard tests)."""
-        return TestingCPT(self.plus, self.minus, self.thresholds, self.test, gamma, self.learn)
+        return TestingCPT(self.plus, self.minus, self.thresholds, self.test, gamma, self.learn, self.tie)
 
     def bind(self, own: Variable, parents: Sequence[Variable]) -> TestingCPT:
         """The tables of this node, after a check of their shape."""
@@ -127,12 +132,7 @@ class TestingCPT:
         return None
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, TestingCPT)
-            and (self.learn, self.gamma) == (other.learn, other.gamma)
-            and all(same(getattr(self, part), getattr(other, part)) for part in ("plus", "minus", "thresholds"))
-            and bool(np.array_equal(self.test, other.test))
-        )
+        return isinstance(other, TestingCPT) and difference(self, other) is None
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -142,7 +142,7 @@ class TestingCPT:
         shown = repr(tests[0]) if len(tests) == 1 else self.test.ravel().tolist()
         shown = shown if len(str(shown)) < 60 else "[...]"
         gamma = "" if self.gamma is None else f", gamma={self.gamma:g}"
-        return f"TestingCPT(parents {parents}, {k} states, test={shown}{gamma}{', learn=True' * self.learn})"
+        return f"TestingCPT(parents {parents}, {k} states, test={shown}{gamma}{_settings(self)})"
 
 
 def check_gamma(gamma: float | None) -> float | None:
@@ -156,6 +156,36 @@ def check_gamma(gamma: float | None) -> float | None:
     if not (np.isfinite(slope) and slope >= 0):
         raise NetworkError(f"gamma is {gamma!r}, expected None (hard tests) or a finite slope >= 0")
     return slope
+
+
+def _tie(tie: str | None) -> str | None:
+    if tie is not None and (not isinstance(tie, str) or not tie):
+        raise NetworkError(f"tie is {tie!r}, expected None or a non-empty string")
+    return tie
+
+
+def difference(one: CPT | TestingCPT, other: CPT | TestingCPT) -> str | None:
+    """The first thing in which two CPTs differ, with both values; None if they are equal.
+
+    >>> difference(CPT([0.25, 0.75]), CPT([0.5, 0.5]))
+    'table[0]: 0.25 and 0.5'
+    """
+    if one is other:
+        return None
+    if type(one) is not type(other):
+        return f"kind: {type(one).__name__} and {type(other).__name__}"
+    for part, a in vars(one).items():
+        b = getattr(other, part)
+        if not isinstance(a, np.ndarray):
+            if a != b:
+                return f"{part}: {a!r} and {b!r}"
+        elif a.shape != b.shape:
+            return f"shape of {part}: {a.shape} and {b.shape}"
+        else:
+            unequal = (a != b) & ((a == a) | (b == b))  # NaN, to be learned, equals NaN
+            for index in np.argwhere(unequal)[:1].tolist():
+                return f"{part}{index}: {a.item(*index)!r} and {b.item(*index)!r}"
+    return None
 
 
 def same(a: Floats, b: Floats) -> bool:
@@ -235,6 +265,10 @@ def _check_shape(part: str, shape: tuple[int, ...], own: Variable, parents: Sequ
     if shape != expected:
         axes = ", ".join([f"{p.name}: {p.card}" for p in parents] + [f"own states: {own.card}"])
         raise NetworkError(f"{part} has shape {shape}, expected {expected} ({axes})")
+
+
+def _settings(cpt: CPT | TestingCPT) -> str:
+    return ", learn=True" * cpt.learn + (f", tie={cpt.tie!r}" if cpt.tie is not None else "")
 
 
 def _brief(table: Floats) -> str:

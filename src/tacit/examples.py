@@ -114,14 +114,16 @@ def hmm(length: int = 10, states: int = 2, symbols: int = 2, seed: int = 0) -> N
     """A hidden Markov model whose transitions are testing.
 
     H1 -> H2 -> ..., Ht -> Et, and Et -> Ht+1: the table of Ht+1 is selected from the posterior of (Ht, Et)
-    given all earlier emissions. All steps share the same random numbers.
+    given all earlier emissions. The numbers are random; those of transitions and of emissions are tied.
 
     >>> hmm(1000).counts().testing_nodes
     999
+    >>> hmm(3).ties
+    {'emission': ('E1', 'E2', 'E3'), 'transition': ('H2', 'H3')}
     """
     rng = np.random.default_rng(seed)
-    start, emission = _random(rng, k=states), _random(rng, states, k=symbols)
-    transition = _random_testing(rng, states, symbols, k=states)
+    start, emission = _random(rng, k=states), _random(rng, states, k=symbols, tie="emission")
+    transition = _random_testing(rng, states, symbols, k=states, tie="transition")
     net = Network(f"testing HMM of length {length}")
     for t in range(1, length + 1):
         if t == 1:
@@ -139,13 +141,13 @@ def _two_inputs(name: str) -> Network:
     return net
 
 
-def _random(rng: np.random.Generator, *parents: int, k: int = 2) -> CPT:
-    return CPT(_rows(rng, *parents, k=k))
+def _random(rng: np.random.Generator, *parents: int, k: int = 2, tie: str | None = None) -> CPT:
+    return CPT(_rows(rng, *parents, k=k), tie=tie)
 
 
-def _random_testing(rng: np.random.Generator, *parents: int, k: int = 2) -> TestingCPT:
+def _random_testing(rng: np.random.Generator, *parents: int, k: int = 2, tie: str | None = None) -> TestingCPT:
     thresholds = rng.dirichlet(np.ones(int(np.prod(parents)))).reshape(parents)  # a posterior sums to 1, too
-    return TestingCPT(_rows(rng, *parents, k=k), _rows(rng, *parents, k=k), thresholds)
+    return TestingCPT(_rows(rng, *parents, k=k), _rows(rng, *parents, k=k), thresholds, tie=tie)
 
 
 def _rows(rng: np.random.Generator, *parents: int, k: int) -> Floats:

@@ -32,6 +32,7 @@ class FunctionCPT:
 
     testing = False
     learn = False
+    tie = None
     codes: NDArray[np.int64]
     rows: Floats
 
@@ -116,6 +117,7 @@ class NoisyOr:
 
     testing = False
     learn = False
+    tie = None
 
     def __init__(self, causes: Mapping[str, ArrayLike] | Sequence[ArrayLike], leak: float = 0.0) -> None:
         self.names = tuple(causes) if isinstance(causes, Mapping) else None
@@ -183,6 +185,7 @@ class Mux:
 
     testing = False
     learn = False
+    tie = None
 
     def __init__(self, selector: str, inputs: Sequence[str]) -> None:
         self.selector, self.inputs = selector, tuple(inputs)

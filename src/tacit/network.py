@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.cpt import CPT, Floats, TestingCPT, check_gamma
+from tacit.cpt import CPT, Floats, TestingCPT, check_gamma, difference
 from tacit.display import large
 from tacit.errors import NetworkError, TableError, TooLargeError, UnsetError
 from tacit.factored import MAX_DENSE, FunctionCPT, Mux, NoisyOr
@@ -38,7 +38,8 @@ class Counts:
     """How large a network is, in the paper's terms; also readable as `counts["static"]`.
 
     `static` parameters are those of regular CPTs, `dynamic` ones those of testing CPTs. A factored CPT counts
-    the numbers it holds (a `Mux` none), not the dense table it stands for.
+    the numbers it holds (a `Mux` none), not the dense table it stands for. The numbers of a tie count once for
+    each of its nodes.
     """
 
     nodes: int
@@ -75,6 +76,7 @@ class Network:
             raise NetworkError(f"a network's name must be a string or None, got {name!r}")
         self.name = name
         self._nodes: dict[str, Node] = {}
+        self._first_tied: dict[str, tuple[str, CPT | TestingCPT]] = {}  # a node to compare each next one of a tie with
         self._compiled: dict[tuple[str, tuple[str, ...], tuple[str, ...]], TAC] = {}
 
     # building ---------------------------------------------------------------------------------------------
@@ -87,6 +89,7 @@ class Network:
         cpt: AnyCPT | Any = None,
         testing: bool = False,
         gamma: float | None = None,
+        tie: str | None = None,
     ) -> None:
         """Add a node.
 
@@ -101,6 +104,15 @@ class Network:
             CPT, or None: to be learned.
         testing, gamma
             With `cpt=None`: learn a testing CPT, selected by hard tests or by a sigmoid of slope `gamma`.
+        tie
+            With `cpt=None` or an array: nodes of the same tie share their numbers. A `CPT` names its own.
+
+        >>> net = Network()
+        >>> net.add("H1", cpt=[0.5, 0.5])
+        >>> net.add("H2", parents=["H1"], tie="transition")
+        >>> net.add("H3", parents=["H2"], tie="transition")
+        >>> net.ties
+        {'transition': ('H2', 'H3')}
         """
         own = variable(name, states)
         if name in self._nodes:
@@ -110,13 +122,25 @@ class Network:
             parents = self._known_parents(name, cpt.implied_parents() or ())
         above = [self._nodes[p].variable for p in parents]
         try:
-            bound = _as_cpt(cpt, own, above, testing, gamma).bind(own, above)
+            bound = _as_cpt(cpt, own, above, testing, gamma, tie).bind(own, above)
         except TableError as error:
             raise _located(error, own, above) from None
         except (NetworkError, TooLargeError) as error:
             raise type(error)(f"node {name!r}: {error}") from None
-        self._nodes[name] = Node(own, parents, bound)
+        self._insert(Node(own, parents, bound))
         self._compiled.clear()
+
+    def _insert(self, node: Node) -> None:
+        """Put in a node that is right by itself, and right for its tie."""
+        name, cpt = node.variable.name, node.cpt
+        if isinstance(cpt, CPT | TestingCPT) and cpt.tie is not None:
+            first, shared = self._first_tied.setdefault(cpt.tie, (name, cpt))
+            if what := difference(cpt, shared):
+                raise NetworkError(
+                    f"nodes {name!r} and {first!r} are tied ({cpt.tie!r}) but differ in {what}; "
+                    "tied nodes must have equal CPTs"
+                )
+        self._nodes[name] = node
 
     def _known_parents(self, name: str, parents: Iterable[str]) -> tuple[str, ...]:
         if isinstance(parents, str) or not isinstance(parents, Iterable):
@@ -138,15 +162,21 @@ class Network:
     __copy__ = copy
 
     def with_cpts(self, cpts: Mapping[str, AnyCPT | Any]) -> Network:
-        """A copy in which the given nodes have other CPTs."""
+        """A copy in which the given nodes have other CPTs.
+
+        Tied nodes change together: either all keep their tie, with equal CPTs, or none does. An array stands for a
+        regular CPT of the tie that the node has.
+        """
         for name in cpts:
             self.node(name)
         copy = Network(self.name)
         for name, node in self._nodes.items():
             if name in cpts:
-                copy.add(name, node.parents, node.variable.states, cpts[name])
+                tie = None if isinstance(cpts[name], AnyCPT) else node.cpt.tie
+                copy.add(name, node.parents, node.variable.states, cpts[name], tie=tie)
             else:
-                copy._nodes[name] = node
+                copy._insert(node)
+        _check_whole_ties(self, copy)
         return copy
 
     def with_gamma(self, gamma: float | None) -> Network:
@@ -197,6 +227,15 @@ class Network:
         if isinstance(node.cpt, TestingCPT):
             raise NetworkError(f"node {name!r} is testing: its table depends on the evidence; see Network.select")
         return node.cpt.dense(node.variable, [self._nodes[p].variable for p in node.parents])
+
+    @property
+    def ties(self) -> dict[str, tuple[str, ...]]:
+        """The nodes of each tie, in the order of the network."""
+        found: dict[str, list[str]] = {}
+        for name, node in self._nodes.items():
+            if node.cpt.tie is not None:
+                found.setdefault(node.cpt.tie, []).append(name)
+        return {tie: tuple(names) for tie, names in found.items()}
 
     def ancestors(self, name: str) -> tuple[str, ...]:
         """The proper ancestors of a variable, parents before children."""
@@ -322,10 +361,14 @@ class Network:
         return display.network_html(self)
 
 
-def _as_cpt(cpt: Any, own: Variable, parents: Sequence[Variable], testing: bool, gamma: float | None) -> AnyCPT:
+def _as_cpt(
+    cpt: Any, own: Variable, parents: Sequence[Variable], testing: bool, gamma: float | None, tie: str | None
+) -> AnyCPT:
     if cpt is None:
-        return _unset(own, parents, testing, gamma)
-    given: AnyCPT = cpt if isinstance(cpt, AnyCPT) else CPT(cpt)
+        return _unset(own, parents, testing, gamma, tie)
+    if isinstance(cpt, AnyCPT) and tie is not None:
+        raise NetworkError(f"tie is given beside a CPT; write CPT(..., tie={tie!r}) or TestingCPT(..., tie={tie!r})")
+    given: AnyCPT = cpt if isinstance(cpt, AnyCPT) else CPT(cpt, tie=tie)
     if testing and not given.testing:
         raise NetworkError("testing=True, but the CPT given is a regular one; give a TestingCPT")
     if gamma is None:
@@ -335,7 +378,9 @@ def _as_cpt(cpt: Any, own: Variable, parents: Sequence[Variable], testing: bool,
     return given.with_gamma(gamma)
 
 
-def _unset(own: Variable, parents: Sequence[Variable], testing: bool, gamma: float | None) -> CPT | TestingCPT:
+def _unset(
+    own: Variable, parents: Sequence[Variable], testing: bool, gamma: float | None, tie: str | None
+) -> CPT | TestingCPT:
     """Tables of NaN: to be learned from a seeded random start."""
     shape = tuple(p.card for p in parents)
     entries = math.prod(shape) * own.card
@@ -343,10 +388,22 @@ def _unset(own: Variable, parents: Sequence[Variable], testing: bool, gamma: flo
         raise TooLargeError(f"a table to learn would have {large(entries)} entries (limit {MAX_DENSE:,})")
     unknown = np.full((*shape, own.card), np.nan)
     if testing:
-        return TestingCPT(unknown, unknown, np.full(shape, np.nan), gamma=gamma)
+        return TestingCPT(unknown, unknown, np.full(shape, np.nan), gamma=gamma, tie=tie)
     if gamma is not None:
         raise NetworkError("gamma is given without testing=True; only testing nodes have a slope")
-    return CPT(unknown)
+    return CPT(unknown, tie=tie)
+
+
+def _check_whole_ties(before: Network, after: Network) -> None:
+    """No tie was left by some of its nodes only."""
+    for tie, names in before.ties.items():
+        kept = [name for name in names if after.cpt(name).tie == tie]
+        left = [name for name in names if after.cpt(name).tie != tie]
+        if kept and left:
+            raise NetworkError(
+                f"node {left[0]!r} would leave the tie {tie!r}, which node {kept[0]!r} keeps; "
+                f"give tie={tie!r} to both, or change all nodes of the tie"
+            )
 
 
 def _located(error: TableError, own: Variable, parents: Sequence[Variable]) -> NetworkError:

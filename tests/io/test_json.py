@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit import CPT, FormatError, Mux, Network, NoisyOr, TestingCPT, examples, load, save
-from tests.strategies import networks
+from tests.strategies import networks, tied_networks
 
 nan = np.nan
 
@@ -20,11 +20,10 @@ nan = np.nan
 def every_kind():
     """A network with one CPT of each kind."""
     net = Network("every kind")
-    net.add("A", cpt=CPT([0.3, 0.7], learn=True))
+    net.add("A", cpt=CPT([0.3, 0.7], learn=True, tie="table"))
     net.add("B", ["A"], [0, 1.5, "ünï\n"], [[0.2, nan, nan], [0.5, 0.25, 0.25]])
-    net.add(
-        "C", ["A"], cpt=TestingCPT([[0.9, 0.1], [1, 0]], [[0.2, 0.8], [nan, nan]], [0.5, nan], [">=", "<"], 16, True)
-    )
+    tables = [[0.9, 0.1], [1, 0]], [[0.2, 0.8], [nan, nan]], [0.5, nan]
+    net.add("C", ["A"], cpt=TestingCPT(*tables, [">=", "<"], gamma=16, learn=True, tie="testing"))
     net.add("D", ["A", "C"], cpt=CPT.from_function(lambda a, c: "true" if a == c else [0.5, 0.5]))
     net.add("E", ["B", "C"], cpt=NoisyOr([[0.0, 0.1, 0.4], 0.6], leak=0.01))
     net.add("F", cpt=Mux("A", ["C", "D"]))
@@ -41,7 +40,7 @@ def scratch(tmp_path_factory):
     return tmp_path_factory.mktemp("json") / "net.json"
 
 
-@given(net=networks(unset=True))
+@given(net=networks(unset=True) | tied_networks(unset=True))
 def test_a_saved_network_is_loaded_exactly(scratch, net):
     save(net, scratch)
     loaded = load(scratch)
@@ -198,6 +197,9 @@ def test_a_file_that_is_no_network_is_refused(path, content, message):
         ("nodes 0 cpt table", [nan, 0.5], "nodes[0].cpt.table is not a regular array: nan is not a number of the"),
         ("nodes 0 cpt table", [10**400, 0.5], "nodes[0].cpt.table is not a regular array: int too large"),
         ("nodes 0 cpt learn", 1, "nodes[0].cpt.learn is an integer, expected true or false"),
+        ("nodes 0 cpt tie", 1, "nodes[0].cpt.tie is an integer, expected a string or null"),
+        ("nodes 2 cpt tie", "", "nodes[2]: tie is '', expected None or a non-empty string"),
+        ("nodes 2 cpt tie", "table", "nodes[2]: nodes 'C' and 'A' are tied ('table') but differ in kind"),
         ("nodes 2 cpt gamma", "16", "nodes[2].cpt.gamma is a string, expected a number or an integer or null"),
         ("nodes 2 cpt gamma", -1, "nodes[2]: gamma is -1, expected None"),
         ("nodes 2 cpt gamma", 10**400, "expected None (hard tests) or a finite slope >= 0"),
@@ -222,8 +224,16 @@ def test_a_wrong_value_is_refused_with_its_place(place, value, message):
 def test_unknown_keys_are_ignored_and_optional_ones_may_be_left_out():
     data = every_kind().with_gamma(None).to_dict() | {"comment": "hello"}
     del data["name"], data["nodes"][2]["cpt"]["gamma"], data["nodes"][4]["cpt"]["leak"]
+    del data["nodes"][0]["cpt"]["tie"], data["nodes"][2]["cpt"]["tie"]
     net = Network.from_dict(data)
     assert (net.name, net.cpt("C").gamma, net.cpt("E").leak) == (None, None, 0.0)
+    assert net.ties == {}
+
+
+def test_a_cpt_without_a_tie_has_no_key_for_it():
+    cpts = [node["cpt"] for node in every_kind().to_dict()["nodes"]]
+    assert [cpt.get("tie") for cpt in cpts] == ["table", None, "testing", None, None, None]
+    assert sum("tie" in cpt for cpt in cpts) == 2
 
 
 @settings(max_examples=300)

@@ -142,7 +142,7 @@ def _kind(value: Any) -> str:
 def _cpt_to_dict(cpt: AnyCPT) -> dict[str, Any]:
     match cpt:
         case CPT():
-            return {"kind": "table", "table": _nullable(cpt.table), "learn": cpt.learn}
+            return {"kind": "table", "table": _nullable(cpt.table), "learn": cpt.learn} | _tie_to_dict(cpt)
         case TestingCPT():
             return {
                 "kind": "testing",
@@ -152,7 +152,7 @@ def _cpt_to_dict(cpt: AnyCPT) -> dict[str, Any]:
                 "test": cpt.test.tolist(),
                 "gamma": cpt.gamma,
                 "learn": cpt.learn,
-            }
+            } | _tie_to_dict(cpt)
         case FunctionCPT():
             return {"kind": "function", "codes": cpt.codes.tolist(), "rows": cpt.rows.tolist()}
         case NoisyOr():
@@ -161,10 +161,14 @@ def _cpt_to_dict(cpt: AnyCPT) -> dict[str, Any]:
             return {"kind": "mux", "selector": cpt.selector, "inputs": list(cpt.inputs)}
 
 
+def _tie_to_dict(cpt: CPT | TestingCPT) -> dict[str, str]:
+    return {} if cpt.tie is None else {"tie": cpt.tie}
+
+
 def _cpt_from_dict(item: _Reader) -> AnyCPT:
     kind = item.get("kind", str)
     if kind == "table":
-        return CPT(item.array("table", _floats), item.get("learn", bool))
+        return CPT(item.array("table", _floats), item.get("learn", bool), item.get("tie", str, NoneType))
     if kind == "testing":
         return TestingCPT(
             item.array("plus", _floats),
@@ -173,6 +177,7 @@ def _cpt_from_dict(item: _Reader) -> AnyCPT:
             item.array("test", np.array),
             item.get("gamma", float, int, NoneType),
             item.get("learn", bool),
+            item.get("tie", str, NoneType),
         )
     if kind == "function":
         return FunctionCPT.from_rows(item.array("codes", _integers, list, int), item.array("rows", _floats))
