@@ -10,7 +10,7 @@ import numpy as np
 from tacit.compiler.factors import parts
 from tacit.compiler.program import Program
 from tacit.cpt import CPT, Floats, TestingCPT
-from tacit.engines.numpy import Array, weigh
+from tacit.engines.numpy_steps import Array, weigh
 from tacit.evidence import Column
 from tacit.network import Network
 

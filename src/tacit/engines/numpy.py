@@ -6,43 +6,38 @@ latter are computed once per set of parameters. Rescaled values carry an exponen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass
-from string import ascii_letters
+from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from tacit.compiler.factors import TEST_CODES
 from tacit.compiler.program import (
     ONE,
     ZERO,
-    Axes,
     Constant,
     Contract,
     Gather,
     Likelihood,
     Normalise,
-    Operation,
     Parameter,
     Program,
     Rescale,
     Select,
     Slice,
 )
+from tacit.cpt import Floats
+from tacit.engines.numpy_steps import Array, Plan, TableProduct, Value, rescale
+from tacit.engines.reverse import Gradients, Trace, gradients, parameter_gradients
 from tacit.evidence import Column
 
-Array = NDArray[np.floating]
+T = TypeVar("T")
+
 CHUNK_ELEMENTS = 2**19  # entries alive at one time: a few megabytes, about the size of the caches
 MAX_CHUNK = 2**14
-
-
-@dataclass(frozen=True)
-class Value:
-    """An array and, where it was rescaled, the exponent of each row: the number is array * 2**exponent."""
-
-    array: Array
-    exponent: NDArray[np.int64] | None = None
+GRADIENT_ELEMENTS = 2**22  # entries kept for the reverse: 32 megabytes, beyond which more rows gain nothing
 
 
 @dataclass(frozen=True)
@@ -69,18 +64,47 @@ class NumpyEngine:
         dtype: str = "float64",
         wanted: tuple[int, ...] = (),
     ) -> None:
-        self.program = program
-        self.dtype = np.dtype(np.float64)  # what is computed once is computed with all digits and the whole range
-        self.gammas = gammas
-        self.wanted = wanted
+        self.program, self.dtype, self.wanted = program, np.dtype(dtype), wanted
         self._ends = program.last_uses(wanted)
-        self._parameters = parameters
-        self._static: dict[int, Value] = {}
-        for i, operation in enumerate(program):
-            if not program.batched[i]:
-                self._static[i] = self._evaluate(operation, self._static, {}, 0)
-        self.dtype = np.dtype(dtype)
-        self._static = {i: Value(value.array.astype(self.dtype)) for i, value in self._static.items()}
+        # callers divide by the sum themselves, and tell what is undefined
+        self._batched = [i for i, batched in enumerate(program.batched) if batched and i != program.posterior]
+        self._fixed = [i for i, batched in enumerate(program.batched) if not batched]
+        self._plan = Plan(program)
+        self.gammas: Mapping[str, float | None] = {}
+        self._parameters: Mapping[tuple[str, str], Array] = {}
+        self._exact: dict[int, Value] = {}
+        self._reached: dict[frozenset[Any], list[int]] = {}
+        self.update(parameters, gammas)
+
+    def update(self, parameters: Mapping[tuple[str, str], Array], gammas: Mapping[str, float | None]) -> None:
+        """Take new numbers for some tables and slopes, and compute again what depends on numbers alone."""
+        self.gammas = {**self.gammas, **gammas}
+        self._parameters = {**self._parameters, **parameters}
+        # what is computed once is computed with all digits and the whole range
+        self._exact = dict(self._exact)
+        for i in self._stale(frozenset((*parameters, *gammas))) if self._exact else self._fixed:
+            self._exact[i] = self._evaluate(i, self._exact, {})
+        self._static = self._exact
+        if self.dtype != np.float64:
+            self._static = {i: Value(value.array.astype(self.dtype)) for i, value in self._exact.items()}
+        self._matrices: dict[int, Array] = {}  # tables as matrix products need them, made on first use
+
+    def _stale(self, changed: frozenset[Any]) -> list[int]:
+        """The static values that depend on these tables (node, part) and slopes (node), in order."""
+        if changed not in self._reached:
+            found: dict[int, None] = {}
+            for i in self._fixed:
+                operation = self.program.operations[i]
+                own = isinstance(operation, Parameter) and (operation.node, operation.part) in changed
+                own = own or (isinstance(operation, Select) and operation.node in changed)
+                if own or any(j in found for j in operation.inputs):
+                    found[i] = None
+            self._reached = {changed: list(found)}  # training changes the same ones again and again
+        return self._reached[changed]
+
+    def twin(self) -> NumpyEngine:
+        """The same program with numbers of its own: for another thread."""
+        return copy(self)
 
     def static(self, i: int) -> Array:
         """A value that does not depend on evidence."""
@@ -96,37 +120,89 @@ class NumpyEngine:
         """How many rows of a program to run at a time, so that what is alive stays in cache."""
         return max(1, min(MAX_CHUNK, CHUNK_ELEMENTS // max(1, program.cost.live)))
 
+    @property
+    def gradient_chunk(self) -> int:
+        """How many rows to ask gradients of at a time: all their values are kept for the reverse."""
+        return max(1, min(MAX_CHUNK, GRADIENT_ELEMENTS // max(1, self.program.cost.elements)))
+
+    # running ----------------------------------------------------------------------------------------------
+
     def run(self, columns: Mapping[str, Column], rows: int) -> Results:
         """Evaluate some rows; `columns` hold that many rows, or one that speaks for all."""
         values = dict(self._static)
-        for i, operation in enumerate(self.program):
-            if self.program.batched[i] and i != self.program.posterior:  # callers divide, and tell what is undefined
-                values[i] = self._evaluate(operation, values, columns, rows)
+        for i in self._batched:
+            values[i] = self._evaluate(i, values, columns)
             for j in self._ends[i]:
                 if self.program.batched[j]:
                     del values[j]
-        joint = values[self.program.joint]
-        states = self.program.sizes[self.program.query]
-        exponent = np.zeros(rows, dtype=np.int64) if joint.exponent is None else joint.exponent
-        mantissa = joint.array if self.program.batched[self.program.joint] else joint.array[:, None]
+        exponent = values[self.program.joint].exponent
         return Results(
-            np.broadcast_to(mantissa, (states, rows)),
-            np.broadcast_to(exponent, (rows,)),
-            {i: self._with_rows(i, values[i].array, rows) for i in self.wanted},
+            self._with_rows(self.program.joint, values, rows),
+            np.broadcast_to(0 if exponent is None else exponent, (rows,)),
+            {i: self._with_rows(i, values, rows) for i in self.wanted},
         )
 
-    def _with_rows(self, i: int, array: Array, rows: int) -> Array:
-        array = array if self.program.batched[i] else array[..., None]
+    def gradients(
+        self, columns: Mapping[str, Column], rows: int, seeds: ArrayLike, through_selection: bool = True
+    ) -> Gradients:
+        """One sweep up and one down: derivatives by every parameter and every likelihood.
+
+        `seeds` (states, rows) are the derivatives of some function by the mantissas of the joint, as `run` gives
+        them. Without `through_selection`, the weights of selected tables count as constants. All values are kept
+        between the sweeps: give at most `gradient_chunk` rows, and add up.
+
+        >>> import tacit
+        >>> engine = tacit.compile(tacit.examples.abc(), "B", ["A", "C"], engine="numpy").engine()
+        >>> engine.gradients({}, 1, [[1.0], [0.0]]).tables["A", "table"]  # of p*(B=true)
+        array([0.2, 0.7])
+        """
+        return self._down(self._up(columns), rows, seeds, through_selection)
+
+    def value_and_gradients(
+        self, columns: Mapping[str, Column], rows: int, seed_of: Callable[[Array], tuple[T, Array]]
+    ) -> tuple[T, Gradients]:
+        """A function of the joint and its derivatives, with one sweep up.
+
+        `seed_of` takes the mantissas of the joint (states, rows) and returns anything, such as the value of the
+        function, and its derivatives by the mantissas (states, rows). Give at most `gradient_chunk` rows.
+        """
+        trace = self._up(columns)
+        value, seeds = seed_of(self._with_rows(self.program.joint, trace.values, rows))
+        return value, self._down(trace, rows, seeds, True)
+
+    def parameter_gradients(
+        self, adjoints: Mapping[int, Array], through_selection: bool = True
+    ) -> tuple[dict[tuple[str, str], Floats], dict[str, float]]:
+        """Derivatives by the tables and by the slopes, given those by some values that evidence does not reach."""
+        trace = Trace(self._plan, self._fixed, self.gammas, self._exact)
+        return parameter_gradients(trace, adjoints, through_selection)
+
+    def _up(self, columns: Mapping[str, Column]) -> Trace:
+        """Evaluate some rows and keep all values."""
+        values = dict(self._static)
+        for i in self._batched:
+            values[i] = self._evaluate(i, values, columns)
+        return Trace(self._plan, self._batched, self.gammas, values, self._matrices, columns)
+
+    def _down(self, trace: Trace, rows: int, seeds: ArrayLike, through_selection: bool) -> Gradients:
+        states = self.program.sizes[self.program.query]
+        static = Trace(self._plan, self._fixed, self.gammas, self._exact)
+        seeds = np.broadcast_to(np.asarray(seeds, dtype=self.dtype), (states, rows))
+        return gradients(trace, static, seeds, through_selection)
+
+    def _with_rows(self, i: int, values: Mapping[int, Value], rows: int) -> Array:
+        array = values[i].array if self.program.batched[i] else values[i].array[..., None]
         return np.broadcast_to(array, (*array.shape[:-1], rows))
 
-    def _evaluate(
-        self, operation: Operation, values: Mapping[int, Value], columns: Mapping[str, Column], rows: int
-    ) -> Value:
+    # operations -------------------------------------------------------------------------------------------
+
+    def _evaluate(self, i: int, values: Mapping[int, Value], columns: Mapping[str, Column]) -> Value:
+        operation = self.program.operations[i]
         match operation:
             case Parameter():
-                return Value(self._parameters[operation.node, operation.part].astype(self.dtype))
+                return Value(self._parameters[operation.node, operation.part].astype(np.float64, copy=False))
             case Constant():
-                return Value(operation.table.astype(self.dtype))
+                return Value(operation.table)
             case Likelihood():
                 return Value(self._likelihood(operation, columns))
             case Slice():
@@ -134,9 +210,9 @@ class NumpyEngine:
             case Gather():
                 return self._gather(operation, values)
             case Contract():
-                return self._contract(operation, values)
+                return self._contract(i, operation, values)
             case Select():
-                return Value(self._select(operation, values))
+                return self._select(i, operation, values)
             case Rescale():
                 return rescale(values[operation.inputs[0]])
             case Normalise():
@@ -168,133 +244,21 @@ class NumpyEngine:
             taken[index == ONE] = 1
         return Value(taken, value.exponent)
 
-    def _contract(self, operation: Contract, values: Mapping[int, Value]) -> Value:
-        operands = [values[i] for i in operation.inputs]
-        batched = [self.program.batched[i] for i in operation.inputs]
-        axes = [self.program.operations[i].axes for i in operation.inputs]
+    def _contract(self, i: int, operation: Contract, values: Mapping[int, Value]) -> Value:
+        step, operands = self._plan.contraction(i), [values[j] for j in operation.inputs]
         exponents = [v.exponent for v in operands if v.exponent is not None]
         exponent = sum(exponents[1:], start=exponents[0]) if exponents else None
-        return Value(contract([v.array for v in operands], axes, batched, operation.axes), exponent)
+        if isinstance(step, TableProduct):
+            if i not in self._matrices:
+                self._matrices[i] = step.matrix(operands[step.table].array)
+            return Value(step.product(self._matrices[i], operands[step.batch].array), exponent)
+        return Value(step.product(*(v.array for v in operands)), exponent)
 
-    def weight(self, operation: Select) -> Array:
-        """The weight of `plus` in a static selection, ready to broadcast over its axes."""
-        n_u, n, _, _, threshold, code = self._selection(operation, self._static)
-        return weigh(n_u, n, threshold, code, self.gammas[operation.node])
-
-    def _select(self, operation: Select, values: Mapping[int, Value]) -> Array:
-        n_u, n, p, m, threshold, code = self._selection(operation, values)
-        gamma = self.gammas[operation.node]
-        tau = weigh(n_u, n, threshold, code, gamma)
-        return np.where(tau > 0, p, m) if gamma is None else (tau * p + (1 - tau) * m).astype(self.dtype)
-
-    def _selection(self, operation: Select, values: Mapping[int, Value]) -> tuple[Array, ...]:
-        """n_u, n, plus, minus, thresholds and operators, ready to broadcast over the axes of the result."""
-        marginal, plus, minus, thresholds, test = operation.inputs
-        batched = any(self.program.batched[i] for i in operation.inputs)
-        n_u, p, m, threshold, code = (
-            _aligned(values[i].array, self.program.operations[i].axes, self.program.batched[i], operation.axes, batched)
-            for i in (marginal, plus, minus, thresholds, test)
-        )
-        parents = self.program.operations[marginal].axes
-        n = n_u.sum(axis=tuple(i for i, a in enumerate(operation.axes) if a in parents), keepdims=True)
-        return n_u, n, p, m, threshold, code
+    def _select(self, i: int, operation: Select, values: Mapping[int, Value]) -> Value:
+        inputs = [values[j].array for j in operation.inputs]
+        return Value(self._plan.selection(i).table(inputs, self.gammas[operation.node]))
 
     def _normalise(self, operation: Normalise, values: Mapping[int, Value]) -> Value:
         joint = values[operation.inputs[0]].array
         total = joint.sum(axis=0, keepdims=True)
         return Value(np.divide(joint, total, out=np.full_like(joint, np.nan), where=total > 0))
-
-
-def weigh(n_u: Array, n: Array, threshold: Array, code: Array, gamma: float | None) -> Array:
-    """The weight of `plus`: n_u/n against the threshold, by a test without division, or by a sigmoid."""
-    if gamma is None:
-        limit = n * threshold
-        compare: dict[str, Callable[[Array, Array], NDArray[np.bool_]]] = {
-            ">=": np.greater_equal,
-            ">": np.greater,
-            "<=": np.less_equal,
-            "<": np.less,
-        }
-        holds = np.zeros(np.broadcast_shapes(n_u.shape, limit.shape, code.shape), dtype=bool)
-        for test, number in TEST_CODES.items():
-            if (code == number).any():
-                holds |= (code == number) & compare[test](n_u, limit)
-        return holds.astype(np.float64)
-    shape = np.broadcast_shapes(n_u.shape, threshold.shape)
-    undefined = np.array(np.broadcast_to(threshold, shape), dtype=n_u.dtype)  # 0/0: weight 1/2
-    posterior = np.divide(n_u, n, out=undefined, where=n > 0)
-    x = gamma * np.where(code < 2, posterior - threshold, threshold - posterior)
-    small = np.exp(-np.abs(x))  # never overflows
-    return np.where(x >= 0, 1.0, small) / (1.0 + small)
-
-
-def rescale(value: Value) -> Value:
-    """Bring the largest entry of each row into [1/2, 1) by an exact power of two."""
-    array = value.array
-    top = array.reshape(-1, array.shape[-1]).max(axis=0)
-    _, exponent = np.frexp(top)
-    scaled = np.ldexp(array, -exponent)
-    total = exponent.astype(np.int64)
-    return Value(scaled, total if value.exponent is None else total + value.exponent)
-
-
-def contract(arrays: Sequence[Array], axes: Sequence[Axes], batched: Sequence[bool], out: Axes) -> Array:
-    """Multiply and sum out, batch axis last where an operand has one."""
-    if len(arrays) == 2 and batched[0] != batched[1]:
-        made = _matmul(arrays, axes, batched, out)
-        if made is not None:
-            return made
-    letters: dict[str, str] = {}
-    for a in (a for own in axes for a in own):
-        letters.setdefault(a, ascii_letters[len(letters) + 1])
-    terms = ["".join(letters[a] for a in own) + ("a" if b else "") for own, b in zip(axes, batched, strict=True)]
-    result = "".join(letters[a] for a in out) + ("a" if any(batched) else "")
-    if all(batched) and len(arrays) == 2 and arrays[0].shape[-1] != arrays[1].shape[-1]:
-        rows = max(a.shape[-1] for a in arrays)
-        arrays = [np.broadcast_to(a, (*a.shape[:-1], rows)) for a in arrays]
-    made = np.einsum(",".join(terms) + "->" + result, *arrays)
-    return made if made.flags.c_contiguous else np.ascontiguousarray(made)
-
-
-def is_matmul(program: Program, operation: Contract) -> bool:
-    """Whether a contraction is one matrix product of a parameter table and a batch."""
-    batched = [program.batched[i] for i in operation.inputs]
-    if len(batched) != 2 or batched[0] == batched[1]:
-        return False
-    a, b = (program.operations[i].axes for i in operation.inputs)
-    shared = set(a) & set(b)
-    return bool(shared) and not shared & set(operation.axes) and set(a) | set(b) == shared | set(operation.axes)
-
-
-def _matmul(arrays: Sequence[Array], axes: Sequence[Axes], batched: Sequence[bool], out: Axes) -> Array | None:
-    """A parameter table times a batch, as one matrix product; None if they share an axis that stays."""
-    if batched[0]:
-        arrays, axes = arrays[::-1], axes[::-1]
-    table, batch = arrays
-    of_table, of_batch = axes
-    shared = [a for a in of_table if a in of_batch]
-    if not shared or any(a in out for a in shared):
-        return None
-    if any(a not in out and a not in shared for a in (*of_table, *of_batch)):
-        return None
-    left = [a for a in of_table if a not in shared]
-    right = [a for a in of_batch if a not in shared]
-    rows = batch.shape[-1]
-    sizes = dict(zip((*of_table, *of_batch), (*table.shape, *batch.shape[:-1]), strict=True))
-    inner = int(np.prod([sizes[a] for a in shared]))
-    m = table.transpose([of_table.index(a) for a in (*left, *shared)]).reshape(-1, inner)
-    b = batch.transpose([*(of_batch.index(a) for a in (*shared, *right)), batch.ndim - 1]).reshape(inner, -1)
-    made = (m @ b).reshape(*(sizes[a] for a in (*left, *right)), rows)
-    order = [(*left, *right).index(a) for a in out]
-    return np.ascontiguousarray(made.transpose([*order, made.ndim - 1]))
-
-
-def _aligned(array: Array, axes: Axes, batched: bool, out: Axes, any_batch: bool) -> Array:
-    """`array` with its axes in the order of `out`, length-1 axes where it has none, ready to broadcast."""
-    present = [a for a in out if a in axes]
-    order = [axes.index(a) for a in present] + ([len(axes)] if batched else [])
-    moved = array.transpose(order)
-    shape = [moved.shape[present.index(a)] if a in axes else 1 for a in out]
-    if any_batch:
-        shape.append(moved.shape[-1] if batched else 1)
-    return moved.reshape(shape)
