@@ -55,6 +55,13 @@ class Column:
         codes = None if self.codes is None else self.codes[start:stop]
         return Column(self.variable, codes, None if self.soft is None else self.soft[:, start:stop])
 
+    def take(self, rows: NDArray[np.int64]) -> Column:
+        """The rows of these numbers; a single row that speaks for all stays as it is."""
+        if self.rows == 1:
+            return self
+        codes = None if self.codes is None else self.codes[rows]
+        return Column(self.variable, codes, None if self.soft is None else self.soft[:, rows])
+
     def likelihoods(self) -> Floats:
         """Likelihoods (states, rows), whatever form the evidence was given in."""
         if self.soft is not None:

@@ -9,10 +9,7 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit import Network, examples, semantics
-from tacit.cpt import TestingCPT
 from tacit.engines import choose
-from tacit.engines.tape import TapeEngine
-from tests.conformance_files import network, read
 from tests.helpers import always_hard, close, impossible, posterior
 from tests.strategies import queries, tie_margin
 
@@ -63,104 +60,6 @@ def test_wide_matrix_products_are_left_to_numpy():
 
 
 # derivatives ----------------------------------------------------------------------------------------------
-
-
-def loss_and_gradients(net, query, evidence, target):
-    """The mean squared error of P*(first state), and its derivatives, from two sweeps over the tape."""
-    tac = tacit.compile(net, query, list(evidence), engine="tape")
-    engine, known = tac.engine(), tac._read(evidence)
-    assert isinstance(engine, TapeEngine)
-    result = engine.run(known.columns, known.rows)
-    total = result.joint.sum(axis=0)
-    p = result.joint[0] / total
-    by_p = 2 * (p - target) / known.rows
-    seeds = np.zeros_like(result.joint) - p * by_p / total
-    seeds[0] += by_p / total
-    return float(((p - target) ** 2).mean()), engine.gradients(known.columns, known.rows, seeds)
-
-
-@pytest.mark.parametrize("case", read("grads.json")["cases"], ids=lambda c: c["id"])
-def test_reference_gradients(case):
-    net = network(case["network"])
-    assert case["state"] == 0
-    names = case["data"][0]["evidence"]
-    evidence = {n: np.array([d["evidence"][n] for d in case["data"]]) for n in names}
-    loss, found = loss_and_gradients(net, case["query"], evidence, np.array([d["label"] for d in case["data"]]))
-    assert abs(loss - case["loss"]) < 1e-12
-    for node in case["logits"]:
-        name = node["name"]
-        for key, part in (("z", "table"), ("z_plus", "plus"), ("z_minus", "minus")):
-            if key in node:
-                weights = np.exp(np.array(node[key]))
-                theta = weights / weights.sum(axis=-1, keepdims=True)
-                by_theta = found.tables[name, part].reshape(theta.shape)
-                by_logit = theta * (by_theta - (by_theta * theta).sum(axis=-1, keepdims=True))
-                close(by_logit, case["grad"][name][key], 1e-8)
-        if "thresholds" in node:
-            close(found.tables[name, "thresholds"].ravel(), case["grad"][name]["thresholds"], 1e-8)
-
-
-def moved(net: Network, name: str, part: str, index: tuple[int, ...], by: float) -> Network:
-    """The network with one number changed; rows no longer sum to 1, which only the checks mind."""
-    cpt = net.cpt(name)
-    table = getattr(cpt, part).copy()
-    table[index] += by
-    table.flags.writeable = False
-    copy = net.copy()
-    changed = copy.cpt(name).with_gamma(cpt.gamma) if isinstance(cpt, TestingCPT) else tacit.CPT(cpt.table)
-    setattr(changed, part, table)
-    return copy.with_cpts({name: changed})
-
-
-def sigmoid_network(seed: int) -> Network:
-    """A small network with selections below selections, above and beside evidence."""
-    rng = np.random.default_rng(seed)
-    net = Network()
-    net.add("A", cpt=rng.dirichlet(np.ones(2)))
-    net.add("B", ["A"], 3, _sigmoid(rng, (2,), 3))
-    net.add("C", ["A", "B"], cpt=_sigmoid(rng, (2, 3), 2))
-    net.add("D", ["C"], cpt=rng.dirichlet(np.ones(2), size=2))
-    net.add("Q", ["B", "D"], cpt=_sigmoid(rng, (3, 2), 2))
-    return net
-
-
-def _sigmoid(rng: np.random.Generator, parents: tuple[int, ...], k: int) -> TestingCPT:
-    plus, minus = rng.dirichlet(np.ones(k), size=(2, *parents))
-    test = rng.choice([">=", "<"], size=parents)
-    return TestingCPT(plus, minus, rng.random(parents), test, gamma=float(rng.uniform(1, 20)))
-
-
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("observed", [["A", "D"], ["B"], ["A", "B", "C", "D", "Q"], []])
-def test_derivatives_are_finite_differences(seed, observed):
-    net, rng = sigmoid_network(seed), np.random.default_rng(seed)
-    evidence = {n: rng.dirichlet(np.ones(len(net.states(n))), 5) for n in observed}
-    target = rng.random(5 if observed else 1)
-    _, found = loss_and_gradients(net, "Q", evidence, target)
-    step = 1e-6
-
-    def loss(changed: Network) -> float:
-        p = tacit.compile(changed, "Q", observed, engine="numpy").posterior(evidence)[:, 0]
-        return float(((p - target) ** 2).mean())
-
-    for (name, part), table in found.tables.items():
-        if part == "test":
-            continue
-        for index in np.ndindex(table.shape):
-            numeric = (loss(moved(net, name, part, index, step)) - loss(moved(net, name, part, index, -step))) / (
-                2 * step
-            )
-            assert abs(numeric - table[index]) < 1e-6
-    for name, by_gamma in found.slopes.items():
-        cpt = net.cpt(name)
-        up, down = (loss(net.with_cpts({name: cpt.with_gamma(cpt.gamma + d)})) for d in (step, -step))
-        assert abs((up - down) / (2 * step) - by_gamma) < 1e-6
-
-
-def test_hard_tests_pass_no_derivative_to_thresholds_but_some_to_the_selected_rows():
-    _, found = loss_and_gradients(examples.abc(), "B", {"A": np.array([0.8, 0.3]), "C": np.ones((2, 2))}, 0.2)
-    assert not np.any(found.tables.get(("B", "thresholds"), 0.0))
-    assert np.any(found.tables["B", "plus"])
 
 
 @impossible

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, Self
 
 from tacit.compiler.program import Contract, Program
-from tacit.engines.numpy import Array, NumpyEngine, Results, is_matmul
+from tacit.engines.numpy import NumpyEngine, Results
+from tacit.engines.numpy_steps import Array, is_matmul
+from tacit.engines.reverse import Gradients
 from tacit.errors import TooLargeError
 from tacit.evidence import Column
 
@@ -30,6 +32,27 @@ class Engine(Protocol):
 
     def run(self, columns: Mapping[str, Column], rows: int) -> Results:
         """Evaluate some rows of evidence."""
+
+
+class LearningEngine(Engine, Protocol):
+    """What learning needs of an engine."""
+
+    gammas: Mapping[str, float | None]
+
+    @property
+    def gradient_chunk(self) -> int:
+        """How many rows to ask gradients of at a time."""
+
+    def update(self, parameters: Mapping[tuple[str, str], Array], gammas: Mapping[str, float | None]) -> None:
+        """Take new numbers for some tables and slopes."""
+
+    def twin(self) -> Self:
+        """The same with numbers of its own, for another thread."""
+
+    def value_and_gradients(
+        self, columns: Mapping[str, Column], rows: int, seed_of: Callable[[Array], tuple[Any, Array]]
+    ) -> tuple[Any, Gradients]:
+        """A function of the joint and its derivatives: `seed_of` gives its value and those by the joint."""
 
 
 def choose(program: Program) -> str:

@@ -41,7 +41,7 @@ ONES = 0  # the slot that always holds 1
 MAX_TERMS = 50_000_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Tape:
     """Instructions and what they refer to.
 
@@ -82,14 +82,17 @@ class Knowledge:
     soft: Mapping[str, bool]
 
 
-def assemble(program: Program, known: Knowledge, reuse: bool = True) -> Tape:
-    """The tape of a program. Without `reuse`, every value keeps its slot, as the reverse pass needs."""
-    return _Assembler(program, known, reuse).run()
+def assemble(program: Program, known: Knowledge, reuse: bool = True, pin: bool = False) -> Tape:
+    """The tape of a program. Without `reuse`, every value keeps its slot, as the reverse pass needs.
+
+    With `pin`, static values have slots, too: the reverse pass then finds their derivatives row by row.
+    """
+    return _Assembler(program, known, reuse, pin).run()
 
 
 class _Assembler:
-    def __init__(self, program: Program, known: Knowledge, reuse: bool) -> None:
-        self.program, self.known, self.reuse = program, known, reuse
+    def __init__(self, program: Program, known: Knowledge, reuse: bool, pin: bool) -> None:
+        self.program, self.known, self.reuse, self.pin = program, known, reuse, pin
         self.slots: dict[int, Ids] = {}
         self.exponent: dict[int, int] = {}
         self.instructions: list[Ids] = []
@@ -258,7 +261,7 @@ class _Assembler:
         if len(inputs) == 1:
             inputs, ids, live = [inputs[0]] * 2, (np.zeros_like(ids[0]), ids[0]), (live[0], live[0])
             ones = (np.ones_like(live[0]), ones[0])
-        linear = len(operation.inputs) == 1 or not self.program.batched[inputs[0]]
+        linear = len(operation.inputs) == 1 or not (self.pin or self.program.batched[inputs[0]])
         valid = live[0] & live[1]
         counts = valid.sum(axis=1)
         slots = np.full(rows, NOTHING, dtype=np.int64)
@@ -287,7 +290,7 @@ class _Assembler:
             live, ones = ids != NOTHING, ids == ONES
         else:
             live, ones = self.known.nonzero[j], self.known.ones[j]
-            ids = self._constant(j) + np.arange(live.size).reshape(live.shape)
+            ids = self._as_slots(j) if self.pin else self._constants_of(j)
         return tuple(np.broadcast_to(spread(x, axes, order), shape).reshape(rows, -1) for x in (ids, live, ones))  # type: ignore[return-value]
 
     def _add_exponents(self, i: int, inputs: list[int]) -> None:
@@ -302,7 +305,7 @@ class _Assembler:
     def _select(self, operation: Select) -> Ids:
         marginal, plus, minus, thresholds, test = operation.inputs
         parents = self.program.operations[marginal].axes
-        fixed = not any(self.program.batched[j] for j in (plus, minus, thresholds, test))
+        fixed = not (self.pin or any(self.program.batched[j] for j in (plus, minus, thresholds, test)))
         gamma = self.known.soft[operation.node]
         out = operation.axes
         n_u = self._as_slots(marginal)

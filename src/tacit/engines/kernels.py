@@ -13,7 +13,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 from numba import njit
+
+from tacit.engines.exponential import exp_of_negative
 
 (
     INPUT,  # (input row, 0)
@@ -77,15 +80,15 @@ def forward_tile(instructions, terms, constants, inputs, codes, outputs, values,
         elif op == WEIGHT:
             x, total = values[terms[first, 0]], values[terms[first, 1]]
             limit, operator = constants[terms[first + 1, 0]], terms[first + 1, 1]
-            gamma = constants[terms[first + 2, 0]]
-            for j in range(values.shape[1]):
-                values[dst, j] = sigmoid_weight(x[j], total[j], limit, operator, gamma)
+            gamma = constants[terms[first + 2, 0]] * (1.0 if operator < 2 else -1.0)
+            sigmoid_weights(values[dst], x, total, limit, gamma)
         elif op == WEIGHT_SLOTS:
             x, total = values[terms[first, 0]], values[terms[first, 1]]
             limit, operator = values[terms[first + 1, 0]], values[terms[first + 1, 1]]
             gamma = constants[terms[first + 2, 0]]
             for j in range(values.shape[1]):
-                values[dst, j] = sigmoid_weight(x[j], total[j], limit[j], int(operator[j]), gamma)
+                slope = gamma if operator[j] < 2 else -gamma
+                values[dst, j] = sigmoid_weight(x[j], total[j], limit[j], slope)
         elif op == MIX:
             tau = values[terms[first, 0]]
             plus, minus = constants[terms[first + 1, 0]], constants[terms[first + 1, 1]]
@@ -126,15 +129,18 @@ def holds(x, limit, operator):
 
 
 @njit(cache=True, nogil=True, inline="always", error_model="numpy")
-def sigmoid_weight(x, total, threshold, operator, gamma):
-    """The weight of plus: sigmoid(gamma (x/total - threshold)), mirrored for <= and <; 1/2 where total is 0."""
-    if not total > 0:
-        return 0.5
-    z = gamma * (x / total - threshold)
-    if operator >= 2:
-        z = -z
-    small = math.exp(-abs(z))
+def sigmoid_weight(x, total, threshold, gamma):
+    """The weight of plus: sigmoid(gamma (x/total - threshold)), 1/2 where total is 0; gamma < 0 for <= and <."""
+    z = gamma * (x / total - threshold) if total > 0 else 0.0
+    small = exp_of_negative(-abs(z))
     return (1.0 if z >= 0 else small) / (1.0 + small)
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "nsz"}, error_model="numpy")
+def sigmoid_weights(out, x, total, threshold, gamma):
+    """The same for all rows of a tile."""
+    for j in range(out.shape[0]):
+        out[j] = sigmoid_weight(x[j], total[j], threshold, gamma)
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
@@ -289,9 +295,19 @@ def backward_tile(
             for j in range(values.shape[1]):
                 chosen = 0 if holds(x[j], total[j] * limit[j], int(operator[j])) else 1
                 adjoints[terms[first + 2, chosen], j] += a[j]
-        elif op in (WEIGHT, WEIGHT_SLOTS):
-            if through:
-                weight_backward(values, adjoints, terms, constants, d_constants, dst, first, op == WEIGHT)
+        elif op == WEIGHT and through:
+            x, total = terms[first, 0], terms[first, 1]
+            limit, gamma = terms[first + 1, 0], terms[first + 2, 0]
+            sign = 1.0 if terms[first + 1, 1] < 2 else -1.0
+            d_gamma, d_limit = weight_backward(
+                values[dst], a, values[x], values[total], adjoints[x], adjoints[total],
+                constants[limit], constants[gamma] * sign,
+            )  # fmt: skip
+            d_constants[gamma] += d_gamma * sign
+            d_constants[limit] += d_limit
+        elif op == WEIGHT_SLOTS and through:
+            gamma = terms[first + 2, 0]
+            d_constants[gamma] += weight_slots_backward(values, adjoints, terms, constants[gamma], dst, first)
         elif op == MIX:
             tau, d_tau = values[terms[first, 0]], adjoints[terms[first, 0]]
             plus, minus = constants[terms[first + 1, 0]], constants[terms[first + 1, 1]]
@@ -314,31 +330,39 @@ def backward_tile(
         # SCALE: the scale is a power of two that drops out of the joint, so it needs no derivative
 
 
+@njit(cache=True, nogil=True, fastmath={"contract", "nsz", "reassoc"}, error_model="numpy")
+def weight_backward(tau, a, x, total, dx, d_total, limit, gamma):
+    """Derivatives of sigmoid(gamma (x/total - limit)): into dx and d_total; returns those by gamma and limit."""
+    d_gamma, d_limit = 0.0, 0.0
+    for j in range(tau.shape[0]):
+        inverse = 1.0 / total[j] if total[j] > 0 else 0.0
+        dz = a[j] * tau[j] * (1 - tau[j]) if total[j] > 0 else 0.0
+        posterior = x[j] * inverse
+        dx[j] += dz * gamma * inverse
+        d_total[j] -= dz * gamma * posterior * inverse
+        d_gamma += dz * (posterior - limit)
+        d_limit -= dz * gamma
+    return d_gamma, d_limit
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
-def weight_backward(values, adjoints, terms, constants, d_constants, dst, first, fixed):
-    """Derivatives of sigmoid(gamma sign (x/total - threshold))."""
+def weight_slots_backward(values, adjoints, terms, gamma, dst, first):
+    """The same where thresholds and operators depend on the row; returns the derivative by gamma."""
     x, total = values[terms[first, 0]], values[terms[first, 1]]
     dx, d_total = adjoints[terms[first, 0]], adjoints[terms[first, 1]]
-    gamma = constants[terms[first + 2, 0]]
-    d_gamma, d_limit = 0.0, 0.0
+    limit, d_limit = values[terms[first + 1, 0]], adjoints[terms[first + 1, 0]]
+    operator = values[terms[first + 1, 1]]
+    d_gamma = 0.0
     for j in range(values.shape[1]):
-        if not total[j] > 0:
-            continue
-        limit = constants[terms[first + 1, 0]] if fixed else values[terms[first + 1, 0], j]
-        operator = terms[first + 1, 1] if fixed else int(values[terms[first + 1, 1], j])
-        sign = 1.0 if operator < 2 else -1.0
-        posterior = x[j] / total[j]
-        dz = adjoints[dst, j] * values[dst, j] * (1 - values[dst, j]) * sign
-        dx[j] += dz * gamma / total[j]
-        d_total[j] -= dz * gamma * posterior / total[j]
-        d_gamma += dz * (posterior - limit)
-        if fixed:
-            d_limit -= dz * gamma
-        else:
-            adjoints[terms[first + 1, 0], j] -= dz * gamma
-    d_constants[terms[first + 2, 0]] += d_gamma
-    if fixed:
-        d_constants[terms[first + 1, 0]] += d_limit
+        sign = 1.0 if operator[j] < 2 else -1.0
+        inverse = 1.0 / total[j] if total[j] > 0 else 0.0
+        dz = adjoints[dst, j] * values[dst, j] * (1 - values[dst, j]) * sign if total[j] > 0 else 0.0
+        posterior = x[j] * inverse
+        dx[j] += dz * gamma * inverse
+        d_total[j] -= dz * gamma * posterior * inverse
+        d_limit[j] -= dz * gamma
+        d_gamma += dz * (posterior - limit[j])
+    return d_gamma
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -369,3 +393,117 @@ def backward(
         for i in range(pinned.shape[0]):  # slots that hold constants
             if pinned[i, 1] >= 0:
                 d_constants[pinned[i, 1]] += adjoints[pinned[i, 0]].sum()
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def jacobian(
+    instructions,
+    terms,
+    constants,
+    inputs,
+    codes,
+    outputs,
+    first,
+    stop_state,
+    seeds,
+    values,
+    adjoints,
+    pinned,
+    by_constant,
+    d_inputs,
+    start,
+    stop,
+):
+    """The probability of some states of the query, row by row, and its derivatives by the pinned constants.
+
+    The probability goes into outputs[0], the derivatives into `by_constant` (constants, rows).
+    """
+    d_constants = np.zeros(constants.shape[0])
+    for r0 in range(start, stop, values.shape[1]):
+        n = min(values.shape[1], stop - r0)
+        forward_tile(instructions, terms, constants, inputs, codes, outputs, values, r0, n)
+        for j in range(r0, r0 + n):
+            total, part = 0.0, 0.0
+            for s in range(seeds.shape[0]):
+                total += outputs[s, j]
+                part += outputs[s, j] if first <= s < stop_state else 0.0
+            for s in range(seeds.shape[0]):
+                seeds[s, j] = ((1.0 if first <= s < stop_state else 0.0) - part / total) / total
+            outputs[0, j] = part / total
+        backward_tile(
+            instructions, terms, constants, codes, seeds, values, adjoints, d_constants, d_inputs, True, r0, n
+        )
+        for i in range(pinned.shape[0]):
+            if pinned[i, 1] >= 0:
+                for j in range(n):
+                    by_constant[pinned[i, 1], r0 + j] = adjoints[pinned[i, 0], j]
+
+
+MEAN_SQUARED, CROSS_ENTROPY = range(2)
+SMALLEST = 1e-15  # probabilities below it count as this much in a logarithm
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def loss_tile(kind, outputs, targets, weights, seeds, r0, n):
+    """The weighted loss of some rows, and its derivatives by their joint into `seeds`.
+
+    `targets` (groups, rows) has a row for every state, or one for the first and one for all the others.
+    """
+    states, groups = seeds.shape[0], targets.shape[0]
+    loss = 0.0
+    for j in range(r0, r0 + n):
+        total = 0.0
+        for s in range(states):
+            total += outputs[s, j]
+        inner = 0.0
+        for g in range(groups):
+            p = 0.0
+            for s in range(g, g + 1 if g < groups - 1 else states):
+                p += outputs[s, j] / total
+            if kind == MEAN_SQUARED:
+                loss += weights[j] * (p - targets[g, j]) ** 2 / groups
+                slope = 2 * (p - targets[g, j]) / groups
+            else:
+                loss -= weights[j] * targets[g, j] * math.log(max(p, SMALLEST))
+                slope = -targets[g, j] / max(p, SMALLEST)
+            inner += slope * p
+            for s in range(g, g + 1 if g < groups - 1 else states):
+                seeds[s, j] = slope
+        for s in range(states):
+            seeds[s, j] = weights[j] * (seeds[s, j] - inner) / total
+    return loss
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def learn(
+    instructions,
+    terms,
+    constants,
+    inputs,
+    codes,
+    outputs,
+    kind,
+    targets,
+    weights,
+    seeds,
+    values,
+    adjoints,
+    pinned,
+    d_constants,
+    d_inputs,
+    start,
+    stop,
+):
+    """Forward, loss and reverse over rows start .. stop-1, tile by tile; returns the loss."""
+    loss = 0.0
+    for r0 in range(start, stop, values.shape[1]):
+        n = min(values.shape[1], stop - r0)
+        forward_tile(instructions, terms, constants, inputs, codes, outputs, values, r0, n)
+        loss += loss_tile(kind, outputs, targets, weights, seeds, r0, n)
+        backward_tile(
+            instructions, terms, constants, codes, seeds, values, adjoints, d_constants, d_inputs, True, r0, n
+        )
+        for i in range(pinned.shape[0]):
+            if pinned[i, 1] >= 0:
+                d_constants[pinned[i, 1]] += adjoints[pinned[i, 0]].sum()
+    return loss

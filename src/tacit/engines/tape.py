@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -14,8 +15,9 @@ from numpy.typing import NDArray
 from tacit.compiler.program import ONE, Constant, Contract, Gather, Parameter, Program
 from tacit.engines import kernels
 from tacit.engines.assemble import ZERO_CONSTANT, Knowledge, Tape, assemble
-from tacit.engines.numpy import Array, NumpyEngine, Results, contract
-from tacit.engines.static import parameter_gradients
+from tacit.engines.numpy import NumpyEngine, Results
+from tacit.engines.numpy_steps import Array, contract
+from tacit.engines.reverse import Gradients
 from tacit.evidence import Column
 
 T = TypeVar("T")
@@ -25,18 +27,6 @@ THREADED_WORK = 5e6  # multiply-adds below which a second thread costs more than
 TILE_BYTES = 2**18  # a tile's slots should take at most so much, a part of a core's own cache, ...
 TILE_ROWS = (64, 256)  # ... but narrower tiles pay more for instructions than wider ones for cache misses
 LANES = 8  # a vector register: tiles of fewer rows save nothing
-
-
-@dataclass(frozen=True)
-class Gradients:
-    """Derivatives of a function of the joint, summed over rows, and those by the likelihoods, row by row.
-
-    `tables` by (node, part), `slopes` by testing node, `likelihoods` by variable: (states, rows).
-    """
-
-    tables: dict[tuple[str, str], Array]
-    slopes: dict[str, float]
-    likelihoods: dict[str, Array]
 
 
 class TapeEngine:
@@ -56,29 +46,44 @@ class TapeEngine:
         self.reference = NumpyEngine(program, parameters, gammas, "float64")
         self.known = knowledge(program, parameters, gammas)
         self.tape = assemble(program, self.known)
-        self._full: tuple[Tape, Array] | None = None
-        self.constants = self._constants(self.tape)
+        self._tapes: dict[bool, Tape] = {}
+        self._constants: dict[Tape, Array] = {}
 
-    chunk = MAX_CHUNK
+    chunk = gradient_chunk = MAX_CHUNK
 
-    def _constants(self, tape: Tape) -> Array:
-        constants = np.ones(tape.constant_count, dtype=self.dtype)
-        for value, first in tape.constants:
-            table = self.reference.static(value)
-            constants[first : first + table.size] = table.ravel()
-        for node, place in tape.slopes:
-            constants[place] = self.gammas[node]
-        return constants
+    def update(self, parameters: Mapping[tuple[str, str], Array], gammas: Mapping[str, float | None]) -> None:
+        """Take new numbers for some tables and slopes; exact 0s and 1s, and which nodes are soft, stay as they were."""
+        self.gammas = {**self.gammas, **gammas}
+        self.reference.update(parameters, gammas)
+        self._constants = {}
+
+    def twin(self) -> TapeEngine:
+        """The same program and tapes, with numbers of its own: for another thread."""
+        twin = copy(self)
+        twin.reference = self.reference.twin()
+        return twin
+
+    def constants(self, tape: Tape) -> Array:
+        """The numbers that a tape reads."""
+        if tape not in self._constants:
+            constants = np.ones(tape.constant_count, dtype=self.dtype)
+            for value, first in tape.constants:
+                table = self.reference.static(value)
+                constants[first : first + table.size] = table.ravel()
+            for node, place in tape.slopes:
+                constants[place] = self.gammas[node]
+            self._constants = {**self._constants, tape: constants}
+        return self._constants[tape]
 
     def run(self, columns: Mapping[str, Column], rows: int) -> Results:
         """Evaluate some rows; `columns` hold that many rows, or one that speaks for all."""
-        tape = self.tape
+        tape, constants = self.tape, self.constants(self.tape)
         inputs, codes = self._packed(tape, columns, rows)
         outputs = np.empty((tape.states + tape.scaled, rows), dtype=self.dtype)
 
         def work(block: tuple[int, int]) -> None:
-            values = self._values(tape, self.constants, rows)
-            kernels.forward(tape.instructions, tape.terms, self.constants, inputs, codes, outputs, values, *block)
+            values = self._values(tape, constants, rows)
+            kernels.forward(tape.instructions, tape.terms, constants, inputs, codes, outputs, values, *block)
 
         self._parallel(work, tape, rows)
         exponent = outputs[-1].astype(np.int64) if tape.scaled else np.zeros(rows, dtype=np.int64)
@@ -92,11 +97,11 @@ class TapeEngine:
         `seeds` (states, rows) are the derivatives of some function by the mantissas of the joint, as `run` gives
         them. Without `through_selection`, the selected tables count as constants.
         """
-        tape, constants = self._full_tape()
+        tape = self._full_tape()
+        constants, pinned = self.constants(tape), pinned_array(tape)
         inputs, codes = self._packed(tape, columns, rows)
         outputs = np.empty((tape.states + tape.scaled, rows), dtype=self.dtype)
         d_inputs = np.zeros_like(inputs)
-        pinned = np.array(tape.pinned, dtype=np.int64).reshape(-1, 2)
         seeds = np.ascontiguousarray(np.broadcast_to(seeds, (tape.states, rows)), dtype=self.dtype)
 
         def work(block: tuple[int, int]) -> Array:
@@ -109,21 +114,85 @@ class TapeEngine:
             return d_constants
 
         d_constants = sum(self._parallel(work, tape, rows), start=np.zeros(tape.constant_count))
-        return self._collected(tape, d_constants, d_inputs)
+        return self._collected(tape, d_constants, d_inputs, through_selection)
 
-    def _full_tape(self) -> tuple[Tape, Array]:
-        """The tape on which every value keeps its slot, and its constants; made on first use."""
-        if self._full is None:
-            tape = assemble(self.program, self.known, reuse=False)
-            self._full = tape, self._constants(tape)
-        return self._full
+    def value_and_gradients(
+        self, columns: Mapping[str, Column], rows: int, seed_of: Callable[[Array], tuple[T, Array]]
+    ) -> tuple[T, Gradients]:
+        """A function of the joint and its derivatives: `seed_of` gives its value and those by the joint."""
+        value, seeds = seed_of(self.run(columns, rows).joint)
+        return value, self.gradients(columns, rows, seeds)
 
-    def _collected(self, tape: Tape, d_constants: Array, d_inputs: Array) -> Gradients:
+    def pack(self, columns: Mapping[str, Column], rows: int) -> Packed:
+        """Evidence in the form that `learn` and `jacobian` read, to be used again and again."""
+        return Packed(*self._packed(self._full_tape(), columns, rows))
+
+    def learn(self, data: Packed, kind: int, targets: Array, weights: Array) -> tuple[float, Gradients]:
+        """The loss of some rows and its derivatives by every parameter, from one sweep up and one down.
+
+        `kind` is a loss of the kernels, `targets` (groups, rows) and `weights` (rows,) are what it takes.
+        """
+        tape, rows = self._full_tape(), data.inputs.shape[1]
+        constants, pinned = self.constants(tape), pinned_array(tape)
+        outputs = np.empty((tape.states + tape.scaled, rows), dtype=self.dtype)
+        seeds, d_inputs = np.empty((tape.states, rows), dtype=self.dtype), np.empty_like(data.inputs)
+
+        def work(block: tuple[int, int]) -> tuple[float, Array]:
+            d_constants = np.zeros(tape.constant_count)
+            values = self._values(tape, constants, rows)
+            loss = kernels.learn(
+                tape.instructions, tape.terms, constants, data.inputs, data.codes, outputs, kind, targets, weights,
+                seeds, values, np.empty_like(values), pinned, d_constants, d_inputs, *block,
+            )  # fmt: skip
+            return loss, d_constants
+
+        done = self._parallel(work, tape, rows)
+        d_constants = sum((d for _, d in done), start=np.zeros(tape.constant_count))
+        return sum(loss for loss, _ in done), self._collected(tape, d_constants, d_inputs)
+
+    def jacobian(self, data: Packed, first: int, stop: int) -> tuple[Array, dict[tuple[str, str], Array]]:
+        """The probability that the query is in states first .. stop-1, and its derivatives by the tables.
+
+        Row by row: (rows,) and (entries of a table, rows). Only for programs on which `has_jacobian`.
+        """
+        tape, rows = self._full_tape(pin=True), data.inputs.shape[1]
+        constants, pinned = self.constants(tape), pinned_array(tape)
+        outputs = np.empty((tape.states + tape.scaled, rows))
+        seeds, d_inputs = np.empty((tape.states, rows)), np.empty_like(data.inputs)
+        by_constant = np.zeros((tape.constant_count, rows))
+
+        def work(block: tuple[int, int]) -> None:
+            values = self._values(tape, constants, rows)
+            kernels.jacobian(
+                tape.instructions, tape.terms, constants, data.inputs, data.codes, outputs, first, stop, seeds,
+                values, np.empty_like(values), pinned, by_constant, d_inputs, *block,
+            )  # fmt: skip
+
+        self._parallel(work, tape, rows)
+        found: dict[tuple[str, str], Array] = {}
+        for value, place in tape.constants:
+            operation = self.program.operations[value]
+            assert isinstance(operation, Parameter)
+            found[operation.node, operation.part] = by_constant[place : place + self.reference.static(value).size]
+        return outputs[0], found
+
+    def has_jacobian(self) -> bool:
+        """Whether every static value that the rows need is a parameter, and none is indexed by hard evidence."""
+        tape = self._full_tape(pin=True)
+        return not tape.codes and all(isinstance(self.program.operations[v], Parameter) for v, _ in tape.constants)
+
+    def _full_tape(self, pin: bool = False) -> Tape:
+        """The tape on which every value keeps its slot; made on first use."""
+        if pin not in self._tapes:
+            self._tapes[pin] = assemble(self.program, self.known, reuse=False, pin=pin)
+        return self._tapes[pin]
+
+    def _collected(self, tape: Tape, d_constants: Array, d_inputs: Array, through_selection: bool = True) -> Gradients:
         adjoints = {}
         for value, first in tape.constants:
             table = self.reference.static(value)
             adjoints[value] = d_constants[first : first + table.size].reshape(table.shape)
-        tables, slopes = parameter_gradients(self.reference, adjoints)
+        tables, slopes = self.reference.parameter_gradients(adjoints, through_selection)
         for node, place in tape.slopes:
             slopes[node] = slopes.get(node, 0.0) + float(d_constants[place])
         likelihoods, first = {}, 0
@@ -169,6 +238,23 @@ class TapeEngine:
         for i, name in enumerate(tape.codes):
             codes[i] = columns[name].states()
         return inputs, codes
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Evidence as a tape reads it: likelihoods (states of all variables, rows), observed states (variables, rows)."""
+
+    inputs: Array
+    codes: NDArray[np.int32]
+
+    def take(self, rows: NDArray[np.int64]) -> Packed:
+        """Some of the rows."""
+        return Packed(self.inputs[:, rows], self.codes[:, rows])
+
+
+def pinned_array(tape: Tape) -> NDArray[np.int64]:
+    """The pinned slots of a tape and their constants, as the kernels read them."""
+    return np.array(tape.pinned, dtype=np.int64).reshape(-1, 2)
 
 
 def usable_cores() -> int:
