@@ -3,6 +3,8 @@
 Bayesian-network queries, classical and testing, compiled into fast, trainable circuits.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from tacit import examples
 from tacit.cpt import CPT, TestingCPT
 from tacit.errors import (
@@ -18,12 +20,16 @@ from tacit.io import load, save
 from tacit.network import Network
 from tacit.tac import TAC, ImpossibleEvidenceWarning, compile
 
+if TYPE_CHECKING:
+    from tacit.learn import Fit, fit
+
 __version__ = "0.1.0"
 
 __all__ = [
     "CPT",
     "TAC",
     "EvidenceError",
+    "Fit",
     "FormatError",
     "ImpossibleEvidenceWarning",
     "Mux",
@@ -36,6 +42,18 @@ __all__ = [
     "UnsetError",
     "compile",
     "examples",
+    "fit",
     "load",
     "save",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """What needs more packages, or more time to load, is loaded when it is first used."""
+    from importlib import import_module
+
+    if name in ("Fit", "fit"):
+        return getattr(import_module("tacit.learn"), name)
+    if name in ("learn", "sklearn", "theory", "torch"):
+        return import_module(f"tacit.{name}")
+    raise AttributeError(f"module 'tacit' has no attribute {name!r}")

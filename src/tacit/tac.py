@@ -104,7 +104,7 @@ class TAC:
         self.program, self.plan, self.evidence, self.hard, self.dtype = program, plan, evidence, hard, dtype
         self.network = net.copy()  # nodes added to the user's network later are none of ours
         self._variables = [net.variable(n) for n in net]
-        self._choice = engine
+        self.choice = engine
         self._engine: Engine | None = None
         self._down: TAC | None = None  # the query that marginals() runs, compiled on first use
 
@@ -194,7 +194,7 @@ class TAC:
     def engine(self) -> Engine:
         """The program with its numbers, ready to run."""
         if self._engine is None:
-            self._engine = build(self._choice, self.program, *self._numbers(), self.dtype)
+            self._engine = build(self.choice, self.program, *self._numbers(), self.dtype)
         return self._engine
 
     def _numbers(self) -> tuple[dict[tuple[str, str], Floats], dict[str, float | None]]:

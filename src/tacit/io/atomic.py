@@ -6,17 +6,17 @@ import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 
-def write_atomically(path: str | os.PathLike[str], write: Callable[[IO[str]], object]) -> None:
+def write_atomically(path: str | os.PathLike[str], write: Callable[[IO[Any]], object], binary: bool = False) -> None:
     """Let `write` fill a temporary file beside `path`, then put it in place in one step."""
     target = Path(path)
     if target.is_symlink():
         target = target.resolve()
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=".tacit-", suffix=".tmp")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+        with os.fdopen(handle, "wb") if binary else os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
             write(file)
             file.flush()
             os.fsync(file.fileno())

@@ -1,0 +1,117 @@
+"""Labelled rows: evidence, labels and weights, checked once before training starts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tacit.cpt import Floats
+from tacit.display import plural
+from tacit.errors import EvidenceError
+from tacit.evidence import Column, read_column
+from tacit.tac import TAC
+from tacit.variable import Variable
+
+SUM_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class Data:
+    """Rows to learn from: evidence columns, targets (groups, rows) and the weight of every row.
+
+    There is one group per state of the query, or two: the first state, and all others together.
+    """
+
+    columns: Mapping[str, Column]
+    targets: Floats
+    weights: Floats
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return len(self.weights)
+
+    def arrays(self) -> list[NDArray[Any]]:
+        """Everything as arrays, in a fixed order."""
+        evidence = [column.likelihoods() for _, column in sorted(self.columns.items())]
+        return [self.targets, self.weights, *evidence]
+
+    def take(self, rows: NDArray[np.int64]) -> Data:
+        """Some of the rows, with weights that sum to 1."""
+        columns = {name: column.take(rows) for name, column in self.columns.items()}
+        weights = self.weights[rows]
+        return Data(columns, np.ascontiguousarray(self.targets[:, rows]), weights / weights.sum())
+
+
+def read_data(tac: TAC, X: Any, y: Any, weights: ArrayLike | None) -> Data:
+    """Evidence, labels and weights of the same rows; the first bad row is an error that names it."""
+    known = tac._read(X)
+    targets = read_labels(tac.network.variable(tac.query), y)
+    rows = targets.shape[1]
+    if known.rows != rows and any(column.rows > 1 for column in known.columns.values()):
+        raise EvidenceError(f"there are {plural(known.rows, 'row')} of evidence but {rows:,} labels")
+    return Data(known.columns, targets, read_weights(weights, rows))
+
+
+def read_labels(variable: Variable, y: Any) -> Floats:
+    """Targets (groups, rows) from probabilities of the first state, from distributions, or from labels."""
+    array = np.asarray(y)
+    if array.size == 0 or array.ndim == 0:
+        raise EvidenceError(f"labels have shape {array.shape}; expected one per row")
+    if array.ndim == 2:
+        return _distributions(variable, array)
+    if array.ndim == 1 and array.dtype.kind == "f" and not variable.numeric:
+        return _probabilities(variable, array.astype(np.float64))
+    try:
+        column, _ = read_column(variable, y)
+    except EvidenceError as error:
+        raise EvidenceError(str(error).replace("evidence on", "labels of", 1)) from None
+    assert column is not None
+    targets = column.likelihoods()
+    for row in np.flatnonzero(targets.sum(axis=0) > 1.5)[:1].tolist():
+        raise _error(variable, row, "there is no label")
+    return np.ascontiguousarray(np.broadcast_to(targets, (len(targets), len(array))))
+
+
+def _probabilities(variable: Variable, values: Floats) -> Floats:
+    for row in np.flatnonzero(~((values >= 0) & (values <= 1)))[:1].tolist():
+        raise _error(variable, row, f"{values[row]:g} is not a probability in [0, 1] of state {variable.states[0]!r}")
+    return np.stack([values, 1 - values])
+
+
+def _distributions(variable: Variable, array: NDArray[Any]) -> Floats:
+    if array.shape[1] != variable.card:
+        raise EvidenceError(
+            f"labels of {variable.name!r} have shape {array.shape}, expected (rows, {variable.card}): one probability "
+            "per state"
+        )
+    try:
+        table = np.array(array.T, dtype=np.float64, order="C")
+    except (TypeError, ValueError):
+        raise EvidenceError(f"labels of {variable.name!r}: distributions must be numbers") from None
+    wrong = ~((table >= 0) & (table <= 1)).all(axis=0) | ~(np.abs(table.sum(axis=0) - 1) <= SUM_TOLERANCE)
+    for row in np.flatnonzero(wrong)[:1].tolist():
+        raise _error(variable, row, f"{table[:, row].tolist()} is not a distribution: numbers in [0, 1] that sum to 1")
+    return table
+
+
+def read_weights(weights: ArrayLike | None, rows: int) -> Floats:
+    """The weights of rows, scaled to sum to 1; equal ones if left out."""
+    if weights is None:
+        return np.full(rows, 1 / rows)
+    found = np.asarray(weights, dtype=np.float64)
+    if found.shape != (rows,):
+        raise EvidenceError(f"weights have shape {found.shape}, expected ({rows},): one per row")
+    for row in np.flatnonzero(~(np.isfinite(found) & (found >= 0)))[:1].tolist():
+        raise EvidenceError(f"weights, row {row}: {found[row]:g} is not a finite number >= 0")
+    if not found.sum() > 0:
+        raise EvidenceError("all weights are 0; at least one row must count")
+    return np.asarray(found / found.sum())
+
+
+def _error(variable: Variable, row: int, problem: str) -> EvidenceError:
+    return EvidenceError(f"labels of {variable.name!r}, row {row}: {problem}")

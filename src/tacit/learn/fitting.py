@@ -1,0 +1,364 @@
+"""`tacit.fit`: learn the numbers of a network from labelled rows."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tacit.compiler.program import Parameter
+from tacit.cpt import TestingCPT, check_gamma
+from tacit.engines import LearningEngine
+from tacit.engines.tape import TapeEngine
+from tacit.errors import EvidenceError, TacitError
+from tacit.learn.checkpoint import fingerprint, read_run, write_run
+from tacit.learn.data import Data, read_data
+from tacit.learn.losses import Loss, check_loss
+from tacit.learn.objective import Objective
+from tacit.learn.optimisers import LBFGS, Adam, LevenbergMarquardt, Optimiser, State, ThresholdSearch
+from tacit.learn.parameters import Parameters
+from tacit.learn.progress import Bar, clock
+from tacit.learn.run import Record, Run, Stage, Trainer
+from tacit.network import Network
+from tacit.tac import TAC
+
+OPTIMISERS = ("auto", "lm", "lbfgs", "adam")
+STEPS = {"lm": 200, "lbfgs": 500, "adam": 2000}
+RESTARTS = {"lm": 16, "lbfgs": 4, "adam": 1}
+ROUND = {"lm": 50, "lbfgs": 100, "adam": 100}  # the most steps between two looks at the losses
+LM_WEIGHTS, LM_ENTRIES = 600, 4_000_000  # what Levenberg-Marquardt is the best choice for: its Jacobian is dense
+FULL_BATCH_ROWS = 20_000
+GPU_WORK = 1e9  # multiply-adds of all rows from which a GPU is worth its start
+CHECKPOINT_EVERY = 1.0  # seconds
+HARDENING = (2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # by how much slopes rise, stage by stage
+KEPT = 8  # restarts that are hardened: the best with sigmoids is seldom the best with tests
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What training came to.
+
+    `network` has the learned numbers filled in and `tac` evaluates it. `loss` is the loss of the training rows,
+    `hard_loss` the same with hard tests instead of sigmoids, `validation_loss` that of the rows held out.
+    """
+
+    network: Network
+    tac: TAC
+    loss: float
+    hard_loss: float
+    validation_loss: float | None
+    history: list[Record]
+    optimizer: str
+    seconds: float
+    interrupted: bool = False
+
+    def __repr__(self) -> str:
+        held_out = "" if self.validation_loss is None else f", validation {self.validation_loss:.3g}"
+        hard = "" if self.hard_loss == self.loss else f", {self.hard_loss:.3g} with hard tests"
+        return f"Fit(loss {self.loss:.3g}{hard}{held_out}; {self.optimizer}, {clock(self.seconds)})"
+
+
+def fit(
+    tac: TAC,
+    X: Any,
+    y: Any,
+    loss: Loss = "mse",
+    optimizer: str = "auto",
+    steps: int | None = None,
+    restarts: int | None = None,
+    seed: int = 0,
+    validation: float | tuple[Any, Any] | None = None,
+    progress: bool = True,
+    *,
+    weights: ArrayLike | None = None,
+    gamma: float | str | None = None,
+    harden: bool = False,
+    prior: float = 0.0,
+    rate: float = 0.05,
+    batch: int = 1024,
+    clip: float | None = 1.0,
+    patience: int = 5,
+    callbacks: Sequence[Callable[[Run], Any]] = (),
+    checkpoint: str | os.PathLike[str] | None = None,
+) -> Fit:
+    """Learn the numbers that a network leaves out, from labelled rows; what is given is known and stays.
+
+    Parameters
+    ----------
+    tac
+        The compiled query. Numbers that are NaN are learned, and those of tables with `learn=True`.
+    X, y
+        Evidence, in any form that `tac.posterior` takes, and labels: probabilities of the query's first state,
+        distributions (rows, states), or states.
+    loss
+        "mse", "cross_entropy", or a function `loss(p, y)` that returns the loss of every row and its derivatives.
+    optimizer
+        "lm" (Levenberg-Marquardt: squared errors, few hundred weights), "lbfgs" (all rows in every step), "adam"
+        (mini-batches), or "auto".
+    steps, restarts, seed
+        Steps of every restart; how many random starts (the worse half is dropped again and again); the seed.
+    validation
+        A share of the rows to hold out, or other rows `(X, y)`. Training ends when their loss has not fallen
+        for `patience` rounds, and the numbers with the lowest are kept.
+    progress
+        Whether to show a bar, if the terminal is one.
+    weights
+        How much each row counts.
+    gamma
+        The slope to train with, "learn" to learn the slope of every testing node, or None for each node's own.
+    harden
+        Let slopes rise after training and end with hard tests, so that the network is good with these.
+    prior
+        Pseudo-counts for every learned entry of a table, as of a Dirichlet prior.
+    rate, batch, clip
+        For "adam": the highest learning rate, the rows of a step, the largest norm of a gradient.
+    callbacks
+        Functions of a `Run`, called after every round; training ends when one returns True.
+    checkpoint
+        A file to write after rounds; if it is there already, training goes on from it.
+
+    >>> import tacit
+    >>> net = tacit.Network("step")
+    >>> net.add("E")
+    >>> net.add("T", ["E"], testing=True, gamma=16.0)
+    >>> net.add("Q", ["T"])
+    >>> x = np.linspace(0, 1, 50)
+    >>> found = fit(tacit.compile(net, "Q", ["E"]), {"E": x}, 0.5 + 0.4 * np.sin(3 * x))
+    >>> found.loss < 1e-4
+    True
+    """
+    started = time.monotonic()
+    problem = Problem(tac, read_data(tac, X, y, weights), check_loss(loss), gamma, prior)
+    problem.hold_out(validation, seed)
+    chosen = problem.choose(optimizer)
+    steps = _positive(steps, "steps") or STEPS[chosen]
+    restarts = _positive(restarts, "restarts") or (RESTARTS[chosen] if problem.parameters.random else 1)
+    settings = Settings(chosen, rate, batch, clip, seed)
+    stages = _stages(settings, steps, restarts, problem.gamma if harden else None)
+    trainer = Trainer(stages, problem.objectives, patience if problem.held_out is not None else 0)
+    key = "" if checkpoint is None else problem.key(stages, restarts, seed, patience)
+    run = None if checkpoint is None else read_run(checkpoint, key)
+    if run is None:
+        run = Run([State(problem.parameters.start(np.random.default_rng((seed, r)))) for r in range(restarts)])
+    interrupted = _train(trainer, run, progress, callbacks, checkpoint, key)
+    return problem.result(run, chosen, stages, time.monotonic() - started, interrupted)
+
+
+class Problem:
+    """What is to be learned from which rows, and the objectives of every stage of it."""
+
+    def __init__(self, tac: TAC, data: Data, loss: Loss, gamma: float | str | None = None, prior: float = 0.0) -> None:
+        self.tac, self.data, self.loss, self.prior = tac, data, loss, prior
+        self.held_out: Data | None = None
+        slope = None if gamma == "learn" else check_gamma(gamma)  # type: ignore[arg-type]
+        self.network = tac.network if slope is None else tac.network.with_gamma(slope)
+        nodes = dict.fromkeys(op.node for op in tac.program if isinstance(op, Parameter))
+        self.parameters = Parameters(self.network, nodes, slopes=gamma == "learn")
+        if not self.parameters.count:
+            raise TacitError(
+                "there is nothing to learn: every number that the query needs is known; leave a CPT out, set some "
+                "entries to NaN, or give it with learn=True"
+            )
+        if not (math.isfinite(prior) and prior >= 0):
+            raise TacitError(f"prior is {prior!r}, expected a number of pseudo-counts >= 0")
+        self._check_possible(data, "row")
+
+    def hold_out(self, validation: Any, seed: int) -> None:
+        """Set aside a share of the rows, or take others, to measure how well what is learned carries over."""
+        if validation is None:
+            return
+        if isinstance(validation, tuple) and len(validation) == 2:
+            self.held_out = read_data(self.tac, *validation, None)
+            return self._check_possible(self.held_out, "validation row")
+        if not isinstance(validation, float) or not 0 < validation < 1:
+            raise TacitError(f"validation is {validation!r}, expected a share of the rows, or other rows (X, y)")
+        rows = self.data.rows
+        count = max(1, round(validation * rows))
+        if count >= rows:
+            raise TacitError(f"validation={validation} leaves no row of {rows} to learn from")
+        order = np.random.default_rng((seed, rows)).permutation(rows)
+        self.data, self.held_out = self.data.take(np.sort(order[count:])), self.data.take(np.sort(order[:count]))
+
+    @property
+    def gamma(self) -> float | None:
+        """The largest slope of the sigmoids, if there are any."""
+        cpts = [self.network.cpt(node) for node in self.tac.program.selections]
+        return max((cpt.gamma for cpt in cpts if isinstance(cpt, TestingCPT) and cpt.gamma), default=None)
+
+    def objectives(self, stage: Stage) -> tuple[Objective, Objective | None]:
+        """The objective of the training rows and that of the rows held out, with the slopes of a stage."""
+        net = self.network
+        if stage.slope != "own":
+            net = net.with_gamma(None if stage.slope == "hard" else stage.slope)
+        objective = Objective(self.parameters, self._engine(net), self.data, self.loss, self.prior)
+        if self.held_out is None:
+            return objective, None
+        return objective, Objective(self.parameters, objective.engine.twin(), self.held_out, self.loss)
+
+    def _engine(self, net: Network) -> LearningEngine:
+        """An engine with numbers to start from, which tell it which are 0 or 1 for ever."""
+        start = self.parameters.fill(self.parameters.start(np.random.default_rng(0)), net)
+        return self._filled(start, "float64").engine()  # type: ignore[return-value]
+
+    def _filled(self, network: Network, dtype: str) -> TAC:
+        """The compiled query with other numbers; what is large is learned on a GPU, where there is one."""
+        tac, choice = self.tac, self.tac.choice
+        if choice == "auto" and self.data.rows * tac.program.cost.multiply_adds >= GPU_WORK and _has_gpu():
+            choice = "torch"
+        return TAC(network, tac.program, tac.plan, tac.evidence, tac.hard, dtype, choice)
+
+    def choose(self, optimizer: str) -> str:
+        """The optimiser asked for, or the one that suits the problem."""
+        if optimizer not in OPTIMISERS:
+            raise TacitError(f"optimizer is {optimizer!r}, expected one of {', '.join(map(repr, OPTIMISERS))}")
+        groups = len(self.data.targets)
+        entries = self.parameters.count * self.data.rows * (1 if groups == 2 else groups)
+        small = self.parameters.count <= LM_WEIGHTS and entries <= LM_ENTRIES
+        if optimizer == "lm" or (optimizer == "auto" and small):
+            reason = self._not_least_squares()
+            if not reason:
+                return "lm"
+            if optimizer == "lm":
+                raise TacitError(f"optimizer='lm' is for squared errors of soft evidence: {reason}; use 'lbfgs'")
+        if optimizer == "auto":
+            return "lbfgs" if self.data.rows <= FULL_BATCH_ROWS else "adam"
+        return optimizer
+
+    def _not_least_squares(self) -> str:
+        if self.loss != "mse":
+            return f"the loss is {self.loss!r}"
+        if self.prior or self.parameters.learned_slopes:
+            return "there is a prior" if self.prior else "slopes are learned"
+        engine = self._engine(self.network)
+        if not isinstance(engine, TapeEngine):
+            return "the query runs on another engine than the tape"
+        return "" if engine.has_jacobian() else "hard evidence, or products of parameters, stand in the way"
+
+    def _check_possible(self, data: Data, what: str) -> None:
+        """No row may have probability zero whatever is learned."""
+        engine = self._engine(self.network)
+        for start in range(0, data.rows, engine.chunk):
+            stop = min(start + engine.chunk, data.rows)
+            columns = {name: column.block(start, stop) for name, column in data.columns.items()}
+            total = engine.run(columns, stop - start).joint.sum(axis=0)
+            for row in np.flatnonzero(total <= 0)[:1].tolist():
+                raise EvidenceError(f"{what} {start + row}: the evidence has probability 0, whatever is learned")
+
+    def key(self, *settings: Any) -> str:
+        """What tells this training from others."""
+        texts = (self.network.to_dict(), self.tac.query, self.tac.evidence, str(self.loss), self.prior, settings)
+        arrays = [a for data in (self.data, self.held_out) if data is not None for a in data.arrays()]
+        return fingerprint([repr(t) for t in texts], arrays)
+
+    def result(self, run: Run, optimizer: str, stages: Sequence[Stage], seconds: float, interrupted: bool) -> Fit:
+        """The network with the best numbers, and what they cost."""
+        assert run.best is not None
+        last = stages[min(run.stage, len(stages) - 1)]
+        network = self.parameters.fill(run.best)
+        if last.slope != "own":
+            network = network.with_gamma(None if last.slope == "hard" else last.slope)
+        loss = self._loss(network, self.data)
+        hard = network.with_gamma(None)
+        return Fit(
+            network=network,
+            tac=self._filled(network, self.tac.dtype),
+            loss=loss,
+            hard_loss=loss if hard == network else self._loss(hard, self.data),
+            validation_loss=None if self.held_out is None else self._loss(network, self.held_out),
+            history=run.history,
+            optimizer=optimizer,
+            seconds=seconds,
+            interrupted=interrupted,
+        )
+
+    def _loss(self, network: Network, data: Data) -> float:
+        engine = self._filled(network, "float64").engine()
+        return Objective(self.parameters, engine, data, self.loss).loss_of_rows()  # type: ignore[arg-type]
+
+
+def _train(
+    trainer: Trainer,
+    run: Run,
+    progress: bool,
+    callbacks: Sequence[Callable[[Run], Any]],
+    checkpoint: str | os.PathLike[str] | None,
+    key: str,
+) -> bool:
+    """Train to the end; True if the user stopped it before."""
+    bar = Bar(trainer.rounds, progress, before=trainer.done(run))
+    written = time.monotonic()
+
+    def after_round(run: Run) -> bool:
+        nonlocal written
+        bar.show(trainer.done(run), f"loss {min(run.best_loss, run.history[-1].loss):.3g}")
+        if checkpoint is not None and (run.finished or time.monotonic() - written >= CHECKPOINT_EVERY):
+            write_run(checkpoint, run, key)
+            written = time.monotonic()
+        return True in [callback(run) is True for callback in callbacks]
+
+    try:
+        trainer.train(run, after_round)
+    except KeyboardInterrupt:
+        if run.best is None:
+            raise
+        warnings.warn("training was interrupted; the result is the best so far", stacklevel=3)
+        return True
+    finally:
+        bar.end(f"loss {run.best_loss:.3g}")
+    return False
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Which optimiser, and how it goes."""
+
+    name: str
+    rate: float
+    batch: int
+    clip: float | None
+    seed: int
+
+    def optimiser(self, steps: int) -> Optimiser:
+        """An optimiser for so many steps."""
+        if self.name == "lm":
+            return LevenbergMarquardt()
+        if self.name == "lbfgs":
+            return LBFGS()
+        return Adam(self.rate, self.batch, steps, self.clip, self.seed)
+
+
+def _stages(settings: Settings, steps: int, restarts: int, hardened: float | None) -> list[Stage]:
+    """First each node's own slope; to harden, slopes that rise from `hardened` on, and hard tests at last."""
+    longest = ROUND[settings.name]
+    halvings = max(0, math.ceil(math.log2(restarts / (1 if hardened is None else KEPT))))
+    rounds = (halvings + 1) * math.ceil(steps / (halvings + 1) / longest)
+    stages = [Stage("own", rounds, math.ceil(steps / rounds), settings.optimiser(steps), halvings)]
+    if hardened is None:
+        return stages
+    share = max(1, steps // 4)
+    rounds = math.ceil(share / longest)
+    each, optimiser = math.ceil(share / rounds), settings.optimiser(share)
+    stages += [Stage(hardened * rise, rounds, each, optimiser) for rise in HARDENING]
+    return [*stages, Stage("hard", rounds, each, ThresholdSearch(optimiser))]
+
+
+def _has_gpu() -> bool:
+    if find_spec("torch") is None:
+        return False
+    import torch
+
+    return bool(torch.cuda.is_available())
+
+
+def _positive(value: int | None, name: str) -> int | None:
+    if value is not None and (not isinstance(value, int | np.integer) or value < 1):
+        raise TacitError(f"{name} is {value!r}, expected a whole number >= 1")
+    return value

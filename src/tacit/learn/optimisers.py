@@ -1,0 +1,203 @@
+"""Three ways downhill. Each advances a `State` by some steps and leaves everything it needs in it.
+
+So training can stop after any round, be stored, and go on as if nothing had happened.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from scipy.optimize import minimize
+
+from tacit.cpt import Floats
+from tacit.learn.objective import Objective
+
+MAX_TRIALS = 40  # dampings tried before a point counts as the lowest around
+
+
+@dataclass
+class State:
+    """Where one restart stands; `memory` is what its optimiser remembers between rounds."""
+
+    weights: Floats
+    loss: float = math.inf
+    steps: int = 0
+    done: bool = False
+    memory: dict[str, Floats] = field(default_factory=dict)
+
+
+class Optimiser(Protocol):
+    """What `fit` needs of an optimiser."""
+
+    def advance(self, objective: Objective, state: State, steps: int) -> None:
+        """Take some steps, fewer if there is nothing left to gain."""
+
+
+@dataclass(frozen=True)
+class LevenbergMarquardt:
+    """Damped Gauss-Newton for the mean squared error of few weights: far fewer steps than any gradient method.
+
+    The damping is Levenberg's (the same for all weights) with Nielsen's update. Marquardt's, relative to the
+    curvature, runs along flat directions until tables saturate; `largest_step` is for the same reason.
+    """
+
+    largest_step: float = 2.0
+    smallest_gain: float = 1e-6  # a step that gains less, relatively, is one of `patience` before the end
+    patience: int = 10
+
+    def advance(self, objective: Objective, state: State, steps: int) -> None:
+        """Take some steps; the damping is kept between rounds."""
+        here = _Point(objective, state.weights)
+        damping, growth, idle = state.memory.get("damping", np.array([1e-3 * here.normal.diagonal().max(), 2.0, 0.0]))
+        for _ in range(steps):
+            state.steps += 1
+            for _ in range(MAX_TRIALS):
+                there = _Point(objective, here.proposal(damping, self.largest_step))
+                if there.loss < here.loss:
+                    break
+                damping, growth = damping * growth, growth * 2
+            else:
+                state.done = True
+                break
+            # the better the model foretold the gain, the less damping it needs
+            quality = 2 * here.gain_ratio(there) - 1
+            damping, growth = max(damping * max(1 / 3, 1 - quality**3), 1e-300), 2.0
+            idle = idle + 1 if here.loss - there.loss < self.smallest_gain * here.loss else 0
+            here = there
+            if idle >= self.patience:
+                state.done = True
+                break
+        state.weights, state.loss, state.memory = (
+            here.weights,
+            here.loss,
+            {"damping": np.array([damping, growth, idle])},
+        )
+
+
+class _Point:
+    """The quadratic model of a squared error around some weights."""
+
+    def __init__(self, objective: Objective, weights: Floats) -> None:
+        self.limits = objective.parameters.limits
+        self.weights = weights
+        residuals, slopes = objective.residuals(weights)
+        self.loss = float(residuals @ residuals)
+        self.gradient = slopes @ residuals  # half of it
+        self.normal = slopes @ slopes.T
+
+    def proposal(self, damping: float, largest_step: float) -> Floats:
+        """The weights where the damped model is lowest, or as far towards them as a step may go."""
+        damped = self.normal.copy()
+        damped.flat[:: len(self.weights) + 1] += damping
+        change = np.linalg.solve(damped, -self.gradient)
+        change *= min(1.0, largest_step / max(np.abs(change).max(), 1e-300))
+        return np.clip(self.weights + change, -self.limits, self.limits)
+
+    def gain_ratio(self, there: _Point) -> float:
+        """How much of the gain that the model foretold was real: at most 1."""
+        change = there.weights - self.weights
+        foretold = -float(change @ (2 * self.gradient + self.normal @ change))
+        return min((self.loss - there.loss) / foretold, 1.0) if foretold > 0 else 0.5
+
+
+@dataclass(frozen=True)
+class LBFGS:
+    """Limited-memory quasi-Newton on all rows; a round starts with an empty memory."""
+
+    corrections: int = 20
+
+    def advance(self, objective: Objective, state: State, steps: int) -> None:
+        """Take some steps with SciPy's implementation."""
+        found = minimize(
+            objective.value_and_gradient,
+            state.weights,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(-limit, limit) for limit in objective.parameters.limits],
+            options={"maxiter": steps, "maxcor": self.corrections, "maxfun": 4 * steps, "ftol": 1e-12, "gtol": 1e-10},
+        )
+        state.weights, state.loss = found.x, float(found.fun)
+        state.steps += int(found.nit)
+        state.done = bool(found.nit < steps)
+
+
+@dataclass(frozen=True)
+class Adam:
+    """Adaptive steps on mini-batches, along a rate that rises shortly and then falls to nothing (one cycle)."""
+
+    rate: float = 0.05
+    batch: int = 1024
+    total: int = 2000  # steps of the whole training, which the schedule needs to know
+    clip: float | None = 1.0  # the largest norm of a gradient
+    seed: int = 0
+    decay: tuple[float, float] = (0.9, 0.999)
+
+    def advance(self, objective: Objective, state: State, steps: int) -> None:
+        """Take some steps; which rows a step sees depends on the seed and the number of the step only."""
+        first = state.memory.get("first", np.zeros_like(state.weights))
+        second = state.memory.get("second", np.zeros_like(state.weights))
+        a, b = self.decay
+        losses = []
+        for _ in range(min(steps, self.total - state.steps)):
+            loss, gradient = objective.value_and_gradient(state.weights, self._rows(objective.data.rows, state.steps))
+            losses.append(loss)
+            norm = float(np.linalg.norm(gradient))
+            if self.clip is not None and norm > self.clip:
+                gradient = gradient * (self.clip / norm)
+            state.steps += 1
+            first = a * first + (1 - a) * gradient
+            second = b * second + (1 - b) * gradient**2
+            step = first / (1 - a**state.steps) / (np.sqrt(second / (1 - b**state.steps)) + 1e-8)
+            state.weights = objective.within_limits(state.weights - self._rate(state.steps) * step)
+        state.loss = float(np.mean(losses)) if losses else state.loss
+        state.memory = {"first": first, "second": second}
+        state.done = state.steps >= self.total
+
+    def _rows(self, rows: int, step: int) -> np.ndarray[tuple[int], np.dtype[np.int64]] | None:
+        if rows <= self.batch:
+            return None
+        per_epoch = rows // self.batch
+        epoch, place = divmod(step, per_epoch)
+        order = np.random.default_rng((self.seed, epoch)).permutation(rows)
+        return order[place * self.batch : (place + 1) * self.batch]
+
+    def _rate(self, step: int) -> float:
+        warm = max(1, self.total // 20)
+        if step <= warm:
+            return self.rate * step / warm
+        return self.rate * 0.5 * (1 + math.cos(math.pi * (step - warm) / max(1, self.total - warm)))
+
+
+@dataclass(frozen=True)
+class ThresholdSearch:
+    """For hard tests, whose thresholds have no gradient: try other thresholds one by one, then tables as usual."""
+
+    tables: Optimiser
+    candidates: int = 16
+    sweeps: int = 4  # of a round
+
+    def advance(self, objective: Objective, state: State, steps: int) -> None:
+        """Sweep over the thresholds, and take a share of the steps with what is found, several times."""
+        rng = np.random.default_rng(state.steps)
+        for _ in range(self.sweeps):
+            state.loss = objective.value(state.weights)
+            for place in rng.permutation(objective.parameters.threshold_weights):
+                self._try(objective, state, int(place), rng)
+            state.memory, state.done = {}, False
+            self.tables.advance(objective, state, math.ceil(steps / self.sweeps))
+        state.done = False
+
+    def _try(self, objective: Objective, state: State, place: int, rng: np.random.Generator) -> None:
+        """Some anywhere, some near: the best of them, if it is better."""
+        here = 1 / (1 + math.exp(-state.weights[place]))
+        near = here + rng.normal(size=self.candidates // 2) * np.geomspace(0.003, 0.1, self.candidates // 2)
+        found = np.concatenate([rng.random(self.candidates // 2), near])
+        for threshold in found[(found > 0) & (found < 1)]:
+            weights = state.weights.copy()
+            weights[place] = math.log(threshold / (1 - threshold))
+            loss = objective.value(objective.within_limits(weights))
+            if loss < state.loss:
+                state.weights, state.loss = objective.within_limits(weights), loss

@@ -1,0 +1,302 @@
+"""The numbers to be learned as free weights: any weights are a legal network, and known numbers never move.
+
+A learned row of a table is a softmax of its weights, scaled to the mass that its known entries leave; with two
+learned entries it has one weight, through the logistic (the paper's meta-parameter). A threshold is the logistic of
+a weight, a slope its exponential. Rows of tied tables share their weights.
+"""
+
+# mypy: disable-error-code="no-untyped-def,no-untyped-call,call-arg"
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from tacit.cpt import CPT, Floats, TestingCPT
+from tacit.network import Network
+
+Key = tuple[str, str]
+Ints = NDArray[np.int64]
+Array = NDArray[np.floating]
+
+LIMIT = 30.0  # log-odds stay within +-30: learned numbers come within 1e-13 of 0 and 1 but never equal them
+CONCENTRATION = 1.0  # of the gamma draws for rows that are left out: all rows are equally likely
+SOFTMAX, LOGISTIC, EXPONENTIAL = range(3)
+
+
+class Parameters:
+    """The learned numbers of some nodes of a network, as a function of one vector of weights.
+
+    `slopes` says whether the slopes of sigmoids are learned, too.
+
+    >>> import tacit
+    >>> parameters = Parameters(tacit.examples.layer(4), ["T1", "Q"])
+    >>> parameters.count
+    28
+    """
+
+    def __init__(self, net: Network, nodes: Iterable[str], slopes: bool = False) -> None:
+        self.network = net
+        self.count = self.entries = 0
+        self._units: list[tuple[int, int, int, int, float]] = []  # kind, first weight, first entry, entries, mass
+        self._weights: list[int] = []  # how many each of them has
+        self._places: list[_Place] = []
+        self._slopes: dict[str, int] = {}  # testing node -> its entry
+        leaders: dict[str, str] = {}
+        for node in nodes:
+            cpt = net.cpt(node)
+            if not isinstance(cpt, CPT | TestingCPT):
+                continue
+            leader = node if cpt.tie is None else leaders.setdefault(cpt.tie, node)
+            if leader == node:
+                self._add(node, cpt, slopes)
+            else:
+                self._share(node, leader)
+        kinds, weight, entry, count, mass = zip(*self._units, strict=True) if self._units else [()] * 5
+        ints = (np.array(a, dtype=np.int64) for a in (kinds, weight, entry, count))
+        self._arrays: Any = (*ints, np.array(mass, dtype=np.float64))
+        halves = np.repeat(self._arrays[3] > 2, self._weights)  # two weights of a softmax may differ by both limits
+        self.limits = np.where(halves, LIMIT / 2, LIMIT)
+        self.kinds = np.repeat(self._arrays[0], self._arrays[3])  # what every number is
+
+    # building ---------------------------------------------------------------------------------------------
+
+    def _add(self, node: str, cpt: CPT | TestingCPT, slopes: bool) -> None:
+        for part in ("plus", "minus") if isinstance(cpt, TestingCPT) else ("table",):
+            self._add_rows((node, part), getattr(cpt, part), cpt.learn)
+        if isinstance(cpt, TestingCPT):
+            self._add_thresholds(node, cpt)
+            if slopes and cpt.gamma:
+                self._slopes[node] = self.entries
+                self._unit(EXPONENTIAL, 1, 1)
+
+    def _add_rows(self, key: Key, table: Floats, learn: bool) -> None:
+        rows = table.reshape(-1, table.shape[-1])
+        free = (rows != 0) & (rows != 1) if learn else np.isnan(rows)
+        left = (1 - np.where(free, 0.0, rows).sum(axis=1)).tolist()
+        counts = free.sum(axis=1).tolist()
+        first = self.entries
+        for count, mass in zip(counts, left, strict=True):
+            if count:
+                self._unit(SOFTMAX, count, {1: 0, 2: 1}.get(count, count), mass)
+        if free.any():
+            self._places.append(_Place(key, table, np.flatnonzero(free), first))
+
+    def _add_thresholds(self, node: str, cpt: TestingCPT) -> None:
+        values = cpt.thresholds.ravel()
+        free = np.flatnonzero((values != 0) & (values != 1) if cpt.learn else np.isnan(values))
+        first = self.entries
+        for _ in free:
+            self._unit(LOGISTIC, 1, 1)
+        if len(free):
+            self._places.append(_Place((node, "thresholds"), cpt.thresholds, free, first))
+
+    def _unit(self, kind: int, entries: int, weights: int, mass: float = 1.0) -> None:
+        self._units.append((kind, self.count, self.entries, entries, mass))
+        self._weights.append(weights)
+        self.count, self.entries = self.count + weights, self.entries + entries
+
+    def _share(self, node: str, leader: str) -> None:
+        self._places += [place.of(node) for place in self._places if place.key[0] == leader]
+        if leader in self._slopes:
+            self._slopes[node] = self._slopes[leader]
+
+    # from weights to numbers and back ---------------------------------------------------------------------
+
+    def numbers(self, weights: Floats) -> Floats:
+        """All learned numbers, in the order of the units."""
+        numbers = np.empty(self.entries)
+        _numbers(*self._arrays, weights, numbers)
+        return numbers
+
+    def tables(self, numbers: Floats) -> dict[Key, Floats]:
+        """The tables that hold learned numbers, complete."""
+        return {place.key: place.filled(numbers) for place in self._places}
+
+    def slopes(self, numbers: Floats) -> dict[str, float]:
+        """The learned slopes."""
+        return {node: float(numbers[entry]) for node, entry in self._slopes.items()}
+
+    def by_number(self, tables: Mapping[Key, Array], slopes: Mapping[str, float], *rows: int) -> Floats:
+        """Derivatives by all learned numbers, from those by the tables and the slopes.
+
+        With `rows`, those by the tables are (entries, rows), and the result is (numbers, rows).
+        """
+        found = np.zeros((self.entries, *rows))
+        for place in self._places:
+            if place.key in tables:
+                table = tables[place.key].reshape(place.table.size, *rows)
+                found[place.first : place.first + len(place.index)] += table[place.index]
+        for node, entry in self._slopes.items():
+            found[entry] += slopes.get(node, 0.0)
+        return found
+
+    def by_weight(self, numbers: Floats, by_number: Floats) -> Floats:
+        """Derivatives by the weights, from those by the numbers that they make; row by row if these are."""
+        found = np.empty((self.count, *by_number.shape[1:]))
+        columns = by_number.reshape(self.entries, -1)
+        _by_weight(*self._arrays, numbers, columns, found.reshape(self.count, columns.shape[1]))
+        return found
+
+    @property
+    def threshold_weights(self) -> Ints:
+        """The weights that thresholds are made of."""
+        kinds, weight = self._arrays[:2]
+        return np.asarray(weight[kinds == LOGISTIC])
+
+    @property
+    def learned_slopes(self) -> frozenset[str]:
+        """The testing nodes whose slope is learned."""
+        return frozenset(self._slopes)
+
+    @property
+    def random(self) -> bool:
+        """Whether some number has no start of its own."""
+        return any(np.isnan(place.table.ravel()[place.index]).any() for place in self._places)
+
+    def fill(self, weights: Floats, net: Network | None = None) -> Network:
+        """A network with these numbers filled in; all others are the same bits as before.
+
+        `net` is the network itself, if left out, or a copy of it with other slopes.
+        """
+        net = net or self.network
+        numbers = self.numbers(weights)
+        tables, slopes = self.tables(numbers), self.slopes(numbers)
+        cpts: dict[str, CPT | TestingCPT] = {}
+        for node in dict.fromkeys([key[0] for key in tables] + list(slopes)):
+            cpt = net.cpt(node)
+            if isinstance(cpt, CPT):
+                cpts[node] = CPT(tables[node, "table"], cpt.learn, cpt.tie)
+            elif isinstance(cpt, TestingCPT):
+                plus, minus, thresholds = (
+                    tables.get((node, part), getattr(cpt, part)) for part in ("plus", "minus", "thresholds")
+                )
+                gamma = slopes.get(node, cpt.gamma)
+                cpts[node] = TestingCPT(plus, minus, thresholds, cpt.test, gamma, cpt.learn, cpt.tie)
+        for names in net.ties.values():  # also those that the query does not need
+            learned = next((cpts[name] for name in names if name in cpts), None)
+            if learned is not None:
+                cpts.update(dict.fromkeys(names, learned))
+        return net.with_cpts(cpts)
+
+    def start(self, rng: np.random.Generator) -> Floats:
+        """Weights to start from: the numbers given with `learn=True`, random ones for those left out."""
+        numbers = np.full(self.entries, np.nan)
+        for place in self._places:
+            numbers[place.first : place.first + len(place.index)] = place.table.ravel()[place.index]
+        for node, entry in self._slopes.items():
+            cpt = self.network.cpt(node)
+            assert isinstance(cpt, TestingCPT)
+            numbers[entry] = cpt.gamma
+        draws = np.where(self.kinds == LOGISTIC, rng.random(self.entries), rng.gamma(CONCENTRATION, size=self.entries))
+        _complete(*self._arrays, numbers, draws)
+        return self.weights(numbers)
+
+    def weights(self, numbers: Floats) -> Floats:
+        """The weights that make these numbers, within the limits of weights."""
+        found = np.empty(self.count)
+        _inverse(*self._arrays, numbers, found)
+        return np.clip(found, -self.limits, self.limits)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where some learned numbers go: entries `index` of a flat table, numbers from `first` on."""
+
+    key: Key
+    table: Floats
+    index: Ints
+    first: int
+
+    def of(self, node: str) -> _Place:
+        """The same place in a tied table."""
+        return _Place((node, self.key[1]), self.table, self.index, self.first)
+
+    def filled(self, numbers: Floats) -> Floats:
+        own = numbers[self.first : self.first + len(self.index)]
+        if len(own) == self.table.size:
+            return own.reshape(self.table.shape)
+        table = self.table.copy()
+        table.reshape(-1)[self.index] = own
+        return table
+
+
+@njit(cache=True)
+def _numbers(kinds, weight, entry, count, mass, weights, numbers):
+    for i in range(len(kinds)):
+        w, e, k = weight[i], entry[i], count[i]
+        if kinds[i] == EXPONENTIAL:
+            numbers[e] = math.exp(weights[w])
+        elif kinds[i] == LOGISTIC:
+            numbers[e] = 1 / (1 + math.exp(-weights[w]))
+        elif k == 1:
+            numbers[e] = mass[i]
+        elif k == 2:
+            numbers[e] = mass[i] / (1 + math.exp(-weights[w]))
+            numbers[e + 1] = mass[i] / (1 + math.exp(weights[w]))
+        else:
+            top = weights[w : w + k].max()
+            total = 0.0
+            for j in range(k):
+                numbers[e + j] = math.exp(weights[w + j] - top)
+                total += numbers[e + j]
+            for j in range(k):
+                numbers[e + j] *= mass[i] / total
+
+
+@njit(cache=True)
+def _by_weight(kinds, weight, entry, count, mass, numbers, by_number, found):
+    for i in range(len(kinds)):
+        w, e, k = weight[i], entry[i], count[i]
+        if kinds[i] == EXPONENTIAL:
+            found[w] = by_number[e] * numbers[e]
+        elif kinds[i] == LOGISTIC:
+            found[w] = by_number[e] * (numbers[e] * (1 - numbers[e]))
+        elif k == 2:
+            found[w] = (by_number[e] - by_number[e + 1]) * (numbers[e] * numbers[e + 1] / mass[i])
+        elif k > 2:
+            mean = np.zeros(by_number.shape[1])
+            for j in range(k):
+                mean += by_number[e + j] * (numbers[e + j] / mass[i])
+            for j in range(k):
+                found[w + j] = numbers[e + j] * (by_number[e + j] - mean)
+
+
+@njit(cache=True)
+def _inverse(kinds, weight, entry, count, mass, numbers, found):
+    for i in range(len(kinds)):
+        w, e, k = weight[i], entry[i], count[i]
+        if kinds[i] == EXPONENTIAL:
+            found[w] = math.log(numbers[e])
+        elif kinds[i] == LOGISTIC:
+            found[w] = math.log(numbers[e]) - math.log(1 - numbers[e])
+        elif k == 2:
+            found[w] = math.log(numbers[e]) - math.log(numbers[e + 1])
+        elif k > 2:
+            mean = 0.0
+            for j in range(k):
+                found[w + j] = math.log(numbers[e + j])
+                mean += found[w + j] / k
+            for j in range(k):
+                found[w + j] -= mean
+
+
+@njit(cache=True)
+def _complete(kinds, weight, entry, count, mass, numbers, draws):
+    """Fill in missing numbers: of a row, by draws scaled to the mass that is left; others are the draws."""
+    for i in range(len(kinds)):
+        left, total = mass[i], 0.0
+        for e in range(entry[i], entry[i] + count[i]):
+            if math.isnan(numbers[e]):
+                total += draws[e]
+            else:
+                left -= numbers[e]
+        for e in range(entry[i], entry[i] + count[i]):
+            if math.isnan(numbers[e]):
+                numbers[e] = draws[e] if kinds[i] == LOGISTIC else draws[e] / total * left

@@ -1,0 +1,138 @@
+"""Training round by round: restarts side by side, the worse half dropped as it goes, slopes that rise in stages.
+
+A `Run` is all that training knows at the end of a round. Nothing else is carried over, so a run that is stored and
+read again goes on to the same result.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Literal
+
+from threadpoolctl import threadpool_limits
+
+from tacit.cpt import Floats
+from tacit.engines.tape import usable_cores
+from tacit.learn.objective import Objective
+from tacit.learn.optimisers import Optimiser, State
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Some rounds with the same slope: a number, each node's own, or none: hard tests."""
+
+    slope: float | Literal["own", "hard"]
+    rounds: int
+    steps: int  # of every restart in every round
+    optimiser: Optimiser
+    halvings: int = 0  # how often the worse half of the restarts is dropped
+
+
+@dataclass(frozen=True)
+class Record:
+    """One line of a training's history: what a round of a restart came to."""
+
+    stage: int
+    round: int
+    restart: int
+    step: int
+    loss: float
+    validation: float | None = None
+
+
+@dataclass
+class Run:
+    """How far training is: where every restart stands, which are still in, and the best numbers of this stage."""
+
+    states: list[State]
+    alive: list[int] = field(default_factory=list)
+    stage: int = 0
+    round: int = 0
+    best: Floats | None = None
+    best_loss: float = math.inf
+    stale: int = 0  # rounds without a better validation loss
+    finished: bool = False
+    history: list[Record] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.alive = self.alive or list(range(len(self.states)))
+
+
+Objectives = Callable[[Stage], tuple[Objective, Objective | None]]
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """Takes a run through the stages; `objectives` gives those of a stage, for training and for validation."""
+
+    stages: Sequence[Stage]
+    objectives: Objectives
+    patience: int
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds there are, if nothing ends early."""
+        return sum(stage.rounds for stage in self.stages)
+
+    def done(self, run: Run) -> int:
+        """How many of them are done."""
+        return sum(stage.rounds for stage in self.stages[: run.stage]) + run.round
+
+    def train(self, run: Run, after_round: Callable[[Run], bool]) -> None:
+        """Go on with a run until it is finished, or until `after_round` says so."""
+        while not run.finished:
+            stage = self.stages[run.stage]
+            objective, validation = self.objectives(stage)
+            # restarts run in threads of their own where one evaluation is not worth several
+            twins = [objective.twin() for _ in run.alive] if objective.small else [objective]
+            ended = False
+            while not ended and not run.finished:
+                self._round(run, stage, twins, validation)
+                ended = self._stage_ends(run, stage)
+                if ended:
+                    self._next_stage(run)
+                run.finished = run.stage == len(self.stages)
+                if after_round(run):
+                    return
+
+    def _round(self, run: Run, stage: Stage, twins: list[Objective], validation: Objective | None) -> None:
+        active = [r for r in run.alive if not run.states[r].done]
+        self._advance([run.states[r] for r in active], twins, stage)
+        losses = {}
+        for r in run.alive:
+            state = run.states[r]
+            measured = None if validation is None else validation.value(state.weights)
+            losses[r] = state.loss if measured is None else measured
+            run.history.append(Record(run.stage, run.round, r, state.steps, state.loss, measured))
+        run.round += 1
+        leader = min(losses, key=lambda r: losses[r])
+        if losses[leader] < run.best_loss:
+            run.best, run.best_loss, run.stale = run.states[leader].weights.copy(), losses[leader], 0
+        else:
+            run.stale += 1
+        if stage.halvings and run.round % (stage.rounds // (stage.halvings + 1)) == 0:
+            run.alive = sorted(run.alive, key=lambda r: losses[r])[: max(1, math.ceil(len(run.alive) / 2))]
+
+    def _advance(self, states: list[State], twins: list[Objective], stage: Stage) -> None:
+        """Advance restarts side by side, if there is an objective for each, or else one after the other."""
+        if not twins[0].small:
+            for state in states:
+                stage.optimiser.advance(twins[0], state, stage.steps)
+            return
+        # the threads of BLAS are of no use to small matrices, and wait for each other where cores are busy
+        with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(usable_cores()) as pool:
+            list(pool.map(stage.optimiser.advance, twins[: len(states)], states, [stage.steps] * len(states)))
+
+    def _stage_ends(self, run: Run, stage: Stage) -> bool:
+        over = run.round == stage.rounds or all(run.states[r].done for r in run.alive)
+        return over or (self.patience > 0 and run.stale >= self.patience)
+
+    def _next_stage(self, run: Run) -> None:
+        """Those still in go on to the next stage, where losses are others and count anew."""
+        if run.stage + 1 < len(self.stages):
+            run.states = [State(state.weights) for state in run.states]
+            run.best_loss, run.stale = math.inf, 0
+        run.stage, run.round = run.stage + 1, 0

@@ -1,0 +1,120 @@
+"""Bad data is refused before training starts, with the first bad row."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tacit
+from tacit import EvidenceError, Network, TacitError, examples
+from tacit.learn.data import read_labels, read_weights
+
+
+@pytest.fixture
+def tac():
+    return tacit.compile(examples.chain(2), "Q", ["E1", "E2"])
+
+
+X = np.random.default_rng(0).random((6, 2))
+Y = np.linspace(0.1, 0.9, 6)
+
+
+def three():
+    net = Network()
+    net.add("Q", states=["lo", "mid", "hi"])
+    return net.variable("Q")
+
+
+@pytest.mark.parametrize(
+    ("y", "expected"),
+    [
+        ([0.25, 1.0], [[0.25, 1.0], [0.75, 0.0]]),
+        (["true", "false"], [[1, 0], [0, 1]]),
+        ([[0.25, 0.75], [1, 0]], [[0.25, 1.0], [0.75, 0.0]]),
+        ([1, 0], [[1, 0], [0, 1]]),
+        ([True, False], [[1, 0], [0, 1]]),
+        (pd.Series([0.25, 1.0]), [[0.25, 1.0], [0.75, 0.0]]),
+    ],
+)
+def test_labels_of_a_binary_query(y, expected):
+    np.testing.assert_array_equal(read_labels(examples.abc().variable("A"), y), expected)
+
+
+def test_labels_of_more_states():
+    np.testing.assert_array_equal(read_labels(three(), ["mid", "lo"]), [[0, 1], [1, 0], [0, 0]])
+    # floats are probabilities of the first state: the others count together
+    np.testing.assert_array_equal(read_labels(three(), [0.25, 1.0]), [[0.25, 1.0], [0.75, 0.0]])
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        ([0.1, 0.2, 1.5, 0.1, 0.1, 0.1], "labels of 'Q', row 2: 1.5 is not a probability"),
+        ([0.1, np.nan, 0.2, 0.1, 0.1, 0.1], "labels of 'Q', row 1: nan is not a probability"),
+        (["true", "maybe", "true", "true", "true", "true"], "labels of 'Q', row 1: 'maybe' is not a state"),
+        (["true", None, "true", "true", "true", "true"], "labels of 'Q', row 1: there is no label"),
+        ([[0.5, 0.6]] * 6, r"labels of 'Q', row 0: \[0.5, 0.6\] is not a distribution"),
+        ([[0.5, 0.2, 0.3]] * 6, r"labels of 'Q' have shape \(6, 3\), expected \(rows, 2\)"),
+        ([0.1, 0.2], "there are 6 rows of evidence but 2 labels"),
+        ([], r"labels have shape \(0,\)"),
+        (0.5, r"labels have shape \(\)"),
+    ],
+)
+def test_bad_labels_are_reported_with_their_row(tac, y, message):
+    with pytest.raises(EvidenceError, match=message):
+        tacit.fit(tac, X, y)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "message"),
+    [
+        ({"E1": [0.1] * 5 + [2.0], "E2": 0.5}, "'E1', row 5: 2 is not a likelihood"),
+        ({"E1": ["true"] * 3 + ["x"] * 3}, "'E1', row 3: 'x' is not a state"),
+        ({"E3": 0.5}, "'E3', which is not a variable"),
+        (X[:, :1], "expected 2: E1, E2"),
+    ],
+)
+def test_bad_evidence_is_reported_with_its_row(tac, evidence, message):
+    with pytest.raises(EvidenceError, match=message):
+        tacit.fit(tac, evidence, Y)
+
+
+def test_impossible_rows_are_reported():
+    net = Network()
+    net.add("A", cpt=[1, 0])
+    net.add("Q", ["A"])
+    tac = tacit.compile(net, "Q", ["A"])
+    with pytest.raises(EvidenceError, match="row 1: the evidence has probability 0"):
+        tacit.fit(tac, {"A": [0.5, 0.0, 0.7]}, [0.1, 0.2, 0.3])
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [([1, 2], "expected \\(6,\\)"), ([1, 1, -1, 1, 1, 1], "row 2: -1"), ([0] * 6, "all weights are 0")],
+)
+def test_bad_weights(weights, message):
+    with pytest.raises(EvidenceError, match=message):
+        read_weights(weights, 6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"loss": "hinge"}, "loss is 'hinge', expected one of 'mse', 'cross_entropy'"),
+        ({"optimizer": "sgd"}, "optimizer is 'sgd'"),
+        ({"steps": 0}, "steps is 0"),
+        ({"restarts": 1.5}, "restarts is 1.5"),
+        ({"validation": 1.5}, "validation is 1.5"),
+        ({"validation": 0.99}, "leaves no row"),
+        ({"prior": -1.0}, "prior is -1.0"),
+        ({"gamma": -3.0}, "gamma is -3.0"),
+        ({"optimizer": "lm", "loss": "cross_entropy"}, "'lm' is for squared errors"),
+    ],
+)
+def test_bad_settings(tac, arguments, message):
+    with pytest.raises(TacitError, match=message):
+        tacit.fit(tac, X, Y, **arguments)
+
+
+def test_a_network_that_is_all_known_has_nothing_to_learn():
+    with pytest.raises(TacitError, match="there is nothing to learn"):
+        tacit.fit(tacit.compile(examples.abc(), "B", ["A"]), {"A": [0.1, 0.2]}, [0.5, 0.5])

@@ -1,0 +1,304 @@
+"""`tacit.fit`: what is learned, what stays, and that it can be repeated, stopped and taken up again."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import tacit
+from tacit import CPT, FormatError, Network, TestingCPT, examples
+from tacit.learn import fitting
+from tacit.learn.data import read_data
+from tacit.learn.fitting import Problem
+from tacit.learn.optimisers import LBFGS
+from tacit.learn.run import Stage
+from tests.conformance_files import read
+
+RNG = np.random.default_rng(0)
+X = RNG.random((200, 2))
+Y = 0.5 + 0.4 * np.sin(4 * X[:, 0]) * X[:, 1]
+
+
+def chain():
+    return tacit.compile(examples.chain(2), "Q", ["E1", "E2"])
+
+
+def child():
+    """A class with three findings, all to be learned but the structure."""
+    net = Network("findings")
+    net.add("C", states=["a", "b", "c"])
+    for i in range(3):
+        net.add(f"F{i}", ["C"], states=["no", "some", "much"])
+    return net
+
+
+def sample(rows, seed=0):
+    rng = np.random.default_rng(seed)
+    c = rng.integers(0, 3, rows)
+    findings = {f"F{i}": np.array(["no", "some", "much"])[(c + (rng.random(rows) < 0.3) * i) % 3] for i in range(3)}
+    return findings, np.array(["a", "b", "c"])[c]
+
+
+@pytest.mark.parametrize("optimizer", ["lm", "lbfgs", "adam"])
+def test_every_optimiser_learns_a_surface(optimizer):
+    found = tacit.fit(chain(), X, Y, optimizer=optimizer, seed=1, restarts=4, steps=300)
+    assert found.optimizer == optimizer
+    assert found.loss < 0.2 * np.var(Y)
+    np.testing.assert_allclose(np.mean((found.tac.posterior(X)[:, 0] - Y) ** 2), found.loss, rtol=1e-9)
+    if optimizer != "adam":  # which records the mean of its last steps
+        assert found.loss == pytest.approx(min(r.loss for r in found.history), rel=1e-6)
+
+
+@pytest.mark.parametrize("engine", ["numpy", "tape"])
+def test_every_engine_learns_the_same(engine):
+    tac = tacit.compile(examples.chain(2), "Q", ["E1", "E2"], engine=engine)
+    found = tacit.fit(tac, X, Y, optimizer="lbfgs", restarts=1, steps=20)
+    assert found.loss == pytest.approx(tacit.fit(chain(), X, Y, optimizer="lbfgs", restarts=1, steps=20).loss, rel=1e-6)
+
+
+def test_auto_picks_by_size_and_loss():
+    tac = chain()
+    assert tacit.fit(tac, X, Y, steps=2).optimizer == "lm"
+    assert tacit.fit(tac, X, Y, loss="cross_entropy", steps=2).optimizer == "lbfgs"
+    many = np.random.default_rng(0).random((20_001, 2))
+    assert tacit.fit(tac, many, many[:, 0], loss="cross_entropy", steps=2).optimizer == "adam"
+
+
+def test_classes_from_labels_with_hard_evidence():
+    evidence, y = sample(400)
+    for roles in ({"evidence": list(evidence)}, {"hard": list(evidence)}):
+        found = tacit.fit(tacit.compile(child(), "C", **roles), evidence, y, loss="cross_entropy", steps=60, prior=1.0)
+        states = np.array(["a", "b", "c"])[found.tac.posterior(evidence).argmax(axis=1)]
+        assert (states == y).mean() > 0.95
+
+
+def test_known_and_structural_numbers_are_the_same_bits_afterwards():
+    net = Network()
+    net.add("E1", cpt=[0.3, 0.7])
+    net.add("E2")
+    plus = CPT([[[1, 0], [0.5, 0.5]], [[0.2, 0.8], [0, 1]]], learn=True)
+    net.add("T1", ["E1", "E2"], cpt=TestingCPT(plus.table, np.full((2, 2, 2), np.nan), np.full((2, 2), 0.25), gamma=16))
+    net.add("Q", ["T1"], cpt=plus.table[0])
+    net = net.with_cpts({"Q": CPT(plus.table[1], learn=True)})
+    found = tacit.fit(tacit.compile(net, "Q", ["E1", "E2"]), X, Y, steps=30)
+    after = found.network
+    assert after.cpt("E1") == net.cpt("E1")
+    np.testing.assert_array_equal(after.cpt("T1").plus, net.cpt("T1").plus)
+    np.testing.assert_array_equal(after.cpt("T1").thresholds, net.cpt("T1").thresholds)
+    assert after.cpt("Q").table[1].tolist() == [0, 1]
+    assert after.cpt("Q").table[0, 0] != net.cpt("Q").table[0, 0]
+    assert not np.isnan(after.cpt("T1").minus).any()
+
+
+def test_thresholds_stay_in_the_unit_interval():
+    thresholds = tacit.fit(chain(), X, (X[:, 0] > 0.99).astype(float), steps=50).network.cpt("T1").thresholds
+    assert ((thresholds >= 0) & (thresholds <= 1)).all()
+
+
+def test_the_same_seed_gives_the_same_numbers():
+    first, again, other = (tacit.fit(chain(), X, Y, steps=20, seed=s) for s in (3, 3, 4))
+    assert first.network == again.network
+    assert first.network != other.network
+
+
+def test_weights_of_rows():
+    doubled = np.concatenate([X, X[:50]]), np.concatenate([Y, Y[:50]])
+    counts = np.where(np.arange(200) < 50, 2.0, 1.0)
+    one, other = tacit.fit(chain(), *doubled, steps=15), tacit.fit(chain(), X, Y, weights=counts, steps=15)
+    assert one.loss == pytest.approx(other.loss, rel=1e-3)
+
+
+def test_a_loss_of_ones_own():
+    def squared(p, y):
+        return ((p - y) ** 2).mean(axis=1), 2 * (p - y) / p.shape[1]
+
+    own, built_in = (
+        tacit.fit(chain(), X, Y, loss=f, optimizer="lbfgs", steps=30, restarts=1) for f in (squared, "mse")
+    )
+    assert own.loss == pytest.approx(built_in.loss, rel=1e-6)
+    with pytest.raises(tacit.TacitError, match="loss returned shapes"):
+        tacit.fit(chain(), X, Y, loss=lambda p, y: (p, y), steps=2)
+
+
+def test_a_query_of_three_states_with_probabilities_of_the_first():
+    evidence, y = sample(100)
+    targets = np.where(y == "a", 0.9, 0.2)
+    for loss in ("mse", "cross_entropy"):
+        tac = tacit.compile(child(), "C", list(evidence))
+        found = tacit.fit(tac, evidence, targets, loss=loss, optimizer="lbfgs", steps=80)
+        p = found.tac.posterior(evidence)[:, 0]
+        assert abs(p[y == "a"].mean() - 0.9) < 0.1
+        if loss == "mse":
+            assert found.loss == pytest.approx(np.mean((p - targets) ** 2))
+
+
+def test_validation_keeps_the_best_and_stops_early():
+    rng = np.random.default_rng(0)
+    noisy = np.clip(Y + rng.normal(scale=0.2, size=len(Y)), 0, 1)
+    tac = tacit.compile(examples.layer(6), "Q", ["E1", "E2"])
+    found = tacit.fit(tac, X, noisy, validation=0.4, optimizer="lbfgs", steps=2000, restarts=1, patience=2)
+    assert found.validation_loss == pytest.approx(min(r.validation for r in found.history))
+    assert found.history[-1].step < 2000
+    other = tacit.fit(tac, X[:100], noisy[:100], validation=(X[100:], noisy[100:]), steps=20)
+    assert other.validation_loss == pytest.approx(np.mean((other.tac.posterior(X[100:])[:, 0] - noisy[100:]) ** 2))
+
+
+def test_slopes_are_learned():
+    found = tacit.fit(chain(), X, Y, gamma="learn", steps=60)
+    slopes = [found.network.cpt(f"T{i}").gamma for i in (1, 2)]
+    assert all(slope > 0 and slope != 16.0 for slope in slopes)
+    assert tacit.fit(chain(), X, Y, gamma=5.0, steps=5).network.cpt("T1").gamma == 5.0
+
+
+def test_hardening_makes_the_hard_network_good():
+    x = np.linspace(0, 1, 100)
+    net = Network()
+    net.add("E")
+    net.add("T", ["E"], testing=True, gamma=16.0)
+    net.add("Q", ["T"])
+    tac = tacit.compile(net, "Q", ["E"])
+    y = 0.5 + 0.4 * np.sin(3 * x)
+    soft, hard = tacit.fit(tac, {"E": x}, y), tacit.fit(tac, {"E": x}, y, harden=True)
+    assert soft.hard_loss > 2 * soft.loss
+    assert hard.hard_loss < 0.7 * soft.hard_loss
+    adam = tacit.fit(tac, {"E": x}, y, harden=True, optimizer="adam", steps=400)
+    assert {record.stage for record in adam.history} == set(range(8))
+    assert hard.loss == hard.hard_loss
+    assert hard.network.cpt("T").gamma is None
+
+
+def test_priors_pull_towards_uniform():
+    evidence, y = sample(30)
+    tables = [
+        tacit.fit(tacit.compile(child(), "C", list(evidence)), evidence, y, "cross_entropy", steps=50, prior=prior)
+        .network.cpt("F0").table
+        for prior in (0.01, 1000.0)
+    ]  # fmt: skip
+    assert np.abs(tables[1] - 1 / 3).max() < 0.1 < np.abs(tables[0] - 1 / 3).max()
+
+
+def test_tied_tables_stay_equal():
+    net = Network()
+    net.add("E1")
+    net.add("H1", ["E1"])
+    for t in (2, 3):
+        net.add(f"H{t}", [f"H{t - 1}"], testing=True, gamma=16.0, tie="transition")
+    found = tacit.fit(tacit.compile(net, "H3", ["E1"]), {"E1": X[:, 0]}, Y, steps=20, restarts=2)
+    assert found.network.cpt("H2") == found.network.cpt("H3")
+
+
+def test_learn_true_is_where_training_starts():
+    trained = tacit.fit(chain(), X, Y, steps=40).network
+    cpts = {}
+    for name in trained.variables:
+        cpt = trained.cpt(name)
+        if isinstance(cpt, CPT):
+            cpts[name] = CPT(cpt.table, learn=True)
+        else:
+            cpts[name] = TestingCPT(cpt.plus, cpt.minus, cpt.thresholds, cpt.test, cpt.gamma, learn=True)
+    again = tacit.compile(trained.with_cpts(cpts), "Q", ["E1", "E2"])
+    before = np.mean((tacit.compile(trained, "Q", ["E1", "E2"]).posterior(X)[:, 0] - Y) ** 2)
+    assert tacit.fit(again, X, Y, steps=1).history[0].loss <= before * (1 + 1e-9)
+
+
+def test_callbacks_see_every_round_and_can_stop():
+    seen = []
+    tacit.fit(chain(), X, Y, steps=100, restarts=4, callbacks=[lambda run: seen.append(len(run.alive))])
+    assert seen[0] > seen[-1] == 1
+
+    seen.clear()
+    tacit.fit(chain(), X, Y, optimizer="adam", callbacks=[lambda run: seen.append(1) or len(seen) == 3])
+    assert len(seen) == 3
+
+
+def test_an_interrupted_training_gives_the_best_so_far():
+    def stop(run):
+        raise KeyboardInterrupt
+
+    with pytest.warns(UserWarning, match="training was interrupted"):
+        found = tacit.fit(chain(), X, Y, callbacks=[stop])
+    assert found.interrupted
+    assert found.loss < 1
+
+
+KINDS = {
+    "lm": {"steps": 120, "restarts": 4},
+    "lbfgs": {"steps": 600, "restarts": 2},
+    "adam": {"steps": 600, "batch": 64},
+}
+
+
+def long_training(optimizer, path, pause):
+    return tacit.fit(
+        tacit.compile(examples.chain(3), "Q", ["E1", "E2"]), X, Y, optimizer=optimizer, checkpoint=path, seed=5,
+        harden=optimizer == "lm", validation=0.2, patience=100, callbacks=[lambda run: time.sleep(pause)],
+        **KINDS[optimizer],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("optimizer", ["lm", "lbfgs", "adam"])
+def test_killed_and_resumed_ends_the_same(tmp_path, monkeypatch, optimizer):
+    monkeypatch.setattr(fitting, "CHECKPOINT_EVERY", 0.0)
+    straight = long_training(optimizer, tmp_path / "straight", 0.0)
+    script = (
+        "import sys\nfrom tacit.learn import fitting\nfitting.CHECKPOINT_EVERY = 0.0\n"
+        "from tests.learn.test_fit import long_training\nlong_training(*sys.argv[1:], 0.5)"
+    )
+    process = subprocess.Popen([sys.executable, "-c", script, optimizer, str(tmp_path / "killed")])
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "killed").exists() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert process.poll() is None
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    resumed = long_training(optimizer, tmp_path / "killed", 0.0)
+    assert resumed.network == straight.network
+    assert resumed.history == straight.history
+
+
+def test_a_checkpoint_of_another_training_is_refused(tmp_path):
+    path = tmp_path / "run"
+    first = tacit.fit(chain(), X, Y, steps=5, checkpoint=path)
+    assert tacit.fit(chain(), X, Y, steps=5, checkpoint=path).network == first.network
+    with pytest.raises(FormatError, match="another network, other data or other settings"):
+        tacit.fit(chain(), X, Y, steps=6, checkpoint=path)
+    path.write_bytes(b"something else")
+    with pytest.raises(FormatError, match="is not a checkpoint"):
+        tacit.fit(chain(), X, Y, steps=5, checkpoint=path)
+
+
+@pytest.mark.parametrize("case", read("grads.json")["cases"], ids=lambda case: case["id"])
+def test_gradients_by_weights_against_the_conformance_file(case):
+    from tests.conformance_files import network
+
+    net = network(case["network"])
+    learned = {}
+    for name in net.variables:
+        cpt = net.cpt(name)
+        if isinstance(cpt, CPT):
+            learned[name] = CPT(cpt.table, learn=True)
+        else:
+            learned[name] = TestingCPT(cpt.plus, cpt.minus, cpt.thresholds, cpt.test, cpt.gamma, learn=True)
+    net = net.with_cpts(learned)
+    names = sorted({name for row in case["data"] for name in row["evidence"]})
+    tac = tacit.compile(net, case["query"], names)
+    evidence = {name: np.array([row["evidence"][name] for row in case["data"]]) for name in names}
+    y = np.array([row["label"] for row in case["data"]])
+    problem = Problem(tac, read_data(tac, evidence, y, None), "mse")
+    objective, _ = problem.objectives(Stage("own", 1, 1, LBFGS()))
+    weights = problem.parameters.start(np.random.default_rng(0))
+    loss, gradient = objective.value_and_gradient(weights)
+    assert loss == pytest.approx(case["loss"], abs=1e-12)
+    # rows of two have one weight, the difference of their logits; a threshold's weight is its log-odds
+    expected = []
+    for name in net.variables:
+        of, cpt = case["grad"][name], net.cpt(name)
+        for part in ("z", "z_plus", "z_minus"):
+            expected += [d for row in of.get(part, []) for d in (row[:1] if len(row) == 2 else row)]
+        if "thresholds" in of:
+            expected += [d * t * (1 - t) for d, t in zip(of["thresholds"], cpt.thresholds.ravel(), strict=True)]
+    np.testing.assert_allclose(gradient, expected, rtol=0, atol=1e-8)
