@@ -204,18 +204,10 @@ class TapeEngine:
     def _parallel(self, work: Callable[[tuple[int, int]], T], tape: Tape, rows: int) -> list[T]:
         """Do the work on blocks of rows, in threads where there is enough of it."""
         threads = self.threads if rows * tape.work > THREADED_WORK else 1
-        width = self._width(tape, rows)
-        step = -(-rows // (threads * width)) * width
-        blocks = [(start, min(start + step, rows)) for start in range(0, rows, step)]
-        if len(blocks) == 1:
-            return [work(blocks[0])]
-        with ThreadPoolExecutor(len(blocks)) as pool:
-            return list(pool.map(work, blocks))
+        return in_blocks(work, threads, rows, self._width(tape, rows))
 
     def _width(self, tape: Tape, rows: int) -> int:
-        """Rows of a tile: as many as keep its slots in cache, within bounds, and no more than there are."""
-        fitting = TILE_BYTES // (self.dtype.itemsize * tape.slots) // LANES * LANES
-        return min(max(fitting, TILE_ROWS[0]), TILE_ROWS[1], -(-rows // LANES) * LANES)
+        return tile_width(self.dtype.itemsize * tape.slots, rows)
 
     def _values(self, tape: Tape, constants: Array, rows: int) -> Array:
         """A working space of one tile, with its constant slots filled in."""
@@ -250,6 +242,22 @@ class Packed:
     def take(self, rows: NDArray[np.int64]) -> Packed:
         """Some of the rows."""
         return Packed(self.inputs[:, rows], self.codes[:, rows])
+
+
+def tile_width(row_bytes: int, rows: int) -> int:
+    """Rows of a tile: as many as keep its slots in cache, within bounds, and no more than there are."""
+    fitting = TILE_BYTES // row_bytes // LANES * LANES
+    return min(max(fitting, TILE_ROWS[0]), TILE_ROWS[1], -(-rows // LANES) * LANES)
+
+
+def in_blocks(work: Callable[[tuple[int, int]], T], threads: int, rows: int, width: int) -> list[T]:
+    """Do the work on blocks of whole tiles, one for each thread."""
+    step = -(-rows // (threads * width)) * width
+    blocks = [(start, min(start + step, rows)) for start in range(0, rows, step)]
+    if len(blocks) == 1:
+        return [work(blocks[0])]
+    with ThreadPoolExecutor(len(blocks)) as pool:
+        return list(pool.map(work, blocks))
 
 
 def pinned_array(tape: Tape) -> NDArray[np.int64]:
