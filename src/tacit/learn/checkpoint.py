@@ -19,6 +19,7 @@ from tacit.learn.optimisers import State
 from tacit.learn.run import Record, Run
 
 FORMAT = "tacit-training-1"
+PLAIN = ("alive", "stage", "round", "best_loss", "stale", "steps", "finished")  # what needs no array
 
 
 def fingerprint(settings: Any, arrays: Iterable[np.ndarray[Any, Any]]) -> str:
@@ -38,7 +39,7 @@ def write_run(path: str | os.PathLike[str], run: Run, key: str) -> None:
         "format": FORMAT,
         "key": key,
         "states": states,
-        "run": {name: getattr(run, name) for name in ("alive", "stage", "round", "best_loss", "stale", "finished")},
+        "run": {name: getattr(run, name) for name in PLAIN},
         "history": [list(asdict(record).values()) for record in run.history],
     }
     arrays: dict[str, np.ndarray[Any, Any]] = {f"weights{i}": state.weights for i, state in enumerate(run.states)}

@@ -293,12 +293,12 @@ def _train(
     key: str,
 ) -> bool:
     """Train to the end; True if the user stopped it before."""
-    bar = Bar(trainer.rounds, progress, before=trainer.done(run))
+    bar = Bar(trainer.rounds, progress, before=(trainer.done(run), run.steps))
     written = time.monotonic()
 
     def after_round(run: Run) -> bool:
         nonlocal written
-        bar.show(trainer.done(run), f"loss {min(run.best_loss, run.history[-1].loss):.3g}")
+        bar.show(trainer.done(run), run.steps, f"loss {min(run.best_loss, run.history[-1].loss):.3g}")
         if checkpoint is not None and (run.finished or time.monotonic() - written >= CHECKPOINT_EVERY):
             write_run(checkpoint, run, key)
             written = time.monotonic()

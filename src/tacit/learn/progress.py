@@ -12,21 +12,22 @@ WIDTH = 24
 class Bar:
     """Rewrites one line of a terminal; silent where the stream is none."""
 
-    def __init__(self, total: int, on: bool, before: int = 0, stream: TextIO | None = None) -> None:
+    def __init__(self, total: int, on: bool, before: tuple[int, int] = (0, 0), stream: TextIO | None = None) -> None:
         self.total, self.stream = total, stream or sys.stderr
         self.on = on and self.stream.isatty()
         self.started = time.monotonic()
-        self.before = before  # rounds that an earlier run did
+        self.before = before  # rounds and steps that an earlier run did
 
-    def show(self, done: int, text: str) -> None:
-        """Show that so many rounds are done, with a text beside the bar."""
+    def show(self, done: int, steps: int, text: str) -> None:
+        """Show that so many rounds and steps are done, with a text beside the bar."""
         if not self.on:
             return
         spent = time.monotonic() - self.started
-        left = spent / max(1, done - self.before) * (self.total - done)
+        left = spent / max(1, done - self.before[0]) * (self.total - done)
+        rate = (steps - self.before[1]) / spent
         full = round(WIDTH * done / self.total)
         bar = "█" * full + "░" * (WIDTH - full)
-        self.stream.write(f"\r\x1b[2K{bar} {done}/{self.total}  {text}  {clock(spent)}, {clock(left)} left")
+        self.stream.write(f"\r\x1b[2K{bar} {done}/{self.total}  {text}  {rate:,.0f} steps/s  {clock(left)} left")
         self.stream.flush()
 
     def end(self, text: str) -> None:

@@ -54,6 +54,7 @@ class Run:
     best: Floats | None = None
     best_loss: float = math.inf
     stale: int = 0  # rounds without a better validation loss
+    steps: int = 0  # of all restarts together
     finished: bool = False
     history: list[Record] = field(default_factory=list)
 
@@ -99,8 +100,10 @@ class Trainer:
                     return
 
     def _round(self, run: Run, stage: Stage, twins: list[Objective], validation: Objective | None) -> None:
-        active = [r for r in run.alive if not run.states[r].done]
-        self._advance([run.states[r] for r in active], twins, stage)
+        active = [run.states[r] for r in run.alive if not run.states[r].done]
+        before = sum(state.steps for state in active)
+        self._advance(active, twins, stage)
+        run.steps += sum(state.steps for state in active) - before
         losses = {}
         for r in run.alive:
             state = run.states[r]
