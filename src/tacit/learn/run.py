@@ -116,7 +116,7 @@ class Trainer:
             run.best, run.best_loss, run.stale = run.states[leader].weights.copy(), losses[leader], 0
         else:
             run.stale += 1
-        if stage.halvings and run.round % (stage.rounds // (stage.halvings + 1)) == 0:
+        if run.round < stage.rounds and run.round % (stage.rounds // (stage.halvings + 1)) == 0:
             run.alive = sorted(run.alive, key=lambda r: losses[r])[: max(1, math.ceil(len(run.alive) / 2))]
 
     def _advance(self, states: list[State], twins: list[Objective], stage: Stage) -> None:
