@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,9 @@ from tacit.evidence import Column, Evidence, EvidenceLike, read
 from tacit.factored import NoisyOr
 from tacit.network import Network
 from tacit.selection import Selected, join_rows, selected_rows
+
+if TYPE_CHECKING:
+    from tacit.theory.explain import Explanation
 
 DTYPES = ("float64", "float32")
 MAX_COUNTED = 2_000_000  # multiply-adds up to which cost() counts the nodes of the circuit
@@ -183,11 +186,33 @@ class TAC:
         _warn_impossible(np.isnan(joined[self.query][:, 0]), "their posteriors are NaN")
         return joined
 
+    def explain(self, evidence: EvidenceLike | None = None) -> Explanation:
+        """Why one row of evidence gets its answer: every test and its margin, and the function that applies there.
+
+        >>> import tacit
+        >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
+        >>> print(tac.explain({"A": 0.8, "C": "lo"}))
+        P*(B | A: true 0.8, C: lo)
+         true  0.469231  ██████████████
+        false  0.530769  ████████████████
+        <BLANKLINE>
+        test            comparison       margin   selects  changes at
+        B at A='true'   0.631579 >= 0.5  +0.132   plus     A = 0.7
+        B at A='false'  0.368421 >= 0.4  -0.0316  minus    A = 0.777778
+        <BLANKLINE>
+        With this selection, by the likelihoods of A = true:
+        p*(B=true) = 0.035 + 0.0325 A
+        p*(B=false) = 0.315 - 0.3075 A
+        """
+        from tacit.theory.explain import explain
+
+        return explain(self, evidence)
+
     # numbers ----------------------------------------------------------------------------------------------
 
     def set_parameters(self, net: Network) -> None:
         """Take the numbers (and slopes) of another network of the same structure; nothing is compiled again."""
-        _check_same_structure(self.network, net, self.program)
+        check_same_structure(self.network, net, self.program)
         self.network = net.copy()
         self._engine = self._down = None
 
@@ -300,7 +325,7 @@ def _level_of_the_caller() -> int:
     return level
 
 
-def _check_same_structure(old: Network, new: Network, program: Program) -> None:
+def check_same_structure(old: Network, new: Network, program: Program) -> None:
     """The same variables, families and kinds of CPT, and no state possible that was not before."""
     for name in program.states:
         a, b = old.node(name), new.node(name)

@@ -23,6 +23,8 @@ steps = pytest.importorskip("tacit.engines.torch_steps")
 
 WAYS = [(i, ()) for i in range(len(queries()))] + [(i, q.all_hard) for i, q in enumerate(queries()) if q.all_hard]
 CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+# on a GPU, the first matrix product of autograd's own thread says so, and works
+pytestmark = pytest.mark.filterwarnings("ignore:Attempting to run cuBLAS")
 
 
 def name_of(way):
@@ -341,6 +343,74 @@ def test_missing_codes_are_named():
         on_cpu(tac).forward({}, {})
 
 
+# learning -------------------------------------------------------------------------------------------------
+
+
+def columns_of(net, evidence):
+    return read(evidence, [net.variable(n) for n in net]).columns
+
+
+def squares(joint):
+    """The sum of all squared posteriors, and its derivatives by the joint."""
+    total = joint.sum(axis=0)
+    p = joint / total
+    return (p**2).sum(), 2 * (p - (p**2).sum(axis=0)) / total
+
+
+def same_gradients(found, expected, tolerance=1e-12):
+    assert (set(found.tables), set(found.likelihoods)) == (set(expected.tables), set(expected.likelihoods))
+    for key, table in expected.tables.items():
+        assert found.tables[key].dtype == np.float64
+        close(found.tables[key], table, tolerance)
+    for name, by_state in expected.likelihoods.items():
+        close(found.likelihoods[name], by_state, tolerance)
+    for node, slope in expected.slopes.items():
+        close(found.slopes.get(node, 0.0), slope, tolerance)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("hard", [(), ("A", "B")], ids=["soft", "hard"])
+@pytest.mark.parametrize("gamma", [None, 0.0, 4.0])
+def test_value_and_gradients_are_those_of_the_numpy_engine(gamma, hard, dtype):
+    net = mixed(gamma)
+    evidence = rows_for(net, [n for n in ("A", "B", "C") if n not in hard], 6)
+    evidence |= {n: [net.states(n)[i % 2] for i in range(6)] for n in hard}
+    if "B" not in hard:
+        evidence["B"] = 0.3  # one row that speaks for all; U has no evidence
+    tac = tacit.compile(net, "Q", ["A", "B", "C", "U"] if not hard else ["C", "U"], hard, "numpy")
+    columns = columns_of(net, evidence)
+    value, found = on_cpu(tac, dtype).value_and_gradients(columns, 6, squares)
+    expected_value, expected = tac.engine().value_and_gradients(columns, 6, squares)
+    tolerance = 1e-12 if dtype == "float64" else 1e-4
+    assert abs(value - expected_value) < tolerance
+    same_gradients(found, expected, tolerance)
+
+
+def test_new_numbers():
+    net, other = mixed(4.0), mixed(9.0, seed=5)
+    evidence = rows_for(net, ["A", "B", "C"], 6)
+    tac, expected = (tacit.compile(n, "Q", list(evidence), engine="torch") for n in (net, other))
+    engine, columns = on_cpu(tac), columns_of(net, evidence)
+    before = engine.run(columns, 6).joint.copy()
+    new = {key: table.numpy() for key, table in on_cpu(expected)._own.items()}
+    twin = engine.twin()
+    twin.update(new, {"T": 9.0, "U": 9.0})
+    close(twin.run(columns, 6).joint, on_cpu(expected).run(columns, 6).joint)
+    value, found = twin.value_and_gradients(columns, 6, squares)
+    expected_value, gradients = on_cpu(expected).value_and_gradients(columns, 6, squares)
+    assert value == expected_value
+    same_gradients(found, gradients)
+    assert (engine.run(columns, 6).joint == before).all()  # the engine itself has its own numbers
+    twin.update({key: table for key, table in new.items() if key[0] == "Q"}, {"U": 2.0})
+    with_slope = other.with_cpts({"U": other.cpt("U").with_gamma(2.0)})
+    close(twin.run(columns, 6).joint.T, semantics.joint(with_slope, "Q", evidence))
+
+
+def test_blocks_for_gradients_are_smaller():
+    engine = on_cpu(tacit.compile(chain(1500), "X1499", [f"X{i}" for i in range(1499)], engine="torch"))
+    assert 1 <= engine.gradient_chunk < engine.chunk
+
+
 # GPU ------------------------------------------------------------------------------------------------------
 
 
@@ -355,3 +425,19 @@ def test_recorded_runs_are_the_same(hard):
     for _ in range(3):  # one by one, recorded, replayed
         close(tac.joint(evidence), expected)
     assert all(slot.recorded for slot in tac.engine()._slots.values())
+
+
+@CUDA
+def test_recorded_runs_take_new_numbers():
+    net, other = mixed(4.0), mixed(9.0, seed=5)
+    evidence = rows_for(net, ["A", "B", "C"], 3000)
+    tac = tacit.compile(net, "Q", list(evidence), engine="torch")
+    for _ in range(3):
+        tac.joint(evidence)
+    engine = tac.engine()
+    assert all(slot.recorded for slot in engine._slots.values())
+    new = {key: table.numpy() for key, table in on_cpu(tacit.compile(other, "Q", list(evidence)))._own.items()}
+    engine.update(new, {"T": 9.0, "U": 9.0})
+    for _ in range(3):
+        close(tac.joint(evidence), tacit.compile(other, "Q", list(evidence), engine="numpy").joint(evidence))
+    assert all(slot.recorded for slot in engine._slots.values())

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from copy import copy
 from functools import cached_property
 from itertools import accumulate, pairwise
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -22,12 +24,17 @@ from tacit.compiler.program import (
     Select,
     Slice,
 )
-from tacit.engines.numpy import Array, Results
+from tacit.engines.numpy import Results
+from tacit.engines.numpy_steps import Array
+from tacit.engines.reverse import Gradients
 from tacit.engines.torch_steps import Frame, Key, Slope, Steps, from_numpy, keys_of
 from tacit.errors import EvidenceError
 from tacit.evidence import Column
 
+T = TypeVar("T")
+
 CPU_ELEMENTS, CPU_CHUNK = 2**19, 2**14  # entries alive at one time stay near the caches
+CPU_GRADIENT_ELEMENTS = 2**22  # entries kept for the reverse: 32 megabytes, beyond which more rows gain nothing
 CUDA_ELEMENTS, CUDA_CHUNK = 2**28, 2**17  # enough rows that a kernel outlasts its launch
 SMALLEST_SLOT = 2**10  # rows of the smallest set of CUDA buffers; sizes double from here
 GRAPHED = 20_000  # operations up to which a recording is worth its memory
@@ -49,7 +56,8 @@ class TorchEngine:
         device: str | torch.device | None = None,
         graphs: bool = True,
     ) -> None:
-        self.program, self.gammas, self.graphs = program, dict(gammas), graphs
+        self.program, self.graphs = program, graphs
+        self.gammas: Mapping[str, float | None] = dict(gammas)
         self.dtype = getattr(torch, dtype)
         self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         # the evidence that reaches the query: a program may declare more
@@ -63,7 +71,27 @@ class TorchEngine:
         self._lock = threading.Lock()  # the buffers of a slot serve one run at a time
         with torch.no_grad():
             self._static, self._ready = self._parameters_only()
-        self.chunk = self._rows_at_a_time(steps.largest)
+        # the widest product that is written out before it is summed adds to what is alive
+        self.chunk = self._rows_at_a_time(CPU_ELEMENTS, program.cost.live + steps.largest)
+        # operands of a matrix product are kept twice: as values, and as matrices
+        self.gradient_chunk = self._rows_at_a_time(CPU_GRADIENT_ELEMENTS, 2 * program.cost.elements + steps.largest)
+
+    # new numbers ------------------------------------------------------------------------------------------
+
+    def update(self, parameters: Mapping[Key, Array], gammas: Mapping[str, float | None]) -> None:
+        """Take new numbers for some tables and slopes, and compute again what depends on them alone."""
+        with torch.no_grad(), self._lock:
+            given = {key: self._tensor(table) for key, table in parameters.items() if key[1] != "test"}
+            self._static, self._ready = self._parameters_only(given, gammas)
+            self.gammas, self._own = {**self.gammas, **gammas}, {**self._own, **given}
+            for slot in self._slots.values():
+                slot.forget()  # a recording reads the numbers it was made with
+
+    def twin(self) -> TorchEngine:
+        """The same program with numbers of its own: for another thread."""
+        twin = copy(self)
+        twin._slots, twin._lock = {}, threading.Lock()
+        return twin
 
     # differentiable ---------------------------------------------------------------------------------------
 
@@ -103,6 +131,33 @@ class TorchEngine:
         given = {key: t.to(self.device, self.dtype) for key, t in tables.items() if key[1] != "test"}
         static, ready = self._parameters_only(given, gammas)
         return Frame(soft, hard, {}, {**self.gammas, **gammas}, static, ready)
+
+    def value_and_gradients(
+        self, columns: Mapping[str, Column], rows: int, seed_of: Callable[[Array], tuple[T, Array]]
+    ) -> tuple[T, Gradients]:
+        """A function of the joint and its derivatives by all tables, slopes and likelihoods.
+
+        `seed_of` takes the mantissas of the joint (states, rows) and returns anything, such as the value of the
+        function, and its derivatives by the mantissas (states, rows). Give at most `gradient_chunk` rows.
+        """
+        soft = {n: self._leaf(self._likelihood(n, columns).expand(-1, rows)) for n in self.soft}
+        tables = {key: self._leaf(table) for key, table in self._own.items() if key[1] != "test"}
+        slopes = {n: self._leaf(torch.tensor(g)) for n, g in self.gammas.items() if g is not None}
+        with torch.enable_grad():
+            frame = self._frame(soft, self._codes(columns), tables, slopes)
+            self._follow(frame)
+            joint, _ = self._joint(frame, rows)
+        value, seeds = seed_of(joint.detach().cpu().numpy())
+        leaves = [*tables.values(), *slopes.values(), *soft.values()]
+        found = iter(torch.autograd.grad(joint, leaves, self._tensor(seeds), allow_unused=True, materialize_grads=True))
+        return value, Gradients(
+            {key: next(found).double().cpu().numpy() for key in tables},
+            {node: next(found).item() for node in slopes},
+            {name: next(found).cpu().numpy() for name in soft},
+        )
+
+    def _leaf(self, tensor: Tensor) -> Tensor:
+        return tensor.to(self.device, self.dtype).detach().requires_grad_()
 
     def _joint(self, frame: Frame, rows: int) -> tuple[Tensor, Tensor]:
         joint = self._with_rows(self.program.joint, frame.values[self.program.joint], rows)
@@ -160,9 +215,8 @@ class TorchEngine:
         with torch.no_grad(), self._lock:
             if self.device.type == "cuda" and rows <= self.chunk:
                 return self._run_in_slot(columns, rows)
-            soft = {n: self._tensor(columns[n].likelihoods()) for n in self.soft if n in columns}
-            hard = {n: from_numpy(columns[n].states()).to(self.device) for n in self.hard}
-            frame = Frame(soft, hard, {}, self.gammas, dict(self._static), self._ready)
+            soft = {n: self._likelihood(n, columns) for n in self.soft if n in columns}
+            frame = Frame(soft, self._codes(columns), {}, self.gammas, dict(self._static), self._ready)
             self._follow(frame)
             joint, exponent = self._joint(frame, rows)
             return Results(joint.cpu().numpy(), exponent.cpu().numpy(), {})
@@ -206,16 +260,24 @@ class TorchEngine:
                 ends.setdefault(i, []).append(j)
         return [(i, ends.get(i, [])) for i in sorted(needed) if self.program.batched[i]]
 
+    def _likelihood(self, name: str, columns: Mapping[str, Column]) -> Tensor:
+        if name not in columns:
+            return torch.ones((self.program.sizes[name], 1), dtype=self.dtype, device=self.device)
+        return self._tensor(columns[name].likelihoods())
+
+    def _codes(self, columns: Mapping[str, Column]) -> dict[str, Tensor]:
+        return {n: from_numpy(columns[n].states()).to(self.device) for n in self.hard}
+
     def _tensor(self, array: Array) -> Tensor:
         return from_numpy(array).to(self.device, self.dtype)
 
-    def _rows_at_a_time(self, largest: int) -> int:
-        """`largest` is what the widest product that is written out before it is summed adds to what is alive."""
-        entries, most = CPU_ELEMENTS, CPU_CHUNK
+    def _rows_at_a_time(self, entries: int, alive: int) -> int:
+        """How many rows, each with so many entries alive, to have at a time; `entries` is the limit of a CPU."""
+        most = CPU_CHUNK
         if self.device.type == "cuda":
             free, _ = torch.cuda.mem_get_info(self.device)
             entries, most = min(CUDA_ELEMENTS, free // 4 // self.dtype.itemsize), CUDA_CHUNK
-        rows = max(1, min(most, entries // max(1, self.program.cost.live + largest)))
+        rows = max(1, min(most, entries // max(1, alive)))
         return 1 << (rows.bit_length() - 1)
 
 
@@ -260,6 +322,10 @@ class Slot:
         except RuntimeError:
             self._results = None
         return self._graph is not None
+
+    def forget(self) -> None:
+        """Start anew: the next run launches its kernels one by one."""
+        self._graph, self._results, self.runs = None, None, 0
 
     def replay(self) -> tuple[Tensor, Tensor]:
         """Run the recorded kernels on what the buffers hold now."""

@@ -27,7 +27,7 @@ from tacit.compiler.program import (
     Select,
     Slice,
 )
-from tacit.engines.numpy import Array
+from tacit.engines.numpy_steps import Array
 
 Key: TypeAlias = tuple[str, str]
 Slope: TypeAlias = "float | Tensor | None"

@@ -46,8 +46,8 @@ class Parameters:
         self.count = self.entries = 0
         self._units: list[tuple[int, int, int, int, float]] = []  # kind, first weight, first entry, entries, mass
         self._weights: list[int] = []  # how many each of them has
-        self._places: list[_Place] = []
-        self._slopes: dict[str, int] = {}  # testing node -> its entry
+        self.places: list[Place] = []
+        self.slope_entries: dict[str, int] = {}  # testing node -> its entry
         leaders: dict[str, str] = {}
         for node in nodes:
             cpt = net.cpt(node)
@@ -60,10 +60,10 @@ class Parameters:
                 self._share(node, leader)
         kinds, weight, entry, count, mass = zip(*self._units, strict=True) if self._units else [()] * 5
         ints = (np.array(a, dtype=np.int64) for a in (kinds, weight, entry, count))
-        self._arrays: Any = (*ints, np.array(mass, dtype=np.float64))
-        halves = np.repeat(self._arrays[3] > 2, self._weights)  # two weights of a softmax may differ by both limits
+        self.units: Any = (*ints, np.array(mass, dtype=np.float64))
+        halves = np.repeat(self.units[3] > 2, self._weights)  # two weights of a softmax may differ by both limits
         self.limits = np.where(halves, LIMIT / 2, LIMIT)
-        self.kinds = np.repeat(self._arrays[0], self._arrays[3])  # what every number is
+        self.kinds = np.repeat(self.units[0], self.units[3])  # what every number is
 
     # building ---------------------------------------------------------------------------------------------
 
@@ -73,7 +73,7 @@ class Parameters:
         if isinstance(cpt, TestingCPT):
             self._add_thresholds(node, cpt)
             if slopes and cpt.gamma:
-                self._slopes[node] = self.entries
+                self.slope_entries[node] = self.entries
                 self._unit(EXPONENTIAL, 1, 1)
 
     def _add_rows(self, key: Key, table: Floats, learn: bool) -> None:
@@ -86,7 +86,7 @@ class Parameters:
             if count:
                 self._unit(SOFTMAX, count, {1: 0, 2: 1}.get(count, count), mass)
         if free.any():
-            self._places.append(_Place(key, table, np.flatnonzero(free), first))
+            self.places.append(Place(key, table, np.flatnonzero(free), first))
 
     def _add_thresholds(self, node: str, cpt: TestingCPT) -> None:
         values = cpt.thresholds.ravel()
@@ -95,7 +95,7 @@ class Parameters:
         for _ in free:
             self._unit(LOGISTIC, 1, 1)
         if len(free):
-            self._places.append(_Place((node, "thresholds"), cpt.thresholds, free, first))
+            self.places.append(Place((node, "thresholds"), cpt.thresholds, free, first))
 
     def _unit(self, kind: int, entries: int, weights: int, mass: float = 1.0) -> None:
         self._units.append((kind, self.count, self.entries, entries, mass))
@@ -103,25 +103,25 @@ class Parameters:
         self.count, self.entries = self.count + weights, self.entries + entries
 
     def _share(self, node: str, leader: str) -> None:
-        self._places += [place.of(node) for place in self._places if place.key[0] == leader]
-        if leader in self._slopes:
-            self._slopes[node] = self._slopes[leader]
+        self.places += [place.of(node) for place in self.places if place.key[0] == leader]
+        if leader in self.slope_entries:
+            self.slope_entries[node] = self.slope_entries[leader]
 
     # from weights to numbers and back ---------------------------------------------------------------------
 
     def numbers(self, weights: Floats) -> Floats:
         """All learned numbers, in the order of the units."""
         numbers = np.empty(self.entries)
-        _numbers(*self._arrays, weights, numbers)
+        _numbers(*self.units, weights, numbers)
         return numbers
 
     def tables(self, numbers: Floats) -> dict[Key, Floats]:
         """The tables that hold learned numbers, complete."""
-        return {place.key: place.filled(numbers) for place in self._places}
+        return {place.key: place.filled(numbers) for place in self.places}
 
     def slopes(self, numbers: Floats) -> dict[str, float]:
         """The learned slopes."""
-        return {node: float(numbers[entry]) for node, entry in self._slopes.items()}
+        return {node: float(numbers[entry]) for node, entry in self.slope_entries.items()}
 
     def by_number(self, tables: Mapping[Key, Array], slopes: Mapping[str, float], *rows: int) -> Floats:
         """Derivatives by all learned numbers, from those by the tables and the slopes.
@@ -129,36 +129,36 @@ class Parameters:
         With `rows`, those by the tables are (entries, rows), and the result is (numbers, rows).
         """
         found = np.zeros((self.entries, *rows))
-        for place in self._places:
+        for place in self.places:
             if place.key in tables:
                 table = tables[place.key].reshape(place.table.size, *rows)
                 found[place.first : place.first + len(place.index)] += table[place.index]
-        for node, entry in self._slopes.items():
+        for node, entry in self.slope_entries.items():
             found[entry] += slopes.get(node, 0.0)
         return found
 
     def by_weight(self, numbers: Floats, by_number: Floats) -> Floats:
         """Derivatives by the weights, from those by the numbers that they make; row by row if these are."""
         found = np.empty((self.count, *by_number.shape[1:]))
-        columns = by_number.reshape(self.entries, -1)
-        _by_weight(*self._arrays, numbers, columns, found.reshape(self.count, columns.shape[1]))
+        columns = by_number.reshape(self.entries, math.prod(by_number.shape[1:]))
+        _by_weight(*self.units, numbers, columns, found.reshape(self.count, columns.shape[1]))
         return found
 
     @property
     def threshold_weights(self) -> Ints:
         """The weights that thresholds are made of."""
-        kinds, weight = self._arrays[:2]
+        kinds, weight = self.units[:2]
         return np.asarray(weight[kinds == LOGISTIC])
 
     @property
     def learned_slopes(self) -> frozenset[str]:
         """The testing nodes whose slope is learned."""
-        return frozenset(self._slopes)
+        return frozenset(self.slope_entries)
 
     @property
     def random(self) -> bool:
         """Whether some number has no start of its own."""
-        return any(np.isnan(place.table.ravel()[place.index]).any() for place in self._places)
+        return any(np.isnan(place.table.ravel()[place.index]).any() for place in self.places)
 
     def fill(self, weights: Floats, net: Network | None = None) -> Network:
         """A network with these numbers filled in; all others are the same bits as before.
@@ -188,25 +188,25 @@ class Parameters:
     def start(self, rng: np.random.Generator) -> Floats:
         """Weights to start from: the numbers given with `learn=True`, random ones for those left out."""
         numbers = np.full(self.entries, np.nan)
-        for place in self._places:
+        for place in self.places:
             numbers[place.first : place.first + len(place.index)] = place.table.ravel()[place.index]
-        for node, entry in self._slopes.items():
+        for node, entry in self.slope_entries.items():
             cpt = self.network.cpt(node)
             assert isinstance(cpt, TestingCPT)
             numbers[entry] = cpt.gamma
         draws = np.where(self.kinds == LOGISTIC, rng.random(self.entries), rng.gamma(CONCENTRATION, size=self.entries))
-        _complete(*self._arrays, numbers, draws)
+        _complete(*self.units, numbers, draws)
         return self.weights(numbers)
 
     def weights(self, numbers: Floats) -> Floats:
         """The weights that make these numbers, within the limits of weights."""
         found = np.empty(self.count)
-        _inverse(*self._arrays, numbers, found)
+        _inverse(*self.units, np.maximum(numbers, math.exp(-LIMIT)), found)
         return np.clip(found, -self.limits, self.limits)
 
 
 @dataclass(frozen=True)
-class _Place:
+class Place:
     """Where some learned numbers go: entries `index` of a flat table, numbers from `first` on."""
 
     key: Key
@@ -214,9 +214,9 @@ class _Place:
     index: Ints
     first: int
 
-    def of(self, node: str) -> _Place:
+    def of(self, node: str) -> Place:
         """The same place in a tied table."""
-        return _Place((node, self.key[1]), self.table, self.index, self.first)
+        return Place((node, self.key[1]), self.table, self.index, self.first)
 
     def filled(self, numbers: Floats) -> Floats:
         own = numbers[self.first : self.first + len(self.index)]
