@@ -1,0 +1,300 @@
+"""`tacit.sklearn`: scikit-learn's own checks, and that predictions are posteriors of the networks that were learned."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sklearn")
+
+import pandas as pd
+import polars as pl
+from sklearn.base import clone
+from sklearn.datasets import load_iris, make_friedman1
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+import tacit
+from tacit import EvidenceError, Network, NetworkError, TacitError, examples, semantics
+from tacit.sklearn import KNOTS, Ranks, TACClassifier, TACRegressor, default_network
+from tests.helpers import close
+
+IRIS, SPECIES = load_iris(return_X_y=True)
+SMALL = {"tests": 1, "components": 1, "steps": 20, "random_state": 0}
+
+
+def seed_of(random_state):
+    """The seed that an estimator gives to `tacit.fit`."""
+    return np.random.RandomState(random_state).randint(np.iinfo(np.int32).max)
+
+
+def findings():
+    """A disease with a finding of three states, known in part, and one of two."""
+    net = Network("findings")
+    net.add("disease", states=["ill", "fine"], cpt=[0.1, 0.9])
+    net.add("cough", ["disease"], ["no", "some", "much"], [[0.2, np.nan, np.nan], [np.nan, np.nan, 0.0]])
+    net.add("fever", ["disease"])
+    return net
+
+
+def patients(rows=200):
+    rng = np.random.default_rng(0)
+    ill = rng.random(rows) < 0.4
+    cough = np.where(ill, rng.choice(["no", "some", "much"], rows), rng.choice(["no", "some"], rows))
+    fever = np.clip(np.where(ill, 0.8, 0.2) + 0.3 * rng.normal(size=rows), 0, 1)
+    return pd.DataFrame({"cough": cough, "fever": fever}), np.where(ill, "ill", "fine")
+
+
+# scikit-learn's conventions -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("estimator", [TACClassifier(steps=20, tests=1), TACRegressor(steps=20, tests=1)])
+def test_all_of_scikit_learns_checks_pass(estimator):
+    results = check_estimator(estimator, on_skip=None)
+    skipped = {result["check_name"] for result in results if result["status"] == "skipped"}
+    assert skipped <= {"check_array_api_input"}  # which needs an environment variable
+    assert len(results) > 50
+
+
+def test_clones_learn_the_same_in_any_process():
+    model = TACClassifier(**SMALL).fit(IRIS, SPECIES)
+    expected = model.predict_proba(IRIS)
+    for other in (clone(model).fit(IRIS, SPECIES), pickle.loads(pickle.dumps(model))):
+        np.testing.assert_array_equal(other.predict_proba(IRIS), expected)
+    assert not np.array_equal(clone(model).set_params(random_state=1).fit(IRIS, SPECIES).predict_proba(IRIS), expected)
+
+
+def test_a_given_network_is_a_parameter_like_others():
+    rng = np.random.default_rng(0)
+    model = TACRegressor(examples.chain(2), "Q", ["E1", "E2"], steps=5)
+    copy = clone(model)
+    assert copy.network == model.network
+    assert copy.network is not model.network
+    assert copy.get_params()["query"] == "Q"
+    X = rng.random((30, 2))
+    search = GridSearchCV(model, {"network": [examples.chain(1), examples.chain(2)], "restarts": [1]}, cv=2)
+    search.fit(X, X.mean(axis=1))
+    assert search.best_estimator_.network in [examples.chain(1), examples.chain(2)]
+    assert np.isnan(model.network.cpt("Q").table).all()  # what was given is not changed
+
+
+def test_pipelines_and_searches_take_the_estimators():
+    model = make_pipeline(StandardScaler(), TACClassifier(**SMALL))
+    search = GridSearchCV(model, {"tacclassifier__prior": [0.1, 100.0]}, cv=2).fit(IRIS, SPECIES)
+    assert search.best_params_ == {"tacclassifier__prior": 0.1}
+    assert cross_val_score(TACClassifier(**SMALL), IRIS, SPECIES, cv=3).mean() > 0.85
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_frames_have_their_names_remembered(frame):
+    names = [f"feature {i}" for i in range(4)]
+    X = frame({name: IRIS[:, i] for i, name in enumerate(names)})
+    model = TACClassifier(**SMALL).fit(X, SPECIES)
+    assert model.n_features_in_ == 4
+    assert model.feature_names_in_.tolist() == names
+    np.testing.assert_array_equal(model.predict_proba(X), TACClassifier(**SMALL).fit(IRIS, SPECIES).predict_proba(IRIS))
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame({name: IRIS[:, i] for i, name in enumerate(reversed(names))}))
+
+
+def test_an_estimator_must_be_fitted_first():
+    for model in (TACClassifier(), TACRegressor()):
+        for method in (model.predict, model.to_evidence):
+            with pytest.raises(NotFittedError):
+                method(IRIS)
+
+
+# the default network --------------------------------------------------------------------------------------
+
+
+def test_probabilities_are_posteriors_by_enumeration():
+    X = IRIS[::10, 2:]
+    model = TACClassifier(tests=2, components=2, steps=10, random_state=0).fit(X, SPECIES[::10] > 0)
+    evidence = model.to_evidence(X)
+    assert model.classes_.tolist() == [False, True] == list(model.network_.states("Q"))
+    close(model.predict_proba(X), semantics.posterior(model.network_, "Q", evidence))
+    np.testing.assert_array_equal(model.predict(X), model.predict_proba(X)[:, 1] > 0.5)
+
+
+def test_tests_compare_features_with_thresholds():
+    model = TACClassifier(**SMALL).fit(IRIS, SPECIES)
+    ranks = model.to_evidence(IRIS)["E2"]
+    assert (ranks.min(), ranks.max()) == (0.0, 1.0)
+    assert (np.diff(ranks[np.argsort(IRIS[:, 2])]) >= 0).all()
+    close(model.tac_.selected(model.to_evidence(IRIS))["T2.0"].posterior, np.stack([ranks, 1 - ranks], axis=1))
+
+
+def test_the_default_network_grows_linearly_and_its_tables_do_not_grow():
+    small, large = default_network(30, ["a", "b", "c"]), default_network(60, ["a", "b", "c"])
+    assert large.cpt("V59.1").table.size == small.cpt("V0.0").table.size == 2 * 6 * 2
+    costs = []
+    for net in (small, large):
+        observed = [name for name in net if name.startswith("V")]
+        tac = tacit.compile(net, "Q", [name for name in net if name.startswith("E")], hard=observed, effort="low")
+        costs.append(tac.program.cost.multiply_adds)
+    assert costs[1] <= 2.1 * costs[0]
+
+
+def test_components_let_features_interact():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    y = X[:, 0] * X[:, 1] > 0
+    scores = [TACClassifier(components=c, random_state=0).fit(X, y).score(X, y) for c in (1, 2)]
+    assert scores[0] < 0.7
+    assert scores[1] > 0.95
+
+
+def test_only_the_order_of_a_features_values_matters_in_training():
+    X = np.exp(3 * IRIS)
+    np.testing.assert_array_equal(
+        TACClassifier(**SMALL).fit(X, SPECIES).predict_proba(X),
+        TACClassifier(**SMALL).fit(IRIS, SPECIES).predict_proba(IRIS),
+    )
+
+
+def test_missing_values_are_no_evidence():
+    rng = np.random.default_rng(0)
+    X = IRIS.copy()
+    X[rng.random(X.shape) < 0.2] = np.nan
+    X[:, 1] = np.nan  # never seen
+    model = TACClassifier(**SMALL | {"steps": 50}).fit(X, SPECIES)
+    assert model.score(X, SPECIES) > 0.8
+    known = {name: value for name, value in model.to_evidence(X[:1]).items() if name[0] == "V"}
+    close(model.predict_proba(np.full((1, 4), np.nan)), model.tac_.posterior(known))
+    without = model.predict_proba(np.where(np.arange(4) == 1, 5.0, IRIS))
+    close(without, model.predict_proba(np.where(np.arange(4) == 1, np.nan, IRIS)))
+
+
+def test_weights_count_rows():
+    rng = np.random.default_rng(0)
+    counts = rng.integers(0, 3, len(IRIS))
+    repeated = TACClassifier(**SMALL).fit(np.repeat(IRIS, counts, axis=0), np.repeat(SPECIES, counts))
+    weighted = TACClassifier(**SMALL).fit(IRIS, SPECIES, sample_weight=counts)
+    np.testing.assert_allclose(weighted.predict_proba(IRIS), repeated.predict_proba(IRIS), atol=1e-6)
+    assert not np.allclose(TACClassifier(**SMALL).fit(IRIS, SPECIES).predict_proba(IRIS), repeated.predict_proba(IRIS))
+
+
+def test_ranks_rise_from_0_to_1():
+    rng = np.random.default_rng(0)
+    column = rng.normal(size=2000)
+    ranks = Ranks.of(column, np.ones(2000))
+    assert len(ranks.values) <= KNOTS
+    found = ranks(np.sort(column))
+    assert (found[0], found[-1]) == (0.0, 1.0)
+    np.testing.assert_allclose(found, np.linspace(0, 1, 2000), atol=1 / KNOTS)
+    np.testing.assert_array_equal(Ranks.of(np.array([3.0, 5.0, 3.0]), np.ones(3))(np.array([3.0, 5.0])), [0.0, 1.0])
+    np.testing.assert_array_equal(Ranks.of(np.array([3.0, 3.0]), np.ones(2))(np.array([2.0, 3.0, 9.0])), 0.5)
+
+
+def test_a_regressor_scales_y_and_stays_in_its_range():
+    rng = np.random.default_rng(0)
+    X, y = make_friedman1(200, noise=0.1, random_state=0)
+    model = TACRegressor(random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.9
+    found = model.predict(rng.random((500, X.shape[1])) * 3 - 1)
+    assert y.min() <= found.min() < found.max() <= y.max()
+    expected = 1e3 * TACRegressor(**SMALL).fit(X, y).predict(X) - 1e4
+    np.testing.assert_allclose(TACRegressor(**SMALL).fit(X, 1e3 * y - 1e4).predict(X), expected, rtol=1e-6)
+    np.testing.assert_array_equal(TACRegressor(**SMALL).fit(X, np.full(200, 7.0)).predict(X), 7.0)
+
+
+# a given network ------------------------------------------------------------------------------------------
+
+
+def test_with_a_network_to_fit_is_to_call_tacit_fit():
+    rng = np.random.default_rng(0)
+    X = rng.random((50, 2))
+    y = 0.2 + 0.6 * (X[:, 0] > X[:, 1])
+    model = TACRegressor(examples.chain(2), "Q", ["E1", "E2"], random_state=3, steps=10, restarts=2).fit(X, y)
+    tac = tacit.compile(examples.chain(2), "Q", ["E1", "E2"])
+    expected = tacit.fit(tac, X, y, seed=seed_of(3), steps=10, restarts=2)
+    assert model.fit_.optimizer == expected.optimizer == "lm"
+    assert model.network_ == expected.network
+    np.testing.assert_array_equal(model.predict(X), expected.tac.posterior(X)[:, 0])
+
+
+def test_frames_hold_labels_and_likelihoods_and_known_numbers_stay():
+    X, y = patients()
+    model = TACClassifier(findings(), "disease", steps=50, random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.8
+    assert model.classes_.tolist() == ["fine", "ill"]  # sorted, unlike the states
+    expected = semantics.posterior(model.network_, "disease", {"cough": X["cough"], "fever": X["fever"]})
+    close(model.predict_proba(X), expected[:, ::-1])
+    np.testing.assert_array_equal(model.network_.cpt("disease").table, [0.1, 0.9])
+    assert model.network_.cpt("cough").table[0, 0] == 0.2
+    assert model.network_.cpt("cough").table[1, 2] == 0.0
+    np.testing.assert_array_equal(model.predict(X.assign(fever=None, cough="much")), "ill")
+
+
+def test_evidence_names_some_columns_of_a_frame_and_all_of_an_array():
+    X, y = patients()
+    named = TACClassifier(findings(), "disease", ["fever"], steps=5, random_state=0).fit(X, y)
+    by_place = clone(named).fit(X[["fever"]].to_numpy(), y)
+    np.testing.assert_array_equal(named.predict_proba(X), by_place.predict_proba(X[["fever"]].to_numpy()))
+    assert (named.n_features_in_, by_place.n_features_in_) == (2, 1)
+
+
+def test_impossible_rows_have_no_class():
+    net = Network()
+    net.add("Q")
+    net.add("F", ["Q"], ["a", "b", "c"], [[np.nan, np.nan, 0.0], [np.nan, np.nan, 0.0]])
+    X = pd.DataFrame({"F": ["a", "b"] * 10})
+    model = TACClassifier(net, "Q", steps=5, random_state=0).fit(X, ["true", "false"] * 10)
+    bad = pd.DataFrame({"F": ["a", "c"]})
+    with pytest.warns(tacit.ImpossibleEvidenceWarning, match="1 of 2 rows"):
+        assert np.isnan(model.predict_proba(bad)).any(axis=1).tolist() == [False, True]
+    with pytest.warns(tacit.ImpossibleEvidenceWarning), pytest.raises(EvidenceError, match=r"row 1: .* probability 0"):
+        model.predict(bad)
+
+
+# errors ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"network": findings()}, "without a query"),
+        ({"network": "findings.json", "query": "disease"}, "network is a str"),
+        ({"network": findings(), "query": "illness"}, "'illness' is not a variable"),
+        ({"network": findings(), "query": "disease", "evidence": ["cogh"]}, "no column 'cogh'.*'cough'"),
+        ({"network": findings(), "query": "disease", "evidence": ["disease"]}, "'disease' is among the evidence"),
+        ({"network": findings(), "query": "fever"}, "y, row 0: .* is not a state of the query"),
+    ],
+)
+def test_a_given_network_that_does_not_fit_is_an_error(parameters, message):
+    with pytest.raises(TacitError, match=message):
+        TACClassifier(**parameters).fit(*patients(10))
+
+
+def test_arrays_need_named_columns():
+    rng = np.random.default_rng(0)
+    X = rng.random((10, 3))
+    with pytest.raises(TacitError, match="X is an array"):
+        TACRegressor(examples.chain(1), "Q").fit(X, X[:, 0])
+    with pytest.raises(EvidenceError, match="X has 3 columns, expected 2: E1, E2"):
+        TACRegressor(examples.chain(1), "Q", ["E1", "E2"]).fit(X, X[:, 0])
+
+
+def test_probabilities_are_not_clipped():
+    rng = np.random.default_rng(0)
+    with pytest.raises(EvidenceError, match=r"row 1: 1\.5 is not a probability"):
+        TACRegressor(examples.chain(1), "Q", ["E1", "E2"]).fit(rng.random((2, 2)), [0.5, 1.5])
+
+
+def test_classes_must_be_of_one_kind_and_more_than_one():
+    net = Network()
+    net.add("Q", states=["none", 1])
+    net.add("F", ["Q"])
+    with pytest.raises(TacitError, match="'Q' are of different kinds"):
+        TACClassifier(net, "Q", ["F"]).fit([[0.5], [0.6]], ["none", "none"])
+    with pytest.raises(TacitError, match="one class only, 'a'"):
+        TACClassifier().fit([[0.5], [0.6]], ["a", "a"])
+
+
+@pytest.mark.parametrize("parameter", ["tests", "components"])
+def test_the_default_network_needs_tests_and_components(parameter):
+    with pytest.raises(NetworkError, match=f"{parameter} is 0"):
+        TACClassifier(**{parameter: 0}).fit(IRIS, SPECIES)
