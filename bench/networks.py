@@ -4,7 +4,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from tacit.io.bif import read_bif
+from tacit.io import read
 from tacit.network import Network
 
 # fmt: off
@@ -27,7 +27,7 @@ def folder() -> Path:
 @cache
 def network(name: str) -> Network:
     """A network by its name, e.g. "alarm"."""
-    return read_bif(folder() / f"{name}.bif.gz")
+    return read(folder() / f"{name}.bif.gz")
 
 
 def leaves(net: Network) -> list[str]:

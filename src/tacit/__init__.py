@@ -16,7 +16,7 @@ from tacit.errors import (
     UnsetError,
 )
 from tacit.factored import Mux, NoisyOr
-from tacit.io import load, save
+from tacit.io import RoundingWarning, load, read, save, write
 from tacit.network import Network
 from tacit.tac import TAC, ImpossibleEvidenceWarning, compile
 
@@ -36,6 +36,7 @@ __all__ = [
     "Network",
     "NetworkError",
     "NoisyOr",
+    "RoundingWarning",
     "TacitError",
     "TestingCPT",
     "TooLargeError",
@@ -44,7 +45,9 @@ __all__ = [
     "examples",
     "fit",
     "load",
+    "read",
     "save",
+    "write",
 ]
 
 

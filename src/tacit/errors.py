@@ -41,4 +41,4 @@ class TooLargeError(TacitError):
 
 
 class FormatError(TacitError):
-    """A file is damaged, or of a kind or version that cannot be read."""
+    """A file is damaged or of an unknown kind, or a format cannot hold a network."""

@@ -1,217 +1,246 @@
-"""A small reader of BIF files, enough for the networks of the bnlearn repository."""
+"""The BIF format, as the bnlearn repository has it (the Interchange Format 0.15).
+
+Read: comments (`//` and `/* */`), properties, names in quotation marks, blocks in any order, a flat `table` (the
+node's own states varying slowest), a row per parent state, `default` for the rows not given. Written: a row per parent
+state, and names as the format has them (letters, digits, `_`, `-`, `.`); another name becomes a similar one, and a
+property that other programs ignore keeps it (see `extension.py`).
+
+BIF cannot hold testing CPTs and numbers to be learned: these are errors. Factored CPTs are written out, and come back
+as tables; `learn` and `tie` are not kept.
+"""
 
 from __future__ import annotations
 
-import graphlib
-import gzip
 import itertools
 import math
-import os
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 
 from tacit.cpt import Floats
-from tacit.display import plural
-from tacit.errors import FormatError, NetworkError
+from tacit.display import large, plural
+from tacit.errors import FormatError
+from tacit.io.content import decoded
+from tacit.io.draft import Declared, Defined, Draft, build
+from tacit.io.extension import Spelled, encode, plain_table, spell, table_rows
+from tacit.io.scanner import Place, Scanner, show
 from tacit.network import Network
+from tacit.variable import Label
 
-MAX_MISS = 1e-4 + 1e-9  # by how much a row may miss 1: numbers of four digits do, 0.3333 three times exactly
+MAX_BY_DEFAULT = 2**22
+NO_NAME = "unknown"  # what other programs call a network without a name
+_KEYWORDS = {"network", "variable", "probability", "property", "type", "discrete", "default", "table"}
+_NAME = re.compile(r"([A-Za-z_]|[0-9]+[A-DF-Za-df-z_])[A-Za-z0-9_.-]*")  # 1e5 would be a number
+_INTEGER = re.compile(r"-?[0-9]+")
 
-_TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"[^"]*"|[{}()\[\],;|]|[^\s{}()\[\],;|"]+', re.DOTALL)
+_Key = tuple[Label, ...] | str  # a row by its parents' states, "table" or "default"
 
 
-def read_bif(path: str | os.PathLike[str]) -> Network:
-    """Read a network from a `.bif` or `.bif.gz` file; rows that miss 1 by rounding are scaled to sum to 1."""
-    raw = Path(path).read_bytes()
-    text = (gzip.decompress(raw) if str(path).endswith(".gz") else raw).decode("utf-8", errors="replace")
-    return _Parser(text, str(path)).network()
+def parse(data: bytes, source: str) -> Network:
+    """The network in the content of a file; errors and warnings name the file, `source`."""
+    return build(_Reader(decoded(data), source).draft())
+
+
+# reading ------------------------------------------------------------------------------------------------------
 
 
 @dataclass
 class _Row:
-    """Numbers as written, and the token they begin at, for error messages."""
+    """Numbers as written, and where."""
 
-    at: int
+    place: Place
     numbers: list[float]
 
 
 @dataclass
 class _Block:
-    """What is said of one node: a row per state of the parents, or one for all under `None`."""
+    """What a probability block says."""
 
-    at: int
+    place: Place
     parents: list[str]
-    rows: dict[tuple[str, ...] | None, _Row] = field(default_factory=dict)
+    rows: dict[_Key, _Row] = field(default_factory=dict)
 
 
-class _Parser:
-    def __init__(self, text: str, path: str) -> None:
-        found = [m for m in _TOKEN.finditer(text) if not m[0].startswith(("//", "/*"))]
-        self.text, self.path, self.at = text, path, 0
-        self.tokens = [m[0].strip('"') for m in found]
-        self.starts = [m.start() for m in found]
-        self.states: dict[str, list[str]] = {}
+class _Reader:
+    def __init__(self, text: str, source: str) -> None:
+        self.scanner = Scanner(text, source, signs="{}()[];|")
+        self.result = Draft(source)
         self.blocks: dict[str, _Block] = {}
+        self.by_default = 0  # entries of tables that `default` stands for, in the whole file
 
-    def network(self) -> Network:
-        while self.at < len(self.tokens):
-            match self._next():
-                case "network":
-                    self._until("{")
-                    self._until("}")
-                case "variable":
-                    self._variable()
-                case "probability":
-                    self._probability()
-                case other:
-                    raise self._error(f"unexpected {other!r}, expected 'variable' or 'probability'")
-        self._check_names()
-        net = Network(Path(self.path).name.split(".")[0])
-        for name in self._parents_first():
-            block = self.blocks[name]
-            table = self._table(name, block)
-            try:
-                net.add(name, block.parents, self.states[name], table)
-            except NetworkError as error:
-                raise self._error(str(error), block.at) from None
-        return net
+    def draft(self) -> Draft:
+        blocks = {"network": self._network, "variable": self._variable, "probability": self._probability}
+        blocks[self.scanner.expect(*blocks)]()  # an empty file is no network
+        while self.scanner.more():
+            blocks[self.scanner.expect(*blocks)]()
+        for name, block in self.blocks.items():
+            self.result.define(name, self._definition(name, block))
+        return self.result
 
-    # syntax -----------------------------------------------------------------------------------------------
+    # syntax
 
-    def _error(self, problem: str, at: int | None = None) -> FormatError:
-        """An error at a token: the last one read, if left out."""
-        line = 1 + self.text.count("\n", 0, self.starts[self.at - 1 if at is None else at])
-        return FormatError(f"{self.path}, line {line}: {problem}")
+    def _network(self) -> None:
+        name = self.scanner.name()
+        self.result.name = None if name == NO_NAME else name
+        self.scanner.expect("{")
+        while self.scanner.expect("property", "}") != "}":
+            self._property(self.result.properties)
 
-    def _next(self) -> str:
-        if self.at >= len(self.tokens):
-            raise FormatError(f"{self.path}: the file ends too early")
-        self.at += 1
-        return self.tokens[self.at - 1]
-
-    def _until(self, end: str) -> list[str]:
-        """The tokens up to `end`, which is consumed; commas are dropped."""
-        found = []
-        while (token := self._next()) != end:
-            if token in ("{", "}"):
-                raise self._error(f"unexpected {token!r}, expected {end!r}")
-            if token != ",":
-                found.append(token)
-        return found
+    def _property(self, properties: dict[str, str]) -> None:
+        key, _, value = self.scanner.rest(";").strip(' \t\r\n"').partition("=")
+        properties[key.strip()] = value.strip()
 
     def _variable(self) -> None:
-        name, at = self._next(), self.at - 1
-        if name in self.states:
-            raise self._error(f"variable {name!r} is declared twice")
-        self._until("{")
-        if "discrete" not in self._until("{"):
-            raise self._error(f"variable {name!r} is not discrete", at)
-        self.states[name] = self._until("}")
-        self._until("}")
+        name = self.scanner.name()
+        declared = Declared(self.scanner.place(), ())
+        self.scanner.expect("{")
+        while (token := self.scanner.expect("type", "property", "}")) != "}":
+            if token == "property":
+                self._property(declared.properties)
+            else:
+                declared.states = self._states()
+        self.result.declare(name, declared)
+
+    def _states(self) -> list[str]:
+        scanner = self.scanner
+        scanner.expect("discrete")
+        scanner.expect("[")
+        count = scanner.name()
+        scanner.expect("]")
+        scanner.expect("{")
+        place, states = scanner.place(), scanner.names("}")
+        scanner.expect("}")
+        scanner.expect(";")
+        if (count.lstrip("0") or "0") != str(len(states)):
+            problem = f"{plural(len(states), 'state')}, but {show(count)} are declared"
+            raise scanner.error(f"{problem}; a label with spaces needs quotation marks", place)
+        return states
 
     def _probability(self) -> None:
-        self._until("(")
-        at = self.at
-        head = [token for token in self._until(")") if token != "|"]
-        if not head:
-            raise self._error("a probability block names no variable")
-        name, block = head[0], _Block(at, head[1:])
+        scanner = self.scanner
+        scanner.expect("(")
+        name = scanner.name()
         if name in self.blocks:
-            raise self._error(f"node {name!r} has two probability blocks", at)
-        self.blocks[name] = block
-        self._until("{")
-        while (token := self._next()) != "}":
-            at = self.at - 1
+            raise scanner.error(f"node {show(name)} has two probability blocks")
+        self.blocks[name] = block = _Block(scanner.place(), scanner.names(")", "|"))
+        if scanner.expect(")", "|") == "|":
+            block.parents += scanner.names(")")
+            scanner.expect(")")
+        scanner.expect("{")
+        while (token := scanner.expect("(", "table", "default", "property", "}")) != "}":
             if token == "property":
-                self._until(";")
-                continue
-            if token not in ("(", "table"):
-                raise self._error(f"node {name!r}: unexpected {token!r}, expected 'table' or a row '(states) numbers;'")
-            key = tuple(self._until(")")) if token == "(" else None
-            if key in block.rows:
-                raise self._error(f"node {name!r}: {_shown(key)} is given twice", at)
-            block.rows[key] = _Row(at, [self._number(name, word) for word in self._until(";")])
+                self._property({})
+            else:
+                self._entry(name, block, token)
 
-    def _number(self, name: str, word: str) -> float:
-        try:
-            number = float(word)
-        except ValueError:
-            number = math.nan
-        if not (math.isfinite(number) and number >= 0):
-            raise self._error(f"node {name!r}: {word!r} is not a probability")
-        return number
+    def _entry(self, name: str, block: _Block, token: str) -> None:
+        scanner, place = self.scanner, self.scanner.place()
+        key: _Key = token
+        if token == "(":
+            key = tuple(scanner.names(")"))
+            scanner.expect(")")
+        if key in block.rows:
+            raise self._error(name, key, place, "is given twice")
+        block.rows[key] = _Row(place, scanner.numbers())
+        scanner.expect(";", instead="a number or ';'")
 
-    # meaning ----------------------------------------------------------------------------------------------
+    # meaning
 
-    def _check_names(self) -> None:
-        for name, block in self.blocks.items():
-            for used in (name, *block.parents):
-                if used not in self.states:
-                    raise self._error(f"node {name!r}: there is no variable {used!r}", block.at)
-        for name in self.states:
-            if name not in self.blocks:
-                raise FormatError(f"{self.path}: node {name!r} has no probability block")
+    def _definition(self, name: str, block: _Block) -> Defined:
+        shape = self.result.shape(block.place, name, block.parents)
+        table = block.rows.get("table")
+        if table is None:
+            return self._from_rows(name, block, shape)
+        if len(block.rows) > 1:
+            raise self.result.error(block.place, f"node {show(name)} has both a table and rows")
+        numbers = np.array(table.numbers)
+        if numbers.size == math.prod(shape):  # own states vary slowest in the file; `build` reports another size
+            numbers = np.moveaxis(numbers.reshape(shape[-1], *shape[:-1]), 0, -1).ravel()
+        return Defined(table.place, block.parents, numbers)
 
-    def _table(self, name: str, block: _Block) -> Floats:
-        """The distributions of a node: (parents..., own)."""
-        cards = [len(self.states[parent]) for parent in block.parents]
-        own = len(self.states[name])
-        if None in block.rows:
-            if len(block.rows) > 1:
-                raise self._error(f"node {name!r} has both a table and rows", block.at)
-            whole = self._numbers(name, None, block.rows[None], own * math.prod(cards))
-            table = np.moveaxis(np.reshape(whole, (own, *cards)), 0, -1)  # own states vary slowest in the file
-        else:
-            rows = self._ordered(name, block).items()
-            table = np.reshape([self._numbers(name, key, row, own) for key, row in rows], (*cards, own))
-        return self._scaled(name, block, table)
+    def _from_rows(self, name: str, block: _Block, shape: tuple[int, ...]) -> Defined:
+        """The rows in order, the last parent's states varying fastest; `default` stands for those not given."""
+        states = [self.result.variables[parent].states for parent in block.parents]
+        codes = [{label: code for code, label in enumerate(labels)} for labels in states]
+        default = block.rows.pop("default", None)
+        self._check_rows(name, block, codes, shape[-1])
+        if default is not None:
+            self._check_default(name, default, shape)
+        elif len(block.rows) < math.prod(shape[:-1]):
+            missing = next(key for key in itertools.product(*states) if key not in block.rows)
+            raise self._error(name, missing, block.place, "is missing")
+        ordered = [default] * math.prod(shape[:-1])
+        for key, row in block.rows.items():
+            index = 0
+            for label, known in zip(key, codes, strict=True):
+                index = index * len(known) + known[label]
+            ordered[index] = row
+        given = [row for row in ordered if row is not None]  # all of them
+        numbers = np.ravel([row.numbers for row in given])
+        return Defined(block.place, block.parents, numbers, [row.place for row in given])
 
-    def _ordered(self, name: str, block: _Block) -> dict[tuple[str, ...], _Row]:
-        """One row per state of the parents, the last parent's varying fastest."""
-        keys = list(itertools.product(*(self.states[parent] for parent in block.parents)))
-        for key in block.rows.keys() - set(keys):
-            raise self._error(
-                f"node {name!r}: {_shown(key)} is not a state of the parents {block.parents}", block.rows[key].at
-            )
-        for key in keys:
-            if key not in block.rows:
-                raise self._error(f"node {name!r}: {_shown(key)} is missing", block.at)
-        return {key: block.rows[key] for key in keys}
+    def _check_rows(self, name: str, block: _Block, codes: Sequence[Mapping[Label, int]], own: int) -> None:
+        for key, row in block.rows.items():
+            if len(key) != len(codes) or not all(label in known for label, known in zip(key, codes, strict=True)):
+                raise self._error(name, key, row.place, f"is not a state of the parents {block.parents}")
+            if len(row.numbers) != own:
+                raise self._error(name, key, row.place, f"has {plural(len(row.numbers), 'number')}, expected {own:,}")
 
-    def _numbers(self, name: str, key: tuple[str, ...] | None, row: _Row, count: int) -> list[float]:
-        if len(row.numbers) != count:
-            given = plural(len(row.numbers), "number")
-            raise self._error(f"node {name!r}: {_shown(key)} has {given}, expected {count:,}", row.at)
-        return row.numbers
+    def _check_default(self, name: str, row: _Row, shape: tuple[int, ...]) -> None:
+        """A default makes many numbers of few: a short file must not fill the memory."""
+        if len(row.numbers) != shape[-1]:
+            problem = f"has {plural(len(row.numbers), 'number')}, expected {shape[-1]:,}"
+            raise self._error(name, "default", row.place, problem)
+        self.by_default += math.prod(shape)
+        if self.by_default > MAX_BY_DEFAULT:
+            problem = f"makes {large(self.by_default)} entries in all (limit {MAX_BY_DEFAULT:,})"
+            raise self._error(name, "default", row.place, problem)
 
-    def _scaled(self, name: str, block: _Block, table: Floats) -> Floats:
-        total = table.sum(axis=-1, keepdims=True)
-        for place in np.argwhere(abs(total[..., 0] - 1) > MAX_MISS)[:1].tolist():
-            key = tuple(self.states[parent][i] for parent, i in zip(block.parents, place, strict=True))
-            at = block.rows[None if None in block.rows else key].at
-            raise self._error(f"node {name!r}: {_shown(key)} sums to {total[(*place, 0)]:g}, expected 1", at)
-        return np.asarray(table / total)
-
-    def _parents_first(self) -> list[str]:
-        parents = {name: block.parents for name, block in self.blocks.items()}
-        try:
-            graphlib.TopologicalSorter(parents).prepare()
-        except graphlib.CycleError as error:
-            raise FormatError(f"{self.path}: the parents form a cycle: {' -> '.join(error.args[1])}") from None
-        order: dict[str, None] = {}
-        for name in parents:
-            stack = [name]
-            while stack:
-                waiting = [p for p in parents[stack[-1]] if p not in order]
-                if waiting:
-                    stack.extend(waiting)
-                else:
-                    order.setdefault(stack.pop())
-        return list(order)
+    def _error(self, name: str, key: _Key, place: Place, problem: str) -> FormatError:
+        row = key if isinstance(key, str) else f"row ({', '.join(map(str, key))})"
+        return self.result.error(place, f"node {show(name)}: {row} {problem}")
 
 
-def _shown(key: tuple[str, ...] | None) -> str:
-    return "the table" if not key else f"row ({', '.join(key)})"
+# writing ------------------------------------------------------------------------------------------------------
+
+
+def compose(net: Network) -> str:
+    """A network as a BIF document."""
+    nodes = spell(net, _is_name, _is_state)
+    states = {node.name: node.states for node in nodes}
+    tables = (_probability(node, states, plain_table(net, node.original, "BIF")) for node in nodes)
+    return "".join([_network(net.name), *map(_variable, nodes), *tables])
+
+
+def _is_name(word: str) -> bool:
+    return bool(_NAME.fullmatch(word)) and word not in _KEYWORDS
+
+
+def _is_state(word: str) -> bool:
+    return _is_name(word) or bool(_INTEGER.fullmatch(word))
+
+
+def _network(name: str | None) -> str:
+    if name is not None and name != NO_NAME and _is_name(name):
+        return f"network {name} {{\n}}\n"
+    return f"network {NO_NAME} {{\n{_properties({'tacit_name': encode(name)})}}}\n"
+
+
+def _variable(node: Spelled) -> str:
+    states = f"  type discrete [ {len(node.states)} ] {{ {', '.join(node.states)} }};\n"
+    return f"variable {node.name} {{\n{states}{_properties(node.properties)}}}\n"
+
+
+def _properties(properties: Mapping[str, str]) -> str:
+    return "".join(f"  property {key} = {value};\n" for key, value in properties.items())
+
+
+def _probability(node: Spelled, states: Mapping[str, Sequence[str]], table: Floats) -> str:
+    numbers = [", ".join(map(repr, row)) for row in table_rows(table)]
+    if not node.parents:
+        return f"probability ( {node.name} ) {{\n  table {numbers[0]};\n}}\n"
+    keys = itertools.product(*(states[parent] for parent in node.parents))
+    lines = [f"  ({', '.join(key)}) {row};\n" for key, row in zip(keys, numbers, strict=True)]
+    return f"probability ( {node.name} | {', '.join(node.parents)} ) {{\n{''.join(lines)}}}\n"

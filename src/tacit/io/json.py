@@ -6,7 +6,6 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from types import NoneType
 from typing import Any
 
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from tacit.cpt import CPT, TestingCPT
 from tacit.errors import FormatError, TacitError
 from tacit.factored import FunctionCPT, Mux, NoisyOr
-from tacit.io.atomic import write_atomically
+from tacit.io.content import read_bytes, write_text
 from tacit.network import AnyCPT, Network
 
 FORMAT = "tacit-network"
@@ -34,29 +33,42 @@ def save(obj: Network, path: str | os.PathLike[str]) -> None:
     """
     if not isinstance(obj, Network):
         raise TacitError(f"cannot save a {type(obj).__name__}; expected a Network")
-    data = network_to_dict(obj)
-    write_atomically(path, lambda file: file.write(_pretty(data)))
+    write_text(compose(obj), path)
 
 
 def load(path: str | os.PathLike[str]) -> Network:
     """Read a network that `save` wrote."""
+    return parse(read_bytes(path), os.fspath(path))
+
+
+def parse(data: bytes, source: str) -> Network:
+    """The network in the content of a file; errors name the file, `source`."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        return network_from_dict(parse_json(data.decode("utf-8")))
     except UnicodeDecodeError as error:
-        raise FormatError(f"{path}: not a text file: byte {error.start} is not UTF-8") from None
-    try:
-        return network_from_dict(_parse(text))
-    except (FormatError, RecursionError) as error:
-        raise FormatError(f"{path}: {error}") from None
+        raise FormatError(f"{source}: not a text file: byte {error.start} is not UTF-8") from None
+    except FormatError as error:
+        raise FormatError(f"{source}: {error}") from None
 
 
-def _parse(text: str) -> Any:
+def parse_json(text: str) -> Any:
+    """What a JSON text says; an error names line and column."""
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
         raise FormatError(f"line {error.lineno}, column {error.colno}: {error.msg}") from None
-    except ValueError as error:  # an integer of thousands of digits
+    except (ValueError, RecursionError) as error:  # an integer of thousands of digits, or deep nesting
         raise FormatError(str(error)) from None
+
+
+def compose(net: Network) -> str:
+    """A network as a JSON document, one node per line: readable, and small differences stay small."""
+    data = network_to_dict(net)
+    nodes = data.pop("nodes")
+    head = json.dumps(data, ensure_ascii=False, indent=1)[1:-2]
+    lines = ",\n".join("  " + json.dumps(node, ensure_ascii=False, allow_nan=False) for node in nodes)
+    document = "{" + head + ',\n "nodes": [\n' + lines + "\n ]\n}\n"
+    return document.encode("utf-8", "backslashreplace").decode("utf-8")  # lone surrogates become JSON escapes
 
 
 def network_to_dict(net: Network) -> dict[str, Any]:
@@ -66,7 +78,7 @@ def network_to_dict(net: Network) -> dict[str, Any]:
             "name": name,
             "states": list(net.states(name)),
             "parents": list(net.parents(name)),
-            "cpt": _cpt_to_dict(net.cpt(name)),
+            "cpt": cpt_to_dict(net.cpt(name)),
         }
         for name in net.variables
     ]
@@ -75,20 +87,20 @@ def network_to_dict(net: Network) -> dict[str, Any]:
 
 def network_from_dict(data: Any) -> Network:
     """The network that `network_to_dict` described; an error names the place of the fault."""
-    top = _Reader(data, "document")
+    top = Reader(data, "document")
     if top.get("format", str) != FORMAT:
         raise FormatError(f"document.format is {data['format']!r}, expected {FORMAT!r}")
     if top.get("version", int) != VERSION:
         raise FormatError(f"document.version {data['version']!r} is not known; this release reads version {VERSION}")
     net = Network(top.get("name", str, NoneType))
     for i, item in enumerate(top.get("nodes", list)):
-        node = _Reader(item, f"nodes[{i}]")
+        node = Reader(item, f"nodes[{i}]")
         try:
             net.add(
                 node.get("name", str),
                 parents=node.get("parents", list),
                 states=node.get("states", list),
-                cpt=_cpt_from_dict(_Reader(node.get("cpt", dict), f"nodes[{i}].cpt")),
+                cpt=cpt_from_dict(node.get("cpt", dict), f"nodes[{i}].cpt"),
             )
         except FormatError:
             raise
@@ -97,7 +109,7 @@ def network_from_dict(data: Any) -> Network:
     return net
 
 
-class _Reader:
+class Reader:
     """A JSON object whose faults are reported with their place."""
 
     def __init__(self, data: Any, place: str) -> None:
@@ -139,7 +151,8 @@ def _kind(value: Any) -> str:
     return _NAMES.get(type(value), type(value).__name__)
 
 
-def _cpt_to_dict(cpt: AnyCPT) -> dict[str, Any]:
+def cpt_to_dict(cpt: AnyCPT) -> dict[str, Any]:
+    """A CPT as plain data; NaN (to be learned) becomes None."""
     match cpt:
         case CPT():
             return {"kind": "table", "table": _nullable(cpt.table), "learn": cpt.learn} | _tie_to_dict(cpt)
@@ -165,7 +178,9 @@ def _tie_to_dict(cpt: CPT | TestingCPT) -> dict[str, str]:
     return {} if cpt.tie is None else {"tie": cpt.tie}
 
 
-def _cpt_from_dict(item: _Reader) -> AnyCPT:
+def cpt_from_dict(data: Any, place: str) -> AnyCPT:
+    """The CPT that `cpt_to_dict` described; an error names the place of the fault."""
+    item = Reader(data, place)
     kind = item.get("kind", str)
     if kind == "table":
         return CPT(item.array("table", _floats), item.get("learn", bool), item.get("tie", str, NoneType))
@@ -210,12 +225,3 @@ def _integers(values: Any) -> NDArray[np.int64]:
     if array.dtype.kind != "i":
         raise ValueError("expected integers")
     return array
-
-
-def _pretty(data: dict[str, Any]) -> str:
-    """One node per line: readable, and small differences stay small in version control."""
-    head = {key: value for key, value in data.items() if key != "nodes"}
-    nodes = ",\n".join("  " + json.dumps(node, ensure_ascii=False, allow_nan=False) for node in data["nodes"])
-    inner = json.dumps(head, ensure_ascii=False, indent=1)[1:-2]
-    text = "{" + inner + ',\n "nodes": [\n' + nodes + "\n ]\n}\n"
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")  # lone surrogates become JSON escapes

@@ -1,0 +1,164 @@
+"""Words, signs and numbers of a text, with their places: what the readers of BIF and NET share."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from tacit.errors import FormatError
+
+_NUMBERS = re.compile(r"[-+.0-9][-+.0-9eE,\s]*+")
+_WORD = re.compile(r"[^\s,]+")
+_NOT_NUMBERS = re.compile(r"[^-+.0-9eE\s]")
+MAX_SHOWN, MAX_PROBLEM = 40, 1000  # characters: a message must not grow with the file
+
+
+class Place(NamedTuple):
+    """Where in a file, counted from 1."""
+
+    line: int
+    column: int
+
+
+def fault(source: str, place: Place, problem: str) -> FormatError:
+    """An error that names the file and the place."""
+    if len(problem) > MAX_PROBLEM:
+        problem = problem[:MAX_PROBLEM] + "..."
+    return FormatError(f"{source}: line {place.line}, column {place.column}: {problem}")
+
+
+def show(word: object) -> str:
+    """A word of a file in a message."""
+    text = str(word)
+    return repr(text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 3] + "...")
+
+
+def floats(text: str) -> list[float]:
+    """Numbers between white space; a `ValueError` holds the first word that is none.
+
+    >>> floats("0.5 .25 25e-2")
+    [0.5, 0.25, 0.25]
+    """
+    words = text.split()
+    try:
+        if not _NOT_NUMBERS.search(text):  # float() also takes "nan", "1_000" and digits of other scripts
+            return list(map(float, words))
+    except ValueError:
+        pass
+    raise ValueError(next(word for word in words if not _is_number(word)))
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return not _NOT_NUMBERS.search(word)
+
+
+class Scanner:
+    """Reads a text from left to right.
+
+    A token is a sign (a character of `signs`), a string in quotation marks, which it keeps, or a word: anything
+    else up to white space, a comma, a sign or a comment. Commas separate, like white space. Comments are `//` to
+    the end of the line, `/* */`, and `%` to the end of the line if `percent` is set.
+    """
+
+    def __init__(self, text: str, source: str, signs: str, percent: bool = False) -> None:
+        self.text, self.source, self.signs = text, source, signs
+        self._at = 0  # the end of what was read
+        self._start = 0  # the start of the last token
+        self._counted, self._line, self._line_start = 0, 1, 0  # how far lines were counted
+        line, mark = ("//|%", "%") if percent else ("//", "")
+        # possessive: otherwise n blanks before a fault could be split in 2^n ways
+        gap = rf"(?:[\s,]++|(?:{line})[^\n]*+|/\*.*?\*/)*+"
+        token = rf'[{re.escape(signs)}]|"[^"]*+"|(?:[^\s,"/{mark}{re.escape(signs)}]|/(?![/*]))++'
+        self._gap = re.compile(gap, re.DOTALL)
+        self._gap_and_token = re.compile(f"{gap}({token})", re.DOTALL)
+
+    def place(self) -> Place:
+        """The place of the last token. Asked for from left to right, all places together cost one pass."""
+        if self._start < self._counted:
+            self._counted, self._line, self._line_start = 0, 1, 0
+        lines = self.text.count("\n", self._counted, self._start)
+        if lines:
+            self._line += lines
+            self._line_start = self.text.rindex("\n", self._counted, self._start) + 1
+        self._counted = self._start
+        return Place(self._line, self._start - self._line_start + 1)
+
+    def error(self, problem: str, place: Place | None = None) -> FormatError:
+        """An error at a place: that of the last token, if left out."""
+        return fault(self.source, place or self.place(), problem)
+
+    def more(self) -> bool:
+        """Whether anything but white space and comments is left."""
+        self._skip()
+        return self._at < len(self.text)
+
+    def take(self) -> str:
+        """The next token."""
+        match = self._gap_and_token.match(self.text, self._at)
+        if match is None:
+            raise self._no_token()
+        self._start, self._at = match.span(1)
+        return match[1]
+
+    def expect(self, *signs: str, instead: str = "") -> str:
+        """The next token, which must be one of these; `instead` tells in other words what was expected."""
+        token = self.take()
+        if token not in signs:
+            raise self.error(f"unexpected {show(token)}, expected {instead or ' or '.join(map(repr, signs))}")
+        return token
+
+    def name(self) -> str:
+        """The next token, a word or a string, without its quotation marks."""
+        return self._named(self.take())
+
+    def _named(self, token: str) -> str:
+        if token in self.signs:
+            raise self.error(f"unexpected {show(token)}, expected a name")
+        return token[1:-1] if token[0] == '"' else token
+
+    def names(self, *ends: str) -> list[str]:
+        """The names up to one of these signs, which is left to be read."""
+        found = []
+        while (token := self.take()) not in ends:
+            found.append(self._named(token))
+        self._at = self._start
+        return found
+
+    def numbers(self) -> list[float]:
+        """The numbers up to the next thing that is none, which is left to be read."""
+        found: list[float] = []
+        self._skip()
+        while match := _NUMBERS.match(self.text, self._at):
+            try:
+                found += floats(match[0].replace(",", " "))
+            except ValueError as error:
+                self._start += next(w.start() for w in _WORD.finditer(match[0]) if w[0] == str(error))
+                raise self.error(f"{show(error)} is not a number") from None
+            self._at = match.end()
+            self._skip()
+        return found
+
+    def rest(self, end: str) -> str:
+        """The text up to a character, which is read but left out."""
+        stop = self.text.find(end, self._at)
+        if stop < 0:
+            raise self.error(f"the file ends before a {end!r}")
+        found = self.text[self._at : stop]
+        self._at = stop + 1
+        return found
+
+    def _skip(self) -> None:
+        gap = self._gap.match(self.text, self._at)
+        assert gap is not None  # it may be empty
+        self._start = self._at = gap.end()
+
+    def _no_token(self) -> FormatError:
+        self._skip()
+        if self._at >= len(self.text):
+            return self.error("the file ends too early")
+        what = "quotation mark" if self.text[self._at] == '"' else "comment"
+        return self.error(f"a {what} that does not end")

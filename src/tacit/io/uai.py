@@ -1,0 +1,297 @@
+"""The UAI format of the inference competitions: networks (`BAYES`) and evidence.
+
+A network is numbers only: cardinalities, and for each node the numbers of its parents, then its own, and its table
+(own states vary fastest, then those of the last parent). Variables read from such a file are called x0, x1, ..., and
+their states are the integers from 0. A file that tacit wrote ends in a comment with names and labels, where programs
+that know no comments have stopped reading.
+
+UAI cannot hold testing CPTs and numbers to be learned: these are errors. Factored CPTs are written out, and come back
+as tables; `learn` and `tie` are not kept.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import os
+import re
+from bisect import bisect_left
+from types import NoneType
+from typing import NamedTuple
+
+import numpy as np
+
+from tacit.display import large, plural
+from tacit.errors import EvidenceError, FormatError
+from tacit.evidence import MISSING, EvidenceLike
+from tacit.evidence import read as checked
+from tacit.io.content import decoded, read_bytes, write_text
+from tacit.io.draft import Declared, Defined, Draft, build
+from tacit.io.extension import encode, plain_table, table_rows
+from tacit.io.json import Reader, parse_json
+from tacit.io.scanner import Place, fault, floats, show
+from tacit.network import Network
+from tacit.variable import Label
+
+_COMMENT = re.compile(r"#[^\n]*")
+_OURS = re.compile(r"^# tacit (.*)$", re.MULTILINE)
+
+
+class _Called(NamedTuple):
+    """A variable in our comment; elsewhere a file only has the number."""
+
+    number: int
+    name: str
+    states: list[Label]
+
+
+class _Comment(NamedTuple):
+    """Our comment: the network's name, as a property, and its variables in order."""
+
+    properties: dict[str, str]
+    variables: list[_Called]
+
+
+def parse(data: bytes, source: str) -> Network:
+    """The network in the content of a file; errors and warnings name the file, `source`."""
+    return build(_draft(_Words(decoded(data), source)))
+
+
+def read_evidence(path: str | os.PathLike[str]) -> dict[str, list[Label | None]]:
+    """Read a UAI evidence file: for each variable observed, its state in every row, or None.
+
+    Both layouts are read: the number of rows, then each row on its line; or one row alone. A row is the number of
+    variables observed, then number and state of each.
+
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.evid"
+    >>> _ = path.write_text("2\\n1 0 1\\n2 0 0 3 1\\n")
+    >>> read_evidence(path)
+    {'x0': [1, 0], 'x3': [None, 1]}
+    """
+    words = _Words(decoded(read_bytes(path)), os.fspath(path))
+    called = {item.number: item for item in words.comment().variables}
+    observed = _rows(words)
+    columns: dict[str, list[Label | None]] = {}
+    for i, row in enumerate(observed):
+        for number, state in row.items():
+            item = called.get(number)
+            if item is not None and state >= len(item.states):
+                has = plural(len(item.states), "state")
+                raise words.error(f"row {i}: {show(item.name)} has no state {state}; it has {has}", 0)
+            column = columns.setdefault(f"x{number}" if item is None else item.name, [None] * len(observed))
+            column[i] = state if item is None else item.states[state]
+    return columns
+
+
+def write_evidence(net: Network, evidence: EvidenceLike, path: str | os.PathLike[str]) -> None:
+    """Write hard evidence on a network's variables, by their numbers in its UAI file, atomically.
+
+    One row is written alone, more after their number, as `read_evidence` describes.
+
+    >>> import tempfile, pathlib, tacit
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.evid"
+    >>> write_evidence(tacit.examples.abc(), {"A": ["true", None], "C": ["hi", "lo"]}, path)
+    >>> read_evidence(path)
+    {'A': ['true', None], 'C': ['hi', 'lo']}
+    """
+    known = checked(evidence, [net.variable(name) for name in net])
+    observed: list[list[str]] = [[] for _ in range(known.rows)]
+    numbers = _numbers(net)
+    for name, column in known.columns.items():
+        if column.codes is None:
+            raise EvidenceError(f"evidence on {name!r} is soft; UAI evidence files hold states only")
+        for row, code in zip(observed, np.broadcast_to(column.codes, known.rows).tolist(), strict=True):
+            if code != MISSING:
+                row.append(f"{numbers[name]} {code}")
+    count = [str(known.rows)] if known.rows > 1 else []
+    lines = [*count, *(" ".join([str(len(row)), *row]) for row in observed), _comment(net), ""]
+    write_text("\n".join(lines), path)
+
+
+# reading ------------------------------------------------------------------------------------------------------
+
+
+class _Words:
+    """The words of a file outside comments, read one after the other."""
+
+    def __init__(self, text: str, source: str) -> None:
+        self.text, self.source, self.at = text, source, 0
+        bare = _COMMENT.sub(lambda comment: " " * len(comment[0]), text)  # of the same length, to keep the places
+        self.lines = [words for line in bare.split("\n") if (words := line.split())]
+        self.words = [word for line in self.lines for word in line]
+        self._starts = [word.start() for word in re.finditer(r"\S+", bare)]
+        self._line_ends = [end.start() for end in re.finditer("\n", text)]
+
+    def place(self, at: int) -> Place:
+        """The place of a word by its number."""
+        return self._place(self._starts[at] if at < len(self._starts) else len(self.text))
+
+    def _place(self, start: int) -> Place:
+        line = bisect_left(self._line_ends, start)
+        return Place(line + 1, start - (self._line_ends[line - 1] if line else -1))
+
+    def error(self, problem: str, at: int | None = None) -> FormatError:
+        """An error at a word: the last one read, if left out."""
+        return fault(self.source, self.place(self.at - 1 if at is None else at), problem)
+
+    def take(self) -> str:
+        if self.at >= len(self.words):
+            raise self.error("the file ends too early", self.at)
+        self.at += 1
+        return self.words[self.at - 1]
+
+    def integer(self, what: str, limit: int, least: int = 0) -> int:
+        """The next word, an integer of this range (`limit` excluded)."""
+        number = _integer(self.take())
+        if number is None or not least <= number < limit:
+            raise self.error(f"{show(self.words[self.at - 1])} is not {what}")
+        return number
+
+    def floats(self, count: int) -> list[float]:
+        """The next `count` words, numbers all."""
+        if count > len(self.words) - self.at:
+            raise self.error("the file ends too early", len(self.words))
+        words = self.words[self.at : self.at + count]
+        try:
+            found = floats(" ".join(words))
+        except ValueError as error:
+            raise self.error(f"{show(error)} is not a number", self.at + words.index(str(error))) from None
+        self.at += count
+        return found
+
+    def comment(self) -> _Comment:
+        """What our comment says; nothing, if there is none."""
+        match = _OURS.search(self.text)
+        if match is None:
+            return _Comment({}, [])
+        try:
+            said = Reader(parse_json(match[1]), "comment")
+            items = [Reader(item, f"variables[{i}]") for i, item in enumerate(said.get("variables", list))]
+            called = [
+                _Called(item.get("number", int), item.get("name", str), item.get("states", list)) for item in items
+            ]
+            return _Comment({"tacit_name": encode(said.get("name", str, NoneType))}, called)
+        except FormatError as error:
+            raise fault(self.source, self._place(match.start()), f"the comment '# tacit': {error}") from None
+
+
+def _integer(word: str) -> int | None:
+    """A word as an integer >= 0; None if it is none, or of absurd length."""
+    return int(word) if word.isascii() and word.isdigit() and len(word) < 20 else None
+
+
+def _draft(words: _Words) -> Draft:
+    if words.take() != "BAYES":
+        raise words.error(f"{show(words.words[0])} is not 'BAYES'; only Bayesian networks are read")
+    most = len(words.words)  # whatever a count counts is in the file
+    count = words.integer("the number of variables in the file", most)
+    first = words.at
+    cards = [words.integer("the number of a variable's states", most, least=1) for _ in range(count)]
+    if words.integer("the number of CPTs in the file", most) != count:
+        raise words.error(f"{words.words[words.at - 1]} CPTs, expected {count}: one per variable")
+    scopes = [_scope(words, count) for _ in range(count)]
+    draft = Draft(words.source)
+    for scope in scopes:
+        draft.define(f"x{scope[-1]}", _defined(words, scope, [cards[number] for number in scope]))
+    if words.at < most:
+        raise words.error(f"unexpected {show(words.take())} after the last table")
+    _declare(draft, words, cards, first)
+    return draft
+
+
+def _scope(words: _Words, count: int) -> list[int]:
+    """The numbers of a node's parents, then its own."""
+    size = words.integer("the number of variables of a CPT", count + 1, least=1)
+    return [words.integer(f"a variable; expected a number below {count}", count) for _ in range(size)]
+
+
+def _declare(draft: Draft, words: _Words, cards: list[int], first: int) -> None:
+    """Declare the variables, whose cardinalities begin at a word; in the order of our comment, if there is one."""
+    draft.properties, called = words.comment()
+    names = {item.number: {"tacit_name": encode(item.name), "tacit_states": encode(item.states)} for item in called}
+    names = names or {number: {} for number in range(len(cards))}
+    if sorted(names) != list(range(len(cards))):
+        raise words.error("the comment '# tacit' names other variables than the file has", 0)
+    for number, properties in names.items():
+        draft.declare(f"x{number}", Declared(words.place(first + number), range(cards[number]), properties))
+
+
+def _defined(words: _Words, scope: list[int], cards: list[int]) -> Defined:
+    entries = words.integer(
+        f"the size of x{scope[-1]}'s table, {large(math.prod(cards))}", math.prod(cards) + 1, math.prod(cards)
+    )
+    start = words.at
+    numbers = np.array(words.floats(entries))
+    places = [words.place(at) for at in range(start, start + entries, cards[-1])]
+    return Defined(words.place(start - 1), [f"x{number}" for number in scope[:-1]], numbers, places)
+
+
+def _rows(words: _Words) -> list[dict[int, int]]:
+    """The rows of an evidence file, as states by the numbers of the variables."""
+    numbers = [words.integer("a number of a variable or state", 10**18) for _ in words.words]
+    if not numbers:
+        raise words.error("the file is empty; expected evidence", 0)
+    found = _split(numbers, [len(line) for line in words.lines])
+    if found is None:
+        raise words.error(
+            "the counts do not fit the numbers that follow; expected rows of count, variable, state, ...", 0
+        )
+    rows = [dict(zip(row[1::2], row[2::2], strict=True)) for row in found]
+    for i, (row, given) in enumerate(zip(rows, found, strict=True)):
+        if len(row) < given[0]:
+            raise words.error(f"row {i} observes a variable twice", 0)
+    return rows
+
+
+def _split(numbers: list[int], lengths: list[int]) -> list[list[int]] | None:
+    """The numbers of an evidence file as rows, each with its count; None if they do not add up.
+
+    "2 0 1 3 1" may be two observations, or two rows of which the first is empty: the lines decide.
+    """
+    if lengths[0] == 1 and numbers[0] == len(lengths) - 1 > 0:
+        starts = list(itertools.accumulate(lengths))
+        rows = [numbers[start:stop] for start, stop in itertools.pairwise(starts)]
+        if all(len(row) == 1 + 2 * row[0] for row in rows):
+            return rows
+    if len(numbers) == 1 + 2 * numbers[0]:
+        return [numbers]
+    rows, at = [], 1
+    while at < len(numbers):
+        rows.append(numbers[at : at + 1 + 2 * numbers[at]])
+        at += 1 + 2 * numbers[at]
+    return rows if at == len(numbers) and len(rows) == numbers[0] else None
+
+
+# writing ------------------------------------------------------------------------------------------------------
+
+
+def compose(net: Network) -> str:
+    """A network as a UAI document."""
+    numbers = _numbers(net)
+    order = sorted(net, key=numbers.__getitem__)
+    scopes = [[numbers[name] for name in (*net.parents(name), name)] for name in order]
+    lines = [
+        "BAYES",
+        str(len(order)),
+        " ".join(str(len(net.states(name))) for name in order),
+        str(len(order)),
+        *(" ".join(map(str, [len(scope), *scope])) for scope in scopes),
+    ]
+    for name in order:
+        table = plain_table(net, name, "UAI")
+        lines += ["", str(table.size), *(" " + " ".join(map(repr, row)) for row in table_rows(table))]
+    return "\n".join([*lines, "", _comment(net), ""])
+
+
+def _numbers(net: Network) -> dict[str, int]:
+    """The number of each variable in a file: that of its name if all are called x0, x1, ..., else its position."""
+    plain = {f"x{i}": i for i in range(len(net))}
+    return plain if plain.keys() == set(net) else {name: i for i, name in enumerate(net)}
+
+
+def _comment(net: Network) -> str:
+    numbers = _numbers(net)
+    called = [_Called(numbers[name], name, list(net.states(name)))._asdict() for name in net]
+    return "# tacit " + json.dumps({"name": net.name, "variables": called})
