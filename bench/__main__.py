@@ -3,7 +3,7 @@
 import sys
 from importlib import import_module
 
-NAMES = ("compile", "inference", "learning")  # modules of this package with a function main(arguments)
+NAMES = ("compile", "inference", "learning", "batch")  # modules of this package with a function main(arguments)
 
 
 def main(arguments: list[str]) -> int:

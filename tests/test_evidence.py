@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit import EvidenceError
-from tacit.evidence import read
+from tacit.evidence import read, read_column
 from tacit.variable import Variable, variable
 from tests.strategies import evidence, networks
 
@@ -134,6 +134,51 @@ def test_frames_are_read_by_column(frame):
 )
 def test_the_special_types_of_frame_libraries_are_read(series):
     assert column(B, series) == [[0, 0, 1], [1, 1, 1]]
+
+
+@pytest.mark.parametrize("labels", [["hi", None, "lo"], ["lo"], [None], []])
+def test_text_that_is_read_by_its_distinct_labels_means_the_same(labels):
+    pa = pytest.importorskip("pyarrow")
+    text, levels = pa.array(labels, pa.string()), ["other", *B.states]  # a level that no row has is no error
+    columns = [
+        text,
+        text.cast(pa.large_string()),
+        pa.array(labels, pa.string_view()),
+        text.dictionary_encode(),
+        text.dictionary_encode().cast(pa.dictionary(pa.uint8(), pa.string())),
+        pa.chunked_array([text, text[:0]]),
+        pa.chunked_array([text.dictionary_encode(), text[:0].dictionary_encode()]),
+        pd.Series(labels, dtype="string"),
+        pd.Series(pd.Categorical(labels, categories=levels)),
+        pd.Categorical(labels, categories=levels),
+    ]
+    expected, _ = read_column(B, np.array(labels, dtype=object))
+    for values in columns:
+        found, broadcasts = read_column(B, values)
+        assert found.codes.tolist() == expected.codes.tolist()
+        assert not broadcasts
+
+
+def test_chunks_with_different_dictionaries_are_read():
+    pa = pytest.importorskip("pyarrow")
+    chunks = pa.chunked_array([pa.array(labels).dictionary_encode() for labels in (["hi", None], ["lo", "hi"])])
+    assert column(B, chunks) == [[0, 0, 1], [1, 1, 1], [1, 0, 0], [0, 0, 1]]
+    with_null = pa.DictionaryArray.from_arrays(pa.array([0, 1, None]), pa.array(["hi", None]))
+    assert column(B, with_null) == [[0, 0, 1], [1, 1, 1], [1, 1, 1]]
+
+
+def test_an_unknown_label_among_distinct_labels_is_reported_with_its_row():
+    pa = pytest.importorskip("pyarrow")
+    labels = ["true", None, "maybe", "maybe", "no"]
+    for values in (pa.array(labels), pa.chunked_array([labels[:1], labels[1:]]), pd.Series(labels, dtype="category")):
+        assert "evidence on 'A', row 2: 'maybe' is not a state; expected one of" in refusal({"A": values})
+
+
+def test_categories_that_are_numbers_are_read_as_numbers():
+    pa = pytest.importorskip("pyarrow")
+    assert column(A, pd.Series([0.25, None], dtype="category")) == [[0.25, 0.75], [1, 1]]
+    assert column(N, pa.array([2, 0]).dictionary_encode()) == [[0, 0, 1], [1, 0, 0]]
+    assert column(A, pa.array([0.25, None])) == [[0.25, 0.75], [1, 1]]
 
 
 @pytest.mark.parametrize("series", [pd.Series([2, None], dtype="Int64"), pl.Series([2, None]), pd.Series([2, None])])
@@ -293,3 +338,20 @@ def test_every_label_is_read_as_its_own_state(data, net):
         assert read({of.name: values}, [of]).columns[of.name].states().tolist() == list(range(of.card))
     for i, label in enumerate(of.states):
         assert read({of.name: label}, [of]).columns[of.name].states().tolist() == [i]
+
+
+@pytest.mark.parametrize("library", ["pyarrow", "polars", "pandas"])
+def test_whole_numbers_with_gaps_are_codes_and_not_likelihoods(library):
+    values = [1, None, 0]
+    if library == "pandas":
+        column = pytest.importorskip("pandas").array(values, dtype="Int64")
+    elif library == "polars":
+        column = pytest.importorskip("polars").Series(values)
+    else:
+        column = pytest.importorskip("pyarrow").chunked_array([values])
+    with pytest.raises(EvidenceError, match="1 is not a state"):
+        read_column(variable("A", ["no", "yes"]), column)
+    found, _ = read_column(variable("A", 2), column)
+    assert found.codes.tolist() == [1, -1, 0]
+    found, _ = read_column(variable("A", None), column)  # 1 is true
+    assert found.likelihoods().tolist() == [[1, 1, 0], [0, 1, 1]]

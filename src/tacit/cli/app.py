@@ -1,0 +1,98 @@
+"""The application: all commands together, and what becomes of errors."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+import tacit
+from tacit.cli import ask, batch, measure, models, train
+from tacit.cli.output import note
+from tacit.errors import TacitError
+
+
+class Commands(TyperGroup):
+    """The commands. An error is one line and exit code 1; wrong usage, which is left to typer, is 2."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command."""
+        sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # bars, on a terminal without them
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_: note(str(message))
+            try:
+                return super().invoke(ctx)
+            except KeyboardInterrupt:
+                note("interrupted")
+                raise typer.Exit(130) from None
+            except Exception as error:
+                if ctx.params["debug"] or _is_for_typer(error):
+                    raise
+                note(_line(error))
+                raise typer.Exit(1) from None
+
+
+def _is_for_typer(error: Exception) -> bool:
+    """Wrong usage, the wish to end, or a reader of our output that has gone."""
+    return type(error).__module__.partition(".")[0] in ("typer", "click") or isinstance(error, BrokenPipeError)
+
+
+def _line(error: Exception) -> str:
+    """What is wrong, in one line."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    if isinstance(error, ModuleNotFoundError):
+        return f"this needs the package {error.name}, which is not installed"
+    if isinstance(error, TacitError):
+        return " ".join(str(error).splitlines())
+    return f"{type(error).__name__}: {error}; this should not happen, and tacit --debug shows where it does"
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"tacit {tacit.__version__}")
+        raise typer.Exit
+
+
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+@app.callback()
+def common(
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Ask Bayesian networks, classical and testing: one question, or millions of rows.
+
+    A MODEL is a file: .bif, .bif.gz, .xmlbif, .uai, .net or .json.
+
+    \b
+    Examples:
+      tacit info alarm.bif
+      tacit query alarm.bif -q LVFAILURE -e HISTORY=TRUE -e CVP=0.1,0.2,0.7
+      tacit batch alarm.bif rows.parquet -q LVFAILURE -o answers.parquet
+
+    Exit codes: 0 fine, 1 something is wrong with the files or the evidence, 2 wrong usage.
+    """
+
+
+app.command()(models.info)
+app.command()(ask.query)
+app.command()(batch.batch)
+app.command()(train.train)
+app.command()(ask.explain)
+app.command()(ask.bounds)
+app.command()(models.convert)
+app.command()(models.draw)
+app.command()(measure.bench)

@@ -1,0 +1,181 @@
+"""From the columns of a table to evidence.
+
+A column named like a variable holds states, or likelihoods of the first of two states; columns `A.lo`, `A.mid`, `A.hi`
+hold one likelihood for each state of `A`. An empty cell is no evidence. A text means what it would mean after `-e A=`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tacit.cli.output import listed, note
+from tacit.cli.values import MISSING, label_of, numbers_are_labels
+from tacit.cpt import Floats
+from tacit.errors import EvidenceError
+from tacit.network import Network
+from tacit.variable import Variable, similar
+
+
+@dataclass(frozen=True)
+class Source:
+    """The columns of a table that speak about a variable: one, or one for each state."""
+
+    variable: Variable
+    columns: tuple[str, ...]
+    per_state: bool
+
+    def values(self, rows: Any) -> Any:
+        """What some rows (of pyarrow) say: labels, numbers, or likelihoods (rows, states)."""
+        if not self.per_state:
+            return spelled(self.variable, rows.column(self.columns[0]))
+        return np.column_stack([_floats(name, rows.column(name)) for name in self.columns])
+
+
+def state_column(name: str, state: object) -> str:
+    """The name of a column about one state of a variable."""
+    return f"{name}.{state}"
+
+
+def find(variable: Variable, names: Sequence[str], called: str | None = None) -> Source | None:
+    """The columns among `names` that speak about a variable, which the table may call otherwise."""
+    called = called or variable.name
+    per_state = tuple(state_column(called, state) for state in variable.states)
+    present = [name for name in per_state if name in names]
+    if called in names:
+        if present:
+            raise EvidenceError(f"the table has columns {called!r} and {present[0]!r}; expected one or the other")
+        return Source(variable, (called,), per_state=False)
+    if present and len(present) < len(per_state):
+        absent = next(name for name in per_state if name not in names)
+        raise EvidenceError(f"the table has a column {present[0]!r} but no {absent!r}; expected one for every state")
+    return Source(variable, per_state, per_state=True) if present else None
+
+
+def choose(net: Network, names: Sequence[str], wanted: Sequence[str], but: Sequence[str]) -> dict[str, Source]:
+    """The columns that are evidence: those of the variables `wanted`, or if none is named, of all `but` some.
+
+    >>> from tacit.examples import abc
+    >>> found = choose(abc(), ["id", "A", "B", "C.lo", "C.hi"], wanted=[], but=["B"])
+    >>> {name: source.columns for name, source in found.items()}
+    {'A': ('A',), 'C': ('C.lo', 'C.hi')}
+    """
+    found = {}
+    for name in wanted or [name for name in net if name not in but]:
+        source = find(net.variable(name), names)
+        if source is not None:
+            found[name] = source
+        elif wanted:
+            raise EvidenceError(f"the table has no column {name!r}; it has {listed(names, 20)}")
+    if not found:
+        hint = next((text for name in names if (text := similar(name, net))), "")
+        raise EvidenceError(f"no column of the table is a variable to observe; it has {listed(names, 20)}{hint}")
+    return found
+
+
+def note_unused(names: Sequence[str], used: Sequence[str], query: str) -> None:
+    """Say which columns of a table have no part in what is done."""
+    unused = [name for name in names if name not in used]
+    if query in unused:
+        note(f"the column {query!r} is the query and not used as evidence, unless --columns names it")
+        unused.remove(query)
+    if unused:
+        note(f"columns that are not used: {listed(unused)}")
+
+
+def evidence_of(sources: dict[str, Source], rows: Any) -> dict[str, Any]:
+    """The evidence in some rows."""
+    return {name: source.values(rows) for name, source in sources.items()}
+
+
+def spelled(variable: Variable, column: Any) -> Any:
+    """A column of text as the labels, or else the numbers, that it spells; a column of numbers as it is.
+
+    Numbers of a column are labels by their text where such labels may be meant.
+
+    >>> import pyarrow as pa
+    >>> spelled(Variable("A", ("0", "1")), pa.array([1, None, 0])).to_pylist()
+    ['1', None, '0']
+    >>> spelled(Variable("A"), pa.array(["0.25", "NA"])).to_pylist()
+    [0.25, None]
+    """
+    import pyarrow as pa
+
+    column, labelled = _decoded(column), numbers_are_labels(variable)
+    whole = pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)
+    if (whole and not variable.numeric) or (labelled and pa.types.is_floating(column.type)):
+        column = column.cast(pa.string()).dictionary_encode()
+    if not isinstance(column, pa.DictionaryArray):
+        return column
+    words = _words(column, MISSING - {label.lower() for label in variable.states if isinstance(label, str)})
+    numbers = None if labelled or not any(words) else _numbers(words, truth=variable.numeric)
+    if numbers is not None:
+        return _whole_or_floats(numbers.take(column.indices))
+    labels = [None if word is None else label_of(variable, word) or word for word in words]
+    return pa.DictionaryArray.from_arrays(column.indices, pa.array(labels, pa.string()))
+
+
+def _decoded(column: Any) -> Any:
+    """A column in one piece: text as a DictionaryArray without nulls in its dictionary, all else plain."""
+    import pyarrow as pa
+
+    column = column.unify_dictionaries().combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    kind = column.type.value_type if isinstance(column.type, pa.DictionaryType) else column.type
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
+        return column.cast(kind)
+    if isinstance(column, pa.DictionaryArray) and not column.dictionary.null_count:
+        return column
+    return column.cast(kind).dictionary_encode()
+
+
+def _words(text: Any, missing: Set[str]) -> list[str | None]:
+    """The distinct words of a DictionaryArray, without spaces around them; None for what stands for no value."""
+    words = [word.strip() for word in text.dictionary.to_pylist()]
+    return [None if word.lower() in missing else word for word in words]
+
+
+def _numbers(words: Sequence[str | None], truth: bool = False) -> Any | None:
+    """The numbers, or else the truth values, that all words spell; None if some word spells none."""
+    import pyarrow as pa
+
+    for kind in (pa.int64(), pa.float64(), *([pa.bool_()] * truth)):
+        try:
+            return pa.array(words, pa.string()).cast(kind)
+        except pa.ArrowInvalid:
+            continue
+    return None
+
+
+def _whole_or_floats(numbers: Any) -> Any:
+    """Whole numbers beside missing values must not become floats, which are likelihoods."""
+    import pyarrow as pa
+
+    if numbers.null_count and not pa.types.is_floating(numbers.type):
+        return np.array(numbers.to_pylist(), dtype=object)
+    return numbers
+
+
+def _floats(name: str, column: Any) -> Floats:
+    """A column of likelihoods; NaN where there is none."""
+    import pyarrow as pa
+
+    column = _decoded(column)
+    if isinstance(column, pa.DictionaryArray):
+        words = _words(column, MISSING)
+        numbers = _numbers(words)
+        if numbers is None:
+            raise _no_number(name, [None if i is None else words[i] for i in column.indices.to_pylist()])
+        column = numbers.take(column.indices)
+    try:
+        return np.asarray(column.cast(pa.float64()), dtype=np.float64)
+    except pa.ArrowException:
+        raise EvidenceError(f"column {name!r} has type {column.type}; expected likelihoods") from None
+
+
+def _no_number(name: str, words: Sequence[str | None]) -> EvidenceError:
+    """An error that names the first row whose word spells no number."""
+    row = next(i for i, word in enumerate(words) if _numbers([word]) is None)
+    return EvidenceError(f"column {name!r}, row {row}: {words[row]!r} is not a likelihood")

@@ -1,0 +1,155 @@
+"""Commands on a model itself: info, convert and draw."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+import tacit
+from tacit.cli.arguments import Json, Model
+from tacit.cli.output import aligned, asked, heading, listed, show_json
+from tacit.compiler.program import Cost
+from tacit.cpt import CPT, TestingCPT
+from tacit.display import cpt_kind, large, plural
+from tacit.io.atomic import write_atomically
+from tacit.network import AnyCPT, Network
+
+
+def info(
+    model: Model,
+    query: Annotated[
+        str | None, typer.Option("--query", "-q", metavar="VARIABLE", help="Also say what this query costs.")
+    ] = None,
+    evidence: Annotated[
+        list[str] | None,
+        typer.Option("--evidence", "-e", metavar="VARIABLE", help="With evidence on it. May be given many times."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Say what a network holds, and what a query on it would cost.
+
+    \b
+    Examples:
+      tacit info alarm.bif
+      tacit info alarm.bif -q LVFAILURE -e HISTORY -e CVP
+    """
+    if evidence and query is None:
+        raise typer.BadParameter("-e names the evidence of a query; give -q as well")
+    net = tacit.io.read(model)
+    cost = None if query is None else tacit.compile(net, query, evidence or ()).cost()
+    if json:
+        return show_json(_info_data(net, query, cost))
+    heading(net.name or str(model))
+    print(aligned(_summary(net)), end="\n\n")
+    print(aligned([("variable", "states", "parents", "CPT"), *(_variable_row(net, name) for name in net)]))
+    if cost is not None:
+        heading(f"\n{asked(query or '', evidence or ())}")
+        print(aligned(_cost_rows(cost)))
+
+
+def convert(
+    model: Model,
+    output: Annotated[Path, typer.Argument(metavar="OUTPUT", help="The file to write, in the format of its suffix.")],
+) -> None:
+    """Write a network in another format.
+
+    \b
+    Example:
+      tacit convert alarm.bif alarm.json
+    """
+    net = tacit.io.read(model)
+    tacit.io.write(net, output)
+    print(f"{output}: {net!r}")
+
+
+def draw(
+    model: Model,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="A .svg or .dot file. Text, if left out.")
+    ] = None,
+) -> None:
+    """Draw a network, as SVG or for Graphviz.
+
+    Testing nodes are shaded. SVG needs igraph: pip install 'tacit[plot]'.
+
+    \b
+    Examples:
+      tacit draw alarm.bif -o alarm.svg
+      tacit draw alarm.bif | dot -Tpdf -o alarm.pdf
+    """
+    net = tacit.io.read(model)
+    if output is None:
+        return print(net.to_dot(), end="")
+    if output.suffix not in (".svg", ".dot"):
+        raise typer.BadParameter(f"{output}: a drawing is a .svg or a .dot file")
+    text = _svg(net) if output.suffix == ".svg" else net.to_dot()
+    write_atomically(output, lambda file: file.write(text))
+    print(output)
+
+
+def _svg(net: Network) -> str:
+    from tacit.drawing import draw
+
+    return draw(net).svg
+
+
+def _summary(net: Network) -> list[tuple[str, str]]:
+    counts, learned = net.counts(), _learned(net)
+    numbers = plural(sum(learned.values()), "number")
+    shown = [
+        ("nodes", f"{counts.nodes:,}"),
+        ("edges", f"{counts.edges:,}"),
+        ("testing nodes", f"{counts.testing_nodes:,}"),
+        ("parameters", f"{counts.parameters:,}"),
+        ("thresholds", f"{counts.thresholds:,}"),
+        ("to be learned", f"{numbers} of {listed(list(learned))}" if learned else "nothing"),
+    ]
+    return [("  " + name, value) for name, value in shown]
+
+
+def _variable_row(net: Network, name: str) -> tuple[str, str, str, str]:
+    return name, listed(net.states(name)), listed(net.parents(name), 4) or "-", cpt_kind(net.node(name))
+
+
+def _cost_rows(cost: Cost) -> list[tuple[str, str]]:
+    shown = [
+        ("width", f"{cost.width} (largest cluster: {listed(cost.cluster)})"),
+        ("multiply-adds per row", large(cost.multiply_adds)),
+        ("bytes per row", large(cost.bytes)),
+        ("circuit nodes", "not counted, very many" if cost.circuit_nodes is None else f"{cost.circuit_nodes:,}"),
+    ]
+    return [("  " + name, value) for name, value in shown]
+
+
+def _info_data(net: Network, query: str | None, cost: Cost | None) -> dict[str, Any]:
+    variables = {
+        name: {"states": list(net.states(name)), "parents": list(net.parents(name)), "cpt": cpt_kind(net.node(name))}
+        for name in net
+    }
+    counts = asdict(net.counts()) | {"parameters": net.counts().parameters}
+    data = {"name": net.name, **counts, "learned": _learned(net), "variables": variables}
+    if cost is not None:
+        data["query"] = query
+        data["cost"] = asdict(cost) | {"bytes": cost.bytes}
+    return data
+
+
+def _learned(net: Network) -> dict[str, int]:
+    """How many numbers of each node are to be learned, where there are any."""
+    counts = {name: _to_learn(net.cpt(name)) for name in net}
+    return {name: count for name, count in counts.items() if count}
+
+
+def _to_learn(cpt: AnyCPT) -> int:
+    match cpt:
+        case CPT():
+            tables = [cpt.table]
+        case TestingCPT():
+            tables = [cpt.plus, cpt.minus, cpt.thresholds]
+        case _:
+            return 0
+    return sum(table.size if cpt.learn else int(np.isnan(table).sum()) for table in tables)

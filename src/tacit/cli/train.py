@@ -1,0 +1,124 @@
+"""The command train: learn the numbers of a network from a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import typer
+
+import tacit
+from tacit.cli.arguments import Columns, Json, Model, Query, Rows, names
+from tacit.cli.columns import Source, choose, evidence_of, find, note_unused
+from tacit.cli.output import listed, show_json
+from tacit.cli.tables import Table, open_table
+from tacit.cli.values import in_file
+from tacit.cpt import CPT, TestingCPT
+from tacit.display import plural
+from tacit.errors import EvidenceError
+from tacit.evidence import read
+from tacit.network import AnyCPT, Network
+
+RESULTS = ("loss", "hard_loss", "validation_loss", "optimizer", "seconds", "interrupted")  # of a Fit
+
+
+def train(
+    model: Model,
+    table: Rows,
+    query: Query,
+    label: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="The column of answers; the one named like the query, if left out."),
+    ] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The network to write.")] = Path(
+        "trained.json"
+    ),
+    columns: Columns = None,
+    learn: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NODES", help="Nodes whose numbers are not known but a start, or 'all' (0s and 1s stay)."),
+    ] = None,
+    loss: Annotated[Literal["mse", "cross_entropy"], typer.Option(help="Squared error, or cross entropy.")] = "mse",
+    optimizer: Annotated[Literal["auto", "lm", "lbfgs", "adam"], typer.Option(help="By default, what suits.")] = "auto",
+    steps: Annotated[int | None, typer.Option(help="Steps of every restart; by optimizer, if left out.")] = None,
+    restarts: Annotated[int | None, typer.Option(help="Random starts; by optimizer, if left out.")] = None,
+    seed: Annotated[int, typer.Option(help="The seed of everything random.")] = 0,
+    validation: Annotated[float | None, typer.Option(help="A share of the rows to hold out, such as 0.2.")] = None,
+    gamma: Annotated[
+        float | None, typer.Option(help="The slope of testing nodes; each node's own, if left out.")
+    ] = None,
+    harden: Annotated[bool, typer.Option("--harden", help="End with hard tests.")] = False,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Kept while training; from it, training that was cut off goes on."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Learn what a network leaves open from a table.
+
+    The table holds evidence, as for "tacit batch", and answers: the label column holds states of the query, or
+    probabilities of its first state; or columns LABEL.true and LABEL.false hold one probability for each state.
+
+    \b
+    Examples:
+      tacit train layer.json rows.csv -q Q --label y --validation 0.2
+      tacit train asia.bif rows.csv -q lung --learn all --loss cross_entropy -o asia.json
+    """
+    net, source = _with_learned(tacit.io.read(model), names(learn)), open_table(table)
+    answers = find(net.variable(query), source.names, label)
+    if answers is None:
+        raise EvidenceError(f"{table} has no column {label or query!r}; it has {listed(source.names, 20)}; see --label")
+    chosen = choose(net, source.names, names(columns), but=[query, *answers.columns])
+    if not columns:
+        note_unused(source.names, [name for one in (*chosen.values(), answers) for name in one.columns], query)
+    try:
+        X, y = _read(source, chosen, answers)
+        tac = tacit.compile(net, query, list(X), _certain(net, X))
+        found = tacit.fit(
+            tac, X, y, loss, optimizer, steps, restarts, seed, validation,
+            gamma=gamma, harden=harden, checkpoint=checkpoint,
+        )  # fmt: skip
+    except EvidenceError as error:
+        raise in_file(error, table) from None
+    tacit.io.write(found.network, output)
+    if json:
+        return show_json({"output": str(output), "rows": len(y)} | {name: getattr(found, name) for name in RESULTS})
+    held_out = "" if found.validation_loss is None else f", validation loss {found.validation_loss:.3g}"
+    hard = "" if found.hard_loss == found.loss else f", loss with hard tests {found.hard_loss:.3g}"
+    print(f"{output}: loss {found.loss:.3g}{hard}{held_out}")
+    print(f"{plural(len(y), 'row')}, {found.optimizer}, {found.seconds:.1f} s")
+
+
+def _with_learned(net: Network, learned: list[str]) -> Network:
+    """The network with the numbers of some nodes, or of all, as a start for learning."""
+    nodes = list(net) if learned == ["all"] else learned
+    return net.with_cpts({name: _as_start(net.cpt(name)) for name in nodes})
+
+
+def _as_start(cpt: AnyCPT) -> AnyCPT:
+    match cpt:
+        case CPT():
+            return CPT(cpt.table, learn=True, tie=cpt.tie)
+        case TestingCPT():
+            return TestingCPT(cpt.plus, cpt.minus, cpt.thresholds, cpt.test, cpt.gamma, learn=True, tie=cpt.tie)
+        case _:
+            return cpt  # a rule, not a table
+
+
+def _read(table: Table, sources: dict[str, Source], answers: Source) -> tuple[dict[str, Any], Any]:
+    """Evidence and answers of all rows."""
+    import pyarrow as pa
+
+    wanted = [name for source in (*sources.values(), answers) for name in source.columns]
+    batches = [batch.rows for batch in table.batches(list(dict.fromkeys(wanted)))]
+    if not batches:
+        raise EvidenceError("there are no rows")
+    rows = pa.concat_tables(batches)
+    return evidence_of(sources, rows), np.asarray(answers.values(rows))
+
+
+def _certain(net: Network, evidence: dict[str, Any]) -> list[str]:
+    """The variables whose state is known in every row."""
+    columns = read(evidence, [net.variable(name) for name in evidence]).columns
+    return [name for name, column in columns.items() if column.certain]

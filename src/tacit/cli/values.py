@@ -1,0 +1,127 @@
+"""What people write, as evidence: `A=true`, `B=0.7`, `C=0.2,0.3,0.5`; and boxes: `A=0.2:0.8`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from tacit.errors import EvidenceError
+from tacit.evidence import read_column
+from tacit.network import Network
+from tacit.variable import Variable
+
+MISSING = {"", "na", "n/a", "nan", "none", "null"}
+_ROW = re.compile(r"(^|, )row (\d+)(?=:)")  # where messages about evidence name the row
+
+
+def read_evidence(net: Network, texts: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+    """Evidence as a query takes it, and the variables whose state it gives.
+
+    >>> from tacit.examples import abc
+    >>> read_evidence(abc(), ["A=0.8", "C=lo"])
+    ({'A': 0.8, 'C': 'lo'}, ['C'])
+    """
+    evidence: dict[str, Any] = {}
+    hard = []
+    for text in texts:
+        name, value = split(text, "VARIABLE=VALUE, such as A=true, A=0.7 or A=0.2,0.8")
+        if name in evidence:
+            raise typer.BadParameter(f"there are two values for {name}")
+        evidence[name] = value_of(net.variable(name), value)
+        try:
+            column, _ = read_column(net.variable(name), evidence[name])
+        except EvidenceError as error:
+            raise without_row(error) from None
+        if column is not None and column.certain:
+            hard.append(name)
+    return evidence, hard
+
+
+def read_box(texts: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """The least and greatest likelihood of the first state of each variable.
+
+    >>> read_box(["A=0.2:0.8"])
+    {'A': (0.2, 0.8)}
+    """
+    box = {}
+    for text in texts:
+        name, value = split(text, what := "VARIABLE=LOW:HIGH, such as A=0.2:0.8")
+        try:
+            low, high = (float(end) for end in value.split(":"))
+        except ValueError:
+            raise typer.BadParameter(f"{text!r} is not {what}") from None
+        box[name] = (low, high)
+    return box
+
+
+def split(text: str, what: str) -> tuple[str, str]:
+    """Name and value; wrong usage where one is lacking."""
+    name, sign, value = text.partition("=")
+    if not (name and sign):
+        raise typer.BadParameter(f"{text!r} is not {what}")
+    return name, value
+
+
+def value_of(variable: Variable, text: str) -> Any:
+    """The label, the number or the likelihoods that a text spells; None for no evidence.
+
+    >>> value_of(Variable("B"), "TRUE"), value_of(Variable("B"), "0.7"), value_of(Variable("B"), "0.2,0.6")
+    ('true', 0.7, [[0.2, 0.6]])
+    """
+    label = label_of(variable, text)
+    if label is not None or text.strip().lower() in MISSING:
+        return label
+    if "," in text:
+        return [[as_number(part) for part in text.split(",")]]
+    return text if numbers_are_labels(variable) else as_number(text)
+
+
+def label_of(variable: Variable, text: str) -> str | None:
+    """The label of text that a text means: it may differ in case, or in how it writes a number, if no other one fits.
+
+    >>> label_of(Variable("A", ("no", "yes")), "YES"), label_of(Variable("A", ("0", "1")), "1.0")
+    ('yes', '1')
+    """
+    text = text.strip()
+    if text in variable.codes:
+        return text
+    alike = [label for label in variable.states if isinstance(label, str) and label.lower() == text.lower()]
+    if not alike and numbers_are_labels(variable) and isinstance(number := as_number(text), int | float):
+        alike = [label for label in variable.states if isinstance(label, str) and as_number(label) == number]
+    return alike[0] if len(alike) == 1 else None
+
+
+def numbers_are_labels(variable: Variable) -> bool:
+    """Whether labels of text spell numbers, as in BIF files, so that a number can only be read as a label."""
+    labels = [as_number(label) for label in variable.states if isinstance(label, str)]
+    return any(isinstance(label, int | float) and not isinstance(label, bool) for label in labels)
+
+
+def as_number(text: str) -> int | float | str:
+    """The number, or truth value, that a text spells, if any."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return {"true": True, "false": False}.get(text.strip().lower(), text)
+
+
+def without_row(error: EvidenceError) -> EvidenceError:
+    """The error for evidence that has one row only, and no need to number it."""
+    return EvidenceError(_ROW.sub("", str(error), count=1))
+
+
+def in_file(error: EvidenceError, path: Path, first: int = 0) -> EvidenceError:
+    """The error for rows of a file from `first` on; people count them from 1.
+
+    >>> in_file(EvidenceError("evidence on 'A', row 2: 'x' is not a state"), Path("rows.csv"), first=100)
+    EvidenceError("rows.csv: evidence on 'A', row 103: 'x' is not a state")
+    """
+    return EvidenceError(
+        f"{path}: {_ROW.sub(lambda found: f'{found[1]}row {first + int(found[2]) + 1}', str(error), 1)}"
+    )
