@@ -16,16 +16,19 @@ STAMP := $(VENV)/.installed
 BENCH_STAMP := $(VENV)/.installed-bench
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types bench format clean
+.PHONY: help demo study test lint types docs bench format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 
-demo: $(STAMP) ## set up if needed, then run the worked examples
-	@$(BIN)/python paper/demo.py
+demo: $(STAMP) ## set up if needed, then the worked examples and the paper's experiments: ends in a report
+	@$(BIN)/python -m paper.demo
+
+study: $(STAMP) ## what background knowledge buys, measured: ends in a report (about ten minutes)
+	@$(BIN)/python -m paper.knowledge
 
 ifeq ($(strip $(ARGS)),)
-test: lint types ## lint, types and all tests; ARGS="tests/test_x.py -k word": only pytest on that part
+test: lint types docs ## lint, types, documentation and all tests; ARGS="tests/test_x.py -k word": only pytest on that part
 	@echo "== pytest"
 	@$(BIN)/python -m pytest -q -n $(WORKERS)
 else
@@ -41,6 +44,10 @@ lint: $(STAMP) ## ruff check and ruff format --check
 types: $(STAMP) ## mypy, strict
 	@echo "== mypy"
 	@$(BIN)/mypy
+
+docs: $(STAMP) ## build the documentation into site/, strictly: a broken link is an error
+	@echo "== mkdocs"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 format: $(STAMP) ## rewrite the sources with ruff: import order, safe fixes, layout
 	@$(BIN)/ruff check --quiet --fix-only
@@ -62,8 +69,6 @@ $(STAMP): pyproject.toml constraints.txt
 # and take the newest one.
 	@$(PIP) install -c constraints.txt hatchling editables
 	@$(PIP) install -c constraints.txt --no-build-isolation -e ".[dev]"
-# The tests read the example networks in pgmpy's wheel and never import pgmpy, hence --no-deps.
-	@$(PIP) install -c constraints.txt --no-deps pgmpy
 	@touch $@
 
 $(BENCH_STAMP): $(STAMP)

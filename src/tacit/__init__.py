@@ -21,6 +21,8 @@ from tacit.network import Network
 from tacit.tac import TAC, ImpossibleEvidenceWarning, compile
 
 if TYPE_CHECKING:
+    from tacit.io.pgmpy import from_pgmpy, to_pgmpy
+    from tacit.io.pyagrum import from_pyagrum, to_pyagrum
     from tacit.learn import Fit, fit
 
 __version__ = "0.1.0"
@@ -44,9 +46,13 @@ __all__ = [
     "compile",
     "examples",
     "fit",
+    "from_pgmpy",
+    "from_pyagrum",
     "load",
     "read",
     "save",
+    "to_pgmpy",
+    "to_pyagrum",
     "write",
 ]
 
@@ -57,6 +63,8 @@ def __getattr__(name: str) -> Any:
 
     if name in ("Fit", "fit"):
         return getattr(import_module("tacit.learn"), name)
-    if name in ("learn", "sklearn", "theory", "torch"):
+    if name in ("from_pgmpy", "to_pgmpy", "from_pyagrum", "to_pyagrum"):
+        return getattr(import_module(f"tacit.io.{name.partition('_')[2]}"), name)
+    if name in ("drawing", "learn", "plot", "sklearn", "theory", "torch"):
         return import_module(f"tacit.{name}")
     raise AttributeError(f"module 'tacit' has no attribute {name!r}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -252,6 +253,25 @@ class TAC:
         cost = self.program.cost
         small = cost.multiply_adds + cost.static_multiply_adds <= MAX_COUNTED
         return replace(cost, circuit_nodes=len(self.circuit())) if small else cost
+
+    def to_onnx(self, path: str | os.PathLike[str]) -> None:
+        """Write the query, with its numbers, as an ONNX model (opset 17) that runs without tacit.
+
+        Inputs are the variables of `evidence`: likelihoods (rows, states) in the query's `dtype`, ones where a row has
+        no evidence; for a variable in `hard`, the positions (rows,) of the observed states, as int64. Likelihoods
+        count as they are given and are not scaled to sum to 1. Outputs are `posterior` (rows, states), NaN where the
+        evidence has probability zero, and `log_evidence` (rows,). The model's metadata has the labels of all states.
+
+        >>> import onnxruntime, pathlib, tempfile, tacit
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "abc.onnx"
+        >>> tacit.compile(tacit.examples.abc(), query="B", evidence=["A"], hard=["C"]).to_onnx(path)
+        >>> session = onnxruntime.InferenceSession(path)
+        >>> session.run(["posterior"], {"A": [[0.8, 0.2]], "C": [0]})[0].round(6)
+        array([[0.469231, 0.530769]])
+        """
+        from tacit.io.onnx import write_onnx
+
+        write_onnx(self, path)
 
     def __repr__(self) -> str:
         cost = self.program.cost

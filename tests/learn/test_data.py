@@ -2,6 +2,8 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import tacit
@@ -62,6 +64,16 @@ def test_labels_of_more_states():
 def test_bad_labels_are_reported_with_their_row(tac, y, message):
     with pytest.raises(EvidenceError, match=message):
         tacit.fit(tac, X, y)
+
+
+def test_frames_of_labels():
+    variable = examples.abc().variable("A")
+    for frame in (pd.DataFrame, pl.DataFrame, pa.table):
+        named = frame({"false": [0.75, 0.0], "true": [0.25, 1.0]})  # in another order than the states
+        np.testing.assert_array_equal(read_labels(variable, named), [[0.25, 1.0], [0.75, 0.0]])
+        np.testing.assert_array_equal(read_labels(variable, frame({"y": ["true", "false"]})), [[1, 0], [0, 1]])
+        with pytest.raises(EvidenceError, match="expected one column, or one per state"):
+            read_labels(variable, frame({"a": [0.5], "b": [0.5]}))
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,7 @@ def read_data(tac: TAC, X: Any, y: Any, weights: ArrayLike | None) -> Data:
 
 def read_labels(variable: Variable, y: Any) -> Floats:
     """Targets (groups, rows) from probabilities of the first state, from distributions, or from labels."""
+    y = _one_column(variable, y) if hasattr(y, "columns") else y
     array = np.asarray(y)
     if array.size == 0 or array.ndim == 0:
         raise EvidenceError(f"labels have shape {array.shape}; expected one per row")
@@ -75,6 +76,20 @@ def read_labels(variable: Variable, y: Any) -> Floats:
     for row in np.flatnonzero(targets.sum(axis=0) > 1.5)[:1].tolist():
         raise _error(variable, row, "there is no label")
     return np.ascontiguousarray(np.broadcast_to(targets, (len(targets), len(array))))
+
+
+def _one_column(variable: Variable, frame: Any) -> Any:
+    """The labels in a frame: its only column, or a column of probabilities for every state, in any order."""
+    names = list(getattr(frame, "column_names", frame.columns))
+    if len(names) == 1:
+        return frame[names[0]]
+    place = {str(name): name for name in names}
+    if len(names) != variable.card or set(place) != {str(state) for state in variable.states}:
+        raise EvidenceError(
+            f"labels of {variable.name!r} are a frame with columns {names}; expected one column, or one per state: "
+            f"{list(variable.states)}"
+        )
+    return np.stack([np.asarray(frame[place[str(state)]]) for state in variable.states], axis=1)
 
 
 def _probabilities(variable: Variable, values: Floats) -> Floats:
