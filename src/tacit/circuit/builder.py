@@ -47,10 +47,10 @@ class CircuitBuilder:
         return self._leaves("parameter", np.full_like(entry, owner), entry, values.ravel()).reshape(values.shape)
 
     def inputs(self, variable: Variable) -> Ids:
-        """One leaf per state of a variable with soft evidence."""
+        """One leaf per state of a variable with soft evidence; one for the number that a variable without states is."""
         owner = self.declare(variable)
-        entry = np.arange(variable.card)
-        return self._leaves("input", np.full_like(entry, owner), entry, np.zeros(variable.card))
+        entry = np.arange(max(1, variable.card))
+        return self._leaves("input", np.full_like(entry, owner), entry, np.zeros(len(entry)))
 
     def declare(self, variable: Variable) -> int:
         """The position of a variable among those that the circuit takes evidence on, whether or not it is used."""

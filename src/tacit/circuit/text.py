@@ -19,6 +19,7 @@ from tacit.errors import FormatError, TooLargeError
 from tacit.variable import Variable
 
 FORMAT, VERSION = "tacit-circuit", 1
+SIGNS = {"sum": "+", "product": "*", "divide": "/", "complement": "1-x", "normalise": "Σ=1"}
 MAX_DRAWN = 2000
 _ARRAYS = ("kind", "start", "children", "owner", "entry", "number", "blocks", "outputs")
 
@@ -27,12 +28,11 @@ def to_dot(circuit: Circuit) -> str:
     """A drawing, leaves at the bottom; refused where nobody could read it."""
     if len(circuit) > MAX_DRAWN:
         raise TooLargeError(f"a drawing of {len(circuit):,} nodes cannot be read (limit {MAX_DRAWN:,}); see to_text")
-    signs = {"sum": "+", "product": "*", "divide": "/", "complement": "1-x", "normalise": "Σ=1"}
     lines = ["digraph circuit {", '  rankdir=BT; node [fontname="Helvetica"];']
     for i in range(len(circuit)):
         kind = KINDS[circuit.kind[i]]
         shape = "plaintext" if kind in LEAVES else "box" if kind in ("test", "sigmoid") else "circle"
-        label = f"x {TESTS[circuit.owner[i]]} T ? θ⁺ : θ⁻" if kind == "test" else signs.get(kind, node_name(circuit, i))
+        label = f"x {TESTS[circuit.owner[i]]} T ? θ⁺ : θ⁻" if kind == "test" else SIGNS.get(kind, node_name(circuit, i))
         ring = ", peripheries=2" if i in circuit.outputs else ""
         lines.append(f"  {i} [shape={shape}, label={quote(label)}{ring}];")
         lines.extend(f"  {child} -> {i};" for child in _children(circuit, i))
@@ -211,7 +211,7 @@ def _check(circuit: Circuit) -> None:
 
 def _complete(circuit: Circuit, kind: str, owner: Ids, entry: Ids, arity: Ids) -> bool:
     """Whether nodes of one kind have the number of children, and the details, that they need."""
-    cards = np.array([v.card for v in circuit.inputs], dtype=np.int64)
+    cards = np.array([max(1, v.card) for v in circuit.inputs], dtype=np.int64)  # without states: one number
     owners = {"test": len(TESTS), "sigmoid": len(TESTS), "parameter": len(circuit.tables)}
     owners |= dict.fromkeys(("input", "slice"), len(cards))
     if kind in owners and not ((owner >= 0) & (owner < owners[kind])).all():

@@ -1,0 +1,24 @@
+"""The paper's theorems as functions: universal approximation, neural networks as circuits, pieces and bounds."""
+
+from tacit.theory.approximation import Approximation, approximate
+from tacit.theory.explain import Explanation
+from tacit.theory.extremes import Bounds, Robustness, bounds, robust
+from tacit.theory.monotonicity import Monotonicity, monotone
+from tacit.theory.neural import from_neural_network
+from tacit.theory.piecewise import Pieces, Region, pieces
+
+__all__ = [
+    "Approximation",
+    "Bounds",
+    "Explanation",
+    "Monotonicity",
+    "Pieces",
+    "Region",
+    "Robustness",
+    "approximate",
+    "bounds",
+    "from_neural_network",
+    "monotone",
+    "pieces",
+    "robust",
+]
