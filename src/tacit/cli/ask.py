@@ -83,7 +83,7 @@ def bounds(
     Example:
       tacit bounds abc.json -q B A=0.2:0.9 -e C=lo
     """
-    from tacit.theory.bounds import bounds as find
+    from tacit.theory.extremes import bounds as find
 
     ranges = read_box(box)
     tac, row = _compiled(model, query, evidence or [], list(ranges))

@@ -1,0 +1,233 @@
+"""What is true of a query all over a box of evidence: which tests are decided, and what bounds the answer.
+
+Over a box, p* is multilinear in the inputs and in the weights of plus, and a quotient of such functions is greatest at
+a vertex. If all tests are decided, the vertices with that selection bound the query exactly. If not, weights lie
+between two ends; as every p* grows with all likelihoods and weights, ends of the weights give ends of p*.
+
+Axes: boxes (inputs, boxes); sides (boxes, tests); vertices last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.cpt import Floats
+from tacit.theory import relax
+from tacit.theory.companions import Between, Group
+from tacit.theory.frozen import TIE, Bools, Frozen, Sides
+from tacit.theory.multilinear import vertices
+from tacit.theory.slopes import upper_model
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """Boxes with their tests decided as far as possible, and what bounds an objective sum_q c_q P*(q) there.
+
+    Attributes
+    ----------
+    sides
+        Those assumed, and those decided; 0 where a test is still open.
+    strict
+        Whether a tie would put a test on the other side.
+    possible
+        Whether no test is plainly on the other side than the one assumed.
+    value, total
+        At a point where all tests are on their sides, the objective is at most the quotient of the means, weighted by
+        products of coordinates, of these numbers (boxes, corners). A corner is a vertex, several times over if there is
+        a choice between lower and upper ends.
+    conditions
+        Margins on the assumed sides, (boxes, tests, corners), positive where a test can be on its side; NaN if it is
+        open.
+    undecided
+        Margins, (boxes, tests, vertices), of the tests that have both signs in the box; 0 for others.
+    corners, setting
+        The corners themselves, (inputs, boxes, corners), and the boxes with the ends of the weights.
+    """
+
+    sides: Sides
+    strict: Bools
+    possible: Bools
+    value: Floats
+    total: Floats
+    conditions: Floats
+    undecided: Floats
+    corners: Floats
+    setting: Between
+
+    def quotients(self) -> Floats:
+        """The objective's bound at every corner, (boxes, corners); minus infinity where the evidence is impossible."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.nan_to_num(self.value / self.total, nan=-np.inf)
+
+    def active(self, boxes: Iterable[int]) -> dict[int, NDArray[np.intp]]:
+        """The tests of each box that are not on their sides all over it; boxes without any are left out."""
+        limits = np.where(self.strict, TIE, -TIE)
+        found = {i: np.flatnonzero(self.conditions[i].min(axis=1) < limits[i]) for i in boxes}  # NaN is never less
+        return {i: tests for i, tests in found.items() if len(tests)}
+
+
+def bounded(frozen: Frozen, low: Floats, high: Floats, sides: Sides, objective: Floats) -> Bounded:
+    """Decide tests in order, each from the ends of its parents' posterior, then bound the objective."""
+    work = _Boxes(frozen, low, high, sides)
+    for group in frozen.groups:
+        work.decide(group)
+    value, total = work.quotients(objective)
+    choices = value.shape[1] // work.size
+    return Bounded(
+        work.sides,
+        frozen.tests.rejects_ties(work.sides.T).T,
+        work.possible,
+        value,
+        total,
+        np.tile(work.conditions, choices),
+        work.undecided,
+        np.tile(work.corners, choices),
+        Between(low, high, work.least, work.most),
+    )
+
+
+def interiors(boxes: Bounded, active: Mapping[int, NDArray[np.intp]]) -> dict[int, Floats | None]:
+    """A point of each box well inside the conditions of its active tests, by their relaxation.
+
+    None: no point satisfies them, or only ties that are decided otherwise.
+    """
+    found: dict[int, Floats | None] = {}
+    systems = {i: boxes.conditions[i, tests] for i, tests in active.items()}
+    thin = []
+    for i, (weights, most) in zip(active, relax.interior(list(systems.values())), strict=True):
+        found[i] = boxes.corners[:, i] @ weights if most >= -TIE else None
+        if -TIE <= most <= TIE and boxes.strict[i, active[i]].any():
+            thin.append(i)
+    strict = [boxes.strict[i, active[i]] for i in thin]
+    for i, (_, most) in zip(thin, relax.interior([systems[i] for i in thin], strict), strict=True):
+        found[i] = found[i] if most > TIE else None
+    return found
+
+
+def halves(low: Floats, high: Floats, axis: int) -> list[tuple[Floats, Floats]]:
+    """A box (inputs,), (inputs,) cut in two."""
+    top, bottom = high.copy(), low.copy()
+    top[axis] = bottom[axis] = (low[axis] + high[axis]) / 2
+    return [(low, top), (bottom, high)]
+
+
+class _Boxes:
+    """Boxes under way: what is decided so far, and ends of the weights of plus, (tests, boxes)."""
+
+    def __init__(self, frozen: Frozen, low: Floats, high: Floats, sides: Sides) -> None:
+        self.frozen, self.low, self.high, self.sides = frozen, low, high, sides.copy()
+        self.corners = vertices(low, high)
+        _, self.count, self.size = self.corners.shape
+        self.points = self.corners.reshape(len(low), self.count * self.size)
+        self.possible = np.ones(self.count, dtype=bool)
+        self.least, self.most = np.where(sides > 0, 1.0, 0.0).T, np.where(sides >= 0, 1.0, 0.0).T
+        self.conditions = np.full((self.count, len(frozen.tests), self.size), np.nan)
+        self.undecided = np.zeros(self.conditions.shape)
+
+    def decide(self, group: Group) -> None:
+        """Decide the tests of a group, those of earlier groups being decided as far as possible."""
+        marginals = [end.reshape(-1, self.count, self.size) for end in self._marginals(group)]
+        tests = self.frozen.tests
+        for which in group.tests:  # the tests of one node
+            lower, upper = _margins(marginals, tests.thresholds[which], tests.sign[which])
+            hard, soft = tests.hard[which], tests.soft[which]
+            self._decide_hard(which[hard], lower[hard], upper[hard])
+            self.least[which[soft]], self.most[which[soft]] = _sigmoids(self.frozen, marginals, which, soft)
+
+    def quotients(self, objective: Floats) -> tuple[Floats, Floats]:
+        """`value` and `total` of `Bounded`."""
+        least, most = self._repeated()
+        shape = (self.count, self.size)
+        if (least == most).all():
+            joint, _ = self.frozen.joint(self.points, least)
+            return (objective @ joint).reshape(shape), joint.sum(axis=0).reshape(shape)
+        ends = self.frozen.joint_ends(Between(self.points, self.points, least, most))
+        value, total = _choices(objective, *ends, shape)
+        if self.frozen.tests.soft.any():
+            self._by_slopes(objective, value, total)
+        return value, total
+
+    def _marginals(self, group: Group) -> tuple[Floats, Floats]:
+        """Ends of p*(u) at the vertices, (parent states, boxes * vertices)."""
+        least, most = self._repeated()
+        if (least == most).all():
+            marginal = self.frozen.marginal(group, self.points, least)
+            return marginal, marginal
+        return self.frozen.marginal_ends(group, Between(self.points, self.points, least, most))
+
+    def _repeated(self) -> tuple[Floats, Floats]:
+        return np.repeat(self.least, self.size, axis=1), np.repeat(self.most, self.size, axis=1)
+
+    def _decide_hard(self, which: NDArray[np.intp], lower: Floats, upper: Floats) -> None:
+        """Some hard tests by the ends of their margins, (tests, boxes, vertices)."""
+        bottom, top = lower.min(axis=-1), upper.max(axis=-1)
+        closed = self.frozen.tests.closed[which, None]  # ties belong to the side that owns them
+        plus, minus = np.where(closed, bottom >= -TIE, bottom > TIE), np.where(closed, top < -TIE, top <= TIE)
+        old = self.sides[:, which].T
+        side = np.where(old != 0, old, np.where(plus, 1, np.where(minus, -1, 0))).astype(np.int8)
+        self.sides[:, which] = side.T
+        self.least[which], self.most[which] = side > 0, side >= 0
+        holding = np.where((side > 0)[..., None], upper, np.where((side < 0)[..., None], -lower, np.nan))
+        self.conditions[:, which] = holding.swapaxes(0, 1)
+        both = (bottom < -TIE) & (top > TIE)
+        self.undecided[:, which] = np.where(both[..., None], lower, 0.0).swapaxes(0, 1)
+        most = np.where(side > 0, top, -bottom)
+        rejects = np.where(side > 0, ~closed, closed)
+        self.possible &= ~((side != 0) & ((most < -TIE) | (rejects & (most <= TIE)))).any(axis=0)
+
+    def _by_slopes(self, objective: Floats, value: Floats, total: Floats) -> None:
+        """Where all hard tests are decided, bound a query with sigmoids by its slopes instead, if that is better."""
+        hard = np.where(self.frozen.tests.hard[:, None], self.sides.T, 0).astype(np.int8)
+        model = upper_model(self.frozen, Between(self.low, self.high, self.least, self.most), hard, objective)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            plain = np.fmax.reduce(value / total, axis=1)
+        better = (model.max(axis=1) < plain) & (self.sides != 0).all(axis=1)
+        value[better] = np.tile(model[better], value.shape[1] // model.shape[1])
+        total[better] = 1.0
+
+
+def _margins(marginals: list[Floats], threshold: Floats, sign: Floats) -> tuple[Floats, Floats]:
+    """Ends of sign * (p*(u) - T p*), (parent states, boxes, vertices), divided by the largest p* of each box."""
+    (lower, upper), (fewer, more) = marginals, _others(marginals)
+    threshold, sign = threshold[:, None, None], sign[:, None, None]
+    scale = upper.sum(axis=0).max(axis=-1, keepdims=True)
+    scale = np.where(scale > 0, scale, 1.0)
+    least = ((1 - threshold) * lower - threshold * more) / scale
+    most = ((1 - threshold) * upper - threshold * fewer) / scale
+    return np.where(sign > 0, least, -most), np.where(sign > 0, most, -least)
+
+
+def _sigmoids(frozen: Frozen, marginals: list[Floats], which: NDArray[np.intp], soft: Bools) -> tuple[Floats, Floats]:
+    """Ends of the weights of one node's sigmoid tests, (tests, boxes), from those of its parents' posterior."""
+    (lower, upper), (fewer, more) = marginals, _others(marginals)
+    with np.errstate(invalid="ignore"):  # a vertex with no mass says nothing
+        least = np.fmin.reduce(lower[soft] / (lower + more)[soft], axis=-1)
+        most = np.fmax.reduce(upper[soft] / (upper + fewer)[soft], axis=-1)
+    tests, margins = which[soft], (np.nan_to_num(least, nan=0.0), np.nan_to_num(most, nan=1.0))
+    threshold, sign = frozen.tests.thresholds[tests, None], frozen.tests.sign[tests, None]
+    ends = [frozen.tests.weights(sign * (end - threshold), tests) for end in margins]
+    return np.minimum(*ends), np.maximum(*ends)
+
+
+def _others(marginals: list[Floats]) -> list[Floats]:
+    """Ends of p* less p*(u), for every u."""
+    return [np.maximum(end.sum(axis=0) - end, 0) for end in marginals]
+
+
+def _choices(objective: Floats, lower: Floats, upper: Floats, shape: tuple[int, int]) -> tuple[Floats, Floats]:
+    """Numerators and denominators, (boxes, choices * vertices), from ends of p*(q), (states, boxes * vertices).
+
+    The objective is greatest with upper ends for the states that it values most, and lower ends for the others.
+    """
+    order = np.argsort(-objective)
+    values, totals = [], []
+    for count in range(len(objective) + 1):
+        joint = lower.copy()
+        joint[order[:count]] = upper[order[:count]]
+        values.append((objective @ joint).reshape(shape))
+        totals.append(joint.sum(axis=0).reshape(shape))
+    return np.concatenate(values, axis=1), np.concatenate(totals, axis=1)

@@ -1,0 +1,230 @@
+"""Why one row of evidence gets its answer: the tests, what they select, and the function that applies there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+
+import numpy as np
+
+from tacit.cpt import Floats, TestingCPT
+from tacit.display import bars
+from tacit.errors import EvidenceError
+from tacit.evidence import Column, EvidenceLike
+from tacit.network import Network
+from tacit.selection import selected_network
+from tacit.tac import TAC
+from tacit.theory.frozen import Frozen, read_given
+from tacit.theory.multilinear import subsets
+from tacit.theory.piecewise import coefficients
+from tacit.theory.text import polynomial
+from tacit.variable import Label
+
+MAX_INPUTS = 6  # soft evidence up to which the 2^inputs coefficients are worth reading
+MAX_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class Test:
+    """One test of a testing node: a row of its CPT, and how it was decided.
+
+    Attributes
+    ----------
+    node, parent_state
+        Whose CPT, and which of its rows, in words.
+    posterior, operator, threshold
+        What was compared: P*(u) with its threshold. NaN if the evidence above the node has probability zero.
+    weight
+        The weight of `plus`: 1 or 0 for a test, between them for a sigmoid.
+    flips
+        For each input that could change the outcome alone, where it would: the value at which P*(u) meets the
+        threshold, if all other inputs, and the tests above this one, stay as they are.
+    """
+
+    node: str
+    parent_state: str
+    posterior: float
+    operator: str
+    threshold: float
+    weight: float
+    flips: Mapping[str, float]
+
+    @property
+    def margin(self) -> float:
+        """P*(u) - threshold."""
+        return self.posterior - self.threshold
+
+    @property
+    def selected(self) -> str:
+        """Which table rules, in words."""
+        return {1.0: "plus", 0.0: "minus"}.get(self.weight, f"{self.weight:.1%} plus")
+
+    def cells(self) -> tuple[str, str, str, str, str]:
+        """Where, the comparison, its margin, what is selected and where that would change."""
+        return (
+            f"{self.node} at {self.parent_state}",
+            f"{self.posterior:.6g} {self.operator} {self.threshold:.6g}",
+            f"{self.margin:+.3g}",
+            self.selected,
+            " or ".join(f"{name} = {value:.6g}" for name, value in self.flips.items()) or "-",
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """Why one row of evidence gets its answer. Made by `TAC.explain`; prints as text and shows as HTML.
+
+    Attributes
+    ----------
+    query, states, posterior
+        The query variable, its states and their probabilities.
+    evidence
+        The row, in words.
+    tests
+        All tests that the query needs, in the order in which they are decided.
+    network
+        The Bayesian network that was selected. Testing nodes that the query does not need stay as they are.
+    coefficients
+        C_I for every set I of inputs, an array over the query's states: with this selection,
+        p*(q) = sum_I C_I prod_{i in I} lambda_i. The inputs are the binary variables with soft evidence, by the
+        likelihood of their first states. None if there are more than 6.
+    """
+
+    query: str
+    states: tuple[Label, ...]
+    posterior: Floats
+    evidence: Mapping[str, str]
+    tests: tuple[Test, ...]
+    network: Network
+    coefficients: Mapping[tuple[str, ...], Floats] | None
+
+    @property
+    def closest(self) -> Test | None:
+        """The test that was decided by the smallest margin."""
+        return min(self.tests, key=lambda test: abs(test.margin), default=None)
+
+    def __str__(self) -> str:
+        parts = [f"{self._title()}\n{bars(self.states, self.posterior.tolist())}"]
+        if self.tests:
+            rows = [_HEAD, *(test.cells() for test in self._shown())]
+            widths = [max(len(row[c]) for row in rows) for c in range(len(_HEAD))]
+            lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
+            parts.append("\n".join([*lines, *self._hidden()]))
+        parts.append("\n".join(self._functions()))
+        return "\n\n".join(parts)
+
+    def _repr_html_(self) -> str:
+        posterior = "".join(
+            f"<tr><td>{escape(str(q))}</td><td>{p:.6f}</td></tr>"
+            for q, p in zip(self.states, self.posterior, strict=True)
+        )
+        head = "".join(f"<th>{cell}</th>" for cell in _HEAD)
+        body = "".join(
+            f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in test.cells())}</tr>" for test in self._shown()
+        )
+        tests = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if self.tests else ""
+        notes = "".join(f"<div>{escape(line)}</div>" for line in [*self._hidden(), *self._functions()])
+        return f"<b>{escape(self._title())}</b><table><tbody>{posterior}</tbody></table>{tests}{notes}"
+
+    def _title(self) -> str:
+        given = ", ".join(f"{name}: {value}" for name, value in self.evidence.items())
+        return f"P*({self.query}{' | ' if given else ''}{given})"
+
+    def _shown(self) -> list[Test]:
+        """All tests, or the closest of many, in order."""
+        close = sorted(self.tests, key=lambda test: abs(test.margin))[:MAX_SHOWN]
+        return [test for test in self.tests if test in close]
+
+    def _hidden(self) -> list[str]:
+        count = len(self.tests) - MAX_SHOWN
+        return [f"... and {count} more, with larger margins"] if count > 0 else []
+
+    def _functions(self) -> list[str]:
+        if self.coefficients is None:
+            return [f"No coefficients are shown for more than {MAX_INPUTS} inputs."]
+        inputs = [f"{names[0]} = {self.network.states(names[0])[0]}" for names in self.coefficients if len(names) == 1]
+        functions = [
+            f"p*({self.query}={q}) = {polynomial({names: float(c[i]) for names, c in self.coefficients.items()})}"
+            for i, q in enumerate(self.states)
+        ]
+        return [f"With this selection, by the likelihoods of {', '.join(inputs)}:", *functions] if inputs else functions
+
+
+_HEAD = ("test", "comparison", "margin", "selects", "changes at")
+
+
+def explain(tac: TAC, evidence: EvidenceLike | None = None) -> Explanation:
+    """Why one row of evidence gets its answer; see `TAC.explain`."""
+    known = read_given(tac, evidence)
+    if known.rows != 1:
+        raise EvidenceError(f"explain takes one row of evidence, got {known.rows} rows")
+    if tac.joint(evidence).sum() == 0:
+        raise EvidenceError("the evidence has probability 0, so that there is no answer to explain")
+    columns = {n: c for n, c in known.columns.items() if not _says_nothing(c)}
+    soft = [n for n, c in columns.items() if c.soft is not None and c.variable.card == 2]
+    inputs = [n for n in soft if n not in tac.hard]
+    frozen = Frozen(tac, inputs, {n: c for n, c in columns.items() if n not in inputs})
+    point = np.array([columns[n].likelihoods()[0, 0] for n in inputs])
+    decided = tac.selected(evidence)
+    weights = np.ones(len(frozen.tests))
+    for node, place in frozen.frame.places.items():
+        weights[place] = decided[node].weight[0].ravel()
+    table = coefficients(frozen, weights[:, None])[0] if len(inputs) <= MAX_INPUTS else None
+    return Explanation(
+        query=tac.query,
+        states=tac.network.states(tac.query),
+        posterior=tac.posterior(evidence)[0],
+        evidence={name: _said(column) for name, column in columns.items()},
+        tests=_tests(frozen, point, weights),
+        network=selected_network(tac.network, decided),
+        coefficients=None if table is None else dict(zip(subsets(inputs), table, strict=True)),
+    )
+
+
+def _tests(frozen: Frozen, point: Floats, weights: Floats) -> tuple[Test, ...]:
+    """The tests under a selection, at one point and where each input alone would flip them."""
+    count = len(point)
+    ends = np.tile(point[:, None], (1, 1 + 2 * count))  # the point, then each input at 0 and at 1
+    for i in range(count):
+        ends[i, 1 + 2 * i : 3 + 2 * i] = 0.0, 1.0
+    posteriors, flips = np.empty(len(weights)), np.full((len(weights), count), np.nan)
+    for group in frozen.groups:
+        marginal = frozen.marginal(group, ends, np.tile(weights[:, None], (1, ends.shape[1])))
+        margins = frozen.margins(group, marginal)
+        first, last = margins[..., 1::2], margins[..., 2::2]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            posteriors[group.tests] = marginal[:, 0] / marginal[:, 0].sum()
+            flips[group.tests] = np.where(first * last < 0, first / (first - last), np.nan)
+    flips[~frozen.tests.hard] = np.nan
+    return tuple(
+        Test(
+            node=node,
+            parent_state=frozen.name(i),
+            posterior=float(posteriors[i]),
+            operator=_operator(frozen.network, node, frozen.tests.states[i]),
+            threshold=float(frozen.tests.thresholds[i]),
+            weight=float(weights[i]),
+            flips={n: float(v) for n, v in zip(frozen.inputs, flips[i], strict=True) if not np.isnan(v)},
+        )
+        for i, node in enumerate(frozen.tests.nodes)
+    )
+
+
+def _operator(net: Network, node: str, state: int) -> str:
+    cpt = net.cpt(node)
+    assert isinstance(cpt, TestingCPT)
+    return str(cpt.test.flat[state])
+
+
+def _says_nothing(column: Column) -> bool:
+    return bool((column.likelihoods() == 1).all())
+
+
+def _said(column: Column) -> str:
+    """The evidence of one row in words: a state, or states with their likelihoods (the first of two)."""
+    if column.codes is not None:
+        return str(column.variable.states[column.codes[0]])
+    states, likelihoods = column.variable.states, column.likelihoods()[:, 0].tolist()
+    shown = list(zip(states, likelihoods, strict=True))[: 1 if len(states) == 2 else None]
+    return " ".join(f"{state} {value:.6g}" for state, value in shown)

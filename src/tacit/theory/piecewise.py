@@ -1,0 +1,345 @@
+"""The pieces of a testing query: regions of soft evidence, and the multilinear function in each (paper, Theorem 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import NamedTuple, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.cpt import Floats
+from tacit.display import large, plural
+from tacit.errors import EvidenceError, NetworkError
+from tacit.evidence import EvidenceLike, read
+from tacit.tac import TAC
+from tacit.theory import regions
+from tacit.theory.frozen import TIE, Bools, Frozen, Sides, freeze, normalised
+from tacit.theory.multilinear import moebius, products, subsets, unit_vertices
+from tacit.theory.text import polynomial, selected_text
+
+MAX_SHOWN = 20
+
+
+class Interval(NamedTuple):
+    """The values of a single input that make up a region; an end belongs to it if it is closed."""
+
+    low: float
+    high: float
+    low_closed: bool
+    high_closed: bool
+
+    def __str__(self) -> str:
+        return f"{'[' if self.low_closed else '('}{self.low:.6g}, {self.high:.6g}{']' if self.high_closed else ')'}"
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A test as an inequality that holds throughout a region: sum_I C_I prod_{i in I} lambda_i > 0, or >= 0.
+
+    `parent_state` names the parent state that is tested, `plus` tells which table its outcome selects, and `strict`
+    whether the inequality is.
+    """
+
+    node: str
+    parent_state: str
+    plus: bool
+    strict: bool
+    coefficients: Mapping[tuple[str, ...], float]
+
+    def __str__(self) -> str:
+        return f"{polynomial(self.coefficients)} {'>' if self.strict else '>='} 0"
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """All inputs that select the same Bayesian network.
+
+    Attributes
+    ----------
+    selection
+        For each testing node, whether `plus` rules: an array over the parents' states.
+    coefficients
+        C_I for every set I of inputs: an array over the states of the query. p*(q) = sum_I C_I prod_{i in I} lambda_i;
+        the sum of an array over the states is the coefficient of p*(evidence).
+    conditions
+        What makes up the region: an inequality for each test that could come out otherwise, but for those that
+        plainly follow from another.
+    inside
+        A point of the region.
+    interval
+        The region itself, if there is one input.
+    """
+
+    selection: Mapping[str, Bools]
+    coefficients: Mapping[tuple[str, ...], Floats]
+    conditions: tuple[Condition, ...]
+    inside: Mapping[str, float]
+    interval: Interval | None
+
+
+class Pieces(Sequence[Region]):
+    """The regions of a query that have positive measure; for one input, from left to right.
+
+    Attributes
+    ----------
+    query, states, inputs
+        The query variable, its states, and the names of the inputs.
+    most
+        How many regions there can be: more than were found only where the search was cut short.
+    """
+
+    def __init__(self, frozen: Frozen, found: Sequence[Region], most: int) -> None:
+        self.query, self.states, self.inputs = frozen.query, frozen.network.states(frozen.query), frozen.inputs
+        self.most = most
+        self._frozen, self._regions = frozen, tuple(found)
+        self._index = {_key(region.selection): i for i, region in enumerate(found)}
+
+    @property
+    def granularity(self) -> int:
+        """The number of regions found; of all there are, if `exact`."""
+        return len(self._regions)
+
+    @property
+    def exact(self) -> bool:
+        """Whether there are no other regions."""
+        return self.most == self.granularity
+
+    @property
+    def borders(self) -> list[float]:
+        """Where one region ends and the next begins, for one input."""
+        return [region.interval.low for region in self._regions[1:] if region.interval is not None]
+
+    def joint(self, evidence: EvidenceLike) -> Floats:
+        """p*(q) from the coefficients that apply in each row: (rows, states). Evidence on the inputs, as for a TAC."""
+        points = self._points(evidence)
+        kinds, which = np.unique(self._selected(points), axis=1, return_inverse=True)
+        joint = np.empty((len(self.states), points.shape[1]))
+        for i, plus in enumerate(kinds.T):
+            rows = which.ravel() == i
+            joint[:, rows] = self._table(plus).T @ products(points[:, rows])
+        return joint.T
+
+    def posterior(self, evidence: EvidenceLike) -> Floats:
+        """P*(q), a quotient of multilinear functions: (rows, states); NaN where the evidence is impossible."""
+        return normalised(self.joint(evidence).T).T
+
+    def region(self, evidence: EvidenceLike) -> Region | None:
+        """The region of one row of evidence; None on a border that belongs to neither side."""
+        points = self._points(evidence)
+        if points.shape[1] != 1:
+            raise EvidenceError(f"region takes one row of evidence, got {points.shape[1]} rows")
+        found = self._index.get(self._selected(points)[:, 0].tobytes())
+        return None if found is None else self._regions[found]
+
+    def _selected(self, points: Floats) -> Bools:
+        return np.asarray(self._frozen.select(points)[0] > 0)
+
+    def _table(self, plus: Bools) -> Floats:
+        """The coefficients (sets, states) under a selection; those of a mere border are computed for the occasion."""
+        found = self._index.get(plus.tobytes())
+        if found is None:
+            return np.asarray(coefficients(self._frozen, plus[:, None])[0])
+        return np.stack(list(self._regions[found].coefficients.values()))
+
+    def _points(self, evidence: EvidenceLike) -> Floats:
+        known = read(evidence, [self._frozen.network.variable(n) for n in self._frozen.network], self.inputs)
+        points = np.empty((len(self.inputs), known.rows))
+        for i, name in enumerate(self.inputs):
+            likelihoods = known.columns[name].likelihoods() if name in known.columns else np.ones((2, 1))
+            for row in np.flatnonzero(likelihoods.sum(axis=0) > 1.5)[:1].tolist():
+                raise EvidenceError(
+                    f"evidence on {name!r}, row {row}: there is none, but the pieces are functions of a likelihood of "
+                    f"every input ({', '.join(self.inputs)})"
+                )
+            points[i] = likelihoods[0]
+        return points
+
+    # showing ----------------------------------------------------------------------------------------------
+
+    @overload
+    def __getitem__(self, index: int) -> Region: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Region, ...]: ...
+    def __getitem__(self, index: int | slice) -> Region | tuple[Region, ...]:
+        return self._regions[index]
+
+    def __len__(self) -> int:
+        return len(self._regions)
+
+    def __repr__(self) -> str:
+        count = (
+            plural(len(self), "region") if self.exact else f"{len(self)} regions found of at most {large(self.most)}"
+        )
+        return f"Pieces({count} of {self.query} over {', '.join(self.inputs) or 'no input'})"
+
+    def __str__(self) -> str:
+        """Every region: where it is, what is selected, and p*(q) there."""
+        blocks = [f"{i + 1}. {self._text(region)}" for i, region in enumerate(self._regions[:MAX_SHOWN])]
+        if len(self) > MAX_SHOWN:
+            blocks.append(f"... and {len(self) - MAX_SHOWN} more")
+        return "\n".join([repr(self), *blocks])
+
+    def _text(self, region: Region) -> str:
+        lines = [", ".join(self._where(region)), selected_text(self._frozen.network, region.selection)]
+        return "\n   ".join([*lines, *(f"{name} = {value}" for name, value in self._functions(region))])
+
+    def _repr_html_(self) -> str:
+        body = [self._html(region) for region in self._regions[:MAX_SHOWN]]
+        head = [f"p*({self.query}={state})" for state in self.states]
+        if len(self) > MAX_SHOWN:
+            body.append(f"<td colspan='{2 + len(head)}'>... and {len(self) - MAX_SHOWN} more</td>")
+        return (
+            f"<b>{escape(repr(self))}</b><table><thead><tr>"
+            f"{''.join(f'<th>{escape(cell)}</th>' for cell in ('where', 'selected', *head))}</tr></thead>"
+            f"<tbody>{''.join(f'<tr>{row}</tr>' for row in body)}</tbody></table>"
+        )
+
+    def _html(self, region: Region) -> str:
+        where = "<br>".join(escape(text) for text in self._where(region))
+        chosen = escape(selected_text(self._frozen.network, region.selection))
+        return "".join(f"<td>{c}</td>" for c in (where, chosen, *(escape(v) for _, v in self._functions(region))))
+
+    def _where(self, region: Region) -> list[str]:
+        if region.interval is not None:
+            return [f"{self.inputs[0]} in {region.interval}"]
+        return [str(condition) for condition in region.conditions] or ["everywhere"]
+
+    def _functions(self, region: Region) -> list[tuple[str, str]]:
+        return [
+            (f"p*({self.query}={state})", polynomial({names: c[i] for names, c in region.coefficients.items()}))
+            for i, state in enumerate(self.states)
+        ]
+
+
+def pieces(
+    tac: TAC, inputs: Iterable[str] | None = None, given: EvidenceLike | None = None, budget: int = 5_000
+) -> Pieces:
+    """The regions of a query over soft evidence on binary variables, and its multilinear coefficients in each.
+
+    With one input, all regions and exact borders. With several, selections are met by sampling or by solving for the
+    inequalities that define them, and excluded by linear programs over boxes, which are cut where they are too coarse:
+    `Pieces.exact` says that every selection was met or excluded; where the budget ends first, `Pieces.most` bounds
+    their number. A region thinner than about 1e-12 counts as a border.
+
+    Parameters
+    ----------
+    tac
+        A compiled query whose testing nodes use hard tests.
+    inputs
+        Binary evidence variables, at most 10; if left out, all that are not given. An input is the likelihood, from 0
+        to 1, of the variable's first state.
+    given
+        One row of evidence that stays fixed. Evidence variables that are neither given nor inputs have no evidence.
+    budget
+        How many linear programs to solve at most, about a millisecond each; one input needs none.
+
+    >>> import tacit
+    >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
+    >>> print(pieces(tac, inputs=["A"], given={"C": "lo"}))
+    Pieces(3 regions of B over A)
+    1. A in [0, 0.7)
+       B: minus at A='true', plus at A='false'
+       p*(B=true) = 0.245 - 0.23 A
+       p*(B=false) = 0.105 - 0.045 A
+    2. A in [0.7, 0.777778]
+       B: plus
+       p*(B=true) = 0.245 - 0.1775 A
+       p*(B=false) = 0.105 - 0.0975 A
+    3. A in (0.777778, 1]
+       B: plus at A='true', minus at A='false'
+       p*(B=true) = 0.035 + 0.0325 A
+       p*(B=false) = 0.315 - 0.3075 A
+    """
+    frozen = freeze(tac, inputs, given)
+    for test in np.flatnonzero(frozen.tests.soft)[:1]:
+        raise NetworkError(
+            f"node {frozen.tests.nodes[test]!r} is selected by a sigmoid, so that the query has no pieces; "
+            "make its tests hard with net.with_gamma(None)"
+        )
+    found = regions.find(frozen, budget)
+    tables = coefficients(frozen, (found.sides > 0).T)
+    made = [_region(frozen, found, i, table) for i, table in enumerate(tables)]
+    return Pieces(frozen, made, len(made) + found.unknown)
+
+
+def coefficients(frozen: Frozen, weights: Floats | Bools) -> Floats:
+    """C_I under selections (tests, selections): (selections, sets of inputs, states of the query)."""
+    count, corners = weights.shape[1], unit_vertices(len(frozen.inputs))
+    repeated = np.repeat(np.asarray(weights, dtype=np.float64), corners.shape[1], axis=1)
+    joint, exponent = frozen.joint(np.tile(corners, count), repeated)
+    return moebius(np.ldexp(joint, exponent).reshape(len(joint), count, -1)).transpose(1, 2, 0)
+
+
+def _region(frozen: Frozen, found: regions.Found, i: int, table: Floats) -> Region:
+    sides, margins = found.sides[i], found.margins[i]
+    interval = _interval(frozen, sides, margins) if len(frozen.inputs) == 1 else None
+    return Region(
+        selection={node: np.asarray(plus, dtype=bool) for node, plus in frozen.by_node(sides > 0).items()},
+        coefficients=dict(zip(subsets(frozen.inputs), table, strict=True)),
+        conditions=_conditions(frozen, sides, margins, interval),
+        inside=frozen.evidence(found.points[:, i]),
+        interval=interval,
+    )
+
+
+def _conditions(frozen: Frozen, sides: Sides, margins: Floats, interval: Interval | None) -> tuple[Condition, ...]:
+    """The tests of a region that come out otherwise somewhere in the unit box, and follow from no other."""
+    holding, rejects = sides[:, None] * margins, frozen.tests.rejects_ties(sides)
+    open_tests = np.flatnonzero(frozen.tests.hard & (holding.min(axis=1) < -TIE))
+    implied = _implied(holding[open_tests]) if interval is None else _slack(holding[open_tests], interval)
+    open_tests = _distinct(open_tests[~implied], holding, rejects)
+    return tuple(
+        Condition(
+            frozen.tests.nodes[test],
+            frozen.name(test),
+            bool(sides[test] > 0),
+            bool(rejects[test]),
+            dict(zip(subsets(frozen.inputs), moebius(holding[test]).tolist(), strict=True)),
+        )
+        for test in open_tests.tolist()
+    )
+
+
+def _implied(holding: Floats) -> Bools:
+    """Which functions f are above a multiple a * g, a >= 0, of another at all vertices: g >= 0 implies f > 0."""
+    f, g = holding[:, None], holding[None]  # (f, g, vertices)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        quotient = f / g
+    least = np.where(g < 0, quotient, 0).max(axis=-1, initial=0)
+    most = np.where(g > 0, quotient, np.inf).min(axis=-1, initial=np.inf)
+    above = ((g != 0) | (f > TIE)).all(axis=-1)
+    return np.asarray((above & (least < most - TIE)).any(axis=1))
+
+
+def _distinct(tests: NDArray[np.intp], holding: Floats, strict: Bools) -> NDArray[np.intp]:
+    """One of the tests that are the same inequality: a strict one, if there is any."""
+    found: dict[bytes, int] = {}
+    for test in sorted(tests.tolist(), key=lambda t: not strict[t]):
+        same = (holding[test] / np.abs(holding[test]).max()).round(9) + 0.0  # not -0.0
+        found.setdefault(same.tobytes(), test)
+    return np.array(sorted(found.values()), dtype=np.intp)
+
+
+def _slack(holding: Floats, interval: Interval) -> Bools:
+    """Which linear functions are positive at both ends of an interval."""
+    ends = np.array(interval[:2])[:, None]
+    return np.asarray(((1 - ends) * holding[:, 0] + ends * holding[:, 1] > TIE).all(axis=0))
+
+
+def _interval(frozen: Frozen, sides: Sides, margins: Floats) -> Interval:
+    """The inputs at which all tests, linear under the region's own selection, come out as they do in the region."""
+    hard = frozen.tests.hard
+    first, last = (sides[hard] * margins[hard, end] for end in (0, 1))
+    crossing = first * last < 0
+    zeros, rising = first[crossing] / (first - last)[crossing], (last > first)[crossing]
+    low, high = float(zeros[rising].max(initial=0.0)), float(zeros[~rising].min(initial=1.0))
+    rejects = frozen.tests.rejects_ties(sides)[hard]
+    closed = [not (rejects & (np.abs((1 - end) * first + end * last) <= TIE)).any() for end in (low, high)]
+    return Interval(low, high, *closed)
+
+
+def _key(selection: Mapping[str, Bools]) -> bytes:
+    return b"".join(plus.tobytes() for plus in selection.values())

@@ -1,0 +1,135 @@
+"""The explanation of one row: its tests, what they select, and the function that applies there."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import tacit
+from tacit import semantics
+from tacit.errors import EvidenceError
+from tests.helpers import close
+from tests.theory.support import clear, evidence, points, queries
+
+
+@given(queries(most=3))
+@settings(max_examples=40)
+def test_tests_are_those_of_the_semantics(query):
+    tac, inputs = query
+    row = evidence(inputs, points(inputs, 2)[1:]) if inputs else {}
+    if semantics.joint(tac.network, tac.query, row).sum() == 0 or (inputs and not clear(tac, row).all()):
+        return
+    found = tac.explain(row)
+    selection = semantics.select(tac.network, row)
+    close(found.posterior, semantics.posterior(tac.network, tac.query, row)[0])
+    for node in {test.node for test in found.tests}:
+        own = [test for test in found.tests if test.node == node]
+        cpt = tac.network.cpt(node)
+        close([t.posterior for t in own], selection.nodes[node].posterior.ravel())
+        close([t.weight for t in own], selection.nodes[node].weight.ravel())
+        close([t.margin for t in own], (selection.nodes[node].posterior - cpt.thresholds).ravel())
+        assert [t.operator for t in own] == cpt.test.ravel().tolist()
+        close(found.network.table(node), selection.network.table(node))
+
+
+@given(queries(most=3))
+@settings(max_examples=40)
+def test_coefficients_give_the_joint_of_the_row(query):
+    tac, inputs = query
+    if not inputs:
+        return
+    point = points(inputs, 2)[1]
+    if tac.joint(evidence(inputs, point[None])).sum() == 0:
+        return
+    found = tac.explain(evidence(inputs, point[None]))
+    at = dict(zip(inputs, point, strict=True))
+    value = sum(c * np.prod([at[n] for n in names]) for names, c in found.coefficients.items())
+    close(value, tac.joint(evidence(inputs, point[None]))[0])
+
+
+def test_crossing_a_flip_changes_the_test():
+    net = tacit.examples.diamond(seed=1)
+    tac = tacit.compile(net, "D", ["A", "C"])
+    row = {"A": 0.45, "C": 0.3}
+    found = tac.explain(row)
+    flips = [(test, name, value) for test in found.tests for name, value in test.flips.items()]
+    assert len(flips) >= 3
+    for test, name, value in flips:
+        outcomes = set()
+        for moved in (value - 1e-9, value + 1e-9):
+            chosen = semantics.select(net, {**row, name: moved}).nodes[test.node]
+            where = [t for t in found.tests if t.node == test.node].index(test)
+            outcomes.add(float(chosen.weight.ravel()[where]))
+            close(chosen.posterior.ravel()[where], test.threshold, 1e-7)
+        if test.node == "B" or all(t.flips.get(name) != value for t in found.tests if t.node == "B"):
+            assert outcomes == {0.0, 1.0}
+
+
+def test_the_closest_test_comes_first_when_there_are_many():
+    net = tacit.Network()
+    net.add("E", cpt=[0.5, 0.5])
+    for i in range(12):
+        net.add(f"T{i}", ["E"], cpt=tacit.TestingCPT([[1, 0]] * 2, [[0, 1]] * 2, [0.3 + 0.02 * i, 0.9]))
+    net.add("Q", [f"T{i}" for i in range(12)], cpt=np.full((2,) * 13, 0.5))
+    found = tacit.compile(net, "Q", ["E"]).explain({"E": 0.421})
+    assert len(found.tests) == 24
+    assert (found.closest.node, found.closest.parent_state) == ("T6", "E='true'")
+    text, html = str(found), found._repr_html_()
+    assert "... and 4 more, with larger margins" in text
+    assert "... and 4 more, with larger margins" in html
+    assert html.count("<tr>") == 2 + 1 + 20
+    assert "T6 at E='true'" in text
+
+
+def test_text_and_html():
+    net = tacit.Network()
+    net.add("<A>", states=["no", "yes"], cpt=[0.7, 0.3])
+    net.add("M", states=["a", "b", "c"], cpt=[0.2, 0.3, 0.5])
+    cpt = tacit.TestingCPT([[0.9, 0.1], [0.7, 0.3]], [[0.2, 0.8], [0.1, 0.9]], [0.5, 0.4], test=["<", ">"])
+    net.add("B", ["<A>"], cpt=cpt)
+    net.add("C", ["B", "M"], cpt=np.random.default_rng(0).dirichlet([1, 1], (2, 3)))
+    tac = tacit.compile(net, "C", ["<A>", "M", "B"])
+    found = tac.explain({"<A>": 0.25, "M": [[2, 1, 1]], "B": "true"})
+    assert str(found).startswith("P*(C | <A>: no 0.25, M: a 0.5 b 0.25 c 0.25, B: true)\n")
+    assert ["B", "at", "<A>='no'", "0.4375", "<", "0.5", "-0.0625", "plus"] in [
+        line.split()[:8] for line in str(found).splitlines()
+    ]
+    assert "With this selection, by the likelihoods of <A> = no:" in str(found)
+    html = found._repr_html_()
+    assert "<A>" not in html
+    assert "&lt;A&gt;" in html
+    assert "plus" in html
+    soft = tacit.compile(net.with_gamma(8), "C", ["<A>", "M", "B"]).explain({"<A>": 0.25})
+    assert "62.2% plus" in str(soft)
+    assert soft.tests[0].flips == {}
+
+
+def test_without_tests_or_inputs():
+    plain = tacit.compile(tacit.examples.abc(testing=False), "B", ["A"]).explain()
+    assert plain.tests == ()
+    assert plain.closest is None
+    assert str(plain).endswith("p*(B=true) = 0.76\np*(B=false) = 0.24")
+    many = tacit.Network()
+    for i in range(7):
+        many.add(f"X{i}", cpt=[0.5, 0.5])
+    names = list(many.variables)
+    wide = tacit.compile(many, "X0", names).explain(dict.fromkeys(names, 0.3))
+    assert wide.coefficients is None
+    assert "No coefficients are shown for more than 6 inputs." in str(wide)
+
+
+def test_one_row_at_a_time():
+    tac = tacit.compile(tacit.examples.abc(), "B", ["A", "C"])
+    with pytest.raises(EvidenceError, match="explain takes one row of evidence, got 2 rows"):
+        tac.explain({"A": [0.1, 0.2]})
+
+
+def test_impossible_evidence_has_no_explanation():
+    net = tacit.Network()
+    net.add("A", cpt=[1.0, 0.0])
+    with pytest.raises(EvidenceError, match="probability 0, so that there is no answer to explain"):
+        tacit.compile(net, "A", ["A"]).explain({"A": "false"})
+
+
+def test_missing_values_say_nothing():
+    tac = tacit.compile(tacit.examples.abc(), "B", ["A", "C"])
+    assert tac.explain({"A": [None], "C": "lo"}).evidence == {"C": "lo"}
