@@ -258,8 +258,7 @@ def _as_array(values: Any) -> NDArray[Any]:
     array = np.asarray(values)
     # pyarrow and polars turn whole numbers with gaps into floats, which would be likelihoods
     if array.dtype.kind == "f" and "int" in str(getattr(values, "type", getattr(values, "dtype", ""))).lower():
-        present = np.isfinite(array)
-        array = np.where(present, np.where(present, array, 0).astype(np.int64).astype(object), None)
+        array = np.array([None if np.isnan(value) else int(value) for value in array], dtype=object)
     return array
 
 

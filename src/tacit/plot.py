@@ -1,0 +1,180 @@
+"""Pictures of queries: functions of one and two inputs with their pieces, and staircases that approximate.
+
+Needs matplotlib (`pip install 'tacit[plot]'`). Every function draws on the axes it is given, or on new ones, and
+returns them.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tacit.cpt import Floats, TestingCPT
+from tacit.errors import TacitError
+from tacit.evidence import EvidenceLike
+from tacit.tac import TAC
+from tacit.theory.approximation import Approximation
+from tacit.theory.extremes import state_of
+from tacit.theory.frozen import checked_inputs, read_given
+from tacit.theory.piecewise import pieces
+from tacit.variable import Label
+
+Axes = Any  # of matplotlib, which carries no types
+INK, ACCENT, PALE = "#1b2a41", "#c8553d", "#8d99ae"
+POINTS = 400  # samples of a curve; a surface has a tenth of them along each side
+MAX_REGIONS = 12  # regions that get a number of their own on a map
+
+
+def curve(
+    tac: TAC, input: str | None = None, given: EvidenceLike | None = None, state: Label | None = None, ax: Any = None
+) -> Axes:
+    """P*(q) as a function of the soft evidence on one binary variable, with its pieces and their borders.
+
+    `given` is evidence that stays fixed, `state` the state of the query (the first, if left out).
+
+    >>> import tacit
+    >>> ax = curve(tacit.compile(tacit.examples.etq(), "Q", ["E"]))
+    >>> ax.get_xlabel()
+    "λ(E='true')"
+    """
+    ax = _axes(ax)
+    (name,) = _inputs(tac, None if input is None else [input], given, 1)
+    which = state_of(tac, state)
+    borders = [] if _soft(tac) else pieces(tac, [name], given).borders
+    ends = [0.0, *borders, 1.0]
+    for low, high in itertools.pairwise(ends):
+        inside = np.linspace(low, high, max(2, int(POINTS * (high - low))) + 2)[1:-1]
+        x = np.concatenate([[low + 1e-9 * (high - low)], inside, [high - 1e-9 * (high - low)]])
+        ax.plot(x, _posterior(tac, {name: x}, given)[:, which], color=ACCENT, linewidth=2, solid_capstyle="round")
+    for border in borders:
+        ax.axvline(border, color=PALE, linewidth=1, linestyle=(0, (3, 3)))
+    ax.set(xlim=(0, 1), ylim=(-0.02, 1.02), xlabel=_likelihood(tac, name), ylabel=_probability(tac, which))
+    return _plain(ax)
+
+
+def surface(
+    tac: TAC,
+    inputs: Sequence[str] | None = None,
+    given: EvidenceLike | None = None,
+    state: Label | None = None,
+    ax: Any = None,
+) -> Axes:
+    """P*(q) as a surface over the soft evidence on two binary variables."""
+    ax = _axes(ax, projection="3d")
+    names, which = _inputs(tac, inputs, given, 2), state_of(tac, state)
+    x, y, z = _grid(tac, names, given, which, POINTS // 8)
+    ax.plot_surface(x, y, z, cmap="viridis", linewidth=0, antialiased=True, vmin=0, vmax=1, rcount=60, ccount=60)
+    ax.set(xlabel=_likelihood(tac, names[0]), ylabel=_likelihood(tac, names[1]), zlim=(0, 1))
+    ax.set_zlabel(_probability(tac, which))
+    return ax
+
+
+def regions(
+    tac: TAC, inputs: Sequence[str] | None = None, given: EvidenceLike | None = None, ax: Any = None, points: int = 300
+) -> Axes:
+    """A map of the regions of two inputs: all evidence of one colour selects the same network.
+
+    Regions are found on a grid of points x points; `tacit.theory.pieces` finds them all.
+    """
+    import matplotlib.pyplot as plt
+
+    ax = _axes(ax)
+    if _soft(tac):
+        raise TacitError("a query with sigmoids has no regions; make its tests hard with net.with_gamma(None)")
+    names = _inputs(tac, inputs, given, 2)
+    side = (np.arange(points) + 0.5) / points
+    x, y = (a.ravel() for a in np.meshgrid(side, side, indexing="ij"))
+    how = tac.selected({**_fixed(given), names[0]: x, names[1]: y})
+    rows = np.concatenate([chosen.weight.reshape(len(x), -1) for chosen in how.values()], axis=1) > 0.5
+    _, where = np.unique(rows, axis=0, return_inverse=True)
+    count = int(where.max()) + 1
+    image = where.reshape(points, points).T
+    ax.imshow(image, origin="lower", extent=(0, 1, 0, 1), cmap=plt.get_cmap("Pastel1", max(count, 2)), vmin=0)
+    for region in range(count if count <= MAX_REGIONS else 0):
+        i, j = _middle(image == region)
+        ax.text((j + 0.5) / points, (i + 0.5) / points, str(region + 1), ha="center", va="center", color=INK)
+    ax.set(xlabel=_likelihood(tac, names[0]), ylabel=_likelihood(tac, names[1]), title=f"{count} regions")
+    return ax
+
+
+def staircase(f: Callable[..., Any], approximation: Approximation, ax: Any = None) -> Axes:
+    """A function of one input and the staircase that a network approximates it with."""
+    ax = _axes(ax)
+    if len(approximation.evidence) != 1:
+        raise TacitError(f"a staircase has one input, but the approximation has {len(approximation.evidence)}")
+    x = np.linspace(0, 1, 4 * POINTS)
+    steps = approximation.staircase.value(x[:, None])
+    exact = np.array([float(f(float(v))) for v in x])
+    error = approximation.error
+    ax.fill_between(x, exact - error, exact + error, color=PALE, alpha=0.25, linewidth=0, label=f"f ± {error:.3g}")
+    ax.plot(x, exact, color=INK, linewidth=1.2, label="f")
+    ax.plot(x, steps, color=ACCENT, linewidth=1.8, label=f"P*(y), {approximation.levels} levels")
+    ax.set(xlim=(0, 1), ylim=(-0.02, 1.02), xlabel="x")
+    ax.legend(frameon=False, loc="best")
+    return _plain(ax)
+
+
+# parts ----------------------------------------------------------------------------------------------------
+
+
+def _axes(ax: Any, **how: Any) -> Any:
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise TacitError("pictures need matplotlib, which is not installed: pip install 'tacit[plot]'") from None
+    return ax if ax is not None else plt.figure(figsize=(5, 4), layout="constrained").add_subplot(**how)
+
+
+def _plain(ax: Any) -> Any:
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def _inputs(tac: TAC, inputs: Sequence[str] | None, given: EvidenceLike | None, count: int) -> tuple[str, ...]:
+    names = checked_inputs(tac, inputs, read_given(tac, given).columns)
+    if len(names) != count:
+        raise TacitError(
+            f"this picture has {count} input{'s' * (count > 1)}, but there are {len(names)}: {', '.join(names)}; "
+            "name them, and give the others with given="
+        )
+    return names
+
+
+def _soft(tac: TAC) -> bool:
+    cpts = [tac.network.cpt(node) for node in tac.program.selections]
+    return any(isinstance(cpt, TestingCPT) and cpt.gamma is not None for cpt in cpts)
+
+
+def _fixed(given: EvidenceLike | None) -> dict[str, Any]:
+    return {} if given is None else dict(given)
+
+
+def _posterior(tac: TAC, columns: dict[str, Floats], given: EvidenceLike | None) -> Floats:
+    return tac.posterior({**_fixed(given), **columns})
+
+
+def _grid(tac: TAC, names: Sequence[str], given: EvidenceLike | None, which: int, points: int) -> tuple[Floats, ...]:
+    side = np.linspace(0, 1, points)
+    x, y = np.meshgrid(side, side, indexing="ij")
+    z = _posterior(tac, {names[0]: x.ravel(), names[1]: y.ravel()}, given)[:, which]
+    return x, y, z.reshape(x.shape)
+
+
+def _middle(mask: Any) -> tuple[int, int]:
+    """The point of a region that is farthest from its border: where a number is easy to read."""
+    from scipy.ndimage import distance_transform_edt
+
+    depth = distance_transform_edt(np.pad(mask, 1))[1:-1, 1:-1]
+    i, j = np.unravel_index(int(depth.argmax()), depth.shape)
+    return int(i), int(j)
+
+
+def _likelihood(tac: TAC, name: str) -> str:
+    return f"λ({name}={tac.network.states(name)[0]!r})"
+
+
+def _probability(tac: TAC, which: int) -> str:
+    return f"P*({tac.query}={tac.network.states(tac.query)[which]!r})"
