@@ -1,0 +1,223 @@
+"""The pictures of the documentation: the paper's figures, made anew. Writes docs/images/gallery/.
+
+Run with: python docs/make_images.py, which needs matplotlib and igraph (pip install 'tacit[plot]').
+"""
+
+import io
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+from PIL import Image
+
+import tacit
+from tacit import drawing, plot, theory
+
+TARGET = Path(__file__).parent / "images" / "gallery"
+DPI = 130
+INK, ACCENT, PALE = plot.INK, plot.ACCENT, plot.PALE
+STYLE = {"svg.hashsalt": "tacit", "font.size": 10, "axes.edgecolor": INK, "axes.labelcolor": INK}
+
+
+# networks -------------------------------------------------------------------------------------------------
+
+
+def etq(testing: bool) -> tacit.Network:
+    """E -> T -> Q, with jumps that are easy to see."""
+    table = [[0.9, 0.1], [0.2, 0.8]]
+    test = tacit.TestingCPT([[0.9, 0.1], [0.15, 0.85]], [[0.3, 0.7], [0.75, 0.25]], [0.6, 0.6])
+    net = tacit.Network("E-T-Q")
+    net.add("E", cpt=[0.4, 0.6])
+    net.add("T", ["E"], cpt=test if testing else table)
+    net.add("Q", ["T"], cpt=[[0.9, 0.1], [0.15, 0.85]])
+    return net
+
+
+def two_inputs(kind: str) -> tacit.Network:
+    """E1 -> T1, E2 -> T2, T1 and T2 -> Q: a smooth surface, one with pieces, or a step."""
+    smooth = [[0.95, 0.05], [0.1, 0.9]], [[0.1, 0.9], [0.9, 0.1]]
+    pieces = (
+        tacit.TestingCPT([[0.95, 0.05], [0.3, 0.7]], [[0.4, 0.6], [0.1, 0.9]], [0.6, 0.7]),
+        tacit.TestingCPT([[0.1, 0.9], [0.7, 0.3]], [[0.8, 0.2], [0.9, 0.1]], [0.5, 0.75]),
+    )
+    steps = (_step(0.4), _step(0.6))
+    net = tacit.Network("two inputs")
+    for i, cpt in enumerate({"smooth": smooth, "pieces": pieces, "step": steps}[kind], start=1):
+        net.add(f"E{i}", cpt=[0.5, 0.5])
+        net.add(f"T{i}", [f"E{i}"], cpt=cpt)
+    net.add("Q", ["T1", "T2"], cpt=[[[0.9, 0.1], [0.55, 0.45]], [[0.3, 0.7], [0.05, 0.95]]])
+    return net
+
+
+def _step(threshold: float) -> tacit.TestingCPT:
+    """True from the threshold on, whatever the parent's state is."""
+    on, off = [1, 0], [0, 1]
+    return tacit.TestingCPT([on, off], [off, on], [threshold, 1 - threshold], test=[">=", ">"])
+
+
+def below() -> tacit.Network:
+    """E1 -> Q -> E2: evidence on E2 is not above the testing node Q."""
+    net = tacit.Network("E1-Q-E2")
+    net.add("E1", cpt=[0.4, 0.6])
+    net.add("Q", ["E1"], cpt=tacit.TestingCPT([[0.9, 0.1], [0.2, 0.8]], [[0.35, 0.65], [0.7, 0.3]], [0.6, 0.6]))
+    net.add("E2", ["Q"], cpt=[[0.8, 0.2], [0.3, 0.7]])
+    return net
+
+
+def without_edges(net: tacit.Network) -> tacit.Network:
+    """A selected network without the edges from Z, on which nothing depends any more."""
+    selected = net.select({"Z": 0.75})
+    free = tacit.Network("selected")
+    for name in selected:
+        parents = [p for p in selected.parents(name) if p != "Z"]
+        kept = len(parents) == len(selected.parents(name))
+        free.add(name, parents, selected.states(name), selected.cpt(name) if kept else selected.table(name)[0])
+    return free
+
+
+def classical_abc() -> tacit.Network:
+    """A -> B, A -> C without a testing node."""
+    net = tacit.examples.abc()
+    return net.with_cpts({"B": tacit.CPT([[0.9, 0.1], [0.1, 0.9]])})
+
+
+# pictures -------------------------------------------------------------------------------------------------
+
+
+def drawings() -> dict[str, tacit.Network | tacit.circuit.Circuit]:
+    """What igraph places: networks, testing nodes shaded, and circuits."""
+    square = theory.approximate(lambda x: x * x, levels=5)
+    wave = theory.approximate(_wave, levels=2, error=0.6)
+    abc = tacit.compile(tacit.examples.abc(), "B", ["A", "C"])
+    neuron = theory.from_neural_network([([[2.0, -1.0]], None, "relu")])
+    return {
+        "fig4a-noisy-or": tacit.examples.noisy_or_classifier(),
+        "fig4b-diamond": tacit.examples.diamond(),
+        "fig5-network": tacit.examples.abc(),
+        "fig5-tac": abc.circuit(fold=False),
+        "fig6a-network": square.network,
+        "fig6b-circuit": square.circuit(),
+        "fig6c-selected": without_edges(square.network),
+        "fig8c-network": two_inputs("pieces"),
+        "fig9-network": below(),
+        "fig12-pieces": wave.network,
+        "fig13-ac": tacit.compile(classical_abc(), "B", ["A", "C"]).circuit(fold=False),
+        "relu": neuron,
+    }
+
+
+def _wave(x: float) -> float:
+    """Rises, falls and rises: three monotonic pieces."""
+    return 0.5 - 0.4 * float(np.cos(3 * np.pi * x))
+
+
+def functions() -> plt.Figure:
+    """Figure 7: the joint f and the posterior F over one input, for a classical and a testing network."""
+    figure, axes = plt.subplots(1, 2, figsize=(7.5, 3), sharey=True, layout="constrained")
+    for ax, testing in zip(axes, (False, True), strict=True):
+        tac = tacit.compile(etq(testing), "Q", ["E"])
+        borders = theory.pieces(tac).borders
+        for low, high in pairwise([0.0, *borders, 1.0]):
+            x = np.linspace(low + 1e-9, high - 1e-9, 100)
+            ax.plot(x, tac.joint({"E": x})[:, 0], color=INK, linewidth=1.6, linestyle=(0, (4, 2)))
+        plot.curve(tac, ax=ax)
+        ax.set(xlabel="λ", ylabel="", title="T is testing" if testing else "T is regular")
+    axes[0].plot([], [], color=ACCENT, linewidth=2, label="F = P*(q)")
+    axes[0].plot([], [], color=INK, linewidth=1.6, linestyle=(0, (4, 2)), label="f = p*(q)")
+    axes[0].legend(frameon=False, loc="upper left")
+    return figure
+
+
+def surfaces() -> plt.Figure:
+    """Figures 8a, 8b and 8d: three parametrisations of one structure."""
+    figure = plt.figure(figsize=(9.5, 3.3))
+    titles = {"smooth": "classical", "pieces": "testing", "step": "testing, a step"}
+    for i, (kind, title) in enumerate(titles.items()):
+        ax = figure.add_subplot(1, 3, i + 1, projection="3d")
+        plot.surface(tacit.compile(two_inputs(kind), "Q", ["E1", "E2"]), ax=ax)
+        ax.view_init(elev=28, azim=-125)
+        ax.set(xlabel="λ₁", ylabel="λ₂", zlabel="", title=title)
+        ax.tick_params(labelsize=7, pad=0)
+    figure.subplots_adjust(left=0.03, right=0.99, bottom=0.04, top=0.92, wspace=0.12)
+    return figure
+
+
+def maps() -> plt.Figure:
+    """The regions of Figures 8b, 8d and 9."""
+    figure, axes = plt.subplots(1, 3, figsize=(9.5, 3.3), layout="constrained")
+    for ax, kind in zip(axes, ("pieces", "step"), strict=False):
+        plot.regions(tacit.compile(two_inputs(kind), "Q", ["E1", "E2"]), ax=ax)
+    plot.regions(tacit.compile(below(), "Q", ["E1", "E2"]), ax=axes[2])
+    for ax, title in zip(axes, ("8b, pieces", "8d, a step", "9, E2 below Q"), strict=True):
+        ax.images[0].set_interpolation("nearest")
+        ax.set(xlabel="λ₁", ylabel="λ₂", title=f"{title}: {ax.get_title()}")
+    return figure
+
+
+def sigmoids() -> plt.Figure:
+    """Figure 10: the weight of plus against the posterior of a parent state, for several slopes."""
+    figure, ax = plt.subplots(figsize=(4.6, 3), layout="constrained")
+    x = np.linspace(0, 1, 300)
+    for gamma, color in ((4.0, PALE), (16.0, INK), (64.0, ACCENT)):
+        net = tacit.Network()
+        net.add("U", cpt=[0.5, 0.5])
+        net.add("X", ["U"], cpt=tacit.TestingCPT([[1, 0], [1, 0]], [[0, 1], [0, 1]], [0.6, 0.4], gamma=gamma))
+        weight = tacit.compile(net, "X", ["U"]).selected({"U": x})["X"].weight[:, 0]
+        ax.plot(x, weight, color=color, linewidth=2, label=f"γ = {gamma:g}")
+    ax.plot([0, 0.6, 0.6], [0.5, 0.5, 0], color=PALE, linewidth=1, linestyle=(0, (3, 3)))
+    ax.set(xlim=(0, 1), ylim=(-0.02, 1.02), xlabel="P*(u)", ylabel="τ, the weight of plus", xticks=[0, 0.6, 1])
+    ax.set_xticklabels(["0", "T", "1"])
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False)
+    return figure
+
+
+def staircases() -> plt.Figure:
+    """Figure 11: a monotonic function, and one of three monotonic pieces."""
+    figure, axes = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
+    plot.staircase(lambda x: x * x, theory.approximate(lambda x: x * x, error=0.1), ax=axes[0])
+    plot.staircase(_wave, theory.approximate(_wave, error=0.05), ax=axes[1])
+    axes[1].get_legend().remove()  # the same, with 20 levels
+    for border in (1 / 3, 2 / 3):
+        axes[1].axvline(border, color=PALE, linewidth=1, linestyle=(0, (3, 3)))
+    return figure
+
+
+FIGURES: dict[str, Callable[[], Any]] = {
+    "fig7-functions.svg": functions,
+    "fig8-surfaces.png": surfaces,
+    "fig8-fig9-regions.png": maps,
+    "fig10-sigmoids.svg": sigmoids,
+    "fig11-staircases.png": staircases,
+}
+
+
+def main() -> None:
+    """Make all pictures anew."""
+    TARGET.mkdir(parents=True, exist_ok=True)
+    for name, what in drawings().items():
+        drawing.draw(what).save(TARGET / f"{name}.svg")
+    with plt.rc_context(STYLE):
+        for name, make in FIGURES.items():
+            _save(make(), TARGET / name)
+
+
+def _save(figure: plt.Figure, path: Path) -> None:
+    """The same file for the same picture, and a small one: 64 colours are enough."""
+    if path.suffix == ".svg":
+        figure.savefig(path, metadata={"Date": None})
+    else:
+        pixels = io.BytesIO()
+        figure.savefig(pixels, dpi=DPI)
+        Image.open(pixels).convert("RGB").quantize(64, dither=Image.Dither.NONE).save(path, optimize=True)
+    plt.close(figure)
+
+
+if __name__ == "__main__":
+    main()
