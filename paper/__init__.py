@@ -1,0 +1,1 @@
+"""The paper at work: its worked examples, its experiments, and a study of what background knowledge buys."""
