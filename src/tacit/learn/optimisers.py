@@ -110,16 +110,27 @@ class LBFGS:
     corrections: int = 20
 
     def advance(self, objective: Objective, state: State, steps: int) -> None:
-        """Take some steps with SciPy's implementation."""
+        """Take some steps with SciPy's implementation.
+
+        It sees the loss relative to that at the start of the round: its first step is the gradient itself, which
+        is next to nothing where a large table comes near its best.
+        """
+        start, _ = objective.value_and_gradient(state.weights)
+        scale = abs(start) or 1.0
+
+        def relative(weights: Floats) -> tuple[float, Floats]:
+            loss, gradient = objective.value_and_gradient(weights)
+            return loss / scale, gradient / scale
+
         found = minimize(
-            objective.value_and_gradient,
+            relative,
             state.weights,
             jac=True,
             method="L-BFGS-B",
             bounds=[(-limit, limit) for limit in objective.parameters.limits],
-            options={"maxiter": steps, "maxcor": self.corrections, "maxfun": 4 * steps, "ftol": 1e-12, "gtol": 1e-10},
+            options={"maxiter": steps, "maxcor": self.corrections, "maxfun": 4 * steps, "ftol": 1e-12, "gtol": 0.0},
         )
-        state.weights, state.loss = found.x, float(found.fun)
+        state.weights, state.loss = found.x, float(found.fun) * scale
         state.steps += int(found.nit)
         state.done = bool(found.nit < steps)
 
