@@ -58,7 +58,7 @@ bench: $(BENCH_STAMP) ## run the timings in bench/
 
 clean: ## remove caches and build outputs (.venv stays: remove it by hand)
 	@rm -rf build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	@find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	@find src tests bench paper docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

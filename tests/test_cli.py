@@ -441,7 +441,7 @@ def test_train_learns_from_a_table():
 
 def test_train_starts_from_known_numbers_where_it_is_told_to(abc):
     Path("rows.csv").write_text("A,B\n" + "true,true\n" * 3 + "true,false\n" + "false,true\n" * 2)
-    assert "there is nothing to learn" in tacit_("train", "abc.json", "rows.csv", "-q", "B", code=1)
+    assert "with --learn" in tacit_("train", "abc.json", "rows.csv", "-q", "B", code=1)
     tacit_("train", "abc.json", "rows.csv", "-q", "B", "--learn", "B", "--loss", "cross_entropy")
     learned = tacit.load("trained.json")
     assert learned.cpt("A") == abc.cpt("A")
@@ -574,3 +574,14 @@ def test_without_typer_the_command_says_what_to_install(monkeypatch):
     monkeypatch.delitem(sys.modules, "tacit.cli.app")
     with pytest.raises(SystemExit, match=r"tacit: the command line needs typer: pip install 'tacit\[cli\]'"):
         command()
+
+
+def test_a_column_that_differs_from_a_variable_in_case_only_is_not_passed_over(abc):
+    Path("case.csv").write_text("a,C\ntrue,lo\n")
+    assert "did you mean 'A'?" in tacit_("batch", "abc.json", "case.csv", "-q", "B", "-o", "out.csv", code=1)
+
+
+def test_the_answer_is_no_evidence(abc):
+    Path("leak.csv").write_text("A,B\ntrue,true\nfalse,false\n")
+    found = tacit_("train", "abc.json", "leak.csv", "-q", "B", "--learn", "B", "--columns", "A,B", code=1)
+    assert "'B' is the answer to be learned" in found

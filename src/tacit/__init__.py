@@ -57,6 +57,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return sorted([*__all__, "drawing", "learn", "plot", "semantics", "sklearn", "theory", "torch"])
+
+
 def __getattr__(name: str) -> Any:
     """What needs more packages, or more time to load, is loaded when it is first used."""
     from importlib import import_module
@@ -65,6 +69,6 @@ def __getattr__(name: str) -> Any:
         return getattr(import_module("tacit.learn"), name)
     if name in ("from_pgmpy", "to_pgmpy", "from_pyagrum", "to_pyagrum"):
         return getattr(import_module(f"tacit.io.{name.partition('_')[2]}"), name)
-    if name in ("drawing", "learn", "plot", "sklearn", "theory", "torch"):
+    if name in ("drawing", "learn", "plot", "semantics", "sklearn", "theory", "torch"):
         return import_module(f"tacit.{name}")
     raise AttributeError(f"module 'tacit' has no attribute {name!r}")

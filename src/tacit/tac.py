@@ -23,6 +23,7 @@ from tacit.compiler.jointree import Jointree, jointree
 from tacit.compiler.program import Cost, Parameter, Program
 from tacit.compiler.prune import possible_states
 from tacit.cpt import CPT, Floats, TestingCPT
+from tacit.display import plural
 from tacit.engines import ENGINES, Engine, build
 from tacit.engines.numpy import NumpyEngine, Results
 from tacit.errors import EvidenceError, NetworkError, TacitError
@@ -77,6 +78,8 @@ def compile(
     >>> tac.posterior({"A": 0.8, "C": [[0.6, 0.4]]}).round(6)
     array([[0.585393, 0.414607]])
     """
+    if not isinstance(net, Network):
+        raise TacitError(f"net is a {type(net).__name__}, expected a Network; tacit.read(path) reads one from a file")
     if engine not in ENGINES:
         raise TacitError(f"engine is {engine!r}, expected one of {', '.join(map(repr, ENGINES))}")
     if engine == "torch" and find_spec("torch") is None:
@@ -276,7 +279,7 @@ class TAC:
     def __repr__(self) -> str:
         cost = self.program.cost
         return (
-            f"TAC(query={self.query!r}, {len(self.evidence)} evidence variables, width {cost.width}, "
+            f"TAC(query={self.query!r}, {plural(len(self.evidence), 'evidence variable')}, width {cost.width}, "
             f"{cost.multiply_adds:,} multiply-adds per row)"
         )
 

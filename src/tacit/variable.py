@@ -67,7 +67,9 @@ def similar(name: object, known: Iterable[str]) -> str:
     """The end of an error message on an unknown name: "; did you mean 'A'?", or nothing."""
     import difflib
 
-    close = difflib.get_close_matches(str(name), list(known), n=1)
+    plain = str(name).strip().lower()
+    known = list(known)
+    close = [other for other in known if other.lower() == plain] or difflib.get_close_matches(str(name), known, n=1)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 

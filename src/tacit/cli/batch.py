@@ -81,7 +81,7 @@ def _asked(
             raise EvidenceError(f"{table.path} has no column {name!r} to keep; it has {listed(table.names, 20)}")
     asked = Asked(query, choose(net, table.names, columns, but=[query]), keep, log_evidence, argmax)
     if not columns:
-        note_unused(table.names, asked.columns, query)
+        note_unused(net, table.names, asked.columns, query)
     return asked
 
 

@@ -76,9 +76,15 @@ def choose(net: Network, names: Sequence[str], wanted: Sequence[str], but: Seque
     return found
 
 
-def note_unused(names: Sequence[str], used: Sequence[str], query: str) -> None:
-    """Say which columns of a table have no part in what is done."""
+def note_unused(net: Network, names: Sequence[str], used: Sequence[str], query: str) -> None:
+    """Say which columns of a table have no part in what is done; one that is misspelt must not be passed over."""
     unused = [name for name in names if name not in used]
+    for name in unused:
+        meant = [other for other in net if other.lower() == name.strip().lower() and other not in names]
+        if meant:
+            raise EvidenceError(
+                f"column {name!r} is no variable; did you mean {meant[0]!r}? Rename it, or choose with --columns"
+            )
     if query in unused:
         note(f"the column {query!r} is the query and not used as evidence, unless --columns names it")
         unused.remove(query)

@@ -16,7 +16,7 @@ from tacit.cli.tables import Table, open_table
 from tacit.cli.values import in_file
 from tacit.cpt import CPT, TestingCPT
 from tacit.display import plural
-from tacit.errors import EvidenceError
+from tacit.errors import EvidenceError, TacitError
 from tacit.evidence import read
 from tacit.network import AnyCPT, Network
 
@@ -70,8 +70,13 @@ def train(
     if answers is None:
         raise EvidenceError(f"{table} has no column {label or query!r}; it has {listed(source.names, 20)}; see --label")
     chosen = choose(net, source.names, names(columns), but=[query, *answers.columns])
+    leaks = [name for name in chosen if name == query or set(chosen[name].columns) & set(answers.columns)]
+    if leaks:
+        raise EvidenceError(f"{leaks[0]!r} is the answer to be learned; it cannot be evidence, too (--columns)")
     if not columns:
-        note_unused(source.names, [name for one in (*chosen.values(), answers) for name in one.columns], query)
+        note_unused(net, source.names, [name for one in (*chosen.values(), answers) for name in one.columns], query)
+    if not learn and not any(_open(net.cpt(name)) for name in net):
+        raise TacitError(f"all numbers of {model} are known: name the nodes to learn with --learn, or --learn all")
     try:
         X, y = _read(source, chosen, answers)
         tac = tacit.compile(net, query, list(X), _certain(net, X))
@@ -94,6 +99,12 @@ def _with_learned(net: Network, learned: list[str]) -> Network:
     """The network with the numbers of some nodes, or of all, as a start for learning."""
     nodes = list(net) if learned == ["all"] else learned
     return net.with_cpts({name: _as_start(net.cpt(name)) for name in nodes})
+
+
+def _open(cpt: AnyCPT) -> bool:
+    """Whether a CPT has numbers to learn."""
+    tables = (getattr(cpt, part, None) for part in ("table", "plus", "minus", "thresholds"))
+    return getattr(cpt, "learn", False) or any(table is not None and bool(np.isnan(table).any()) for table in tables)
 
 
 def _as_start(cpt: AnyCPT) -> AnyCPT:

@@ -136,6 +136,10 @@ def fit(
     True
     """
     started = time.monotonic()
+    if not isinstance(tac, TAC):
+        raise TacitError(
+            f"tac is a {type(tac).__name__}, expected a compiled query: tacit.compile(net, query, evidence)"
+        )
     problem = Problem(tac, read_data(tac, X, y, weights), check_loss(loss), gamma, prior)
     problem.hold_out(validation, seed)
     chosen = problem.choose(optimizer)
