@@ -302,3 +302,58 @@ def test_gradients_by_weights_against_the_conformance_file(case):
         if "thresholds" in of:
             expected += [d * t * (1 - t) for d, t in zip(of["thresholds"], cpt.thresholds.ravel(), strict=True)]
     np.testing.assert_allclose(gradient, expected, rtol=0, atol=1e-8)
+
+
+def hard_step():
+    """E -> T -> Q with hard tests, of which only the thresholds are open."""
+    net = Network()
+    net.add("E", cpt=[0.5, 0.5])
+    nan = np.nan
+    net.add("T", ["E"], cpt=TestingCPT([[0.9, 0.1]] * 2, [[0.1, 0.9]] * 2, [nan, nan], test=[">=", "<="]))
+    net.add("Q", ["T"], cpt=[[1, 0], [0, 1]])
+    return tacit.compile(net, "Q", ["E"])
+
+
+STEP = np.linspace(0, 1, 50)
+
+
+def test_thresholds_of_hard_tests_are_searched_for_and_not_descended():
+    y = np.where(STEP >= 0.6, 0.9, 0.1)
+    stuck = tacit.fit(hard_step(), {"E": STEP}, y, steps=5, restarts=1)  # nothing has a gradient
+    found = tacit.fit(hard_step(), {"E": STEP}, y, harden=True, steps=40)
+    assert found.loss < 1e-3 < stuck.loss
+    assert np.abs(found.network.cpt("T").thresholds - [0.6, 0.4]).max() < 0.03
+
+
+def test_learned_slopes_are_hardened_too():
+    found = tacit.fit(chain(), X, Y, gamma="learn", harden=True, steps=40, restarts=2)
+    assert found.network.cpt("T1").gamma is None
+    assert found.loss == pytest.approx(min(r.loss for r in found.history if r.stage == 7), rel=1e-6)
+
+
+def test_a_training_that_is_stopped_has_the_slopes_it_was_trained_with():
+    found = tacit.fit(
+        chain(), X, Y, harden=True, steps=40, restarts=2, callbacks=[lambda run: np.bool_(run.stage == 1)]
+    )
+    assert found.network.cpt("T1").gamma == 16.0
+    assert found.loss == pytest.approx(min(r.loss for r in found.history), rel=1e-6)
+
+
+def test_rows_of_weight_zero_do_not_count():
+    weights = np.where(np.arange(200) < 40, 1.0, 0.0)
+    one = tacit.fit(chain(), X, Y, weights=weights, steps=10, validation=0.2)
+    other = tacit.fit(chain(), X[:40], Y[:40], steps=10, validation=0.2)
+    assert one.network == other.network
+
+
+@pytest.mark.parametrize("steps", [1, 7, 30])
+def test_no_more_steps_than_asked_for(steps):
+    assert max(r.step for r in tacit.fit(chain(), X, Y, steps=steps).history) <= steps
+
+
+def test_checkpoints_tell_apart_what_differs(tmp_path):
+    path = tmp_path / "run"
+    tacit.fit(chain(), {"E1": X[:, 0]}, Y, steps=5, checkpoint=path, gamma="learn")
+    for evidence, gamma in (({"E2": X[:, 0]}, "learn"), ({"E1": X[:, 0]}, None)):
+        with pytest.raises(FormatError, match="another network"):
+            tacit.fit(chain(), evidence, Y, steps=5, checkpoint=path, gamma=gamma)

@@ -181,6 +181,11 @@ class TapeEngine:
         tape = self._full_tape(pin=True)
         return not tape.codes and all(isinstance(self.program.operations[v], Parameter) for v, _ in tape.constants)
 
+    @property
+    def jacobian_size(self) -> int:
+        """How many derivatives `jacobian` stores for every row."""
+        return self._full_tape(pin=True).constant_count
+
     def _full_tape(self, pin: bool = False) -> Tape:
         """The tape on which every value keeps its slot; made on first use."""
         if pin not in self._tapes:

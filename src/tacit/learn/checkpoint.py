@@ -19,7 +19,7 @@ from tacit.learn.optimisers import State
 from tacit.learn.run import Record, Run
 
 FORMAT = "tacit-training-1"
-PLAIN = ("alive", "stage", "round", "best_loss", "stale", "steps", "finished")  # what needs no array
+PLAIN = ("alive", "stage", "round", "best_stage", "best_loss", "stale", "steps", "finished")  # what needs no array
 
 
 def fingerprint(settings: Any, arrays: Iterable[np.ndarray[Any, Any]]) -> str:

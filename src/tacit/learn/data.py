@@ -60,6 +60,8 @@ def read_data(tac: TAC, X: Any, y: Any, weights: ArrayLike | None) -> Data:
 def read_labels(variable: Variable, y: Any) -> Floats:
     """Targets (groups, rows) from probabilities of the first state, from distributions, or from labels."""
     y = _one_column(variable, y) if hasattr(y, "columns") else y
+    if isinstance(y, np.ma.MaskedArray) and y.dtype.kind == "f":
+        y = y.filled(np.nan)
     array = np.asarray(y)
     if array.size == 0 or array.ndim == 0:
         raise EvidenceError(f"labels have shape {array.shape}; expected one per row")

@@ -35,6 +35,7 @@ STEPS = {"lm": 200, "lbfgs": 500, "adam": 2000}
 RESTARTS = {"lm": 16, "lbfgs": 4, "adam": 1}
 ROUND = {"lm": 50, "lbfgs": 100, "adam": 100}  # the most steps between two looks at the losses
 LM_WEIGHTS, LM_ENTRIES = 600, 4_000_000  # what Levenberg-Marquardt is the best choice for: its Jacobian is dense
+MAX_JACOBIAN = 50_000_000  # derivatives of all rows by all numbers, known ones included: 400 MB
 FULL_BATCH_ROWS = 20_000
 GPU_WORK = 1e9  # multiply-adds of all rows from which a GPU is worth its start
 CHECKPOINT_EVERY = 1.0  # seconds
@@ -115,7 +116,8 @@ def fit(
     gamma
         The slope to train with, "learn" to learn the slope of every testing node, or None for each node's own.
     harden
-        Let slopes rise after training and end with hard tests, so that the network is good with these.
+        Let slopes rise after training and end with hard tests, so that the network is good with these. Without it,
+        thresholds of hard tests have no gradient and stay where they start.
     prior
         Pseudo-counts for every learned entry of a table, as of a Dirichlet prior.
     rate, batch, clip
@@ -145,10 +147,10 @@ def fit(
     chosen = problem.choose(optimizer)
     steps = _positive(steps, "steps") or STEPS[chosen]
     restarts = _positive(restarts, "restarts") or (RESTARTS[chosen] if problem.parameters.random else 1)
-    settings = Settings(chosen, rate, batch, clip, seed)
-    stages = _stages(settings, steps, restarts, problem.gamma if harden else None)
+    settings = Settings(chosen, rate, _positive(batch, "batch") or 1, clip, seed)
+    stages = _stages(settings, steps, restarts, harden, problem.gamma)
     trainer = Trainer(stages, problem.objectives, patience if problem.held_out is not None else 0)
-    key = "" if checkpoint is None else problem.key(stages, restarts, seed, patience)
+    key = "" if checkpoint is None else problem.key(stages, steps, restarts, seed, patience)
     run = None if checkpoint is None else read_run(checkpoint, key)
     if run is None:
         run = Run([State(problem.parameters.start(np.random.default_rng((seed, r)))) for r in range(restarts)])
@@ -174,6 +176,7 @@ class Problem:
         if not (math.isfinite(prior) and prior >= 0):
             raise TacitError(f"prior is {prior!r}, expected a number of pseudo-counts >= 0")
         self._check_possible(data, "row")
+        self.data = data.take(np.flatnonzero(data.weights))
 
     def hold_out(self, validation: Any, seed: int) -> None:
         """Set aside a share of the rows, or take others, to measure how well what is learned carries over."""
@@ -202,14 +205,15 @@ class Problem:
         net = self.network
         if stage.slope != "own":
             net = net.with_gamma(None if stage.slope == "hard" else stage.slope)
-        objective = Objective(self.parameters, self._engine(net), self.data, self.loss, self.prior)
+        parameters = self.parameters if stage.slope == "own" else self.parameters.without_slopes()
+        objective = Objective(parameters, self._engine(net, parameters), self.data, self.loss, self.prior)
         if self.held_out is None:
             return objective, None
-        return objective, Objective(self.parameters, objective.engine.twin(), self.held_out, self.loss)
+        return objective, Objective(parameters, objective.engine.twin(), self.held_out, self.loss)
 
-    def _engine(self, net: Network) -> LearningEngine:
+    def _engine(self, net: Network, parameters: Parameters) -> LearningEngine:
         """An engine with numbers to start from, which tell it which are 0 or 1 for ever."""
-        start = self.parameters.fill(self.parameters.start(np.random.default_rng(0)), net)
+        start = parameters.fill(self.parameters.start(np.random.default_rng(0)), net)
         return self._filled(start, "float64").engine()  # type: ignore[return-value]
 
     def _filled(self, network: Network, dtype: str) -> TAC:
@@ -241,31 +245,36 @@ class Problem:
             return f"the loss is {self.loss!r}"
         if self.prior or self.parameters.learned_slopes:
             return "there is a prior" if self.prior else "slopes are learned"
-        engine = self._engine(self.network)
+        engine = self._engine(self.network, self.parameters)
         if not isinstance(engine, TapeEngine):
             return "the query runs on another engine than the tape"
-        return "" if engine.has_jacobian() else "hard evidence, or products of parameters, stand in the way"
+        if not engine.has_jacobian():
+            return "hard evidence, or products of parameters, stand in the way"
+        return "" if engine.jacobian_size * self.data.rows <= MAX_JACOBIAN else "its Jacobian would be too large"
 
     def _check_possible(self, data: Data, what: str) -> None:
         """No row may have probability zero whatever is learned."""
-        engine = self._engine(self.network)
+        engine = self._engine(self.network, self.parameters)
         for start in range(0, data.rows, engine.chunk):
             stop = min(start + engine.chunk, data.rows)
             columns = {name: column.block(start, stop) for name, column in data.columns.items()}
             total = engine.run(columns, stop - start).joint.sum(axis=0)
             for row in np.flatnonzero(total <= 0)[:1].tolist():
-                raise EvidenceError(f"{what} {start + row}: the evidence has probability 0, whatever is learned")
+                raise EvidenceError(f"{what} {start + row}: the evidence has probability 0; known 0s rule it out")
 
     def key(self, *settings: Any) -> str:
         """What tells this training from others."""
-        texts = (self.network.to_dict(), self.tac.query, self.tac.evidence, str(self.loss), self.prior, settings)
-        arrays = [a for data in (self.data, self.held_out) if data is not None for a in data.arrays()]
-        return fingerprint([repr(t) for t in texts], arrays)
+        loss = f"{self.loss.__module__}.{self.loss.__qualname__}" if callable(self.loss) else self.loss
+        parts = [data for data in (self.data, self.held_out) if data is not None]
+        names = [sorted(data.columns) for data in parts], sorted(self.parameters.learned_slopes)
+        texts = (self.network.to_dict(), self.tac.query, self.tac.evidence, loss, self.prior, names, settings)
+        return fingerprint([repr(t) for t in texts], [array for data in parts for array in data.arrays()])
 
     def result(self, run: Run, optimizer: str, stages: Sequence[Stage], seconds: float, interrupted: bool) -> Fit:
         """The network with the best numbers, and what they cost."""
-        assert run.best is not None
-        last = stages[min(run.stage, len(stages) - 1)]
+        if run.best is None:
+            raise TacitError("the loss is not a number from any of the starts; some rows may have probability 0")
+        last = stages[run.best_stage]
         network = self.parameters.fill(run.best)
         if last.slope != "own":
             network = network.with_gamma(None if last.slope == "hard" else last.slope)
@@ -303,10 +312,11 @@ def _train(
     def after_round(run: Run) -> bool:
         nonlocal written
         bar.show(trainer.done(run), run.steps, f"loss {min(run.best_loss, run.history[-1].loss):.3g}")
-        if checkpoint is not None and (run.finished or time.monotonic() - written >= CHECKPOINT_EVERY):
+        stop = True in [bool(callback(run)) for callback in callbacks]
+        if checkpoint is not None and (stop or run.finished or time.monotonic() - written >= CHECKPOINT_EVERY):
             write_run(checkpoint, run, key)
             written = time.monotonic()
-        return True in [callback(run) is True for callback in callbacks]
+        return stop
 
     try:
         trainer.train(run, after_round)
@@ -339,18 +349,19 @@ class Settings:
         return Adam(self.rate, self.batch, steps, self.clip, self.seed)
 
 
-def _stages(settings: Settings, steps: int, restarts: int, hardened: float | None) -> list[Stage]:
-    """First each node's own slope; to harden, slopes that rise from `hardened` on, and hard tests at last."""
+def _stages(settings: Settings, steps: int, restarts: int, harden: bool, gamma: float | None) -> list[Stage]:
+    """First each node's own slope; to harden, slopes that rise from `gamma` on, if any, and hard tests at last."""
     longest = ROUND[settings.name]
-    halvings = max(0, math.ceil(math.log2(restarts / (1 if hardened is None else KEPT))))
+    halvings = min(max(0, math.ceil(math.log2(restarts / (KEPT if harden else 1)))), steps - 1)
     rounds = (halvings + 1) * math.ceil(steps / (halvings + 1) / longest)
-    stages = [Stage("own", rounds, math.ceil(steps / rounds), settings.optimiser(steps), halvings)]
-    if hardened is None:
+    stages = [Stage("own", rounds, max(1, steps // rounds), settings.optimiser(steps), halvings)]
+    if not harden:
         return stages
     share = max(1, steps // 4)
     rounds = math.ceil(share / longest)
     each, optimiser = math.ceil(share / rounds), settings.optimiser(share)
-    stages += [Stage(hardened * rise, rounds, each, optimiser) for rise in HARDENING]
+    if gamma is not None:
+        stages += [Stage(gamma * rise, rounds, each, optimiser) for rise in HARDENING]
     return [*stages, Stage("hard", rounds, each, ThresholdSearch(optimiser))]
 
 

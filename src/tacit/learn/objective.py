@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +41,10 @@ class Objective:
 
     def twin(self) -> Objective:
         """The same objective for another thread."""
-        return Objective(self.parameters, self.engine.twin(), self.data, self.loss, self.prior)
+        twin = copy(self)
+        twin.engine = self.engine.twin()
+        twin._tape = twin.engine if isinstance(twin.engine, TapeEngine) and self._tape is not None else None
+        return twin
 
     def within_limits(self, weights: Floats) -> Floats:
         """Weights brought back to where all learned numbers lie strictly between 0 and 1."""

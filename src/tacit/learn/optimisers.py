@@ -51,7 +51,8 @@ class LevenbergMarquardt:
     def advance(self, objective: Objective, state: State, steps: int) -> None:
         """Take some steps; the damping is kept between rounds."""
         here = _Point(objective, state.weights)
-        damping, growth, idle = state.memory.get("damping", np.array([1e-3 * here.normal.diagonal().max(), 2.0, 0.0]))
+        first = 1e-3 * (here.normal.diagonal().max() or 1.0)
+        damping, growth, idle = state.memory.get("damping", np.array([first, 2.0, 0.0]))
         for _ in range(steps):
             state.steps += 1
             for _ in range(MAX_TRIALS):
@@ -130,7 +131,8 @@ class LBFGS:
             bounds=[(-limit, limit) for limit in objective.parameters.limits],
             options={"maxiter": steps, "maxcor": self.corrections, "maxfun": 4 * steps, "ftol": 1e-12, "gtol": 0.0},
         )
-        state.weights, state.loss = found.x, float(found.fun) * scale
+        # where its line search fails, SciPy gives a loss that is not that of the weights
+        state.weights, state.loss = found.x, objective.value_and_gradient(found.x)[0]
         state.steps += int(found.nit)
         state.done = bool(found.nit < steps)
 
@@ -151,9 +153,15 @@ class Adam:
         first = state.memory.get("first", np.zeros_like(state.weights))
         second = state.memory.get("second", np.zeros_like(state.weights))
         a, b = self.decay
-        losses = []
+        losses, epoch, order = [], -1, np.empty(0, dtype=np.int64)
         for _ in range(min(steps, self.total - state.steps)):
-            loss, gradient = objective.value_and_gradient(state.weights, self._rows(objective.data.rows, state.steps))
+            rows = None
+            if objective.data.rows > self.batch:
+                now, place = divmod(state.steps, objective.data.rows // self.batch)
+                if now != epoch:
+                    epoch, order = now, np.random.default_rng((self.seed, now)).permutation(objective.data.rows)
+                rows = order[place * self.batch : (place + 1) * self.batch]
+            loss, gradient = objective.value_and_gradient(state.weights, rows)
             losses.append(loss)
             norm = float(np.linalg.norm(gradient))
             if self.clip is not None and norm > self.clip:
@@ -166,14 +174,6 @@ class Adam:
         state.loss = float(np.mean(losses)) if losses else state.loss
         state.memory = {"first": first, "second": second}
         state.done = state.steps >= self.total
-
-    def _rows(self, rows: int, step: int) -> np.ndarray[tuple[int], np.dtype[np.int64]] | None:
-        if rows <= self.batch:
-            return None
-        per_epoch = rows // self.batch
-        epoch, place = divmod(step, per_epoch)
-        order = np.random.default_rng((self.seed, epoch)).permutation(rows)
-        return order[place * self.batch : (place + 1) * self.batch]
 
     def _rate(self, step: int) -> float:
         warm = max(1, self.total // 20)

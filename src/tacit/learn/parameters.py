@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -159,6 +160,12 @@ class Parameters:
     def random(self) -> bool:
         """Whether some number has no start of its own."""
         return any(np.isnan(place.table.ravel()[place.index]).any() for place in self.places)
+
+    def without_slopes(self) -> Parameters:
+        """The same weights, with slopes left as the network has them."""
+        twin = copy(self)
+        twin.slope_entries = {}
+        return twin
 
     def fill(self, weights: Floats, net: Network | None = None) -> Network:
         """A network with these numbers filled in; all others are the same bits as before.

@@ -52,6 +52,7 @@ class Run:
     stage: int = 0
     round: int = 0
     best: Floats | None = None
+    best_stage: int = 0
     best_loss: float = math.inf
     stale: int = 0  # rounds without a better validation loss
     steps: int = 0  # of all restarts together
@@ -108,12 +109,14 @@ class Trainer:
         for r in run.alive:
             state = run.states[r]
             measured = None if validation is None else validation.value(state.weights)
-            losses[r] = state.loss if measured is None else measured
+            loss = state.loss if measured is None else measured
+            losses[r] = math.inf if math.isnan(loss) else loss
             run.history.append(Record(run.stage, run.round, r, state.steps, state.loss, measured))
         run.round += 1
         leader = min(losses, key=lambda r: losses[r])
         if losses[leader] < run.best_loss:
             run.best, run.best_loss, run.stale = run.states[leader].weights.copy(), losses[leader], 0
+            run.best_stage = run.stage
         else:
             run.stale += 1
         if run.round < stage.rounds and run.round % (stage.rounds // (stage.halvings + 1)) == 0:
