@@ -224,7 +224,7 @@ class _TACEstimator(BaseEstimator):  # type: ignore[misc]
             weights=weights,
             gamma=self.gamma,
             # a row of weight 2 counts as two rows, also against pseudo-counts
-            prior=self._setting(self.prior, default=self._prior, given=0.0) * rows / weights.sum(),
+            prior=self._setting(self.prior, default=self._prior, given=0.0) * np.count_nonzero(weights) / weights.sum(),
         )
         self.tac_: TAC = self.fit_.tac
         self.network_: Network = self.fit_.network
