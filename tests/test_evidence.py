@@ -355,3 +355,8 @@ def test_whole_numbers_with_gaps_are_codes_and_not_likelihoods(library):
     assert found.codes.tolist() == [1, -1, 0]
     found, _ = read_column(variable("A", None), column)  # 1 is true
     assert found.likelihoods().tolist() == [[1, 1, 0], [0, 1, 1]]
+
+
+def test_numbers_among_labels_are_told_apart():
+    with pytest.raises(EvidenceError, match=r"'0.7' is not a state; expected .*, or a float in every row"):
+        read_column(variable("A", ["no", "yes"]), np.array(["no", "0.7"]))

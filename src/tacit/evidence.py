@@ -354,9 +354,17 @@ def _not_a_state(variable: Variable, value: Any, row: int) -> EvidenceError:
     problem = f"{value!r} is not a state; expected one of {_states(variable)}"
     if isinstance(value, int | float) and variable.numeric:
         problem += f" (its labels are numbers; pass likelihoods as an array of shape (rows, {variable.card}))"
-    elif isinstance(value, int | float):
+    elif isinstance(value, int | float) or (isinstance(value, str) and _spells_a_number(value)):
         problem += ", or a float in every row"
     return _error(variable, row, problem)
+
+
+def _spells_a_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _first_state(variable: Variable, values: Floats) -> Column:
