@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.compiler.program import ONE, Constant, Contract, Gather, Parameter, Program
-from tacit.engines import kernels
+from tacit.engines import kernels, learning_kernels
 from tacit.engines.assemble import ZERO_CONSTANT, Knowledge, Tape, assemble
 from tacit.engines.numpy import NumpyEngine, Results
 from tacit.engines.numpy_steps import Array, contract
@@ -140,7 +140,7 @@ class TapeEngine:
         def work(block: tuple[int, int]) -> tuple[float, Array]:
             d_constants = np.zeros(tape.constant_count)
             values = self._values(tape, constants, rows)
-            loss = kernels.learn(
+            loss = learning_kernels.learn(
                 tape.instructions, tape.terms, constants, data.inputs, data.codes, outputs, kind, targets, weights,
                 seeds, values, np.empty_like(values), pinned, d_constants, d_inputs, *block,
             )  # fmt: skip
@@ -163,7 +163,7 @@ class TapeEngine:
 
         def work(block: tuple[int, int]) -> None:
             values = self._values(tape, constants, rows)
-            kernels.jacobian(
+            learning_kernels.jacobian(
                 tape.instructions, tape.terms, constants, data.inputs, data.codes, outputs, first, stop, seeds,
                 values, np.empty_like(values), pinned, by_constant, d_inputs, *block,
             )  # fmt: skip

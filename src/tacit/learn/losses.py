@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.engines import kernels
+from tacit.engines import learning_kernels as kernels
 from tacit.engines.numpy_steps import Array
 from tacit.errors import TacitError
 
