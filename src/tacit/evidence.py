@@ -6,7 +6,7 @@ A column is hard (a state per row) or soft (a likelihood per state and row). Axe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,6 +91,12 @@ class Evidence:
 
     rows: int
     columns: Mapping[str, Column]
+
+    def blocks(self, size: int) -> Iterator[Evidence]:
+        """Some rows at a time, so that what is made of them need not fit into memory at once."""
+        for start in range(0, self.rows, size):
+            stop = min(start + size, self.rows)
+            yield Evidence(stop - start, {name: column.block(start, stop) for name, column in self.columns.items()})
 
     def likelihoods(self, row: int = 0) -> dict[str, Floats]:
         """The likelihoods (states,) of one row, for the variables that have evidence."""

@@ -10,7 +10,8 @@ import numpy as np
 from tacit.compiler.factors import parts
 from tacit.compiler.program import Program
 from tacit.cpt import CPT, Floats, TestingCPT
-from tacit.engines.numpy_steps import Array, weigh
+from tacit.engines.numpy_steps import weigh
+from tacit.engines.results import Array, Decided
 from tacit.evidence import Column
 from tacit.network import Network
 
@@ -26,17 +27,16 @@ class Selected(NamedTuple):
     weight: Floats
 
 
-def selected_rows(
-    net: Network, program: Program, node: str, marginal: Array, columns: Mapping[str, Column]
-) -> Selected:
-    """Posterior and weight over all parent states, from a marginal over those that are possible."""
+def selected_rows(net: Network, program: Program, node: str, how: Decided, columns: Mapping[str, Column]) -> Selected:
+    """Posterior and weight over all parent states, from a run's over those that are possible."""
     cpt = net.cpt(node)
     assert isinstance(cpt, TestingCPT)
-    full = _over_all_states(net, program, node, marginal, columns)
+    full = _over_all_states(net, program, node, how.marginal, columns, 0.0)
     n = full.sum(axis=tuple(range(full.ndim - 1)), keepdims=True)
-    weight = weigh(full, n, cpt.thresholds[..., None], parts(cpt)["test"][..., None], cpt.gamma)
+    impossible, _ = weigh(np.zeros_like(full), n, cpt.thresholds[..., None], parts(cpt)["test"][..., None], cpt.gamma)
+    weight = _over_all_states(net, program, node, how.weight, columns, np.broadcast_to(impossible, full.shape))
     posterior = np.divide(full, n, out=np.full_like(full, np.nan), where=n > 0)
-    return Selected(np.moveaxis(posterior, -1, 0), np.moveaxis(np.broadcast_to(weight, full.shape), -1, 0))
+    return Selected(np.moveaxis(posterior, -1, 0), np.moveaxis(weight, -1, 0))
 
 
 def join_rows(blocks: Sequence[Selected]) -> Selected:
@@ -51,25 +51,33 @@ def selected_network(net: Network, decided: Mapping[str, Selected], row: int = 0
         cpt = net.cpt(node)
         assert isinstance(cpt, TestingCPT)
         tau = how.weight[row][..., None]
-        mixed = tau * cpt.plus + (1 - tau) * cpt.minus
+        mixed = tau * cpt.plus + _weight_of_minus(cpt, how, row)[..., None] * cpt.minus
         tables[node] = CPT(np.where(tau == 1, cpt.plus, np.where(tau == 0, cpt.minus, mixed)))
     return net.with_cpts(tables)
 
 
+def _weight_of_minus(cpt: TestingCPT, how: Selected, row: int) -> Floats:
+    """What is left of 1, with all its digits where the weight of `plus` is near 1."""
+    if cpt.gamma is None:
+        return np.asarray(1 - how.weight[row])
+    posterior = np.nan_to_num(how.posterior[row])
+    rest = weigh(posterior, np.ones(1), cpt.thresholds, parts(cpt)["test"], cpt.gamma)[1]
+    return np.where(how.weight[row] > 0.5, rest, 1 - how.weight[row])
+
+
 def _over_all_states(
-    net: Network, program: Program, node: str, marginal: Array, columns: Mapping[str, Column]
+    net: Network, program: Program, node: str, values: Array, columns: Mapping[str, Column], others: Floats | float
 ) -> Floats:
-    """A marginal (axes..., rows) as (parents' cardinalities..., rows), 0 at states that cannot be."""
+    """Values (axes of a marginal..., rows) as (parents' cardinalities..., rows); impossible states have `others`."""
     parents, place, hard = net.parents(node), program.selections[node], program.hard
-    axes, rows = program.operations[place.marginal].axes, marginal.shape[-1]
+    axes, rows = program.operations[place.marginal].axes, values.shape[-1]
+    full = np.array(np.broadcast_to(others, (*(net.variable(p).card for p in parents), rows)), dtype=np.float64)
     order = [axes.index(a) for a in place.axes if a is not None]
-    states = [(0,) if p in hard else program.states[p] for p in parents]
-    full = np.zeros((*(1 if p in hard else net.variable(p).card for p in parents), rows))
-    full[np.ix_(*states, range(rows))] = marginal.transpose([*order, len(order)]).reshape([*map(len, states), rows])
-    for i, parent in enumerate(parents):
-        if parent in hard:
-            observed = columns[parent].likelihoods()
-            shape = [1] * len(parents)
-            shape[i] = len(observed)
-            full = full * observed.reshape(*shape, -1)
+    states = [np.broadcast_to(columns[p].states(), rows)[None] if p in hard else
+              np.array(program.states[p])[:, None] for p in parents]  # fmt: skip
+    # (possible states of each parent..., rows); of an observed parent, the one of each row
+    index = [own.reshape([-1 if i == j else 1 for j in range(len(parents))] + [own.shape[-1]])
+             for i, own in enumerate(states)]  # fmt: skip
+    shape = [len(own) for own in states]
+    full[(*index, np.arange(rows))] = values.transpose([*order, len(order)]).reshape([*shape, rows])
     return full

@@ -34,6 +34,7 @@ class Selected:
 
     posterior: Floats
     weight: Floats
+    rest: Floats  # the weight of `minus`, which 1 - weight would give with fewer digits
 
 
 @dataclass(frozen=True)
@@ -84,8 +85,8 @@ def _select(net: Network, likelihoods: Mapping[str, Floats]) -> Selection:
             above = net.ancestors(name)  # proper ancestors: neither the node's own evidence nor any below
             ancestral = {n: likelihoods[n] for n in above if n in likelihoods}
             marginal = _marginal(selected, above, net.parents(name), ancestral)
-            nodes[name] = Selected(_normalised(marginal), _weight(cpt, marginal))
-            cpt = CPT(_flatten(cpt, nodes[name].weight))
+            nodes[name] = how = Selected(_normalised(marginal), *_weights(cpt, marginal))
+            cpt = CPT(_flatten(cpt, how.weight[..., None], how.rest[..., None]))
         selected.add(name, net.parents(name), net.states(name), cpt)
     return Selection(selected, nodes)
 
@@ -120,8 +121,8 @@ def _spread(table: Floats, axes: list[int], ndim: int) -> Floats:
     return table.transpose(order).reshape(shape)
 
 
-def _weight(cpt: TestingCPT, marginal: Floats) -> Floats:
-    """The weight of `plus` for every parent state u, from p*(u)."""
+def _weights(cpt: TestingCPT, marginal: Floats) -> tuple[Floats, Floats]:
+    """The weights of `plus` and `minus` for every parent state u, from p*(u)."""
     total = marginal.sum()
     if cpt.gamma is None:
         limit = total * cpt.thresholds  # p*(u) against p*(.)T: no division, so exact ties stay exact
@@ -131,10 +132,12 @@ def _weight(cpt: TestingCPT, marginal: Floats) -> Floats:
             "<=": marginal <= limit,
             "<": marginal < limit,
         }
-        return np.asarray(np.select([cpt.test == t for t in holds], list(holds.values())), dtype=np.float64)
+        weight = np.asarray(np.select([cpt.test == t for t in holds], list(holds.values())), dtype=np.float64)
+        return weight, 1 - weight
     posterior = marginal / total if total > 0 else cpt.thresholds  # 0/0: weight 1/2
     sign = np.where(np.isin(cpt.test, (">=", ">")), 1.0, -1.0)
-    return _sigmoid(cpt.gamma * sign * (posterior - cpt.thresholds))
+    x = cpt.gamma * sign * (posterior - cpt.thresholds)
+    return _sigmoid(x), _sigmoid(-x)
 
 
 def _sigmoid(x: Floats) -> Floats:
@@ -142,9 +145,8 @@ def _sigmoid(x: Floats) -> Floats:
     return np.where(x >= 0, 1.0, small) / (1.0 + small)
 
 
-def _flatten(cpt: TestingCPT, weight: Floats) -> Floats:
-    tau = weight[..., None]
-    return np.where(tau == 1, cpt.plus, np.where(tau == 0, cpt.minus, tau * cpt.plus + (1 - tau) * cpt.minus))
+def _flatten(cpt: TestingCPT, weight: Floats, rest: Floats) -> Floats:
+    return np.where(rest == 0, cpt.plus, np.where(weight == 0, cpt.minus, weight * cpt.plus + rest * cpt.minus))
 
 
 def _normalised(marginal: Floats) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,7 +25,7 @@ from tacit.compiler.prune import possible_states
 from tacit.cpt import CPT, Floats, TestingCPT
 from tacit.display import plural
 from tacit.engines import ENGINES, Engine, build
-from tacit.engines.numpy import NumpyEngine, Results
+from tacit.engines.results import Results
 from tacit.errors import EvidenceError, NetworkError, TacitError
 from tacit.evidence import Column, Evidence, EvidenceLike, read
 from tacit.factored import NoisyOr
@@ -147,15 +147,12 @@ class TAC:
 
     def selected(self, evidence: EvidenceLike | None = None) -> dict[str, Selected]:
         """For every testing node that the query needs, how each row of evidence decided it."""
-        places = self.program.selections
-        wanted = tuple(dict.fromkeys(place.marginal for place in places.values()))
-        engine = NumpyEngine(self.program, *self._numbers(), self.dtype, wanted)
         blocks = [
-            {node: selected_rows(self.network, self.program, node, result.values[place.marginal], columns)
-             for node, place in places.items()}
-            for result, columns in self._chunks(self._read(evidence), engine)
+            {node: selected_rows(self.network, self.program, node, how, columns)
+             for node, how in result.selections.items()}
+            for result, columns in self._chunks(self._read(evidence), self.engine(), selections=True)
         ]  # fmt: skip
-        found = {node: join_rows([block[node] for block in blocks]) for node in places}
+        found = {node: join_rows([block[node] for block in blocks]) for node in self.program.selections}
         undecided = [np.isnan(how.posterior.reshape(len(how.posterior), -1)[:, 0]) for how in found.values()]
         if undecided:
             _warn_impossible(np.logical_or.reduce(undecided), "the posterior of some testing node's parents is NaN")
@@ -172,20 +169,19 @@ class TAC:
         >>> {name: p.round(4).tolist() for name, p in tac.marginals({"A": 0.8, "C": "lo"}).items()}
         {'A': [[0.4615, 0.5385]], 'B': [[0.4692, 0.5308]], 'C': [[1.0, 0.0]]}
         """
-        from tacit.engines.tape import TapeEngine
-
         if self._down is None:
-            self._down = compile(self.network, self.query, self.network.variables, engine="tape", dtype=self.dtype)
+            self._down = compile(self.network, self.query, self.network.variables, (), self.choice, self.dtype)
         engine = self._down.engine()
-        assert isinstance(engine, TapeEngine)
         found: dict[str, list[Floats]] = {name: [] for name in self.network.variables}
-        for result, columns in self._down._chunks(self._read(evidence), engine):
-            total = result.joint.sum(axis=0)
+        for block in self._read(evidence).blocks(engine.gradient_chunk):
+            total = engine.run(block.columns, block.rows).joint.sum(axis=0)
             seeds = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
-            derivatives = engine.gradients(columns, len(total), seeds, through_selection=False).likelihoods
+            derivatives = engine.gradients(block.columns, block.rows, seeds, through_selection=False).likelihoods
             for name, by_state in derivatives.items():
-                likelihood = columns[name].likelihoods() if name in columns else 1.0
-                found[name].append(np.where(total > 0, likelihood * by_state, np.nan).T)
+                likelihood = block.columns[name].likelihoods() if name in block.columns else np.ones((1, 1))
+                # a state that is ruled out may have any derivative, also one beyond the range of floats
+                product = np.multiply(likelihood, by_state, out=np.zeros_like(by_state), where=likelihood > 0)
+                found[name].append(np.where(total > 0, product, np.nan).T)
         joined = {name: np.concatenate(blocks) for name, blocks in found.items()}
         _warn_impossible(np.isnan(joined[self.query][:, 0]), "their posteriors are NaN")
         return joined
@@ -299,12 +295,12 @@ class TAC:
     def _run(self, evidence: EvidenceLike | None) -> Iterator[Results]:
         return (result for result, _ in self._chunks(self._read(evidence), self.engine()))
 
-    def _chunks(self, known: Evidence, engine: Engine) -> Iterator[tuple[Results, dict[str, Column]]]:
+    def _chunks(
+        self, known: Evidence, engine: Engine, selections: bool = False
+    ) -> Iterator[tuple[Results, Mapping[str, Column]]]:
         """Run an engine on blocks of rows, so that memory does not grow with their number."""
-        for start in range(0, known.rows, engine.chunk):
-            stop = min(start + engine.chunk, known.rows)
-            columns = {name: column.block(start, stop) for name, column in known.columns.items()}
-            yield engine.run(columns, stop - start), columns
+        for block in known.blocks(engine.chunk):
+            yield engine.run(block.columns, block.rows, selections), block.columns
 
 
 def _dtype(dtype: Any) -> str:

@@ -174,6 +174,11 @@ class Inputs:
     likelihoods: Tensor
     codes: dict[str, Tensor]
 
+    def take(self, rows: Tensor) -> Inputs:
+        """Some of the rows."""
+        codes = {name: own[rows] for name, own in self.codes.items()}
+        return Inputs(len(rows), self.variables, self.likelihoods[:, rows], codes)
+
     def by_variable(self, likelihoods: Tensor) -> dict[Variable, Tensor]:
         """The likelihoods (states, rows) of every variable."""
         return dict(zip(self.variables, likelihoods.split_with_sizes([v.card for v in self.variables]), strict=True))
@@ -314,7 +319,8 @@ class _Posterior(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
     @staticmethod
     def forward(ctx: Any, weights: Tensor, likelihoods: Tensor, inputs: Inputs, way: OnArrays) -> Tensor:
         ctx.save_for_backward(weights, likelihoods)
-        ctx.inputs, ctx.way, ctx.evaluation = inputs, way, Evaluation(way, weights, likelihoods, inputs)
+        ctx.inputs, ctx.way = inputs, way
+        ctx.evaluation = Evaluation(way, weights.cpu(), likelihoods.cpu(), inputs)
         return torch.from_numpy(ctx.evaluation.posterior.T.copy())  # the caller may write to it
 
     @staticmethod
@@ -327,7 +333,7 @@ class _Posterior(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
                 torch.autograd.grad(posterior, leaves, by_posterior, create_graph=True, materialize_grads=True)
             )
             return *(next(found) if t.requires_grad else None for t in (weights, likelihoods)), None, None
-        by_weight, by_likelihood = ctx.evaluation.derivatives(by_posterior.numpy().T)
+        by_weight, by_likelihood = ctx.evaluation.derivatives(by_posterior.cpu().numpy().T)
         return torch.from_numpy(by_weight).to(weights), torch.from_numpy(by_likelihood).to(likelihoods), None, None
 
 
@@ -341,7 +347,7 @@ class Evaluation:
         self.engine.update(way.learned.tables(self.numbers), way.learned.slopes(self.numbers))
         self.columns = {v.name: Column(v, soft=own.numpy()) for v, own in inputs.by_variable(likelihoods).items()}
         for name, codes in inputs.codes.items():
-            self.columns[name] = Column(way.tac.network.variable(name), codes.numpy().copy())
+            self.columns[name] = Column(way.tac.network.variable(name), codes.cpu().numpy().copy())
         blocks = self._blocks(self.engine.chunk)
         joint = np.concatenate([self.engine.run(columns, rows).joint for _, columns, rows in blocks], axis=1)
         self.total = joint.sum(axis=0)
@@ -375,7 +381,8 @@ class OnTensors:
     """A query on tensors of one device, by the torch engine."""
 
     def __init__(self, tac: TAC, learned: Parameters, device: torch.device) -> None:
-        self.device = device
+        self.device, self._learned = device, learned
+        self._careful = TAC(tac.network, tac.program, tac.plan, tac.evidence, tac.hard, "float64", "auto")
         self.engine = TorchEngine(tac.program, *tac._numbers(), tac.dtype, device)
         self.tables = Tables(learned, self.engine.dtype, device)
 
@@ -383,11 +390,20 @@ class OnTensors:
         """The posterior (rows, states)."""
         soft = {v.name: own for v, own in inputs.by_variable(inputs.likelihoods).items()}
         with torch.autocast(self.device.type, enabled=False):  # half precision is for networks of neurons
-            joint, _ = self.engine.forward(soft, inputs.codes, *self.tables(weights))
+            joint, _, doubtful = self.engine.forward(soft, inputs.codes, *self.tables(weights))
         total = joint.sum(dim=0)
         possible = total > 0
         # the division must be harmless also where its result is not taken, or its gradient would be NaN
-        return torch.where(possible, joint / torch.where(possible, total, 1.0), torch.nan).T
+        posterior = torch.where(possible, joint / torch.where(possible, total, 1.0), torch.nan).T
+        rows = doubtful.nonzero().flatten()
+        if not len(rows):
+            return posterior
+        return posterior.index_put((rows,), self._on_arrays.posterior(weights, inputs.take(rows)).to(posterior))
+
+    @cached_property
+    def _on_arrays(self) -> OnArrays:
+        """The same query for rows whose numbers leave the range of these tensors."""
+        return OnArrays(self._careful, self._learned)
 
 
 class Tables:

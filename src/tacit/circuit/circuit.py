@@ -232,8 +232,8 @@ def _sigmoid(below: Floats, offsets: Ids, numbers: Floats, owner: Ids) -> Floats
     sign = np.where(owner < 2, 1.0, -1.0)[:, None]  # mirrored for <= and <
     z = np.nan_to_num(numbers[:, None] * sign * (x - threshold), nan=0.0)  # 0/0: weight 1/2
     small = np.exp(-np.abs(z))
-    tau = np.where(z >= 0, 1.0, small) / (1.0 + small)
-    return tau * plus + (1 - tau) * minus
+    larger, smaller = 1.0 / (1.0 + small), small / (1.0 + small)  # taken from 1, the smaller would lose its digits
+    return np.where(z >= 0, larger, smaller) * plus + np.where(z >= 0, smaller, larger) * minus
 
 
 def _divide(below: Floats, offsets: Ids, numbers: Floats, owner: Ids) -> Floats:

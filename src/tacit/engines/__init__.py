@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol, Self
 
 from tacit.compiler.program import Contract, Program
-from tacit.engines.numpy import NumpyEngine, Results
+from tacit.engines.numpy import NumpyEngine
 from tacit.engines.numpy_steps import Array, is_matmul
-from tacit.engines.reverse import Gradients
+from tacit.engines.results import Gradients, Results
 from tacit.errors import TooLargeError
 from tacit.evidence import Column
 
@@ -30,18 +30,23 @@ class Engine(Protocol):
     def chunk(self) -> int:
         """How many rows to run at a time."""
 
-    def run(self, columns: Mapping[str, Column], rows: int) -> Results:
-        """Evaluate some rows of evidence."""
+    @property
+    def gradient_chunk(self) -> int:
+        """How many rows to ask gradients of at a time."""
+
+    def run(self, columns: Mapping[str, Column], rows: int, selections: bool = False) -> Results:
+        """Evaluate some rows of evidence; with `selections`, say how testing nodes were decided."""
+
+    def gradients(
+        self, columns: Mapping[str, Column], rows: int, seeds: Array, through_selection: bool = True
+    ) -> Gradients:
+        """Derivatives of a function of the joint, given those by its mantissas: `seeds` (states, rows)."""
 
 
 class LearningEngine(Engine, Protocol):
     """What learning needs of an engine."""
 
     gammas: Mapping[str, float | None]
-
-    @property
-    def gradient_chunk(self) -> int:
-        """How many rows to ask gradients of at a time."""
 
     def update(self, parameters: Mapping[tuple[str, str], Array], gammas: Mapping[str, float | None]) -> None:
         """Take new numbers for some tables and slopes."""

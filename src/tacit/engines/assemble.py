@@ -38,6 +38,7 @@ Mask = NDArray[np.bool_]
 Columns = list[tuple[Ids | int, Ids | int]]  # the terms of instructions of one kind
 NOTHING = -1  # an entry that is known to be 0
 ONES = 0  # the slot that always holds 1
+ONE_CONSTANT, ZERO_CONSTANT = 0, 1
 MAX_TERMS = 50_000_000
 
 
@@ -59,8 +60,10 @@ class Tape:
     pinned: tuple[tuple[int, int], ...]
     inputs: tuple[str, ...]
     codes: tuple[str, ...]
-    states: int  # rows of the output that are the joint; one more if it was rescaled
+    states: int  # the first rows of the output are the joint, the next one, if it was rescaled, its exponent
     scaled: bool
+    outputs: int
+    decided: tuple[tuple[str, int, tuple[int, ...]], ...]  # testing node, first row of the output, parent states
 
     @property
     def work(self) -> int:
@@ -82,17 +85,20 @@ class Knowledge:
     soft: Mapping[str, bool]
 
 
-def assemble(program: Program, known: Knowledge, reuse: bool = True, pin: bool = False) -> Tape:
+def assemble(
+    program: Program, known: Knowledge, reuse: bool = True, pin: bool = False, selections: bool = False
+) -> Tape:
     """The tape of a program. Without `reuse`, every value keeps its slot, as the reverse pass needs.
 
-    With `pin`, static values have slots, too: the reverse pass then finds their derivatives row by row.
+    With `pin`, static values have slots, too: the reverse pass then finds their derivatives row by row. With
+    `selections`, the tape also puts out how testing nodes are decided.
     """
-    return _Assembler(program, known, reuse, pin).run()
+    return _Assembler(program, known, reuse, pin, selections).run()
 
 
 class _Assembler:
-    def __init__(self, program: Program, known: Knowledge, reuse: bool, pin: bool) -> None:
-        self.program, self.known, self.reuse, self.pin = program, known, reuse, pin
+    def __init__(self, program: Program, known: Knowledge, reuse: bool, pin: bool, selections: bool) -> None:
+        self.program, self.known, self.reuse, self.pin, self.selections = program, known, reuse, pin, selections
         self.slots: dict[int, Ids] = {}
         self.exponent: dict[int, int] = {}
         self.instructions: list[Ids] = []
@@ -102,11 +108,13 @@ class _Assembler:
         self.free: list[int] = []
         self.uses: dict[int, int] = {}  # how many live values refer to a slot
         self.constants: dict[int, int] = {}
-        self.constant_count = 1  # constant 0 is 1.0
+        self.constant_count = 2  # the first two are 1 and 0
         self.slopes: dict[str, int] = {}
         self.pinned: dict[int, int] = {}  # constant -> slot
         self.inputs: list[str] = []
         self.codes: list[str] = []
+        self.output_count = program.sizes[program.query] + 1
+        self.decided: list[tuple[str, int, tuple[int, ...]]] = []
 
     def run(self) -> Tape:
         program = self.program
@@ -130,6 +138,8 @@ class _Assembler:
             codes=tuple(self.codes),
             states=program.sizes[program.query],
             scaled=program.joint in self.exponent,
+            outputs=self.output_count,
+            decided=tuple(self.decided),
         )
 
     # slots ------------------------------------------------------------------------------------------------
@@ -316,15 +326,17 @@ class _Assembler:
         )
         live = self._live(plus, out) | self._live(minus, out)
         if gamma:
+            weight, rest = self._new_slots(n_u.size), self._new_slots(n_u.size)
             pairs: Columns = [
                 (n_u.ravel(), n),
                 (threshold.ravel(), operator.ravel()),
-                (self._slope(operation.node), 0),
+                (self._slope(operation.node), rest),
             ]
-            weight = self._new_slots(n_u.size)
             self._emit(k.WEIGHT if fixed else k.WEIGHT_SLOTS, weight, _interleaved(pairs, n_u.size), 3)
-            tau = np.broadcast_to(spread(weight.reshape(n_u.shape), parents, out), live.shape)
-            columns: Columns = [(tau[live], 0), (high[live], low[live])]
+            tau, others = (
+                np.broadcast_to(spread(slots.reshape(n_u.shape), parents, out), live.shape) for slots in (weight, rest)
+            )
+            columns: Columns = [(tau[live], others[live]), (high[live], low[live])]
             op = k.MIX if fixed else k.MIX_SLOTS
         else:
             x, t, o = (np.broadcast_to(spread(v, parents, out), live.shape)[live] for v in (n_u, threshold, operator))
@@ -333,11 +345,31 @@ class _Assembler:
         slots = np.full(live.shape, NOTHING, dtype=np.int64)
         slots[live] = made = self._new_slots(int(live.sum()))
         self._emit(op, made, _interleaved(columns, len(made)), len(columns))
+        if self.selections:
+            self._decided(operation.node, n_u, weight if gamma else self._tested(n_u, n, threshold, operator, fixed))
         if gamma and self.reuse:
-            self.free.extend(weight.tolist())
+            self.free.extend([*weight.tolist(), *rest.tolist()])
         if self.reuse and n_u.size > 1:
             self.free.append(n)
         return slots
+
+    def _tested(self, n_u: Ids, n: int, threshold: Ids, operator: Ids, fixed: bool) -> Ids:
+        """Slots that hold 1 where a test holds, and 0 elsewhere."""
+        one, zero = (ONE_CONSTANT, ZERO_CONSTANT) if fixed else (ONES, self._zero())
+        columns: Columns = [(n_u.ravel(), n), (threshold.ravel(), operator.ravel()), (one, zero)]
+        slots = self._new_slots(n_u.size)
+        self._emit(k.TEST if fixed else k.TEST_SLOTS, slots, _interleaved(columns, n_u.size), 3)
+        if self.reuse:
+            self.free.extend(slots.tolist())
+        return slots
+
+    def _decided(self, node: str, n_u: Ids, weight: Ids) -> None:
+        """Put the marginal of a testing node's parents and the weights of `plus` out, behind the joint."""
+        slots = np.concatenate([n_u.ravel(), weight.ravel()])
+        rows = self.output_count + np.arange(len(slots))
+        self._emit(k.OUTPUT, rows, np.stack([slots, np.zeros_like(slots)], axis=1), 1)
+        self.decided.append((node, self.output_count, n_u.shape))
+        self.output_count += len(slots)
 
     def _live(self, j: int, out: Axes) -> Mask:
         axes = self.program.operations[j].axes
@@ -409,9 +441,6 @@ class _Assembler:
         if joint in self.exponent:
             slots, rows = np.append(slots, self.exponent[joint]), np.append(rows, len(rows))
         self._emit(k.OUTPUT, rows, np.stack([slots, np.zeros_like(slots)], axis=1), 1)
-
-
-ZERO_CONSTANT = -1
 
 
 def _interleaved(columns: Columns, count: int) -> Ids:

@@ -71,11 +71,12 @@ class CircuitTape:
         outputs = np.empty((len(self.circuit.outputs), rows))
         codes = np.empty((0, rows), dtype=np.int32)  # of hard evidence, which circuits take as likelihoods
         width = tile_width(8 * self.slots, rows)
+        doubts = np.empty(rows, dtype=np.bool_)  # a circuit is what it is: nothing is scaled, nothing computed again
 
         def work(block: tuple[int, int]) -> None:
             values = np.empty((self.slots, width))
             values[: len(self._pinned)] = self._pinned
-            k.forward(self.instructions, self.terms, self.constants, inputs, codes, outputs, values, *block)
+            k.forward(self.instructions, self.terms, self.constants, inputs, codes, outputs, values, doubts, *block)
 
         in_blocks(work, self.threads if rows * len(self.terms) > THREADED_WORK else 1, rows, width)
         return outputs

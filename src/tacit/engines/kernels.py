@@ -4,7 +4,7 @@ A tile is a few rows of every slot, `values` (slots, rows of a tile): all slots 
 whole tape runs over them. The kernels are compiled once per installation (cache=True), never per network.
 `instructions` is (count, 4): operation, destination slot, first term, end of terms; `terms` is (count, 2), and
 what the two numbers of a term mean depends on the operation. Constants (parameters and what is computed from
-them) are scalars.
+them) are scalars. Rows of a tile that are not there repeat the last one, so that no underflow comes from them.
 """
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 from numba import njit
 
 from tacit.engines.exponential import exp_of_negative
+from tacit.engines.flags import clear_underflow, underflowed
 
 (
     INPUT,  # (input row, 0)
@@ -25,13 +27,18 @@ from tacit.engines.exponential import exp_of_negative
     PRODUCT,  # sum of slot * slot
     TEST,  # (n_u, n), (threshold, operator), (plus, minus): constants
     TEST_SLOTS,  # the same, all of them slots
-    WEIGHT,  # (n_u, n), (threshold, operator), (gamma, 0): constants
-    WEIGHT_SLOTS,  # (n_u, n), (threshold, operator): slots, (gamma, 0): constant
-    MIX,  # (weight, 0), (plus, minus): constants
-    MIX_SLOTS,  # (weight, 0), (plus, minus): slots
+    WEIGHT,  # (n_u, n), (threshold, operator), (gamma, slot for the weight of minus): constants
+    WEIGHT_SLOTS,  # the same, with threshold and operator in slots
+    MIX,  # (weight of plus, weight of minus), (plus, minus): constants
+    MIX_SLOTS,  # the same, with plus and minus in slots
     SCALE,  # (exponent slot, earlier exponent slot or -1) then the slots to be scaled
     OUTPUT,  # (slot, 0); the destination is a row of the output
 ) = range(13)
+
+# Weights end here, 2**-577 and 2**-86: far below the other table's entry, from NEGLIGIBLE on, they change nothing, and
+# where they are all there is, the row is doubtful.
+LEAST_64, LEAST_32 = math.exp(-400.0), math.exp(-60.0)
+NEGLIGIBLE_64, NEGLIGIBLE_32 = 2.0**-400, 2.0**-50
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "nsz"}, error_model="numpy")
@@ -51,19 +58,20 @@ def forward_tile(instructions, terms, constants, inputs, codes, outputs, values,
             for j in range(n):
                 values[dst, j] = inputs[row, r0 + j]
             for j in range(n, values.shape[1]):
-                values[dst, j] = 1.0
+                values[dst, j] = inputs[row, r0 + n - 1]
         elif op == INDEX:
+            index = as_index(values[dst])
             for j in range(n):
-                values[dst, j] = codes[terms[first, 0], r0 + j] * terms[first, 1]
+                index[j] = codes[terms[first, 0], r0 + j] * terms[first, 1]
             for t in range(first + 1, end):
                 for j in range(n):
-                    values[dst, j] += codes[terms[t, 0], r0 + j] * terms[t, 1]
+                    index[j] += codes[terms[t, 0], r0 + j] * terms[t, 1]
             for j in range(n, values.shape[1]):
-                values[dst, j] = 0.0
+                index[j] = index[n - 1]
         elif op == TABLE:
-            base, index = terms[first, 0], values[terms[first, 1]]
+            base, index = terms[first, 0], as_index(values[terms[first, 1]])
             for j in range(values.shape[1]):
-                values[dst, j] = constants[base + int(index[j])]
+                values[dst, j] = constants[base + index[j]]
         elif op == TEST:
             x, total = values[terms[first, 0]], values[terms[first, 1]]
             limit, operator = constants[terms[first + 1, 0]], terms[first + 1, 1]
@@ -80,24 +88,34 @@ def forward_tile(instructions, terms, constants, inputs, codes, outputs, values,
             x, total = values[terms[first, 0]], values[terms[first, 1]]
             limit, operator = constants[terms[first + 1, 0]], terms[first + 1, 1]
             gamma = constants[terms[first + 2, 0]] * (1.0 if operator < 2 else -1.0)
-            sigmoid_weights(values[dst], x, total, limit, gamma)
+            sigmoid_weights(values[dst], values[terms[first + 2, 1]], x, total, limit, gamma)
         elif op == WEIGHT_SLOTS:
             x, total = values[terms[first, 0]], values[terms[first, 1]]
             limit, operator = values[terms[first + 1, 0]], values[terms[first + 1, 1]]
             gamma = constants[terms[first + 2, 0]]
+            rest, least = values[terms[first + 2, 1]], least_weight(values)
             for j in range(values.shape[1]):
                 slope = gamma if operator[j] < 2 else -gamma
-                values[dst, j] = sigmoid_weight(x[j], total[j], limit[j], slope)
+                values[dst, j], rest[j] = sigmoid_weight(x[j], total[j], limit[j], slope, least)
         elif op == MIX:
-            tau = values[terms[first, 0]]
+            tau, rest = values[terms[first, 0]], values[terms[first, 1]]
             plus, minus = constants[terms[first + 1, 0]], constants[terms[first + 1, 1]]
             for j in range(values.shape[1]):
-                values[dst, j] = tau[j] * plus + (1 - tau[j]) * minus
+                values[dst, j] = tau[j] * plus + rest[j] * minus
+            few = negligible(values)
+            if plus < few or minus < few:
+                least = least_weight(values)
+                for j in range(values.shape[1]):
+                    if hangs_on(tau[j], plus, minus, least, few) or hangs_on(rest[j], minus, plus, least, few):
+                        values[dst, j] += raise_underflow(constants[0])
         elif op == MIX_SLOTS:
-            tau = values[terms[first, 0]]
+            tau, rest = values[terms[first, 0]], values[terms[first, 1]]
             plus, minus = values[terms[first + 1, 0]], values[terms[first + 1, 1]]
+            few, least = negligible(values), least_weight(values)
             for j in range(values.shape[1]):
-                values[dst, j] = tau[j] * plus[j] + (1 - tau[j]) * minus[j]
+                values[dst, j] = tau[j] * plus[j] + rest[j] * minus[j]
+                if hangs_on(tau[j], plus[j], minus[j], least, few) or hangs_on(rest[j], minus[j], plus[j], least, few):
+                    values[dst, j] += raise_underflow(constants[0])
         elif op == SCALE:
             scale(values, terms, dst, first, end)
         elif op == OUTPUT:
@@ -107,12 +125,43 @@ def forward_tile(instructions, terms, constants, inputs, codes, outputs, values,
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def forward(instructions, terms, constants, inputs, codes, outputs, values, start, stop):
-    """Run the tape over rows start .. stop-1, tile by tile."""
+def forward(instructions, terms, constants, inputs, codes, outputs, values, doubts, start, stop):
+    """Run the tape over rows start .. stop-1, tile by tile; `doubts` (rows,) says where digits may be lost."""
+    clear_underflow()
     for r0 in range(start, stop, values.shape[1]):
-        forward_tile(
-            instructions, terms, constants, inputs, codes, outputs, values, r0, min(values.shape[1], stop - r0)
-        )
+        n = min(values.shape[1], stop - r0)
+        forward_tile(instructions, terms, constants, inputs, codes, outputs, values, r0, n)
+        doubts[r0 : r0 + n] = underflowed()
+
+
+@njit(cache=True, nogil=True, inline="always")
+def as_index(slot):
+    """A slot that holds whole numbers, which a float32 could not from 2**24 on."""
+    return slot.view(np.int32)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def least_weight(values):
+    """The smallest weight of a mixture in numbers of this type."""
+    return LEAST_64 if values.itemsize == 8 else LEAST_32
+
+
+@njit(cache=True, nogil=True, inline="always")
+def negligible(values):
+    """Entries below it do not hide what becomes of the smallest weight."""
+    return NEGLIGIBLE_64 if values.itemsize == 8 else NEGLIGIBLE_32
+
+
+@njit(cache=True, nogil=True, inline="always")
+def hangs_on(weight, entry, other, least, few):
+    """Whether a weight that ended at the smallest one decides about a mixture."""
+    return weight < 2 * least and entry > 0 and other < few
+
+
+@njit(cache=True, nogil=True)
+def raise_underflow(one):
+    """0, after a product that is too small for a float: the processor takes note. `one` is 1, unknown to compilers."""
+    return (one * 1e-30) * 1e-300 * 1e-300
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -128,18 +177,24 @@ def holds(x, limit, operator):
 
 
 @njit(cache=True, nogil=True, inline="always", error_model="numpy")
-def sigmoid_weight(x, total, threshold, gamma):
-    """The weight of plus: sigmoid(gamma (x/total - threshold)), 1/2 where total is 0; gamma < 0 for <= and <."""
+def sigmoid_weight(x, total, threshold, gamma, least):
+    """The weights of plus and minus: sigmoid(z) and sigmoid(-z), z = gamma (x/total - threshold).
+
+    Both are 1/2 where total is 0; gamma < 0 for <= and <. Taken from 1, the smaller one would lose its digits.
+    """
     z = gamma * (x / total - threshold) if total > 0 else 0.0
-    small = exp_of_negative(-abs(z))
-    return (1.0 if z >= 0 else small) / (1.0 + small)
+    small = max(exp_of_negative(-abs(z)), least)
+    larger = 1.0 / (1.0 + small)
+    smaller = small * larger
+    return (larger, smaller) if z >= 0 else (smaller, larger)
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "nsz"}, error_model="numpy")
-def sigmoid_weights(out, x, total, threshold, gamma):
+def sigmoid_weights(out, rest, x, total, threshold, gamma):
     """The same for all rows of a tile."""
+    least = least_weight(out)
     for j in range(out.shape[0]):
-        out[j] = sigmoid_weight(x[j], total[j], threshold, gamma)
+        out[j], rest[j] = sigmoid_weight(x[j], total[j], threshold, gamma, least)
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
@@ -279,9 +334,9 @@ def backward_tile(
             for j in range(n):
                 d_inputs[row, r0 + j] = a[j]
         elif op == TABLE:
-            base, index = terms[first, 0], values[terms[first, 1]]
+            base, index = terms[first, 0], as_index(values[terms[first, 1]])
             for j in range(n):
-                d_constants[base + int(index[j])] += a[j]
+                d_constants[base + index[j]] += a[j]
         elif op == TEST:
             x, total = values[terms[first, 0]], values[terms[first, 1]]
             limit, operator = constants[terms[first + 1, 0]], terms[first + 1, 1]
@@ -298,8 +353,9 @@ def backward_tile(
             x, total = terms[first, 0], terms[first, 1]
             limit, gamma = terms[first + 1, 0], terms[first + 2, 0]
             sign = 1.0 if terms[first + 1, 1] < 2 else -1.0
+            rest = terms[first + 2, 1]
             d_gamma, d_limit = weight_backward(
-                values[dst], a, values[x], values[total], adjoints[x], adjoints[total],
+                values[dst], a, values[rest], adjoints[rest], values[x], values[total], adjoints[x], adjoints[total],
                 constants[limit], constants[gamma] * sign,
             )  # fmt: skip
             d_constants[gamma] += d_gamma * sign
@@ -309,33 +365,37 @@ def backward_tile(
             d_constants[gamma] += weight_slots_backward(values, adjoints, terms, constants[gamma], dst, first)
         elif op == MIX:
             tau, d_tau = values[terms[first, 0]], adjoints[terms[first, 0]]
+            rest, d_rest = values[terms[first, 1]], adjoints[terms[first, 1]]
             plus, minus = constants[terms[first + 1, 0]], constants[terms[first + 1, 1]]
             high, low = 0.0, 0.0
             for j in range(values.shape[1]):
-                d_tau[j] += a[j] * (plus - minus)
+                d_tau[j] += a[j] * plus
+                d_rest[j] += a[j] * minus
                 high += a[j] * tau[j]
-                low += a[j] * (1 - tau[j])
+                low += a[j] * rest[j]
             d_constants[terms[first + 1, 0]] += high
             d_constants[terms[first + 1, 1]] += low
         elif op == MIX_SLOTS:
             tau, d_tau = values[terms[first, 0]], adjoints[terms[first, 0]]
+            rest, d_rest = values[terms[first, 1]], adjoints[terms[first, 1]]
             plus, minus = terms[first + 1, 0], terms[first + 1, 1]
             for j in range(values.shape[1]):
-                d_tau[j] += a[j] * (values[plus, j] - values[minus, j])
+                d_tau[j] += a[j] * values[plus, j]
+                d_rest[j] += a[j] * values[minus, j]
             for j in range(values.shape[1]):
                 adjoints[plus, j] += a[j] * tau[j]
             for j in range(values.shape[1]):
-                adjoints[minus, j] += a[j] * (1 - tau[j])
+                adjoints[minus, j] += a[j] * rest[j]
         # SCALE: the scale is a power of two that drops out of the joint, so it needs no derivative
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "nsz", "reassoc"}, error_model="numpy")
-def weight_backward(tau, a, x, total, dx, d_total, limit, gamma):
+def weight_backward(tau, a, rest, d_rest, x, total, dx, d_total, limit, gamma):
     """Derivatives of sigmoid(gamma (x/total - limit)): into dx and d_total; returns those by gamma and limit."""
     d_gamma, d_limit = 0.0, 0.0
     for j in range(tau.shape[0]):
         inverse = 1.0 / total[j] if total[j] > 0 else 0.0
-        dz = a[j] * tau[j] * (1 - tau[j]) if total[j] > 0 else 0.0
+        dz = (a[j] - d_rest[j]) * tau[j] * rest[j] if total[j] > 0 else 0.0
         posterior = x[j] * inverse
         dx[j] += dz * gamma * inverse
         d_total[j] -= dz * gamma * posterior * inverse
@@ -351,11 +411,12 @@ def weight_slots_backward(values, adjoints, terms, gamma, dst, first):
     dx, d_total = adjoints[terms[first, 0]], adjoints[terms[first, 1]]
     limit, d_limit = values[terms[first + 1, 0]], adjoints[terms[first + 1, 0]]
     operator = values[terms[first + 1, 1]]
+    rest, d_rest = values[terms[first + 2, 1]], adjoints[terms[first + 2, 1]]
     d_gamma = 0.0
     for j in range(values.shape[1]):
         sign = 1.0 if operator[j] < 2 else -1.0
         inverse = 1.0 / total[j] if total[j] > 0 else 0.0
-        dz = adjoints[dst, j] * values[dst, j] * (1 - values[dst, j]) * sign if total[j] > 0 else 0.0
+        dz = (adjoints[dst, j] - d_rest[j]) * values[dst, j] * rest[j] * sign if total[j] > 0 else 0.0
         posterior = x[j] * inverse
         dx[j] += dz * gamma * inverse
         d_total[j] -= dz * gamma * posterior * inverse
@@ -379,13 +440,16 @@ def backward(
     d_constants,
     d_inputs,
     through,
+    doubts,
     start,
     stop,
 ):
     """Forward and reverse over rows start .. stop-1: values are made again, tile by tile, so they stay in cache."""
     for r0 in range(start, stop, values.shape[1]):
         n = min(values.shape[1], stop - r0)
+        clear_underflow()
         forward_tile(instructions, terms, constants, inputs, codes, outputs, values, r0, n)
+        doubts[r0 : r0 + n] = underflowed()
         backward_tile(
             instructions, terms, constants, codes, seeds, values, adjoints, d_constants, d_inputs, through, r0, n
         )

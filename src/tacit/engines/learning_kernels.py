@@ -9,6 +9,7 @@ import math
 import numpy as np
 from numba import njit
 
+from tacit.engines.flags import clear_underflow, underflowed
 from tacit.engines.kernels import add_pinned, backward_tile, forward_tile
 
 MEAN_SQUARED, CROSS_ENTROPY = range(2)
@@ -31,6 +32,7 @@ def jacobian(
     pinned,
     by_constant,
     d_inputs,
+    doubts,
     start,
     stop,
 ):
@@ -41,7 +43,9 @@ def jacobian(
     d_constants = np.zeros(constants.shape[0])
     for r0 in range(start, stop, values.shape[1]):
         n = min(values.shape[1], stop - r0)
+        clear_underflow()
         forward_tile(instructions, terms, constants, inputs, codes, outputs, values, r0, n)
+        doubts[r0 : r0 + n] = underflowed()
         for j in range(r0, r0 + n):
             total, part = 0.0, 0.0
             for s in range(seeds.shape[0]):
@@ -68,6 +72,9 @@ def loss_tile(kind, outputs, targets, weights, seeds, r0, n):
     states, groups = seeds.shape[0], targets.shape[0]
     loss = 0.0
     for j in range(r0, r0 + n):
+        if weights[j] == 0:  # whatever its joint is
+            seeds[:, j] = 0.0
+            continue
         total = 0.0
         for s in range(states):
             total += outputs[s, j]
@@ -107,6 +114,7 @@ def learn(
     pinned,
     d_constants,
     d_inputs,
+    doubts,
     start,
     stop,
 ):
@@ -114,7 +122,9 @@ def learn(
     loss = 0.0
     for r0 in range(start, stop, values.shape[1]):
         n = min(values.shape[1], stop - r0)
+        clear_underflow()
         forward_tile(instructions, terms, constants, inputs, codes, outputs, values, r0, n)
+        doubts[r0 : r0 + n] = underflowed()
         loss += loss_tile(kind, outputs, targets, weights, seeds, r0, n)
         backward_tile(
             instructions, terms, constants, codes, seeds, values, adjoints, d_constants, d_inputs, True, r0, n

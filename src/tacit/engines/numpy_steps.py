@@ -1,7 +1,7 @@
 """The steps of the NumPy engine: contractions, selections and rescaling, each with its reverse.
 
 A value that depends on evidence is an array (axes..., rows), one that does not is (axes...). The adjoint of a value
-holds the derivatives of some function of the joint by its entries.
+holds the derivatives of some function of the joint by its entries. Arrays may be `Wide`, too.
 """
 
 from __future__ import annotations
@@ -17,15 +17,24 @@ from numpy.typing import NDArray
 
 from tacit.compiler.factors import TEST_CODES
 from tacit.compiler.program import Axes, Contract, Program
+from tacit.cpt import Floats
+from tacit.engines.wide import Wide
 
 Array = NDArray[np.floating]
 
 
 class Value(NamedTuple):
-    """An array and, where it was rescaled, the exponent of each row: the number is array * 2**exponent."""
+    """An array and, where it was rescaled, the exponent of each row: the number is array * 2**exponent.
+
+    `floor` is a lower bound of the logarithms (base 2) of the entries that are not 0, for each row where the value
+    depends on evidence. Minus infinity says that digits may be lost: some product was too small for a float. None
+    stands for that of a table, which is worked out when it is asked for.
+    """
 
     array: Array
     exponent: NDArray[np.int64] | None = None
+    floor: Floats | None = None
+    weight: Array | None = None  # of `plus`, where the value is a selected table
 
 
 class Plan:
@@ -93,7 +102,7 @@ class TableProduct:
 
     def product(self, matrix: Array, batch: Array) -> Array:
         """The contraction."""
-        return np.asarray(self._out.array(matrix @ self._batch.matrix(batch), batch.shape[-1]), order="C")
+        return in_order(self._out.array(matrix @ self._batch.matrix(batch), batch.shape[-1]))
 
     def by(self, adjoint: Array, matrix: Array, batch: Array) -> tuple[Array, Array]:
         """The adjoints of the table and of the batch; the product that makes the former also sums over rows."""
@@ -136,7 +145,7 @@ class Einsum:
     def product(self, *arrays: Array) -> Array:
         """The contraction."""
         # asked for this order itself, einsum loops over memory in a bad one
-        return np.asarray(np.einsum(self._forward, *arrays), order="C")
+        return in_order(np.einsum(self._forward, *arrays))
 
     def by(self, k: int, adjoint: Array, *others: Array) -> Array:
         """The adjoint of operand k, given the other one."""
@@ -165,6 +174,11 @@ def contract(arrays: Sequence[Array], axes: Sequence[Axes], batched: Sequence[bo
     return Einsum(axes, batched, out, sizes).product(*arrays)
 
 
+def in_order(array: Array) -> Array:
+    """With its entries one after the other in memory."""
+    return array if isinstance(array, Wide) else np.asarray(array, order="C")
+
+
 def _both(a: Axes, b: Axes) -> Axes:
     return tuple(x for x in a if x in b)
 
@@ -189,12 +203,23 @@ class Selection:
         parents = program.operations[operation.inputs[0]].axes
         self._parents = tuple(i for i, a in enumerate(operation.axes) if a in parents)
         self._own = tuple(i for i, a in enumerate(operation.axes) if a not in parents)
+        kept = _both(operation.axes, parents)
+        self._to_marginal = [*(kept.index(a) for a in parents), *[len(kept)] * batched]
 
-    def table(self, inputs: Sequence[Array], gamma: float | None) -> Array:
-        """The table that is selected, from the marginal, plus, minus, the thresholds and the operators."""
+    def table(self, inputs: Sequence[Array], gamma: float | None) -> tuple[Array, Array]:
+        """The table that is selected, from the marginal, plus, minus, the thresholds and the operators.
+
+        And the weights of `plus` that selected it, over the parents: (parents..., rows).
+        """
         n_u, plus, minus, threshold, code = self._aligned(inputs)
-        tau = weigh(n_u, self._total(n_u), threshold, code, gamma)
-        return np.where(tau > 0, plus, minus) if gamma is None else tau * plus + (1 - tau) * minus
+        tau, rest = weigh(n_u, self._total(n_u), threshold, code, gamma)
+        weights = tau.reshape([n for i, n in enumerate(tau.shape) if i not in self._own]).transpose(self._to_marginal)
+        return np.where(tau > 0, plus, minus) if gamma is None else tau * plus + rest * minus, weights
+
+    def lost(self, table: Array, inputs: Sequence[Array]) -> NDArray[np.bool_]:
+        """The entries of a mixture that hang on a weight which is too small for a float."""
+        _, plus, minus, _, _ = self._aligned(inputs)
+        return ((plus > 0) | (minus > 0)) & (table < np.finfo(table.dtype).smallest_normal)
 
     def by(
         self, adjoint: Array, inputs: Sequence[Array], gamma: float | None, through: bool
@@ -205,21 +230,20 @@ class Selection:
         """
         n_u, plus, minus, threshold, code = self._aligned(inputs)
         n = self._total(n_u)
-        tau = weigh(n_u, n, threshold, code, gamma)
+        tau, rest = weigh(n_u, n, threshold, code, gamma)
         marginal, high, low, limits, _ = self._views
-        by_plus = adjoint * tau
-        tables = high.back(by_plus), low.back(adjoint - by_plus)
+        tables = high.back(adjoint * tau), low.back(adjoint * rest)
         if gamma is None or not through:
             return [None, *tables, None, None], 0.0
         # tau = sigmoid(+-gamma (n_u / n - threshold)); where n is 0, so is the joint, and with it the adjoint
-        sign = np.where(code < 2, 1, -1).astype(n.dtype)
+        sign = np.where(code < 2, 1.0, -1.0).astype(threshold.dtype)
         divisor = np.where(n > 0, n, 1.0)
         posterior = n_u / divisor
         by_tau = (adjoint * (plus - minus)).sum(axis=self._own, keepdims=True)
-        by_x = by_tau * tau * (1 - tau) * sign  # x = gamma (posterior - threshold)
+        by_x = by_tau * tau * rest * sign  # x = gamma (posterior - threshold)
         by_posterior = gamma * by_x
         by_marginal = (by_posterior - self._total(by_posterior * posterior)) / divisor
-        slope = float((by_x * (posterior - threshold)).sum())
+        slope = float(as_floats((by_x * (posterior - threshold)).sum()))
         return [marginal.back(by_marginal), *tables, limits.back(-by_posterior), None], slope
 
     def _aligned(self, inputs: Sequence[Array]) -> list[Array]:
@@ -251,8 +275,8 @@ class _View:
         return array.reshape(self._present).transpose(self._back)
 
 
-def weigh(n_u: Array, n: Array, threshold: Array, code: Array, gamma: float | None) -> Array:
-    """The weight of `plus`: n_u/n against the threshold, by a test without division, or by a sigmoid."""
+def weigh(n_u: Array, n: Array, threshold: Array, code: Array, gamma: float | None) -> tuple[Array, Array]:
+    """The weights of `plus` and `minus`: n_u/n against the threshold, by a test without division, or by a sigmoid."""
     if gamma is None:
         limit = n * threshold
         compare: dict[str, Callable[[Array, Array], NDArray[np.bool_]]] = {
@@ -265,13 +289,17 @@ def weigh(n_u: Array, n: Array, threshold: Array, code: Array, gamma: float | No
         for test, number in TEST_CODES.items():
             if (code == number).any():
                 holds |= (code == number) & compare[test](n_u, limit)
-        return holds.astype(n_u.dtype)
-    shape = np.broadcast_shapes(n_u.shape, threshold.shape)
-    undefined = np.array(np.broadcast_to(threshold, shape), dtype=n_u.dtype)  # 0/0: weight 1/2
-    posterior = np.divide(n_u, n, out=undefined, where=n > 0)
+        return holds.astype(n_u.dtype), (~holds).astype(n_u.dtype)
+    posterior = np.where(n > 0, as_floats(n_u / np.where(n > 0, n, 1.0)), threshold)  # 0/0: weight 1/2
     x = gamma * np.where(code < 2, posterior - threshold, threshold - posterior)
-    small = np.exp(-np.abs(x))  # never overflows
-    return np.where(x >= 0, 1.0, small) / (1.0 + small)
+    return sigmoids(x, wide=isinstance(n_u, Wide))
+
+
+def sigmoids(x: Array, wide: bool = False) -> tuple[Array, Array]:
+    """sigmoid(x) and sigmoid(-x): taken from 1, the smaller one would lose its digits."""
+    small = Wide.exp(-np.abs(x)) if wide else np.exp(-np.abs(x))  # never overflows
+    larger, smaller = 1.0 / (1.0 + small), small / (1.0 + small)
+    return np.where(x >= 0, larger, smaller), np.where(x >= 0, smaller, larger)
 
 
 # scales ---------------------------------------------------------------------------------------------------
@@ -280,10 +308,28 @@ def weigh(n_u: Array, n: Array, threshold: Array, code: Array, gamma: float | No
 def rescale(value: Value) -> Value:
     """Bring the largest entry of each row into [1/2, 1) by an exact power of two."""
     array = value.array
+    if isinstance(array, Wide):
+        return value
     top = array.reshape(-1, array.shape[-1]).max(axis=0)
     # 2**-exponent must be a number, which leaves subnormal numbers a little smaller than 1/2
     exponent = np.maximum(np.frexp(top)[1], np.finfo(array.dtype).minexp).astype(np.int64)
-    return Value(array * power(-exponent, array.dtype), exponent + (0 if value.exponent is None else value.exponent))
+    scaled = array * power(-exponent, array.dtype)
+    assert value.floor is not None, "tables are not rescaled"
+    floor = np.where(np.isneginf(value.floor), -np.inf, lowest(scaled))
+    return Value(scaled, exponent + (0 if value.exponent is None else value.exponent), floor)
+
+
+def lowest(array: Array) -> Floats:
+    """The logarithm (base 2) of the smallest entry of each row that is neither 0 nor above 1; 0 where there is none."""
+    if isinstance(array, Wide):
+        return np.zeros(1)
+    flat = array.reshape(-1, array.shape[-1])
+    smallest = np.where(flat > 0, flat, 1).min(axis=0, initial=1.0)
+    return np.asarray(np.log2(smallest, dtype=np.float64))
+
+
+def as_floats(array: Array) -> Array:
+    return array.floats() if isinstance(array, Wide) else array
 
 
 def power(exponent: NDArray[np.int64], dtype: np.dtype[np.floating]) -> Array:

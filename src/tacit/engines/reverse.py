@@ -16,20 +16,10 @@ from numpy.typing import NDArray
 
 from tacit.compiler.program import Contract, Gather, Likelihood, Parameter, Rescale, Select, Slice
 from tacit.cpt import Floats
-from tacit.engines.numpy_steps import Array, Plan, TableProduct, Value, power
+from tacit.engines.numpy_steps import Array, Plan, TableProduct, Value, as_floats, power
+from tacit.engines.results import Gradients
+from tacit.engines.wide import Wide
 from tacit.evidence import Column
-
-
-@dataclass(frozen=True)
-class Gradients:
-    """Derivatives of a function of the joint, summed over rows, and those by the likelihoods, row by row.
-
-    `tables` by (node, part), `slopes` by testing node (a missing one is 0), `likelihoods` by variable: (states, rows).
-    """
-
-    tables: dict[tuple[str, str], Floats]
-    slopes: dict[str, float]
-    likelihoods: dict[str, Array]
 
 
 @dataclass(frozen=True)
@@ -57,7 +47,7 @@ def gradients(batched: Trace, static: Trace, seeds: Array, through_selection: bo
     for i in batched.operations:
         if isinstance(operation := program.operations[i], Likelihood):
             nothing = np.zeros((program.sizes[operation.variable], seeds.shape[-1]), dtype=seeds.dtype)
-            likelihoods[operation.variable] = sweep.adjoints.get(i, nothing)
+            likelihoods[operation.variable] = as_floats(sweep.adjoints.get(i, nothing))
     tables, slopes = parameter_gradients(static, sweep.adjoints, through_selection)
     for node, slope in sweep.slopes.items():
         slopes[node] = slopes.get(node, 0.0) + slope
@@ -71,13 +61,13 @@ def parameter_gradients(
     sweep = _Sweep(static, through_selection)
     for i in static.operations:
         if i in adjoints:
-            sweep.add(i, np.asarray(adjoints[i], dtype=np.float64))
+            sweep.add(i, adjoints[i].astype(np.float64, copy=False))
     sweep.run()
     tables: dict[tuple[str, str], Floats] = {}
     for i in static.operations:
         if isinstance(operation := static.plan.program.operations[i], Parameter) and operation.part != "test":
             key = operation.node, operation.part
-            found = sweep.adjoints[i] if i in sweep.adjoints else np.zeros_like(static.values[i].array)
+            found = as_floats(sweep.adjoints[i]) if i in sweep.adjoints else np.zeros(static.values[i].array.shape)
             tables[key] = np.asarray(tables[key] + found if key in tables else found, dtype=np.float64)
     return tables, sweep.slopes
 
@@ -159,11 +149,14 @@ class _Sweep:
     def _rescale(self, i: int, operation: Rescale, adjoint: Array) -> Array:
         """The scale itself needs no derivative: what is asked of a joint does not depend on its scale."""
         before, after = self.trace.values[operation.inputs[0]].exponent, self.trace.values[i].exponent
-        assert after is not None
+        if after is None:  # numbers with an exponent each are not scaled
+            return adjoint
         return adjoint * power((0 if before is None else before) - after, adjoint.dtype)
 
 
 def _added_up(adjoint: Array, places: NDArray[np.int64], size: int) -> Array:
     """Entries of an adjoint added up by place."""
     everywhere = np.broadcast_to(places, adjoint.shape)
+    if isinstance(adjoint, Wide):
+        return adjoint.added_up(everywhere, size)
     return np.bincount(everywhere.ravel(), adjoint.ravel(), size).astype(adjoint.dtype, copy=False)

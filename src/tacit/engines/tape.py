@@ -1,7 +1,12 @@
-"""The CPU engine: the batched part of a program as a tape, run over tiles of rows by numba kernels."""
+"""The CPU engine: the batched part of a program as a tape, run over tiles of rows by numba kernels.
+
+Where the processor notes that a number was too small for a float, the rows of that tile are tried again in narrower
+ones, and what is left in doubt is computed by a more careful engine.
+"""
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -15,12 +20,14 @@ from numpy.typing import NDArray
 from tacit.compiler.program import ONE, Constant, Contract, Gather, Parameter, Program
 from tacit.engines import kernels, learning_kernels
 from tacit.engines.assemble import ZERO_CONSTANT, Knowledge, Tape, assemble
-from tacit.engines.numpy import NumpyEngine, Results
+from tacit.engines.careful import Careful, take
+from tacit.engines.numpy import NumpyEngine
 from tacit.engines.numpy_steps import Array, contract
-from tacit.engines.reverse import Gradients
+from tacit.engines.results import Decided, Gradients, Results
 from tacit.evidence import Column
 
 T = TypeVar("T")
+SeedOfRows = Callable[[Array, NDArray[np.intp]], tuple[float, Array]]
 
 MAX_CHUNK = 2**14  # rows whose evidence is packed at a time
 THREADED_WORK = 5e6  # multiply-adds below which a second thread costs more than it brings
@@ -29,7 +36,7 @@ TILE_ROWS = (64, 256)  # ... but narrower tiles pay more for instructions than w
 LANES = 8  # a vector register: tiles of fewer rows save nothing
 
 
-class TapeEngine:
+class TapeEngine(Careful):
     """A program with its numbers, ready to run on a tape."""
 
     def __init__(
@@ -46,7 +53,7 @@ class TapeEngine:
         self.reference = NumpyEngine(program, parameters, gammas, "float64")
         self.known = knowledge(program, parameters, gammas)
         self.tape = assemble(program, self.known)
-        self._tapes: dict[bool, Tape] = {}
+        self._tapes: dict[tuple[bool, bool], Tape] = {}
         self._constants: dict[Tape, Array] = {}
 
     chunk = gradient_chunk = MAX_CHUNK
@@ -56,6 +63,7 @@ class TapeEngine:
         self.gammas = {**self.gammas, **gammas}
         self.reference.update(parameters, gammas)
         self._constants = {}
+        self._again = None
 
     def twin(self) -> TapeEngine:
         """The same program and tapes, with numbers of its own: for another thread."""
@@ -67,6 +75,7 @@ class TapeEngine:
         """The numbers that a tape reads."""
         if tape not in self._constants:
             constants = np.ones(tape.constant_count, dtype=self.dtype)
+            constants[ZERO_CONSTANT] = 0.0
             for value, first in tape.constants:
                 table = self.reference.static(value)
                 constants[first : first + table.size] = table.ravel()
@@ -75,122 +84,186 @@ class TapeEngine:
             self._constants = {**self._constants, tape: constants}
         return self._constants[tape]
 
-    def run(self, columns: Mapping[str, Column], rows: int) -> Results:
-        """Evaluate some rows; `columns` hold that many rows, or one that speaks for all."""
-        tape, constants = self.tape, self.constants(self.tape)
+    def more_careful(self) -> Careful:
+        """The same in float64, or with an exponent for every number."""
+        if self.dtype == np.float64:
+            return self.reference.again
+        return TapeEngine(self.program, self.reference.parameters, self.gammas, "float64", self.threads)
+
+    def attempt(self, columns: Mapping[str, Column], rows: int, selections: bool = False) -> Results:
+        """Evaluate some rows, and say which are doubtful."""
+        tape = self._tape(selections=True) if selections else self.tape
+        outputs, doubts = self._forward(tape, columns, rows, self._width(tape, rows))
+        if self._tables_in_doubt(tape):
+            doubts[:] = True
+        elif doubts.any() and self._width(tape, rows) > LANES:
+            # the rows of a tile are in doubt together: those of narrow tiles are fewer
+            some = np.flatnonzero(doubts)
+            outputs[:, some], doubts[some] = self._forward(tape, take(columns, some), len(some), LANES)
+        exponent = outputs[tape.states].astype(np.int64) if tape.scaled else np.zeros(rows, dtype=np.int64)
+        return Results(outputs[: tape.states], exponent, doubts, self._decided(tape, outputs) if selections else {})
+
+    def _forward(
+        self, tape: Tape, columns: Mapping[str, Column], rows: int, width: int
+    ) -> tuple[Array, NDArray[np.bool_]]:
+        """The outputs of a tape, and which rows are doubtful, from tiles of some width."""
+        constants = self.constants(tape)
         inputs, codes = self._packed(tape, columns, rows)
-        outputs = np.empty((tape.states + tape.scaled, rows), dtype=self.dtype)
+        outputs = np.empty((tape.outputs, rows), dtype=self.dtype)
+        doubts = np.empty(rows, dtype=np.bool_)
 
         def work(block: tuple[int, int]) -> None:
-            values = self._values(tape, constants, rows)
-            kernels.forward(tape.instructions, tape.terms, constants, inputs, codes, outputs, values, *block)
+            values = self._values(tape, constants, width)
+            kernels.forward(tape.instructions, tape.terms, constants, inputs, codes, outputs, values, doubts, *block)
 
-        self._parallel(work, tape, rows)
-        exponent = outputs[-1].astype(np.int64) if tape.scaled else np.zeros(rows, dtype=np.int64)
-        return Results(outputs[: tape.states], exponent, {})
+        self._parallel(work, tape, rows, width)
+        return outputs, doubts
 
-    def gradients(
-        self, columns: Mapping[str, Column], rows: int, seeds: Array, through_selection: bool = True
-    ) -> Gradients:
-        """One sweep down: derivatives by every parameter and every likelihood.
+    def _tables_in_doubt(self, tape: Tape) -> bool:
+        """Whether a number that is computed once is too small for floats of this size."""
+        return any(self.reference.in_doubt(value, self.dtype) for value, _ in tape.constants)
 
-        `seeds` (states, rows) are the derivatives of some function by the mantissas of the joint, as `run` gives
-        them. Without `through_selection`, the selected tables count as constants.
-        """
-        tape = self._full_tape()
+    def _decided(self, tape: Tape, outputs: Array) -> dict[str, Decided]:
+        rows = outputs.shape[1]
+        found = self.reference.decided(rows)
+        for node, first, shape in tape.decided:
+            both = outputs[first : first + 2 * math.prod(shape)].reshape(2, *shape, rows)
+            found[node] = Decided(both[0], both[1])
+        return found
+
+    def attempt_gradients(
+        self, columns: Mapping[str, Column], rows: int, seeds: Array, through_selection: bool
+    ) -> tuple[Gradients, bool]:
+        """Derivatives in plain floats, and whether some rows may be doubtful."""
+        tape = self._tape()
         constants, pinned = self.constants(tape), pinned_array(tape)
         inputs, codes = self._packed(tape, columns, rows)
-        outputs = np.empty((tape.states + tape.scaled, rows), dtype=self.dtype)
+        outputs, doubts = np.empty((tape.outputs, rows), dtype=self.dtype), np.empty(rows, dtype=np.bool_)
         d_inputs = np.zeros_like(inputs)
         seeds = np.ascontiguousarray(np.broadcast_to(seeds, (tape.states, rows)), dtype=self.dtype)
+        width = self._width(tape, rows)
 
         def work(block: tuple[int, int]) -> Array:
             d_constants = np.zeros(tape.constant_count)
-            values = self._values(tape, constants, rows)
+            values = self._values(tape, constants, width)
             kernels.backward(
                 tape.instructions, tape.terms, constants, inputs, codes, outputs, seeds, values,
-                np.empty_like(values), pinned, d_constants, d_inputs, through_selection, *block,
+                np.empty_like(values), pinned, d_constants, d_inputs, through_selection, doubts, *block,
             )  # fmt: skip
             return d_constants
 
-        d_constants = sum(self._parallel(work, tape, rows), start=np.zeros(tape.constant_count))
-        return self._collected(tape, d_constants, d_inputs, through_selection)
-
-    def value_and_gradients(
-        self, columns: Mapping[str, Column], rows: int, seed_of: Callable[[Array], tuple[T, Array]]
-    ) -> tuple[T, Gradients]:
-        """A function of the joint and its derivatives: `seed_of` gives its value and those by the joint."""
-        value, seeds = seed_of(self.run(columns, rows).joint)
-        return value, self.gradients(columns, rows, seeds)
+        d_constants = sum(self._parallel(work, tape, rows, width), start=np.zeros(tape.constant_count))
+        doubt = bool(doubts.any()) or self._tables_in_doubt(tape)
+        return self._collected(tape, d_constants, d_inputs, through_selection), doubt
 
     def pack(self, columns: Mapping[str, Column], rows: int) -> Packed:
         """Evidence in the form that `learn` and `jacobian` read, to be used again and again."""
-        return Packed(*self._packed(self._full_tape(), columns, rows))
+        return Packed(*self._packed(self._tape(), columns, rows), columns, np.arange(rows))
 
-    def learn(self, data: Packed, kind: int, targets: Array, weights: Array) -> tuple[float, Gradients]:
+    def learn(
+        self, data: Packed, kind: int, targets: Array, weights: Array, seed_of: SeedOfRows
+    ) -> tuple[float, Gradients]:
         """The loss of some rows and its derivatives by every parameter, from one sweep up and one down.
 
-        `kind` is a loss of the kernels, `targets` (groups, rows) and `weights` (rows,) are what it takes.
+        `kind` is a loss of the kernels, `targets` (groups, rows) and `weights` (rows,) are what it takes. `seed_of`
+        gives the same loss of some rows, and its derivatives by their joint: for those that are doubtful.
         """
-        tape, rows = self._full_tape(), data.inputs.shape[1]
+        loss, found, doubt = self._learn(data, kind, targets, weights)
+        if not doubt:
+            return loss, found
+        doubtful = np.flatnonzero(self.attempt(data.columns_of(), data.rows).doubtful)
+        others = weights.copy()
+        others[doubtful] = 0.0
+        loss, found, _ = self._learn(data, kind, targets, others)
+        theirs, more = self.again.value_and_gradients(
+            data.columns_of(doubtful), len(doubtful), lambda joint: seed_of(joint, doubtful)
+        )
+        return loss + theirs, found.mended(doubtful, more)
+
+    def _learn(self, data: Packed, kind: int, targets: Array, weights: Array) -> tuple[float, Gradients, bool]:
+        """The same in plain floats, and whether some rows may be doubtful."""
+        tape, rows = self._tape(), data.rows
         constants, pinned = self.constants(tape), pinned_array(tape)
-        outputs = np.empty((tape.states + tape.scaled, rows), dtype=self.dtype)
+        outputs, doubts = np.empty((tape.outputs, rows), dtype=self.dtype), np.empty(rows, dtype=np.bool_)
         seeds, d_inputs = np.empty((tape.states, rows), dtype=self.dtype), np.empty_like(data.inputs)
+        width = self._width(tape, rows)
 
         def work(block: tuple[int, int]) -> tuple[float, Array]:
             d_constants = np.zeros(tape.constant_count)
-            values = self._values(tape, constants, rows)
+            values = self._values(tape, constants, width)
             loss = learning_kernels.learn(
                 tape.instructions, tape.terms, constants, data.inputs, data.codes, outputs, kind, targets, weights,
-                seeds, values, np.empty_like(values), pinned, d_constants, d_inputs, *block,
+                seeds, values, np.empty_like(values), pinned, d_constants, d_inputs, doubts, *block,
             )  # fmt: skip
             return loss, d_constants
 
-        done = self._parallel(work, tape, rows)
+        done = self._parallel(work, tape, rows, width)
         d_constants = sum((d for _, d in done), start=np.zeros(tape.constant_count))
-        return sum(loss for loss, _ in done), self._collected(tape, d_constants, d_inputs)
+        doubt = bool(doubts.any()) or self._tables_in_doubt(tape)
+        return sum(loss for loss, _ in done), self._collected(tape, d_constants, d_inputs), doubt
 
     def jacobian(self, data: Packed, first: int, stop: int) -> tuple[Array, dict[tuple[str, str], Array]]:
         """The probability that the query is in states first .. stop-1, and its derivatives by the tables.
 
         Row by row: (rows,) and (entries of a table, rows). Only for programs on which `has_jacobian`.
         """
-        tape, rows = self._full_tape(pin=True), data.inputs.shape[1]
+        tape, rows = self._tape(pin=True), data.rows
         constants, pinned = self.constants(tape), pinned_array(tape)
-        outputs = np.empty((tape.states + tape.scaled, rows))
+        outputs, doubts = np.empty((tape.outputs, rows)), np.empty(rows, dtype=np.bool_)
         seeds, d_inputs = np.empty((tape.states, rows)), np.empty_like(data.inputs)
         by_constant = np.zeros((tape.constant_count, rows))
+        width = self._width(tape, rows)
 
         def work(block: tuple[int, int]) -> None:
-            values = self._values(tape, constants, rows)
+            values = self._values(tape, constants, width)
             learning_kernels.jacobian(
                 tape.instructions, tape.terms, constants, data.inputs, data.codes, outputs, first, stop, seeds,
-                values, np.empty_like(values), pinned, by_constant, d_inputs, *block,
+                values, np.empty_like(values), pinned, by_constant, d_inputs, doubts, *block,
             )  # fmt: skip
 
-        self._parallel(work, tape, rows)
+        self._parallel(work, tape, rows, width)
         found: dict[tuple[str, str], Array] = {}
         for value, place in tape.constants:
             operation = self.program.operations[value]
             assert isinstance(operation, Parameter)
             found[operation.node, operation.part] = by_constant[place : place + self.reference.static(value).size]
+        if doubts.any() or self._tables_in_doubt(tape):
+            self._mend_jacobian(outputs[0], found, data, first, stop)
         return outputs[0], found
+
+    def _mend_jacobian(
+        self, probability: Array, found: Mapping[tuple[str, str], Array], data: Packed, first: int, stop: int
+    ) -> None:
+        """Replace what doubtful rows gave, one by one."""
+
+        def seed_of(joint: Array) -> tuple[float, Array]:
+            total = joint.sum()
+            part = joint[first:stop].sum() / total
+            chosen = (np.arange(len(joint)) >= first) & (np.arange(len(joint)) < stop)
+            return part, (chosen[:, None] - part) / total
+
+        for row in np.flatnonzero(self.attempt(data.columns_of(), data.rows).doubtful):
+            columns = data.columns_of(np.array([row]))
+            probability[row], by = self.again.value_and_gradients(columns, 1, seed_of)
+            for key, table in found.items():
+                table[:, row] = by.tables[key].ravel()
 
     def has_jacobian(self) -> bool:
         """Whether every static value that the rows need is a parameter, and none is indexed by hard evidence."""
-        tape = self._full_tape(pin=True)
+        tape = self._tape(pin=True)
         return not tape.codes and all(isinstance(self.program.operations[v], Parameter) for v, _ in tape.constants)
 
     @property
     def jacobian_size(self) -> int:
         """How many derivatives `jacobian` stores for every row."""
-        return self._full_tape(pin=True).constant_count
+        return self._tape(pin=True).constant_count
 
-    def _full_tape(self, pin: bool = False) -> Tape:
-        """The tape on which every value keeps its slot; made on first use."""
-        if pin not in self._tapes:
-            self._tapes[pin] = assemble(self.program, self.known, reuse=False, pin=pin)
-        return self._tapes[pin]
+    def _tape(self, pin: bool = False, selections: bool = False) -> Tape:
+        """A tape made on first use: on which every value keeps its slot, or that puts out the selections."""
+        if (pin, selections) not in self._tapes:
+            made = assemble(self.program, self.known, reuse=selections, pin=pin, selections=selections)
+            self._tapes = {**self._tapes, (pin, selections): made}
+        return self._tapes[pin, selections]
 
     def _collected(self, tape: Tape, d_constants: Array, d_inputs: Array, through_selection: bool = True) -> Gradients:
         adjoints = {}
@@ -206,20 +279,20 @@ class TapeEngine:
             first += self.program.sizes[name]
         return Gradients(tables, slopes, likelihoods)
 
-    def _parallel(self, work: Callable[[tuple[int, int]], T], tape: Tape, rows: int) -> list[T]:
-        """Do the work on blocks of rows, in threads where there is enough of it."""
+    def _parallel(self, work: Callable[[tuple[int, int]], T], tape: Tape, rows: int, width: int) -> list[T]:
+        """Do the work on blocks of tiles of some width, in threads where there is enough of it."""
         threads = self.threads if rows * tape.work > THREADED_WORK else 1
-        return in_blocks(work, threads, rows, self._width(tape, rows))
+        return in_blocks(work, threads, rows, width)
 
     def _width(self, tape: Tape, rows: int) -> int:
         return tile_width(self.dtype.itemsize * tape.slots, rows)
 
-    def _values(self, tape: Tape, constants: Array, rows: int) -> Array:
+    def _values(self, tape: Tape, constants: Array, width: int) -> Array:
         """A working space of one tile, with its constant slots filled in."""
-        values = np.empty((tape.slots, self._width(tape, rows)), dtype=self.dtype)
+        values = np.empty((tape.slots, width), dtype=self.dtype)
         values[0] = 1.0
         for slot, constant in tape.pinned:
-            values[slot] = 0.0 if constant == ZERO_CONSTANT else constants[constant]
+            values[slot] = constants[constant]
         return values
 
     def _packed(self, tape: Tape, columns: Mapping[str, Column], rows: int) -> tuple[Array, NDArray[np.int32]]:
@@ -239,14 +312,27 @@ class TapeEngine:
 
 @dataclass(frozen=True)
 class Packed:
-    """Evidence as a tape reads it: likelihoods (states of all variables, rows), observed states (variables, rows)."""
+    """Evidence as a tape reads it: likelihoods (states of all variables, rows), observed states (variables, rows).
+
+    And where it comes from: columns, and the position of each row in them.
+    """
 
     inputs: Array
     codes: NDArray[np.int32]
+    columns: Mapping[str, Column]
+    places: NDArray[np.int64]
+
+    @property
+    def rows(self) -> int:
+        return len(self.places)
 
     def take(self, rows: NDArray[np.int64]) -> Packed:
         """Some of the rows."""
-        return Packed(self.inputs[:, rows], self.codes[:, rows])
+        return Packed(self.inputs[:, rows], self.codes[:, rows], self.columns, self.places[rows])
+
+    def columns_of(self, rows: NDArray[np.intp] | slice = slice(None)) -> dict[str, Column]:
+        """The evidence of some rows in columns."""
+        return take(self.columns, self.places[rows])
 
 
 def tile_width(row_bytes: int, rows: int) -> int:

@@ -7,13 +7,15 @@ axes is settled when the engine is made; a run only follows these steps.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Mapping
 from copy import copy
 from functools import cached_property
 from itertools import accumulate, pairwise
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -24,14 +26,16 @@ from tacit.compiler.program import (
     Select,
     Slice,
 )
-from tacit.engines.numpy import Results
+from tacit.engines.careful import Careful
+from tacit.engines.numpy import NumpyEngine
 from tacit.engines.numpy_steps import Array
-from tacit.engines.reverse import Gradients
-from tacit.engines.torch_steps import Frame, Key, Slope, Steps, from_numpy, keys_of
+from tacit.engines.results import Decided, Gradients, Results
+from tacit.engines.torch_steps import Frame, Key, Slope, Steps, from_numpy, keys_of, lowest
 from tacit.errors import EvidenceError
 from tacit.evidence import Column
 
 T = TypeVar("T")
+Leaves: TypeAlias = tuple[dict[Key, Tensor], dict[str, Tensor], dict[str, Tensor]]  # tables, slopes, likelihoods
 
 CPU_ELEMENTS, CPU_CHUNK = 2**19, 2**14  # entries alive at one time stay near the caches
 CPU_GRADIENT_ELEMENTS = 2**22  # entries kept for the reverse: 32 megabytes, beyond which more rows gain nothing
@@ -40,7 +44,7 @@ SMALLEST_SLOT = 2**10  # rows of the smallest set of CUDA buffers; sizes double 
 GRAPHED = 20_000  # operations up to which a recording is worth its memory
 
 
-class TorchEngine:
+class TorchEngine(Careful):
     """A program with its numbers on torch tensors.
 
     `device` is "cuda" where there is one, unless it is given. On CUDA, `run` replays recorded graphs, without
@@ -64,13 +68,15 @@ class TorchEngine:
         self.soft = [op.variable for op in program if isinstance(op, Likelihood)]
         self.hard = sorted({name for op in program if isinstance(op, Slice) for name in op.variables})
         steps = Steps(program, parameters, self.dtype, self.device)
-        self._steps, self._arrange = steps.steps, steps.arrange
+        self._steps, self._arrange, self._floor = steps.steps, steps.arrange, steps.floor(program.joint)
+        self._bounding = steps.bounding
+        self._parameters: Mapping[Key, Array] = dict(parameters)
         self._own = {key: self._tensor(parameters[key]) for key in keys_of(program)}
         self._changes: dict[tuple[frozenset[Key], frozenset[str]], tuple[list[int], list[int]]] = {}
         self._slots: dict[int, Slot] = {}
         self._lock = threading.Lock()  # the buffers of a slot serve one run at a time
         with torch.no_grad():
-            self._static, self._ready = self._parameters_only()
+            self._static, self._ready, self._bounds = self._parameters_only()
         # the widest product that is written out before it is summed adds to what is alive
         self.chunk = self._rows_at_a_time(CPU_ELEMENTS, program.cost.live + steps.largest)
         # operands of a matrix product are kept twice: as values, and as matrices
@@ -82,8 +88,9 @@ class TorchEngine:
         """Take new numbers for some tables and slopes, and compute again what depends on them alone."""
         with torch.no_grad(), self._lock:
             given = {key: self._tensor(table) for key, table in parameters.items() if key[1] != "test"}
-            self._static, self._ready = self._parameters_only(given, gammas)
+            self._static, self._ready, self._bounds = self._parameters_only(given, gammas)
             self.gammas, self._own = {**self.gammas, **gammas}, {**self._own, **given}
+            self._parameters, self._again = {**self._parameters, **parameters}, None
             for slot in self._slots.values():
                 slot.forget()  # a recording reads the numbers it was made with
 
@@ -101,12 +108,13 @@ class TorchEngine:
         codes: Mapping[str, Tensor],
         tables: Mapping[Key, Tensor] | None = None,
         gammas: Mapping[str, Slope] | None = None,
-    ) -> tuple[Tensor, Tensor]:
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """The joint as a mantissa (states, rows) and an exponent (rows,): it is mantissa * 2**exponent.
 
-        `likelihoods` (states, rows) are left out where there is no evidence; `codes` (rows,) are the observed states
-        of the variables in `hard`. `tables` and `gammas` replace some of the engine's own numbers. Gradients
-        flow into likelihoods, tables and slopes, not into exponents: a posterior does not depend on its scale.
+        And which rows are doubtful, since numbers left the range of floats. `likelihoods` (states, rows) are left out
+        where there is no evidence; `codes` (rows,) are the observed states of the variables in `hard`. `tables` and
+        `gammas` replace some of the engine's own numbers. Gradients flow into likelihoods, tables and slopes, not into
+        exponents: a posterior does not depend on its scale.
         """
         frame = self._frame(likelihoods, codes, tables or {}, gammas or {})
         self._follow(frame)
@@ -126,31 +134,53 @@ class TorchEngine:
         soft = {n: t.to(self.device, self.dtype) for n, t in likelihoods.items() if n in self.soft}
         hard = {n: codes[n].to(self.device) for n in self.hard}
         if not tables and not gammas:
-            return Frame(soft, hard, {}, self.gammas, dict(self._static), self._ready)
+            return Frame(soft, hard, {}, self.gammas, dict(self._static), self._ready, self._bounds)
         # operators are structure: which comparison runs is settled already
         given = {key: t.to(self.device, self.dtype) for key, t in tables.items() if key[1] != "test"}
-        static, ready = self._parameters_only(given, gammas)
-        return Frame(soft, hard, {}, {**self.gammas, **gammas}, static, ready)
+        static, ready, bounds = self._parameters_only(given, gammas)
+        return Frame(soft, hard, {}, {**self.gammas, **gammas}, static, ready, bounds)
 
     def value_and_gradients(
         self, columns: Mapping[str, Column], rows: int, seed_of: Callable[[Array], tuple[T, Array]]
     ) -> tuple[T, Gradients]:
-        """A function of the joint and its derivatives by all tables, slopes and likelihoods.
+        """The same with one sweep up; see `Careful.value_and_gradients`. Give at most `gradient_chunk` rows."""
+        leaves, joint, doubtful = self._differentiable(columns, rows)
+        if doubtful.any():
+            return super().value_and_gradients(columns, rows, seed_of)
+        value, seeds = seed_of(joint.detach().cpu().numpy())
+        return value, self._derivatives(leaves, joint, seeds)
 
-        `seed_of` takes the mantissas of the joint (states, rows) and returns anything, such as the value of the
-        function, and its derivatives by the mantissas (states, rows). Give at most `gradient_chunk` rows.
-        """
+    def attempt_gradients(
+        self, columns: Mapping[str, Column], rows: int, seeds: Array, through_selection: bool
+    ) -> tuple[Gradients, bool]:
+        """Derivatives in plain floats, and whether some rows may be doubtful."""
+        leaves, joint, doubtful = self._differentiable(columns, rows, through_selection)
+        found = self._derivatives(leaves, joint, np.broadcast_to(seeds, tuple(joint.shape)))
+        return found, bool(doubtful.any())
+
+    def more_careful(self) -> NumpyEngine:
+        """The same program and numbers with NumPy, in float64."""
+        return NumpyEngine(self.program, self._parameters, self.gammas)
+
+    def _differentiable(
+        self, columns: Mapping[str, Column], rows: int, through_selection: bool = True
+    ) -> tuple[Leaves, Tensor, Tensor]:
+        """The mantissas of the joint as a function of all tables, slopes and likelihoods, and which are doubtful."""
         soft = {n: self._leaf(self._likelihood(n, columns).expand(-1, rows)) for n in self.soft}
         tables = {key: self._leaf(table) for key, table in self._own.items() if key[1] != "test"}
         slopes = {n: self._leaf(torch.tensor(g)) for n, g in self.gammas.items() if g is not None}
         with torch.enable_grad():
             frame = self._frame(soft, self._codes(columns), tables, slopes)
+            frame.through = through_selection
             self._follow(frame)
-            joint, _ = self._joint(frame, rows)
-        value, seeds = seed_of(joint.detach().cpu().numpy())
-        leaves = [*tables.values(), *slopes.values(), *soft.values()]
-        found = iter(torch.autograd.grad(joint, leaves, self._tensor(seeds), allow_unused=True, materialize_grads=True))
-        return value, Gradients(
+            joint, _, doubtful = self._joint(frame, rows)
+        return (tables, slopes, soft), joint, doubtful
+
+    def _derivatives(self, leaves: Leaves, joint: Tensor, seeds: Array) -> Gradients:
+        tables, slopes, soft = leaves
+        every = [*tables.values(), *slopes.values(), *soft.values()]
+        found = iter(torch.autograd.grad(joint, every, self._tensor(seeds), allow_unused=True, materialize_grads=True))
+        return Gradients(
             {key: next(found).double().cpu().numpy() for key in tables},
             {node: next(found).item() for node in slopes},
             {name: next(found).cpu().numpy() for name in soft},
@@ -159,12 +189,13 @@ class TorchEngine:
     def _leaf(self, tensor: Tensor) -> Tensor:
         return tensor.to(self.device, self.dtype).detach().requires_grad_()
 
-    def _joint(self, frame: Frame, rows: int) -> tuple[Tensor, Tensor]:
+    def _joint(self, frame: Frame, rows: int) -> tuple[Tensor, Tensor, Tensor]:
         joint = self._with_rows(self.program.joint, frame.values[self.program.joint], rows)
+        doubtful = torch.isneginf(self._floor(frame)).expand(rows)
         exponent = frame.exponents.get(self.program.joint)
         if exponent is None:
             exponent = torch.zeros(1, dtype=torch.int64, device=self.device)
-        return joint, exponent.to(torch.int64).expand(rows)
+        return joint, exponent.to(torch.int64).expand(rows), doubtful
 
     def _with_rows(self, i: int, value: Tensor, rows: int) -> Tensor:
         value = value if self.program.batched[i] else value.unsqueeze(-1)
@@ -174,22 +205,34 @@ class TorchEngine:
 
     def _parameters_only(
         self, tables: Mapping[Key, Tensor] | None = None, gammas: Mapping[str, Slope] | None = None
-    ) -> tuple[dict[int, Tensor], dict[int, Tensor]]:
-        """Static values and tables arranged for use; where some numbers are given, the rest is not computed again."""
-        static, ready = {}, {}
+    ) -> tuple[dict[int, Tensor], dict[int, Tensor], dict[int, Tensor]]:
+        """Static values, tables arranged for use, and bounds; where some numbers are given, only what they change."""
+        static, ready, bounds = {}, {}, {}
         stale = [i for i, batched in enumerate(self.program.batched) if not batched]
         arranged = [i for i in self._arrange if self.program.batched[i]]
         if tables is not None and gammas is not None:
-            static, ready = dict(self._static), dict(self._ready)
+            static, ready, bounds = dict(self._static), dict(self._ready), dict(self._bounds)
             stale, arranged = self._changed(frozenset(tables), frozenset(gammas))
-        frame = Frame({}, {}, {**self._own, **(tables or {})}, {**self.gammas, **(gammas or {})}, static, ready)
+        frame = Frame({}, {}, {**self._own, **(tables or {})}, {**self.gammas, **(gammas or {})}, static, ready, bounds)
         for i in stale:
             if i in self._arrange:
                 ready[i] = self._arranged(i, static)
             static[i] = self._steps[i](frame)
+            if i in self._bounding:
+                bounds[i] = self._bound(i, static)
         for i in arranged:
             ready[i] = self._arranged(i, static)
-        return static, ready
+        return static, ready, bounds
+
+    def _bound(self, i: int, static: Mapping[int, Tensor]) -> Tensor:
+        """A lower bound of the logarithms of a table's entries; of one that was computed, by the tables it is of."""
+        table = static[i]
+        own = lowest(table, tuple(range(table.dim())))
+        made = [self._bound(j, static) for j in self.program.operations[i].inputs]
+        if not made:
+            return own
+        limit = math.log2(torch.finfo(self.dtype).smallest_normal)
+        return torch.where(sum(made[1:], start=made[0]) < limit, -math.inf, own)
 
     def _arranged(self, i: int, static: Mapping[int, Tensor]) -> Tensor:
         table, move = self._arrange[i]
@@ -210,16 +253,31 @@ class TorchEngine:
 
     # running ----------------------------------------------------------------------------------------------
 
-    def run(self, columns: Mapping[str, Column], rows: int) -> Results:
-        """Evaluate some rows; `columns` hold that many rows, or one that speaks for all."""
+    def attempt(self, columns: Mapping[str, Column], rows: int, selections: bool = False) -> Results:
+        """Evaluate some rows, and say which are doubtful."""
         with torch.no_grad(), self._lock:
-            if self.device.type == "cuda" and rows <= self.chunk:
+            if self.device.type == "cuda" and rows <= self.chunk and not selections:
                 return self._run_in_slot(columns, rows)
             soft = {n: self._likelihood(n, columns) for n in self.soft if n in columns}
-            frame = Frame(soft, self._codes(columns), {}, self.gammas, dict(self._static), self._ready)
+            frame = self._frame(soft, self._codes(columns), {}, {})
+            frame.decided = {} if selections else None
             self._follow(frame)
-            joint, exponent = self._joint(frame, rows)
-            return Results(joint.cpu().numpy(), exponent.cpu().numpy(), {})
+            joint, exponent, doubtful = (tensor.cpu().numpy() for tensor in self._joint(frame, rows))
+            return Results(joint, exponent, doubtful, self._decided(frame, rows) if selections else {})
+
+    def _decided(self, frame: Frame, rows: int) -> dict[str, Decided]:
+        """How testing nodes were decided: by this run, or without evidence."""
+        decided = frame.decided or {}
+        static = {op.node: i for i, op in enumerate(self.program) if isinstance(op, Select) and op.node not in decided}
+        for i in static.values():
+            self._steps[i](frame)
+        return {
+            node: Decided(*(t.expand(*t.shape[:-1], rows).cpu().numpy() for t in (
+                marginal if self.program.batched[self.program.selections[node].marginal] else marginal.unsqueeze(-1),
+                weight if node not in static else weight.unsqueeze(-1),
+            )))
+            for node, (marginal, weight) in (frame.decided or {}).items()
+        }  # fmt: skip
 
     def _run_in_slot(self, columns: Mapping[str, Column], rows: int) -> Results:
         """Fill buffers of a fixed size; the first run launches its kernels one by one, the second records them."""
@@ -230,12 +288,13 @@ class TorchEngine:
         slot.fill(columns, rows)
         if self.graphs and slot.runs == 1 and len(self.program) <= GRAPHED:
             self.graphs = slot.record(self._compute)
-        joint, exponent = slot.replay() if self.graphs and slot.recorded else self._compute(slot)
+        found = slot.replay() if self.graphs and slot.recorded else self._compute(slot)
         slot.runs += 1
-        return Results(joint[:, :rows].cpu().numpy(), exponent[:rows].cpu().numpy(), {})
+        joint, exponent, doubtful = (tensor[..., :rows].cpu().numpy() for tensor in found)
+        return Results(joint, exponent, doubtful)
 
-    def _compute(self, slot: Slot) -> tuple[Tensor, Tensor]:
-        frame = Frame(slot.likelihoods, slot.codes, {}, self.gammas, dict(self._static), self._ready)
+    def _compute(self, slot: Slot) -> tuple[Tensor, Tensor, Tensor]:
+        frame = Frame(slot.likelihoods, slot.codes, {}, self.gammas, dict(self._static), self._ready, self._bounds)
         self._follow(frame)
         return self._joint(frame, slot.size)
 
@@ -297,7 +356,7 @@ class Slot:
         self.likelihoods = {name: self._soft[place] for name, place in zip(engine.soft, places, strict=True)}
         self.codes = dict(zip(engine.hard, self._hard, strict=True))
         self._graph: torch.cuda.CUDAGraph | None = None
-        self._results: tuple[Tensor, Tensor] | None = None
+        self._results: tuple[Tensor, Tensor, Tensor] | None = None
 
     def fill(self, columns: Mapping[str, Column], rows: int) -> None:
         """Bring some rows of evidence to the GPU, in one copy."""
@@ -312,7 +371,7 @@ class Slot:
     def recorded(self) -> bool:
         return self._graph is not None
 
-    def record(self, compute: Callable[[Slot], tuple[Tensor, Tensor]]) -> bool:
+    def record(self, compute: Callable[[Slot], tuple[Tensor, Tensor, Tensor]]) -> bool:
         """Record the kernels of a run; False where the driver or some operation does not allow it."""
         try:
             graph = torch.cuda.CUDAGraph()
@@ -327,7 +386,7 @@ class Slot:
         """Start anew: the next run launches its kernels one by one."""
         self._graph, self._results, self.runs = None, None, 0
 
-    def replay(self) -> tuple[Tensor, Tensor]:
+    def replay(self) -> tuple[Tensor, Tensor, Tensor]:
         """Run the recorded kernels on what the buffers hold now."""
         assert self._graph is not None
         assert self._results is not None

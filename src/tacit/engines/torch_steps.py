@@ -32,6 +32,7 @@ from tacit.engines.numpy_steps import Array
 Key: TypeAlias = tuple[str, str]
 Slope: TypeAlias = "float | Tensor | None"
 Move: TypeAlias = Callable[[Tensor], Tensor]
+Sources: TypeAlias = tuple[int, ...]
 
 WIDE = 6  # so many multiply-adds per entry read or written make a matrix product of every row worth its copies
 # Matrices side by side are one block-diagonal matrix of at most so many entries. Its zeros cost a GPU next to nothing,
@@ -46,7 +47,9 @@ class Frame:
     """One evaluation: its inputs, and what has been computed so far.
 
     `ready` holds tables already arranged for the operation that reads them, `places` the observed states of several
-    variables as one index.
+    variables as one index. `bounds` are lower bounds of the logarithms (base 2) of a table's entries that are not 0,
+    `floors` (rows,) those of values that depend on evidence: minus infinity where digits may be lost. `decided` takes
+    the marginal and the weights of every selection, if it is there; `through` lets gradients into the weights.
     """
 
     likelihoods: Mapping[str, Tensor]
@@ -55,8 +58,12 @@ class Frame:
     gammas: Mapping[str, Slope]
     values: dict[int, Tensor]
     ready: dict[int, Tensor]
+    bounds: Mapping[int, Tensor]
     exponents: dict[int, Tensor] = field(default_factory=dict)
     places: dict[Axes, Tensor] = field(default_factory=dict)
+    floors: dict[int, Tensor] = field(default_factory=dict)
+    decided: dict[str, tuple[Tensor, Tensor]] | None = None
+    through: bool = True
 
 
 Step: TypeAlias = Callable[[Frame], Tensor]
@@ -77,9 +84,38 @@ class Steps:
         self.largest = 0
         self._scaled: list[bool] = []
         self.steps: list[Step] = []
+        self._limit = math.log2(torch.finfo(dtype).smallest_normal)
+        # what the floor of a value is the sum of: bounds of tables, and floors of values that have one of their own
+        self.bounded: list[tuple[Sources, Sources]] = []
+        self.bounding: set[int] = set()  # the tables whose bounds are asked for
         for i, operation in enumerate(program):
             self._scaled.append(self._has_exponent(operation))
+            self.bounded.append(self._sources(i, operation))
             self.steps.append(self._step(i, operation))
+
+    def _sources(self, i: int, operation: Operation) -> tuple[Sources, Sources]:
+        if not self._program.batched[i]:
+            return (i,), ()
+        match operation:
+            case Slice((table,)):
+                return (table,), ()
+            case Gather() | Contract() | Normalise():
+                parts = [self.bounded[j] for j in operation.inputs]
+                return tuple(t for tables, _ in parts for t in tables), tuple(v for _, own in parts for v in own)
+            case _:
+                return (), (i,)
+
+    def floor(self, i: int) -> Step:
+        """A lower bound of the logarithms of a value's entries in each row: (rows,), or () for all of them."""
+        tables, values = self.bounded[i]
+        self.bounding.update(tables)
+
+        def step(frame: Frame) -> Tensor:
+            found = [frame.bounds[t] for t in tables] + [frame.floors[v] for v in values]
+            bound = sum(found[1:], start=found[0])
+            return torch.where(bound < self._limit, -math.inf, bound)
+
+        return step
 
     def _has_exponent(self, operation: Operation) -> bool:
         carries = isinstance(operation, Contract | Gather) and any(self._scaled[j] for j in operation.inputs)
@@ -96,8 +132,7 @@ class Steps:
                 table = torch.tensor(operation.table, dtype=self._dtype, device=self._device)
                 return lambda frame: table
             case Likelihood(variable):
-                nothing = torch.ones((self._program.sizes[variable], 1), dtype=self._dtype, device=self._device)
-                return lambda frame: frame.likelihoods.get(variable, nothing)
+                return self._likelihood(i, variable)
             case Slice():
                 return self._slice(i, operation)
             case Gather():
@@ -105,11 +140,21 @@ class Steps:
             case Contract():
                 return self._carrying(i, operation.inputs, self._contract(i, operation))
             case Select():
-                return self._select(operation)
+                return self._select(i, operation)
             case Rescale():
                 return self._rescale(i, operation)
             case Normalise((joint,)):
                 return lambda frame: frame.values[joint] / frame.values[joint].sum(dim=0, keepdim=True)
+
+    def _likelihood(self, i: int, variable: str) -> Step:
+        nothing = torch.ones((self._program.sizes[variable], 1), dtype=self._dtype, device=self._device)
+
+        def step(frame: Frame) -> Tensor:
+            value = frame.likelihoods.get(variable, nothing)
+            frame.floors[i] = lowest(value, (0,))
+            return value
+
+        return step
 
     def _carrying(self, i: int, inputs: Iterable[int], step: Step) -> Step:
         """`step`, with the exponents of its inputs added up."""
@@ -208,7 +253,7 @@ class Steps:
         over = tuple(range(len(pair.summed)))
         return lambda frame: step(frame).sum(dim=over)
 
-    def _select(self, operation: Select) -> Step:
+    def _select(self, i: int, operation: Select) -> Step:
         node, inputs, batched = operation.node, operation.inputs, self._program.batched
         any_batch = any(batched[j] for j in inputs)
         sizes = self._program.sizes
@@ -216,21 +261,47 @@ class Steps:
         parents = self._axes(inputs[0])
         over = tuple(k for k, a in enumerate(operation.axes) if a in parents)
         operators = set(np.unique(self._parameters[node, "test"]).tolist())
+        keep = [k for k, a in enumerate(operation.axes) if a in parents]
+        order = _order([a for a in operation.axes if a in parents], parents, any_batch)
+        floors = [self.floor(j) for j in inputs[:4]]
+        entries = tuple(range(len(operation.axes)))
 
         def step(frame: Frame) -> Tensor:
             n_u, plus, minus, threshold, code = (move(frame.values[j]) for move, j in zip(moves, inputs, strict=True))
             n = n_u.sum(dim=over, keepdim=True) if over else n_u  # a sum over no axes would be one over all
             gamma = frame.gammas[node]
             if gamma is None:
-                return torch.where(_holds(n_u, n * threshold, code, operators), plus, minus)
-            return torch.lerp(minus, plus, _weight(n_u, n, threshold, code, operators, gamma))
+                tau = _holds(n_u, n * threshold, code, operators)
+                table = torch.where(tau, plus, minus)
+            else:
+                x = _argument(n_u, n, threshold, code, operators, gamma)
+                x = x if frame.through else x.detach()
+                # taken from 1, the weight of minus would lose its digits
+                tau = torch.sigmoid(x)
+                table = tau * plus + torch.sigmoid(-x) * minus
+            if frame.decided is not None:
+                shape = [tau.shape[k] for k in keep] + [-1] * any_batch
+                frame.decided[node] = frame.values[inputs[0]], tau.reshape(shape).permute(order).to(self._dtype)
+            if any_batch:
+                frame.floors[i] = floor(frame, gamma is None, table, plus, minus)
+            return table
+
+        def floor(frame: Frame, tests: bool, table: Tensor, plus: Tensor, minus: Tensor) -> Tensor:
+            marginal, high, low, limits = (floor(frame) for floor in floors)
+            found = torch.minimum(high, low)
+            if tests:  # a test multiplies the sum of the marginal by the threshold
+                return torch.where(marginal + limits < self._limit, -math.inf, found)
+            hanging = (plus.detach() > 0) | (minus.detach() > 0)
+            lost = hanging & (table.detach() < torch.finfo(self._dtype).smallest_normal)
+            doubt = torch.isneginf(marginal + found) | (lost.sum(dim=entries) > 0 if entries else lost)
+            return torch.where(doubt, -math.inf, lowest(table, entries))
 
         return step
 
     def _rescale(self, i: int, operation: Rescale) -> Step:
         (source,) = operation.inputs
         over = tuple(range(len(operation.axes)))
-        before = self._scaled[source]
+        before, floor = self._scaled[source], self.floor(source)
 
         def step(frame: Frame) -> Tensor:
             value = frame.values[source]
@@ -239,7 +310,9 @@ class Steps:
             # an exact power of two, by an exact division; nothing is gained by scaling zeros
             power = torch.where(top > 0, top / mantissa, 1.0)
             frame.exponents[i] = exponent + frame.exponents[source] if before else exponent
-            return value / power
+            scaled = value / power
+            frame.floors[i] = torch.where(torch.isneginf(floor(frame)), -math.inf, lowest(scaled, over))
+            return scaled
 
         return step
 
@@ -321,17 +394,24 @@ def _holds(n_u: Tensor, limit: Tensor, code: Tensor, operators: set[float]) -> T
     return reduce(torch.logical_or, found)
 
 
-def _weight(
+def _argument(
     n_u: Tensor, n: Tensor, threshold: Tensor, code: Tensor, operators: set[float], gamma: float | Tensor
 ) -> Tensor:
-    """The weight of `plus` by a sigmoid: 1/2 where n is 0, and no gradient there."""
+    """What the sigmoid that weighs `plus` is taken of: 0 where n is 0, and no gradient there."""
     possible = n > 0
     # the division must be harmless also where its result is not taken, or its gradient would be NaN
     posterior = torch.where(possible, n_u / torch.where(possible, n, 1.0), threshold)
     x = gamma * (posterior - threshold)
     if max(operators) < 2:
-        return torch.sigmoid(x)
-    return torch.sigmoid(-x if min(operators) >= 2 else torch.where(code < 2, x, -x))
+        return x
+    return -x if min(operators) >= 2 else torch.where(code < 2, x, -x)
+
+
+def lowest(value: Tensor, over: tuple[int, ...]) -> Tensor:
+    """The logarithm (base 2) of the smallest entry over some axes, if it is neither 0 nor above 1; else 0."""
+    value = value.detach()
+    smallest = torch.where((value > 0) & (value < 1), value, 1.0)
+    return (smallest.amin(dim=over) if over else smallest).log2()
 
 
 def _order(axes: Sequence[str], wanted: Sequence[str], batched: bool = False) -> list[int]:

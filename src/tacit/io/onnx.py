@@ -251,8 +251,9 @@ class _Export:
         if gamma is None:
             holds = self._holds(n_u, self._to.add("Mul", n, threshold), where)
             return Tensor(operation.axes, self._to.add("Where", holds, plus, minus))
-        tau = self._weight(n_u, n, threshold, where, gamma)
-        rest = self._to.add("Sub", self._to.number(1.0), tau)
+        x = self._argument(n_u, n, threshold, where, gamma)
+        # taken from 1, the weight of minus would lose its digits
+        tau, rest = self._to.add("Sigmoid", x), self._to.add("Sigmoid", self._to.add("Neg", x))
         mixed = self._to.add("Add", self._to.add("Mul", tau, plus), self._to.add("Mul", rest, minus))
         return Tensor(operation.axes, mixed)
 
@@ -275,14 +276,14 @@ class _Export:
             found.append(self._to.add("Or", found.pop(), found.pop()))
         return found[0]
 
-    def _weight(self, n_u: str, n: str, threshold: str, where: Mapping[str, str], gamma: float) -> str:
-        """The weight of `plus` by a sigmoid, mirrored for "<=" and "<"; any number where n, and so the joint, is 0."""
+    def _argument(self, n_u: str, n: str, threshold: str, where: Mapping[str, str], gamma: float) -> str:
+        """What the sigmoid that weighs `plus` is taken of, mirrored for "<=" and "<"; any number where n is 0."""
         add = self._to.add
         divisor = add("Where", add("Greater", n, self._to.number(0.0)), n, self._to.number(1.0))
         x = add("Mul", self._to.number(gamma), add("Sub", add("Div", n_u, divisor), threshold))
         for test in [t for t in ("<=", "<") if t in where]:
             x = add("Where", where[test], add("Neg", x), x) if where[test] else add("Neg", x)
-        return add("Sigmoid", x)
+        return x
 
     # scales -----------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tacit.cpt import Floats
 from tacit.engines import LearningEngine
 from tacit.engines.numpy_steps import Array
-from tacit.engines.reverse import Gradients
+from tacit.engines.results import Gradients
 from tacit.engines.tape import THREADED_WORK, TapeEngine
 from tacit.evidence import Column
 from tacit.learn.data import Data
@@ -104,7 +104,13 @@ class Objective:
             targets, shares = np.ascontiguousarray(targets[:, rows]), shares[rows] / shares[rows].sum()
         if self._tape is not None and self._packed is not None:
             packed = self._packed if rows is None else self._packed.take(rows)
-            return self._tape.learn(packed, KINDS[str(self.loss)], targets, shares)
+            return self._tape.learn(
+                packed,
+                KINDS[str(self.loss)],
+                targets,
+                shares,
+                lambda joint, some: evaluate(self.loss, joint, targets[:, some], shares[some]),
+            )
         columns = self.data.columns
         if rows is not None:
             columns = {name: column.take(rows) for name, column in columns.items()}

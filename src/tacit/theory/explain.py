@@ -159,7 +159,7 @@ def explain(tac: TAC, evidence: EvidenceLike | None = None) -> Explanation:
     known = read_given(tac, evidence)
     if known.rows != 1:
         raise EvidenceError(f"explain takes one row of evidence, got {known.rows} rows")
-    if tac.joint(evidence).sum() == 0:
+    if np.isneginf(tac.log_evidence(evidence)).any():
         raise EvidenceError("the evidence has probability 0, so that there is no answer to explain")
     columns = {n: c for n, c in known.columns.items() if not _says_nothing(c)}
     soft = [n for n, c in columns.items() if c.soft is not None and c.variable.card == 2]

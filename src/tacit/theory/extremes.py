@@ -205,7 +205,7 @@ def robust(
     fixed = {n: c for n, c in known.columns.items() if n not in names}
     frozen = Frozen(tac, names, fixed, posterior_only=True)
     points = np.array([_first_states(known.columns.get(n), known.rows) for n in names]).reshape(-1, known.rows)
-    for row in np.flatnonzero(tac.joint(evidence).sum(axis=1) == 0)[:1].tolist():
+    for row in np.flatnonzero(np.isneginf(tac.log_evidence(evidence)))[:1].tolist():
         raise EvidenceError(f"row {row}: the evidence has probability 0, so that there is no decision to change")
     found = []
     for row in range(known.rows):

@@ -162,7 +162,7 @@ class Frozen:
         """Whether evidence has positive probability, what does not bear on the query included."""
         fixed = {name: column.likelihoods().T for name, column in self.fixed.items()}
         moved = {name: np.array([[value, 1 - value]]) for name, value in zip(self.inputs, point, strict=True)}
-        return bool(tac.joint({**fixed, **moved}).sum() > 0)
+        return bool(np.isfinite(tac.log_evidence({**fixed, **moved})).all())
 
     # naming -----------------------------------------------------------------------------------------------
 

@@ -1,0 +1,95 @@
+"""What engines do about rows whose numbers leave the range of floats: another engine computes them again."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tacit.compiler.program import Program
+from tacit.engines.results import Array, Gradients, Results
+from tacit.evidence import Column
+
+T = TypeVar("T")
+
+
+class Careful(ABC):
+    """An engine that notices where its floats lose digits, and has these rows computed again.
+
+    Whoever asks for derivatives gives them by the mantissas that `run` returns.
+    """
+
+    program: Program
+    _again: Careful | None = None  # what computes doubtful rows, made on first use
+
+    @abstractmethod
+    def attempt(self, columns: Mapping[str, Column], rows: int, selections: bool = False) -> Results:
+        """Evaluate some rows in plain floats, and say which are doubtful."""
+
+    @abstractmethod
+    def attempt_gradients(
+        self, columns: Mapping[str, Column], rows: int, seeds: Array, through_selection: bool
+    ) -> tuple[Gradients, bool]:
+        """Derivatives in plain floats, and whether some rows may be doubtful."""
+
+    @abstractmethod
+    def more_careful(self) -> Careful:
+        """The same program and numbers, with a wider range of numbers."""
+
+    @property
+    def again(self) -> Careful:
+        """The engine for doubtful rows."""
+        if self._again is None:
+            self._again = self.more_careful()
+        return self._again
+
+    def run(self, columns: Mapping[str, Column], rows: int, selections: bool = False) -> Results:
+        """Evaluate some rows; `columns` hold that many rows, or one that speaks for all."""
+        found = self.attempt(columns, rows, selections)
+        doubtful = np.flatnonzero(found.doubtful)
+        if not doubtful.size:
+            return found
+        return found.mended(doubtful, self.again.run(take(columns, doubtful), len(doubtful), selections))
+
+    def gradients(
+        self, columns: Mapping[str, Column], rows: int, seeds: ArrayLike, through_selection: bool = True
+    ) -> Gradients:
+        """Derivatives by every parameter and every likelihood, from one sweep up and one down.
+
+        `seeds` (states, rows) are the derivatives of some function by the mantissas of the joint, as `run` gives
+        them. Without `through_selection`, the weights of selected tables count as constants.
+
+        >>> import tacit
+        >>> engine = tacit.compile(tacit.examples.abc(), "B", ["A", "C"], engine="numpy").engine()
+        >>> engine.gradients({}, 1, [[1.0], [0.0]]).tables["A", "table"]  # of p*(B=true)
+        array([0.2, 0.7])
+        """
+        by_joint = np.broadcast_to(seeds, (self.program.sizes[self.program.query], rows))
+        found, doubt = self.attempt_gradients(columns, rows, by_joint, through_selection)
+        doubtful = np.flatnonzero(self.attempt(columns, rows).doubtful) if doubt else np.empty(0, dtype=np.intp)
+        if not doubtful.size:
+            return found
+        by_joint, theirs = by_joint.copy(), by_joint[:, doubtful]
+        by_joint[:, doubtful] = 0.0
+        found, _ = self.attempt_gradients(columns, rows, by_joint, through_selection)
+        more = self.again.gradients(take(columns, doubtful), len(doubtful), theirs, through_selection)
+        return found.mended(doubtful, more)
+
+    def value_and_gradients(
+        self, columns: Mapping[str, Column], rows: int, seed_of: Callable[[Array], tuple[T, Array]]
+    ) -> tuple[T, Gradients]:
+        """A function of the joint and its derivatives.
+
+        `seed_of` takes the mantissas of the joint (states, rows) and returns anything, such as the value of the
+        function, and its derivatives by the mantissas (states, rows).
+        """
+        value, seeds = seed_of(self.run(columns, rows).joint)
+        return value, self.gradients(columns, rows, seeds)
+
+
+def take(columns: Mapping[str, Column], rows: NDArray[np.intp]) -> dict[str, Column]:
+    """Some rows of evidence."""
+    return {name: column.take(rows) for name, column in columns.items()}

@@ -1,0 +1,43 @@
+"""The processor's own note that some result was too small for a float, for numba kernels.
+
+A processor sets its underflow flag when a result is so small that digits are lost (IEEE 754, section 7.5), and it stays
+set until it is cleared. Asking costs a few nanoseconds for a whole tile of rows, where a look at every number would
+cost as much as computing it.
+"""
+
+# mypy: disable-error-code="no-untyped-def,no-untyped-call,call-overload"
+
+from __future__ import annotations
+
+import platform
+import sys
+
+from numba import njit, types
+
+# FE_UNDERFLOW of the C library, which differs between systems and processors.
+UNDERFLOW = (
+    0x02
+    if sys.platform == "win32"
+    else {"x86_64": 0x10, "AMD64": 0x10, "aarch64": 0x08, "arm64": 0x08, "ppc64le": 0x08000000}.get(
+        platform.machine(), 0x10
+    )
+)
+
+_test = types.ExternalFunction("fetestexcept", types.intc(types.intc))
+_clear = types.ExternalFunction("feclearexcept", types.intc(types.intc))
+
+
+@njit(cache=True, nogil=True)
+def clear_underflow():
+    """Forget what happened before."""
+    if _test(UNDERFLOW) != 0:  # to ask is far cheaper than to clear
+        _clear(UNDERFLOW)
+
+
+@njit(cache=True, nogil=True)
+def underflowed():
+    """Whether a result was too small for a float since the last question."""
+    if _test(UNDERFLOW) == 0:
+        return False
+    _clear(UNDERFLOW)
+    return True

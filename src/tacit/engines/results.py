@@ -1,0 +1,78 @@
+"""What engines give back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.cpt import Floats
+
+Array = NDArray[np.floating]
+N = TypeVar("N", bound=np.generic)
+
+
+class Decided(NamedTuple):
+    """How a testing node was decided: p*(u) up to a factor per row, and the weight of `plus`.
+
+    Both are (axes of the marginal..., rows).
+    """
+
+    marginal: Array
+    weight: Array
+
+
+@dataclass(frozen=True)
+class Results:
+    """What a run gives back.
+
+    The joint is `joint` (states, rows) times 2**`exponent` (rows,). `selections` says how the testing nodes were
+    decided, if that was asked for, and `doubtful` (rows,) where digits may be lost: numbers left the range of floats.
+    """
+
+    joint: Array
+    exponent: NDArray[np.int64]
+    doubtful: NDArray[np.bool_]
+    selections: Mapping[str, Decided] = field(default_factory=dict)
+
+    def mended(self, rows: NDArray[np.intp], again: Results) -> Results:
+        """With some rows as another run found them."""
+        decided = {}
+        for node, old in self.selections.items():
+            new = again.selections[node]
+            decided[node] = Decided(_put(old.marginal, rows, new.marginal), _put(old.weight, rows, new.weight))
+        return Results(
+            _put(self.joint, rows, again.joint),
+            _put(self.exponent, rows, again.exponent),
+            _put(self.doubtful, rows, again.doubtful),
+            decided,
+        )
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """Derivatives of a function of the joint, summed over rows, and those by the likelihoods, row by row.
+
+    `tables` by (node, part), `slopes` by testing node (a missing one is 0), `likelihoods` by variable: (states, rows).
+    """
+
+    tables: dict[tuple[str, str], Floats]
+    slopes: dict[str, float]
+    likelihoods: dict[str, Array]
+
+    def mended(self, rows: NDArray[np.intp], again: Gradients) -> Gradients:
+        """With the derivatives that some rows, which had none, got from another run."""
+        tables = {key: table + again.tables[key] for key, table in self.tables.items()}
+        slopes = {n: self.slopes.get(n, 0.0) + again.slopes.get(n, 0.0) for n in (*self.slopes, *again.slopes)}
+        likelihoods = {name: _put(old, rows, again.likelihoods[name]) for name, old in self.likelihoods.items()}
+        return Gradients(tables, slopes, likelihoods)
+
+
+def _put(old: NDArray[N], rows: NDArray[np.intp], new: NDArray[N]) -> NDArray[N]:
+    """A copy with other numbers in some rows."""
+    made = old.copy()
+    made[..., rows] = new
+    return made

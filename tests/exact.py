@@ -1,0 +1,131 @@
+"""The meaning of a query once more, with numbers of any size: 60 digits, and exponents without end.
+
+An independent definition for what float64 cannot hold: plain variable elimination on arrays of mpmath's numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import mpmath
+import numpy as np
+
+import tacit
+from tacit.cpt import TestingCPT
+
+CONTEXT = mpmath.mp.clone()
+CONTEXT.dps = 60
+NUMBER = np.vectorize(CONTEXT.mpf, otypes=[object])
+
+Factor = tuple[tuple[str, ...], np.ndarray[Any, Any]]
+
+
+@dataclass
+class Exact:
+    """p*(q) as numbers of any size; and of the testing nodes, how near to a tie any test was, relatively."""
+
+    joint: list[Any]
+    weights: dict[str, np.ndarray[Any, Any]] = field(default_factory=dict)
+    nearest: float = float("inf")
+
+    @property
+    def possible(self) -> bool:
+        return sum(self.joint) > 0
+
+    @property
+    def posterior(self) -> list[float]:
+        total = sum(self.joint)
+        return [float(p / total) for p in self.joint]
+
+    @property
+    def log_evidence(self) -> float:
+        return float(CONTEXT.log(sum(self.joint)))
+
+
+def query(net: tacit.Network, name: str, likelihoods: Mapping[str, Sequence[float]]) -> Exact:
+    """p*(q) for one row of evidence: likelihoods by variable, which are scaled to sum to 1."""
+    known = {n: _scaled(values) for n, values in likelihoods.items()}
+    tables: dict[str, np.ndarray[Any, Any]] = {}
+    found = Exact([])
+    for node in net.variables:
+        cpt = net.cpt(node)
+        if isinstance(cpt, TestingCPT):
+            above = net.ancestors(node)
+            marginal = _marginal(net, tables, above, net.parents(node), {n: known[n] for n in above if n in known})
+            weight, rest, nearest = _weights(cpt, marginal)
+            found.weights[node], found.nearest = weight, min(found.nearest, nearest)
+            tables[node] = weight[..., None] * NUMBER(cpt.plus) + rest[..., None] * NUMBER(cpt.minus)
+        else:
+            tables[node] = NUMBER(net.table(node))
+    needed = {name, *net.ancestors(name), *known, *(a for n in known for a in net.ancestors(n))}
+    joint = _marginal(net, tables, [n for n in net.variables if n in needed], (name,), known)
+    found.joint = list(joint)
+    return found
+
+
+def _scaled(values: Sequence[float]) -> np.ndarray[Any, Any]:
+    numbers = NUMBER(np.asarray(values, dtype=float))
+    return numbers / sum(numbers)
+
+
+def _weights(cpt: TestingCPT, marginal: np.ndarray[Any, Any]) -> tuple[Any, Any, float]:
+    total = marginal.sum()
+    weight, rest = np.empty(marginal.shape, dtype=object), np.empty(marginal.shape, dtype=object)
+    nearest = float("inf")
+    for u in np.ndindex(*marginal.shape):
+        limit, test = CONTEXT.mpf(float(cpt.thresholds[u])), str(cpt.test[u])
+        if cpt.gamma is None:
+            holds = {
+                ">=": marginal[u] >= limit * total,
+                ">": marginal[u] > limit * total,
+                "<=": marginal[u] <= limit * total,
+                "<": marginal[u] < limit * total,
+            }[test]
+            weight[u], rest[u] = CONTEXT.mpf(int(holds)), CONTEXT.mpf(int(not holds))
+            if total > 0:
+                nearest = min(nearest, float(abs(marginal[u] / total - limit)))
+        else:
+            x = CONTEXT.mpf(0) if total == 0 else cpt.gamma * (marginal[u] / total - limit)
+            x = x if test in (">=", ">") else -x
+            weight[u], rest[u] = 1 / (1 + CONTEXT.exp(-x)), 1 / (1 + CONTEXT.exp(x))
+    return weight, rest, nearest
+
+
+def _marginal(
+    net: tacit.Network,
+    tables: Mapping[str, np.ndarray[Any, Any]],
+    nodes: Iterable[str],
+    keep: tuple[str, ...],
+    known: Mapping[str, np.ndarray[Any, Any]],
+) -> np.ndarray[Any, Any]:
+    """The joint of `keep` and the evidence, by elimination of one variable after the other."""
+    names = list(nodes)
+    factors: list[Factor] = [((*net.parents(n), n), tables[n]) for n in names]
+    factors += [((n,), values) for n, values in known.items() if n in names]
+    for name in names[::-1]:  # children first
+        if name not in keep:
+            factors = _summed_out(factors, name)
+    axes, product = _product(factors)
+    assert set(axes) == set(keep)
+    return product.transpose([axes.index(n) for n in keep])
+
+
+def _summed_out(factors: list[Factor], name: str) -> list[Factor]:
+    axes, product = _product([f for f in factors if name in f[0]])
+    rest = [f for f in factors if name not in f[0]]
+    i = axes.index(name)
+    return [*rest, ((*axes[:i], *axes[i + 1 :]), np.asarray(product.sum(axis=i), dtype=object))]
+
+
+def _product(factors: Sequence[Factor]) -> Factor:
+    axes = tuple(dict.fromkeys(a for own, _ in factors for a in own))
+    product = np.full([1] * len(axes), CONTEXT.mpf(1), dtype=object)
+    for own, table in factors:
+        order = sorted(range(len(own)), key=lambda k: axes.index(own[k]))
+        shape = [1] * len(axes)
+        for k, a in enumerate(own):
+            shape[axes.index(a)] = table.shape[k]
+        product = product * table.transpose(order).reshape(shape)
+    return axes, product
