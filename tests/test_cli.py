@@ -550,7 +550,7 @@ def test_every_command_has_help_with_an_example():
 def test_without_typer_the_command_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "typer", None)
     monkeypatch.delitem(sys.modules, "tacit.cli.app")
-    with pytest.raises(SystemExit, match=r"tacit: the command line needs typer: pip install 'tacit\[cli\]'"):
+    with pytest.raises(SystemExit, match=r"tacit: the command line needs typer: pip install 'tacit-circuits\[cli\]'"):
         command()
 
 
