@@ -1,6 +1,6 @@
 """The pictures of the documentation: the paper's figures, made anew. Writes docs/images/gallery/.
 
-Run with: python docs/make_images.py, which needs matplotlib and igraph (pip install 'tacit[plot]').
+Run with: python docs/make_images.py, which needs matplotlib and igraph (pip install 'tacit-circuits[plot]').
 """
 
 import io

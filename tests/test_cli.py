@@ -1,6 +1,5 @@
 """The command line, run as a user would: arguments in, text, files and an exit code out."""
 
-import json
 import subprocess
 import sys
 import textwrap
@@ -19,25 +18,10 @@ pytest.importorskip("typer")
 pa = pytest.importorskip("pyarrow")
 
 from pyarrow import csv, ipc, parquet  # noqa: E402
-from typer.testing import CliRunner  # noqa: E402
 
 from tacit.cli import columns, parts, tables, values  # noqa: E402
 from tacit.cli import main as command  # noqa: E402
-from tacit.cli.app import app  # noqa: E402
-
-
-def tacit_(*arguments, code=0):
-    """Run a command; its standard output, or its standard error if it is meant to fail."""
-    found = CliRunner().invoke(app, [str(a) for a in arguments])
-    if found.exception is not None and not isinstance(found.exception, SystemExit):
-        raise found.exception
-    assert found.exit_code == code, found.output
-    assert "\x1b" not in found.output
-    return found.stderr if code else found.stdout
-
-
-def as_json(*arguments):
-    return json.loads(tacit_(*arguments, "--json"))
+from tests.cli_helpers import answers, as_json, tacit_  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -118,12 +102,6 @@ def test_bounds_hold_all_over_the_box(abc):
 
 
 # many rows ------------------------------------------------------------------------------------------------
-
-
-def answers(path):
-    """A table that was written, by column."""
-    table = parquet.read_table(path) if str(path).endswith("parquet") else csv.read_csv(path)
-    return {name: table[name].to_pylist() for name in table.column_names}
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -572,7 +550,7 @@ def test_every_command_has_help_with_an_example():
 def test_without_typer_the_command_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "typer", None)
     monkeypatch.delitem(sys.modules, "tacit.cli.app")
-    with pytest.raises(SystemExit, match=r"tacit: the command line needs typer: pip install 'tacit\[cli\]'"):
+    with pytest.raises(SystemExit, match=r"tacit: the command line needs typer: pip install 'tacit-circuits\[cli\]'"):
         command()
 
 

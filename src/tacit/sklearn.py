@@ -14,11 +14,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tacit.installation import how_to_install
+
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
-        "tacit.sklearn needs scikit-learn: pip install 'tacit[sklearn]'", name="sklearn"
+        f"tacit.sklearn needs scikit-learn: {how_to_install('sklearn')}", name="sklearn"
     ) from error  # fmt: skip
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets

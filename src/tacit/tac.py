@@ -29,6 +29,7 @@ from tacit.engines.results import Results
 from tacit.errors import EvidenceError, NetworkError, TacitError
 from tacit.evidence import Column, Evidence, EvidenceLike, read
 from tacit.factored import NoisyOr
+from tacit.installation import how_to_install
 from tacit.network import Network
 from tacit.selection import Selected, join_rows, selected_rows
 
@@ -83,7 +84,7 @@ def compile(
     if engine not in ENGINES:
         raise TacitError(f"engine is {engine!r}, expected one of {', '.join(map(repr, ENGINES))}")
     if engine == "torch" and find_spec("torch") is None:
-        raise TacitError("engine='torch' needs PyTorch, which is not installed: pip install 'tacit[torch]'")
+        raise TacitError(f"engine='torch' needs PyTorch, which is not installed: {how_to_install('torch')}")
     number = _dtype(dtype)
     certain = _names(net, hard, "hard")
     named = tuple(dict.fromkeys((*_names(net, evidence, "evidence"), *certain)))

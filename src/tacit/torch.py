@@ -16,10 +16,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.installation import how_to_install
+
 try:
     import torch
 except ModuleNotFoundError as error:
-    raise ModuleNotFoundError("tacit.torch needs PyTorch: pip install 'tacit[torch]'", name="torch") from error
+    raise ModuleNotFoundError(f"tacit.torch needs PyTorch: {how_to_install('torch')}", name="torch") from error
 from torch import Tensor, nn
 
 from tacit.compiler.factors import parts

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import tacit
@@ -66,8 +66,7 @@ def test_wide_matrix_products_are_left_to_numpy():
 @given(queries(), st.booleans())
 def test_marginals_are_the_posteriors_of_all_variables(case, compile_hard):
     net, query, evidence = case
-    if tie_margin(net, evidence) < 1e-9:
-        return
+    assume(tie_margin(net, evidence) > 1e-9)
     hard = always_hard(net, evidence) if compile_hard else []
     tac = tacit.compile(net, query, [n for n in evidence if n not in hard], hard)
     for name, found in tac.marginals(evidence).items():

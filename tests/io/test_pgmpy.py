@@ -201,5 +201,5 @@ def test_only_networks_go_over():
 
 def test_without_pgmpy_the_error_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "pgmpy.models", None)
-    with pytest.raises(TacitError, match=r"pgmpy\.models is needed.*pip install 'tacit\[pgmpy\]'"):
+    with pytest.raises(TacitError, match=r"pgmpy\.models is needed.*pip install 'tacit-circuits\[pgmpy\]'"):
         to_pgmpy(tacit.Network())

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import sys
 
+from tacit.installation import how_to_install, refuse_a_mixture
+
 
 def main() -> None:
     """Run the command that the program's arguments name."""
+    try:
+        refuse_a_mixture()  # once more, since the __init__.py that did may have been replaced by the other project's
+    except ImportError as error:
+        sys.exit(f"tacit: {error}")
     try:
         from tacit.cli.app import app
     except ModuleNotFoundError as error:
         if error.name not in ("typer", "rich"):
             raise
-        sys.exit(f"tacit: the command line needs {error.name}: pip install 'tacit[cli]'")
+        sys.exit(f"tacit: the command line needs {error.name}: {how_to_install('cli')}")
     app(prog_name="tacit")

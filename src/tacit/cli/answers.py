@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tacit.cli.columns import Source, evidence_of, state_column
-from tacit.cli.tables import Batch, Table
+from tacit.cli.tables import Batch, Table, repeated
 from tacit.cli.values import in_file
 from tacit.errors import EvidenceError, TacitError
 from tacit.evidence import read
@@ -53,10 +53,8 @@ class Answers:
         fields += [(state_column(asked.query, state), pa.float64()) for state in states]
         fields += [(f"{asked.query}.argmax", self.labels.type)] * asked.argmax
         fields += [("log_evidence", pa.float64())] * asked.log_evidence
-        names = [name for name, _ in fields]
-        for i, name in enumerate(names):
-            if name in names[:i]:
-                raise TacitError(f"the output would have two columns {name!r}; do not keep the one of the table")
+        for name in repeated([name for name, _ in fields])[:1]:
+            raise TacitError(f"the output would have two columns {name!r}; do not keep the one of the table")
         self.schema = pa.schema(fields)
         self._tac: TAC | None = None
 
@@ -93,8 +91,8 @@ class Answers:
     def _compiled_for(self, certain: list[str]) -> TAC:
         if self._tac is None:
             self._tac = self._compile(certain)
-        elif not set(self._tac.hard) <= set(certain):
-            self._tac = self._compile([name for name in self._tac.hard if name in certain])
+        elif missing := set(self._tac.hard).difference(certain):
+            self._tac = self._compile([name for name in self._tac.hard if name not in missing])
         return self._tac
 
     def _compile(self, hard: list[str]) -> TAC:

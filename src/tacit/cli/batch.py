@@ -15,6 +15,7 @@ from tacit.cli import tables
 from tacit.cli.answers import Answers, Asked
 from tacit.cli.arguments import Columns, Json, Model, Query, Rows, names
 from tacit.cli.columns import choose, note_unused
+from tacit.cli.lock import only_writer
 from tacit.cli.output import listed, note, show_json
 from tacit.cli.parts import Parts
 from tacit.cli.tables import Batch, Table, is_parquet, open_table, write_table
@@ -45,8 +46,10 @@ def batch(
     evidence. Columns A.lo, A.mid and A.hi hold one likelihood for each state of A. The output has a column for each
     state of the query, such as Q.true and Q.false, empty where the evidence has probability 0.
 
-    Memory does not grow with the table. After an interruption, the same command goes on where it was. Messages count
-    rows from 1, without the header.
+    An empty line of a CSV file is skipped, unless the table has only one column: there it is a row with an empty cell.
+
+    Memory does not grow with the table. After an interruption, the same command goes on where it was. Only one run at a
+    time can write an output. Messages count rows from 1, without the header.
 
     \b
     Examples:
@@ -61,10 +64,12 @@ def batch(
     if output.exists() and output.samefile(table):
         raise TacitError(f"{output}: the output would replace the table it is made from")
     asked = _asked(net, source, query, names(columns), names(keep), argmax, log_evidence)
-    answers, parts = Answers(net, source, asked), Parts(output, _settings(net, source, asked))
-    _answer(source, answers, parts)
-    rows, impossible = parts.rows, sum(part.column(len(asked.keep)).null_count for part in parts)
-    _join(parts, answers, output)
+    answers = Answers(net, source, asked)
+    with only_writer(output):
+        parts = Parts(output, _settings(net, source, asked))
+        _answer(source, answers, parts)
+        rows, impossible = parts.rows, sum(part.column(len(asked.keep)).null_count for part in parts)
+        _join(parts, answers, output)
     seconds = time.perf_counter() - started
     if json:
         return show_json({"output": str(output), "rows": rows, "impossible": impossible, "seconds": seconds})
@@ -76,8 +81,9 @@ def batch(
 def _asked(
     net: Network, table: Table, query: str, columns: list[str], keep: list[str], argmax: bool, log_evidence: bool
 ) -> Asked:
+    present = set(table.names)
     for name in keep:
-        if name not in table.names:
+        if name not in present:
             raise EvidenceError(f"{table.path} has no column {name!r} to keep; it has {listed(table.names, 20)}")
     asked = Asked(query, choose(net, table.names, columns, but=[query]), keep, log_evidence, argmax)
     if not columns:

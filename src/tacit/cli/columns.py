@@ -6,7 +6,7 @@ hold one likelihood for each state of `A`. An empty cell is no evidence. A text 
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,7 +40,7 @@ def state_column(name: str, state: object) -> str:
     return f"{name}.{state}"
 
 
-def find(variable: Variable, names: Sequence[str], called: str | None = None) -> Source | None:
+def find(variable: Variable, names: Set[str], called: str | None = None) -> Source | None:
     """The columns among `names` that speak about a variable, which the table may call otherwise."""
     called = called or variable.name
     per_state = tuple(state_column(called, state) for state in variable.states)
@@ -63,27 +63,36 @@ def choose(net: Network, names: Sequence[str], wanted: Sequence[str], but: Seque
     >>> {name: source.columns for name, source in found.items()}
     {'A': ('A',), 'C': ('C.lo', 'C.hi')}
     """
-    found = {}
-    for name in wanted or [name for name in net if name not in but]:
-        source = find(net.variable(name), names)
+    found, present, left_out = {}, set(names), set(but)
+    for name in wanted or [name for name in net if name not in left_out]:
+        source = find(net.variable(name), present)
         if source is not None:
             found[name] = source
         elif wanted:
             raise EvidenceError(f"the table has no column {name!r}; it has {listed(names, 20)}")
     if not found:
-        hint = next((text for name in names if (text := similar(name, net))), "")
-        raise EvidenceError(f"no column of the table is a variable to observe; it has {listed(names, 20)}{hint}")
+        raise EvidenceError(
+            f"no column of the table is a variable to observe; it has {listed(names, 20)}{_hint(net, names)}"
+        )
     return found
 
 
-def note_unused(net: Network, names: Sequence[str], used: Sequence[str], query: str) -> None:
+def _hint(net: Network, names: Sequence[str]) -> str:
+    """Which variable a column may mean. To compare spellings is slow: only those of columns that the message shows."""
+    lower = {name.lower() for name in net}
+    suspects = [name for name in names if name.strip().lower() in lower] or names[:20]
+    return next((text for name in suspects if (text := similar(name, net))), "")
+
+
+def note_unused(net: Network, names: Sequence[str], used: Iterable[str], query: str) -> None:
     """Say which columns of a table have no part in what is done; one that is misspelt must not be passed over."""
+    used, present = set(used), set(names)
     unused = [name for name in names if name not in used]
+    absent = {other.lower(): other for other in reversed(net.variables) if other not in present}
     for name in unused:
-        meant = [other for other in net if other.lower() == name.strip().lower() and other not in names]
-        if meant:
+        if meant := absent.get(name.strip().lower()):
             raise EvidenceError(
-                f"column {name!r} is no variable; did you mean {meant[0]!r}? Rename it, or choose with --columns"
+                f"column {name!r} is no variable; did you mean {meant!r}? Rename it, or choose with --columns"
             )
     if query in unused:
         note(f"the column {query!r} is the query and not used as evidence, unless --columns names it")

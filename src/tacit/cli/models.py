@@ -74,7 +74,7 @@ def draw(
 ) -> None:
     """Draw a network, as SVG or for Graphviz.
 
-    Testing nodes are shaded. SVG needs igraph: pip install 'tacit[plot]'.
+    Testing nodes are shaded. SVG needs igraph: pip install 'tacit-circuits[plot]'.
 
     \b
     Examples:

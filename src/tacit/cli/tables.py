@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import mmap
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +15,7 @@ from tacit.io.atomic import write_atomically
 
 BATCH_ROWS = 2**16
 BLOCK_BYTES = 2**20  # of a CSV file, of which pyarrow reads some 30 ahead
+MAX_BLOCK_BYTES = 2**24  # for a CSV file of long rows: 30 blocks must not fill the memory
 
 
 @dataclass(frozen=True)
@@ -52,10 +55,18 @@ def open_table(path: Path) -> Table:
     kind: type[Parquet | CSV] = Parquet if is_parquet(path) else CSV
     path.stat()  # the usual error where there is no file
     table = kind(path)
-    for i, name in enumerate(table.names):
-        if name in table.names[:i]:
-            raise FormatError(f"{path}: there are two columns {name!r}; expected different names")
+    for name in repeated(table.names)[:1]:
+        raise FormatError(f"{path}: there are two columns {name!r}; expected different names")
     return table
+
+
+def repeated(names: Sequence[str]) -> list[str]:
+    """The names that occur more than once.
+
+    >>> repeated(["A", "B", "A"])
+    ['A']
+    """
+    return [name for name, count in Counter(names).items() if count > 1]
 
 
 def write_table(path: Path, schema: Any, blocks: Iterable[Any]) -> None:
@@ -99,12 +110,15 @@ class Parquet:
 
 
 class CSV:
-    """A CSV file with a header; all cells are text, as they are written: what they mean depends on the variable."""
+    """A CSV file with a header; all cells are text, as they are written: what they mean depends on the variable.
+
+    An empty line is skipped, unless there is but one column. There it is a row with an empty cell, at the end of the
+    file, too: that is how polars and pyarrow write a missing value.
+    """
 
     def __init__(self, path: Path) -> None:
-        self.path, self.rows = path, _about_rows(path)
-        with _format_errors(path), self._open() as reader:
-            self.names: list[str] = reader.schema.names
+        self.path, self.rows, self._block = path, _about_rows(path), _block_for_lines(path)
+        self._above, self.names = _header(path)
 
     def types(self, columns: Sequence[str]) -> list[Any]:
         """All text."""
@@ -114,20 +128,80 @@ class CSV:
 
     def batches(self, columns: Sequence[str]) -> Iterator[Batch]:
         """Go through some columns of text."""
+        with _format_errors(self.path):
+            yield from _gathered(self._pieces(list(columns)))
+
+    def _pieces(self, columns: list[str]) -> Iterator[Any]:
+        """Some rows for every block."""
         import pyarrow as pa
 
-        chosen = {"include_columns": list(columns), "column_types": dict.fromkeys(columns, pa.string())}
-        with _format_errors(self.path), self._open(**chosen) as reader:
-            yield from _gathered(reader)
+        rows = 0
+        try:
+            with self._open(columns) as reader:
+                for piece in reader:
+                    yield piece
+                    rows += piece.num_rows
+        except pa.ArrowInvalid as error:
+            if "straddl" not in str(error):
+                raise
+            raise FormatError(
+                f"{self.path}: a row after row {rows:,} has more than {self._block:,} bytes; "
+                "is there a quotation mark without its partner?"
+            ) from None
 
-    def _open(self, **options: Any) -> Any:
+    def _open(self, columns: list[str]) -> Any:
+        import pyarrow as pa
         from pyarrow import csv
 
+        one = len(self.names) == 1
         return csv.open_csv(
             self.path,
-            read_options=csv.ReadOptions(block_size=BLOCK_BYTES),
-            convert_options=csv.ConvertOptions(strings_can_be_null=False, **options),
+            read_options=csv.ReadOptions(block_size=self._block, skip_rows=self._above if one else 0),
+            parse_options=csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=not one),
+            convert_options=csv.ConvertOptions(
+                strings_can_be_null=False, include_columns=columns, column_types=dict.fromkeys(columns, pa.string())
+            ),
         )
+
+
+def _header(path: Path) -> tuple[int, list[str]]:
+    """How many empty lines a CSV file begins with, and the names of its columns.
+
+    They are not read by pyarrow, which would guess the types of all columns, and take seconds where there are many.
+    """
+    import csv
+
+    with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
+        try:
+            above, names = next(((i, names) for i, names in enumerate(csv.reader(file)) if names), (0, []))
+            "".join(names).encode()
+        except (csv.Error, UnicodeEncodeError) as error:
+            raise FormatError(f"{path}: the header cannot be read as UTF-8 text with commas: {error}") from None
+    if not names:
+        raise FormatError(f"{path}: the file is empty; expected a header, the names of the columns")
+    return above, names
+
+
+def _block_for_lines(path: Path) -> int:
+    """A size of blocks that every line fits in, since pyarrow reads none that is longer.
+
+    Only the end of every block is looked at, where the last line of it ends: next to nothing of a large file.
+    """
+    size, start, block = path.stat().st_size, 0, BLOCK_BYTES
+    if size <= block:
+        return block
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
+        while size - start > block:
+            end = text.rfind(b"\n", start, start + block)
+            if end < 0:
+                end = text.rfind(b"\r", start, start + block)
+            if end >= 0:
+                start = end + 1
+            elif block < MAX_BLOCK_BYTES:
+                block *= 2
+            else:
+                raise FormatError(f"{path}: the line at byte {start:,} is too long; expected up to {block:,} bytes")
+    return block
 
 
 def _about_rows(path: Path) -> int:

@@ -66,11 +66,12 @@ def train(
       tacit train asia.bif rows.csv -q lung --learn all --loss cross_entropy -o asia.json
     """
     net, source = _with_learned(tacit.io.read(model), names(learn)), open_table(table)
-    answers = find(net.variable(query), source.names, label)
+    answers = find(net.variable(query), set(source.names), label)
     if answers is None:
         raise EvidenceError(f"{table} has no column {label or query!r}; it has {listed(source.names, 20)}; see --label")
     chosen = choose(net, source.names, names(columns), but=[query, *answers.columns])
-    leaks = [name for name in chosen if name == query or set(chosen[name].columns) & set(answers.columns)]
+    answered = set(answers.columns)
+    leaks = [name for name in chosen if name == query or not answered.isdisjoint(chosen[name].columns)]
     if leaks:
         raise EvidenceError(f"{leaks[0]!r} is the answer to be learned; it cannot be evidence, too (--columns)")
     if not columns:

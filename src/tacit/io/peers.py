@@ -13,6 +13,7 @@ import numpy as np
 from tacit.cpt import SUM_TOLERANCE, Floats
 from tacit.display import plural
 from tacit.errors import NetworkError, TacitError
+from tacit.installation import how_to_install
 from tacit.io.draft import MAX_MISS, RoundingWarning
 from tacit.network import Network
 
@@ -30,7 +31,7 @@ def require(package: str, extra: str) -> Any:
     try:
         return import_module(package)
     except ImportError as error:
-        raise TacitError(f"{package} is needed, but {error}: pip install 'tacit[{extra}]'") from None
+        raise TacitError(f"{package} is needed, but {error}: {how_to_install(extra)}") from None
 
 
 def assemble(name: str | None, pieces: Mapping[str, Piece]) -> Network:
