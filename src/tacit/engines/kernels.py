@@ -1,7 +1,7 @@
 """The numba kernels of the tape engine: one generic interpreter over tiles of rows.
 
 A tile is a few rows of every slot, `values` (slots, rows of a tile): all slots of a tile stay in cache while the
-whole tape runs over them. The kernels are compiled once per installation (cache=True), never per network.
+whole tape runs over them. The kernels are compiled once per installation (see `jit`), never per network.
 `instructions` is (count, 4): operation, destination slot, first term, end of terms; `terms` is (count, 2), and
 what the two numbers of a term mean depends on the operation. Constants (parameters and what is computed from
 them) are scalars.
@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
 from tacit.engines.exponential import exp_of_negative
+from tacit.engines.jit import jit
 
 (
     INPUT,  # (input row, 0)
@@ -34,7 +33,7 @@ from tacit.engines.exponential import exp_of_negative
 ) = range(13)
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "nsz"}, error_model="numpy")
+@jit(nogil=True, fastmath={"contract", "nsz"}, error_model="numpy")
 def forward_tile(instructions, terms, constants, inputs, codes, outputs, values, r0, n):
     """Run the tape over rows r0 .. r0+n-1, with `values` as the working space."""
     for i in range(instructions.shape[0]):
@@ -106,7 +105,7 @@ def forward_tile(instructions, terms, constants, inputs, codes, outputs, values,
                 outputs[dst, r0 + j] = values[slot, j]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@jit(nogil=True, error_model="numpy")
 def forward(instructions, terms, constants, inputs, codes, outputs, values, start, stop):
     """Run the tape over rows start .. stop-1, tile by tile."""
     for r0 in range(start, stop, values.shape[1]):
@@ -115,7 +114,7 @@ def forward(instructions, terms, constants, inputs, codes, outputs, values, star
         )
 
 
-@njit(cache=True, nogil=True, inline="always")
+@jit(nogil=True, inline="always")
 def holds(x, limit, operator):
     """x >=, >, <=, < limit for operator 0, 1, 2, 3."""
     if operator == 0:
@@ -127,7 +126,7 @@ def holds(x, limit, operator):
     return x < limit
 
 
-@njit(cache=True, nogil=True, inline="always", error_model="numpy")
+@jit(nogil=True, inline="always", error_model="numpy")
 def sigmoid_weight(x, total, threshold, gamma):
     """The weight of plus: sigmoid(gamma (x/total - threshold)), 1/2 where total is 0; gamma < 0 for <= and <."""
     z = gamma * (x / total - threshold) if total > 0 else 0.0
@@ -135,14 +134,14 @@ def sigmoid_weight(x, total, threshold, gamma):
     return (1.0 if z >= 0 else small) / (1.0 + small)
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "nsz"}, error_model="numpy")
+@jit(nogil=True, fastmath={"contract", "nsz"}, error_model="numpy")
 def sigmoid_weights(out, x, total, threshold, gamma):
     """The same for all rows of a tile."""
     for j in range(out.shape[0]):
         out[j] = sigmoid_weight(x[j], total[j], threshold, gamma)
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
+@jit(nogil=True, fastmath={"contract", "nsz"})
 def linear(values, terms, constants, dst, first, end):
     """values[dst] = sum of constant * slot, four terms at a time so that the sum is loaded and stored less often."""
     out = values[dst]
@@ -189,7 +188,7 @@ def linear(values, terms, constants, dst, first, end):
         t += 4
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
+@jit(nogil=True, fastmath={"contract", "nsz"})
 def product(values, terms, dst, first, end):
     """values[dst] = sum of slot * slot, two terms at a time."""
     out = values[dst]
@@ -213,7 +212,7 @@ def product(values, terms, dst, first, end):
         t += 2
 
 
-@njit(cache=True, nogil=True)
+@jit(nogil=True)
 def scale(values, terms, dst, first, end):
     """values[dst] = the power of two that brings the largest of some slots near 1; the exponent is kept."""
     out = values[dst]
@@ -234,7 +233,7 @@ def scale(values, terms, dst, first, end):
             exponent[j] += before[j]
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "nsz", "reassoc"}, error_model="numpy")
+@jit(nogil=True, fastmath={"contract", "nsz", "reassoc"}, error_model="numpy")
 def backward_tile(
     instructions, terms, constants, codes, seeds, values, adjoints, d_constants, d_inputs, through, r0, n
 ):
@@ -329,7 +328,7 @@ def backward_tile(
         # SCALE: the scale is a power of two that drops out of the joint, so it needs no derivative
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "nsz", "reassoc"}, error_model="numpy")
+@jit(nogil=True, fastmath={"contract", "nsz", "reassoc"}, error_model="numpy")
 def weight_backward(tau, a, x, total, dx, d_total, limit, gamma):
     """Derivatives of sigmoid(gamma (x/total - limit)): into dx and d_total; returns those by gamma and limit."""
     d_gamma, d_limit = 0.0, 0.0
@@ -344,7 +343,7 @@ def weight_backward(tau, a, x, total, dx, d_total, limit, gamma):
     return d_gamma, d_limit
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@jit(nogil=True, error_model="numpy")
 def weight_slots_backward(values, adjoints, terms, gamma, dst, first):
     """The same where thresholds and operators depend on the row; returns the derivative by gamma."""
     x, total = values[terms[first, 0]], values[terms[first, 1]]
@@ -364,7 +363,7 @@ def weight_slots_backward(values, adjoints, terms, gamma, dst, first):
     return d_gamma
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@jit(nogil=True, error_model="numpy")
 def backward(
     instructions,
     terms,
@@ -392,7 +391,7 @@ def backward(
         add_pinned(pinned, adjoints, d_constants)
 
 
-@njit(cache=True, nogil=True)
+@jit(nogil=True)
 def add_pinned(pinned, adjoints, d_constants):
     """Add the derivatives by the slots that hold constants to those by the constants."""
     for i in range(pinned.shape[0]):
