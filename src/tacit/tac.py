@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit import machine
 from tacit.circuit import Circuit
 from tacit.circuit.lower import lower
 from tacit.compiler import compile_program, trace
@@ -52,6 +53,7 @@ def compile(
     dtype: str = "float64",
     order: Sequence[str] | None = None,
     effort: str = "auto",
+    threads: int | None = None,
 ) -> TAC:
     """Compile a query once, to be evaluated on many rows of evidence.
 
@@ -72,6 +74,9 @@ def compile(
         An elimination order to follow, instead of a search for a cheap one.
     effort
         How long to search: "low", "auto", or "high" (seconds; uses cotengra if it is installed).
+    threads
+        How many threads the query may use, here and in `fit`. None: as many as the environment variable
+        `TACIT_THREADS` says, or else one for every core that the process and its container may use.
 
     >>> import tacit
     >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
@@ -84,6 +89,7 @@ def compile(
         raise TacitError(f"engine is {engine!r}, expected one of {', '.join(map(repr, ENGINES))}")
     if engine == "torch" and find_spec("torch") is None:
         raise TacitError("engine='torch' needs PyTorch, which is not installed: pip install 'tacit[torch]'")
+    machine.threads_wanted(threads)  # an error, if it is no number of threads
     number = _dtype(dtype)
     certain = _names(net, hard, "hard")
     named = tuple(dict.fromkeys((*_names(net, evidence, "evidence"), *certain)))
@@ -92,7 +98,7 @@ def compile(
     soft = tuple(n for n in named if n not in indexed)
     steps = None if order is None else _names(net, order, "order")
     program, plan = compile_program(net, query, soft, indexed, steps, effort, number)
-    return TAC(net, program, plan, named, certain, number, engine)
+    return TAC(net, program, plan, named, certain, number, engine, threads)
 
 
 class TAC:
@@ -107,11 +113,12 @@ class TAC:
         hard: tuple[str, ...] = (),
         dtype: str = "float64",
         engine: str = "auto",
+        threads: int | None = None,
     ) -> None:
         self.program, self.plan, self.evidence, self.hard, self.dtype = program, plan, evidence, hard, dtype
         self.network = net.copy()  # nodes added to the user's network later are none of ours
         self._variables = [net.variable(n) for n in net]
-        self.choice = engine
+        self.choice, self.threads = engine, threads
         self._engine: Engine | None = None
         self._down: TAC | None = None  # the query that marginals() runs, compiled on first use
 
@@ -172,14 +179,15 @@ class TAC:
         >>> {name: p.round(4).tolist() for name, p in tac.marginals({"A": 0.8, "C": "lo"}).items()}
         {'A': [[0.4615, 0.5385]], 'B': [[0.4692, 0.5308]], 'C': [[1.0, 0.0]]}
         """
-        from tacit.engines.tape import TapeEngine
-
         if self._down is None:
-            self._down = compile(self.network, self.query, self.network.variables, engine="tape", dtype=self.dtype)
-        engine = self._down.engine()
-        assert isinstance(engine, TapeEngine)
+            # torch has no sweep down of its own that leaves selected tables alone
+            way = "auto" if self.choice == "torch" else self.choice
+            self._down = compile(
+                self.network, self.query, self.network.variables, engine=way, dtype=self.dtype, threads=self.threads
+            )
+        engine: Any = self._down.engine()  # of NumPy or a tape
         found: dict[str, list[Floats]] = {name: [] for name in self.network.variables}
-        for result, columns in self._down._chunks(self._read(evidence), engine):
+        for result, columns in self._down._chunks(self._read(evidence), engine, engine.gradient_chunk):
             total = result.joint.sum(axis=0)
             seeds = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
             derivatives = engine.gradients(columns, len(total), seeds, through_selection=False).likelihoods
@@ -223,7 +231,7 @@ class TAC:
     def engine(self) -> Engine:
         """The program with its numbers, ready to run."""
         if self._engine is None:
-            self._engine = build(self.choice, self.program, *self._numbers(), self.dtype)
+            self._engine = build(self.choice, self.program, *self._numbers(), self.dtype, self.threads)
         return self._engine
 
     def _numbers(self) -> tuple[dict[tuple[str, str], Floats], dict[str, float | None]]:
@@ -299,10 +307,13 @@ class TAC:
     def _run(self, evidence: EvidenceLike | None) -> Iterator[Results]:
         return (result for result, _ in self._chunks(self._read(evidence), self.engine()))
 
-    def _chunks(self, known: Evidence, engine: Engine) -> Iterator[tuple[Results, dict[str, Column]]]:
+    def _chunks(
+        self, known: Evidence, engine: Engine, size: int | None = None
+    ) -> Iterator[tuple[Results, dict[str, Column]]]:
         """Run an engine on blocks of rows, so that memory does not grow with their number."""
-        for start in range(0, known.rows, engine.chunk):
-            stop = min(start + engine.chunk, known.rows)
+        size = min(size or engine.chunk, engine.chunk)
+        for start in range(0, known.rows, size):
+            stop = min(start + size, known.rows)
             columns = {name: column.block(start, stop) for name, column in known.columns.items()}
             yield engine.run(columns, stop - start), columns
 

@@ -32,6 +32,7 @@ from tacit.cpt import Floats
 from tacit.engines.numpy_steps import Array, Plan, TableProduct, Value, rescale
 from tacit.engines.reverse import Gradients, Trace, gradients, parameter_gradients
 from tacit.evidence import Column
+from tacit.machine import in_own_threads
 
 T = TypeVar("T")
 
@@ -76,6 +77,9 @@ class NumpyEngine:
         self._reached: dict[frozenset[Any], list[int]] = {}
         self.update(parameters, gammas)
 
+    threads: int | None = None  # those of BLAS, where they are limited
+
+    @in_own_threads
     def update(self, parameters: Mapping[tuple[str, str], Array], gammas: Mapping[str, float | None]) -> None:
         """Take new numbers for some tables and slopes, and compute again what depends on numbers alone."""
         self.gammas = {**self.gammas, **gammas}
@@ -127,6 +131,7 @@ class NumpyEngine:
 
     # running ----------------------------------------------------------------------------------------------
 
+    @in_own_threads
     def run(self, columns: Mapping[str, Column], rows: int) -> Results:
         """Evaluate some rows; `columns` hold that many rows, or one that speaks for all."""
         values = dict(self._static)
@@ -142,6 +147,7 @@ class NumpyEngine:
             {i: self._with_rows(i, values, rows) for i in self.wanted},
         )
 
+    @in_own_threads
     def gradients(
         self, columns: Mapping[str, Column], rows: int, seeds: ArrayLike, through_selection: bool = True
     ) -> Gradients:
@@ -158,6 +164,7 @@ class NumpyEngine:
         """
         return self._down(self._up(columns), rows, seeds, through_selection)
 
+    @in_own_threads
     def value_and_gradients(
         self, columns: Mapping[str, Column], rows: int, seed_of: Callable[[Array], tuple[T, Array]]
     ) -> tuple[T, Gradients]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
@@ -19,6 +18,7 @@ from tacit.engines.numpy import NumpyEngine, Results
 from tacit.engines.numpy_steps import Array, contract
 from tacit.engines.reverse import Gradients
 from tacit.evidence import Column
+from tacit.machine import threads as usable_threads
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ class TapeEngine:
     ) -> None:
         self.program, self.gammas = program, gammas
         self.dtype = np.dtype(dtype)
-        self.threads = threads or usable_cores()
+        self.threads = usable_threads(threads)
         self.reference = NumpyEngine(program, parameters, gammas, "float64")
         self.known = knowledge(program, parameters, gammas)
         self.tape = assemble(program, self.known)
@@ -268,11 +268,6 @@ def in_blocks(work: Callable[[tuple[int, int]], T], threads: int, rows: int, wid
 def pinned_array(tape: Tape) -> NDArray[np.int64]:
     """The pinned slots of a tape and their constants, as the kernels read them."""
     return np.array(tape.pinned, dtype=np.int64).reshape(-1, 2)
-
-
-def usable_cores() -> int:
-    """The cores this process may use, where the system tells."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def knowledge(

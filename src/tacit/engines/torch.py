@@ -30,6 +30,7 @@ from tacit.engines.reverse import Gradients
 from tacit.engines.torch_steps import Frame, Key, Slope, Steps, from_numpy, keys_of
 from tacit.errors import EvidenceError
 from tacit.evidence import Column
+from tacit.machine import in_own_threads
 
 T = TypeVar("T")
 
@@ -76,8 +77,11 @@ class TorchEngine:
         # operands of a matrix product are kept twice: as values, and as matrices
         self.gradient_chunk = self._rows_at_a_time(CPU_GRADIENT_ELEMENTS, 2 * program.cost.elements + steps.largest)
 
+    threads: int | None = None  # those of torch on the CPU, where they are limited
+
     # new numbers ------------------------------------------------------------------------------------------
 
+    @in_own_threads
     def update(self, parameters: Mapping[Key, Array], gammas: Mapping[str, float | None]) -> None:
         """Take new numbers for some tables and slopes, and compute again what depends on them alone."""
         with torch.no_grad(), self._lock:
@@ -132,6 +136,7 @@ class TorchEngine:
         static, ready = self._parameters_only(given, gammas)
         return Frame(soft, hard, {}, {**self.gammas, **gammas}, static, ready)
 
+    @in_own_threads
     def value_and_gradients(
         self, columns: Mapping[str, Column], rows: int, seed_of: Callable[[Array], tuple[T, Array]]
     ) -> tuple[T, Gradients]:
@@ -210,6 +215,7 @@ class TorchEngine:
 
     # running ----------------------------------------------------------------------------------------------
 
+    @in_own_threads
     def run(self, columns: Mapping[str, Column], rows: int) -> Results:
         """Evaluate some rows; `columns` hold that many rows, or one that speaks for all."""
         with torch.no_grad(), self._lock:
