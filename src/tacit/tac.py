@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit import machine
+from tacit import machine, pickling
 from tacit.circuit import Circuit
 from tacit.circuit.lower import lower
 from tacit.compiler import compile_program, trace
@@ -121,6 +121,12 @@ class TAC:
         self.choice, self.threads = engine, threads
         self._engine: Engine | None = None
         self._down: TAC | None = None  # the query that marginals() runs, compiled on first use
+
+    def __getstate__(self) -> dict[str, Any]:
+        return pickling.state(self, "_engine", "_down")
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(pickling.unmarked(state), _engine=None, _down=None)
 
     @property
     def query(self) -> str:
