@@ -109,9 +109,8 @@ def test_a_network_compiles_its_queries_itself(engine, case):
     rows = decided(net, columns)
     close(net.posterior(query, columns)[rows], definition.posterior(net, query, columns)[rows])
     assert len(net._compiled) == 1
-    tac = next(iter(net._compiled.values()))
     net.posterior(query, columns)
-    assert next(iter(net._compiled.values())) is tac
+    assert len(net._compiled) == 1
 
 
 @pytest.mark.parametrize("effort", ["low", "auto", "high"])

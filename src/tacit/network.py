@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tacit import pickling
 from tacit.cpt import CPT, Floats, TestingCPT, check_gamma, difference
 from tacit.display import large
 from tacit.errors import NetworkError, TableError, TooLargeError, UnsetError
 from tacit.factored import MAX_DENSE, FunctionCPT, Mux, NoisyOr
+from tacit.recent import Recent
 from tacit.variable import Label, Variable, describe, similar, variable
 
 if TYPE_CHECKING:
@@ -77,7 +79,13 @@ class Network:
         self.name = name
         self._nodes: dict[str, Node] = {}
         self._first_tied: dict[str, tuple[str, CPT | TestingCPT]] = {}  # a node to compare each next one of a tie with
-        self._compiled: dict[tuple[str, tuple[str, ...], tuple[str, ...]], TAC] = {}
+        self._compiled: Recent[TAC] = Recent(MAX_COMPILED)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return pickling.state(self, "_compiled")
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(pickling.unmarked(state), _compiled=Recent(MAX_COMPILED))
 
     # building ---------------------------------------------------------------------------------------------
 
@@ -289,11 +297,7 @@ class Network:
         columns = read(evidence, [node.variable for node in self._nodes.values()]).columns
         hard = tuple(sorted(n for n, column in columns.items() if column.certain))
         soft = tuple(sorted(n for n in columns if n not in hard))
-        key = (query, soft, hard)
-        tac = self._compiled.pop(key, None) or compile(self, query, soft, hard)
-        self._compiled[key] = tac  # the most recently used one is last
-        if len(self._compiled) > MAX_COMPILED:
-            del self._compiled[next(iter(self._compiled))]
+        tac = self._compiled.get((query, soft, hard), lambda: compile(self, query, soft, hard))
         return tac.posterior(evidence)
 
     def select(self, evidence: EvidenceLike | None = None) -> Network:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit import machine, pickling
 from tacit.circuit import Circuit
 from tacit.circuit.lower import lower
 from tacit.compiler import compile_program, trace
@@ -53,6 +54,7 @@ def compile(
     dtype: str = "float64",
     order: Sequence[str] | None = None,
     effort: str = "auto",
+    threads: int | None = None,
 ) -> TAC:
     """Compile a query once, to be evaluated on many rows of evidence.
 
@@ -73,6 +75,9 @@ def compile(
         An elimination order to follow, instead of a search for a cheap one.
     effort
         How long to search: "low", "auto", or "high" (seconds; uses cotengra if it is installed).
+    threads
+        How many threads the query may use, here and in `fit`. None: as many as the environment variable
+        `TACIT_THREADS` says, or else one for every core that the process and its container may use.
 
     >>> import tacit
     >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
@@ -85,6 +90,7 @@ def compile(
         raise TacitError(f"engine is {engine!r}, expected one of {', '.join(map(repr, ENGINES))}")
     if engine == "torch" and find_spec("torch") is None:
         raise TacitError(f"engine='torch' needs PyTorch, which is not installed: {how_to_install('torch')}")
+    machine.threads_wanted(threads)  # an error, if it is no number of threads
     number = _dtype(dtype)
     certain = _names(net, hard, "hard")
     named = tuple(dict.fromkeys((*_names(net, evidence, "evidence"), *certain)))
@@ -93,7 +99,7 @@ def compile(
     soft = tuple(n for n in named if n not in indexed)
     steps = None if order is None else _names(net, order, "order")
     program, plan = compile_program(net, query, soft, indexed, steps, effort, number)
-    return TAC(net, program, plan, named, certain, number, engine)
+    return TAC(net, program, plan, named, certain, number, engine, threads)
 
 
 class TAC:
@@ -108,13 +114,20 @@ class TAC:
         hard: tuple[str, ...] = (),
         dtype: str = "float64",
         engine: str = "auto",
+        threads: int | None = None,
     ) -> None:
         self.program, self.plan, self.evidence, self.hard, self.dtype = program, plan, evidence, hard, dtype
         self.network = net.copy()  # nodes added to the user's network later are none of ours
         self._variables = [net.variable(n) for n in net]
-        self.choice = engine
+        self.choice, self.threads = engine, threads
         self._engine: Engine | None = None
         self._down: TAC | None = None  # the query that marginals() runs, compiled on first use
+
+    def __getstate__(self) -> dict[str, Any]:
+        return pickling.state(self, "_engine", "_down")
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(pickling.unmarked(state), _engine=None, _down=None)
 
     @property
     def query(self) -> str:
@@ -171,7 +184,9 @@ class TAC:
         {'A': [[0.4615, 0.5385]], 'B': [[0.4692, 0.5308]], 'C': [[1.0, 0.0]]}
         """
         if self._down is None:
-            self._down = compile(self.network, self.query, self.network.variables, (), self.choice, self.dtype)
+            self._down = compile(
+                self.network, self.query, self.network.variables, (), self.choice, self.dtype, threads=self.threads
+            )
         engine = self._down.engine()
         found: dict[str, list[Floats]] = {name: [] for name in self.network.variables}
         for block in self._read(evidence).blocks(engine.gradient_chunk):
@@ -220,7 +235,7 @@ class TAC:
     def engine(self) -> Engine:
         """The program with its numbers, ready to run."""
         if self._engine is None:
-            self._engine = build(self.choice, self.program, *self._numbers(), self.dtype)
+            self._engine = build(self.choice, self.program, *self._numbers(), self.dtype, self.threads)
         return self._engine
 
     def _numbers(self) -> tuple[dict[tuple[str, str], Floats], dict[str, float | None]]:

@@ -72,7 +72,7 @@ class TACModule(nn.Module):  # type: ignore[misc, unused-ignore]
 
     def __init__(self, tac: TAC, slopes: bool = False, seed: int = 0) -> None:
         super().__init__()
-        self.tac = TAC(tac.network, tac.program, tac.plan, tac.evidence, tac.hard, tac.dtype, tac.choice)
+        self.tac = TAC(tac.network, tac.program, tac.plan, tac.evidence, tac.hard, tac.dtype, tac.choice, tac.threads)
         self._learned = Parameters(tac.network, _nodes(tac), slopes)
         start = torch.tensor(self._learned.start(np.random.default_rng(seed)), dtype=getattr(torch, tac.dtype))
         if self._learned.count:
@@ -126,9 +126,9 @@ class TACModule(nn.Module):  # type: ignore[misc, unused-ignore]
             raise TacitError(f"the module is in {dtype}, expected torch.float32 or torch.float64")
         tac, name = self.tac, DTYPES[dtype]
         if name == "float32" and tac.dtype == "float64":  # its program does not rescale often enough
-            tac = compile(tac.network, tac.query, tac.evidence, tac.hard, tac.choice, name)
+            tac = compile(tac.network, tac.query, tac.evidence, tac.hard, tac.choice, name, threads=tac.threads)
         net = self._learned.fill(self._learned.start(np.random.default_rng(0)))
-        return TAC(net, tac.program, tac.plan, tac.evidence, tac.hard, name, tac.choice)
+        return TAC(net, tac.program, tac.plan, tac.evidence, tac.hard, name, tac.choice, tac.threads)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_ways": {}}  # engines are made anew where the copy is used
@@ -384,7 +384,7 @@ class OnTensors:
 
     def __init__(self, tac: TAC, learned: Parameters, device: torch.device) -> None:
         self.device, self._learned = device, learned
-        self._careful = TAC(tac.network, tac.program, tac.plan, tac.evidence, tac.hard, "float64", "auto")
+        self._careful = TAC(tac.network, tac.program, tac.plan, tac.evidence, tac.hard, "float64", "auto", tac.threads)
         self.engine = TorchEngine(tac.program, *tac._numbers(), tac.dtype, device)
         self.tables = Tables(learned, self.engine.dtype, device)
 

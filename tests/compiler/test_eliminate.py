@@ -141,9 +141,9 @@ def test_one_way_to_plan_that_does_not_fit_does_not_spoil_the_other(monkeypatch)
     first = tacit.compile(net, "D", ["A"])
     original, calls = eliminate.check_size, []
 
-    def refuse_the_second_elimination(tree):
+    def refuse_the_second_elimination(tree, limit):
         calls.append(tree)
-        original(tree)
+        original(tree, limit)
         if len(calls) > 3:
             raise TooLargeError("too wide")
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from tests import exact
 
 import tacit
+from tests import exact
 
 TOLERANCE = 1e-9
 SMALLEST = 1e-280  # posteriors below it are not compared: their digits end where those of floats do

@@ -6,7 +6,6 @@ evidence on its ancestors. Inference: the query, from the original regular table
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from tacit.compiler.prune import Pruned
 from tacit.compiler.tree import Path, Problem, Tree, bits
 from tacit.cpt import TestingCPT
 from tacit.errors import TooLargeError
+from tacit.machine import memory
 from tacit.network import Network
 
 Planner = Callable[[Problem], Path]
@@ -66,6 +66,7 @@ class Elimination:
     ) -> None:
         self.net, self.pruned, self.query, self.soft, self.hard = net, pruned, query, soft, hard
         self.planner, self.reuse, self.enter_evidence_first = planner, reuse, enter_evidence_first
+        self.memory_limit = memory_limit()
         self.names = initial.AxisNames(net)
         self.axis = {n: self._axis(n, states) for n, states in pruned.states.items()}
         self.builder = Builder(self._variable_sizes(), hard, evidence_per_scale)
@@ -106,7 +107,9 @@ class Elimination:
             self._values[name] = [self.flatten(name)] if testing else self.initialise(name)
             self.enter_evidence(name)
         joint, plan = self.inference()
-        return self.builder.finish(self.query, joint, self._selections, self.pruned.states, self.soft), plan
+        program = self.builder.finish(self.query, joint, self._selections, self.pruned.states, self.soft)
+        check_live(program, self.memory_limit)
+        return program, plan
 
     # the parts of the appendix ----------------------------------------------------------------------------
 
@@ -176,7 +179,7 @@ class Elimination:
             options.sort(key=lambda values: self._planned(values, kept, quick).total)
         values = options[0]
         tree = self._planned(values, kept, self.planner)
-        check_size(tree)
+        check_size(tree, self.memory_limit)
         return self._execute(tree, values), Plan(tree.problem, tuple(tree.path()))
 
     # factors ----------------------------------------------------------------------------------------------
@@ -268,25 +271,32 @@ def quick(problem: Problem) -> Path:
     return ordering.search(problem, "low")
 
 
-def check_size(tree: Tree) -> None:
+def check_size(tree: Tree, limit: float) -> None:
     """Stop before anything large is allocated."""
     size = tree.problem.size
     worst = max(range(len(tree.out)), key=lambda i: size(tree.union(i)))
     union, out = tree.union(worst), max(tree.out, key=size)
-    if 8 * size(out) <= memory_limit() and size(union) <= MAX_STEP:
+    if 8 * size(out) <= limit and size(union) <= MAX_STEP:
         return
     cluster = [tree.problem.names[axis] for axis in bits(union)]
     shown = ", ".join(cluster[:12]) + (", ..." if len(cluster) > 12 else "")
     raise TooLargeError(
         f"the query is too wide to compile: width {len(cluster) - 1}, the cluster ({shown}) has {size(union):.3g} "
-        f"states, and its largest table would need {8 * size(out):.3g} bytes per row (limit {memory_limit():.3g}); "
+        f"states, and its largest table would need {8 * size(out):.3g} bytes per row (limit {limit:.3g}); "
         "name observed variables in hard=, ask for less evidence, or try effort='high'"
     )
 
 
+def check_live(program: Program, limit: float) -> None:
+    """Stop where no value is too large by itself, but those that are needed at one time are."""
+    if 8 * program.cost.live > limit:
+        raise TooLargeError(
+            f"the query is too large to run: the values of one row that are needed at one time would take "
+            f"{8 * program.cost.live:.3g} bytes (limit {limit:.3g}); name observed variables in hard=, ask for less "
+            "evidence, or try effort='high'"
+        )
+
+
 def memory_limit() -> float:
-    """How many bytes one value may take: half of the machine's memory."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2
-    except (AttributeError, ValueError, OSError):
-        return 4 * 2.0**30
+    """How many bytes the values of one row may take: half of the memory that there is for this process."""
+    return memory() / 2

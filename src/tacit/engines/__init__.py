@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, Self
 
+from tacit import machine
 from tacit.compiler.program import Contract, Program
 from tacit.engines.numpy import NumpyEngine
 from tacit.engines.numpy_steps import Array, is_matmul
@@ -25,6 +26,10 @@ MAX_TAPE = 50_000_000  # multiply-adds per row up to which a tape is worth its m
 
 class Engine(Protocol):
     """What a TAC needs of an engine."""
+
+    @property
+    def threads(self) -> int | None:
+        """How many threads it may use; None: as many as BLAS and torch do."""
 
     @property
     def chunk(self) -> int:
@@ -95,19 +100,26 @@ def build(
     parameters: Mapping[tuple[str, str], Array],
     gammas: Mapping[str, float | None],
     dtype: str,
+    threads: int | None = None,
 ) -> Engine:
     """A program with its numbers, ready to run. Heavy packages are imported only by the engine that needs them."""
+    threads = machine.threads(threads)
     if engine == "auto" and choose(program) == "tape":
         try:
-            return build("tape", program, parameters, gammas, dtype)
+            return build("tape", program, parameters, gammas, dtype, threads)
         except TooLargeError:
             pass  # the estimate was too low: NumPy needs no tape
     if engine == "tape":
         from tacit.engines.tape import TapeEngine
 
-        return TapeEngine(program, parameters, gammas, dtype)
-    if engine == "torch":
-        from tacit.engines.torch import TorchEngine
+        return TapeEngine(program, parameters, gammas, dtype, threads)
+    built: Any
+    with machine.limited(threads):
+        if engine == "torch":
+            from tacit.engines.torch import TorchEngine
 
-        return TorchEngine(program, parameters, gammas, dtype)
-    return NumpyEngine(program, parameters, gammas, dtype)
+            built = TorchEngine(program, parameters, gammas, dtype)
+        else:
+            built = NumpyEngine(program, parameters, gammas, dtype)
+    built.threads = threads
+    return built  # type: ignore[no-any-return]

@@ -23,6 +23,7 @@ class Careful(ABC):
     """
 
     program: Program
+    threads: int | None
     _again: Careful | None = None  # what computes doubtful rows, made on first use
 
     @abstractmethod
@@ -43,7 +44,9 @@ class Careful(ABC):
     def again(self) -> Careful:
         """The engine for doubtful rows."""
         if self._again is None:
-            self._again = self.more_careful()
+            again = self.more_careful()
+            again.threads = self.threads
+            self._again = again
         return self._again
 
     def run(self, columns: Mapping[str, Column], rows: int, selections: bool = False) -> Results:

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from tacit.circuit.circuit import CODE, KINDS, Circuit, Ids
 from tacit.cpt import Floats
 from tacit.engines import kernels as k
-from tacit.engines.tape import MAX_CHUNK, THREADED_WORK, in_blocks, tile_width, usable_cores
+from tacit.engines.tape import MAX_CHUNK, THREADED_WORK, in_blocks, tile_width
 from tacit.errors import TacitError
 from tacit.evidence import Evidence, EvidenceLike
+from tacit.machine import threads as usable_threads
 
 RUNNABLE = ("constant", "parameter", "input", "sum", "product", "test", "complement")
 EXTRA = (0.0, 1.0, 2.0, 3.0, -1.0)  # constants behind those of the nodes; the first four are also codes of operators
@@ -38,7 +39,7 @@ class CircuitTape:
 
     def __init__(self, circuit: Circuit) -> None:
         self.circuit = circuit
-        self.threads = usable_cores()
+        self.threads = usable_threads()
         assembler = _Assembler(circuit)
         listing = assembler.listing()
         place, self.slots, pinned = _places(listing, assembler.fixed)

@@ -11,9 +11,10 @@ import math
 
 import numpy as np
 from llvmlite import ir
-from numba import njit
 from numba.core import types
 from numba.extending import intrinsic
+
+from tacit.engines.jit import jit
 
 LOG2_HIGH, LOG2_LOW = 0.693147180369123816490, 1.90821492927058770002e-10  # log 2 in two parts, the first short
 INVERSE_LOG2 = 1.4426950408889634
@@ -33,7 +34,7 @@ def power_of_two(typing_context, k):
     return types.float64(types.int64), generate
 
 
-@njit(cache=True, nogil=True, inline="always", fastmath={"contract"}, error_model="numpy")
+@jit(nogil=True, inline="always", fastmath={"contract"}, error_model="numpy")
 def exp_of_negative(x):
     """exp(x) for x <= 0: x = k log 2 + r with |r| <= log(2)/2, and a Taylor polynomial for e**r."""
     x = max(x, SMALLEST)

@@ -12,7 +12,9 @@ from __future__ import annotations
 import platform
 import sys
 
-from numba import njit, types
+from numba import types
+
+from tacit.engines.jit import jit
 
 # FE_UNDERFLOW of the C library, which differs between systems and processors.
 UNDERFLOW = (
@@ -27,14 +29,14 @@ _test = types.ExternalFunction("fetestexcept", types.intc(types.intc))
 _clear = types.ExternalFunction("feclearexcept", types.intc(types.intc))
 
 
-@njit(cache=True, nogil=True)
+@jit(nogil=True)
 def clear_underflow():
     """Forget what happened before."""
     if _test(UNDERFLOW) != 0:  # to ask is far cheaper than to clear
         _clear(UNDERFLOW)
 
 
-@njit(cache=True, nogil=True)
+@jit(nogil=True)
 def underflowed():
     """Whether a result was too small for a float since the last question."""
     if _test(UNDERFLOW) == 0:

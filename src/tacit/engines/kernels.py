@@ -1,7 +1,7 @@
 """The numba kernels of the tape engine: one generic interpreter over tiles of rows.
 
 A tile is a few rows of every slot, `values` (slots, rows of a tile): all slots of a tile stay in cache while the
-whole tape runs over them. The kernels are compiled once per installation (cache=True), never per network.
+whole tape runs over them. The kernels are compiled once per installation (see `jit`), never per network.
 `instructions` is (count, 4): operation, destination slot, first term, end of terms; `terms` is (count, 2), and
 what the two numbers of a term mean depends on the operation. Constants (parameters and what is computed from
 them) are scalars. Rows of a tile that are not there repeat the last one, so that no underflow comes from them.
@@ -14,10 +14,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from tacit.engines.exponential import exp_of_negative
 from tacit.engines.flags import clear_underflow, underflowed
+from tacit.engines.jit import jit
 
 (
     INPUT,  # (input row, 0)
@@ -41,7 +41,7 @@ LEAST_64, LEAST_32 = math.exp(-400.0), math.exp(-60.0)
 NEGLIGIBLE_64, NEGLIGIBLE_32 = 2.0**-400, 2.0**-50
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "nsz"}, error_model="numpy")
+@jit(nogil=True, fastmath={"contract", "nsz"}, error_model="numpy")
 def forward_tile(instructions, terms, constants, inputs, codes, outputs, values, r0, n):
     """Run the tape over rows r0 .. r0+n-1, with `values` as the working space."""
     for i in range(instructions.shape[0]):
@@ -124,7 +124,7 @@ def forward_tile(instructions, terms, constants, inputs, codes, outputs, values,
                 outputs[dst, r0 + j] = values[slot, j]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@jit(nogil=True, error_model="numpy")
 def forward(instructions, terms, constants, inputs, codes, outputs, values, doubts, start, stop):
     """Run the tape over rows start .. stop-1, tile by tile; `doubts` (rows,) says where digits may be lost."""
     clear_underflow()
@@ -134,37 +134,37 @@ def forward(instructions, terms, constants, inputs, codes, outputs, values, doub
         doubts[r0 : r0 + n] = underflowed()
 
 
-@njit(cache=True, nogil=True, inline="always")
+@jit(nogil=True, inline="always")
 def as_index(slot):
     """A slot that holds whole numbers, which a float32 could not from 2**24 on."""
     return slot.view(np.int32)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@jit(nogil=True, inline="always")
 def least_weight(values):
     """The smallest weight of a mixture in numbers of this type."""
     return LEAST_64 if values.itemsize == 8 else LEAST_32
 
 
-@njit(cache=True, nogil=True, inline="always")
+@jit(nogil=True, inline="always")
 def negligible(values):
     """Entries below it do not hide what becomes of the smallest weight."""
     return NEGLIGIBLE_64 if values.itemsize == 8 else NEGLIGIBLE_32
 
 
-@njit(cache=True, nogil=True, inline="always")
+@jit(nogil=True, inline="always")
 def hangs_on(weight, entry, other, least, few):
     """Whether a weight that ended at the smallest one decides about a mixture."""
     return weight < 2 * least and entry > 0 and other < few
 
 
-@njit(cache=True, nogil=True)
+@jit(nogil=True)
 def raise_underflow(one):
     """0, after a product that is too small for a float: the processor takes note. `one` is 1, unknown to compilers."""
     return (one * 1e-30) * 1e-300 * 1e-300
 
 
-@njit(cache=True, nogil=True, inline="always")
+@jit(nogil=True, inline="always")
 def holds(x, limit, operator):
     """x >=, >, <=, < limit for operator 0, 1, 2, 3."""
     if operator == 0:
@@ -176,7 +176,7 @@ def holds(x, limit, operator):
     return x < limit
 
 
-@njit(cache=True, nogil=True, inline="always", error_model="numpy")
+@jit(nogil=True, inline="always", error_model="numpy")
 def sigmoid_weight(x, total, threshold, gamma, least):
     """The weights of plus and minus: sigmoid(z) and sigmoid(-z), z = gamma (x/total - threshold).
 
@@ -189,7 +189,7 @@ def sigmoid_weight(x, total, threshold, gamma, least):
     return (larger, smaller) if z >= 0 else (smaller, larger)
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "nsz"}, error_model="numpy")
+@jit(nogil=True, fastmath={"contract", "nsz"}, error_model="numpy")
 def sigmoid_weights(out, rest, x, total, threshold, gamma):
     """The same for all rows of a tile."""
     least = least_weight(out)
@@ -197,7 +197,7 @@ def sigmoid_weights(out, rest, x, total, threshold, gamma):
         out[j], rest[j] = sigmoid_weight(x[j], total[j], threshold, gamma, least)
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
+@jit(nogil=True, fastmath={"contract", "nsz"})
 def linear(values, terms, constants, dst, first, end):
     """values[dst] = sum of constant * slot, four terms at a time so that the sum is loaded and stored less often."""
     out = values[dst]
@@ -244,7 +244,7 @@ def linear(values, terms, constants, dst, first, end):
         t += 4
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
+@jit(nogil=True, fastmath={"contract", "nsz"})
 def product(values, terms, dst, first, end):
     """values[dst] = sum of slot * slot, two terms at a time."""
     out = values[dst]
@@ -268,7 +268,7 @@ def product(values, terms, dst, first, end):
         t += 2
 
 
-@njit(cache=True, nogil=True)
+@jit(nogil=True)
 def scale(values, terms, dst, first, end):
     """values[dst] = the power of two that brings the largest of some slots near 1; the exponent is kept."""
     out = values[dst]
@@ -289,7 +289,7 @@ def scale(values, terms, dst, first, end):
             exponent[j] += before[j]
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "nsz", "reassoc"}, error_model="numpy")
+@jit(nogil=True, fastmath={"contract", "nsz", "reassoc"}, error_model="numpy")
 def backward_tile(
     instructions, terms, constants, codes, seeds, values, adjoints, d_constants, d_inputs, through, r0, n
 ):
@@ -389,7 +389,7 @@ def backward_tile(
         # SCALE: the scale is a power of two that drops out of the joint, so it needs no derivative
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "nsz", "reassoc"}, error_model="numpy")
+@jit(nogil=True, fastmath={"contract", "nsz", "reassoc"}, error_model="numpy")
 def weight_backward(tau, a, rest, d_rest, x, total, dx, d_total, limit, gamma):
     """Derivatives of sigmoid(gamma (x/total - limit)): into dx and d_total; returns those by gamma and limit."""
     d_gamma, d_limit = 0.0, 0.0
@@ -404,7 +404,7 @@ def weight_backward(tau, a, rest, d_rest, x, total, dx, d_total, limit, gamma):
     return d_gamma, d_limit
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@jit(nogil=True, error_model="numpy")
 def weight_slots_backward(values, adjoints, terms, gamma, dst, first):
     """The same where thresholds and operators depend on the row; returns the derivative by gamma."""
     x, total = values[terms[first, 0]], values[terms[first, 1]]
@@ -425,7 +425,7 @@ def weight_slots_backward(values, adjoints, terms, gamma, dst, first):
     return d_gamma
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@jit(nogil=True, error_model="numpy")
 def backward(
     instructions,
     terms,
@@ -456,7 +456,7 @@ def backward(
         add_pinned(pinned, adjoints, d_constants)
 
 
-@njit(cache=True, nogil=True)
+@jit(nogil=True)
 def add_pinned(pinned, adjoints, d_constants):
     """Add the derivatives by the slots that hold constants to those by the constants."""
     for i in range(pinned.shape[0]):

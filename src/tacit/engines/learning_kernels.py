@@ -7,16 +7,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from tacit.engines.flags import clear_underflow, underflowed
+from tacit.engines.jit import jit
 from tacit.engines.kernels import add_pinned, backward_tile, forward_tile
 
 MEAN_SQUARED, CROSS_ENTROPY = range(2)
 SMALLEST = 1e-15  # probabilities below it count as this much in a logarithm
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@jit(nogil=True, error_model="numpy")
 def jacobian(
     instructions,
     terms,
@@ -63,7 +63,7 @@ def jacobian(
                     by_constant[pinned[i, 1], r0 + j] = adjoints[pinned[i, 0], j]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@jit(nogil=True, error_model="numpy")
 def loss_tile(kind, outputs, targets, weights, seeds, r0, n):
     """The weighted loss of some rows, and its derivatives by their joint into `seeds`.
 
@@ -97,7 +97,7 @@ def loss_tile(kind, outputs, targets, weights, seeds, r0, n):
     return loss
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@jit(nogil=True, error_model="numpy")
 def learn(
     instructions,
     terms,

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from tacit.compiler.program import (
     ONE,
@@ -36,6 +36,7 @@ from tacit.engines.results import Decided, Gradients, Results
 from tacit.engines.reverse import Trace, gradients, parameter_gradients
 from tacit.engines.wide import Wide
 from tacit.evidence import Column
+from tacit.machine import in_own_threads
 
 T = TypeVar("T")
 
@@ -69,6 +70,9 @@ class NumpyEngine(Careful):
         self._reached: dict[frozenset[Any], list[int]] = {}
         self.update(parameters, gammas)
 
+    threads: int | None = None  # those of BLAS, where they are limited
+
+    @in_own_threads
     def update(self, parameters: Mapping[tuple[str, str], Array], gammas: Mapping[str, float | None]) -> None:
         """Take new numbers for some tables and slopes, and compute again what depends on numbers alone."""
         self.gammas = {**self.gammas, **gammas}
@@ -129,6 +133,7 @@ class NumpyEngine(Careful):
 
     # running ----------------------------------------------------------------------------------------------
 
+    @in_own_threads
     def attempt(self, columns: Mapping[str, Column], rows: int, selections: bool = False) -> Results:
         """Evaluate some rows, and say which are doubtful."""
         values = dict(self._static)
@@ -165,6 +170,7 @@ class NumpyEngine(Careful):
         fixed = [node for node, (_, table) in self._selections.items() if not self.program.batched[table]]
         return {node: self._decided(node, self._static, rows) for node in fixed}
 
+    @in_own_threads
     def attempt_gradients(
         self, columns: Mapping[str, Column], rows: int, seeds: Array, through_selection: bool
     ) -> tuple[Gradients, bool]:
@@ -173,6 +179,7 @@ class NumpyEngine(Careful):
         doubt = bool(np.isneginf(self._floor(self.program.joint, trace.values)).any())
         return self._down(trace, rows, seeds, through_selection), doubt
 
+    @in_own_threads
     def value_and_gradients(
         self, columns: Mapping[str, Column], rows: int, seed_of: Callable[[Array], tuple[T, Array]]
     ) -> tuple[T, Gradients]:
@@ -204,8 +211,7 @@ class NumpyEngine(Careful):
             values[i] = self._evaluate(i, values, columns)
         return Trace(self._plan, self._batched, self.gammas, values, self._matrices, columns)
 
-    def _down(self, trace: Trace, rows: int, seeds: ArrayLike, through_selection: bool) -> Gradients:
-        states = self.program.sizes[self.program.query]
+    def _down(self, trace: Trace, rows: int, seeds: Array, through_selection: bool) -> Gradients:
         static = Trace(self._plan, self._fixed, self.gammas, self._exact)
         by_joint = np.asarray(seeds, dtype=self.dtype)
         return gradients(trace, static, self._seeds(trace, by_joint), through_selection)

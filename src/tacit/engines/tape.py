@@ -7,7 +7,6 @@ ones, and what is left in doubt is computed by a more careful engine.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
@@ -25,6 +24,7 @@ from tacit.engines.numpy import NumpyEngine
 from tacit.engines.numpy_steps import Array, contract
 from tacit.engines.results import Decided, Gradients, Results
 from tacit.evidence import Column
+from tacit.machine import threads as usable_threads
 
 T = TypeVar("T")
 SeedOfRows = Callable[[Array, NDArray[np.intp]], tuple[float, Array]]
@@ -49,7 +49,7 @@ class TapeEngine(Careful):
     ) -> None:
         self.program, self.gammas = program, gammas
         self.dtype = np.dtype(dtype)
-        self.threads = threads or usable_cores()
+        self.threads = usable_threads(threads)
         self.reference = NumpyEngine(program, parameters, gammas, "float64")
         self.known = knowledge(program, parameters, gammas)
         self.tape = assemble(program, self.known)
@@ -281,7 +281,7 @@ class TapeEngine(Careful):
 
     def _parallel(self, work: Callable[[tuple[int, int]], T], tape: Tape, rows: int, width: int) -> list[T]:
         """Do the work on blocks of tiles of some width, in threads where there is enough of it."""
-        threads = self.threads if rows * tape.work > THREADED_WORK else 1
+        threads = (self.threads or 1) if rows * tape.work > THREADED_WORK else 1
         return in_blocks(work, threads, rows, width)
 
     def _width(self, tape: Tape, rows: int) -> int:
@@ -354,11 +354,6 @@ def in_blocks(work: Callable[[tuple[int, int]], T], threads: int, rows: int, wid
 def pinned_array(tape: Tape) -> NDArray[np.int64]:
     """The pinned slots of a tape and their constants, as the kernels read them."""
     return np.array(tape.pinned, dtype=np.int64).reshape(-1, 2)
-
-
-def usable_cores() -> int:
-    """The cores this process may use, where the system tells."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def knowledge(

@@ -33,6 +33,7 @@ from tacit.engines.results import Decided, Gradients, Results
 from tacit.engines.torch_steps import Frame, Key, Slope, Steps, from_numpy, keys_of, lowest
 from tacit.errors import EvidenceError
 from tacit.evidence import Column
+from tacit.machine import in_own_threads
 
 T = TypeVar("T")
 Leaves: TypeAlias = tuple[dict[Key, Tensor], dict[str, Tensor], dict[str, Tensor]]  # tables, slopes, likelihoods
@@ -82,8 +83,11 @@ class TorchEngine(Careful):
         # operands of a matrix product are kept twice: as values, and as matrices
         self.gradient_chunk = self._rows_at_a_time(CPU_GRADIENT_ELEMENTS, 2 * program.cost.elements + steps.largest)
 
+    threads: int | None = None  # those of torch on the CPU, where they are limited
+
     # new numbers ------------------------------------------------------------------------------------------
 
+    @in_own_threads
     def update(self, parameters: Mapping[Key, Array], gammas: Mapping[str, float | None]) -> None:
         """Take new numbers for some tables and slopes, and compute again what depends on them alone."""
         with torch.no_grad(), self._lock:
@@ -140,6 +144,7 @@ class TorchEngine(Careful):
         static, ready, bounds = self._parameters_only(given, gammas)
         return Frame(soft, hard, {}, {**self.gammas, **gammas}, static, ready, bounds)
 
+    @in_own_threads
     def value_and_gradients(
         self, columns: Mapping[str, Column], rows: int, seed_of: Callable[[Array], tuple[T, Array]]
     ) -> tuple[T, Gradients]:
@@ -150,6 +155,7 @@ class TorchEngine(Careful):
         value, seeds = seed_of(joint.detach().cpu().numpy())
         return value, self._derivatives(leaves, joint, seeds)
 
+    @in_own_threads
     def attempt_gradients(
         self, columns: Mapping[str, Column], rows: int, seeds: Array, through_selection: bool
     ) -> tuple[Gradients, bool]:
@@ -253,6 +259,7 @@ class TorchEngine(Careful):
 
     # running ----------------------------------------------------------------------------------------------
 
+    @in_own_threads
     def attempt(self, columns: Mapping[str, Column], rows: int, selections: bool = False) -> Results:
         """Evaluate some rows, and say which are doubtful."""
         with torch.no_grad(), self._lock:

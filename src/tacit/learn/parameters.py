@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from tacit.cpt import CPT, Floats, TestingCPT
+from tacit.engines.jit import jit
 from tacit.network import Network
 
 Key = tuple[str, str]
@@ -234,7 +234,7 @@ class Place:
         return table
 
 
-@njit(cache=True)
+@jit()
 def _numbers(kinds, weight, entry, count, mass, weights, numbers):
     for i in range(len(kinds)):
         w, e, k = weight[i], entry[i], count[i]
@@ -257,7 +257,7 @@ def _numbers(kinds, weight, entry, count, mass, weights, numbers):
                 numbers[e + j] *= mass[i] / total
 
 
-@njit(cache=True)
+@jit()
 def _by_weight(kinds, weight, entry, count, mass, numbers, by_number, found):
     for i in range(len(kinds)):
         w, e, k = weight[i], entry[i], count[i]
@@ -275,7 +275,7 @@ def _by_weight(kinds, weight, entry, count, mass, numbers, by_number, found):
                 found[w + j] = numbers[e + j] * (by_number[e + j] - mean)
 
 
-@njit(cache=True)
+@jit()
 def _inverse(kinds, weight, entry, count, mass, numbers, found):
     for i in range(len(kinds)):
         w, e, k = weight[i], entry[i], count[i]
@@ -294,7 +294,7 @@ def _inverse(kinds, weight, entry, count, mass, numbers, found):
                 found[w + j] -= mean
 
 
-@njit(cache=True)
+@jit()
 def _complete(kinds, weight, entry, count, mass, numbers, draws):
     """Fill in missing numbers: of a row, by draws scaled to the mass that is left; others are the draws."""
     for i in range(len(kinds)):

@@ -12,12 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Literal
 
-from threadpoolctl import threadpool_limits
-
 from tacit.cpt import Floats
-from tacit.engines.tape import usable_cores
 from tacit.learn.objective import Objective
 from tacit.learn.optimisers import Optimiser, State
+from tacit.machine import limited
 
 
 @dataclass(frozen=True)
@@ -129,7 +127,7 @@ class Trainer:
                 stage.optimiser.advance(twins[0], state, stage.steps)
             return
         # the threads of BLAS are of no use to small matrices, and wait for each other where cores are busy
-        with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(usable_cores()) as pool:
+        with limited(1), ThreadPoolExecutor(twins[0].engine.threads) as pool:
             list(pool.map(stage.optimiser.advance, twins[: len(states)], states, [stage.steps] * len(states)))
 
     def _stage_ends(self, run: Run, stage: Stage) -> bool:

@@ -1,0 +1,43 @@
+"""What pickles hold: structure and numbers. Engines, and what else is made from these on first use, stay behind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tacit
+from tacit.errors import FormatError
+
+FORM = 1  # raise it whenever what one release pickles would be something else in the next
+
+
+class Form:
+    """Stands first in what is pickled, so that a pickle of another form is refused before anything else is read."""
+
+    def __reduce__(self) -> tuple[Any, tuple[int, str]]:
+        return check_form, (FORM, tacit.__version__)
+
+
+def check_form(form: int, release: str) -> Form:
+    """What the start of a pickle becomes; an error if this release would misunderstand the rest."""
+    if form != FORM:
+        raise FormatError(_refused(f"tacit {release} pickled it in form {form}"))
+    return Form()
+
+
+def state(thing: object, *left_out: str) -> dict[str, Any]:
+    """What to pickle of an object."""
+    return {"form": Form(), **{name: value for name, value in vars(thing).items() if name not in left_out}}
+
+
+def unmarked(state: dict[str, Any]) -> dict[str, Any]:
+    """The attributes in what was pickled."""
+    if not isinstance(state.get("form"), Form):
+        raise FormatError(_refused("it was pickled before tacit marked the form"))
+    return {name: value for name, value in state.items() if name != "form"}
+
+
+def _refused(why: str) -> str:
+    return (
+        f"this pickle cannot be read: {why}, and tacit {tacit.__version__} reads form {FORM}; pickles are for "
+        "processes that run the same release, tacit.save keeps a network for later ones"
+    )

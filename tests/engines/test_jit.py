@@ -1,0 +1,171 @@
+"""The cache of compiled kernels: never stale, healed when damaged, and not needed."""
+
+import ast
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numba
+import pytest
+
+import tacit
+from tacit.engines import exponential, jit, kernels, learning_kernels
+from tacit.learn import parameters
+
+PACKAGE = Path(tacit.__file__).parent
+
+INNER = "from tacit.engines.jit import jit\n@jit()\ndef inner(x):\n    return x + 1\n"
+OUTER = """
+from tacit.engines.jit import jit
+from tacit.engines.kernels import inner
+@jit()
+def outer(x):
+    return 10 * inner(x)
+"""
+# what a fresh process answers, whether that came from the cache, and what it warned of
+SCRIPT = """
+import json, sys, tempfile, warnings
+warnings.simplefilter("always")
+tempfile.tempdir = sys.argv[1]
+with warnings.catch_warnings(record=True) as caught:
+    from tacit.engines.kernels import inner
+    from tacit.engines.learning_kernels import outer
+    answers = [outer(2), outer(2.0), inner(2)]
+hits = sum(sum(f.stats.cache_hits.values()) for f in (inner, outer))
+found = {"answers": answers, "hits": hits, "folder": str(outer.stats.cache_path)}
+json.dump({**found, "warnings": [str(w.message) for w in caught]}, sys.stdout)
+"""
+
+
+class Installation:
+    """A copy of the package with two small kernels in place of its own, one calling the other across files."""
+
+    def __init__(self, folder):
+        self.folder, self.package = folder, folder / "site" / "tacit"
+        shutil.copytree(PACKAGE, self.package, ignore=shutil.ignore_patterns("__pycache__"))
+        self.write("kernels", INNER)
+        self.write("learning_kernels", OUTER)
+        self.environment = {
+            **{k: v for k, v in os.environ.items() if not k.startswith("NUMBA_")},
+            "PYTHONPATH": str(self.package.parent),
+            "PYTHONDONTWRITEBYTECODE": "1",  # what is run is what the files say, however quickly they change
+            "HOME": str(folder),
+        }
+
+    def write(self, module, text):
+        (self.package / "engines" / f"{module}.py").write_text(text)
+
+    def read_only(self):
+        """Nothing can be written beside the sources, or at home: not even by root, who may write to any folder."""
+        (self.package / "engines" / "__pycache__").write_text("not a folder")
+        self.environment |= {"HOME": os.devnull, "XDG_CACHE_HOME": f"{os.devnull}/cache"}
+
+    def run(self, temporary=f"{os.devnull}/none"):
+        command = [sys.executable, "-c", SCRIPT, str(temporary)]
+        done = subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout)
+        assert len(found["warnings"]) <= 1
+        return found
+
+    def files(self, pattern):
+        return sorted((self.package / "engines" / "__pycache__").glob(pattern))
+
+
+@pytest.fixture
+def installation(tmp_path):
+    return Installation(tmp_path)
+
+
+def test_damaged_and_outdated_files_are_made_again(installation):
+    assert installation.run()["answers"] == [30, 30.0, 3]
+    index, *_ = installation.files("learning_kernels.outer*.nbi")
+    index.write_bytes(index.read_bytes()[:-20])
+    for file in installation.files("*.nbc"):  # cut short; or as long as before with a hole, as after a power cut
+        half = file.read_bytes()[: file.stat().st_size // 2]
+        file.write_bytes(half + bytes(len(half)) if "outer" in file.name else half)
+    healed = installation.run()
+    assert (healed["answers"], healed["hits"], healed["warnings"]) == ([30, 30.0, 3], 0, [])
+    again = installation.run()
+    assert (again["answers"], again["hits"], again["warnings"]) == ([30, 30.0, 3], 3, [])
+    # only the inner file changes, and the outer kernel with it
+    installation.write("kernels", INNER.replace("x + 1", "x + 5"))
+    changed = installation.run()
+    assert (changed["answers"], changed["hits"], changed["warnings"]) == ([70, 70.0, 7], 0, [])
+
+
+def test_without_any_folder_to_write_kernels_are_compiled_with_one_warning(installation):
+    installation.read_only()
+    found = installation.run()
+    assert (found["answers"], found["folder"]) == ([30, 30.0, 3], "None")
+    assert "compiled again by every process" in found["warnings"][0]
+    assert "NUMBA_CACHE_DIR" in found["warnings"][0]
+
+
+def test_the_temporary_folder_is_the_last_resort(installation, tmp_path):
+    installation.read_only()
+    first, second = installation.run(tmp_path), installation.run(tmp_path)
+    assert (first["hits"], second["hits"]) == (0, 3)
+    for found in (first, second):
+        assert found["folder"].startswith(str(tmp_path / "tacit-kernels"))
+        assert f"kept in {tmp_path}" in found["warnings"][0]
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="temporary folders are the user's own")
+def test_a_temporary_folder_that_others_can_write_is_not_used(tmp_path, monkeypatch):
+    monkeypatch.setattr(jit.tempfile, "tempdir", str(tmp_path))
+    folder = jit.private_folder()
+    assert folder.stat().st_mode & 0o777 == 0o700
+    folder.chmod(0o777)
+    with pytest.raises(PermissionError, match="of this user alone"):
+        jit.private_folder()
+    folder.rmdir()
+    (tmp_path / "elsewhere").mkdir(mode=0o700)
+    folder.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(PermissionError, match="of this user alone"):
+        jit.private_folder()
+    folder.unlink()
+    somebody = os.getuid() + 1
+    monkeypatch.setattr(os, "getuid", lambda: somebody)
+    with pytest.raises(PermissionError, match="of this user alone"):
+        jit.private_folder()
+
+
+def test_a_full_disk_is_one_warning(monkeypatch):
+    jit._warn_once.cache_clear()
+
+    @jit.jit()
+    def double(x):
+        return 2 * x
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(jit.StampedCache, "_save_overload", full)
+    with pytest.warns(UserWarning, match="No space left on device") as caught:
+        assert (double(2), double(2.5)) == (4, 5.0)
+    assert len(caught) == 1
+    jit._warn_once.cache_clear()
+
+
+def imported(file):
+    """The names that a file takes from other files of the package, and which."""
+    for statement in ast.walk(ast.parse(file.read_text())):
+        if isinstance(statement, ast.ImportFrom) and (statement.module or "").startswith("tacit"):
+            for name in statement.names:
+                yield name.asname or name.name, statement.module.removeprefix("tacit.").replace(".", "/") + ".py"
+
+
+def test_the_stamp_covers_all_kernels_and_all_they_use():
+    files = {file.relative_to(PACKAGE).as_posix(): file for file in PACKAGE.rglob("*.py")}
+    decorated = {name for name, file in files.items() if ("jit", "engines/jit.py") in imported(file)}
+    assert {*decorated, "engines/jit.py"} == set(jit.SOURCES)
+    assert [name for name, file in files.items() if "njit" in file.read_text()] == ["engines/jit.py"]
+    for module in (exponential, kernels, learning_kernels, parameters):
+        own = {f for f in vars(module).values() if isinstance(f, numba.core.dispatcher.Dispatcher)}
+        used = {name for f in own for name in f.py_func.__code__.co_names}
+        assert {source for name, source in imported(Path(module.__file__)) if name in used} <= set(jit.SOURCES)
+        assert all(isinstance(f._cache, jit.KernelCache) for f in own)
