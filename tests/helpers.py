@@ -10,7 +10,7 @@ from tacit import TAC, ImpossibleEvidenceWarning, Network
 from tacit.evidence import read
 from tacit.selection import Selected
 
-ENGINES = ["numpy", "tape"]
+ENGINES = ["numpy", "tape", "torch"]
 TOLERANCE = 1e-12
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TypeVar
 
 import numpy as np
@@ -58,12 +59,18 @@ class Careful(ABC):
         return found.mended(doubtful, self.again.run(take(columns, doubtful), len(doubtful), selections))
 
     def gradients(
-        self, columns: Mapping[str, Column], rows: int, seeds: ArrayLike, through_selection: bool = True
+        self,
+        columns: Mapping[str, Column],
+        rows: int,
+        seeds: ArrayLike,
+        through_selection: bool = True,
+        exponent: NDArray[np.int64] | None = None,
     ) -> Gradients:
         """Derivatives by every parameter and every likelihood, from one sweep up and one down.
 
         `seeds` (states, rows) are the derivatives of some function by the mantissas of the joint, as `run` gives
-        them. Without `through_selection`, the weights of selected tables count as constants.
+        them, or by the joint times 2**-`exponent`. Without `through_selection`, the weights of selected tables count
+        as constants.
 
         >>> import tacit
         >>> engine = tacit.compile(tacit.examples.abc(), "B", ["A", "C"], engine="numpy").engine()
@@ -71,14 +78,22 @@ class Careful(ABC):
         array([0.2, 0.7])
         """
         by_joint = np.broadcast_to(seeds, (self.program.sizes[self.program.query], rows))
+        if exponent is not None:
+            by_joint = np.ldexp(by_joint, (self.run(columns, rows).exponent - exponent).astype(np.int32))
         found, doubt = self.attempt_gradients(columns, rows, by_joint, through_selection)
-        doubtful = np.flatnonzero(self.attempt(columns, rows).doubtful) if doubt else np.empty(0, dtype=np.intp)
+        if not doubt and found.finite:
+            return found
+        plain = self.attempt(columns, rows)
+        # derivatives overflow where a probability is too small for a float to be their divisor
+        lost = plain.doubtful | found.overflowing(rows)
+        doubtful = np.flatnonzero(lost if lost.any() or found.finite else np.ones(rows, dtype=np.bool_))
         if not doubtful.size:
             return found
-        by_joint, theirs = by_joint.copy(), by_joint[:, doubtful]
-        by_joint[:, doubtful] = 0.0
-        found, _ = self.attempt_gradients(columns, rows, by_joint, through_selection)
-        more = self.again.gradients(take(columns, doubtful), len(doubtful), theirs, through_selection)
+        scale = self.run(columns, rows).exponent[doubtful]
+        others, theirs = by_joint.copy(), by_joint[:, doubtful]
+        others[:, doubtful] = 0.0
+        found, _ = self.attempt_gradients(columns, rows, others, through_selection)
+        more = self.again.gradients(take(columns, doubtful), len(doubtful), theirs, through_selection, scale)
         return found.mended(doubtful, more)
 
     def value_and_gradients(
@@ -91,6 +106,23 @@ class Careful(ABC):
         """
         value, seeds = seed_of(self.run(columns, rows).joint)
         return value, self.gradients(columns, rows, seeds)
+
+
+@contextmanager
+def noting_underflow() -> Iterator[list[str]]:
+    """A list that is no longer empty when NumPy has made a number too small for its type, as casts to float32 do."""
+    noted: list[str] = []
+    with np.errstate(under="call", call=lambda kind, flag: noted.append(kind)):
+        yield noted
+
+
+def rows_too_small(columns: Mapping[str, Column], rows: int, dtype: np.dtype[np.floating]) -> NDArray[np.bool_]:
+    """The rows with a likelihood that is too small for floats of some type: (rows,)."""
+    found, smallest = np.zeros(rows, dtype=np.bool_), np.finfo(dtype).smallest_normal
+    for column in columns.values():
+        likelihoods = column.likelihoods()
+        found |= ((likelihoods > 0) & (likelihoods < smallest)).any(axis=0)
+    return found
 
 
 def take(columns: Mapping[str, Column], rows: NDArray[np.intp]) -> dict[str, Column]:

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from tacit.compiler.program import (
     ONE,
@@ -177,7 +177,8 @@ class NumpyEngine(Careful):
         """Derivatives in plain floats. All values are kept between the sweeps: give at most `gradient_chunk` rows."""
         trace = self._up(columns)
         doubt = bool(np.isneginf(self._floor(self.program.joint, trace.values)).any())
-        return self._down(trace, rows, seeds, through_selection), doubt
+        with np.errstate(over="ignore", invalid="ignore"):  # what is no number is computed again
+            return self._down(trace, rows, seeds, through_selection), doubt
 
     @in_own_threads
     def value_and_gradients(
@@ -189,7 +190,9 @@ class NumpyEngine(Careful):
         if found.doubtful.any():
             return super().value_and_gradients(columns, rows, seed_of)
         value, seeds = seed_of(found.joint)
-        return value, self._down(trace, rows, seeds, True)
+        with np.errstate(over="ignore", invalid="ignore"):
+            derivatives = self._down(trace, rows, seeds, True)
+        return value, derivatives if derivatives.finite else self.gradients(columns, rows, seeds)
 
     def more_careful(self) -> NumpyEngine:
         """The same in float64, or with an exponent for every number."""
@@ -213,12 +216,7 @@ class NumpyEngine(Careful):
 
     def _down(self, trace: Trace, rows: int, seeds: Array, through_selection: bool) -> Gradients:
         static = Trace(self._plan, self._fixed, self.gammas, self._exact)
-        by_joint = np.asarray(seeds, dtype=self.dtype)
-        return gradients(trace, static, self._seeds(trace, by_joint), through_selection)
-
-    def _seeds(self, trace: Trace, by_joint: Array) -> Array:
-        """Derivatives by the joint as the values hold it."""
-        return by_joint
+        return gradients(trace, static, seeds.astype(self.dtype, copy=False), through_selection)
 
     def _with_rows(self, i: int, array: Array, rows: int) -> Array:
         array = array if self.program.batched[i] else array[..., None]
@@ -385,5 +383,19 @@ class WideEngine(NumpyEngine):
         joint: Wide = values[self.program.joint].array  # type: ignore[assignment]
         return joint.top(axis=0)
 
-    def _seeds(self, trace: Trace, by_joint: Array) -> Array:
-        return Wide.of(by_joint, -self._exponent(trace.values))  # type: ignore[return-value]
+    value_and_gradients = Careful.value_and_gradients
+
+    def gradients(
+        self,
+        columns: Mapping[str, Column],
+        rows: int,
+        seeds: ArrayLike,
+        through_selection: bool = True,
+        exponent: NDArray[np.int64] | None = None,
+    ) -> Gradients:
+        """Derivatives by every parameter and every likelihood; see `Careful.gradients`."""
+        trace = self._up(columns)
+        states = self.program.sizes[self.program.query]
+        by_joint = np.broadcast_to(np.asarray(seeds, dtype=self.dtype), (states, rows))
+        scale = self._exponent(trace.values) if exponent is None else exponent
+        return self._down(trace, rows, Wide.of(by_joint, -scale), through_selection)  # type: ignore[arg-type]

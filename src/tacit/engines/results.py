@@ -39,14 +39,17 @@ class Results:
     selections: Mapping[str, Decided] = field(default_factory=dict)
 
     def mended(self, rows: NDArray[np.intp], again: Results) -> Results:
-        """With some rows as another run found them."""
+        """With some rows as another run found them, whose numbers may have a wider range: they are scaled first."""
+        joint, more = _scaled(again.joint)
         decided = {}
         for node, old in self.selections.items():
             new = again.selections[node]
-            decided[node] = Decided(_put(old.marginal, rows, new.marginal), _put(old.weight, rows, new.weight))
+            decided[node] = Decided(
+                _put(old.marginal, rows, _scaled(new.marginal)[0]), _put(old.weight, rows, new.weight)
+            )
         return Results(
-            _put(self.joint, rows, again.joint),
-            _put(self.exponent, rows, again.exponent),
+            _put(self.joint, rows, joint),
+            _put(self.exponent, rows, again.exponent + more),
             _put(self.doubtful, rows, again.doubtful),
             decided,
         )
@@ -63,12 +66,31 @@ class Gradients:
     slopes: dict[str, float]
     likelihoods: dict[str, Array]
 
+    @property
+    def finite(self) -> bool:
+        """Whether all derivatives are numbers."""
+        arrays = [*self.tables.values(), *self.likelihoods.values(), *map(np.asarray, self.slopes.values())]
+        return all(bool(np.isfinite(array).all()) for array in arrays)
+
+    def overflowing(self, rows: int) -> NDArray[np.bool_]:
+        """The rows whose derivatives by likelihoods are not all numbers: (rows,)."""
+        found = np.zeros(rows, dtype=np.bool_)
+        for array in self.likelihoods.values():
+            found |= ~np.isfinite(array).all(axis=0)
+        return found
+
     def mended(self, rows: NDArray[np.intp], again: Gradients) -> Gradients:
         """With the derivatives that some rows, which had none, got from another run."""
         tables = {key: table + again.tables[key] for key, table in self.tables.items()}
         slopes = {n: self.slopes.get(n, 0.0) + again.slopes.get(n, 0.0) for n in (*self.slopes, *again.slopes)}
         likelihoods = {name: _put(old, rows, again.likelihoods[name]) for name, old in self.likelihoods.items()}
         return Gradients(tables, slopes, likelihoods)
+
+
+def _scaled(array: Array) -> tuple[Array, NDArray[np.int64]]:
+    """Rows whose largest entry is between 1/2 and 1, and the powers of two that they were divided by."""
+    top = np.frexp(array.reshape(-1, array.shape[-1]).max(axis=0))[1]
+    return np.ldexp(array, -top), top.astype(np.int64)
 
 
 def _put(old: NDArray[N], rows: NDArray[np.intp], new: NDArray[N]) -> NDArray[N]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tacit.compiler.program import ONE, Constant, Contract, Gather, Parameter, Program
 from tacit.engines import kernels, learning_kernels
 from tacit.engines.assemble import ZERO_CONSTANT, Knowledge, Tape, assemble
-from tacit.engines.careful import Careful, take
+from tacit.engines.careful import Careful, noting_underflow, rows_too_small, take
 from tacit.engines.numpy import NumpyEngine
 from tacit.engines.numpy_steps import Array, contract
 from tacit.engines.results import Decided, Gradients, Results
@@ -108,7 +108,8 @@ class TapeEngine(Careful):
     ) -> tuple[Array, NDArray[np.bool_]]:
         """The outputs of a tape, and which rows are doubtful, from tiles of some width."""
         constants = self.constants(tape)
-        inputs, codes = self._packed(tape, columns, rows)
+        with noting_underflow() as noted:
+            inputs, codes = self._packed(tape, columns, rows)
         outputs = np.empty((tape.outputs, rows), dtype=self.dtype)
         doubts = np.empty(rows, dtype=np.bool_)
 
@@ -117,7 +118,7 @@ class TapeEngine(Careful):
             kernels.forward(tape.instructions, tape.terms, constants, inputs, codes, outputs, values, doubts, *block)
 
         self._parallel(work, tape, rows, width)
-        return outputs, doubts
+        return outputs, doubts | rows_too_small(columns, rows, self.dtype) if noted else doubts
 
     def _tables_in_doubt(self, tape: Tape) -> bool:
         """Whether a number that is computed once is too small for floats of this size."""
@@ -137,7 +138,8 @@ class TapeEngine(Careful):
         """Derivatives in plain floats, and whether some rows may be doubtful."""
         tape = self._tape()
         constants, pinned = self.constants(tape), pinned_array(tape)
-        inputs, codes = self._packed(tape, columns, rows)
+        with noting_underflow() as noted:
+            inputs, codes = self._packed(tape, columns, rows)
         outputs, doubts = np.empty((tape.outputs, rows), dtype=self.dtype), np.empty(rows, dtype=np.bool_)
         d_inputs = np.zeros_like(inputs)
         seeds = np.ascontiguousarray(np.broadcast_to(seeds, (tape.states, rows)), dtype=self.dtype)
@@ -153,7 +155,7 @@ class TapeEngine(Careful):
             return d_constants
 
         d_constants = sum(self._parallel(work, tape, rows, width), start=np.zeros(tape.constant_count))
-        doubt = bool(doubts.any()) or self._tables_in_doubt(tape)
+        doubt = bool(noted) or bool(doubts.any()) or self._tables_in_doubt(tape)
         return self._collected(tape, d_constants, d_inputs, through_selection), doubt
 
     def pack(self, columns: Mapping[str, Column], rows: int) -> Packed:
@@ -246,7 +248,8 @@ class TapeEngine(Careful):
             columns = data.columns_of(np.array([row]))
             probability[row], by = self.again.value_and_gradients(columns, 1, seed_of)
             for key, table in found.items():
-                table[:, row] = by.tables[key].ravel()
+                if key in by.tables:  # operators of tests have no derivatives
+                    table[:, row] = by.tables[key].ravel()
 
     def has_jacobian(self) -> bool:
         """Whether every static value that the rows need is a parameter, and none is indexed by hard evidence."""

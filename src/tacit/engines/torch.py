@@ -17,6 +17,7 @@ from typing import TypeAlias, TypeVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from tacit.compiler.program import (
@@ -26,7 +27,7 @@ from tacit.compiler.program import (
     Select,
     Slice,
 )
-from tacit.engines.careful import Careful
+from tacit.engines.careful import Careful, rows_too_small
 from tacit.engines.numpy import NumpyEngine
 from tacit.engines.numpy_steps import Array
 from tacit.engines.results import Decided, Gradients, Results
@@ -63,7 +64,7 @@ class TorchEngine(Careful):
     ) -> None:
         self.program, self.graphs = program, graphs
         self.gammas: Mapping[str, float | None] = dict(gammas)
-        self.dtype = getattr(torch, dtype)
+        self.dtype, self._numpy_dtype = getattr(torch, dtype), np.dtype(dtype)
         self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         # the evidence that reaches the query: a program may declare more
         self.soft = [op.variable for op in program if isinstance(op, Likelihood)]
@@ -72,6 +73,7 @@ class TorchEngine(Careful):
         self._steps, self._arrange, self._floor = steps.steps, steps.arrange, steps.floor(program.joint)
         self._bounding = steps.bounding
         self._parameters: Mapping[Key, Array] = dict(parameters)
+        self._lost = self._too_small(parameters)
         self._own = {key: self._tensor(parameters[key]) for key in keys_of(program)}
         self._changes: dict[tuple[frozenset[Key], frozenset[str]], tuple[list[int], list[int]]] = {}
         self._slots: dict[int, Slot] = {}
@@ -95,8 +97,14 @@ class TorchEngine(Careful):
             self._static, self._ready, self._bounds = self._parameters_only(given, gammas)
             self.gammas, self._own = {**self.gammas, **gammas}, {**self._own, **given}
             self._parameters, self._again = {**self._parameters, **parameters}, None
+            self._lost = (self._lost - frozenset(parameters)) | self._too_small(parameters)
             for slot in self._slots.values():
                 slot.forget()  # a recording reads the numbers it was made with
+
+    def _too_small(self, parameters: Mapping[Key, Array]) -> frozenset[Key]:
+        """The tables with entries that are too small for floats of this type."""
+        least = np.finfo(self._numpy_dtype).smallest_normal
+        return frozenset(key for key, table in parameters.items() if ((table > 0) & (table < least)).any())
 
     def twin(self) -> TorchEngine:
         """The same program with numbers of its own: for another thread."""
@@ -150,10 +158,11 @@ class TorchEngine(Careful):
     ) -> tuple[T, Gradients]:
         """The same with one sweep up; see `Careful.value_and_gradients`. Give at most `gradient_chunk` rows."""
         leaves, joint, doubtful = self._differentiable(columns, rows)
-        if doubtful.any():
+        if doubtful.any() or self._rows_too_small(columns, rows).any():
             return super().value_and_gradients(columns, rows, seed_of)
         value, seeds = seed_of(joint.detach().cpu().numpy())
-        return value, self._derivatives(leaves, joint, seeds)
+        found = self._derivatives(leaves, joint, seeds)
+        return value, found if found.finite else self.gradients(columns, rows, seeds)
 
     @in_own_threads
     def attempt_gradients(
@@ -162,7 +171,7 @@ class TorchEngine(Careful):
         """Derivatives in plain floats, and whether some rows may be doubtful."""
         leaves, joint, doubtful = self._differentiable(columns, rows, through_selection)
         found = self._derivatives(leaves, joint, np.broadcast_to(seeds, tuple(joint.shape)))
-        return found, bool(doubtful.any())
+        return found, bool(doubtful.any()) or bool(self._rows_too_small(columns, rows).any())
 
     def more_careful(self) -> NumpyEngine:
         """The same program and numbers with NumPy, in float64."""
@@ -232,9 +241,11 @@ class TorchEngine(Careful):
 
     def _bound(self, i: int, static: Mapping[int, Tensor]) -> Tensor:
         """A lower bound of the logarithms of a table's entries; of one that was computed, by the tables it is of."""
-        table = static[i]
+        table, operation = static[i], self.program.operations[i]
+        if isinstance(operation, Parameter) and (operation.node, operation.part) in self._lost:
+            return torch.tensor(-math.inf, dtype=self.dtype, device=self.device)
         own = lowest(table, tuple(range(table.dim())))
-        made = [self._bound(j, static) for j in self.program.operations[i].inputs]
+        made = [self._bound(j, static) for j in operation.inputs]
         if not made:
             return own
         limit = math.log2(torch.finfo(self.dtype).smallest_normal)
@@ -265,12 +276,13 @@ class TorchEngine(Careful):
         with torch.no_grad(), self._lock:
             if self.device.type == "cuda" and rows <= self.chunk and not selections:
                 return self._run_in_slot(columns, rows)
+            lost = self._rows_too_small(columns, rows)
             soft = {n: self._likelihood(n, columns) for n in self.soft if n in columns}
             frame = self._frame(soft, self._codes(columns), {}, {})
             frame.decided = {} if selections else None
             self._follow(frame)
             joint, exponent, doubtful = (tensor.cpu().numpy() for tensor in self._joint(frame, rows))
-            return Results(joint, exponent, doubtful, self._decided(frame, rows) if selections else {})
+            return Results(joint, exponent, doubtful | lost, self._decided(frame, rows) if selections else {})
 
     def _decided(self, frame: Frame, rows: int) -> dict[str, Decided]:
         """How testing nodes were decided: by this run, or without evidence."""
@@ -286,6 +298,9 @@ class TorchEngine(Careful):
             for node, (marginal, weight) in (frame.decided or {}).items()
         }  # fmt: skip
 
+    def _rows_too_small(self, columns: Mapping[str, Column], rows: int) -> NDArray[np.bool_]:
+        return rows_too_small({n: columns[n] for n in self.soft if n in columns}, rows, self._numpy_dtype)
+
     def _run_in_slot(self, columns: Mapping[str, Column], rows: int) -> Results:
         """Fill buffers of a fixed size; the first run launches its kernels one by one, the second records them."""
         size = min(self.chunk, max(SMALLEST_SLOT, 1 << (rows - 1).bit_length()))
@@ -298,7 +313,7 @@ class TorchEngine(Careful):
         found = slot.replay() if self.graphs and slot.recorded else self._compute(slot)
         slot.runs += 1
         joint, exponent, doubtful = (tensor[..., :rows].cpu().numpy() for tensor in found)
-        return Results(joint, exponent, doubtful)
+        return Results(joint, exponent, doubtful | self._rows_too_small(columns, rows))
 
     def _compute(self, slot: Slot) -> tuple[Tensor, Tensor, Tensor]:
         frame = Frame(slot.likelihoods, slot.codes, {}, self.gammas, dict(self._static), self._ready, self._bounds)
