@@ -286,15 +286,15 @@ class Network:
         from tacit.evidence import read
         from tacit.tac import compile
 
-        columns = read(evidence, [node.variable for node in self._nodes.values()]).columns
-        hard = tuple(sorted(n for n, column in columns.items() if column.certain))
-        soft = tuple(sorted(n for n in columns if n not in hard))
+        known = read(evidence, [node.variable for node in self._nodes.values()])
+        hard = tuple(sorted(n for n, column in known.columns.items() if column.certain))
+        soft = tuple(sorted(n for n in known.columns if n not in hard))
         key = (query, soft, hard)
         tac = self._compiled.pop(key, None) or compile(self, query, soft, hard)
         self._compiled[key] = tac  # the most recently used one is last
         if len(self._compiled) > MAX_COMPILED:
             del self._compiled[next(iter(self._compiled))]
-        return tac.posterior(evidence)
+        return tac.posterior(known)  # not read again: the columns of an array follow the network, not the query
 
     def select(self, evidence: EvidenceLike | None = None) -> Network:
         """The Bayesian network, with no testing node, that one row of evidence selects.
