@@ -230,7 +230,7 @@ def test_no_evidence_is_one_row_of_nothing(nothing):
         (A, np.zeros((1, 2, 2)), "has 3 dimensions; expected (rows,) or (rows, 2)"),
         (A, np.array([1j]), "has type complex128, expected labels or floats"),
         (B, [0.2, 0.3, 0.5], "has 3 states, is a column of floats; expected labels, or likelihoods of shape (rows, 3)"),
-        (B, [1, 0], "row 0: 1 is not a state (expected 'lo', 'mid', 'hi'); a likelihood must be a float"),
+        (B, [1, 0], "row 0: 1 is not a state; expected one of 'lo', 'mid', 'hi', or likelihoods of shape (rows, 3)"),
         (N, [0, 3], "row 1: 3 is not a state; expected one of 0, 1, 2 (its labels are numbers; pass likelihoods as"),
         (N, np.array([0, 0.5]), "row 1: 0.5 is not a state; expected one of 0, 1, 2 (its labels are numbers; pass"),
         (N, ["0"], "row 0: '0' is not a state; expected one of 0, 1, 2"),

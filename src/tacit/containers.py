@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.errors import EvidenceError
+
 EXACT = 2**53  # up to here, every whole number is a float64
 
 
@@ -35,7 +37,7 @@ class Plain:
     missing: NDArray[np.bool_] | None = None
 
 
-class ConversionError(Exception):
+class ConversionError(EvidenceError):
     """A container that NumPy makes no array of."""
 
 
@@ -63,7 +65,7 @@ def as_array(values: Any) -> NDArray[Any]:
     try:
         return np.asarray(values)
     except Exception as error:  # whatever the container's own conversion raises
-        raise ConversionError(str(error)) from error
+        raise ConversionError(f"{type(values).__name__} cannot be read: {error}") from error
 
 
 def _library(values: Any) -> str:

@@ -209,9 +209,7 @@ def read_column(variable: Variable, values: Any, framed: bool = False) -> tuple[
     try:
         column = unpack(values)
     except ConversionError as error:
-        raise EvidenceError(
-            f"evidence on {variable.name!r} of type {type(values).__name__} cannot be read: {error}"
-        ) from None
+        raise EvidenceError(f"evidence on {variable.name!r}: {error}") from None
     if isinstance(column, Text):
         return _from_text(variable, column), False
     array, missing = column.values, column.missing
