@@ -90,7 +90,7 @@ def _from_sequence(values: Sequence[Any]) -> NDArray[Any]:
         return objects(values)
     if array.dtype.kind in "OUS" or (array.size == 0 and len(values)):
         return objects(values)  # NumPy may have written None and numbers as text
-    if array.dtype.kind == "f" and array.ndim == 1:
+    if array.dtype == np.float64 and array.ndim == 1:
         large = np.flatnonzero(np.abs(array) >= EXACT).tolist()
         if any(isinstance(values[i], int | np.integer) for i in large):
             return objects(values)

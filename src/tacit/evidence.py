@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.containers import ConversionError, Text, as_array, is_framed, unpack
+from tacit.containers import EXACT, ConversionError, Text, as_array, is_framed, unpack
 from tacit.cpt import Floats
 from tacit.display import plural
 from tacit.errors import EvidenceError
@@ -27,7 +27,8 @@ UNKNOWN = -2
 SEVERAL = -3
 FEW_STATES = 32
 SHOWN = 80  # characters of a value in a message
-_NUMBER = int | float | np.integer | np.floating | np.bool_
+_FLOAT = float | np.floating
+_NUMBER = int | _FLOAT | np.integer | np.bool_
 Mask = NDArray[np.bool_]
 
 
@@ -264,7 +265,7 @@ def _from_typed(variable: Variable, array: NDArray[Any], missing: Mask, framed: 
         return _first_state(variable, values, framed)
     if kind in "iub":
         row = int(missing.argmin())
-        raise _not_a_state(variable, array[row].item(), row)
+        raise _not_a_state(variable, array[row], row)
     raise EvidenceError(f"evidence on {variable.name!r} has type {array.dtype}, expected labels or floats")
 
 
@@ -275,32 +276,45 @@ def _from_objects(variable: Variable, array: NDArray[Any], framed: bool) -> Colu
         found = [lookup.get(value, UNKNOWN) for value in array.tolist()]
     except TypeError:  # a sequence of likelihoods cannot be looked up
         found = [UNKNOWN]
-    if UNKNOWN not in found:
+    if UNKNOWN not in found and not _has_large_labels(variable):
         return Column(variable, codes=np.array(found, dtype=np.int64))
     missing = np.fromiter((_is_missing(v) for v in array), dtype=bool, count=len(array))
     present = array[~missing]
     if len(present) and isinstance(present[0], list | tuple | np.ndarray):
         return _likelihoods(variable, _stacked(variable, array, missing))
     numbers = all(isinstance(v, _NUMBER) for v in present)
-    floats = any(isinstance(v, float | np.floating) for v in present)
+    floats = any(isinstance(v, _FLOAT) for v in present)
     if numbers and not variable.numeric and (floats or variable.states == DEFAULT_STATES):
         values = np.full(len(array), np.nan)
         values[~missing] = [_as_float(v) for v in present]
         return _first_state(variable, values, framed)
-    if variable.numeric and all(isinstance(v, np.floating) for v in present):
-        return _labels(variable, _filled(array, missing), missing)
+    return Column(variable, codes=_object_codes(variable, array, missing))
+
+
+def _object_codes(variable: Variable, array: NDArray[Any], missing: Mask) -> NDArray[np.int64]:
+    """The states that objects name, each for itself."""
+    meanings = {dtype: _meanings(variable, dtype) for dtype in set(map(_float_type, array[~missing]))}
     codes = np.full(len(array), MISSING, dtype=np.int64)
-    for i in np.flatnonzero(~missing):
-        codes[i] = _code(variable, array[i], int(i))
-    return Column(variable, codes=codes)
+    for i in np.flatnonzero(~missing).tolist():
+        try:
+            codes[i] = meanings[_float_type(array[i])].get(array[i], UNKNOWN)
+        except TypeError:  # what has no hash is no label
+            codes[i] = UNKNOWN
+        if codes[i] < MISSING:
+            raise _refused(variable, array[i], i, codes[i])
+    return codes
 
 
-def _filled(array: NDArray[Any], missing: Mask) -> NDArray[Any]:
-    """An array of the type that the numbers of NumPy in an array of objects have."""
-    numbers = np.array(array[~missing].tolist())
-    filled = np.zeros(len(array), dtype=numbers.dtype)
-    filled[~missing] = numbers
-    return filled
+def _float_type(value: Any) -> np.dtype[Any]:
+    """The type of floats that a float has; that of objects for all else."""
+    if not isinstance(value, _FLOAT):
+        return np.dtype(object)
+    return value.dtype if isinstance(value, np.generic) else np.dtype(np.float64)
+
+
+def _has_large_labels(variable: Variable) -> bool:
+    """Whether a float may stand for several whole numbers, of which some are labels."""
+    return variable.numeric and any(isinstance(label, int) and abs(label) > EXACT for label in variable.states)
 
 
 def _as_float(number: Any) -> float:
@@ -313,7 +327,7 @@ def _as_float(number: Any) -> float:
 
 def _labels(variable: Variable, array: NDArray[Any], missing: Mask) -> Column:
     """The states that an array of one machine type names."""
-    meanings = _rounded(variable, array.dtype) if array.dtype.kind == "f" else variable.codes
+    meanings = _meanings(variable, array.dtype)
     if variable.card <= FEW_STATES:  # a comparison per state: faster than sorting the column
         codes = np.full(len(array), UNKNOWN, dtype=np.int64)
         for label, code in meanings.items():
@@ -324,9 +338,7 @@ def _labels(variable: Variable, array: NDArray[Any], missing: Mask) -> Column:
         codes = np.array([meanings.get(v, UNKNOWN) for v in distinct.tolist()], dtype=np.int64)[inverse]
     codes[missing] = MISSING
     for row in np.flatnonzero(codes < MISSING)[:1].tolist():
-        if codes[row] == SEVERAL:
-            raise _several_states(variable, array[row], row)
-        raise _not_a_state(variable, array[row].item(), row)
+        raise _refused(variable, array[row], row, codes[row])
     return Column(variable, codes=codes)
 
 
@@ -345,12 +357,14 @@ def _stored(label: Any, dtype: np.dtype[Any]) -> Any:
     return int(label) if low <= label <= high else None
 
 
-def _rounded(variable: Variable, dtype: np.dtype[Any]) -> dict[Any, int]:
-    """The code of every float of this type that means a state; `SEVERAL` where labels become one in this type.
+def _meanings(variable: Variable, dtype: np.dtype[Any]) -> dict[Any, int]:
+    """The code of every value of this type that means a state; `SEVERAL` where labels become one in this type.
 
-    A label that is a fraction is rounded as the column was: 0.1 is found among float32. A whole number that is no
-    float of this type is never meant.
+    Among floats, a label that is a fraction is rounded as the column was: 0.1 is found among float32. A whole number
+    that is no float of this type is never meant.
     """
+    if dtype.kind != "f":
+        return variable.codes
     found: dict[Any, int] = {}
     for label, code in variable.codes.items():
         value = _as_float_of(dtype, label)
@@ -373,15 +387,13 @@ def _as_float_of(dtype: np.dtype[Any], label: Any) -> Any:
     return value.item() if np.isfinite(value) else None
 
 
-def _code(variable: Variable, value: Any, row: int) -> int:
-    value = value.item() if isinstance(value, np.generic) else value
-    try:
-        return variable.codes[value]
-    except (KeyError, TypeError):
-        raise _not_a_state(variable, value, row) from None
+def _refused(variable: Variable, value: Any, row: int, code: int) -> EvidenceError:
+    """The error for a value that means no state, or one of several."""
+    return _several_states(variable, value, row) if code == SEVERAL else _not_a_state(variable, value, row)
 
 
 def _not_a_state(variable: Variable, value: Any, row: int) -> EvidenceError:
+    value = value.item() if isinstance(value, np.generic) else value
     problem = f"{_shown(value)} is not a state; expected one of {_states(variable)}"
     number = _spelled(value)
     if number is not None and variable.numeric:
@@ -394,9 +406,10 @@ def _not_a_state(variable: Variable, value: Any, row: int) -> EvidenceError:
 
 
 def _several_states(variable: Variable, value: Any, row: int) -> EvidenceError:
-    alike = [_shown(label) for label in variable.states if _as_float_of(value.dtype, label) == value]
+    dtype = _float_type(value)
+    alike = [_shown(label) for label in variable.states if _as_float_of(dtype, label) == value]
     return _error(
-        variable, row, f"{_shown(value.item())} may be {' or '.join(alike)}, which {value.dtype} cannot tell apart; "
+        variable, row, f"{_shown(float(value))} may be {' or '.join(alike)}, which {dtype} cannot tell apart; "
         "pass labels of a type that can"
     )  # fmt: skip
 
