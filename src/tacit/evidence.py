@@ -345,16 +345,16 @@ def _labels(variable: Variable, array: NDArray[Any], missing: Mask) -> Column:
 def _stored(label: Any, dtype: np.dtype[Any]) -> Any:
     """What an array of this type holds where it holds exactly this label; None if it cannot.
 
-    NumPy's own comparisons are not exact: they round whole numbers to floats, and pass over a final "\\0" of text.
+    NumPy's comparisons with other values are not exact: they round whole numbers to floats, and pass over a final
+    "\\0" of text.
     """
     if isinstance(label, str):
         return label if dtype.kind == "U" and not label.endswith("\0") else None
     if dtype.kind == "f":
         return label
-    if dtype.kind == "U" or label != int(label):
+    if dtype.kind == "U" or label != int(label) or (dtype.kind == "b" and label not in (0, 1)):
         return None
-    low, high = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
-    return int(label) if low <= label <= high else None
+    return int(label)
 
 
 def _meanings(variable: Variable, dtype: np.dtype[Any]) -> dict[Any, int]:
