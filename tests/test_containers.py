@@ -379,3 +379,21 @@ def test_what_no_array_can_be_made_of_is_refused():
         read({"A": Stubborn()}, [of])
     with pytest.raises(EvidenceError, match="evidence of type Stubborn is not understood"):
         read(Stubborn(), [of])
+
+
+def test_whole_numbers_of_128_bits_are_read():
+    of = variable("A", [2**100, 1])
+    for kind in (pl.Int128, pl.UInt128) if hasattr(pl, "UInt128") else (pl.Int128,):
+        assert read_column(of, pl.Series([1, None, 2**100], dtype=kind))[0].codes.tolist() == [1, -1, 0]
+        assert read_column(of, pl.Series([2**100], dtype=kind))[0].codes.tolist() == [0]
+
+
+@pytest.mark.parametrize("values", [pa.scalar(1), pa.table({"a": [1]}), pd.Timestamp(0), pl.lit(1)])
+def test_what_is_no_column_is_refused(values):
+    with pytest.raises(EvidenceError, match="evidence on 'A'"):
+        read({"A": values}, [variable("A", ["no", "yes"])])
+
+
+def test_rows_without_likelihoods_are_refused():
+    with pytest.raises(EvidenceError, match=r"evidence on 'A', row 0: \[\] is not one likelihood per state"):
+        read({"A": [[], []]}, [variable("A", None)])
