@@ -91,7 +91,7 @@ def test_floats_and_tables_are_soft_evidence_normalised_to_sum_1(of, values, exp
 @pytest.mark.parametrize("of", VARIABLES, ids=lambda v: v.name)
 @pytest.mark.parametrize(
     "values",
-    [None, nan, pd.NA, [None], [nan], np.array([nan]), pd.Series([None]), pl.Series([None])],
+    [None, nan, pd.NA, pd.NaT, [None], [nan], [pd.NaT], np.array([nan]), pd.Series([None]), pl.Series([None])],
     ids=lambda values: repr(values).splitlines()[0],
 )
 def test_missing_values_are_no_evidence_whatever_their_form(of, values):
