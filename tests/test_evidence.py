@@ -1,5 +1,7 @@
 """The column rules: every accepted form means the same, and every refusal names the variable and the first bad row."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -7,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit import EvidenceError
-from tacit.evidence import read, read_column
+from tacit import EvidenceError, Network, semantics
+from tacit.evidence import Column, Evidence, read, read_column
 from tacit.variable import Variable, variable
+from tests.helpers import close
 from tests.strategies import evidence, networks
 
 nan = np.nan
@@ -88,7 +91,7 @@ def test_floats_and_tables_are_soft_evidence_normalised_to_sum_1(of, values, exp
 @pytest.mark.parametrize("of", VARIABLES, ids=lambda v: v.name)
 @pytest.mark.parametrize(
     "values",
-    [None, nan, pd.NA, [None], [nan], np.array([nan]), pd.Series([None]), pl.Series([None])],
+    [None, nan, pd.NA, pd.NaT, [None], [nan], [pd.NaT], np.array([nan]), pd.Series([None]), pl.Series([None])],
     ids=lambda values: repr(values).splitlines()[0],
 )
 def test_missing_values_are_no_evidence_whatever_their_form(of, values):
@@ -230,7 +233,7 @@ def test_no_evidence_is_one_row_of_nothing(nothing):
         (A, np.zeros((1, 2, 2)), "has 3 dimensions; expected (rows,) or (rows, 2)"),
         (A, np.array([1j]), "has type complex128, expected labels or floats"),
         (B, [0.2, 0.3, 0.5], "has 3 states, is a column of floats; expected labels, or likelihoods of shape (rows, 3)"),
-        (B, [1, 0], "row 0: 1 is not a state (expected 'lo', 'mid', 'hi'); a likelihood must be a float"),
+        (B, [1, 0], "row 0: 1 is not a state; expected one of 'lo', 'mid', 'hi', or likelihoods of shape (rows, 3)"),
         (N, [0, 3], "row 1: 3 is not a state; expected one of 0, 1, 2 (its labels are numbers; pass likelihoods as"),
         (N, np.array([0, 0.5]), "row 1: 0.5 is not a state; expected one of 0, 1, 2 (its labels are numbers; pass"),
         (N, ["0"], "row 0: '0' is not a state; expected one of 0, 1, 2"),
@@ -360,3 +363,190 @@ def test_whole_numbers_with_gaps_are_codes_and_not_likelihoods(library):
 def test_numbers_among_labels_are_told_apart():
     with pytest.raises(EvidenceError, match=r"'0.7' is not a state; expected .*, or a float in every row"):
         read_column(variable("A", ["no", "yes"]), np.array(["no", "0.7"]))
+
+
+# numbers in messages, and numbers of any size -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("of", "values", "message"),
+    [
+        (A, [0.5, 1.0000000000000002], "row 1: 1.0000000000000002 is not a likelihood in [0, 1] of state 'true'"),
+        (A, [0.5, -0.10000000000000002], "row 1: -0.10000000000000002 is not a likelihood in [0, 1]"),
+        (A, [-1e-17, None], "row 0: -1e-17 is not a likelihood in [0, 1]"),
+        (A, [10**400, 0.5], "row 0: inf is not a likelihood in [0, 1]"),
+        (A, [None, -(10**400)], "row 1: -inf is not a likelihood in [0, 1]"),
+        (A, [[10**400, 1]], "is not one likelihood per state"),
+        (A, np.array([[10**400, 1]], dtype=object), "likelihoods must be numbers"),
+        (A, np.array([[1j, 1]]), "likelihoods must be numbers"),
+        (A, np.array([[1, 2]], dtype="datetime64[s]"), "likelihoods must be numbers"),
+        (A, np.array([[1, 2]], dtype="timedelta64[s]"), "likelihoods must be numbers"),
+        (A, np.array([np.complex128(1), None]), "row 0: (1+0j) is not a state"),
+        (A, np.array(["2020-01-01"], dtype="datetime64[D]"), "has type datetime64[D], expected labels or floats"),
+        (N, [10**400], "row 0: 1" + "0" * 79 + "... is not a state; expected one of 0, 1, 2 (its labels are numbers"),
+        (N, [10**5000], "row 0: a value of type int is not a state"),
+        (N, "x" * 78, "row 0: '" + "x" * 78 + "' is not a state"),
+        (N, "x" * 79, "row 0: '" + "x" * 79 + "... is not a state"),
+        (N, [0, (1, [2])], "row 1: (1, [2]) is not a state"),
+        (N, ["0", None], "'0' is not a state; expected one of 0, 1, 2 (its labels are numbers; pass likelihoods as"),
+        (B, ["lo", 0.5], "0.5 is not a state; expected one of 'lo', 'mid', 'hi', or likelihoods of shape (rows, 3)"),
+        (A, ["true", 1], "row 1: 1 is not a state; expected one of 'true', 'false', or likelihoods of shape (rows, 2)"),
+        (A, ["true", "0.0"], "row 1: '0.0' is not a state; expected one of 'true', 'false', or likelihoods of shape"),
+        (A, ["true", "nan"], "row 1: 'nan' is not a state; expected one of 'true', 'false', or likelihoods of shape"),
+    ],
+)  # fmt: skip
+def test_odd_numbers_are_refused_as_what_they_are(of, values, message):
+    text = refusal({of.name: values})
+    assert text.startswith(f"evidence on {of.name!r}")
+    assert message in text
+
+
+def test_a_label_that_is_no_number_or_no_float_gets_no_advice_on_likelihoods():
+    assert (
+        refusal({"A": ["maybe"]}) == "evidence on 'A', row 0: 'maybe' is not a state; expected one of 'true', 'false'"
+    )
+
+
+@pytest.mark.parametrize("huge", [10**400, -(10**400), 10**5000], ids=["large", "negative", "cannot be written"])
+def test_a_huge_label_is_a_label_like_any_other(huge):
+    of = variable("A", [huge, 1])
+    for values, codes in (([1.0, nan], [1, -1]), ([1, None], [1, -1]), ([huge, None, 1], [0, -1, 1]), ([huge], [0])):
+        assert read_column(of, values)[0].codes.tolist() == codes
+    assert read_column(of, huge)[0].codes.tolist() == [0]
+    assert read_column(of, np.array([1.0, nan]))[0].codes.tolist() == [1, -1]
+    with pytest.raises(EvidenceError, match=r"row 0: 0\.5 is not a state; expected one of"):
+        read_column(of, np.array([0.5]))
+
+
+def test_columns_are_read_without_warnings():
+    with warnings.catch_warnings(action="error"):
+        read_column(variable("A", [1e300, 0.5]), np.float32([0.5]))
+        read_column(variable("A", [70000, 0.5]), np.float16([0.5]))
+        read({"B": [[1e308, 1e308, 1e308]]}, VARIABLES)
+
+
+@pytest.mark.parametrize("states", [6, 7])
+def test_messages_name_at_most_six_states(states):
+    with pytest.raises(EvidenceError) as error:
+        read_column(variable("A", [f"s{i}" for i in range(states)]), ["x"])
+    assert str(error.value).endswith("'s4', 's5'" + ", ..." * (states == 7))
+
+
+# what was read is not read again --------------------------------------------------------------------------
+
+
+def three_roots():
+    net = Network()
+    for name, p in (("Z", 0.2), ("A", 0.6), ("Q", 0.5)):
+        net.add(name, states=["yes", "no"], cpt=[p, 1 - p])
+    net.add("B", ["Z", "A", "Q"], cpt=np.stack([p := np.linspace(0.05, 0.95, 8).reshape(2, 2, 2), 1 - p], axis=-1))
+    return net
+
+
+@pytest.mark.parametrize("query", ["Q", "Z", "B"])
+@pytest.mark.parametrize(
+    "table",
+    [
+        [[0.9, 0.3, 0.5, 0.2], [0.1, nan, 0.25, 1.0]],
+        [[1.0, 0.0, 0.5, 0.2], [0.0, 1.0, nan, 1.0]],
+        [[nan, 0.3, nan, 0.2]],
+    ],
+)
+def test_the_columns_of_an_array_follow_the_network(query, table):
+    net = three_roots()
+    given = {name: [row[i] for row in table] for i, name in enumerate(net)}
+    expected = semantics.posterior(net, query, given)
+    close(net.posterior(query, given), expected)
+    for array in (np.array(table), table, np.ma.masked_invalid(table)):
+        close(net.posterior(query, array), expected)
+
+
+@given(st.data(), networks())
+def test_evidence_that_was_read_is_read_as_itself(data, net):
+    variables = [net.variable(n) for n in net]
+    known = read(data.draw(evidence(net, rows=2)), variables)
+    again = read(known, variables, declared=sorted(known.columns))
+    assert (again.rows, set(again.columns)) == (known.rows, set(known.columns))
+    assert all(again.columns[name] is column for name, column in known.columns.items())
+
+
+def test_evidence_that_was_read_keeps_its_rows():
+    single = Column(A, codes=np.array([1]))
+    known = Evidence(3, {"A": single, "B": Column(B, codes=np.array([0, 1, 2]))})
+    assert read(known, VARIABLES) == known
+    assert read(Evidence(3, {"A": single}), VARIABLES).rows == 3
+    assert read({"A": single, "N": [0, 1, 2]}, VARIABLES).rows == 3
+    with pytest.raises(EvidenceError, match="evidence on 'B' has 3 rows, other columns have 2"):
+        read({"A": [0.5, 0.5], "B": known.columns["B"]}, VARIABLES)
+    with pytest.raises(EvidenceError, match="compiled for evidence on"):
+        read(known, VARIABLES, declared=["A"])
+
+
+# columns --------------------------------------------------------------------------------------------------
+
+
+def test_columns_are_cut_by_rows_and_single_rows_speak_for_all():
+    hard, soft = (
+        Column(B, codes=np.array([0, 2, -1, 1])),
+        Column(A, soft=np.array([[0.1, 0.2, 0.3, 0.4], [0.9, 0.8, 0.7, 0.6]])),
+    )
+    assert (hard.rows, soft.rows) == (4, 4)
+    assert hard.block(1, 3).codes.tolist() == [2, -1]
+    assert soft.block(1, 3).soft.tolist() == [[0.2, 0.3], [0.8, 0.7]]
+    assert hard.take(np.array([3, 0])).codes.tolist() == [1, 0]
+    assert soft.take(np.array([3, 0])).soft.tolist() == [[0.4, 0.1], [0.6, 0.9]]
+    for column in (hard, soft):
+        one = column.block(0, 1)
+        assert one.block(0, 4) is one
+        assert one.take(np.array([0, 0])) is one
+        assert one.variable is column.variable is column.take(np.array([0, 1])).variable
+
+
+def test_a_column_is_certain_if_every_row_has_a_state():
+    assert Column(B, codes=np.array([0, 2])).certain
+    assert not Column(B, codes=np.array([0, -1])).certain
+    assert not Column(A, soft=np.array([[1.0], [0.0]])).certain
+
+
+def test_likelihoods_of_one_row_are_taken_by_name():
+    known = read({"A": [0.25, 0.5], "B": "mid"}, VARIABLES)
+    assert {name: values.tolist() for name, values in known.likelihoods(1).items()} == {"A": [0.5, 0.5], "B": [0, 1, 0]}
+    assert known.likelihoods()["A"].tolist() == [0.25, 0.75]
+
+
+@pytest.mark.parametrize("few", [0, 32])
+def test_more_states_than_are_compared_one_by_one(monkeypatch, few):
+    monkeypatch.setattr("tacit.evidence.FEW_STATES", few)
+    order = np.random.default_rng(1).permutation(100)
+    for labels in ([f"s{i}" for i in order], order.tolist(), (order / 8).tolist()):
+        of = variable("A", labels)
+        rows = np.random.default_rng(2).integers(0, 100, 300)
+        column = np.array(labels)[rows]
+        assert read_column(of, column)[0].codes.tolist() == rows.tolist()
+        wrong = column.copy()
+        wrong[17] = "z" if column.dtype.kind == "U" else 1000
+        wrong[40] = "a" if column.dtype.kind == "U" else -1000
+        with pytest.raises(EvidenceError, match=f"row 17: {wrong[17].item()!r} is not a state"):
+            read_column(of, wrong)
+        if column.dtype.kind == "f":
+            column[5] = nan
+            assert read_column(of, column)[0].codes.tolist() == [*rows[:5].tolist(), -1, *rows[6:].tolist()]
+
+
+def test_thirty_three_states_are_read_as_thirty_two_are():
+    for count in (32, 33):
+        of = variable("A", [i / 10 for i in range(count)])
+        assert read_column(of, np.float32([0.1, 3.1]))[0].codes.tolist() == [1, 31]
+
+
+def test_a_table_of_likelihoods_is_not_changed():
+    values = np.array([[1.0, 1.0, 2.0], [nan, nan, nan], [1e308, 1e308, 0]])
+    before = values.copy()
+    assert column(B, values) == [[0.25, 0.25, 0.5], [1, 1, 1], [0.5, 0.5, 0]]
+    np.testing.assert_array_equal(values, before)
+    floats = np.array([0.25, nan])
+    column(A, floats)
+    np.testing.assert_array_equal(floats, [0.25, nan])
+    objects = np.ma.array(np.array(["true", "false"], dtype=object), mask=[False, True])
+    assert column(A, objects) == [[1, 0], [1, 1]]
+    assert objects.data.tolist() == ["true", "false"]

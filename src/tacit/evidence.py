@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.containers import EXACT, ConversionError, Text, as_array, is_framed, unpack
 from tacit.cpt import Floats
 from tacit.display import plural
 from tacit.errors import EvidenceError
@@ -23,8 +24,12 @@ EvidenceLike = Mapping[str, Any] | Any
 
 MISSING = -1
 UNKNOWN = -2
+SEVERAL = -3
 FEW_STATES = 32
-_NUMBER = int | float | np.number | np.bool_
+SHOWN = 80  # characters of a value in a message
+_FLOAT = float | np.floating
+_NUMBER = int | _FLOAT | np.integer | np.bool_
+Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -107,11 +112,20 @@ class Evidence:
         return found
 
 
+@dataclass(frozen=True)
+class _Given:
+    """Evidence as it came, by column; the number of rows where a table fixes it; whether that table is a frame."""
+
+    columns: Mapping[str, Any]
+    rows: int | None = None
+    framed: bool = False
+
+
 @np.errstate(over="ignore")  # sums of huge likelihoods that overflow are repaired
 def read(
     evidence: EvidenceLike | None, variables: Sequence[Variable], declared: Iterable[str] | None = None
 ) -> Evidence:
-    """Check `evidence` against the variables it may speak about.
+    """Check `evidence` against the variables it may speak about; what was checked before stays as it is.
 
     `declared` are the names a compiled query takes, in the order that a 2-D array's columns follow; all
     variables if left out.
@@ -119,9 +133,10 @@ def read(
     by_name = {v.name: v for v in variables}
     names = list(by_name if declared is None else declared)
     allowed = set(names)
-    given, rows = _split(evidence, [by_name[n] for n in names])
+    given = _split(evidence, [by_name[n] for n in names])
+    rows = given.rows
     columns: dict[str, Column] = {}
-    for name, values in given.items():
+    for name, values in given.columns.items():
         if name not in by_name:
             raise EvidenceError(
                 f"evidence names {name!r}, which is not a variable of the network{similar(name, by_name)}"
@@ -131,7 +146,7 @@ def read(
                 f"evidence on {name!r}, but the query was compiled for evidence on {names}; "
                 "name it in evidence= or hard="
             )
-        column, broadcasts = read_column(by_name[name], values)
+        column, broadcasts = read_column(by_name[name], values, given.framed)
         if column is None:
             continue
         if not broadcasts:
@@ -146,12 +161,14 @@ def read(
     return Evidence(1 if rows is None else rows, columns)
 
 
-def _split(evidence: EvidenceLike | None, variables: Sequence[Variable]) -> tuple[dict[str, Any], int | None]:
-    """Evidence of any accepted kind as named columns, and its number of rows where a table fixes it."""
+def _split(evidence: EvidenceLike | None, variables: Sequence[Variable]) -> _Given:
+    """Evidence of any accepted kind as named columns."""
     if evidence is None:
-        return {}, None
+        return _Given({})
     if isinstance(evidence, Mapping):
-        return dict(evidence), None
+        return _Given(evidence)
+    if isinstance(evidence, Evidence):
+        return _Given(evidence.columns, evidence.rows)
     if type(evidence).__name__ == "LazyFrame":
         raise EvidenceError("the evidence is a polars LazyFrame, which holds no rows yet; call .collect() on it first")
     for attribute in ("column_names", "columns"):  # pyarrow; pandas and polars
@@ -160,13 +177,8 @@ def _split(evidence: EvidenceLike | None, variables: Sequence[Variable]) -> tupl
             if len(set(names)) < len(names):
                 repeated = next(name for i, name in enumerate(names) if name in names[:i])
                 raise EvidenceError(f"the evidence has two columns {repeated!r}; expected one per variable")
-            return {name: evidence[name] for name in names}, len(evidence)
-    table = evidence if isinstance(evidence, np.ma.MaskedArray) else _as_array(evidence)  # columns keep their masks
-    if table.ndim != 2 or table.dtype.kind not in "fiub":
-        raise EvidenceError(
-            f"evidence of type {type(evidence).__name__} is not understood; expected a mapping from variables to "
-            "columns, a data frame, or a 2-D array of floats"
-        )
+            return _Given({name: evidence[name] for name in names}, len(evidence), framed=True)
+    table = _as_table(evidence)
     if table.shape[1] != len(variables):
         raise EvidenceError(
             f"the evidence array has {plural(table.shape[1], 'column')}, expected {len(variables)}: "
@@ -177,109 +189,51 @@ def _split(evidence: EvidenceLike | None, variables: Sequence[Variable]) -> tupl
             raise EvidenceError(
                 f"a 2-D evidence array needs binary variables, but {v.name!r} has {v.card} states; pass a mapping"
             )
-    return {v.name: table[:, i] for i, v in enumerate(variables)}, len(table)
+    return _Given({v.name: table[:, i] for i, v in enumerate(variables)}, len(table))
 
 
-def read_column(variable: Variable, values: Any) -> tuple[Column | None, bool]:
-    """One column, and whether it is a single value that speaks for all rows. None: no evidence."""
-    text = _as_text(values)
-    if text is not None:
-        return _from_text(variable, text), False
-    array = _as_array(values)
-    broadcasts = array.ndim == 0
-    if broadcasts:
-        array = array.reshape(1)
-        if _is_missing(array[0]):
+def _as_table(evidence: Any) -> NDArray[Any]:
+    """A 2-D array of numbers; a masked one stays masked."""
+    try:
+        table = evidence if isinstance(evidence, np.ma.MaskedArray) else as_array(evidence)
+    except ConversionError:
+        table = np.empty(0)
+    if table.ndim != 2 or table.dtype.kind not in "fiub":
+        raise EvidenceError(
+            f"evidence of type {type(evidence).__name__} is not understood; expected a mapping from variables to "
+            "columns, a data frame, or a 2-D array of floats"
+        )
+    return table
+
+
+def read_column(variable: Variable, values: Any, framed: bool = False) -> tuple[Column | None, bool]:
+    """One column, and whether it is a single value that speaks for all rows. None: no evidence.
+
+    A column is `framed` if it comes from a frame; those of frame libraries are, wherever they come from.
+    """
+    if isinstance(values, Column):
+        return values, values.rows == 1
+    try:
+        column = unpack(values)
+    except ConversionError as error:
+        raise EvidenceError(f"evidence on {variable.name!r}: {error}") from None
+    if isinstance(column, Text):
+        return _from_text(variable, column), False
+    array, missing = column.values, column.missing
+    if array.ndim == 0:
+        if _is_missing(array[()]) or (missing is not None and missing):
             return None, True
+        return _from_array(variable, array.reshape(1), None, framed=False), True
     if array.ndim == 2:
-        return _likelihoods(variable, array), False
+        return _likelihoods(variable, array, missing), False
     if array.ndim != 1:
         raise EvidenceError(
             f"evidence on {variable.name!r} has {array.ndim} dimensions; expected (rows,) or (rows, {variable.card})"
         )
-    if len(array) == 0:
-        return Column(variable, codes=np.empty(0, dtype=np.int64)), False
-    if array.dtype.kind in "OT":
-        return _from_objects(variable, array.astype(object)), broadcasts
-    return _from_typed(variable, array), broadcasts
+    return _from_array(variable, array, missing, framed or is_framed(values)), False
 
 
-@dataclass(frozen=True)
-class _Text:
-    """A column of text: the distinct labels, and for every row the place of its label, -1 for none."""
-
-    labels: Sequence[str | None]
-    places: NDArray[np.integer[Any]]
-
-
-def _as_text(values: Any) -> _Text | None:
-    """A text or categorical column of pyarrow or pandas, without a Python object per row: ten times faster."""
-    library = type(values).__module__.partition(".")[0]
-    if library == "pyarrow":
-        found = _arrow_text(values)
-    elif library == "pandas":
-        found = _pandas_text(values)
-    else:
-        return None
-    return found if found is not None and all(label is None or type(label) is str for label in found.labels) else None
-
-
-def _arrow_text(values: Any) -> _Text | None:
-    import pyarrow as pa
-
-    if isinstance(values, pa.ChunkedArray):
-        values = values.unify_dictionaries().combine_chunks()
-    if isinstance(values, pa.StringArray | pa.LargeStringArray | pa.StringViewArray):
-        values = values.dictionary_encode()
-    if not isinstance(values, pa.DictionaryArray):
-        return None
-    return _Text(values.dictionary.to_pylist(), values.indices.cast(pa.int64()).fill_null(-1).to_numpy())
-
-
-def _pandas_text(values: Any) -> _Text | None:
-    import pandas as pd
-
-    if not isinstance(getattr(values, "dtype", None), pd.CategoricalDtype | pd.StringDtype):
-        return None
-    places, labels = pd.factorize(values)
-    return _Text(list(labels), places)
-
-
-def _as_array(values: Any) -> NDArray[Any]:
-    if isinstance(values, str):
-        return np.array(values, dtype=object)  # NumPy's own strings lose a final "\0"
-    if isinstance(values, list | tuple):
-        try:
-            array = np.asarray(values)
-        except ValueError:  # rows of different kinds or lengths
-            array = np.empty(0, dtype=object)
-        # a list that mixes labels with None or numbers must not become an array of strings
-        if array.dtype.kind in "OUS" or (array.size == 0 and len(values)):
-            array = np.empty(len(values), dtype=object)
-            for i, value in enumerate(values):
-                array[i] = value
-        return array
-    if isinstance(values, np.ma.MaskedArray):
-        return _unmasked(values)
-    array = np.asarray(values)
-    # pyarrow and polars turn whole numbers with gaps into floats, which would be likelihoods
-    if array.dtype.kind == "f" and "int" in str(getattr(values, "type", getattr(values, "dtype", ""))).lower():
-        array = np.array([None if np.isnan(value) else int(value) for value in array], dtype=object)
-    return array
-
-
-def _unmasked(values: np.ma.MaskedArray[Any, Any]) -> NDArray[Any]:
-    """What is masked is missing: NaN among floats, else None."""
-    if values.dtype.kind == "f":
-        return np.asarray(values.filled(np.nan))
-    if not np.ma.is_masked(values):
-        return np.asarray(values)
-    array = np.asarray(values).astype(object)
-    array[np.ma.getmaskarray(values)] = None
-    return array
-
-
-def _from_text(variable: Variable, text: _Text) -> Column:
+def _from_text(variable: Variable, text: Text) -> Column:
     lookup = {**variable.codes, None: MISSING}
     code_of_place = np.array([*(lookup.get(label, UNKNOWN) for label in text.labels), MISSING], dtype=np.int64)
     codes = code_of_place[text.places]  # place -1, no label, is the last
@@ -288,118 +242,239 @@ def _from_text(variable: Variable, text: _Text) -> Column:
     return Column(variable, codes=codes)
 
 
-def _from_typed(variable: Variable, array: NDArray[Any]) -> Column:
+def _from_array(variable: Variable, array: NDArray[Any], missing: Mask | None, framed: bool) -> Column:
+    """A 1-D array of any type."""
+    if array.dtype.kind in "OT":
+        array = array.astype(object)
+        if missing is not None:
+            array[missing] = None
+        return _from_objects(variable, array, framed)
+    if missing is None:
+        missing = np.zeros(len(array), dtype=bool)
+    if array.dtype.kind == "f":
+        missing = missing | np.isnan(array)
+    return _from_typed(variable, array, missing, framed)
+
+
+def _from_typed(variable: Variable, array: NDArray[Any], missing: Mask, framed: bool) -> Column:
     """A 1-D array of one machine type: labels, or likelihoods of a binary variable's first state."""
     kind = array.dtype.kind
-    if kind == "f" and np.isnan(array).all():  # what frames make of a column with nothing in it
+    if missing.all():  # also what frames make of a column with nothing in it
         return Column(variable, codes=np.full(len(array), MISSING))
     if kind == "S":
         array = np.char.decode(array, "utf-8", "replace")
     if kind in "US" or (variable.numeric and kind in "fiub"):
-        return _labels(variable, array)
+        return _labels(variable, array, missing)
     if kind == "f" or (kind in "iub" and variable.states == DEFAULT_STATES):
-        return _first_state(variable, array.astype(np.float64))
+        values = array.astype(np.float64)
+        values[missing] = np.nan
+        return _first_state(variable, values, framed)
     if kind in "iub":
-        raise _error(
-            variable, 0, f"{array[0].item()!r} is not a state (expected {_states(variable)}); "
-            f"a likelihood must be a float, and speaks of the first state, {variable.states[0]!r}"
-        )  # fmt: skip
+        row = int(missing.argmin())
+        raise _not_a_state(variable, array[row], row)
     raise EvidenceError(f"evidence on {variable.name!r} has type {array.dtype}, expected labels or floats")
 
 
-def _from_objects(variable: Variable, array: NDArray[Any]) -> Column:
+def _from_objects(variable: Variable, array: NDArray[Any], framed: bool) -> Column:
     """A 1-D array of Python objects: labels, floats or sequences of likelihoods, with missing values."""
     lookup = {**variable.codes, None: MISSING}
     try:
         found = [lookup.get(value, UNKNOWN) for value in array.tolist()]
     except TypeError:  # a sequence of likelihoods cannot be looked up
         found = [UNKNOWN]
-    if UNKNOWN not in found:
+    if UNKNOWN not in found and not _has_large_labels(variable):
         return Column(variable, codes=np.array(found, dtype=np.int64))
     missing = np.fromiter((_is_missing(v) for v in array), dtype=bool, count=len(array))
     present = array[~missing]
     if len(present) and isinstance(present[0], list | tuple | np.ndarray):
         return _likelihoods(variable, _stacked(variable, array, missing))
     numbers = all(isinstance(v, _NUMBER) for v in present)
-    floats = any(isinstance(v, float | np.floating) for v in present)
+    floats = any(isinstance(v, _FLOAT) for v in present)
     if numbers and not variable.numeric and (floats or variable.states == DEFAULT_STATES):
         values = np.full(len(array), np.nan)
-        values[~missing] = present.astype(np.float64)
-        return _first_state(variable, values)
+        values[~missing] = [_as_float(v) for v in present]
+        return _first_state(variable, values, framed)
+    return Column(variable, codes=_object_codes(variable, array, missing))
+
+
+def _object_codes(variable: Variable, array: NDArray[Any], missing: Mask) -> NDArray[np.int64]:
+    """The states that objects name, each for itself."""
+    meanings = {dtype: _meanings(variable, dtype) for dtype in set(map(_float_type, array[~missing]))}
     codes = np.full(len(array), MISSING, dtype=np.int64)
-    for i in np.flatnonzero(~missing):
-        codes[i] = _code(variable, array[i], int(i))
-    return Column(variable, codes=codes)
+    for i in np.flatnonzero(~missing).tolist():
+        try:
+            codes[i] = meanings[_float_type(array[i])].get(array[i], UNKNOWN)
+        except TypeError:  # what has no hash is no label
+            codes[i] = UNKNOWN
+        if codes[i] < MISSING:
+            raise _refused(variable, array[i], i, codes[i])
+    return codes
 
 
-def _labels(variable: Variable, array: NDArray[Any]) -> Column:
-    codes = np.full(len(array), UNKNOWN, dtype=np.int64)
-    if array.dtype.kind == "f":
-        codes[np.isnan(array)] = MISSING
+def _float_type(value: Any) -> np.dtype[Any]:
+    """The type of floats that a float has; that of objects for all else."""
+    if not isinstance(value, _FLOAT):
+        return np.dtype(object)
+    return value.dtype if isinstance(value, np.generic) else np.dtype(np.float64)
+
+
+def _has_large_labels(variable: Variable) -> bool:
+    """Whether a float may stand for several whole numbers, of which some are labels."""
+    return variable.numeric and any(isinstance(label, int) and abs(label) > EXACT for label in variable.states)
+
+
+def _as_float(number: Any) -> float:
+    """A number of any size as a float."""
+    try:
+        return float(number)
+    except OverflowError:
+        return np.inf if number > 0 else -np.inf
+
+
+def _labels(variable: Variable, array: NDArray[Any], missing: Mask) -> Column:
+    """The states that an array of one machine type names."""
+    meanings = _meanings(variable, array.dtype)
     if variable.card <= FEW_STATES:  # a comparison per state: faster than sorting the column
-        for code, label in enumerate(variable.states):
-            if isinstance(label, str) == (array.dtype.kind == "U"):
-                codes[array == label] = code
+        codes = np.full(len(array), UNKNOWN, dtype=np.int64)
+        for label, code in meanings.items():
+            if (value := _stored(label, array.dtype)) is not None:
+                codes[array == value] = code
     else:
         distinct, inverse = np.unique(array, return_inverse=True)
-        codes = np.maximum(codes, np.array([variable.codes.get(v, UNKNOWN) for v in distinct.tolist()])[inverse])
-    for row in np.flatnonzero(codes == UNKNOWN)[:1].tolist():
-        raise _not_a_state(variable, array[row].item(), row)
+        codes = np.array([meanings.get(v, UNKNOWN) for v in distinct.tolist()], dtype=np.int64)[inverse]
+    codes[missing] = MISSING
+    for row in np.flatnonzero(codes < MISSING)[:1].tolist():
+        raise _refused(variable, array[row], row, codes[row])
     return Column(variable, codes=codes)
 
 
-def _code(variable: Variable, value: Any, row: int) -> int:
-    value = value.item() if isinstance(value, np.generic) else value
+def _stored(label: Any, dtype: np.dtype[Any]) -> Any:
+    """What an array of this type holds where it holds exactly this label; None if it cannot.
+
+    NumPy's comparisons with other values are not exact: they round whole numbers to floats, and pass over a final
+    "\\0" of text.
+    """
+    if isinstance(label, str):
+        return label if dtype.kind == "U" and not label.endswith("\0") else None
+    if dtype.kind == "f":
+        return label
+    if dtype.kind == "U" or label != int(label) or (dtype.kind == "b" and label not in (0, 1)):
+        return None
+    return int(label)
+
+
+def _meanings(variable: Variable, dtype: np.dtype[Any]) -> dict[Any, int]:
+    """The code of every value of this type that means a state; `SEVERAL` where labels become one in this type.
+
+    Among floats, a label that is a fraction is rounded as the column was: 0.1 is found among float32. A whole number
+    that is no float of this type is never meant.
+    """
+    if dtype.kind != "f":
+        return variable.codes
+    found: dict[Any, int] = {}
+    for label, code in variable.codes.items():
+        value = _as_float_of(dtype, label)
+        if value in found:
+            found[value] = SEVERAL
+        elif value is not None:
+            found[value] = code if isinstance(label, float) or value == label else UNKNOWN
+    return found
+
+
+def _as_float_of(dtype: np.dtype[Any], label: Any) -> Any:
+    """A label rounded to a type of floats; None if it is text, or too large."""
+    if isinstance(label, str):
+        return None
     try:
-        return variable.codes[value]
-    except (KeyError, TypeError):
-        raise _not_a_state(variable, value, row) from None
+        with np.errstate(over="ignore"):
+            value = dtype.type(label)
+    except OverflowError:
+        return None
+    return value.item() if np.isfinite(value) else None
+
+
+def _refused(variable: Variable, value: Any, row: int, code: int) -> EvidenceError:
+    """The error for a value that means no state, or one of several."""
+    return _several_states(variable, value, row) if code == SEVERAL else _not_a_state(variable, value, row)
 
 
 def _not_a_state(variable: Variable, value: Any, row: int) -> EvidenceError:
-    problem = f"{value!r} is not a state; expected one of {_states(variable)}"
-    if isinstance(value, int | float) and variable.numeric:
+    value = value.item() if isinstance(value, np.generic) else value
+    problem = f"{_shown(value)} is not a state; expected one of {_states(variable)}"
+    number = _spelled(value)
+    if number is not None and variable.numeric:
         problem += f" (its labels are numbers; pass likelihoods as an array of shape (rows, {variable.card}))"
-    elif isinstance(value, int | float) or (isinstance(value, str) and _spells_a_number(value)):
+    elif number is not None and variable.card == 2 and 0 < number < 1:
         problem += ", or a float in every row"
+    elif number is not None:  # a code, whose meaning as a likelihood may be the opposite
+        problem += f", or likelihoods of shape (rows, {variable.card})"
     return _error(variable, row, problem)
 
 
-def _spells_a_number(text: str) -> bool:
+def _several_states(variable: Variable, value: Any, row: int) -> EvidenceError:
+    dtype = _float_type(value)
+    alike = [_shown(label) for label in variable.states if _as_float_of(dtype, label) == value]
+    return _error(
+        variable, row, f"{_shown(float(value))} may be {' or '.join(alike)}, which {dtype} cannot tell apart; "
+        "pass labels of a type that can"
+    )  # fmt: skip
+
+
+def _spelled(value: Any) -> float | None:
+    """The number that a value is, or spells."""
     try:
-        float(text)
+        return _as_float(value) if isinstance(value, int | float | str) else None
     except ValueError:
-        return False
-    return True
+        return None
 
 
-def _first_state(variable: Variable, values: Floats) -> Column:
+def _first_state(variable: Variable, values: Floats, framed: bool) -> Column:
     if variable.card != 2:
         raise EvidenceError(
             f"evidence on {variable.name!r}, which has {variable.card} states, is a column of floats; "
             f"expected labels, or likelihoods of shape (rows, {variable.card})"
         )
+    if framed and is_ambiguous(variable, values):
+        row = int(np.isnan(values).argmin())
+        raise _error(
+            variable, row, f"{shown_number(values[row])} may be a code or the likelihood of the first state, "
+            f"{_shown(variable.states[0])}, since the column holds only 0, 1 and gaps; pass labels "
+            f"({_states(variable)}), or likelihoods of shape (rows, 2)"
+        )  # fmt: skip
     soft = np.stack([values, 1.0 - values])
     if soft.size and not soft.min() >= 0:  # out of range, or missing
         missing = np.isnan(values)
         for row in np.flatnonzero(~missing & ~((values >= 0) & (values <= 1)))[:1].tolist():
             raise _error(
-                variable, row, f"{values[row]:g} is not a likelihood in [0, 1] of state {variable.states[0]!r}"
-            )
+                variable, row, f"{shown_number(values[row])} is not a likelihood in [0, 1] of state "
+                f"{_shown(variable.states[0])}"
+            )  # fmt: skip
         soft[:, missing] = 1.0
     return Column(variable, soft=soft)
 
 
-def _likelihoods(variable: Variable, array: NDArray[Any]) -> Column:
+def is_ambiguous(variable: Variable, values: Floats) -> bool:
+    """Whether floats of a frame or a file may be codes as well as likelihoods of the first state.
+
+    Frames write codes 0 and 1 as floats where there is a gap. For "true" and "false" both readings are the same.
+    """
+    if variable.card != 2 or variable.numeric or variable.states == DEFAULT_STATES:
+        return False
+    missing = np.isnan(values)
+    return bool(((values == 0) | (values == 1) | missing).all() and not missing.all())
+
+
+def _likelihoods(variable: Variable, array: NDArray[Any], missing: Mask | None = None) -> Column:
     if array.shape[1] != variable.card:
         raise EvidenceError(
             f"evidence on {variable.name!r} has shape {array.shape}, expected (rows, {variable.card}): "
             f"one likelihood per state ({_states(variable)})"
         )
-    try:
-        table = np.array(array.T, dtype=np.float64, order="C")  # (states, rows)
-    except (TypeError, ValueError):
-        raise EvidenceError(f"evidence on {variable.name!r}: likelihoods must be numbers") from None
+    table = _as_floats(array.T)  # (states, rows)
+    if table is None:
+        raise EvidenceError(f"evidence on {variable.name!r}: likelihoods must be numbers")
+    if missing is not None:
+        table[missing.T] = np.nan
     total = table.sum(axis=0)
     usual = table.size > 0 and table.min() >= 0 and total.min() > 0 and np.isfinite(total.max())  # NaN fails here
     if not usual:
@@ -426,17 +501,23 @@ def _repaired(variable: Variable, table: Floats, total: Floats) -> Floats:
     return total
 
 
-def _stacked(variable: Variable, array: NDArray[Any], missing: NDArray[np.bool_]) -> Floats:
+def _stacked(variable: Variable, array: NDArray[Any], missing: Mask) -> Floats:
     table = np.full((len(array), variable.card), np.nan)
     for i in np.flatnonzero(~missing):
-        try:
-            values = np.asarray(array[i], dtype=np.float64)
-        except (TypeError, ValueError):
-            values = np.empty(0)
-        if values.shape != (variable.card,):
-            raise _error(variable, int(i), f"{array[i]!r} is not one likelihood per state ({_states(variable)})")
+        values = _as_floats(array[i])
+        if values is None or values.shape != (variable.card,):
+            raise _error(variable, int(i), f"{_shown(array[i])} is not one likelihood per state ({_states(variable)})")
         table[i] = values
     return table
+
+
+def _as_floats(values: Any) -> Floats | None:
+    """A copy as floats; None where something is no number, or too large for one."""
+    try:
+        array = np.asarray(values)
+        return None if array.dtype.kind in "cmM" else array.astype(np.float64, order="C")
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def _is_missing(value: Any) -> bool:
@@ -447,8 +528,27 @@ def _is_missing(value: Any) -> bool:
 
 
 def _states(variable: Variable) -> str:
-    shown = ", ".join(map(repr, variable.states[:6]))
+    shown = ", ".join(map(_shown, variable.states[:6]))
     return shown + (", ..." if variable.card > 6 else "")
+
+
+def _shown(value: Any) -> str:
+    """A value in a message, however long it is."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no whole number of more than 4,300 digits
+        return f"a value of type {type(value).__name__}"
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+
+
+def shown_number(number: float) -> str:
+    """A number in a message: short, but never as one that it is not.
+
+    >>> shown_number(-1.0), shown_number(1.0000000000000002)
+    ('-1', '1.0000000000000002')
+    """
+    short = f"{number:g}"
+    return short if float(short) == number else repr(float(number))
 
 
 def _error(variable: Variable, row: int, problem: str) -> EvidenceError:

@@ -294,11 +294,11 @@ class Network:
         from tacit.evidence import read
         from tacit.tac import compile
 
-        columns = read(evidence, [node.variable for node in self._nodes.values()]).columns
-        hard = tuple(sorted(n for n, column in columns.items() if column.certain))
-        soft = tuple(sorted(n for n in columns if n not in hard))
+        known = read(evidence, [node.variable for node in self._nodes.values()])
+        hard = tuple(sorted(n for n, column in known.columns.items() if column.certain))
+        soft = tuple(sorted(n for n in known.columns if n not in hard))
         tac = self._compiled.get((query, soft, hard), lambda: compile(self, query, soft, hard))
-        return tac.posterior(evidence)
+        return tac.posterior(known)  # not read again: the columns of an array follow the network, not the query
 
     def select(self, evidence: EvidenceLike | None = None) -> Network:
         """The Bayesian network, with no testing node, that one row of evidence selects.

@@ -33,15 +33,17 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from tacit.containers import as_array
 from tacit.cpt import Floats
 from tacit.display import plural
 from tacit.errors import EvidenceError, NetworkError, TacitError
+from tacit.evidence import read_column
 from tacit.learn import Fit, fit
 from tacit.learn.fitting import FULL_BATCH_ROWS
 from tacit.learn.losses import Loss
 from tacit.network import Network
 from tacit.tac import TAC, compile
-from tacit.variable import DEFAULT_STATES, Label, similar
+from tacit.variable import DEFAULT_STATES, Label, Variable, similar
 
 __all__ = ["TACClassifier", "TACRegressor", "default_network"]
 
@@ -132,10 +134,14 @@ class Named:
     """X as evidence for a given network: columns by name in a frame, by place in an array."""
 
     names: tuple[str, ...]
+    soft: frozenset[str] = frozenset()  # whose columns held likelihoods when a frame was learned from
 
     def __call__(self, X: Any) -> dict[str, Any]:
         """The evidence of rows of a frame or of an array."""
-        return {name: X[name] if hasattr(X, "columns") else X[:, i] for i, name in enumerate(self.names)}
+        if not hasattr(X, "columns"):
+            return {name: X[:, i] for i, name in enumerate(self.names)}
+        # a plain array is likelihoods also where these rows hold only 0 and 1, which in a frame might be codes
+        return {name: as_array(X[name]) if name in self.soft else X[name] for name in self.names}
 
 
 class _TACEstimator(BaseEstimator):  # type: ignore[misc]
@@ -250,8 +256,10 @@ class _TACEstimator(BaseEstimator):  # type: ignore[misc]
         """The query of the network that the user gave."""
         net, query = self._network_and_query()
         names = self._names(X)
-        self._encoder = Named(names)
-        return compile(net, query, names)
+        tac = compile(net, query, names)
+        soft = [name for name in names if _is_soft(net.variable(name), X[name])] if hasattr(X, "columns") else []
+        self._encoder = Named(names, frozenset(soft))
+        return tac
 
     def _network_and_query(self) -> tuple[Network, str]:
         if not isinstance(self.network, Network):
@@ -406,6 +414,12 @@ class TACRegressor(RegressorMixin, _TACEstimator):  # type: ignore[misc]
         p = self._posterior(X)[:, 0]
         low, high = self._range
         return low + (high - low) * p
+
+
+def _is_soft(variable: Variable, values: Any) -> bool:
+    """Whether a column holds likelihoods."""
+    column, _ = read_column(variable, values)
+    return column is not None and column.soft is not None
 
 
 def _sorted(query: str, states: Sequence[Label]) -> NDArray[Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.cli.columns import Source, evidence_of, state_column
+from tacit.cli.columns import AmbiguousColumnError, Source, state_column
 from tacit.cli.tables import Batch, Table, repeated
 from tacit.cli.values import in_file
 from tacit.errors import EvidenceError, TacitError
@@ -46,7 +46,7 @@ class Answers:
     def __init__(self, net: Network, table: Table, asked: Asked) -> None:
         import pyarrow as pa
 
-        self.net, self.path, self.asked = net, table.path, asked
+        self.net, self.path, self.table, self.asked = net, table.path, table, asked
         states = net.states(asked.query)
         self.labels = pa.array(states if len({type(state) for state in states}) == 1 else list(map(str, states)))
         fields = list(zip(asked.keep, table.types(asked.keep), strict=True))
@@ -57,6 +57,7 @@ class Answers:
             raise TacitError(f"the output would have two columns {name!r}; do not keep the one of the table")
         self.schema = pa.schema(fields)
         self._tac: TAC | None = None
+        self._soft: set[str] = set()  # the variables whose columns are known to hold likelihoods
 
     def go_on(self, last: Any) -> None:
         """Continue after a part that was answered before."""
@@ -82,11 +83,23 @@ class Answers:
     def _evidence(self, batch: Batch) -> tuple[dict[str, Any], list[str]]:
         """Checked evidence, and the variables that have a state in every row."""
         try:
-            given = evidence_of(self.asked.sources, batch.rows)
+            given = {name: self._values(name, batch.rows) for name in self.asked.sources}
             columns = read(given, [source.variable for source in self.asked.sources.values()]).columns
         except EvidenceError as error:
             raise in_file(error, self.path, batch.first) from None
         return given, [name for name, column in columns.items() if column.certain]
+
+    def _values(self, name: str, rows: Any) -> Any:
+        """What some rows say of a variable. Where they hold only 0 and 1, the rest of the table says what is meant."""
+        source = self.asked.sources[name]
+        if name not in self._soft:
+            try:
+                return source.values(rows)
+            except AmbiguousColumnError:
+                if not any(source.has_likelihoods(other.rows) for other in self.table.batches(source.columns)):
+                    raise
+                self._soft.add(name)
+        return source.likelihoods(rows)
 
     def _compiled_for(self, certain: list[str]) -> TAC:
         if self._tac is None:

@@ -1,7 +1,8 @@
 """From the columns of a table to evidence.
 
 A column named like a variable holds states, or likelihoods of the first of two states; columns `A.lo`, `A.mid`, `A.hi`
-hold one likelihood for each state of `A`. An empty cell is no evidence. A text means what it would mean after `-e A=`.
+hold one likelihood for each state of `A`. An empty cell is no evidence. A text means what it would mean after `-e A=`;
+but a column of nothing but 0 and 1 may hold codes, and is refused where they could mean the opposite of likelihoods.
 """
 
 from __future__ import annotations
@@ -13,11 +14,17 @@ from typing import Any
 import numpy as np
 
 from tacit.cli.output import listed, note
-from tacit.cli.values import MISSING, label_of, numbers_are_labels
+from tacit.cli.values import MISSING, as_number, label_of, numbers_are_labels
+from tacit.containers import decoded, objects
 from tacit.cpt import Floats
 from tacit.errors import EvidenceError
+from tacit.evidence import is_ambiguous
 from tacit.network import Network
 from tacit.variable import Variable, similar
+
+
+class AmbiguousColumnError(EvidenceError):
+    """A column of a file holds only 0, 1 and gaps, which may be codes or likelihoods."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +37,30 @@ class Source:
 
     def values(self, rows: Any) -> Any:
         """What some rows (of pyarrow) say: labels, numbers, or likelihoods (rows, states)."""
-        if not self.per_state:
-            return spelled(self.variable, rows.column(self.columns[0]))
-        return np.column_stack([_floats(name, rows.column(name)) for name in self.columns])
+        if self.per_state:
+            return np.column_stack([_floats(name, rows.column(name)) for name in self.columns])
+        values = spelled(self.variable, rows.column(self.columns[0]))
+        numbers = _numbers_of(values)
+        if numbers is not None and is_ambiguous(self.variable, numbers):
+            raise self._ambiguous()
+        return values
+
+    def likelihoods(self, rows: Any) -> Floats:
+        """What some rows say where the column is known to hold likelihoods of the first state."""
+        return _floats(self.columns[0], rows.column(self.columns[0]))
+
+    def has_likelihoods(self, rows: Any) -> bool:
+        """Whether some number among these rows can only be a likelihood."""
+        numbers = _numbers_of(spelled(self.variable, rows.column(self.columns[0])))
+        return numbers is not None and bool(((numbers > 0) & (numbers < 1)).any())
+
+    def _ambiguous(self) -> AmbiguousColumnError:
+        name, (first, second) = self.columns[0], self.variable.states
+        return AmbiguousColumnError(
+            f"column {name!r} holds only 0, 1 and gaps, which may be codes or likelihoods of the first state, "
+            f"{first!r}; write labels ({first!r}, {second!r}), or likelihoods of both states in columns "
+            f"{state_column(name, first)!r} and {state_column(name, second)!r}"
+        )
 
 
 def state_column(name: str, state: object) -> str:
@@ -128,7 +156,8 @@ def spelled(variable: Variable, column: Any) -> Any:
     words = _words(column, MISSING - {label.lower() for label in variable.states if isinstance(label, str)})
     numbers = None if labelled or not any(words) else _numbers(words, truth=variable.numeric)
     if numbers is not None:
-        return _whole_or_floats(numbers.take(column.indices))
+        rounded = variable.numeric and pa.types.is_floating(numbers.type)
+        return _exact(words, column.indices) if rounded else numbers.take(column.indices)
     labels = [None if word is None else label_of(variable, word) or word for word in words]
     return pa.DictionaryArray.from_arrays(column.indices, pa.array(labels, pa.string()))
 
@@ -137,13 +166,10 @@ def _decoded(column: Any) -> Any:
     """A column in one piece: text as a DictionaryArray without nulls in its dictionary, all else plain."""
     import pyarrow as pa
 
-    column = column.unify_dictionaries().combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    kind = column.type.value_type if isinstance(column.type, pa.DictionaryType) else column.type
-    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
-        return column.cast(kind)
-    if isinstance(column, pa.DictionaryArray) and not column.dictionary.null_count:
-        return column
-    return column.cast(kind).dictionary_encode()
+    column = decoded(column)
+    if isinstance(column, pa.DictionaryArray) and column.dictionary.null_count:
+        return column.dictionary_decode().dictionary_encode()
+    return column
 
 
 def _words(text: Any, missing: Set[str]) -> list[str | None]:
@@ -164,13 +190,19 @@ def _numbers(words: Sequence[str | None], truth: bool = False) -> Any | None:
     return None
 
 
-def _whole_or_floats(numbers: Any) -> Any:
-    """Whole numbers beside missing values must not become floats, which are likelihoods."""
+def _exact(words: Sequence[str | None], places: Any) -> Any:
+    """The numbers that words spell, as Python's own: some may be whole and too large for a float."""
+    numbers = [None if word is None else as_number(word) for word in words]
+    return objects([None if place is None else numbers[place] for place in places.to_pylist()])
+
+
+def _numbers_of(values: Any) -> Floats | None:
+    """The numbers of a column, NaN where there is none; None for a column of labels."""
     import pyarrow as pa
 
-    if numbers.null_count and not pa.types.is_floating(numbers.type):
-        return np.array(numbers.to_pylist(), dtype=object)
-    return numbers
+    if not isinstance(values, pa.Array) or not (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)):
+        return None
+    return np.asarray(values.cast(pa.float64(), safe=False), dtype=np.float64)
 
 
 def _floats(name: str, column: Any) -> Floats:

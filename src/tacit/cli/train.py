@@ -127,7 +127,7 @@ def _read(table: Table, sources: dict[str, Source], answers: Source) -> tuple[di
     if not batches:
         raise EvidenceError("there are no rows")
     rows = pa.concat_tables(batches)
-    return evidence_of(sources, rows), np.asarray(answers.values(rows))
+    return evidence_of(sources, rows), answers.values(rows)
 
 
 def _certain(net: Network, evidence: dict[str, Any]) -> list[str]:

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tacit.containers import Text, is_framed, unpack
 from tacit.cpt import Floats
 from tacit.display import plural
 from tacit.errors import EvidenceError
-from tacit.evidence import Column, read_column
+from tacit.evidence import Column, is_ambiguous, read_column, shown_number
 from tacit.tac import TAC
 from tacit.variable import Variable
 
@@ -62,13 +63,13 @@ def read_labels(variable: Variable, y: Any) -> Floats:
     y = _one_column(variable, y) if hasattr(y, "columns") else y
     if isinstance(y, np.ma.MaskedArray) and y.dtype.kind == "f":
         y = y.filled(np.nan)
-    array = np.asarray(y)
+    array = _held(y) if is_framed(y) else np.asarray(y)
     if array.size == 0 or array.ndim == 0:
         raise EvidenceError(f"labels have shape {array.shape}; expected one per row")
     if array.ndim == 2:
         return _distributions(variable, array)
     if array.ndim == 1 and array.dtype.kind == "f" and not variable.numeric:
-        return _probabilities(variable, array.astype(np.float64))
+        return _probabilities(variable, array.astype(np.float64), is_framed(y))
     try:
         column, _ = read_column(variable, y)
     except EvidenceError as error:
@@ -78,6 +79,16 @@ def read_labels(variable: Variable, y: Any) -> Floats:
     for row in np.flatnonzero(targets.sum(axis=0) > 1.5)[:1].tolist():
         raise _error(variable, row, "there is no label")
     return np.ascontiguousarray(np.broadcast_to(targets, (len(targets), len(array))))
+
+
+def _held(y: Any) -> NDArray[Any]:
+    """What shows how a frame's column must be read: its floats, NaN in gaps, or else an array as long as it is."""
+    column = unpack(y)
+    if isinstance(column, Text):
+        return column.places
+    if column.missing is None or column.values.dtype.kind != "f":
+        return column.values
+    return np.where(column.missing, np.nan, column.values)
 
 
 def _one_column(variable: Variable, frame: Any) -> Any:
@@ -94,9 +105,16 @@ def _one_column(variable: Variable, frame: Any) -> Any:
     return np.stack([np.asarray(frame[place[str(state)]]) for state in variable.states], axis=1)
 
 
-def _probabilities(variable: Variable, values: Floats) -> Floats:
+def _probabilities(variable: Variable, values: Floats, framed: bool) -> Floats:
     for row in np.flatnonzero(~((values >= 0) & (values <= 1)))[:1].tolist():
-        raise _error(variable, row, f"{values[row]:g} is not a probability in [0, 1] of state {variable.states[0]!r}")
+        number = shown_number(values[row])
+        raise _error(variable, row, f"{number} is not a probability in [0, 1] of state {variable.states[0]!r}")
+    if framed and is_ambiguous(variable, values):
+        raise _error(
+            variable, 0, f"{shown_number(values[0])} may be a code or the probability of the first state, "
+            f"{variable.states[0]!r}, since the column holds only 0 and 1; pass labels, or probabilities of shape "
+            "(rows, 2)"
+        )  # fmt: skip
     return np.stack([values, 1 - values])
 
 

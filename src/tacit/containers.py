@@ -1,0 +1,178 @@
+"""Columns of any library as NumPy arrays, beside what is missing in them. No number changes on the way.
+
+Frame libraries turn whole numbers with gaps into floats when NumPy asks for an array. That makes likelihoods of codes,
+and neighbours of numbers beyond 2^53; so their columns are opened here, each by its own means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import EvidenceError
+
+EXACT = 2**53  # up to here, every whole number is a float64
+
+
+@dataclass(frozen=True)
+class Text:
+    """A column of text: the distinct labels, and for every row the place of its label, -1 for none."""
+
+    labels: Sequence[str | None]
+    places: NDArray[np.integer[Any]]
+
+
+@dataclass(frozen=True)
+class Plain:
+    """An array; where `missing` is given, what the array holds there means nothing.
+
+    NaN among floats, and None among objects, are missing too.
+    """
+
+    values: NDArray[Any]
+    missing: NDArray[np.bool_] | None = None
+
+
+class ConversionError(EvidenceError):
+    """A container that NumPy makes no array of."""
+
+
+def is_framed(values: Any) -> bool:
+    """Whether a column belongs to a frame library."""
+    return _library(values) in ("pandas", "polars", "pyarrow")
+
+
+def unpack(values: Any) -> Text | Plain:
+    """A column, or a single value, from any container."""
+    match _library(values):
+        case "pyarrow":
+            opened = _from_arrow(values)
+        case "pandas":
+            opened = _from_pandas(values)
+        case "polars":
+            opened = _from_polars(values)
+        case _:
+            opened = _from_python(values)
+    return Plain(as_array(values)) if opened is None else opened
+
+
+def as_array(values: Any) -> NDArray[Any]:
+    """What NumPy makes of a container of any kind."""
+    try:
+        return np.asarray(values)
+    except Exception as error:  # whatever the container's own conversion raises
+        raise ConversionError(f"{type(values).__name__} cannot be read: {error}") from error
+
+
+def _library(values: Any) -> str:
+    return type(values).__module__.partition(".")[0]
+
+
+def _from_python(values: Any) -> Plain | None:
+    """Python's own containers, and masked arrays."""
+    if isinstance(values, str):
+        return Plain(np.array(values, dtype=object))  # NumPy's own strings lose a final "\0"
+    if isinstance(values, list | tuple):
+        return Plain(_from_sequence(values))
+    if isinstance(values, np.ma.MaskedArray):
+        return Plain(np.asarray(values), np.ma.getmaskarray(values))
+    return None
+
+
+def _from_sequence(values: Sequence[Any]) -> NDArray[Any]:
+    try:
+        array = np.asarray(values)
+    except (ValueError, OverflowError):  # rows of different kinds or lengths
+        return objects(values)
+    if array.dtype.kind in "OUS" or (array.size == 0 and len(values)):
+        return objects(values)  # NumPy may have written None and numbers as text
+    if array.dtype == np.float64 and array.ndim == 1:
+        large = np.flatnonzero(np.abs(array) >= EXACT).tolist()
+        if any(isinstance(values[i], int | np.integer) for i in large):
+            return objects(values)
+    return array
+
+
+def objects(values: Sequence[Any]) -> NDArray[Any]:
+    """An array (rows,) of Python objects, of which some may be sequences."""
+    array = np.empty(len(values), dtype=object)
+    for i, value in enumerate(values):
+        array[i] = value
+    return array
+
+
+def _from_arrow(values: Any) -> Text | Plain | None:
+    import pyarrow as pa
+
+    if not isinstance(values, pa.Array | pa.ChunkedArray):
+        return None
+    try:
+        column = decoded(values)
+    except pa.ArrowNotImplementedError:  # an encoding within another one
+        return Plain(objects(values.to_pylist()))
+    if isinstance(column, pa.DictionaryArray):
+        return Text(column.dictionary.to_pylist(), column.indices.cast(pa.int64()).fill_null(-1).to_numpy())
+    if not column.null_count or not (pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)):
+        return Plain(as_array(column))
+    filled = column.fill_null(pa.scalar(0).cast(column.type))
+    return Plain(filled.to_numpy(zero_copy_only=False), column.is_null().to_numpy(zero_copy_only=False))
+
+
+def decoded(column: Any) -> Any:
+    """A column of pyarrow in one piece: text as a DictionaryArray, all else without any encoding."""
+    import pyarrow as pa
+    import pyarrow.compute
+
+    if isinstance(column.type, pa.RunEndEncodedType):
+        column = pyarrow.compute.run_end_decode(column)
+    if isinstance(column, pa.ChunkedArray):
+        column = column.unify_dictionaries().combine_chunks()
+    kind = column.type.value_type if isinstance(column, pa.DictionaryArray) else column.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return column if isinstance(column, pa.DictionaryArray) else column.dictionary_encode()
+    return column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
+
+
+def _from_pandas(values: Any) -> Text | Plain | None:
+    import pandas as pd
+
+    dtype = getattr(values, "dtype", None)
+    if isinstance(dtype, pd.CategoricalDtype):
+        return _from_categories(pd.Categorical(values))
+    if isinstance(dtype, pd.StringDtype):
+        places, labels = pd.factorize(values)
+        return Text(list(labels), places)
+    if isinstance(dtype, pd.ArrowDtype):
+        import pyarrow as pa
+
+        return _from_arrow(pa.array(values))
+    if not isinstance(dtype, pd.api.extensions.ExtensionDtype) or dtype.kind not in "iubf":
+        return None
+    missing = np.asarray(pd.isna(values))
+    return Plain(values.to_numpy(dtype=dtype.type, na_value=0), missing) if missing.any() else None
+
+
+def _from_categories(values: Any) -> Text | Plain:
+    """A categorical of pandas, by its categories."""
+    places, categories = values.codes, values.categories
+    if all(type(category) is str for category in categories):
+        return Text(list(categories), places)
+    levels = unpack(categories)
+    assert isinstance(levels, Plain)
+    return Plain(levels.values[places], places == -1)
+
+
+def _from_polars(values: Any) -> Plain | None:
+    import polars as pl
+
+    if not isinstance(values, pl.Series) or not (values.dtype.is_integer() or values.dtype == pl.Boolean):
+        return None
+    if values.dtype in (pl.Int128, getattr(pl, "UInt128", pl.Int128)):  # NumPy has no such numbers
+        return Plain(objects(values.to_list()))
+    if not values.null_count():
+        return None
+    return Plain(values.fill_null(pl.lit(0).cast(values.dtype)).to_numpy(), values.is_null().to_numpy())
