@@ -57,9 +57,11 @@ def variable(name: object, states: int | Iterable[Any] | None) -> Variable:
             raise NetworkError(
                 f"node {name!r}: state {label!r} is not a label; use strings, integers, booleans or finite numbers"
             )
-    if len(set(labels)) < len(labels):
-        repeated = next(label for i, label in enumerate(labels) if label in labels[:i])
-        raise NetworkError(f"node {name!r}: state {repeated!r} is listed twice; labels must differ")
+    seen: set[Label] = set()
+    for label in labels:
+        if label in seen:
+            raise NetworkError(f"node {name!r}: state {label!r} is listed twice; labels must differ")
+        seen.add(label)
     return Variable(name, labels)
 
 

@@ -28,7 +28,7 @@ from tacit.network import Network
 from tacit.variable import Label, describe
 
 MAX_MISS = 1e-4 + 1e-9  # by how much a row may miss 1: numbers of four digits do, 0.3333 three times exactly
-MAX_CHANGE = 1e-6  # of a table by another program that writes six digits
+MAX_CHANGE = 1e-6 + SUM_TOLERANCE  # of a table: by another program that writes six digits, and by scaling its rows
 MAX_PARENTS = 63  # NumPy's arrays have at most 64 axes
 
 
