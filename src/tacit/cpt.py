@@ -23,6 +23,7 @@ Table = ArrayLike
 
 TESTS = (">=", ">", "<=", "<")
 SUM_TOLERANCE = 2e-6
+EPSILON = float(np.finfo(np.float64).eps)
 MAX_AXES = 64  # of NumPy's arrays
 
 
@@ -250,6 +251,8 @@ def distributions(table: Floats, part: str) -> Floats:
 
     Every number must lie in [0, 1], and known ones beside NaN ones must leave these some mass.
     """
+    if table.min() >= 0 and table.max() <= 1 and np.abs(table.sum(axis=-1) - 1).max() <= _rounding(table.shape[-1]):
+        return table  # the usual case, quickly: a network may have many small tables
     for index in _outside(table):
         raise TableError(part, index[:-1], f"{table[index]:g} is not a probability in [0, 1]")
     total, learned = np.nansum(table, axis=-1), np.isnan(table).any(axis=-1)
@@ -268,7 +271,7 @@ def _rounding(states: int) -> float:
 
     Scaled rows, and those that learning makes, miss it by less, so that nothing is ever scaled twice.
     """
-    return float((8 + states) * np.finfo(np.float64).eps)
+    return (8 + states) * EPSILON
 
 
 def _scaled(table: Floats, total: Floats, rough: NDArray[np.bool_]) -> Floats:
@@ -304,13 +307,13 @@ def _thresholds(values: Table, parents: tuple[int, ...]) -> Floats:
 
 
 def _tests(test: Any, parents: tuple[int, ...]) -> NDArray[np.str_]:
-    try:
-        tests = np.array(test, dtype=np.str_)
-    except ValueError:
-        raise NetworkError(f"test {test!r} is not one operator, or one per parent state") from None
-    for operator in np.unique(tests):
+    # as objects: an array of strings would give every entry the room of the longest
+    tests = np.array(test, dtype=object)
+    for operator in tests.ravel().tolist():
+        if not isinstance(operator, str):
+            raise NetworkError(f"test {_short(test)} is not one operator, or one per parent state")
         if operator not in TESTS:
-            raise NetworkError(f"unknown test {str(operator)!r}, expected one of {', '.join(TESTS)}")
+            raise NetworkError(f"unknown test {_short(operator)}, expected one of {', '.join(TESTS)}")
     if tests.shape not in ((), parents):
         raise NetworkError(
             f"test has shape {tests.shape}, expected one operator or shape {parents}: one per parent state"
@@ -318,6 +321,11 @@ def _tests(test: Any, parents: tuple[int, ...]) -> NDArray[np.str_]:
     tests = np.broadcast_to(tests.astype("<U2"), parents).copy()
     tests.flags.writeable = False
     return tests
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _check_shape(part: str, shape: tuple[int, ...], own: Variable, parents: Sequence[Variable]) -> None:

@@ -14,6 +14,8 @@ from tacit.errors import NetworkError
 
 Label = Hashable
 DEFAULT_STATES = ("true", "false")
+SAME_HASH = 2**61 - 1  # Python hashes integers modulo this
+MAX_WIDE = 1000
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,9 @@ def variable(name: object, states: int | Iterable[Any] | None) -> Variable:
             raise NetworkError(
                 f"node {name!r}: state {label!r} is not a label; use strings, integers, booleans or finite numbers"
             )
+    wide = sum(isinstance(label, int) and abs(label) >= SAME_HASH for label in labels)
+    if wide > MAX_WIDE:  # if chosen so that all hashes are equal, each would be compared with all others
+        raise NetworkError(f"node {name!r}: {wide:,} labels are integers beyond 2^61 (limit {MAX_WIDE:,}); use strings")
     seen: set[Label] = set()
     for label in labels:
         if label in seen:
