@@ -1,12 +1,18 @@
 """Tables: what is accepted, what is refused and how the refusal reads."""
 
+import copy
 import pickle
 
 import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
-from tacit import CPT, NetworkError, TestingCPT
+import tacit
+from tacit import CPT, Mux, Network, NetworkError, NoisyOr, TestingCPT
 from tacit.errors import TableError
+from tacit.factored import FunctionCPT
 
 nan = np.nan
 
@@ -143,3 +149,106 @@ def test_repr(cpt, text):
 def test_a_table_error_survives_pickling():
     error = pickle.loads(pickle.dumps(TableError("plus", (1,), "sums to 2, expected 1")))
     assert (str(error), error.row) == ("plus, parent state (1,): sums to 2, expected 1", (1,))
+
+
+# rows that sum to 1 only roughly -----------------------------------------------------------------------------
+
+
+@st.composite
+def rough_rows(draw):
+    """A row of up to 6 numbers, some of them 0, that misses the sum 1 by up to 2e-6."""
+    row = draw(arrays(np.float64, st.integers(2, 6), elements=st.just(0.0) | st.floats(1e-12, 1)))
+    assume(row.sum() > 0)
+    row = row / row.sum() * (1 + draw(st.floats(-1.9e-6, 1.9e-6)))
+    assume(row.max() <= 1)
+    return row
+
+
+@given(rough_rows())
+def test_a_row_that_roughly_sums_to_one_is_scaled_once(row):
+    found = CPT(row).table
+    assert abs(found.sum() - 1) <= (8 + len(row)) * np.finfo(float).eps
+    np.testing.assert_allclose(found, row, rtol=2.1e-6, atol=0)
+    assert ((found == 0) == (row == 0)).all()
+    assert CPT(found).table.tolist() == found.tolist()
+
+
+@given(rough_rows())
+def test_every_kind_of_cpt_scales_its_rows_alike(row):
+    scaled = CPT(row).table
+    assert abs(scaled.sum() - 1) < 1e-14
+    testing = TestingCPT([row], [row[::-1]], [0.123456789])
+    assert testing.plus.tolist() == [scaled.tolist()]
+    np.testing.assert_allclose(testing.minus, [scaled[::-1]], rtol=1e-15, atol=0)
+    assert testing.thresholds.tolist() == [0.123456789]
+    assert FunctionCPT.from_rows([0, 0], [row]).rows.tolist() == [scaled.tolist()]
+    net = Network()
+    net.add("A", cpt=[0.5, 0.5])
+    net.add("B", ["A"], len(row), CPT.from_function(lambda a: row if a == "true" else scaled))
+    assert net.cpt("B").rows.tolist() == [scaled.tolist()]
+
+
+def test_a_scaled_row_keeps_what_is_possible():
+    """A 1 beside another positive number is no structural 1, and scaling makes none."""
+    first, second = CPT([[1.0, 1e-7], [0.999999, 1e-300]]).table
+    assert first.tolist() == [1 / 1.0000001, 1e-7 / 1.0000001]
+    assert 0 < second[1] < 1e-299
+    assert 1 - 1e-15 < second[0] < 1
+    assert CPT([0.999999, 0]).table.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("row", [[0.1] * 10, [1 / 3] * 3, [1.0, 1e-17], [0.2, nan, 0.3], [nan, 0.999]])
+def test_rounding_is_no_reason_to_scale(row):
+    np.testing.assert_array_equal(CPT([row, row]).table, [row, row])
+
+
+def test_a_rough_row_has_one_answer_whatever_is_declared():
+    """Dropping a barren node supposes that its rows sum to 1."""
+    net = Network()
+    net.add("A", cpt=[0.5, 0.5])
+    net.add("B", ["A"], cpt=[[0.5, 0.5000019], [0.5, 0.5]])
+    tables = [[0.9, 0.1], [0.2, 0.8]]
+    net.add("T", ["A"], cpt=TestingCPT(tables, [[0.1, 0.900001], [0.4, 0.6]], [0.5, 0.6]))
+    without = tacit.compile(net, "A", []).posterior()
+    for names in (["B"], ["T"], ["B", "T"]):
+        unsaid = {name: [None] for name in names}
+        np.testing.assert_allclose(tacit.compile(net, "A", names).posterior(unsaid), without, rtol=1e-15)
+
+
+# CPTs are immutable ------------------------------------------------------------------------------------------
+
+
+def every_kind():
+    return {
+        "table": CPT([[0.9, 0.1], [0.2, 0.8]], tie="t"),
+        "plus": testing(gamma=4.0),
+        "rows": FunctionCPT.from_rows([0, 1], [[1, 0], [0.5, 0.5]]),
+        "causes": NoisyOr({"A": [0.25, 0.5]}, leak=0.125),
+        "inputs": Mux("A", ["B", "C"]),
+    }
+
+
+@pytest.mark.parametrize("part", every_kind())
+def test_a_cpt_cannot_be_changed(part):
+    cpt = every_kind()[part]
+    before = copy.copy(vars(cpt))
+    for name in (*vars(cpt), "learn", "tie", "gamma", "other"):
+        with pytest.raises(NetworkError, match=rf"^'{name}' of a {type(cpt).__name__} cannot be changed.*with_cpts"):
+            setattr(cpt, name, 5)
+        with pytest.raises(NetworkError, match="cannot be changed"):
+            delattr(cpt, name)
+    assert vars(cpt) == before
+
+
+@pytest.mark.parametrize("part", every_kind())
+@pytest.mark.parametrize("twin", [copy.copy, copy.deepcopy, lambda cpt: pickle.loads(pickle.dumps(cpt))])
+def test_a_copy_is_equal_and_as_immutable(part, twin):
+    cpt = every_kind()[part]
+    made = twin(cpt)
+    assert made == cpt
+    assert repr(made) == repr(cpt)
+    with pytest.raises(NetworkError, match="cannot be changed"):
+        made.learn = True
+    for value in vars(made).values():
+        for array in value if isinstance(value, tuple) else (value,):
+            assert not isinstance(array, np.ndarray) or not array.flags.writeable

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 
 from tacit import CPT, Mux, Network, NetworkError, NoisyOr, TestingCPT, TooLargeError, UnsetError, examples
+from tests.helpers import close
 from tests.strategies import networks, tied_networks
 
 nan = np.nan
@@ -328,3 +329,55 @@ def test_selected_tables_are_free_and_regular_ties_stay(net):
 def test_selection_by_compiling_frees_the_selected_tables_too():
     net = examples.hmm(30)
     assert net.select().ties == {"emission": net.ties["emission"]}
+
+
+# many parents ----------------------------------------------------------------------------------------------
+
+
+def with_constants(count):
+    net = Network()
+    for i in range(count):
+        net.add(f"P{i}", states=1, cpt=[1.0])
+    return net
+
+
+@pytest.mark.parametrize("cpt", [None, CPT.from_function(lambda *labels: "true")])
+def test_a_table_of_more_parents_than_an_array_has_axes_is_refused(cpt):
+    net = with_constants(64)
+    with pytest.raises(TooLargeError, match=r"^node 'B': a table of 64 parents cannot be made \(limit 63\); use Mux"):
+        net.add("B", list(net), cpt=cpt)
+    net.add("B", list(net)[1:], cpt=cpt)
+    assert len(net.parents("B")) == 63
+
+
+def test_the_table_of_a_noisy_or_of_too_many_parents_is_refused_and_the_query_is_not():
+    net = with_constants(70)
+    net.add("B", cpt=NoisyOr(dict.fromkeys(net, 0.01)))
+    with pytest.raises(TooLargeError, match=r"^node 'B': a table of 70 parents cannot be made .*compile the query"):
+        net.table("B")
+    close(net.posterior("B")[0, 1], 0.99**70)
+
+
+class Counted(str):
+    """A name that counts how often names are compared."""
+
+    compared = 0
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+        Counted.compared += 1
+        return str.__eq__(self, other)
+
+
+def test_repeated_parents_and_labels_are_found_in_one_pass():
+    count = 2_000
+    names = [Counted(f"P{i}") for i in range(count)]
+    net = Network()
+    for name in names:
+        net.add(name, states=1, cpt=[1.0])
+    Counted.compared = 0
+    with pytest.raises(NetworkError, match="node 'B': parent 'P1999' is listed twice"):
+        net.add("B", [*names, names[-1]], cpt=NoisyOr([0.5] * (count + 1)))
+    with pytest.raises(NetworkError, match="node 'C': state 'P1999' is listed twice; labels must differ"):
+        net.add("C", states=[*names, Counted("P1999")])
+    assert Counted.compared < 10 * count

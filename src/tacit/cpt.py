@@ -23,12 +23,43 @@ Table = ArrayLike
 
 TESTS = (">=", ">", "<=", "<")
 SUM_TOLERANCE = 2e-6
+EPSILON = float(np.finfo(np.float64).eps)
+MAX_AXES = 64  # of NumPy's arrays
 
 
-class CPT:
+class Immutable:
+    """What is set once, when it is made: queries that were compiled from it could not follow a change."""
+
+    def _set(self, **parts: Any) -> None:
+        self.__dict__.update(parts)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise self._refusal(name)
+
+    def __delattr__(self, name: str) -> None:
+        raise self._refusal(name)
+
+    def _refusal(self, name: str) -> NetworkError:
+        kind = type(self).__name__
+        return NetworkError(
+            f"{name!r} of a {kind} cannot be changed: a CPT is immutable; make a new one, and put it into a copy of "
+            "the network with net.with_cpts({node: cpt})"
+        )
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Copies, and what was pickled, can be written to as little as the original."""
+        for part in state.values():
+            for array in part if isinstance(part, tuple) else (part,):
+                if isinstance(array, np.ndarray):
+                    array.flags.writeable = False
+        self._set(**state)
+
+
+class CPT(Immutable):
     """A regular table: one distribution per parent state.
 
-    What is given is known and never changes. `learn=True` makes the table a starting point for learning
+    What is given is known and never changes, but for rows whose sum misses 1 by up to 2e-6: they are scaled to
+    sum to 1, so that all ways to answer a question agree. `learn=True` makes the table a starting point for learning
     (its exact 0s and 1s stay); a NaN entry is learned while the rest of its row stays known. Nodes whose CPTs
     carry the same `tie` share their numbers: they are equal, and learned as one.
 
@@ -41,11 +72,12 @@ class CPT:
     """
 
     testing = False
+    table: Floats
+    learn: bool
+    tie: str | None
 
     def __init__(self, table: Table, learn: bool = False, tie: str | None = None) -> None:
-        self.table = _distributions(table, "table")
-        self.learn = bool(learn)
-        self.tie = _tie(tie)
+        self._set(table=_distributions(table, "table"), learn=bool(learn), tie=_tie(tie))
 
     @staticmethod
     def from_function(f: Callable[..., Any]) -> FunctionCPT:
@@ -79,7 +111,7 @@ class CPT:
         return f"CPT({_brief(self.table)}{_settings(self)})"
 
 
-class TestingCPT:
+class TestingCPT(Immutable):
     """Two tables and a threshold per parent state; evidence chooses between them, row by row.
 
     The row of parent state u is `plus[u]` if `P*(u) test thresholds[u]` holds, else `minus[u]`, where P*(u)
@@ -94,6 +126,13 @@ class TestingCPT:
 
     __test__ = False  # the name starts with "Test": keep pytest from collecting it
     testing = True
+    plus: Floats
+    minus: Floats
+    thresholds: Floats
+    test: NDArray[np.str_]
+    gamma: float | None
+    learn: bool
+    tie: str | None
 
     def __init__(
         self,
@@ -105,16 +144,12 @@ class TestingCPT:
         learn: bool = False,
         tie: str | None = None,
     ) -> None:
-        self.plus = _distributions(plus, "plus")
-        self.minus = _distributions(minus, "minus")
-        if self.plus.shape != self.minus.shape:
-            raise NetworkError(f"plus has shape {self.plus.shape} but minus {self.minus.shape}; they must be the same")
-        parents = self.plus.shape[:-1]
-        self.thresholds = _thresholds(thresholds, parents)
-        self.test = _tests(test, parents)
-        self.gamma = check_gamma(gamma)
-        self.learn = bool(learn)
-        self.tie = _tie(tie)
+        high, low = _distributions(plus, "plus"), _distributions(minus, "minus")
+        if high.shape != low.shape:
+            raise NetworkError(f"plus has shape {high.shape} but minus {low.shape}; they must be the same")
+        parents = high.shape[:-1]
+        self._set(plus=high, minus=low, thresholds=_thresholds(thresholds, parents), test=_tests(test, parents))
+        self._set(gamma=check_gamma(gamma), learn=bool(learn), tie=_tie(tie))
 
     def with_gamma(self, gamma: float | None) -> TestingCPT:
         """The same tables, selected with another slope (`None`: by hard tests)."""
@@ -208,22 +243,50 @@ def _distributions(values: Table, part: str) -> Floats:
     table = as_floats(values, part)
     if table.ndim == 0 or table.size == 0:
         raise NetworkError(f"{part} has shape {table.shape}; expected (parents' cardinalities..., own states)")
-    check_distributions(table, part)
-    return table
+    return distributions(table, part)
 
 
-def check_distributions(table: Floats, part: str) -> None:
-    """Every row lies in [0, 1] and sums to 1; known entries beside NaN ones leave them some mass."""
+def distributions(table: Floats, part: str) -> Floats:
+    """A table whose rows sum to 1: what misses it by up to 2e-6 is scaled, what misses it by more is refused.
+
+    Every number must lie in [0, 1], and known ones beside NaN ones must leave these some mass.
+    """
+    if table.min() >= 0 and table.max() <= 1 and np.abs(table.sum(axis=-1) - 1).max() <= _rounding(table.shape[-1]):
+        return table  # the usual case, quickly: a network may have many small tables
     for index in _outside(table):
         raise TableError(part, index[:-1], f"{table[index]:g} is not a probability in [0, 1]")
     total, learned = np.nansum(table, axis=-1), np.isnan(table).any(axis=-1)
-    wrong = ~learned & (np.abs(total - 1) > SUM_TOLERANCE)
-    for row in map(tuple, np.argwhere(wrong)[:1].tolist()):
+    miss = np.where(learned, 0.0, np.abs(total - 1))
+    for row in map(tuple, np.argwhere(miss > SUM_TOLERANCE)[:1].tolist()):
         raise TableError(part, row, f"sums to {total[row]:.6g}, expected 1")
     for row in map(tuple, np.argwhere(learned & (total > 1 - SUM_TOLERANCE))[:1].tolist()):
         raise TableError(
             part, row, f"the known entries sum to {total[row]:.6g}, which leaves nothing for the NaN entries"
         )
+    return _scaled(table, total, miss > _rounding(table.shape[-1]))
+
+
+def _rounding(states: int) -> float:
+    """By how much a row may miss 1 because of rounding alone: such rows are left as they are.
+
+    Scaled rows, and those that learning makes, miss it by less, so that nothing is ever scaled twice.
+    """
+    return (8 + states) * EPSILON
+
+
+def _scaled(table: Floats, total: Floats, rough: NDArray[np.bool_]) -> Floats:
+    """The table with some rows divided by their sum. What was possible stays so: no number becomes 0, or the only one.
+
+    A 1 beside other positive numbers is no structural 1; it is scaled as they are.
+    """
+    if not rough.any():
+        return table
+    rows = table[rough] / total[rough][:, None]
+    shared = (rows > 0).sum(axis=-1, keepdims=True) > 1
+    scaled = table.copy()
+    scaled[rough] = np.where(shared, np.minimum(rows, np.nextafter(1.0, 0.0)), rows)
+    scaled.flags.writeable = False
+    return scaled
 
 
 def _outside(values: Floats) -> list[tuple[int, ...]]:
@@ -244,13 +307,13 @@ def _thresholds(values: Table, parents: tuple[int, ...]) -> Floats:
 
 
 def _tests(test: Any, parents: tuple[int, ...]) -> NDArray[np.str_]:
-    try:
-        tests = np.array(test, dtype=np.str_)
-    except ValueError:
-        raise NetworkError(f"test {test!r} is not one operator, or one per parent state") from None
-    for operator in np.unique(tests):
+    # as objects: an array of strings would give every entry the room of the longest
+    tests = np.array(test, dtype=object)
+    for operator in tests.ravel().tolist():
+        if not isinstance(operator, str):
+            raise NetworkError(f"test {_short(test)} is not one operator, or one per parent state")
         if operator not in TESTS:
-            raise NetworkError(f"unknown test {str(operator)!r}, expected one of {', '.join(TESTS)}")
+            raise NetworkError(f"unknown test {_short(operator)}, expected one of {', '.join(TESTS)}")
     if tests.shape not in ((), parents):
         raise NetworkError(
             f"test has shape {tests.shape}, expected one operator or shape {parents}: one per parent state"
@@ -258,6 +321,11 @@ def _tests(test: Any, parents: tuple[int, ...]) -> NDArray[np.str_]:
     tests = np.broadcast_to(tests.astype("<U2"), parents).copy()
     tests.flags.writeable = False
     return tests
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _check_shape(part: str, shape: tuple[int, ...], own: Variable, parents: Sequence[Variable]) -> None:

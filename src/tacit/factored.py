@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.cpt import Floats, as_floats, check_distributions, same
+from tacit.cpt import MAX_AXES, Floats, Immutable, as_floats, distributions, same
 from tacit.display import large
 from tacit.errors import NetworkError, TableError, TooLargeError
 from tacit.variable import Variable
@@ -23,7 +23,7 @@ MAX_DENSE = 2**24
 MAX_CALLS = 2**20
 
 
-class FunctionCPT:
+class FunctionCPT(Immutable):
     """A rule from parent states to a state or a distribution; made by `CPT.from_function`.
 
     Bound to a node, it holds `codes` (parents' cardinalities...), the row that rules in each parent state, and
@@ -35,26 +35,26 @@ class FunctionCPT:
     tie = None
     codes: NDArray[np.int64]
     rows: Floats
+    _f: Callable[..., Any] | None
 
     def __init__(self, f: Callable[..., Any] | None = None) -> None:
         if f is not None and not callable(f):
             raise NetworkError(f"from_function needs a function of the parents' labels, got {f!r}")
-        self._f = f
+        self._set(_f=f)
 
     @classmethod
     def from_rows(cls, codes: ArrayLike, rows: ArrayLike) -> FunctionCPT:
         """A rule given by its numbers: the row `rows[codes[u]]` for parent state u."""
-        cpt = cls()
-        cpt.rows = as_floats(rows, "rows")
-        cpt.codes = np.array(codes, dtype=np.int64)
-        cpt.codes.flags.writeable = False
-        if cpt.rows.ndim != 2:
-            raise NetworkError(f"rows have shape {cpt.rows.shape}, expected (distinct rows, own states)")
-        if cpt.codes.size and not 0 <= cpt.codes.min() <= cpt.codes.max() < len(cpt.rows):
-            raise NetworkError(f"codes must lie in 0..{len(cpt.rows) - 1}, the rows given")
-        if np.isnan(cpt.rows).any():
+        given, places = as_floats(rows, "rows"), np.array(codes, dtype=np.int64)
+        places.flags.writeable = False
+        if given.ndim != 2:
+            raise NetworkError(f"rows have shape {given.shape}, expected (distinct rows, own states)")
+        if places.size and not 0 <= places.min() <= places.max() < len(given):
+            raise NetworkError(f"codes must lie in 0..{len(given) - 1}, the rows given")
+        if np.isnan(given).any():
             raise NetworkError("a rule cannot hold NaN; give an array with NaN entries to learn them")
-        check_distributions(cpt.rows, "rows")
+        cpt = cls()
+        cpt._set(codes=places, rows=distributions(given, "rows"))
         return cpt
 
     def bind(self, own: Variable, parents: Sequence[Variable]) -> FunctionCPT:
@@ -75,6 +75,7 @@ class FunctionCPT:
                 f"the function would be called for {large(math.prod(shape))} parent states (limit {MAX_CALLS:,}); "
                 "use Mux or NoisyOr, or put nodes between"
             )
+        check_axes(parents)
         rows: dict[tuple[float, ...], int] = {}
         codes = np.empty(shape, dtype=np.int64)
         for state in itertools.product(*map(range, shape)):
@@ -104,7 +105,7 @@ class FunctionCPT:
         return f"FunctionCPT({kind}, {self.codes.size} parent states, {len(self.rows)} distinct rows)"
 
 
-class NoisyOr:
+class NoisyOr(Immutable):
     """Independent causes, any of which may bring the effect about (the first state of a binary node).
 
     `causes` gives, for each parent, the probability that it brings about the effect alone: a number (for the
@@ -118,12 +119,15 @@ class NoisyOr:
     testing = False
     learn = False
     tie = None
+    names: tuple[str, ...] | None
+    causes: tuple[Floats, ...]
+    leak: float
 
     def __init__(self, causes: Mapping[str, ArrayLike] | Sequence[ArrayLike], leak: float = 0.0) -> None:
-        self.names = tuple(causes) if isinstance(causes, Mapping) else None
+        names = tuple(causes) if isinstance(causes, Mapping) else None
         values = causes.values() if isinstance(causes, Mapping) else causes
-        self.causes = tuple(as_floats(c, "NoisyOr, causes") for c in values)
-        for place, cause in zip(self.names or itertools.count(), self.causes, strict=False):
+        per_parent = tuple(as_floats(c, "NoisyOr, causes") for c in values)
+        for place, cause in zip(names or itertools.count(), per_parent, strict=False):
             if cause.ndim > 1 or not ((cause >= 0) & (cause <= 1)).all():
                 raise NetworkError(
                     f"NoisyOr, cause {place!r}: {cause.tolist()} is not a probability, or one per parent state"
@@ -131,7 +135,7 @@ class NoisyOr:
         level = as_floats(leak, "NoisyOr, leak")
         if level.ndim or not 0 <= level <= 1:
             raise NetworkError(f"NoisyOr: leak {leak!r} is not a probability in [0, 1]")
-        self.leak = float(level)
+        self._set(names=names, causes=per_parent, leak=float(level))
 
     def implied_parents(self) -> tuple[str, ...] | None:
         return self.names
@@ -176,7 +180,7 @@ class NoisyOr:
         return f"NoisyOr({shown}, leak={self.leak:g})"
 
 
-class Mux:
+class Mux(Immutable):
     """The node copies the input that the selector's state points to: state i of `selector` means `inputs[i]`.
 
     >>> Mux("I", ["Y1", "Y2", "Y3"])
@@ -186,9 +190,11 @@ class Mux:
     testing = False
     learn = False
     tie = None
+    selector: str
+    inputs: tuple[str, ...]
 
     def __init__(self, selector: str, inputs: Sequence[str]) -> None:
-        self.selector, self.inputs = selector, tuple(inputs)
+        self._set(selector=selector, inputs=tuple(inputs))
         if isinstance(inputs, str) or not self.inputs:
             raise NetworkError(f"Mux needs a sequence of input names, got {inputs!r}")
         for name in self.implied_parents():
@@ -237,14 +243,24 @@ class Mux:
         return f"Mux(selector={self.selector!r}, inputs={inputs})"
 
 
+def check_axes(parents: Sequence[Variable], instead: str = "use Mux or NoisyOr, or put nodes between") -> None:
+    """Refuse a table with more axes than an array can have, however few its entries are."""
+    if len(parents) >= MAX_AXES:
+        raise TooLargeError(f"a table of {len(parents):,} parents cannot be made (limit {MAX_AXES - 1}); {instead}")
+
+
 def check_dense(own: Variable, parents: Sequence[Variable]) -> None:
     """Refuse to write out a table too large to hold."""
+    instead = "compile the query instead, which keeps it factored"
     entries = math.prod(p.card for p in parents) * own.card
     if entries > MAX_DENSE:
         raise TooLargeError(
-            f"node {own.name!r}: its table would have {large(entries)} entries (limit {MAX_DENSE:,}); "
-            "compile the query instead, which keeps it factored"
+            f"node {own.name!r}: its table would have {large(entries)} entries (limit {MAX_DENSE:,}); {instead}"
         )
+    try:
+        check_axes(parents, instead)
+    except TooLargeError as error:
+        raise TooLargeError(f"node {own.name!r}: {error}") from None
 
 
 def _per_state(cause: Floats, parent: Variable) -> Floats:
@@ -279,7 +295,7 @@ def _row(value: Any, own: Variable, state: tuple[int, ...]) -> tuple[float, ...]
     if row.shape != (own.card,) or np.isnan(row).any():
         raise TableError("from_function", state, f"{value!r} is not a distribution over {own.card} states")
     try:
-        check_distributions(row, "from_function")
+        row = distributions(row, "from_function")
     except TableError as error:
         raise TableError("from_function", state, error.problem) from None
     return tuple(row.tolist())

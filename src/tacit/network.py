@@ -13,7 +13,7 @@ from tacit import pickling
 from tacit.cpt import CPT, Floats, TestingCPT, check_gamma, difference
 from tacit.display import large
 from tacit.errors import NetworkError, TableError, TooLargeError, UnsetError
-from tacit.factored import MAX_DENSE, FunctionCPT, Mux, NoisyOr
+from tacit.factored import MAX_DENSE, FunctionCPT, Mux, NoisyOr, check_axes
 from tacit.recent import Recent
 from tacit.variable import Label, Variable, describe, similar, variable
 
@@ -154,13 +154,15 @@ class Network:
         if isinstance(parents, str) or not isinstance(parents, Iterable):
             raise NetworkError(f"node {name!r}: parents must be a sequence of names, got {parents!r}")
         parents = tuple(parents)
-        for i, parent in enumerate(parents):
+        seen: set[str] = set()
+        for parent in parents:
             if not isinstance(parent, str) or parent not in self._nodes:
                 raise NetworkError(
                     f"node {name!r}: parent {parent!r} is not in the network; add parents before their children"
                 )
-            if parent in parents[:i]:
+            if parent in seen:
                 raise NetworkError(f"node {name!r}: parent {parent!r} is listed twice")
+            seen.add(parent)
         return parents
 
     def copy(self) -> Network:
@@ -390,6 +392,7 @@ def _unset(
     entries = math.prod(shape) * own.card
     if entries > MAX_DENSE:
         raise TooLargeError(f"a table to learn would have {large(entries)} entries (limit {MAX_DENSE:,})")
+    check_axes(parents)
     unknown = np.full((*shape, own.card), np.nan)
     if testing:
         return TestingCPT(unknown, unknown, np.full(shape, np.nan), gamma=gamma, tie=tie)

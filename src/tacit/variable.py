@@ -14,6 +14,8 @@ from tacit.errors import NetworkError
 
 Label = Hashable
 DEFAULT_STATES = ("true", "false")
+SAME_HASH = 2**61 - 1  # Python hashes integers modulo this
+MAX_WIDE = 1000
 
 
 @dataclass(frozen=True)
@@ -57,9 +59,14 @@ def variable(name: object, states: int | Iterable[Any] | None) -> Variable:
             raise NetworkError(
                 f"node {name!r}: state {label!r} is not a label; use strings, integers, booleans or finite numbers"
             )
-    if len(set(labels)) < len(labels):
-        repeated = next(label for i, label in enumerate(labels) if label in labels[:i])
-        raise NetworkError(f"node {name!r}: state {repeated!r} is listed twice; labels must differ")
+    wide = sum(isinstance(label, int) and abs(label) >= SAME_HASH for label in labels)
+    if wide > MAX_WIDE:  # if chosen so that all hashes are equal, each would be compared with all others
+        raise NetworkError(f"node {name!r}: {wide:,} labels are integers beyond 2^61 (limit {MAX_WIDE:,}); use strings")
+    seen: set[Label] = set()
+    for label in labels:
+        if label in seen:
+            raise NetworkError(f"node {name!r}: state {label!r} is listed twice; labels must differ")
+        seen.add(label)
     return Variable(name, labels)
 
 

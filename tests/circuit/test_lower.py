@@ -172,3 +172,42 @@ def test_a_step_too_large_for_a_circuit_is_refused(monkeypatch):
     monkeypatch.setattr("tacit.circuit.builder.MAX_NODES", 20)
     with pytest.raises(TooLargeError, match="more than 20 nodes"):
         tacit.compile(examples.diamond(), "D", ["A"]).circuit()
+
+
+def wide(parents):
+    """A node with many parents, and a table of random numbers."""
+    net = Network()
+    for i in range(parents):
+        net.add(f"P{i}", cpt=[0.5, 0.5])
+    table = np.random.default_rng(0).random((2,) * parents)
+    net.add("B", list(net), cpt=np.stack([table, 1 - table], axis=-1))
+    return net
+
+
+def test_a_trace_too_large_for_a_circuit_is_refused_before_it_is_made(monkeypatch):
+    tac = tacit.compile(wide(12), "B", ["P0"], effort="low")
+    monkeypatch.setattr("tacit.circuit.builder.MAX_NODES", 10_000)
+    monkeypatch.setattr(lowering.CircuitBuilder, "_add", lambda *_: pytest.fail("nodes were made"))
+    with pytest.raises(TooLargeError, match=r"would have about 32,7\d\d nodes \(limit 10,000\); evaluate the query"):
+        tac.circuit(fold=False)
+
+
+@pytest.mark.parametrize("net", [examples.abc(), examples.diamond(), examples.diamond().with_gamma(4), wide(8)])
+def test_the_size_of_a_trace_is_known_before_it_is_made(net, monkeypatch):
+    """Up to the two constants, and nodes that are made once for several uses."""
+    names = [name for name in net if name in ("A", "P0", "P5")]
+    tac = tacit.compile(net, list(net)[-1], names)
+    nodes = len(tac.circuit(fold=False))
+    monkeypatch.setattr("tacit.circuit.builder.MAX_NODES", nodes // 2)
+    with pytest.raises(TooLargeError) as error:
+        tac.circuit(fold=False)
+    expected = int(str(error.value).split("about ")[1].split(" ")[0].replace(",", ""))
+    assert nodes <= expected + 4 <= 2 * nodes
+
+
+def test_a_block_of_too_many_nodes_is_refused_before_they_are_looked_up(monkeypatch):
+    monkeypatch.setattr("tacit.circuit.builder.MAX_NODES", 20)
+    build = lowering.CircuitBuilder()
+    monkeypatch.setattr(build, "_look_up", lambda *_: pytest.fail("nodes were looked up"))
+    with pytest.raises(TooLargeError, match="more than 20 nodes"):
+        build.parameters("A", "table", np.linspace(0, 1, 21))

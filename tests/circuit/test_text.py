@@ -1,10 +1,14 @@
 """Circuits as text, JSON and drawings."""
 
 import json
+from contextlib import suppress
+from copy import deepcopy
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import tacit
 from tacit import FormatError, TooLargeError, examples
@@ -104,6 +108,16 @@ def test_unset_numbers_come_back():
         ("n0 = constant 1.0\nn1 = sum\noutputs n1", "'sum' has too few"),
         ("n0 = constant 1.0\nn1 = normalise 2 n0 n0\noutputs n1", "'normalise' has too few"),
         ('n0 = parameter "A" "table 0 1.0\noutputs n0', "line 1"),
+        (f'n0 = parameter "A" "table" {10**20} 0.5\noutputs n0', "line 1: .*is too large"),
+        (f"n0 = constant 1\nn1 = normalise {-(2**63)} n0\noutputs n1", "line 2: .*is too large"),
+        (f"n0 = constant {'9' * 400}\noutputs n0", "a number is not finite"),
+        ("n0 = constant -inf\noutputs n0", "a number is not finite"),
+        ("n0 = constant nan\noutputs n0", "a number is not finite"),
+        ("n0 = constant 1\nn1 = sigmoid >= Infinity n0 n0 n0 n0\noutputs n1", "a number is not finite"),
+        ('# inputs {"X": ["a", "a"]}\nn0 = constant 1.0\noutputs n0', "line 1: .*'a' is listed twice"),
+        ('# inputs {"X": [[1]]}\nn0 = constant 1.0\noutputs n0', "line 1: .*is not a label"),
+        ("# inputs " + "[" * 100_000, "line 1: .*recursion"),
+        ("n0 = " + "x" * 10**6, r"^line 1: cannot read .{,500}$"),
     ],
 )
 def test_damaged_text_is_refused(text, message):
@@ -138,6 +152,22 @@ def test_damaged_text_is_refused(text, message):
         ("tables", [[1]]),
         ("inputs", []),
         ("inputs", [{"name": "A"}]),
+        ("inputs", [{"name": "A", "states": ["x", "y"]}] * 2),
+        ("inputs", [{"name": "A", "states": "xy"}, {"name": "C", "states": ["x", "y"]}]),
+        ("inputs", [{"name": "A", "states": [[], {}]}, {"name": "C", "states": ["x", "y"]}]),
+        ("kind", [10**20] * 43),
+        ("kind", [256] * 43),
+        ("entry", [0.5] * 43),
+        ("entry", [float("inf")] * 43),
+        ("entry", [[0]] * 43),
+        ("owner", [10**400] * 43),
+        ("number", [float("inf")] * 43),
+        ("number", [None] * 43),
+        ("number", [10**400] * 43),
+        ("number", [[0.5]] * 43),
+        ("start", [0, 10**15, *[0] * 41, 54]),
+        ("start", [0, 2**63 - 1, -(2**63), *[0] * 40, 54]),
+        ("blocks", [0, 2**63 - 1, -(2**63), 43]),
     ],
 )
 def test_damaged_json_is_refused(part, value):
@@ -148,6 +178,47 @@ def test_damaged_json_is_refused(part, value):
     missing = {k: v for k, v in whole.items() if k != part}
     with pytest.raises(FormatError):
         Circuit.from_dict(missing)
+
+
+def test_what_is_no_object_is_no_circuit():
+    for data in (None, [], "circuit"):
+        with pytest.raises(FormatError, match="not a tacit-circuit of version 1"):
+            Circuit.from_dict(data)
+
+
+ARRAYS = ["kind", "start", "children", "owner", "entry", "number", "blocks", "outputs"]
+ODD = [-1, 0, 1, 255, 256, 2**31, 2**63, -(2**63), 10**30, 10**400, 0.5, float("inf"), float("nan"), None, "0", [], {}]
+
+
+@pytest.fixture(scope="module")
+def undamaged():
+    return tacit.compile(examples.abc(), "B", ["A", "C"]).circuit(fold=False).to_dict()
+
+
+@settings(max_examples=150)
+@given(data=st.data())
+def test_any_changed_number_gives_a_circuit_or_a_refusal(undamaged, data):
+    whole = deepcopy(undamaged)
+    for _ in range(data.draw(st.integers(1, 3))):
+        values = whole[data.draw(st.sampled_from(ARRAYS))]
+        values[data.draw(st.integers(0, len(values) - 1))] = data.draw(st.sampled_from(ODD))
+    with suppress(FormatError):
+        circuit = Circuit.from_dict(whole)
+        circuit.evaluate({"A": 0.3, "C": 0.5}, np.nan_to_num(circuit.number))
+
+
+def test_circuits_are_equal_node_by_node():
+    tac = tacit.compile(examples.layer(2), "Q", ["E1", "E2"])
+    circuit = tac.circuit()
+    assert circuit == circuit
+    assert circuit == Circuit.from_dict(circuit.to_dict())
+    assert circuit != tac.circuit(fold=False)
+    assert circuit != replace(circuit, number=np.zeros(len(circuit)))
+    assert circuit != replace(circuit, inputs=circuit.inputs[::-1])
+    assert circuit != replace(circuit, outputs=circuit.outputs[::-1])
+    assert circuit != "circuit"
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(circuit)
 
 
 def test_drawings_have_a_shape_per_kind():

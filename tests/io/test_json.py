@@ -2,8 +2,6 @@
 
 import copy
 import json
-import os
-import stat
 
 import numpy as np
 import pytest
@@ -98,48 +96,6 @@ def test_only_networks_can_be_saved(path):
 def test_a_missing_file_is_the_usual_error(path):
     with pytest.raises(FileNotFoundError):
         load(path)
-
-
-# atomic writing --------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("function", ["fsync", "replace", "chmod"])
-@pytest.mark.parametrize("exists", [True, False])
-def test_a_failing_write_leaves_the_old_file_and_nothing_else(monkeypatch, path, function, exists):
-    if exists:
-        save(examples.abc(), path)
-
-    def fail(*_):
-        raise OSError("disk full")
-
-    monkeypatch.setattr(os, function, fail)
-    with pytest.raises(OSError, match="disk full"):
-        save(examples.diamond(), path)
-    assert os.listdir(path.parent) == (["net.json"] if exists else [])
-    assert not exists or load(path) == examples.abc()
-
-
-def test_a_new_file_has_the_usual_permissions_and_an_old_one_keeps_its_own(path):
-    (path.parent / "plain").touch()
-    save(examples.abc(), path)
-    assert path.stat().st_mode == (path.parent / "plain").stat().st_mode
-    path.chmod(0o640)
-    save(examples.abc(), path)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o640
-
-
-def test_a_link_stays_a_link(path):
-    link = path.parent / "link.json"
-    link.symlink_to(path)
-    save(examples.abc(), link)
-    assert link.is_symlink()
-    assert load(path) == examples.abc()
-
-
-def test_a_long_file_name_can_be_written(tmp_path):
-    path = tmp_path / ("n" * 250 + ".json")
-    save(examples.abc(), path)
-    assert load(path) == examples.abc()
 
 
 # damaged files ---------------------------------------------------------------------------------------------

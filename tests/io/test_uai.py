@@ -244,3 +244,11 @@ def test_evidence_that_does_not_fit_is_refused(tmp_path):
     path.write_text(path.read_text().replace("1 0 0", "1 0 2"))
     with pytest.raises(FormatError, match="row 0: 'rain' has no state 2; it has 2 states"):
         read_evidence(path)
+
+
+@pytest.mark.parametrize("blank", ["\t", "\x0b", "\x1f", "\x85", "\u2003", "\r\n"])
+def test_words_are_parted_by_any_white_space(read_as, blank):
+    text = "BAYES 1 2 1 1 0 2 0.25 0.75"
+    assert read_as("net.uai", text.replace(" ", blank)).table("x0").tolist() == [0.25, 0.75]
+    with pytest.raises(FormatError, match=r"'0\.2\\x01' is not a number"):
+        read_as("net.uai", text.replace("0.25", f"0.2\x01{blank}"))

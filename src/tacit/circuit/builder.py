@@ -14,7 +14,7 @@ from tacit.errors import TooLargeError
 from tacit.variable import Variable
 
 Hashes = NDArray[np.uint64]
-MAX_NODES = 200_000_000
+MAX_NODES = 10_000_000  # about 4 GB while it is made; the trace of water has 6 million
 COMMUTATIVE = ("sum", "product")
 SEEDS = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F))
 
@@ -142,12 +142,12 @@ class CircuitBuilder:
         if not len(key):
             return np.empty(0, dtype=np.int64)
         first, inverse = _distinct(key)
+        _check_count(len(first))  # before they are looked up one by one
         ids, new = self._look_up(key[first], check[first])
         if new.any():
             self._blocks.append(block.take(first[new]))
             self._count += int(new.sum())
-            if self._count > MAX_NODES:
-                raise TooLargeError(f"the circuit would have more than {MAX_NODES:,} nodes")
+            _check_count(self._count)
         return np.asarray(ids[inverse])
 
     def _look_up(self, key: Hashes, check: Hashes) -> tuple[Ids, NDArray[np.bool_]]:
@@ -194,6 +194,11 @@ class CircuitBuilder:
             tables=tuple(self._tables),
             inputs=tuple(variable for _, variable in self._inputs.values()),
         )
+
+
+def _check_count(nodes: int) -> None:
+    if nodes > MAX_NODES:
+        raise TooLargeError(f"the circuit would have more than {MAX_NODES:,} nodes; evaluate the query instead")
 
 
 def _distinct(key: Hashes) -> tuple[Ids, Ids]:

@@ -24,10 +24,11 @@ Ids = NDArray[np.int64]
 LEAVES = ("constant", "parameter", "input")
 KINDS = (*LEAVES, "sum", "product", "test", "sigmoid", "divide", "complement", "normalise", "slice")
 CODE = {kind: i for i, kind in enumerate(KINDS)}
+ARRAYS = ("kind", "start", "children", "owner", "entry", "blocks", "outputs")  # of integers
 CHUNK = 2**23  # numbers held at one time while a circuit is evaluated
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Circuit:
     """Nodes in topological order, in blocks of one kind that only use earlier blocks.
 
@@ -56,6 +57,15 @@ class Circuit:
 
     def __len__(self) -> int:
         return len(self.kind)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether two circuits are the same, node by node; a number to be learned (NaN) equals another."""
+        if not isinstance(other, Circuit) or (self.tables, self.inputs) != (other.tables, other.inputs):
+            return False
+        same = (np.array_equal(getattr(self, name), getattr(other, name)) for name in ARRAYS)
+        return all(same) and np.array_equal(self.number, other.number, equal_nan=True)
+
+    __hash__ = None  # type: ignore[assignment]
 
     @property
     def size(self) -> int:

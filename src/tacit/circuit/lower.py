@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tacit.circuit import builder
 from tacit.circuit.builder import CircuitBuilder
 from tacit.circuit.circuit import Circuit, Ids
 from tacit.compiler.factors import parts
@@ -25,6 +26,7 @@ from tacit.compiler.program import (
     spread,
 )
 from tacit.cpt import TestingCPT
+from tacit.display import large
 from tacit.errors import TooLargeError
 from tacit.network import Network
 
@@ -33,7 +35,33 @@ MAX_STEP = 100_000_000
 
 def lower(program: Program, net: Network, fold: bool = True) -> Circuit:
     """The circuit that computes the joint of a program, with the numbers of `net`."""
+    if not fold:
+        _check_size(program)
     return _Lowering(program, net, fold).run()
+
+
+def _check_size(program: Program) -> None:
+    """Refuse a circuit that would be too large, before any of it is made: without folding its size is known."""
+    nodes = sum(_nodes_of(program, i, operation) for i, operation in enumerate(program))
+    if nodes > builder.MAX_NODES:
+        raise TooLargeError(
+            f"the circuit would have about {large(nodes)} nodes (limit {builder.MAX_NODES:,}); evaluate the query "
+            "instead, or take the folded circuit"
+        )
+
+
+def _nodes_of(program: Program, i: int, operation: Operation) -> int:
+    """How many nodes an operation becomes, if none of them is known already."""
+    size = program.size(operation.axes)
+    match operation:
+        case Contract():
+            union = program.size(program.union(i))
+            return union * (len(operation.inputs) > 1) + size * (union > size)
+        case Select():
+            return size + program.size(program.operations[operation.inputs[0]].axes)
+        case Parameter() | Likelihood() | Slice():
+            return size
+    return 0
 
 
 class _Lowering:

@@ -11,17 +11,18 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tacit.circuit.circuit import CODE, KINDS, LEAVES, Circuit, Ids, node_name
+from tacit.circuit.circuit import ARRAYS, CODE, KINDS, LEAVES, Circuit, Ids, node_name
 from tacit.cpt import TESTS
 from tacit.display import quote
 from tacit.errors import FormatError, TooLargeError
-from tacit.variable import Variable
+from tacit.variable import Variable, variable
 
 FORMAT, VERSION = "tacit-circuit", 1
 SIGNS = {"sum": "+", "product": "*", "divide": "/", "complement": "1-x", "normalise": "Σ=1"}
 MAX_DRAWN = 2000
-_ARRAYS = ("kind", "start", "children", "owner", "entry", "number", "blocks", "outputs")
+MAX_SHOWN = 200  # characters of a fault in a message
 
 
 def to_dot(circuit: Circuit) -> str:
@@ -74,8 +75,8 @@ def from_text(lines: str) -> Circuit:
     for number, line in enumerate(lines.splitlines(), start=1):
         try:
             reader.read(line.strip())
-        except (ValueError, IndexError, KeyError, TypeError, AttributeError) as error:
-            raise FormatError(f"line {number}: cannot read {line!r}: {error}") from None
+        except (ValueError, IndexError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise FormatError(f"line {number}: cannot read {_brief(repr(line))}: {_brief(error)}") from None
     return reader.circuit()
 
 
@@ -83,12 +84,15 @@ class _TextReader:
     def __init__(self) -> None:
         self.rows: list[tuple[int, list[int], int, int, float]] = []
         self.tables: dict[tuple[str, str], int] = {}
-        self.variables: list[Variable] = []
+        self.variables: dict[str, Variable] = {}
+        self.places: dict[str, int] = {}  # of the variables
         self.outputs: list[int] = []
 
     def read(self, line: str) -> None:
         if line.startswith("# inputs "):
-            self.variables = [Variable(n, tuple(s)) for n, s in json.loads(line[len("# inputs ") :]).items()]
+            states = json.loads(line[len("# inputs ") :])
+            self.variables = {name: _variable(name, labels) for name, labels in states.items()}
+            self.places = {name: place for place, name in enumerate(self.variables)}
         elif line.startswith("outputs"):
             self.outputs = [self._node(word) for word in line.split()[1:]]
         elif line:
@@ -103,16 +107,16 @@ class _TextReader:
             number, rest = float(rest[0]), rest[1:]
         elif kind == "parameter":
             owner = self.tables.setdefault((rest[0], rest[1]), len(self.tables))
-            entry, number, rest = int(rest[2]), float(rest[3]), rest[4:]
+            entry, number, rest = _integer(rest[2]), float(rest[3]), rest[4:]
         elif kind in ("input", "slice"):
-            owner = [v.name for v in self.variables].index(rest[0])
-            entry, rest = (int(rest[1]), rest[2:]) if kind == "input" else (0, rest[1:])
+            owner = self.places[rest[0]]
+            entry, rest = (_integer(rest[1]), rest[2:]) if kind == "input" else (0, rest[1:])
         elif kind in ("test", "sigmoid"):
             owner, rest = TESTS.index(rest[0]), rest[1:]
             if kind == "sigmoid":
                 number, rest = float(rest[0]), rest[1:]
         elif kind == "normalise":
-            owner, rest = int(rest[0]), rest[1:]
+            owner, rest = _integer(rest[0]), rest[1:]
         self.rows.append((CODE[kind], [self._node(word) for word in rest], owner, entry, number))
 
     def _node(self, word: str) -> int:
@@ -135,10 +139,30 @@ class _TextReader:
             blocks=np.arange(len(self.rows) + 1),
             outputs=np.array(self.outputs, dtype=np.int64),
             tables=tuple(self.tables),
-            inputs=tuple(self.variables),
+            inputs=tuple(self.variables.values()),
         )
         _check(circuit)
         return circuit
+
+
+def _integer(word: str) -> int:
+    """A number that an array can hold."""
+    number = int(word)
+    if abs(number) >= 2**63:
+        raise ValueError(f"{word} is too large")
+    return number
+
+
+def _variable(name: Any, states: Any) -> Variable:
+    """A checked variable; one without states is a plain number."""
+    if not isinstance(states, list):
+        raise ValueError(f"the states of {name!r} must be a list")
+    return variable(name, states) if states else Variable(variable(name, 1).name, ())
+
+
+def _brief(what: object) -> str:
+    text = str(what)
+    return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
 
 
 def _words(line: str) -> list[Any]:
@@ -163,7 +187,7 @@ def _words(line: str) -> list[Any]:
 def to_dict(circuit: Circuit) -> dict[str, Any]:
     """Plain data, ready for JSON."""
     data: dict[str, Any] = {"format": FORMAT, "version": VERSION, "kinds": list(KINDS)}
-    data |= {name: getattr(circuit, name).tolist() for name in _ARRAYS}
+    data |= {name: getattr(circuit, name).tolist() for name in ARRAYS}
     data["number"] = [None if np.isnan(x) else x for x in circuit.number.tolist()]
     data["tables"] = [list(t) for t in circuit.tables]
     data["inputs"] = [{"name": v.name, "states": list(v.states)} for v in circuit.inputs]
@@ -172,41 +196,67 @@ def to_dict(circuit: Circuit) -> dict[str, Any]:
 
 def from_dict(data: Mapping[str, Any]) -> Circuit:
     """The circuit that `to_dict` described."""
-    if data.get("format") != FORMAT or data.get("version") != VERSION or data.get("kinds") != list(KINDS):
+    if not isinstance(data, Mapping) or [data.get(key) for key in ("format", "version", "kinds")] != [
+        FORMAT,
+        VERSION,
+        list(KINDS),
+    ]:
         raise FormatError(f"not a {FORMAT} of version {VERSION}")
     try:
-        arrays = {name: np.array(data[name], dtype=np.int64) for name in _ARRAYS if name not in ("kind", "number")}
+        arrays = {name: _integers(data[name]) for name in ARRAYS}
+        if not ((arrays["kind"] >= 0) & (arrays["kind"] < len(KINDS))).all():
+            raise ValueError("a node is of no known kind")
+        arrays["kind"] = arrays["kind"].astype(np.uint8)
         circuit = Circuit(
-            kind=np.array(data["kind"], dtype=np.uint8),
-            number=np.array([np.nan if x is None else x for x in data["number"]], dtype=np.float64),
+            number=np.array([np.nan if x is None else float(x) for x in data["number"]], dtype=np.float64),
             tables=tuple((str(n), str(p)) for n, p in data["tables"]),
-            inputs=tuple(Variable(v["name"], tuple(v["states"])) for v in data["inputs"]),
+            inputs=tuple(_variable(v["name"], v["states"]) for v in data["inputs"]),
             **arrays,
         )
-    except (KeyError, TypeError, ValueError) as error:
-        raise FormatError(f"the circuit is damaged: {error!r}") from None
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise FormatError(f"the circuit is damaged: {type(error).__name__}: {_brief(error)}") from None
     _check(circuit)
     return circuit
+
+
+def _integers(values: Any) -> NDArray[Any]:
+    array = np.array(values, dtype=None if len(values) else np.int64)
+    if array.ndim != 1 or array.dtype.kind != "i":
+        raise ValueError("expected a list of integers of 64 bits")
+    return array.astype(np.int64)
 
 
 def _check(circuit: Circuit) -> None:
     """The arrays fit together, children come before parents, and every node has what its kind needs."""
     n = len(circuit.kind)
     lengths = all(len(a) == n for a in (circuit.owner, circuit.entry, circuit.number)) and len(circuit.start) == n + 1
-    if not lengths or not len(circuit.outputs) or circuit.start[-1] != len(circuit.children) or circuit.start[0] != 0:
+    if not lengths or not len(circuit.outputs) or not _covers(circuit.start, len(circuit.children), least=0):
         raise FormatError("the circuit is damaged: its arrays do not fit together")
+    if len({v.name for v in circuit.inputs}) < len(circuit.inputs):
+        raise FormatError("the circuit is damaged: two inputs have the same name")
+    unset = np.isnan(circuit.number) & (circuit.kind == CODE["parameter"])
+    if not (np.isfinite(circuit.number) | unset).all():
+        raise FormatError("the circuit is damaged: a number is not finite (one to be learned must be a parameter)")
     arity = np.diff(circuit.start)
-    parent = np.repeat(np.arange(n), np.maximum(arity, 0))
-    ordered = (arity >= 0).all() and ((circuit.children >= 0) & (circuit.children < parent)).all()
+    parent = np.repeat(np.arange(n), arity)
+    ordered = ((circuit.children >= 0) & (circuit.children < parent)).all()
     if not ordered or not ((circuit.outputs >= 0) & (circuit.outputs < n)).all():
         raise FormatError("the circuit is damaged: a node uses one that does not come before it")
-    if (circuit.kind >= len(KINDS)).any():
-        raise FormatError("the circuit is damaged: a node is of no known kind")
     for kind in KINDS:
         nodes = np.flatnonzero(circuit.kind == CODE[kind])
         if not _complete(circuit, kind, circuit.owner[nodes], circuit.entry[nodes], arity[nodes]):
             raise FormatError(f"the circuit is damaged: a node of kind {kind!r} has too few or too many parts")
     _check_blocks(circuit, parent)
+
+
+def _covers(bounds: Ids, count: int, least: int) -> bool:
+    """Whether the bounds of consecutive parts, each of at least so many, go from 0 to `count`.
+
+    Differences of damaged bounds could overflow, and their sums would be allocated: they are compared first.
+    """
+    if len(bounds) < 1 or bounds[0] != 0 or bounds[-1] != count or (bounds < 0).any():
+        return False
+    return bool((bounds[1:] - bounds[:-1] >= least).all())
 
 
 def _complete(circuit: Circuit, kind: str, owner: Ids, entry: Ids, arity: Ids) -> bool:
@@ -230,8 +280,8 @@ def _complete(circuit: Circuit, kind: str, owner: Ids, entry: Ids, arity: Ids) -
 
 def _check_blocks(circuit: Circuit, parent: Ids) -> None:
     """Blocks cover all nodes in order; those of a block are alike and do not use each other."""
-    blocks, n = circuit.blocks, len(circuit.kind)
-    if len(blocks) < 2 or blocks[0] != 0 or blocks[-1] != n or (np.diff(blocks) <= 0).any():
+    blocks = circuit.blocks
+    if len(blocks) < 2 or not _covers(blocks, len(circuit.kind), least=1):
         raise FormatError("the circuit is damaged: its blocks do not cover its nodes")
     begin = np.repeat(blocks[:-1], np.diff(blocks))
     said = np.isin(circuit.kind, (CODE["input"], CODE["slice"]))  # what these compute depends on the variable, too

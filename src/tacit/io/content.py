@@ -7,14 +7,24 @@ import os
 import zlib
 from pathlib import Path
 
+import numpy as np
+
 from tacit.errors import FormatError
 from tacit.io.atomic import write_atomically
 
-MAX_UNPACKED = 2**28  # bytes; the largest network of the bnlearn repository has 5.5 million
+# What a packed file may become: a small file must not fill the memory, or keep us busy for minutes. The largest
+# networks of the bnlearn repository unpack to 5.5 million bytes and have 130,000 pieces and 1,041 nodes.
+MAX_UNPACKED = 2**26  # bytes
+MAX_PIECES = 2**19  # beside one per byte of the packed file
+MAX_NODES = 30_000
+WORDS_PER_PIECE = 8  # words and numbers are read many at a time
+SIGNS = (b"[", b"{", b"(", b"<", b";", b"|", b"=", b"/")
+STEP = 2**22  # bytes looked at together
+UNPACK = "unpack it first if that is meant"
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
-    """The content of a file; one whose name ends in `.gz` is unpacked, up to a limit."""
+    """The content of a file; one whose name ends in `.gz` is unpacked, up to limits on what it holds."""
     if not is_packed(path):
         return Path(path).read_bytes()
     try:
@@ -23,10 +33,28 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise FormatError(f"{os.fspath(path)}: the gzip data is damaged: {error}") from None
     if len(data) > MAX_UNPACKED:
-        raise FormatError(
-            f"{os.fspath(path)}: unpacks to more than {MAX_UNPACKED:,} bytes; unpack it first if that is meant"
-        )
+        raise FormatError(f"{os.fspath(path)}: unpacks to more than {MAX_UNPACKED:,} bytes; {UNPACK}")
+    found, limit = pieces(data), MAX_PIECES + os.stat(path).st_size
+    if found > limit:
+        raise FormatError(f"{os.fspath(path)}: unpacks to {found:,} pieces (limit {limit:,}); {UNPACK}")
     return data
+
+
+def pieces(data: bytes) -> int:
+    """How much there is to read in a text of any format: signs and strings one by one, words eight at a time."""
+    words = 0
+    for start in range(0, len(data), STEP):
+        part = np.frombuffer(data, np.uint8, min(STEP, len(data) - start), start)
+        gap = (part <= ord(" ")) | (part == ord(","))
+        words += int(np.count_nonzero(gap[:-1] & ~gap[1:])) + 1
+    tags = data.count(b"</") + data.count(b"/>")  # whose slashes were counted with their angles
+    return sum(map(data.count, SIGNS)) - tags + data.count(b'"') // 2 + words // WORDS_PER_PIECE
+
+
+def check_nodes(count: int) -> None:
+    """Refuse so many nodes of a packed file."""
+    if count > MAX_NODES:
+        raise FormatError(f"a packed file of more than {MAX_NODES:,} nodes; {UNPACK}")
 
 
 def write_text(text: str, path: str | os.PathLike[str]) -> None:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from tacit.cpt import SUM_TOLERANCE, Floats
 from tacit.display import large, plural
 from tacit.errors import FormatError, TacitError
-from tacit.io.content import is_packed
+from tacit.io.content import check_nodes, is_packed
 from tacit.io.extension import decode, visible_table
 from tacit.io.json import cpt_from_dict
 from tacit.io.scanner import Place, fault, show
@@ -28,7 +28,7 @@ from tacit.network import Network
 from tacit.variable import Label, describe
 
 MAX_MISS = 1e-4 + 1e-9  # by how much a row may miss 1: numbers of four digits do, 0.3333 three times exactly
-MAX_CHANGE = 1e-6  # of a table by another program that writes six digits
+MAX_CHANGE = 1e-6 + SUM_TOLERANCE  # of a table: by another program that writes six digits, and by scaling its rows
 MAX_PARENTS = 63  # NumPy's arrays have at most 64 axes
 
 
@@ -79,6 +79,13 @@ class Draft:
         if len(set(declared.states)) < len(declared.states):
             raise self.error(declared.place, f"variable {show(name)} has a state twice")
         self.variables[name] = declared
+        self.check_nodes(declared.place, len(self.variables))
+
+    def check_nodes(self, place: Place, count: int) -> None:
+        """Refuse so many variables, if the file is packed."""
+        if is_packed(self.source):
+            with _located(self, place):
+                check_nodes(count)
 
     def define(self, name: str, defined: Defined) -> None:
         if name in self.definitions:
@@ -122,7 +129,7 @@ class _Builder:
             self.names[name] = _property(declared.properties, "tacit_name", name)
             states = _states(declared)
             cpt = _property(declared.properties, "tacit_cpt", None)
-            cpt = None if cpt is None else cpt_from_dict(cpt, "tacit_cpt")
+            cpt = None if cpt is None else cpt_from_dict(cpt, "tacit_cpt", len(defined.parents))
         if cpt is None:
             table = self._distributions(name, table)
         with _located(self.draft, defined.place):
@@ -145,6 +152,8 @@ class _Builder:
 
     def _distributions(self, name: str, table: Floats) -> Floats:
         """The numbers as probabilities: rows are scaled if they must and may be."""
+        if table.min() >= 0 and table.max() <= 1 and abs(table.sum(axis=-1) - 1).max() <= SUM_TOLERANCE:
+            return table  # the usual case, quickly
         for index in _places(~((table >= 0) & (table <= 1 + MAX_MISS)))[:1]:
             raise self._error(name, index[:-1], f"holds {table[index]:g}, which is not a probability")
         total = table.sum(axis=-1)

@@ -90,9 +90,10 @@ class _Reader:
             yield token
 
     def _value(self) -> str:
-        words = []
+        words = self.scanner.plain_words()
         while (token := self.scanner.take()) != ";":
             words.append(token.strip('"'))
+            words += self.scanner.plain_words()
         return " ".join(words)
 
     def _states(self) -> list[str]:
@@ -127,7 +128,7 @@ class _Reader:
         numbers: list[float] = []
         places: list[Place] = []
         while (token := scanner.expect("(", ")", ";", instead="a number, '(', ')' or ';'")) != ";":
-            depth += 1 if token == "(" else -1
+            depth = _depth(depth, token + scanner.brackets())
             if depth < 0:
                 raise scanner.error("')' without its '('")
             place = scanner.place()
@@ -137,6 +138,15 @@ class _Reader:
         if depth:
             raise scanner.error("'(' without its ')'")
         return np.array(numbers), places
+
+
+def _depth(depth: int, brackets: str) -> int:
+    """How many are open after some more; below 0 if one too many was closed."""
+    for bracket in brackets:
+        depth += 1 if bracket == "(" else -1
+        if depth < 0:
+            break
+    return depth
 
 
 # writing ------------------------------------------------------------------------------------------------------

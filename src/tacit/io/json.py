@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tacit.cpt import CPT, TestingCPT
 from tacit.errors import FormatError, TacitError
 from tacit.factored import FunctionCPT, Mux, NoisyOr
-from tacit.io.content import read_bytes, write_text
+from tacit.io.content import check_nodes, is_packed, read_bytes, write_text
 from tacit.network import AnyCPT, Network
 
 FORMAT = "tacit-network"
@@ -44,7 +44,10 @@ def load(path: str | os.PathLike[str]) -> Network:
 def parse(data: bytes, source: str) -> Network:
     """The network in the content of a file; errors name the file, `source`."""
     try:
-        return network_from_dict(parse_json(data.decode("utf-8")))
+        document = parse_json(data.decode("utf-8"))
+        if is_packed(source) and isinstance(document, dict) and isinstance(document.get("nodes"), list):
+            check_nodes(len(document["nodes"]))
+        return network_from_dict(document)
     except UnicodeDecodeError as error:
         raise FormatError(f"{source}: not a text file: byte {error.start} is not UTF-8") from None
     except FormatError as error:
@@ -95,12 +98,13 @@ def network_from_dict(data: Any) -> Network:
     net = Network(top.get("name", str, NoneType))
     for i, item in enumerate(top.get("nodes", list)):
         node = Reader(item, f"nodes[{i}]")
+        parents = node.get("parents", list)
         try:
             net.add(
                 node.get("name", str),
-                parents=node.get("parents", list),
+                parents=parents,
                 states=node.get("states", list),
-                cpt=cpt_from_dict(node.get("cpt", dict), f"nodes[{i}].cpt"),
+                cpt=cpt_from_dict(node.get("cpt", dict), f"nodes[{i}].cpt", len(parents)),
             )
         except FormatError:
             raise
@@ -178,8 +182,8 @@ def _tie_to_dict(cpt: CPT | TestingCPT) -> dict[str, str]:
     return {} if cpt.tie is None else {"tie": cpt.tie}
 
 
-def cpt_from_dict(data: Any, place: str) -> AnyCPT:
-    """The CPT that `cpt_to_dict` described; an error names the place of the fault."""
+def cpt_from_dict(data: Any, place: str, parents: int) -> AnyCPT:
+    """The CPT that `cpt_to_dict` described, of a node with so many parents; an error names the place of the fault."""
     item = Reader(data, place)
     kind = item.get("kind", str)
     if kind == "table":
@@ -189,7 +193,7 @@ def cpt_from_dict(data: Any, place: str) -> AnyCPT:
             item.array("plus", _floats),
             item.array("minus", _floats),
             item.array("thresholds", _floats),
-            item.array("test", np.array),
+            item.get("test", list),
             item.get("gamma", float, int, NoneType),
             item.get("learn", bool),
             item.get("tie", str, NoneType),
@@ -197,6 +201,10 @@ def cpt_from_dict(data: Any, place: str) -> AnyCPT:
     if kind == "function":
         return FunctionCPT.from_rows(item.array("codes", _integers, list, int), item.array("rows", _floats))
     if kind == "noisy-or":
+        if len(item.get("causes", list)) != parents:  # before each of them is looked at
+            raise FormatError(
+                f"{place}.causes has {len(data['causes']):,} entries, expected {parents:,}: one per parent"
+            )
         causes = item.array("causes", lambda values: [_floats(cause) for cause in values])
         return NoisyOr(causes, item.get("leak", float, int) if "leak" in item.data else 0.0)
     if kind == "mux":

@@ -11,6 +11,9 @@ _NUMBERS = re.compile(r"[-+.0-9][-+.0-9eE,\s]*+")
 _WORD = re.compile(r"[^\s,]+")
 _NOT_NUMBERS = re.compile(r"[^-+.0-9eE\s]")
 MAX_SHOWN, MAX_PROBLEM = 40, 1000  # characters: a message must not grow with the file
+_BRACKETS = re.compile(r"[\s,]*+[()](?:[\s,]*+[()])*+")
+LONG = 2**20  # characters; of longer texts only some words are strings at one time
+_SOME = re.compile(r"\s*+(?:\S++\s*+){1,65536}+")
 
 
 class Place(NamedTuple):
@@ -39,13 +42,14 @@ def floats(text: str) -> list[float]:
     >>> floats("0.5 .25 25e-2")
     [0.5, 0.25, 0.25]
     """
-    words = text.split()
     try:
         if not _NOT_NUMBERS.search(text):  # float() also takes "nan", "1_000" and digits of other scripts
-            return list(map(float, words))
+            if len(text) < LONG:
+                return list(map(float, text.split()))
+            return [number for some in _SOME.finditer(text) for number in map(float, some[0].split())]
     except ValueError:
         pass
-    raise ValueError(next(word for word in words if not _is_number(word)))
+    raise ValueError(next(word[0] for word in re.finditer(r"\S+", text) if not _is_number(word[0])))
 
 
 def _is_number(word: str) -> bool:
@@ -73,6 +77,8 @@ class Scanner:
         # possessive: otherwise n blanks before a fault could be split in 2^n ways
         gap = rf"(?:[\s,]++|(?:{line})[^\n]*+|/\*.*?\*/)*+"
         token = rf'[{re.escape(signs)}]|"[^"]*+"|(?:[^\s,"/{mark}{re.escape(signs)}]|/(?![/*]))++'
+        letter = rf'[^\s,"/{mark}{re.escape(signs)}]'
+        self._plain = re.compile(rf"(?:[\s,]*+{letter}++(?=[\s,{re.escape(signs)}]|\Z))*+")
         self._gap = re.compile(gap, re.DOTALL)
         self._gap_and_token = re.compile(f"{gap}({token})", re.DOTALL)
 
@@ -122,11 +128,27 @@ class Scanner:
 
     def names(self, *ends: str) -> list[str]:
         """The names up to one of these signs, which is left to be read."""
-        found = []
+        found = self.plain_words()
         while (token := self.take()) not in ends:
             found.append(self._named(token))
+            found += self.plain_words()
         self._at = self._start
         return found
+
+    def plain_words(self) -> list[str]:
+        """All words up to the next sign, quotation mark or comment, at once; none, if that is next."""
+        plain = self._plain.match(self.text, self._at)
+        assert plain is not None  # it may be empty
+        self._at = plain.end()
+        return plain[0].replace(",", " ").split()
+
+    def brackets(self) -> str:
+        """All parentheses that come next, without what separates them; the last token is the last of them."""
+        run = _BRACKETS.match(self.text, self._at)
+        if run is None:
+            return ""
+        self._start, self._at = run.end() - 1, run.end()
+        return "".join(run[0].replace(",", " ").split())
 
     def numbers(self) -> list[float]:
         """The numbers up to the next thing that is none, which is left to be read."""

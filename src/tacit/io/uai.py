@@ -16,25 +16,27 @@ import json
 import math
 import os
 import re
-from bisect import bisect_left
 from types import NoneType
 from typing import NamedTuple
 
 import numpy as np
 
 from tacit.display import large, plural
-from tacit.errors import EvidenceError, FormatError
+from tacit.errors import EvidenceError, FormatError, TacitError
 from tacit.evidence import MISSING, EvidenceLike
 from tacit.evidence import read as checked
 from tacit.io.content import decoded, read_bytes, write_text
-from tacit.io.draft import Declared, Defined, Draft, build
+from tacit.io.draft import MAX_PARENTS, Declared, Defined, Draft, build
 from tacit.io.extension import encode, plain_table, table_rows
 from tacit.io.json import Reader, parse_json
 from tacit.io.scanner import Place, fault, floats, show
 from tacit.network import Network
-from tacit.variable import Label
+from tacit.variable import Label, variable
 
 _COMMENT = re.compile(r"#[^\n]*")
+_BLANK = re.compile(r"[^\S\n ]")
+MAX_NUMBER = 10**18  # of a variable or state
+MAX_CELLS = 2**24  # of evidence: every variable observed has one in every row
 _OURS = re.compile(r"^# tacit (.*)$", re.MULTILINE)
 
 
@@ -73,6 +75,10 @@ def read_evidence(path: str | os.PathLike[str]) -> dict[str, list[Label | None]]
     words = _Words(decoded(read_bytes(path)), os.fspath(path))
     called = {item.number: item for item in words.comment().variables}
     observed = _rows(words)
+    count = len({number for row in observed for number in row})
+    if count * len(observed) > MAX_CELLS:
+        problem = f"{plural(len(observed), 'row')} on {plural(count, 'variable')}"
+        raise words.error(f"{problem} make {large(count * len(observed))} cells (limit {MAX_CELLS:,})", 0)
     columns: dict[str, list[Label | None]] = {}
     for i, row in enumerate(observed):
         for number, state in row.items():
@@ -80,8 +86,10 @@ def read_evidence(path: str | os.PathLike[str]) -> dict[str, list[Label | None]]
             if item is not None and state >= len(item.states):
                 has = plural(len(item.states), "state")
                 raise words.error(f"row {i}: {show(item.name)} has no state {state}; it has {has}", 0)
-            column = columns.setdefault(f"x{number}" if item is None else item.name, [None] * len(observed))
-            column[i] = state if item is None else item.states[state]
+            name = f"x{number}" if item is None else item.name
+            if name not in columns:
+                columns[name] = [None] * len(observed)
+            columns[name][i] = state if item is None else item.states[state]
     return columns
 
 
@@ -119,45 +127,66 @@ class _Words:
     def __init__(self, text: str, source: str) -> None:
         self.text, self.source, self.at = text, source, 0
         bare = _COMMENT.sub(lambda comment: " " * len(comment[0]), text)  # of the same length, to keep the places
-        self.lines = [words for line in bare.split("\n") if (words := line.split())]
-        self.words = [word for line in self.lines for word in line]
-        self._starts = [word.start() for word in re.finditer(r"\S+", bare)]
-        self._line_ends = [end.start() for end in re.finditer("\n", text)]
+        self._bare = bare = _BLANK.sub(" ", bare)
+        # where words begin and end, as arrays: the words themselves would take 100 bytes each
+        letters = np.frombuffer(bare.encode("ascii", "replace"), np.uint8)  # one for each character
+        inside = np.concatenate([[False], (letters != ord(" ")) & (letters != ord("\n")), [False]])
+        self._starts = np.flatnonzero(inside[1:] & ~inside[:-1])
+        self._ends = np.flatnonzero(inside[:-1] & ~inside[1:])
+        self._line_ends = np.flatnonzero(letters == ord("\n"))
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def __getitem__(self, at: int) -> str:
+        return self._bare[self._starts[at] : self._ends[at]]
+
+    def line_lengths(self) -> list[int]:
+        """How many words each line has, empty lines left out."""
+        words = np.bincount(np.searchsorted(self._line_ends, self._starts))
+        return [count for count in words.tolist() if count]
 
     def place(self, at: int) -> Place:
         """The place of a word by its number."""
-        return self._place(self._starts[at] if at < len(self._starts) else len(self.text))
+        return self._place(int(self._starts[at]) if at < len(self) else len(self.text))
+
+    def places(self, start: int, stop: int, step: int) -> list[Place]:
+        """The places of every `step`-th word of a range."""
+        starts = self._starts[start:stop:step]
+        lines = np.searchsorted(self._line_ends, starts)
+        before = np.concatenate([[-1], self._line_ends])[lines]
+        return list(map(Place, (lines + 1).tolist(), (starts - before).tolist()))
 
     def _place(self, start: int) -> Place:
-        line = bisect_left(self._line_ends, start)
-        return Place(line + 1, start - (self._line_ends[line - 1] if line else -1))
+        line = int(np.searchsorted(self._line_ends, start))
+        return Place(line + 1, start - int(self._line_ends[line - 1] if line else -1))
 
     def error(self, problem: str, at: int | None = None) -> FormatError:
         """An error at a word: the last one read, if left out."""
         return fault(self.source, self.place(self.at - 1 if at is None else at), problem)
 
     def take(self) -> str:
-        if self.at >= len(self.words):
+        if self.at >= len(self):
             raise self.error("the file ends too early", self.at)
         self.at += 1
-        return self.words[self.at - 1]
+        return self[self.at - 1]
 
     def integer(self, what: str, limit: int, least: int = 0) -> int:
         """The next word, an integer of this range (`limit` excluded)."""
         number = _integer(self.take())
         if number is None or not least <= number < limit:
-            raise self.error(f"{show(self.words[self.at - 1])} is not {what}")
+            raise self.error(f"{show(self[self.at - 1])} is not {what}")
         return number
 
     def floats(self, count: int) -> list[float]:
         """The next `count` words, numbers all."""
-        if count > len(self.words) - self.at:
-            raise self.error("the file ends too early", len(self.words))
-        words = self.words[self.at : self.at + count]
+        if count > len(self) - self.at:
+            raise self.error("the file ends too early", len(self))
         try:
-            found = floats(" ".join(words))
+            found = floats(self._bare[self._starts[self.at] : self._ends[self.at + count - 1]]) if count else []
         except ValueError as error:
-            raise self.error(f"{show(error)} is not a number", self.at + words.index(str(error))) from None
+            wrong = next(at for at in range(self.at, self.at + count) if self[at] == str(error))
+            raise self.error(f"{show(error)} is not a number", wrong) from None
         self.at += count
         return found
 
@@ -172,8 +201,13 @@ class _Words:
             called = [
                 _Called(item.get("number", int), item.get("name", str), item.get("states", list)) for item in items
             ]
+            for item in called:
+                if not 0 <= item.number < MAX_NUMBER:
+                    raise FormatError(f"{show(item.number)} is not the number of a variable")
+                if item.states:
+                    variable(item.name, item.states)
             return _Comment({"tacit_name": encode(said.get("name", str, NoneType))}, called)
-        except FormatError as error:
+        except TacitError as error:
             raise fault(self.source, self._place(match.start()), f"the comment '# tacit': {error}") from None
 
 
@@ -184,15 +218,16 @@ def _integer(word: str) -> int | None:
 
 def _draft(words: _Words) -> Draft:
     if words.take() != "BAYES":
-        raise words.error(f"{show(words.words[0])} is not 'BAYES'; only Bayesian networks are read")
-    most = len(words.words)  # whatever a count counts is in the file
+        raise words.error(f"{show(words[0])} is not 'BAYES'; only Bayesian networks are read")
+    most = len(words)  # whatever a count counts is in the file
     count = words.integer("the number of variables in the file", most)
+    draft = Draft(words.source)
+    draft.check_nodes(words.place(words.at - 1), count)
     first = words.at
     cards = [words.integer("the number of a variable's states", most, least=1) for _ in range(count)]
     if words.integer("the number of CPTs in the file", most) != count:
-        raise words.error(f"{words.words[words.at - 1]} CPTs, expected {count}: one per variable")
+        raise words.error(f"{words[words.at - 1]} CPTs, expected {count}: one per variable")
     scopes = [_scope(words, count) for _ in range(count)]
-    draft = Draft(words.source)
     for scope in scopes:
         draft.define(f"x{scope[-1]}", _defined(words, scope, [cards[number] for number in scope]))
     if words.at < most:
@@ -204,6 +239,8 @@ def _draft(words: _Words) -> Draft:
 def _scope(words: _Words, count: int) -> list[int]:
     """The numbers of a node's parents, then its own."""
     size = words.integer("the number of variables of a CPT", count + 1, least=1)
+    if size > 1 + MAX_PARENTS:
+        raise words.error(f"a CPT with {size - 1:,} parents; at most {MAX_PARENTS} are read")
     return [words.integer(f"a variable; expected a number below {count}", count) for _ in range(size)]
 
 
@@ -224,16 +261,16 @@ def _defined(words: _Words, scope: list[int], cards: list[int]) -> Defined:
     )
     start = words.at
     numbers = np.array(words.floats(entries))
-    places = [words.place(at) for at in range(start, start + entries, cards[-1])]
+    places = words.places(start, start + entries, cards[-1])
     return Defined(words.place(start - 1), [f"x{number}" for number in scope[:-1]], numbers, places)
 
 
 def _rows(words: _Words) -> list[dict[int, int]]:
     """The rows of an evidence file, as states by the numbers of the variables."""
-    numbers = [words.integer("a number of a variable or state", 10**18) for _ in words.words]
+    numbers = [words.integer("a number of a variable or state", MAX_NUMBER) for _ in range(len(words))]
     if not numbers:
         raise words.error("the file is empty; expected evidence", 0)
-    found = _split(numbers, [len(line) for line in words.lines])
+    found = _split(numbers, words.line_lengths())
     if found is None:
         raise words.error(
             "the counts do not fit the numbers that follow; expected rows of count, variable, state, ...", 0
