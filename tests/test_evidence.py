@@ -550,3 +550,10 @@ def test_a_table_of_likelihoods_is_not_changed():
     objects = np.ma.array(np.array(["true", "false"], dtype=object), mask=[False, True])
     assert column(A, objects) == [[1, 0], [1, 1]]
     assert objects.data.tolist() == ["true", "false"]
+
+
+def test_likelihoods_further_apart_than_floats_can_hold():
+    variable = Variable("A")
+    with pytest.raises(EvidenceError, match=r"row 1: the likelihoods .* are further apart than floats can hold"):
+        read({"A": [[1.0, 0.0], [1e200, 1e-200]]}, [variable])
+    close(read({"A": [[1e200, 1e-100]]}, [variable]).likelihoods()["A"], [1.0, 1e-300], 0)

@@ -17,6 +17,7 @@ from tacit.containers import EXACT, ConversionError, Text, as_array, is_framed, 
 from tacit.cpt import Floats
 from tacit.display import plural
 from tacit.errors import EvidenceError
+from tacit.floats import noting_underflow
 from tacit.variable import DEFAULT_STATES, Variable, similar
 
 # A mapping of columns, a pandas / polars / pyarrow table, or a 2-D float array over binary variables.
@@ -479,7 +480,23 @@ def _likelihoods(variable: Variable, array: NDArray[Any], missing: Mask | None =
     usual = table.size > 0 and table.min() >= 0 and total.min() > 0 and np.isfinite(total.max())  # NaN fails here
     if not usual:
         total = _repaired(variable, table, total)
-    return Column(variable, soft=table / total)
+    with noting_underflow() as noted:
+        scaled = table / total
+    if noted:
+        _refuse_lost(variable, table, scaled)
+    return Column(variable, soft=scaled)
+
+
+def _refuse_lost(variable: Variable, table: Floats, scaled: Floats) -> None:
+    """An error where a positive likelihood is too small beside the others for a float."""
+    lost = ((table > 0) & (scaled < np.finfo(np.float64).smallest_normal)).any(axis=0)
+    for row in np.flatnonzero(lost)[:1].tolist():
+        values = table[:, row].tolist()
+        raise _error(
+            variable,
+            row,
+            f"the likelihoods {values} are further apart than floats can hold; give 0 for the small ones",
+        )
 
 
 def _repaired(variable: Variable, table: Floats, total: Floats) -> Floats:

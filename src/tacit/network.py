@@ -12,7 +12,7 @@ import numpy as np
 from tacit import pickling
 from tacit.cpt import CPT, Floats, TestingCPT, check_gamma, difference
 from tacit.display import large
-from tacit.errors import NetworkError, TableError, TooLargeError, UnsetError
+from tacit.errors import EvidenceError, NetworkError, TableError, TooLargeError, UnsetError
 from tacit.factored import MAX_DENSE, FunctionCPT, Mux, NoisyOr, check_axes
 from tacit.recent import Recent
 from tacit.variable import Label, Variable, describe, similar, variable
@@ -305,21 +305,21 @@ class Network:
     def select(self, evidence: EvidenceLike | None = None) -> Network:
         """The Bayesian network, with no testing node, that one row of evidence selects.
 
-        By enumeration, or by compiling the selection where there are too many states for that.
+        See `TAC.selected` for many rows.
         """
-        from tacit import semantics
         from tacit.evidence import read
         from tacit.selection import selected_network
         from tacit.tac import compile
 
-        try:
-            return semantics.select(self, evidence).network
-        except TooLargeError:
-            pass
+        known = read(evidence, [n.variable for n in self._nodes.values()])
+        if known.rows != 1:
+            raise EvidenceError(f"select takes one row of evidence, got {known.rows} rows; see TAC.selected")
+        self.require_numbers()
+        if not self.testing_nodes:
+            return self.copy()
         # naming the testing nodes as evidence keeps all of them in the query; without a value they say nothing
-        observed = list(read(evidence, [n.variable for n in self._nodes.values()]).columns)
-        tac = compile(self, self.testing_nodes[-1], [*observed, *self.testing_nodes], effort="low")
-        return selected_network(self, tac.selected(evidence))
+        tac = compile(self, self.testing_nodes[-1], [*known.columns, *self.testing_nodes], effort="low")
+        return selected_network(self, tac.selected(known))
 
     # comparing, storing, showing --------------------------------------------------------------------------
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 import numpy as np
@@ -106,14 +105,6 @@ class Careful(ABC):
         """
         value, seeds = seed_of(self.run(columns, rows).joint)
         return value, self.gradients(columns, rows, seeds)
-
-
-@contextmanager
-def noting_underflow() -> Iterator[list[str]]:
-    """A list that is no longer empty when NumPy has made a number too small for its type, as casts to float32 do."""
-    noted: list[str] = []
-    with np.errstate(under="call", call=lambda kind, flag: noted.append(kind)):
-        yield noted
 
 
 def rows_too_small(columns: Mapping[str, Column], rows: int, dtype: np.dtype[np.floating]) -> NDArray[np.bool_]:

@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 from tacit.compiler.program import ONE, Constant, Contract, Gather, Parameter, Program
 from tacit.engines import kernels, learning_kernels
 from tacit.engines.assemble import ZERO_CONSTANT, Knowledge, Tape, assemble
-from tacit.engines.careful import Careful, noting_underflow, rows_too_small, take
+from tacit.engines.careful import Careful, rows_too_small, take
 from tacit.engines.numpy import NumpyEngine
 from tacit.engines.numpy_steps import Array, contract
 from tacit.engines.results import Decided, Gradients, Results
 from tacit.evidence import Column
+from tacit.floats import noting_underflow
 from tacit.machine import threads as usable_threads
 
 T = TypeVar("T")
