@@ -109,6 +109,9 @@ PAIRS = {
         lambda: defined(ATTRIBUTE, settings=module(inner=module(FACTOR=2))),
     ),
     "recursion": (lambda: recursive(0), lambda: recursive(1)),
+    "range": (lambda: power(range(3)), lambda: power(range(4))),
+    "slice": (lambda: power(slice(0, 2)), lambda: power(slice(1, 2))),
+    "cached": (lambda: functools.cache(power(2)), lambda: functools.cache(power(3))),
     "compiled": (lambda: njit(power(2)), lambda: njit(power(3))),
 }
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from tacit.errors import TacitError
 
-ATOMS = (type(None), bool, int, float, complex, str, bytes, type(...))
+ATOMS = (type(None), bool, int, float, complex, str, bytes, range, type(...))
 INSTALLED = ("site-packages", "dist-packages")  # folders of packages that are not the user's own
 UFUNCS = ("numpy", "scipy.special")  # ufuncs do not say where they are from
 
@@ -72,12 +72,14 @@ class _Reader:
                 return ["partial", *(self.read(part, place) for part in parts)]
             case type():
                 return ["class", *self._class(value)]
-        inner = getattr(value, "py_func", None)  # what numba compiled
-        if isinstance(inner, FunctionType):
-            return ["compiled", self.read(inner, place)]
-        if _installed(type(value).__module__) or not hasattr(value, "__dict__"):
+            case slice():
+                return ["slice", *(self.read(part, place) for part in (value.start, value.stop, value.step))]
+        if not _installed(type(value).__module__) and hasattr(value, "__dict__"):
+            return ["instance", self.read(type(value), place), self.read(vars(value), place)]
+        inner = getattr(value, "py_func", None) or getattr(value, "__wrapped__", None)  # of numba, of a cache
+        if not isinstance(inner, FunctionType):
             raise _unreadable(self.name, place, f"a {type(value).__name__}")
-        return ["instance", self.read(type(value), place), self.read(vars(value), place)]
+        return ["wrapped", type(value).__qualname__, self.read(inner, place)]
 
     def _items(self, value: Any, place: str) -> Any:
         items = [self.read(item, place) for item in value]
@@ -154,6 +156,8 @@ def _paths(code: CodeType) -> dict[tuple[str, ...], None]:
 def _installed(module: str) -> bool:
     """Whether a module comes with Python or from an installed package."""
     top = module.partition(".")[0]
+    if not top:
+        return False  # a relative import
     if top == "builtins" or top in sys.stdlib_module_names:
         return True
     spec = getattr(sys.modules.get(top), "__spec__", None) or (None if top in sys.modules else find_spec(top))
