@@ -181,9 +181,21 @@ def test_twins_have_numbers_of_their_own(loss):
     value = objective.value(weights)
     assert twin.value(weights + 1.0) != value
     assert objective.loss_of_rows() == value
-    one, other = objective.value_and_gradient(weights), twin.value_and_gradient(weights)
-    assert one[0] == other[0]
-    np.testing.assert_array_equal(one[1], other[1])
+    expected = objective.value_and_gradient(weights + 1.0)
+    objective.value(weights)
+    found = twin.value_and_gradient(weights + 1.0)
+    assert found[0] == expected[0]
+    np.testing.assert_array_equal(found[1], expected[1])
+    assert objective.loss_of_rows() == value
+
+
+def test_twins_have_residuals_of_their_own():
+    objective, weights = objective_of(OF_STATES)
+    twin = objective.twin()
+    expected = objective.residuals(weights + 1.0)[0]
+    objective.value(weights)
+    np.testing.assert_array_equal(twin.residuals(weights + 1.0)[0], expected)
+    assert objective.loss_of_rows() == objective.value(weights)
 
 
 def test_small_is_what_one_thread_does_best():
