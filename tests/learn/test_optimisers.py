@@ -150,7 +150,7 @@ def flat_valley(gain):
     """Every step of 1 to the right gains the share `gain` of what is left."""
 
     def function(w):
-        value = (1 - gain) ** (w[0] / 2)
+        value = 0.01 * (1 - gain) ** (w[0] / 2)  # gains count relative to what is left
         return np.array([value]), np.array([[0.5 * math.log(1 - gain) * value]])
 
     return function
