@@ -247,7 +247,7 @@ def adam_by_the_book(weights, function, total, rate, clip, steps):
 
 
 @pytest.mark.parametrize("clip", [None, 1.0, 1e3])
-@pytest.mark.parametrize(("total", "rate"), [(60, 0.05), (50, 0.3), (7, 0.05)])
+@pytest.mark.parametrize(("total", "rate"), [(60, 0.05), (50, 0.3), (7, 0.05), (2, 0.05)])
 def test_adam_is_that_of_the_book_along_one_cycle(clip, total, rate):
     start = np.array([-1.2, 1.0])
     state, adam = State(start.copy()), Adam(rate=rate, total=total, clip=clip)
