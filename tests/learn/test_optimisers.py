@@ -343,13 +343,13 @@ def test_thresholds_are_searched_for_without_a_gradient():
 
 def test_a_search_tries_some_anywhere_and_some_near():
     function = Function(lambda w: (0.0, np.zeros(1)), count=1, thresholds=[0])  # nothing is better
-    ThresholdSearch(Still(), candidates=2000, sweeps=1).advance(function, State(np.zeros(1)), 1)
+    ThresholdSearch(Still(), candidates=2000, sweeps=1).advance(function, State(np.full(1, -0.8)), 1)
     assert len(function.asked) == 1 + 2000
-    np.testing.assert_array_equal(function.asked[0][0], 0.0)
+    np.testing.assert_array_equal(function.asked[0][0], -0.8)
     tried = np.array([threshold(w[0]) for w, _ in function.asked[1:]])
     np.testing.assert_allclose(np.quantile(tried[:1000], [0.1, 0.5, 0.9]), [0.1, 0.5, 0.9], atol=0.05)
-    distances = np.abs(tried[1000:] - 0.5)
-    assert np.median(distances[:100]) < 0.004 < 0.04 < np.median(distances[-100:]) < 0.1
+    distances = np.abs(tried[1000:] - threshold(-0.8))
+    assert np.median(distances[:100]) < 0.004 < 0.04 < np.median(distances[-100:]) < 0.08
 
 
 def test_what_is_not_better_is_not_taken():
