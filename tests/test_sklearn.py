@@ -298,3 +298,49 @@ def test_classes_must_be_of_one_kind_and_more_than_one():
 def test_the_default_network_needs_tests_and_components(parameter):
     with pytest.raises(NetworkError, match=f"{parameter} is 0"):
         TACClassifier(**{parameter: 0}).fit(IRIS, SPECIES)
+
+
+@pytest.mark.parametrize("estimator", [TACClassifier, TACRegressor])
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"prior": "a"}, "prior is 'a', expected None, or a number of pseudo-counts >= 0"),
+        ({"prior": -1.0}, "prior is -1.0"),
+        ({"random_state": "a"}, "random_state is 'a', expected None, a whole number"),
+        ({"random_state": -1}, "random_state is -1"),
+        ({"steps": 0}, "steps is 0"),
+        ({"restarts": "many"}, "restarts is 'many'"),
+        ({"validation": 2}, "validation is 2"),
+        ({"gamma": [1.0]}, r"gamma is \[1.0\]"),
+        ({"loss": ["mse"]}, r"loss is \['mse'\]"),
+        ({"optimizer": 3}, "optimizer is 3"),
+        ({"tests": "2"}, "tests is '2'"),
+        ({"components": 1.5}, "components is 1.5"),
+        ({"network": 5, "query": "Q"}, "network is a int"),
+    ],
+)
+def test_bad_parameters_are_errors_of_tacit(estimator, parameters, message):
+    with pytest.raises(TacitError, match=message):
+        estimator(**parameters).fit(IRIS[:, :1], SPECIES)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"query": ["disease"]}, r"query is \['disease'\], expected the name of a variable"),
+        ({"query": "disease", "evidence": "fever"}, "evidence is 'fever', expected a list of the names"),
+        ({"query": "disease", "evidence": 5}, "evidence is 5, expected a list of the names"),
+        ({"query": "disease", "evidence": [["fever"]]}, "expected a list of the names"),
+    ],
+)
+def test_names_must_be_names(parameters, message):
+    with pytest.raises(TacitError, match=message):
+        TACClassifier(findings(), **parameters).fit(*patients(10))
+
+
+def test_some_row_must_count_and_numbers_be_numbers():
+    for estimator in (TACClassifier(), TACRegressor()):
+        with pytest.raises(ValueError, match="at least one"):
+            estimator.fit(IRIS, SPECIES, sample_weight=np.zeros(len(IRIS)))
+    with pytest.raises(EvidenceError, match="y holds other things than numbers"):
+        TACRegressor().fit(IRIS[:2], ["a", "b"])

@@ -7,7 +7,7 @@ columns of X are any numbers, which `Scaled` turns into likelihoods.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -38,7 +38,7 @@ from tacit.cpt import Floats
 from tacit.display import plural
 from tacit.errors import EvidenceError, NetworkError, TacitError
 from tacit.evidence import read_column
-from tacit.learn import Fit, fit
+from tacit.learn import Fit, arguments, fit
 from tacit.learn.fitting import FULL_BATCH_ROWS
 from tacit.learn.losses import Loss
 from tacit.network import Network
@@ -211,12 +211,18 @@ class _TACEstimator(BaseEstimator):  # type: ignore[misc]
         X, y = self._read(X, reset=True), column_or_1d(y, warn=True)
         assert_all_finite(y, input_name="y")
         check_consistent_length(X, y)
-        return X, y, _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if not weights.any():
+            raise EvidenceError("sample_weight is 0 in all rows; at least one row must count")
+        return X, y, weights
 
     def _learn(self, X: Any, targets: Floats, states: Sequence[Label], weights: Floats) -> Self:
         """Compile the query and learn its network; `states` are those that the default network's query has."""
         tac = self._default(X, states, weights) if self.network is None else self._given(X)
         rows = len(weights)
+        prior = arguments.not_negative(
+            "prior", self._setting(self.prior, default=self._prior, given=0.0), "None, or a number of pseudo-counts"
+        )
         all_rows = self.optimizer != "adam" and rows <= FULL_BATCH_ROWS
         self.fit_: Fit = fit(
             tac,
@@ -226,17 +232,26 @@ class _TACEstimator(BaseEstimator):  # type: ignore[misc]
             optimizer=self.optimizer,
             steps=self._setting(self.steps, default=STEPS if all_rows else None, given=None),
             restarts=self._setting(self.restarts, default=1, given=None),
-            seed=check_random_state(self.random_state).randint(np.iinfo(np.int32).max),
+            seed=self._seed(),
             validation=self.validation,
             progress=False,
             weights=weights,
             gamma=self.gamma,
             # a row of weight 2 counts as two rows, also against pseudo-counts
-            prior=self._setting(self.prior, default=self._prior, given=0.0) * np.count_nonzero(weights) / weights.sum(),
+            prior=prior * np.count_nonzero(weights) / weights.sum(),
         )
         self.tac_: TAC = self.fit_.tac
         self.network_: Network = self.fit_.network
         return self
+
+    def _seed(self) -> int:
+        try:
+            return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        except (TypeError, ValueError):
+            raise TacitError(
+                f"random_state is {self.random_state!r}, expected None, a whole number from 0 to 2**32 - 1, or a "
+                "numpy.random.RandomState"
+            ) from None
 
     def _setting(self, value: Any, default: Any, given: Any) -> Any:
         """A value, or what None stands for, with the default network and with a given one."""
@@ -266,6 +281,8 @@ class _TACEstimator(BaseEstimator):  # type: ignore[misc]
             raise TacitError(f"network is a {type(self.network).__name__}, expected a tacit.Network or None")
         if self.query is None:
             raise TacitError("a network is given without a query; name the variable that y is about: query=...")
+        if not isinstance(self.query, str):
+            raise TacitError(f"query is {self.query!r}, expected the name of a variable")
         return self.network, self.query
 
     def _names(self, X: Any) -> tuple[str, ...]:
@@ -273,7 +290,10 @@ class _TACEstimator(BaseEstimator):  # type: ignore[misc]
         frame = hasattr(X, "columns")
         if self.evidence is None and not frame:
             raise TacitError("X is an array; name the variable of each column, evidence=[...], or pass a data frame")
-        names = tuple(X.columns if self.evidence is None else self.evidence)
+        given = X.columns if self.evidence is None else self.evidence
+        names = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
+        if isinstance(given, str) or not all(isinstance(name, str) for name in names):
+            raise TacitError(f"evidence is {given!r}, expected a list of the names of variables")
         if self.query in names:
             raise TacitError(f"the query {self.query!r} is among the evidence; leave its column out of X")
         if frame:
@@ -401,7 +421,10 @@ class TACRegressor(RegressorMixin, _TACEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from rows X and their numbers y."""
         X, y, weights = self._labelled(X, y, sample_weight)
-        y = np.asarray(y, dtype=np.float64)
+        try:
+            y = np.asarray(y, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise EvidenceError("y holds other things than numbers; expected one number per row") from None
         self._range = (0.0, 1.0)
         if self.network is None:
             self._range = low, high = y[weights > 0].min(), y[weights > 0].max()

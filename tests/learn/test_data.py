@@ -59,6 +59,7 @@ def test_labels_of_more_states():
         ([0.1, 0.2], "there are 6 rows of evidence but 2 labels"),
         ([], r"labels have shape \(0,\)"),
         (0.5, r"labels have shape \(\)"),
+        ([[0.5], [0.5, 0.5]], "labels of 'Q' are rows of different lengths"),
     ],
 )
 def test_bad_labels_are_reported_with_their_row(tac, y, message):
@@ -101,11 +102,30 @@ def test_impossible_rows_are_reported():
 
 @pytest.mark.parametrize(
     ("weights", "message"),
-    [([1, 2], "expected \\(6,\\)"), ([1, 1, -1, 1, 1, 1], "row 2: -1"), ([0] * 6, "all weights are 0")],
+    [
+        ([1, 2], "expected \\(6,\\)"),
+        ([1, 1, -1, 1, 1, 1], "row 2: -1"),
+        ([0] * 6, "all weights are 0"),
+        ([1, np.nan, 1, 1, 1, 1], "row 1: nan"),
+        (["a"] * 6, "weights are not numbers"),
+        (["1"] * 6, "weights are not numbers"),
+        ([1j] * 6, "weights are not numbers"),
+        ([[1], [1, 2]], "weights are not numbers"),
+        ([10**400] * 6, "weights are not numbers"),
+        ({"a": 1}, "weights are not numbers"),
+        (np.ma.array(np.ones(6), mask=[0, 0, 0, 1, 0, 0]), "row 3: nan"),
+    ],
 )
 def test_bad_weights(weights, message):
     with pytest.raises(EvidenceError, match=message):
         read_weights(weights, 6)
+
+
+@pytest.mark.parametrize("kind", [np.array, list, pd.Series, pl.Series, pa.array])
+def test_weights_sum_to_one_however_large_they_are(kind):
+    np.testing.assert_allclose(read_weights(kind([1.0, 3.0]), 2), [0.25, 0.75])
+    np.testing.assert_allclose(read_weights(kind([1e308, 1.5e308, 0.5e308]), 3), [1 / 3, 1 / 2, 1 / 6])
+    np.testing.assert_allclose(read_weights(kind([5e-324, 5e-324]), 2), [0.5, 0.5])
 
 
 @pytest.mark.parametrize(
@@ -120,11 +140,61 @@ def test_bad_weights(weights, message):
         ({"prior": -1.0}, "prior is -1.0"),
         ({"gamma": -3.0}, "gamma is -3.0"),
         ({"optimizer": "lm", "loss": "cross_entropy"}, "'lm' is for squared errors"),
+        ({"loss": ["mse"]}, r"loss is \['mse'\]"),
+        ({"optimizer": ["adam"]}, r"optimizer is \['adam'\]"),
+        ({"optimizer": np.array(["adam", "lm"])}, "optimizer is array"),
+        ({"steps": True}, "steps is np.True_, expected a whole number >= 1"),
+        ({"steps": "5"}, "steps is '5'"),
+        ({"steps": 10**400}, "steps is 10+, expected at most"),
+        ({"restarts": -1}, "restarts is -1"),
+        ({"seed": "a"}, "seed is 'a', expected a whole number >= 0"),
+        ({"seed": -1}, "seed is -1"),
+        ({"seed": None}, "seed is None"),
+        ({"seed": 0.5}, "seed is 0.5"),
+        ({"seed": 10**5000}, "seed is a int of very many digits"),
+        ({"validation": "a"}, "validation is 'a'"),
+        ({"validation": True}, "validation is np.True_"),
+        ({"validation": 0}, "validation is 0"),
+        ({"validation": np.nan}, "validation is nan"),
+        ({"validation": (0.5,)}, r"validation is \(0.5,\), expected a share of the rows, or other rows"),
+        ({"progress": "no"}, "progress is 'no', expected True or False"),
+        ({"weights": ["a"] * 6}, "weights are not numbers"),
+        ({"gamma": "steep"}, "gamma is 'steep'"),
+        ({"gamma": np.array([1.0, 2.0])}, "gamma is array"),
+        ({"harden": "yes"}, "harden is 'yes', expected True or False"),
+        ({"harden": None}, "harden is None"),
+        ({"prior": "a"}, "prior is 'a', expected a number of pseudo-counts >= 0"),
+        ({"prior": np.inf}, "prior is inf"),
+        ({"prior": 10**400}, "prior is 10+"),
+        ({"rate": -1}, "rate is -1, expected a learning rate > 0"),
+        ({"rate": 0.0}, "rate is 0.0"),
+        ({"rate": "fast"}, "rate is 'fast'"),
+        ({"batch": 0}, "batch is 0"),
+        ({"batch": 2.5}, "batch is 2.5"),
+        ({"clip": 0}, "clip is 0, expected None, or the norm of a gradient > 0"),
+        ({"clip": np.nan}, "clip is nan"),
+        ({"patience": -1}, "patience is -1, expected a whole number >= 1"),
+        ({"patience": 0}, "patience is 0"),
+        ({"patience": "a"}, "patience is 'a'"),
+        ({"callbacks": print}, "callbacks is .*, expected a list of functions"),
+        ({"callbacks": ["print"]}, "callbacks is .*, expected a list of functions"),
+        ({"checkpoint": 5}, "checkpoint is 5, expected the path of a file"),
+        ({"checkpoint": b"run"}, "checkpoint is b'run', expected the path of a file"),
+        ({"checkpoint": "no folder/run"}, "there is no folder 'no folder'"),
     ],
 )
 def test_bad_settings(tac, arguments, message):
     with pytest.raises(TacitError, match=message):
         tacit.fit(tac, X, Y, **arguments)
+
+
+def test_numbers_of_numpy_are_as_good_as_others(tac):
+    plain = tacit.fit(tac, X, Y, optimizer="adam", steps=3, seed=1, validation=0.25, rate=0.5, patience=2)
+    same = tacit.fit(
+        tac, X, Y, optimizer="adam", steps=np.int32(3), seed=np.uint8(1), validation=np.float32(0.25),
+        rate=np.array(0.5), patience=np.int64(2), progress=np.False_,
+    )  # fmt: skip
+    assert same.network == plain.network
 
 
 def test_a_network_that_is_all_known_has_nothing_to_learn():

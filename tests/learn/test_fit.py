@@ -1,5 +1,6 @@
 """`tacit.fit`: what is learned, what stays, and that it can be repeated, stopped and taken up again."""
 
+import json
 import os
 import signal
 import subprocess
@@ -110,6 +111,22 @@ def test_weights_of_rows():
     counts = np.where(np.arange(200) < 50, 2.0, 1.0)
     one, other = tacit.fit(chain(), *doubled, steps=15), tacit.fit(chain(), X, Y, weights=counts, steps=15)
     assert one.loss == pytest.approx(other.loss, rel=1e-3)
+
+
+@pytest.mark.parametrize("rows", [2048, 30_000])
+def test_adam_goes_where_the_weights_pull(rows):
+    """One row weighs as much as all others: the best constant lies halfway."""
+    net = Network()
+    net.add("Q")
+    net.add("E", ["Q"], cpt=[[0.5, 0.5]] * 2)
+    weights = np.where(np.arange(rows) == 0, rows - 1.0, 1.0)
+    y = np.where(np.arange(rows) == 0, 0.98, 0.02)
+    evidence = {"E": np.full(rows, 0.5)}
+    found = tacit.fit(tacit.compile(net, "Q", ["E"]), evidence, y, optimizer="adam", weights=weights, steps=300)
+    assert found.network.cpt("Q").table[0] == pytest.approx(0.5, abs=1e-3)
+    assert found.loss == pytest.approx(0.48**2, rel=1e-4)
+    # losses on the way are those of all rows, too
+    assert found.history[-1].loss == pytest.approx(0.48**2, rel=1e-2)
 
 
 def test_a_loss_of_ones_own():
@@ -271,6 +288,49 @@ def test_a_checkpoint_of_another_training_is_refused(tmp_path):
         tacit.fit(chain(), X, Y, steps=5, checkpoint=path)
 
 
+def power(n):
+    """A loss that is told from others by a closure cell only."""
+    return lambda p, y: (((p - y) ** n).mean(axis=1), n * (p - y) ** (n - 1) / p.shape[1])
+
+
+def test_a_checkpoint_goes_on_with_the_same_loss_only(tmp_path):
+    path = tmp_path / "run"
+    first = tacit.fit(chain(), X, Y, loss=power(2), steps=5, restarts=1, checkpoint=path)
+    assert tacit.fit(chain(), X, Y, loss=power(2), steps=5, restarts=1, checkpoint=path).network == first.network
+    with pytest.raises(FormatError, match="other settings"):
+        tacit.fit(chain(), X, Y, loss=power(6), steps=5, restarts=1, checkpoint=path)
+    generator = np.random.default_rng(0)
+    noisy = lambda p, y: ((p - y).sum(axis=1) * generator.random(), 1 + 0 * p)  # noqa: E731
+    with pytest.raises(tacit.TacitError, match="loss uses a Generator"):
+        tacit.fit(chain(), X, Y, loss=noisy, steps=5, checkpoint=tmp_path / "other")
+
+
+ALTERATIONS = {
+    "a missing name": lambda head, arrays: head.pop("run"),
+    "a stage that is none": lambda head, arrays: head["run"].update(stage=7),
+    "a restart that is none": lambda head, arrays: head["run"].update(alive=[99], stage=0, finished=False),
+    "text for a number": lambda head, arrays: head["states"][0].update(steps="many"),
+    "too few weights": lambda head, arrays: arrays.update(best=arrays["best"][:1]),
+    "weights of another kind": lambda head, arrays: arrays.update(weights0=arrays["weights0"].astype(str)),
+    "a missing array": lambda head, arrays: arrays.pop("weights0"),
+    "a changed number": lambda head, arrays: arrays["best"].fill(0.5),
+}
+
+
+@pytest.mark.parametrize("alteration", ALTERATIONS)
+def test_an_altered_checkpoint_is_refused(tmp_path, alteration):
+    path = tmp_path / "run.npz"
+    stop = [lambda run: run.steps >= 2]
+    tacit.fit(chain(), X, Y, optimizer="lm", steps=120, restarts=2, checkpoint=path, callbacks=stop)
+    with np.load(path) as stored:
+        arrays = dict(stored)
+    head = json.loads(str(arrays.pop("head")))
+    ALTERATIONS[alteration](head, arrays)
+    np.savez(path, head=np.array(json.dumps(head)), **arrays)
+    with pytest.raises(FormatError, match="is not a checkpoint"):
+        tacit.fit(chain(), X, Y, optimizer="lm", steps=120, restarts=2, checkpoint=path)
+
+
 @pytest.mark.parametrize("case", read("grads.json")["cases"], ids=lambda case: case["id"])
 def test_gradients_by_weights_against_the_conformance_file(case):
     from tests.conformance_files import network
@@ -323,6 +383,31 @@ def test_thresholds_of_hard_tests_are_searched_for_and_not_descended():
     found = tacit.fit(hard_step(), {"E": STEP}, y, harden=True, steps=40)
     assert found.loss < 1e-3 < stuck.loss
     assert np.abs(found.network.cpt("T").thresholds - [0.6, 0.4]).max() < 0.03
+
+
+def test_the_seed_reaches_the_search_for_thresholds():
+    y = 0.5 + 0.4 * np.sin(3 * STEP)
+    net = hard_step().network
+    test = net.cpt("T")
+    net = net.with_cpts({"T": TestingCPT(test.plus, test.minus, [0.5, 0.5], test.test, learn=True)})
+    tac = tacit.compile(net, "Q", ["E"])  # everything has a start: only the search is random
+    found = [tacit.fit(tac, {"E": STEP}, y, harden=True, steps=4, seed=seed).network for seed in (1, 1, 2)]
+    assert found[0] == found[1] != found[2]
+
+
+def test_rows_with_labels_that_known_zeros_rule_out_change_nothing():
+    net = Network()
+    net.add("C", cpt=[np.nan, np.nan])
+    net.add("Q", ["C"], ["a", "b", "c"], [[np.nan, np.nan, 0.0]] * 2)
+    net.add("F", ["C"])
+    tac = tacit.compile(net, "Q", ["F"])
+    labels = np.array(["a", "b", "a", "a"] * 10)
+    evidence = np.tile([0.9, 0.2, 0.8, 0.4], 10)
+    some = tacit.fit(tac, {"F": evidence}, labels, "cross_entropy", "lbfgs", steps=30, restarts=1)
+    ruled_out = np.concatenate([labels, ["c"] * 40])
+    more = tacit.fit(tac, {"F": np.tile(evidence, 2)}, ruled_out, "cross_entropy", "lbfgs", steps=30, restarts=1)
+    assert more.loss == pytest.approx((some.loss + 100 * np.log(10) + 0.5) / 2, rel=1e-4)
+    np.testing.assert_allclose(more.tac.posterior({"F": evidence}), some.tac.posterior({"F": evidence}), atol=0.01)
 
 
 def test_learned_slopes_are_hardened_too():

@@ -13,7 +13,9 @@ from tacit.engines.jit import jit
 from tacit.engines.kernels import add_pinned, backward_tile, forward_tile
 
 MEAN_SQUARED, CROSS_ENTROPY = range(2)
-SMALLEST = 1e-15  # probabilities below it count as this much in a logarithm
+# Below this probability the cross entropy ends as a parabola that is flat at 0, so that its slope stays continuous and
+# finite. Far above what underflows, and far below what products of learned numbers come to.
+SMALLEST = 1e-100
 
 
 @jit(nogil=True, error_model="numpy")
@@ -87,8 +89,10 @@ def loss_tile(kind, outputs, targets, weights, seeds, r0, n):
                 loss += weights[j] * (p - targets[g, j]) ** 2 / groups
                 slope = 2 * (p - targets[g, j]) / groups
             else:
-                loss -= weights[j] * targets[g, j] * math.log(max(p, SMALLEST))
-                slope = -targets[g, j] / max(p, SMALLEST)
+                bounded = max(p, SMALLEST)
+                ratio = p / bounded  # 1 down to SMALLEST
+                loss += weights[j] * targets[g, j] * ((1 - ratio**2) / 2 - math.log(bounded))
+                slope = -targets[g, j] * ratio / bounded
             inner += slope * p
             for s in range(g, g + 1 if g < groups - 1 else states):
                 seeds[s, j] = slope

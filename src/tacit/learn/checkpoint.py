@@ -1,31 +1,42 @@
-"""A run of training in one file, written atomically, so that training that was cut off goes on where it was."""
+"""A run of training in one file, written atomically, so that training that was cut off goes on where it was.
+
+The file is an .npz whose comment is a digest of what it holds: what was altered is refused, not believed.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
+import math
 import os
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from tacit.cpt import Floats
 from tacit.errors import FormatError
 from tacit.io.atomic import write_atomically
-from tacit.learn.optimisers import State
-from tacit.learn.run import Record, Run
+from tacit.learn.optimisers import MEMORY, State
+from tacit.learn.run import Record, Run, Stage
 
-FORMAT = "tacit-training-1"
+FORMAT = "tacit-training-2"
 PLAIN = ("alive", "stage", "round", "best_stage", "best_loss", "stale", "steps", "finished")  # what needs no array
+LARGEST = 2**53  # of the whole numbers in a file: all of them are exact floats
+
+Arrays = Mapping[str, NDArray[Any]]
 
 
-def fingerprint(settings: Any, arrays: Iterable[np.ndarray[Any, Any]]) -> str:
+def fingerprint(settings: Any, arrays: Iterable[NDArray[Any]]) -> str:
     """What a training depends on, as a short text: a run may only go on with the same."""
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True, default=repr).encode())
     for array in arrays:
+        digest.update(repr((array.dtype.str, array.shape)).encode())
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
 
@@ -42,33 +53,134 @@ def write_run(path: str | os.PathLike[str], run: Run, key: str) -> None:
         "run": {name: getattr(run, name) for name in PLAIN},
         "history": [list(asdict(record).values()) for record in run.history],
     }
-    arrays: dict[str, np.ndarray[Any, Any]] = {f"weights{i}": state.weights for i, state in enumerate(run.states)}
+    arrays: dict[str, NDArray[Any]] = {f"weights{i}": state.weights for i, state in enumerate(run.states)}
     arrays |= {f"{name}{i}": array for i, state in enumerate(run.states) for name, array in state.memory.items()}
     if run.best is not None:
         arrays["best"] = run.best
-    arrays["head"] = np.array(json.dumps(head))
-    write_atomically(path, lambda file: np.savez(file, **arrays), binary=True)  # type: ignore[arg-type]
+    content = packed(head, arrays)
+    write_atomically(path, lambda file: file.write(content), binary=True)
 
 
-def read_run(path: str | os.PathLike[str], key: str) -> Run | None:
-    """The run that was stored, if there is one; an error if it is of another training."""
+def read_run(path: str | os.PathLike[str], key: str, fresh: Run, stages: Sequence[Stage]) -> Run | None:
+    """The run that was stored, if there is one; an error if it is damaged or of another training.
+
+    `fresh` is the same training before its first step, and says with `stages` what a run of it looks like.
+    """
     if not Path(path).exists():
         return None
+    # zipfile, NumPy and JSON raise whatever a damaged file leads them to
     try:
-        with np.load(path, allow_pickle=False) as stored:
-            arrays = dict(stored)
-        head = json.loads(str(arrays["head"]))
-        if head["format"] != FORMAT:
-            raise KeyError("format")
-    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile, EOFError) as error:
-        raise FormatError(f"{path} is not a checkpoint of a training ({error}); remove it to start anew") from None
-    if head["key"] != key:
+        head, arrays = _unpacked(Path(path).read_bytes())
+    except Exception as error:
+        raise _damaged(path, error) from None
+    if head.get("key") != key:
         raise FormatError(
             f"{path} is the checkpoint of a training with another network, other data or other settings; "
             "remove it to start anew, or name another file"
         )
-    states = [
-        State(arrays[f"weights{i}"], s["loss"], s["steps"], s["done"], {n: arrays[f"{n}{i}"] for n in s["memory"]})
-        for i, s in enumerate(head["states"])
-    ]
-    return Run(states, best=arrays.get("best"), history=[Record(*line) for line in head["history"]], **head["run"])
+    try:
+        return _run(head, arrays, fresh, stages)
+    except Exception as error:
+        raise _damaged(path, error) from None
+
+
+def _damaged(path: str | os.PathLike[str], error: Exception) -> FormatError:
+    reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+    return FormatError(f"{path} is not a checkpoint of a training ({reason}); remove it to start anew")
+
+
+# the file -------------------------------------------------------------------------------------------------
+
+
+def packed(head: Any, arrays: Arrays) -> bytes:
+    """A head, which JSON must be able to hold, and arrays as the bytes of a file."""
+    buffer = io.BytesIO()
+    np.savez(buffer, head=np.array(json.dumps(head)), **arrays)  # type: ignore[arg-type]
+    with zipfile.ZipFile(buffer, "a") as file:
+        file.comment = _digest(file)
+    return buffer.getvalue()
+
+
+def _unpacked(content: bytes) -> tuple[dict[str, Any], Arrays]:
+    with zipfile.ZipFile(io.BytesIO(content)) as file:
+        if any(member.compress_type != zipfile.ZIP_STORED for member in file.infolist()):
+            raise ValueError("it is compressed")  # and may be far larger than it seems
+        if file.comment != _digest(file):
+            raise ValueError("it was altered, or written by another version of tacit")
+    with np.load(io.BytesIO(content), allow_pickle=False) as stored:
+        arrays = dict(stored)
+    head = json.loads(str(arrays.pop("head")))
+    _require(isinstance(head, dict) and head.get("format") == FORMAT, "format")
+    return head, arrays
+
+
+def _digest(file: zipfile.ZipFile) -> bytes:
+    digest = hashlib.sha256()
+    for name in file.namelist():
+        content = file.read(name)
+        digest.update(f"{len(name)} {name} {len(content)} ".encode())
+        digest.update(content)
+    return digest.hexdigest().encode()
+
+
+# what it says ---------------------------------------------------------------------------------------------
+
+
+def _run(head: dict[str, Any], arrays: Arrays, fresh: Run, stages: Sequence[Stage]) -> Run:
+    plain, lines, alive = head["run"], _list(head["states"]), _list(head["run"]["alive"])
+    _require(set(plain) == set(PLAIN), "names")
+    _require(len(lines) == len(fresh.states), "number of restarts")
+    _require(all(_is_whole(r, len(lines) - 1) for r in alive) and 0 < len(alive) == len(set(alive)), "restarts")
+    run = Run(
+        [_state(line, i, arrays, fresh.states[i]) for i, line in enumerate(lines)],
+        best=_vector(arrays["best"], len(fresh.states[0].weights)) if "best" in arrays else None,
+        history=[_record(_list(line)) for line in _list(head["history"])],
+        **plain,
+    )
+    _require(type(run.finished) is bool, "end")
+    _require(_is_whole(run.stage, len(stages)) and (run.stage == len(stages)) == run.finished, "stage")
+    _require(_is_whole(run.round, 0 if run.finished else stages[run.stage].rounds - 1), "round")
+    _require(_is_whole(run.best_stage, min(run.stage, len(stages) - 1)), "best stage")
+    _require(_is_number(run.best_loss) and (run.best is not None or run.best_loss == math.inf), "best loss")
+    _require(_is_whole(run.stale) and _is_whole(run.steps), "count of steps")
+    return run
+
+
+def _state(line: dict[str, Any], i: int, arrays: Arrays, fresh: State) -> State:
+    weights = _vector(arrays[f"weights{i}"], len(fresh.weights))
+    memory = {
+        name: _vector(arrays[f"{name}{i}"], MEMORY[name] or len(fresh.weights)) for name in _list(line["memory"])
+    }  # fmt: skip
+    _require("damping" not in memory or bool((memory["damping"][:2] > 0).all()), "damping")
+    _require(_is_number(line["loss"]) and _is_whole(line["steps"]) and type(line["done"]) is bool, "state")
+    return State(weights, line["loss"], line["steps"], line["done"], memory)
+
+
+def _record(line: list[Any]) -> Record:
+    record = Record(*line)
+    _require(all(_is_whole(value) for value in line[:4]) and _is_number(record.loss), "history")
+    _require(record.validation is None or _is_number(record.validation), "history")
+    return record
+
+
+def _vector(array: NDArray[Any], length: int) -> Floats:
+    _require(array.dtype == np.float64 and array.shape == (length,), "number of weights")
+    return array
+
+
+def _list(value: Any) -> list[Any]:
+    _require(type(value) is list, "list")
+    return value  # type: ignore[no-any-return]
+
+
+def _is_whole(value: Any, largest: int = LARGEST) -> bool:
+    return type(value) is int and 0 <= value <= largest
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) is float or _is_whole(value)
+
+
+def _require(condition: bool, what: str) -> None:
+    if not condition:
+        raise ValueError(f"its {what} cannot be")

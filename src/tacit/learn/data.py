@@ -63,7 +63,10 @@ def read_labels(variable: Variable, y: Any) -> Floats:
     y = _one_column(variable, y) if hasattr(y, "columns") else y
     if isinstance(y, np.ma.MaskedArray) and y.dtype.kind == "f":
         y = y.filled(np.nan)
-    array = _held(y) if is_framed(y) else np.asarray(y)
+    try:
+        array = _held(y) if is_framed(y) else np.asarray(y)
+    except ValueError:
+        raise EvidenceError(f"labels of {variable.name!r} are rows of different lengths; expected one shape") from None
     if array.size == 0 or array.ndim == 0:
         raise EvidenceError(f"labels have shape {array.shape}; expected one per row")
     if array.ndim == 2:
@@ -138,14 +141,25 @@ def read_weights(weights: ArrayLike | None, rows: int) -> Floats:
     """The weights of rows, scaled to sum to 1; equal ones if left out."""
     if weights is None:
         return np.full(rows, 1 / rows)
-    found = np.asarray(weights, dtype=np.float64)
+    found = _numbers(weights)
     if found.shape != (rows,):
         raise EvidenceError(f"weights have shape {found.shape}, expected ({rows},): one per row")
     for row in np.flatnonzero(~(np.isfinite(found) & (found >= 0)))[:1].tolist():
         raise EvidenceError(f"weights, row {row}: {found[row]:g} is not a finite number >= 0")
-    if not found.sum() > 0:
+    if not found.any():
         raise EvidenceError("all weights are 0; at least one row must count")
+    found = found / found.max()  # the sum of large ones may be more than a float holds
     return np.asarray(found / found.sum())
+
+
+def _numbers(weights: ArrayLike) -> Floats:
+    try:
+        found: Any = np.ma.asarray(weights)
+        if found.dtype.kind not in "biufO":
+            raise TypeError
+        return np.asarray(found.astype(np.float64).filled(np.nan))
+    except (TypeError, ValueError, OverflowError):
+        raise EvidenceError("weights are not numbers; expected one number >= 0 per row") from None
 
 
 def _error(variable: Variable, row: int, problem: str) -> EvidenceError:

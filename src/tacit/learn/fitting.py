@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import time
@@ -9,6 +10,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,8 +21,10 @@ from tacit.cpt import TestingCPT, check_gamma
 from tacit.engines import LearningEngine
 from tacit.engines.tape import TapeEngine
 from tacit.errors import EvidenceError, TacitError
+from tacit.learn import arguments
 from tacit.learn.checkpoint import fingerprint, read_run, write_run
 from tacit.learn.data import Data, read_data
+from tacit.learn.identity import identity
 from tacit.learn.losses import Loss, check_loss
 from tacit.learn.objective import Objective
 from tacit.learn.optimisers import LBFGS, Adam, LevenbergMarquardt, Optimiser, State, ThresholdSearch
@@ -39,6 +43,7 @@ MAX_JACOBIAN = 50_000_000  # derivatives of all rows by all numbers, known ones 
 FULL_BATCH_ROWS = 20_000
 GPU_WORK = 1e9  # multiply-adds of all rows from which a GPU is worth its start
 CHECKPOINT_EVERY = 1.0  # seconds
+LARGEST_SEED = 2**128  # as many bits as NumPy advises
 HARDENING = (2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # by how much slopes rise, stage by stage
 KEPT = 8  # restarts that are hardened: the best with sigmoids is seldom the best with tests
 
@@ -121,11 +126,13 @@ def fit(
     prior
         Pseudo-counts for every learned entry of a table, as of a Dirichlet prior.
     rate, batch, clip
-        For "adam": the highest learning rate, the rows of a step, the largest norm of a gradient.
+        For "adam": the highest learning rate, the rows of a step, the largest norm of a gradient. Rows that weigh more
+        than a whole batch are in every step.
     callbacks
         Functions of a `Run`, called after every round; training ends when one returns True.
     checkpoint
-        A file to write after rounds; if it is there already, training goes on from it.
+        A file to write after rounds; if it is there already, training goes on from it. A `loss` of your own must be
+        the same as before, and made of functions, numbers and arrays.
 
     >>> import tacit
     >>> net = tacit.Network("step")
@@ -142,19 +149,29 @@ def fit(
         raise TacitError(
             f"tac is a {type(tac).__name__}, expected a compiled query: tacit.compile(net, query, evidence)"
         )
+    steps, restarts = arguments.whole_or_none("steps", steps), arguments.whole_or_none("restarts", restarts)
+    seed, patience = arguments.whole("seed", seed, least=0, most=LARGEST_SEED), arguments.whole("patience", patience)
+    progress, harden = arguments.flag("progress", progress), arguments.flag("harden", harden)
+    callbacks = arguments.functions("callbacks", callbacks)
+    path = arguments.file_path("checkpoint", checkpoint)
+    pace = Pace(
+        arguments.positive("rate", rate, "a learning rate"),
+        arguments.whole("batch", batch),
+        None if clip is None else arguments.positive("clip", clip, "None, or the norm of a gradient"),
+        seed,
+    )
     problem = Problem(tac, read_data(tac, X, y, weights), check_loss(loss), gamma, prior)
     problem.hold_out(validation, seed)
     chosen = problem.choose(optimizer)
-    steps = _positive(steps, "steps") or STEPS[chosen]
-    restarts = _positive(restarts, "restarts") or (RESTARTS[chosen] if problem.parameters.random else 1)
-    settings = Settings(chosen, rate, _positive(batch, "batch") or 1, clip, seed)
-    stages = _stages(settings, steps, restarts, harden, problem.gamma)
+    steps = steps or STEPS[chosen]
+    restarts = restarts or (RESTARTS[chosen] if problem.parameters.random else 1)
+    stages = _stages(chosen, pace, steps, restarts, harden, problem.gamma)
     trainer = Trainer(stages, problem.objectives, patience if problem.held_out is not None else 0)
-    key = "" if checkpoint is None else problem.key(stages, steps, restarts, seed, patience)
-    run = None if checkpoint is None else read_run(checkpoint, key)
-    if run is None:
-        run = Run([State(problem.parameters.start(np.random.default_rng((seed, r)))) for r in range(restarts)])
-    interrupted = _train(trainer, run, progress, callbacks, checkpoint, key)
+    run = Run([State(problem.parameters.start(np.random.default_rng((seed, r)))) for r in range(restarts)])
+    store = None if path is None else Store(path, problem.key(stages, steps, restarts, seed, patience))
+    if store is not None:
+        run = read_run(store.path, store.key, run, stages) or run
+    interrupted = _train(trainer, run, progress, callbacks, store)
     return problem.result(run, chosen, stages, time.monotonic() - started, interrupted)
 
 
@@ -162,19 +179,19 @@ class Problem:
     """What is to be learned from which rows, and the objectives of every stage of it."""
 
     def __init__(self, tac: TAC, data: Data, loss: Loss, gamma: float | str | None = None, prior: float = 0.0) -> None:
-        self.tac, self.data, self.loss, self.prior = tac, data, loss, prior
+        self.tac, self.data, self.loss = tac, data, loss
+        self.prior = arguments.not_negative("prior", prior, "a number of pseudo-counts")
         self.held_out: Data | None = None
-        slope = None if gamma == "learn" else check_gamma(gamma)  # type: ignore[arg-type]
+        learn_slopes = isinstance(gamma, str) and gamma == "learn"
+        slope = None if learn_slopes else check_gamma(gamma)  # type: ignore[arg-type]
         self.network = tac.network if slope is None else tac.network.with_gamma(slope)
         nodes = dict.fromkeys(op.node for op in tac.program if isinstance(op, Parameter))
-        self.parameters = Parameters(self.network, nodes, slopes=gamma == "learn")
+        self.parameters = Parameters(self.network, nodes, slopes=learn_slopes)
         if not self.parameters.count:
             raise TacitError(
                 "there is nothing to learn: every number that the query needs is known; leave a CPT out, set some "
                 "entries to NaN, or give it with learn=True"
             )
-        if not (math.isfinite(prior) and prior >= 0):
-            raise TacitError(f"prior is {prior!r}, expected a number of pseudo-counts >= 0")
         self._check_possible(data, "row")
         self.data = data.take(np.flatnonzero(data.weights))
 
@@ -185,8 +202,7 @@ class Problem:
         if isinstance(validation, tuple) and len(validation) == 2:
             self.held_out = read_data(self.tac, *validation, None)
             return self._check_possible(self.held_out, "validation row")
-        if not isinstance(validation, float) or not 0 < validation < 1:
-            raise TacitError(f"validation is {validation!r}, expected a share of the rows, or other rows (X, y)")
+        validation = arguments.share("validation", validation, "a share of the rows, or other rows (X, y)")
         rows = self.data.rows
         count = max(1, round(validation * rows))
         if count >= rows:
@@ -225,7 +241,7 @@ class Problem:
 
     def choose(self, optimizer: str) -> str:
         """The optimiser asked for, or the one that suits the problem."""
-        if optimizer not in OPTIMISERS:
+        if not isinstance(optimizer, str) or optimizer not in OPTIMISERS:
             raise TacitError(f"optimizer is {optimizer!r}, expected one of {', '.join(map(repr, OPTIMISERS))}")
         groups = len(self.data.targets)
         entries = self.parameters.count * self.data.rows * (1 if groups == 2 else groups)
@@ -264,7 +280,7 @@ class Problem:
 
     def key(self, *settings: Any) -> str:
         """What tells this training from others."""
-        loss = f"{self.loss.__module__}.{self.loss.__qualname__}" if callable(self.loss) else self.loss
+        loss = json.dumps(identity(self.loss, "loss")) if callable(self.loss) else self.loss
         parts = [data for data in (self.data, self.held_out) if data is not None]
         names = [sorted(data.columns) for data in parts], sorted(self.parameters.learned_slopes)
         texts = (self.network.to_dict(), self.tac.query, self.tac.evidence, loss, self.prior, names, settings)
@@ -302,8 +318,7 @@ def _train(
     run: Run,
     progress: bool,
     callbacks: Sequence[Callable[[Run], Any]],
-    checkpoint: str | os.PathLike[str] | None,
-    key: str,
+    store: Store | None,
 ) -> bool:
     """Train to the end; True if the user stopped it before."""
     bar = Bar(trainer.rounds, progress, before=(trainer.done(run), run.steps))
@@ -313,8 +328,8 @@ def _train(
         nonlocal written
         bar.show(trainer.done(run), run.steps, f"loss {min(run.best_loss, run.history[-1].loss):.3g}")
         stop = True in [bool(callback(run)) for callback in callbacks]
-        if checkpoint is not None and (stop or run.finished or time.monotonic() - written >= CHECKPOINT_EVERY):
-            write_run(checkpoint, run, key)
+        if store is not None and (stop or run.finished or time.monotonic() - written >= CHECKPOINT_EVERY):
+            write_run(store.path, run, store.key)
             written = time.monotonic()
         return stop
 
@@ -331,38 +346,46 @@ def _train(
 
 
 @dataclass(frozen=True)
-class Settings:
-    """Which optimiser, and how it goes."""
+class Store:
+    """Where a run is stored, and what tells its training from others."""
 
-    name: str
+    path: Path
+    key: str
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How optimisers with random steps go: those of Adam, and the search for thresholds."""
+
     rate: float
     batch: int
     clip: float | None
     seed: int
 
-    def optimiser(self, steps: int) -> Optimiser:
-        """An optimiser for so many steps."""
-        if self.name == "lm":
-            return LevenbergMarquardt()
-        if self.name == "lbfgs":
-            return LBFGS()
-        return Adam(self.rate, self.batch, steps, self.clip, self.seed)
+
+def _optimiser(name: str, pace: Pace, steps: int) -> Optimiser:
+    """An optimiser for so many steps."""
+    if name == "lm":
+        return LevenbergMarquardt()
+    if name == "lbfgs":
+        return LBFGS()
+    return Adam(pace.rate, pace.batch, steps, pace.clip, pace.seed)
 
 
-def _stages(settings: Settings, steps: int, restarts: int, harden: bool, gamma: float | None) -> list[Stage]:
+def _stages(name: str, pace: Pace, steps: int, restarts: int, harden: bool, gamma: float | None) -> list[Stage]:
     """First each node's own slope; to harden, slopes that rise from `gamma` on, if any, and hard tests at last."""
-    longest = ROUND[settings.name]
+    longest = ROUND[name]
     halvings = min(max(0, math.ceil(math.log2(restarts / (KEPT if harden else 1)))), steps - 1)
     rounds = (halvings + 1) * math.ceil(steps / (halvings + 1) / longest)
-    stages = [Stage("own", rounds, max(1, steps // rounds), settings.optimiser(steps), halvings)]
+    stages = [Stage("own", rounds, max(1, steps // rounds), _optimiser(name, pace, steps), halvings)]
     if not harden:
         return stages
     share = max(1, steps // 4)
     rounds = math.ceil(share / longest)
-    each, optimiser = math.ceil(share / rounds), settings.optimiser(share)
+    each, optimiser = math.ceil(share / rounds), _optimiser(name, pace, share)
     if gamma is not None:
         stages += [Stage(gamma * rise, rounds, each, optimiser) for rise in HARDENING]
-    return [*stages, Stage("hard", rounds, each, ThresholdSearch(optimiser))]
+    return [*stages, Stage("hard", rounds, each, ThresholdSearch(optimiser, pace.seed))]
 
 
 def _has_gpu() -> bool:
@@ -371,9 +394,3 @@ def _has_gpu() -> bool:
     import torch
 
     return bool(torch.cuda.is_available())
-
-
-def _positive(value: int | None, name: str) -> int | None:
-    if value is not None and (not isinstance(value, int | np.integer) or value < 1):
-        raise TacitError(f"{name} is {value!r}, expected a whole number >= 1")
-    return value

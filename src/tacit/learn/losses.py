@@ -3,11 +3,17 @@
 Two are built into the kernels of the tape. Any other is a function `loss(p, y)` of arrays (rows, groups) that returns
 the loss of every row (rows,) and its derivatives by `p` (rows, groups). Groups are the states of the query, or its
 first state and all others together where labels are probabilities of the first state.
+
+The cross entropy is -y log(p), with its true slope -y / p down to p = 1e-100: a confident mistake pulls as hard as the
+logarithm says. Below, it ends as a parabola that is flat at p = 0, where it is -log(1e-100) + 1/2, about 230.8. So
+value and slope are finite and continuous, and a target that known 0s rule out costs a fixed amount and pulls at
+nothing: no number that is learned could help it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +29,7 @@ KINDS = {"mse": kernels.MEAN_SQUARED, "cross_entropy": kernels.CROSS_ENTROPY}
 
 def check_loss(loss: Loss) -> Loss:
     """A known name, or something that can be called."""
-    if loss in KINDS or callable(loss):
+    if callable(loss) or (isinstance(loss, str) and loss in KINDS):
         return loss
     raise TacitError(f"loss is {loss!r}, expected one of {', '.join(map(repr, KINDS))}, or a function loss(p, y)")
 
@@ -40,8 +46,7 @@ def evaluate(loss: Loss, joint: Array, targets: Array, weights: Array) -> tuple[
     group = np.minimum(np.arange(states), groups - 1)
     p = np.zeros(targets.shape)
     np.add.at(p, group, joint / total)
-    made = loss(p.T, np.asarray(targets.T, dtype=np.float64))
-    values, slopes = (np.asarray(a, dtype=np.float64) for a in made)
+    values, slopes = _arrays(loss(p.T, np.asarray(targets.T, dtype=np.float64)))
     if values.shape != weights.shape or slopes.shape != p.T.shape:
         raise TacitError(
             f"loss returned shapes {values.shape} and {slopes.shape}, expected {weights.shape}: the loss of every row, "
@@ -49,3 +54,15 @@ def evaluate(loss: Loss, joint: Array, targets: Array, weights: Array) -> tuple[
         )
     inner = (slopes.T * p).sum(axis=0)
     return float(weights @ values), weights * (slopes.T[group] - inner) / total
+
+
+def _arrays(made: Any) -> tuple[Array, Array]:
+    """What a loss of the user's returned, as two arrays of numbers."""
+    try:
+        values, slopes = (np.asarray(a, dtype=np.float64) for a in made)
+    except (TypeError, ValueError):
+        raise TacitError(
+            f"loss returned a {type(made).__name__}, expected two arrays of numbers: the loss of every row, and its "
+            "derivatives by p"
+        ) from None
+    return values, slopes

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from copy import copy
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.cpt import Floats
 from tacit.engines import LearningEngine
@@ -14,11 +13,10 @@ from tacit.engines.numpy_steps import Array
 from tacit.engines.results import Gradients
 from tacit.engines.tape import THREADED_WORK, TapeEngine
 from tacit.evidence import Column
+from tacit.learn.batches import Batch
 from tacit.learn.data import Data
 from tacit.learn.losses import KINDS, Loss, evaluate
 from tacit.learn.parameters import SOFTMAX, Key, Parameters
-
-Rows = NDArray[np.int64]
 
 
 class Objective:
@@ -66,10 +64,10 @@ class Objective:
             total += evaluate(self.loss, joint, self.data.targets[:, part], self.data.weights[part])[0]
         return total
 
-    def value_and_gradient(self, weights: Floats, rows: Rows | None = None) -> tuple[float, Floats]:
-        """The loss of all rows, or of some of them, and its derivatives by the weights."""
+    def value_and_gradient(self, weights: Floats, batch: Batch | None = None) -> tuple[float, Floats]:
+        """The loss of all rows, or what a batch makes of it, and its derivatives by the weights."""
         numbers = self._update(weights)
-        loss, found = self._run(rows)
+        loss, found = self._run(batch)
         by_number = self.parameters.by_number(found.tables, found.slopes)
         if self.prior:
             loss += self._penalty(numbers, by_number)
@@ -85,8 +83,7 @@ class Objective:
         residuals, slopes = [], []
         # two groups have opposite errors: one of them says it all
         for g in range(1 if groups == 2 else groups):
-            stop = g + 1 if g < groups - 1 else self._tape.tape.states
-            p, tables = self._tape.jacobian(self._packed, g, stop)
+            p, tables = self._tape.jacobian(self._packed, g, g + 1)
             scale = np.sqrt(data.weights * (1.0 if groups == 2 else 1 / groups))
             by_number = self.parameters.by_number(tables, {}, data.rows)
             residuals.append(scale * (p - data.targets[g]))
@@ -98,12 +95,12 @@ class Objective:
         self.engine.update(self.parameters.tables(numbers), self.parameters.slopes(numbers))
         return numbers
 
-    def _run(self, rows: Rows | None) -> tuple[float, Gradients]:
+    def _run(self, batch: Batch | None) -> tuple[float, Gradients]:
         targets, shares = self.data.targets, self.data.weights
-        if rows is not None:
-            targets, shares = np.ascontiguousarray(targets[:, rows]), shares[rows] / shares[rows].sum()
+        if batch is not None:
+            targets, shares = np.ascontiguousarray(targets[:, batch.rows]), batch.shares
         if self._tape is not None and self._packed is not None:
-            packed = self._packed if rows is None else self._packed.take(rows)
+            packed = self._packed if batch is None else self._packed.take(batch.rows)
             return self._tape.learn(
                 packed,
                 KINDS[str(self.loss)],
@@ -112,8 +109,8 @@ class Objective:
                 lambda joint, some: evaluate(self.loss, joint, targets[:, some], shares[some]),
             )
         columns = self.data.columns
-        if rows is not None:
-            columns = {name: column.take(rows) for name, column in columns.items()}
+        if batch is not None:
+            columns = {name: column.take(batch.rows) for name, column in columns.items()}
         return self._in_blocks(columns, targets, shares)
 
     def _in_blocks(self, columns: Mapping[str, Column], targets: Floats, shares: Floats) -> tuple[float, Gradients]:

@@ -13,8 +13,10 @@ import numpy as np
 from scipy.optimize import minimize
 
 from tacit.cpt import Floats
+from tacit.learn.batches import Batches
 from tacit.learn.objective import Objective
 
+MEMORY = {"damping": 3, "first": None, "second": None}  # what a memory may hold: so many numbers, or one per weight
 MAX_TRIALS = 40  # dampings tried before a point counts as the lowest around
 
 
@@ -153,15 +155,10 @@ class Adam:
         first = state.memory.get("first", np.zeros_like(state.weights))
         second = state.memory.get("second", np.zeros_like(state.weights))
         a, b = self.decay
-        losses, epoch, order = [], -1, np.empty(0, dtype=np.int64)
+        losses = []
+        batches = Batches(objective.data.weights, self.batch, self.seed)
         for _ in range(min(steps, self.total - state.steps)):
-            rows = None
-            if objective.data.rows > self.batch:
-                now, place = divmod(state.steps, objective.data.rows // self.batch)
-                if now != epoch:
-                    epoch, order = now, np.random.default_rng((self.seed, now)).permutation(objective.data.rows)
-                rows = order[place * self.batch : (place + 1) * self.batch]
-            loss, gradient = objective.value_and_gradient(state.weights, rows)
+            loss, gradient = objective.value_and_gradient(state.weights, batches.of_step(state.steps))
             losses.append(loss)
             norm = float(np.linalg.norm(gradient))
             if self.clip is not None and norm > self.clip:
@@ -187,12 +184,13 @@ class ThresholdSearch:
     """For hard tests, whose thresholds have no gradient: try other thresholds one by one, then tables as usual."""
 
     tables: Optimiser
+    seed: int = 0
     candidates: int = 16
     sweeps: int = 4  # of a round
 
     def advance(self, objective: Objective, state: State, steps: int) -> None:
         """Sweep over the thresholds, and take a share of the steps with what is found, several times."""
-        rng = np.random.default_rng(state.steps)
+        rng = np.random.default_rng((self.seed, state.steps))
         for _ in range(self.sweeps):
             state.loss = objective.value(state.weights)
             for place in rng.permutation(objective.parameters.threshold_weights):
