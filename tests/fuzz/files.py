@@ -1,0 +1,79 @@
+"""Damaged files in every format: a network, or a TacitError, within limits of time and memory."""
+
+from __future__ import annotations
+
+import gzip
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+import tacit
+from tests.fuzz import ordinary
+from tests.hostile import outcomes
+
+SUFFIXES = (".json", ".bif", ".xmlbif", ".uai", ".net", ".circuit", ".json.gz", ".bif.gz")
+FILES = 40  # read by one process
+SNIPPETS = (
+    b"nan",
+    b"-1",
+    b"1e999",
+    b"inf",
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b"(",
+    b'"',
+    b"<",
+    b">",
+    b"\x00",
+    b"\xff",
+    b" " * 99,
+)
+
+
+def check_files(rng: np.random.Generator) -> str:
+    """Files of some networks, each damaged in its own way."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [_damaged(rng, Path(folder) / f"file{i}") for i in range(FILES)]
+        for path, outcome in zip(paths, outcomes(paths), strict=True):
+            if outcome.result not in ("network", "refused"):
+                return f"{path.name}: {outcome.result}, {outcome.message}: {path.read_bytes()[:2000]!r}"
+    return ""
+
+
+def _damaged(rng: np.random.Generator, path: Path) -> Path:
+    suffix = str(rng.choice(SUFFIXES))
+    path = path.with_suffix(suffix)
+    net = ordinary.network(rng)
+    if suffix == ".circuit":
+        text = tacit.compile(net, net.variables[-1], net.variables[:1]).circuit().to_text()
+        path.write_bytes(_mutated(rng, text.encode()))
+    elif suffix.endswith(".gz"):
+        tacit.write(net, path)
+        packed = path.read_bytes()
+        inner = gzip.compress(_mutated(rng, gzip.decompress(packed)))
+        path.write_bytes(inner if rng.random() < 0.5 else _mutated(rng, packed))
+    else:
+        tacit.write(net, path)
+        path.write_bytes(_mutated(rng, path.read_bytes()))
+    return path
+
+
+def _mutated(rng: np.random.Generator, data: bytes) -> bytes:
+    """Bytes changed, removed, doubled, and odd ones put in."""
+    for _ in range(rng.integers(1, 6)):
+        at, length = int(rng.integers(len(data) + 1)), int(rng.integers(1, 30))
+        match rng.integers(5):
+            case 0:
+                data = data[:at] + data[at + length :]
+            case 1:
+                data = data[:at] + data[at : at + length] * int(rng.integers(2, 50)) + data[at:]
+            case 2:
+                data = data[:at] + SNIPPETS[rng.integers(len(SNIPPETS))] + data[at:]
+            case 3:
+                data = data[:at] + rng.bytes(1) + data[at + 1 :]
+            case _:
+                data = data[: max(at, 1)]
+    return data
