@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 
 import tacit
-from tacit import Network, TestingCPT, TooLargeError, examples, semantics
+from tacit import CPT, Network, TestingCPT, TooLargeError, examples, semantics
 from tacit.compiler import compile_program, eliminate, trace
 from tacit.compiler.program import Contract, Rescale, Select, check
 from tests.helpers import ENGINES, close
@@ -109,6 +109,21 @@ def test_rescaling_follows_the_number_of_evidence_variables():
     assert rescales(40) > 0
     assert rescales(40, hard=True) > 0
     assert rescales(8, "float32") > 0
+
+
+def test_rules_that_hard_evidence_indexes_count_as_their_dense_tables_do():
+    net = Network()
+    net.add("X0", cpt=[0.5, 0.5])
+    rule = CPT.from_function(lambda p, x: [0.9, 0.1] if p == x else [0.2, 0.8])
+    for i in range(1, 21):
+        net.add(f"P{i}", cpt=[0.5, 0.5])
+        net.add(f"X{i}", [f"P{i}", f"X{i - 1}"], cpt=rule)
+    dense = net.with_cpts({n: net.table(n) for n in net})
+    hard = [f"P{i}" for i in range(1, 21)]
+    rules, tables = (
+        sum(isinstance(op, Rescale) for op in tacit.compile(n, "X20", (), hard).program) for n in (net, dense)
+    )
+    assert rules == tables > 0
 
 
 def wide_problem(monkeypatch, limit):
