@@ -24,6 +24,7 @@ HUB = 100  # neighbours beyond which the pairs that elimination would join are n
 MAX_GROUP = 8  # factors of one axis up to which all pairs of them are compared
 FEW = 4  # factors up to which the cheapest plan of all is taken, ...
 MAX_EXACT = 9  # ... and with the highest effort: 3^9 / 2 pairs of sets take a tenth of a second
+TINY = 16  # factors up to which annealing that finds nothing at any heat will find nothing any more
 MANY = 2000  # factors beyond which an order that adds no edge is not searched any further
 HEAT = (0.03, 0.1, 0.3, 0.03)  # where annealing starts, run by run
 # A largest step that is so many times beyond what is accepted, before annealing and after it has begun, ends the
@@ -52,7 +53,7 @@ def search(problem: Problem, effort: str = "auto", seed: int = 0) -> Path:
         return by_elimination(problem, order)
     rng = random.Random(seed)
     found = _portfolio(problem, effort, rng)
-    if effort == "auto" and _hopeless(problem, found[0][1], HOPELESS):
+    if effort == "auto" and _hopeless(problem, found[0], HOPELESS):
         return found[0][1]
     if effort != "low":
         found.append(_annealed(problem, [path for _, path in found[:3]], "auto", rng))
@@ -62,9 +63,10 @@ def search(problem: Problem, effort: str = "auto", seed: int = 0) -> Path:
     return min(found)[1]
 
 
-def _hopeless(problem: Problem, path: Path, times: float) -> bool:
+def _hopeless(problem: Problem, plan: tuple[float, Path], times: float) -> bool:
     """Whether a plan's largest step is so many times beyond what is accepted that no search will bring it back."""
-    return Tree(problem, path).largest_step > times * MAX_STEP
+    total, path = plan
+    return total > times * MAX_STEP and Tree(problem, path).largest_step > times * MAX_STEP
 
 
 def _portfolio(problem: Problem, effort: str, rng: random.Random) -> list[tuple[float, Path]]:
@@ -75,7 +77,7 @@ def _portfolio(problem: Problem, effort: str, rng: random.Random) -> list[tuple[
     tried = [(Tree(problem, path := method(problem, None)).total, path, method) for method in methods]
     least = min(total for total, _, _ in tried)
     good = [method for total, _, method in sorted(tried, key=lambda t: t[0]) if total <= 8 * least]
-    if effort == "auto" and _hopeless(problem, min(tried, key=lambda t: t[0])[1], HOPELESS):
+    if effort == "auto" and _hopeless(problem, min((total, path) for total, path, _ in tried), HOPELESS):
         effort = "low"
     for i in range(_restarts(least, len(problem.masks), effort)):
         method = good[i % len(good)]
@@ -99,7 +101,7 @@ def _annealed(problem: Problem, starts: list[Path], effort: str, rng: random.Ran
     """
     total, leaves = Tree(problem, starts[0]).total, len(problem.masks)
     moves = (
-        min(200_000, 5000 * leaves)
+        200_000
         if effort == "high"
         else int(min((total - STEP * leaves) / 20, (500 if leaves >= SMALL else 200) * leaves, 150_000))
     )
@@ -113,9 +115,9 @@ def _annealed(problem: Problem, starts: list[Path], effort: str, rng: random.Ran
             gained = i
         best = min(best, (tree.total, tree.path()))
         if effort == "high":
-            if leaves < SMALL and i - gained >= len(HEAT):
+            if leaves <= TINY and i - gained >= len(HEAT):
                 break  # so small a problem, and nothing found at any heat
-        elif (i == (leaves > 50) and best[0] > 0.99 * total) or _hopeless(problem, best[1], HOPELESS_ANNEALED):
+        elif (i == (leaves > 50) and best[0] > 0.99 * total) or _hopeless(problem, best, HOPELESS_ANNEALED):
             break  # next to nothing found, or nothing that helps
     return best
 
