@@ -28,14 +28,18 @@ def networks(
     testing: bool = True,
     factored: bool = True,
     unset: bool = False,
+    singles: bool = False,
 ) -> Network:
-    """A network of 1 to `max_nodes` variables, with testing nodes, factored CPTs, numbers to be learned as asked."""
+    """A network of 1 to `max_nodes` variables, with testing nodes, factored CPTs, numbers to be learned as asked.
+
+    With `singles`, every second variable or so has one state: as a parent, an effect, the query or evidence.
+    """
     count = draw(st.integers(1, max_nodes))
     net = Network(draw(st.none() | st.text(max_size=5)))
     rng = draw(rngs)
     for name in draw(_names(count)):
         parents = draw(_parents(net.variables))
-        states = draw(labels())
+        states = draw(labels([1, 2, 1, 3]) if singles else labels())
         above = [net.variable(p) for p in parents]
         kinds = ["table"] + ["testing"] * (2 * testing * bool(parents)) + ["unset"] * unset + ["factored"] * factored
         kind = draw(st.sampled_from(kinds))
@@ -61,9 +65,9 @@ def tied_networks(draw: st.DrawFn, **kinds: Any) -> Network:
     return net.with_cpts(cpts)
 
 
-def labels() -> st.SearchStrategy[list[Label] | None]:
+def labels(cards: Sequence[int] = (2, 3, 2, 3, 2, 1, 4)) -> st.SearchStrategy[list[Label] | None]:
     """The states of a variable, 1 to 4 of them and mostly 2 or 3: default, plain or odd labels."""
-    card = st.sampled_from([2, 3, 2, 3, 2, 1, 4])
+    card = st.sampled_from(cards)
     label = st.text(max_size=4) | st.integers(-100, 2**40) | st.floats(allow_nan=False, allow_infinity=False)
     return card.flatmap(
         lambda k: (

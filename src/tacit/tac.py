@@ -95,10 +95,10 @@ def compile(
     certain = _names(net, hard, "hard")
     named = tuple(dict.fromkeys((*_names(net, evidence, "evidence"), *certain)))
     # the query keeps its axis: evidence on it is a likelihood even where it is certain
-    indexed = tuple(n for n in certain if n != query)
+    indexed = {n: None for n in certain if n != query}
     soft = tuple(n for n in named if n not in indexed)
     steps = None if order is None else _names(net, order, "order")
-    program, plan = compile_program(net, query, soft, indexed, steps, effort, number)
+    program, plan = compile_program(net, query, soft, tuple(indexed), steps, effort, number)
     return TAC(net, program, plan, named, certain, number, engine, threads)
 
 

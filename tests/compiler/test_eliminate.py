@@ -3,12 +3,25 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import tacit
-from tacit import Network, TestingCPT, TooLargeError, examples, semantics
-from tacit.compiler import compile_program, eliminate, trace
-from tacit.compiler.program import Contract, Rescale, Select, check
-from tests.helpers import ENGINES, close
+from tacit import CPT, Network, TestingCPT, TooLargeError, examples, semantics
+from tacit.compiler import EVIDENCE_PER_SCALE, compile_program, eliminate, trace
+from tacit.compiler.program import (
+    Constant,
+    Contract,
+    Gather,
+    Likelihood,
+    Normalise,
+    Parameter,
+    Rescale,
+    Select,
+    Slice,
+    check,
+)
+from tacit.compiler.tree import Problem, Tree
+from tests.helpers import ENGINES, always_hard, close
 from tests.strategies import queries
 
 
@@ -95,20 +108,111 @@ def test_an_order_of_its_own_for_each_phase_pays_where_selection_needs_little():
     assert sum(program.multiply_adds(i) for i in range(marginal + 1)) < 50
 
 
-def test_rescaling_follows_the_number_of_evidence_variables():
-    def rescales(count, dtype="float64", hard=False):
-        net = Network()
-        net.add("R", cpt=[0.5, 0.5])
-        for i in range(count):
-            net.add(f"X{i}", ["R"], cpt=[[0.9, 0.1], [0.2, 0.8]])
-        names = [f"X{i}" for i in range(count)]
-        tac = tacit.compile(net, "R", () if hard else names, names if hard else (), dtype=dtype)
-        return sum(isinstance(op, Rescale) for op in tac.program)
+# rescaling ------------------------------------------------------------------------------------------------
 
-    assert rescales(8) == 0
-    assert rescales(40) > 0
-    assert rescales(40, hard=True) > 0
-    assert rescales(8, "float32") > 0
+SMALLEST = {"float64": 1022, "float32": 126}  # the least normal number is 2 to minus this
+SHRINKS = {"float64": 120, "float32": 60}  # a factor may make a row's largest entry smaller by 2 to minus this
+
+
+def evidence_in(program):
+    """For every value, how many factors that depend on the row have been multiplied since it was last rescaled."""
+    counts = []
+    for operation in program:
+        observed = not set(operation.axes).isdisjoint(program.hard)
+        below = [counts[j] for j in operation.inputs]
+        match operation:
+            case Likelihood():
+                counts.append(1)
+            case Parameter() | Select():
+                counts.append(int(observed or program.batched[len(counts)]))
+            case Gather() if isinstance(program.operations[operation.inputs[0]], Parameter):
+                counts.append(int(observed))
+            case Gather() | Slice():
+                counts.append(below[0])
+            case Contract():
+                counts.append(sum(below))
+            case Rescale():
+                counts.append(1)
+            case Constant() | Normalise():
+                counts.append(0)
+    return counts
+
+
+def sensors(count):
+    """A root with `count` children."""
+    net = Network()
+    net.add("R", cpt=[0.5, 0.5])
+    for i in range(count):
+        net.add(f"X{i}", ["R"], cpt=[[0.9, 0.1], [0.2, 0.8]])
+    return net
+
+
+def steps(count):
+    """A chain of hidden variables, each with one child."""
+    net = Network()
+    net.add("H0", cpt=[0.5, 0.5])
+    for i in range(count):
+        net.add(f"H{i + 1}", [f"H{i}"], cpt=[[0.9, 0.1], [0.2, 0.8]])
+        net.add(f"X{i}", [f"H{i + 1}"], 3, [[0.7, 0.2, 0.1], [0.1, 0.1, 0.8]])
+    return net
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_as_many_factors_are_multiplied_as_cannot_underflow(dtype):
+    limit = EVIDENCE_PER_SCALE[dtype]
+    assert limit * SHRINKS[dtype] <= SMALLEST[dtype] < (limit + 1) * SHRINKS[dtype]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("kind", ["soft", "hard", "mixed"])
+@pytest.mark.parametrize("make", [sensors, steps])
+def test_no_product_has_more_evidence_than_cannot_underflow(dtype, kind, make):
+    net = make(41)
+    names = [n for n in net if n.startswith("X")]
+    hard = {"soft": [], "hard": names, "mixed": names[::2]}[kind]
+    program = tacit.compile(net, net.variables[0], names, hard, dtype=dtype).program
+    counts = evidence_in(program)
+    products = [counts[i] for i, op in enumerate(program) if isinstance(op, Contract) and len(op.inputs) == 2]
+    assert 1 < max(products) <= EVIDENCE_PER_SCALE[dtype]
+    assert counts[program.joint] <= EVIDENCE_PER_SCALE[dtype]
+    assert max(counts[j] for op in program if isinstance(op, Rescale) for j in op.inputs) > 1
+
+
+@pytest.mark.parametrize("kind", ["soft", "hard"])
+def test_products_that_cannot_underflow_are_not_rescaled(kind):
+    for dtype, limit in EVIDENCE_PER_SCALE.items():
+        for count in (limit, limit + 1):
+            names = [f"X{i}" for i in range(count)]
+            soft, hard = (names, ()) if kind == "soft" else ((), names)
+            program = tacit.compile(sensors(count), "R", soft, hard, dtype=dtype).program
+            assert any(isinstance(op, Rescale) for op in program) == (count > limit)
+
+
+@settings(max_examples=60)
+@given(queries(rows=2, max_nodes=8), st.sampled_from([2, 3, 8]), st.booleans())
+def test_random_products_have_no_more_evidence_than_allowed(case, limit, indexed):
+    net, query, columns = case
+    hard = [n for n in always_hard(net, columns) if indexed and n != query]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(EVIDENCE_PER_SCALE, "float64", limit)
+        program = tacit.compile(net, query, [n for n in columns if n not in hard], hard).program
+    counts = evidence_in(program)
+    assert all(counts[i] <= limit for i, op in enumerate(program) if isinstance(op, Contract) and program.batched[i])
+
+
+def test_rules_that_hard_evidence_indexes_count_as_their_dense_tables_do():
+    net = Network()
+    net.add("X0", cpt=[0.5, 0.5])
+    rule = CPT.from_function(lambda p, x: [0.9, 0.1] if p == x else [0.2, 0.8])
+    for i in range(1, 21):
+        net.add(f"P{i}", cpt=[0.5, 0.5])
+        net.add(f"X{i}", [f"P{i}", f"X{i - 1}"], cpt=rule)
+    dense = net.with_cpts({n: net.table(n) for n in net})
+    hard = [f"P{i}" for i in range(1, 21)]
+    rules, tables = (
+        sum(isinstance(op, Rescale) for op in tacit.compile(n, "X20", (), hard).program) for n in (net, dense)
+    )
+    assert rules == tables > 0
 
 
 def wide_problem(monkeypatch, limit):
@@ -134,6 +238,31 @@ def test_the_limit_is_on_what_one_row_needs(monkeypatch):
     net, names = wide_problem(monkeypatch, limit=8 * 4**6 * 2)
     tac = tacit.compile(net, "C", names)
     close(tac.posterior().sum(), 1)
+
+
+def test_the_limits_are_the_largest_that_is_accepted(monkeypatch):
+    p = Problem([0b011, 0b110], [True, True], ["A", "B", "C"], [2, 3, 5], keep=0b101)
+    tree = Tree(p, [(0, 1)])  # a step of 30 multiply-adds that writes 10 entries; 15 are the most that one value has
+    monkeypatch.setattr(eliminate, "memory_limit", lambda: 8 * 15)
+    monkeypatch.setattr(eliminate, "MAX_STEP", 30)
+    eliminate.check_size(tree)
+    monkeypatch.setattr(eliminate, "MAX_STEP", 29)
+    with pytest.raises(TooLargeError, match=r"width 2, the cluster \(A, B, C\) has 30 states"):
+        eliminate.check_size(tree)
+    monkeypatch.setattr(eliminate, "MAX_STEP", 30)
+    monkeypatch.setattr(eliminate, "memory_limit", lambda: 8 * 15 - 1)
+    with pytest.raises(TooLargeError, match=r"would need 120 bytes per row \(limit 119\)"):
+        eliminate.check_size(tree)
+
+
+@pytest.mark.parametrize(("axes", "dots"), [(12, False), (13, True)])
+def test_a_long_cluster_is_cut_in_the_message(axes, dots, monkeypatch):
+    monkeypatch.setattr(eliminate, "memory_limit", lambda: 1)
+    names = [f"v{i}" for i in range(axes)]
+    p = Problem([2**axes - 1, 1], [True, True], names, [2] * axes, keep=2**axes - 1)
+    with pytest.raises(TooLargeError) as error:
+        eliminate.check_size(Tree(p, [(0, 1)]))
+    assert f"({', '.join(names[:12])}{', ...' if dots else ''})" in str(error.value)
 
 
 def test_one_way_to_plan_that_does_not_fit_does_not_spoil_the_other(monkeypatch):

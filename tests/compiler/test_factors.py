@@ -157,6 +157,37 @@ def test_axis_names_are_given_out_once():
     assert [names.fresh(t) for t in ("X'", "X''", "X'", "Y")] == ["X''", "X'''", "X''''", "Y"]
 
 
+def test_operators_are_coded_in_a_fixed_way():
+    """Compiled queries keep these codes."""
+    table = np.full((4, 2), 0.5)
+    cpt = TestingCPT(table, table, [0.1, 0.2, 0.3, 0.4], [">=", ">", "<=", "<"])
+    found = parts(cpt)
+    assert list(found) == ["plus", "minus", "thresholds", "test"]
+    assert found["test"].tolist() == [0, 1, 2, 3]
+    assert found["thresholds"].tolist() == [0.1, 0.2, 0.3, 0.4]
+
+
+def test_a_noisy_or_becomes_one_step_for_every_cause():
+    steps = parts(NoisyOr([[0.5, 0.0], [0.25, 0.75]], leak=0.1))
+    assert list(steps) == ["cause 0", "cause 1"]
+    close(steps["cause 0"], [[0.1 + 0.9 * 0.5, 0.9 * 0.5], [0.1, 0.9]])
+    close(steps["cause 1"], [[[1, 0], [0.25, 0.75]], [[1, 0], [0.75, 0.25]]])
+    close(parts(NoisyOr([], leak=0.1))["cause 0"], [0.1, 0.9])
+
+
+@pytest.mark.parametrize(("parents", "automaton_used"), [(11, False), (12, True)])
+def test_a_function_becomes_an_automaton_beyond_a_small_table(parents, automaton_used):
+    """2^11 states of the parents and two of the child are the largest table that stays one."""
+    net = Network()
+    for i in range(parents):
+        net.add(f"X{i}", cpt=[0.5, 0.5])
+    rule = CPT.from_function(lambda *labels: [0.9, 0.1] if labels.count("true") % 2 else [0.2, 0.8])
+    net.add("Y", [f"X{i}" for i in range(parents)], cpt=rule)
+    factors = node_factors(net, "Y", {}, AxisNames(net))
+    assert (len(factors) == parents) == automaton_used
+    assert (len(factors) == 1) == (not automaton_used)
+
+
 # compiled -------------------------------------------------------------------------------------------------
 
 

@@ -5,7 +5,9 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit import Network, examples
+from tacit.compiler.jointree import jointree
 from tacit.compiler.prune import prune
+from tacit.compiler.tree import Problem
 from tests.helpers import always_hard
 from tests.strategies import evidence, networks
 
@@ -77,3 +79,29 @@ def test_drawing_names_clusters_and_separators():
     assert 'label="A B"' in dot
     assert " -- " in dot
     assert dot.count("{") == dot.count("}")
+
+
+def test_the_jointree_of_a_plan_by_hand():
+    p = Problem([0b011, 0b110, 0b100], [False] * 3, ["A", "B", "C"], [2, 2, 2], keep=0b001)
+    tree = jointree(p, [(1, 2), (0, 3)])
+    assert tree.clusters == tuple(map(frozenset, ("AB", "BC", "C", "BC", "AB")))
+    assert tree.edges == ((1, 3), (2, 3), (0, 4), (3, 4))
+    assert tree.width == 1
+    assert tree.separator((3, 4)) == {"B"}
+    assert [tree.neighbours(i) for i in range(5)] == [[4], [3], [3], [1, 2, 4], [0, 3]]
+
+
+def test_observed_axes_are_in_no_cluster():
+    p = Problem([0b011, 0b110], [False, False], ["A", "B", "H"], [2, 2, 2], keep=0b001, hard=0b100)
+    assert jointree(p, [(0, 1)]).clusters == tuple(map(frozenset, ("AB", "B", "AB")))
+
+
+def test_an_empty_cluster_is_drawn_as_one():
+    p = Problem([0b1, 0b0], [False, False], ["A"], [2], keep=0b1)
+    assert jointree(p, [(0, 1)]).to_dot().splitlines()[2:-1] == [
+        '  0 [label="A"];',
+        '  1 [label="1"];',
+        '  2 [label="A"];',
+        '  0 -- 2 [label="A"];',
+        '  1 -- 2 [label=""];',
+    ]

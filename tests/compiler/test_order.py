@@ -115,13 +115,6 @@ def test_a_large_group_is_merged_without_comparing_all_pairs():
     complete(p, by_elimination(p, []))
 
 
-def test_few_factors_are_planned_exhaustively():
-    p = problem("ab", "bc", "cd", "da", keep="a")
-    best = min(Tree(p, path).total for path in order._all_paths([0, 1, 2, 3], 4))
-    assert Tree(p, search(p)).total == best
-    assert len(list(order._all_paths([0, 1, 2, 3], 4))) == 18  # 6 * 3 * 1
-
-
 @given(problems())
 def test_every_method_makes_a_complete_plan(p):
     rng = random.Random(0)

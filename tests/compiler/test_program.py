@@ -2,12 +2,13 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 
 import tacit
-from tacit import examples
-from tacit.compiler.program import Contract, Normalise, Select, check
+from tacit import Network, examples
+from tacit.compiler.program import Contract, Normalise, Parameter, Rescale, Select, Selection, Slice, check
 from tests.strategies import queries
 
 
@@ -29,6 +30,11 @@ def damaged(made, i, **changes):
     operations = list(made.operations)
     operations[i] = replace(operations[i], **changes)
     return replace(made, operations=tuple(operations))
+
+
+def index_all_axes(made, i):
+    (source,) = made.operations[i].inputs
+    return damaged(made, i, variables=made.operations[source].axes, axes=())
 
 
 def first(made, kind):
@@ -53,6 +59,58 @@ def test_illegal_programs_are_caught(damage):
     check(made)
     with pytest.raises(AssertionError):
         check(damage(made))
+
+
+def sensors(count, states=2):
+    """A query with `count` sensors of hard evidence, so many that products are rescaled."""
+    net = Network()
+    net.add("Q", cpt=[0.5, 0.5])
+    for i in range(count):
+        net.add(f"E{i}", ["Q"], states, np.full((2, states), 1 / states))
+    return tacit.compile(net, "Q", ["E0"], [f"E{i}" for i in range(1, count)]).program
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda p: index_all_axes(p, first(p, Slice)), "what is not observed"),
+        (lambda p: damaged(p, first(p, Slice), variables=("nowhere",)), "an axis that is not there"),
+        (lambda p: damaged(p, first(p, Slice), axes=()), "slice"),
+        (lambda p: damaged(p, first(p, Rescale), axes=()), "changes axes"),
+        (lambda p: damaged(p, first(p, Rescale), inputs=(first(p, Parameter),)), "is marked as batched"),
+        (lambda p: damaged(p, first(p, Normalise), inputs=(p.joint - 1,)), "the posterior is that of the joint"),
+        (lambda p: replace(p, soft=()), "without soft evidence: {'E0'}"),
+        (lambda p: replace(p, hard=(*p.hard, "Q")), "observed"),
+        (lambda p: replace(p, selections={"E0": Selection(0, ("E0",))}), "selection of 'E0'"),
+    ],
+)
+def test_illegal_uses_of_evidence_are_caught(damage, message):
+    made = sensors(40)
+    check(made)
+    with pytest.raises(AssertionError, match=message):
+        check(damage(made))
+
+
+def test_a_value_that_is_the_same_for_all_rows_is_not_rescaled():
+    made = sensors(40)
+    i = first(made, Rescale)
+    table = made.operations.index(Parameter("Q", "table", ("Q",)))
+    static = damaged(made, i, inputs=(table,), axes=("Q",))
+    later = {i}
+    for j, operation in enumerate(static):
+        if later & set(operation.inputs) and not any(static.batched[k] for k in set(operation.inputs) - later):
+            later.add(j)
+    unmarked = replace(static, batched=tuple(b and j not in later for j, b in enumerate(static.batched)))
+    with pytest.raises(AssertionError, match="the same for all rows"):
+        check(unmarked)
+
+
+def test_a_sum_over_observed_states_is_caught():
+    made = sensors(3)
+    i = made.operations.index(Parameter("E1", "table", ("Q", "E1")))
+    operations = (*made.operations[: i + 1], Contract((i,), ("Q",)))
+    with pytest.raises(AssertionError, match="sums over observed states"):
+        check(replace(made, operations=operations, batched=(*made.batched[: i + 1], False)))
 
 
 def test_only_what_depends_on_evidence_is_done_for_every_row():

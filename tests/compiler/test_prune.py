@@ -66,6 +66,44 @@ def test_rules_know_their_impossible_states(cpt, states):
     assert possible_states(net, net.variables)["Y"] == states
 
 
+@pytest.mark.parametrize(("leak", "states"), [(0.0, (1,)), (0.5, (0, 1)), (1.0, (0,))])
+def test_a_leak_alone_decides_where_there_are_no_causes(leak, states):
+    net = Network()
+    net.add("Y", cpt=NoisyOr([], leak))
+    assert possible_states(net, net.variables) == {"Y": states}
+
+
+@pytest.mark.parametrize(
+    ("causes", "states"),
+    [
+        ([[0.0, 0.0, 1.0]], (1,)),  # the cause that works cannot be
+        ([[0.0, 1.0, 0.0]], (0, 1)),
+        ([[1.0, 1.0, 0.0]], (0,)),  # the state that inhibits cannot be
+        ([[0.5, 0.0, 0.0]], (0, 1)),
+    ],
+)
+def test_a_noisy_or_minds_which_states_its_causes_can_take(causes, states):
+    net = Network()
+    net.add("A", states=3, cpt=[0.5, 0.5, 0.0])
+    net.add("Y", ["A"], cpt=NoisyOr(causes))
+    assert possible_states(net, net.variables)["Y"] == states
+
+
+def test_a_multiplexer_minds_which_inputs_can_be_selected():
+    net = Network()
+    net.add("I", states=3, cpt=[0.5, 0.0, 0.5])
+    for name, table in (("A", [1, 0, 0, 0]), ("B", [0, 1, 0, 0]), ("C", [0, 0, 0.5, 0.5])):
+        net.add(name, states=4, cpt=table)
+    net.add("Y", states=4, cpt=Mux("I", ["A", "B", "C"]))
+    assert possible_states(net, net.variables)["Y"] == (0, 2, 3)
+
+
+def test_relevant_nodes_keep_the_order_of_the_network():
+    net = examples.diamond()
+    assert relevant(net, ["D", "A"]) == relevant(net, ["A", "D"]) == tuple(net.variables)
+    assert relevant(net, []) == ()
+
+
 def test_a_multiplexer_takes_the_states_of_inputs_that_can_be_selected():
     net = Network()
     net.add("I", cpt=[1, 0])

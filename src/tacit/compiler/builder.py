@@ -21,11 +21,13 @@ from tacit.compiler.program import (
     Likelihood,
     Normalise,
     Operation,
+    Parameter,
     Program,
     Rescale,
     Select,
     Selection,
     Slice,
+    reads_evidence,
 )
 
 
@@ -35,6 +37,7 @@ class Builder:
     `evidence_per_scale` bounds how many evidence-dependent factors are multiplied without rescaling: 8 keep float64
     above 2^-1022 as long as no single one shrinks a row's largest entry below 2^-120. A table that observed states
     will index counts, too; products of more of them than that are indexed first, since only rows can be rescaled.
+    Hard evidence on a variable of one state indexes nothing: its axis is dropped, and it does not count.
     """
 
     def __init__(self, sizes: Mapping[Axis, int], hard: frozenset[str], evidence_per_scale: int) -> None:
@@ -49,12 +52,13 @@ class Builder:
     def axes(self, value: int) -> Axes:
         return self.operations[value].axes
 
-    def _add(self, operation: Operation, key: Hashable, batched: bool, factors: int) -> int:
+    def _add(self, operation: Operation, key: Hashable, factors: int) -> int:
+        """The value of an operation: batched if it reads evidence itself or through its inputs."""
         found = self._table.get(key)
         if found is None:
             found = self._table[key] = len(self.operations)
             self.operations.append(operation)
-            self.batched.append(batched)
+            self.batched.append(reads_evidence(operation) or any(self.batched[v] for v in operation.inputs))
             self._factors.append(factors)
         return found
 
@@ -62,14 +66,16 @@ class Builder:
         """A factor over `axes` (the names its axes have in the program)."""
         if factor.source is None:
             table = np.where(factor.index == ONE, 1.0, 0.0)
-            return self._add(Constant(table, axes), ("constant", axes, table.tobytes()), False, 0)
-        soft = isinstance(factor.source, Likelihood)
-        observed = any(a in self.hard for a in factor.source.axes)
-        source = self._add(factor.source, factor.source, soft, int(soft or observed))
+            return self._add(Constant(table, axes), ("constant", axes, table.tobytes()), 0)
+        source = self._add(factor.source, factor.source, self._evidence_in(factor.source, factor.source.axes))
         if axes == factor.source.axes and _is_arange(factor.index):
             return source
         key = ("gather", source, axes, factor.index.tobytes())
-        return self._add(Gather((source,), factor.index, axes), key, self.batched[source], self._factors[source])
+        return self._add(Gather((source,), factor.index, axes), key, self._evidence_in(factor.source, axes))
+
+    def _evidence_in(self, source: Parameter | Likelihood, axes: Axes) -> int:
+        """1 if the entries that a row sees of `source`, arranged over `axes`, depend on the row; else 0."""
+        return int(isinstance(source, Likelihood) or any(a in self.hard for a in axes))
 
     def embed(self, value: int, axis: Axis, positions: Iterable[int]) -> int:
         """A value over some states of a variable (or one, without an axis) as a value over all of them."""
@@ -78,7 +84,7 @@ class Builder:
         if _is_arange(index) and self.axes(value) == (axis,):
             return value
         key = ("gather", value, (axis,), index.tobytes())
-        return self._add(Gather((value,), index, (axis,)), key, self.batched[value], self._factors[value])
+        return self._add(Gather((value,), index, (axis,)), key, self._factors[value])
 
     def slice(self, value: int) -> int:
         """Index the axes of hard evidence, if the value has any."""
@@ -86,7 +92,7 @@ class Builder:
         if not observed:
             return value
         axes = tuple(a for a in self.axes(value) if a not in self.hard)
-        return self._add(Slice((value,), observed, axes), ("slice", value), True, self._factors[value])
+        return self._add(Slice((value,), observed, axes), ("slice", value), self._factors[value])
 
     def contract(self, values: tuple[int, ...], keep: Iterable[Axis]) -> int:
         """The product of one or two values, summed down to the axes in `keep`."""
@@ -99,7 +105,7 @@ class Builder:
         if len(inputs) == 1 and len(axes) == len(self.axes(inputs[0])):
             return inputs[0]
         factors = sum(self._factors[v] for v in inputs)
-        return self._add(Contract(inputs, axes), ("contract", inputs, frozenset(axes)), batched, factors)
+        return self._add(Contract(inputs, axes), ("contract", inputs, frozenset(axes)), factors)
 
     def _rescaled(self, value: int) -> int:
         """The value with its rows scaled, as far as it depends on evidence."""
@@ -107,12 +113,13 @@ class Builder:
         return self.rescale(value) if self._factors[value] > 1 else value
 
     def rescale(self, value: int) -> int:
-        return self._add(Rescale((value,), self.axes(value)), ("rescale", value), True, 1)
+        assert self.batched[value], "only rows can be rescaled"
+        return self._add(Rescale((value,), self.axes(value)), ("rescale", value), 1)
 
     def select(self, node: str, inputs: tuple[int, int, int, int, int]) -> int:
         batched = any(self.batched[v] for v in inputs)
         axes = (*self.axes(inputs[0]), *(a for a in self.axes(inputs[1]) if a not in self.axes(inputs[0])))
-        return self._add(Select(node, inputs, axes), ("select", node, inputs), batched, int(batched))
+        return self._add(Select(node, inputs, axes), ("select", node, inputs), int(batched))
 
     def finish(
         self,
@@ -123,8 +130,7 @@ class Builder:
         soft: tuple[str, ...],
     ) -> Program:
         """The program that computes `joint` and what the selections need, without operations nobody uses."""
-        batched = self.batched[joint]
-        posterior = self._add(Normalise((joint,), self.axes(joint)), ("normalise", joint), batched, 0)
+        posterior = self._add(Normalise((joint,), self.axes(joint)), ("normalise", joint), 0)
         used = self._reachable([joint, posterior, *(s.marginal for s in selections.values())])
         place = {old: new for new, old in enumerate(used)}
         operations = tuple(_moved(self.operations[i], place) for i in used)

@@ -18,7 +18,7 @@ from tacit.compiler.builder import Builder
 from tacit.compiler.factors import Factor
 from tacit.compiler.program import Axes, Axis, Likelihood, Parameter, Program, Selection
 from tacit.compiler.prune import Pruned
-from tacit.compiler.tree import Path, Problem, Tree, bits
+from tacit.compiler.tree import MAX_STEP, Path, Problem, Tree, bits
 from tacit.cpt import TestingCPT
 from tacit.errors import TooLargeError
 from tacit.machine import memory
@@ -28,7 +28,6 @@ Planner = Callable[[Problem], Path]
 
 MAX_REUSED = 64  # how many earlier marginals are looked at before a phase is planned
 MAX_PLANNED_TWICE = 12  # up to so many nodes, a phase is also planned without the earlier marginals
-MAX_STEP = 1e11  # multiply-adds of one step for one row
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,11 @@ import heapq
 import itertools
 import math
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
+from tacit.compiler.exact import cheapest_path, perfect_order
 from tacit.compiler.tree import (
+    MAX_STEP,
     ROWS,
     STEP,
     Path,
@@ -20,6 +22,15 @@ from tacit.compiler.tree import (
 
 HUB = 100  # neighbours beyond which the pairs that elimination would join are not counted one by one
 MAX_GROUP = 8  # factors of one axis up to which all pairs of them are compared
+FEW = 4  # factors up to which the cheapest plan of all is taken, ...
+MAX_EXACT = 9  # ... and with the highest effort: 3^9 / 2 pairs of sets take a tenth of a second
+TINY = 16  # factors up to which annealing that finds nothing at any heat will find nothing any more
+MANY = 2000  # factors beyond which an order that adds no edge is not searched any further
+HEAT = (0.03, 0.1, 0.3, 0.03)  # where annealing starts, run by run
+# A largest step that is so many times beyond what is accepted, before annealing and after it has begun, ends the
+# search: on grids of up to 32 by 32, where the first orders are at their worst, it gained a factor of 2^9 at most.
+HOPELESS = 2.0**20
+HOPELESS_ANNEALED = 2.0**10
 SMALL = 40  # factors below which a plan is found with less search
 MAX_PAIRED = 300  # factors up to which greedy pairing is tried: beyond, elimination orders always won
 
@@ -36,10 +47,14 @@ def search(problem: Problem, effort: str = "auto", seed: int = 0) -> Path:
     Deterministic: the amount of search depends on the problem, never on the clock.
     """
     leaves = len(problem.masks)
-    if leaves <= 4:
-        return min(_all_paths(list(range(leaves)), leaves), key=lambda path: Tree(problem, path).total)
+    if leaves <= (MAX_EXACT if effort == "high" else FEW):
+        return cheapest_path(problem)
+    if leaves > MANY and (order := perfect_order(problem)) is not None:
+        return by_elimination(problem, order)
     rng = random.Random(seed)
     found = _portfolio(problem, effort, rng)
+    if effort == "auto" and _hopeless(problem, found[0], HOPELESS):
+        return found[0][1]
     if effort != "low":
         found.append(_annealed(problem, [path for _, path in found[:3]], "auto", rng))
     if effort == "high":
@@ -48,12 +63,10 @@ def search(problem: Problem, effort: str = "auto", seed: int = 0) -> Path:
     return min(found)[1]
 
 
-def _all_paths(nodes: list[int], new: int) -> Iterator[Path]:
-    if len(nodes) < 2:
-        yield []
-    for i, j in itertools.combinations(nodes, 2):
-        for rest in _all_paths([k for k in nodes if k not in (i, j)] + [new], new + 1):
-            yield [(i, j), *rest]
+def _hopeless(problem: Problem, plan: tuple[float, Path], times: float) -> bool:
+    """Whether a plan's largest step is so many times beyond what is accepted that no search will bring it back."""
+    total, path = plan
+    return total > times * MAX_STEP and Tree(problem, path).largest_step > times * MAX_STEP
 
 
 def _portfolio(problem: Problem, effort: str, rng: random.Random) -> list[tuple[float, Path]]:
@@ -64,6 +77,8 @@ def _portfolio(problem: Problem, effort: str, rng: random.Random) -> list[tuple[
     tried = [(Tree(problem, path := method(problem, None)).total, path, method) for method in methods]
     least = min(total for total, _, _ in tried)
     good = [method for total, _, method in sorted(tried, key=lambda t: t[0]) if total <= 8 * least]
+    if effort == "auto" and _hopeless(problem, min((total, path) for total, path, _ in tried), HOPELESS):
+        effort = "low"
     for i in range(_restarts(least, len(problem.masks), effort)):
         method = good[i % len(good)]
         tried.append((Tree(problem, path := method(problem, rng)).total, path, method))
@@ -92,12 +107,18 @@ def _annealed(problem: Problem, starts: list[Path], effort: str, rng: random.Ran
     )
     runs = 16 if effort == "high" else 1 if total < 1e8 else 5 if total < 1e10 else 12
     best = (total, starts[0])
+    gained = 0  # the last run that found something cheaper
     for i in range(runs):
         start = starts[i] if i < len(starts) else best[1]
-        tree = anneal(Tree(problem, start), moves, rng, start=(0.03, 0.1, 0.3, 0.03)[i % 4])
+        tree = anneal(Tree(problem, start), moves, rng, start=HEAT[i % len(HEAT)])
+        if tree.total < best[0] * (1 - 1e-9):
+            gained = i
         best = min(best, (tree.total, tree.path()))
-        if i == (leaves > 50) and effort != "high" and best[0] > 0.99 * total:
-            break  # next to nothing found
+        if effort == "high":
+            if leaves <= TINY and i - gained >= len(HEAT):
+                break  # so small a problem, and nothing found at any heat
+        elif (i == (leaves > 50) and best[0] > 0.99 * total) or _hopeless(problem, best, HOPELESS_ANNEALED):
+            break  # next to nothing found, or nothing that helps
     return best
 
 
@@ -121,11 +142,13 @@ def min_fill(problem: Problem, adjacent: list[int], v: int) -> float:
 
 
 def weighted_min_fill(problem: Problem, adjacent: list[int], v: int) -> float:
-    """The same, each pair weighted by the product of its cardinalities."""
+    """The same, each pair weighted (twice) by the product of its cardinalities."""
     around, sizes = adjacent[v], problem.sizes
     if around.bit_count() > HUB:
         return float(sum(sizes[u] for u in bits(around)) ** 2)
-    return sum(sizes[u] * sizes[w] for u in bits(around) for w in bits(around & ~adjacent[u] & ~(1 << u)))
+    if problem.uniform:
+        return 2 * sizes[v] ** 2 * min_fill(problem, adjacent, v)
+    return sum(sizes[u] * sum(sizes[w] for w in bits(around & ~adjacent[u] & ~(1 << u))) for u in bits(around))
 
 
 def min_size(problem: Problem, adjacent: list[int], v: int) -> float:

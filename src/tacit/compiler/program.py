@@ -107,6 +107,11 @@ class Normalise:
 Operation = Parameter | Constant | Likelihood | Slice | Gather | Contract | Select | Rescale | Normalise
 
 
+def reads_evidence(operation: Operation) -> bool:
+    """Whether an operation takes something from the rows of evidence itself, not only through its inputs."""
+    return isinstance(operation, Likelihood | Slice)
+
+
 @dataclass(frozen=True)
 class Selection:
     """Where to find the marginal of a testing node's parents, and which axis each parent has there.
@@ -251,25 +256,47 @@ def spread(array: NDArray[Any], axes: Axes, order: Axes) -> NDArray[Any]:
 
 def check(program: Program) -> None:
     """Raise AssertionError unless every operation is legal: inputs before uses, axes that fit, batches that follow."""
+    hard = frozenset(program.hard)
     for i, operation in enumerate(program.operations):
         assert all(0 <= j < i for j in operation.inputs), f"operation {i} uses a later value"
         assert len(set(operation.axes)) == len(operation.axes), f"operation {i} repeats an axis"
         assert all(a in program.sizes for a in operation.axes), f"operation {i} has an axis of unknown length"
-        own = isinstance(operation, Likelihood | Slice)
-        assert program.batched[i] == (own or any(program.batched[j] for j in operation.inputs)), f"batch flag {i}"
-        _check_axes(program, i, operation)
-    assert program.operations[program.joint].axes == (program.query,)
-    assert isinstance(program.operations[program.posterior], Normalise)
+        _check_batch(program, i, operation, hard)
+        _check_axes(program, i, operation, hard)
+    uncalled = {op.variable for op in program.operations if isinstance(op, Likelihood)} - set(program.soft)
+    assert not uncalled, f"likelihoods of variables without soft evidence: {uncalled}"
+    _check_outputs(program)
 
 
-def _check_axes(program: Program, i: int, operation: Operation) -> None:
+def _check_batch(program: Program, i: int, operation: Operation, hard: frozenset[Axis]) -> None:
+    """What depends on evidence is batched, nothing else is, and its axes of hard evidence are indexed."""
+    depends = reads_evidence(operation) or any(program.batched[j] for j in operation.inputs)
+    assert program.batched[i] == depends, f"operation {i} is marked as batched: {program.batched[i]}"
+    if depends:
+        assert hard.isdisjoint(operation.axes), f"operation {i} is batched and keeps an observed axis"
+
+
+def _check_outputs(program: Program) -> None:
+    outputs = program.operations[program.joint], program.operations[program.posterior]
+    assert all(output.axes == (program.query,) for output in outputs), "outputs are over the query's states"
+    assert isinstance(outputs[1], Normalise), "the posterior is normalised"
+    assert outputs[1].inputs == (program.joint,), "the posterior is that of the joint"
+    for node, selection in program.selections.items():
+        axes = [a for a in selection.axes if a is not None]
+        assert sorted(axes) == sorted(program.operations[selection.marginal].axes), f"selection of {node!r}"
+
+
+def _check_axes(program: Program, i: int, operation: Operation, hard: frozenset[Axis]) -> None:
     of = [set(program.operations[j].axes) for j in operation.inputs]
     match operation:
         case Contract():
             assert 1 <= len(of) <= 2, f"contraction {i} has {len(of)} inputs"
-            assert set(operation.axes) <= set().union(*of), f"contraction {i} makes an axis"
+            union, kept = set().union(*of), set(operation.axes)
+            assert kept <= union, f"contraction {i} makes an axis"
+            assert hard.isdisjoint(union - kept), f"contraction {i} sums over observed states"
         case Slice():
             assert set(operation.variables) <= of[0], f"slice {i} indexes an axis that is not there"
+            assert hard.issuperset(operation.variables), f"slice {i} indexes what is not observed"
             assert set(operation.axes) == of[0] - set(operation.variables), f"slice {i}"
         case Gather():
             source = program.size(program.operations[operation.inputs[0]].axes)
@@ -279,7 +306,10 @@ def _check_axes(program: Program, i: int, operation: Operation) -> None:
             marginal, plus, minus, thresholds, test = of
             assert plus == minus == set(operation.axes), f"select {i}: tables"
             assert thresholds == test == marginal <= plus, f"select {i}: marginal"
-        case Rescale() | Normalise():
-            assert set(operation.axes) == of[0]
+        case Rescale():
+            assert set(operation.axes) == of[0], f"rescaling {i} changes axes"
+            assert program.batched[operation.inputs[0]], f"rescaling {i} is of a value that is the same for all rows"
+        case Normalise():
+            assert set(operation.axes) == of[0], f"normalisation {i} changes axes"
         case Constant():
-            assert operation.table.shape == tuple(program.sizes[a] for a in operation.axes)
+            assert operation.table.shape == tuple(program.sizes[a] for a in operation.axes), f"constant {i}"

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 Pair = tuple[int, int]
 Path = list[Pair]  # the k-th pair makes node (number of leaves + k)
@@ -20,6 +21,8 @@ ROWS = 256  # the batch a plan is made for
 WRITE = 4.0  # writing an element, in multiply-adds
 STEP = 2000.0  # what an operation costs by itself (an interpreter's overhead), in multiply-adds
 MAX_STATIC = 2**22  # entries of a table computed ahead for all states of hard evidence
+MAX_STEP = 1e11  # multiply-adds of one step for one row, beyond which a query is refused
+MEMO_AXES = 2000  # axes up to which sizes are remembered: hashing a longer mask takes longer than its few axes do
 
 
 @dataclass
@@ -36,13 +39,23 @@ class Problem:
 
     def size(self, mask: int) -> float:
         """The number of entries over the axes of `mask`."""
+        if len(self.sizes) > MEMO_AXES:
+            return self._product(mask)
         found = self._sizes.get(mask)
         if found is None:
-            found = 1.0
-            for axis in bits(mask):
-                found *= self.sizes[axis]
-            self._sizes[mask] = found
+            found = self._sizes[mask] = self._product(mask)
         return found
+
+    def _product(self, mask: int) -> float:
+        found = 1.0
+        for axis in bits(mask):
+            found *= self.sizes[axis]
+        return found
+
+    @cached_property
+    def uniform(self) -> bool:
+        """Whether all axes are equally long."""
+        return len(set(self.sizes)) <= 1
 
     def meet(self, a: int, soft_a: bool, b: int, soft_b: bool) -> tuple[int, bool]:
         """The axes that the product of two factors runs over, and whether it is soft."""
@@ -58,12 +71,15 @@ class Problem:
         return (ROWS * work if soft else work) + STEP
 
 
-def bits(mask: int) -> Iterable[int]:
-    """The positions of the bits that are set."""
-    while mask:
-        low = mask & -mask
-        yield low.bit_length() - 1
-        mask ^= low
+def bits(mask: int) -> list[int]:
+    """The positions of the bits that are set, low to high."""
+    found = []
+    while mask:  # from the top, where the length of an integer is known at once
+        high = mask.bit_length() - 1
+        found.append(high)
+        mask ^= 1 << high
+    found.reverse()
+    return found
 
 
 class Tree:
@@ -89,6 +105,11 @@ class Tree:
     @property
     def total(self) -> float:
         return sum(self.costs)
+
+    @property
+    def largest_step(self) -> float:
+        """The most multiply-adds that one step takes for one row."""
+        return max(self.problem.size(self.union(i)) for i in range(len(self.out)))
 
     def union(self, i: int) -> int:
         """The axes that a node's product runs over."""

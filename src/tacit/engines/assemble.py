@@ -112,7 +112,8 @@ class _Assembler:
         self.slopes: dict[str, int] = {}
         self.pinned: dict[int, int] = {}  # constant -> slot
         self.inputs: list[str] = []
-        self.codes: list[str] = []
+        self.input_rows = 0
+        self.codes: dict[str, int] = {}  # observed variable -> its row
         self.output_count = program.sizes[program.query] + 1
         self.decided: list[tuple[str, int, tuple[int, ...]]] = []
 
@@ -218,10 +219,10 @@ class _Assembler:
 
     def _likelihood(self, operation: Likelihood) -> Ids:
         states = self.program.sizes[operation.variable]
-        first = sum(self.program.sizes[name] for name in self.inputs)
+        rows = np.arange(self.input_rows, self.input_rows + states)
         self.inputs.append(operation.variable)
+        self.input_rows += states
         slots = self._new_slots(states)
-        rows = np.arange(first, first + states)
         self._emit(k.INPUT, slots, np.stack([rows, np.zeros_like(rows)], axis=1), 1)
         return slots
 
@@ -231,8 +232,7 @@ class _Assembler:
         sizes = [self.program.sizes[a] for a in axes]
         strides = dict(zip(axes, np.cumprod([1, *sizes[:0:-1]])[::-1].tolist(), strict=True))
         for name in operation.variables:
-            if name not in self.codes:
-                self.codes.append(name)
+            self.codes.setdefault(name, len(self.codes))
         # positions of the entries at the first state of every observed variable; the rest is reached by strides
         at_first = tuple(0 if a in operation.variables else slice(None) for a in axes)
         offsets = (self._constant(source) + np.arange(int(np.prod(sizes))).reshape(sizes))[at_first]
@@ -242,7 +242,7 @@ class _Assembler:
         live = np.flatnonzero(possible)
         index = self._new_slots(1)
         slots[live] = self._new_slots(len(live))
-        reach = np.array([(self.codes.index(name), strides[name]) for name in operation.variables])
+        reach = np.array([(self.codes[name], strides[name]) for name in operation.variables])
         self._emit(k.INDEX, index, reach, len(reach))
         self._emit(k.TABLE, slots[live], np.stack([offsets[live], np.full(len(live), index[0])], axis=1), 1)
         if self.reuse:
