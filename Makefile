@@ -8,6 +8,8 @@ PYTHON ?= python3
 # Two processes: more only multiply the compilation of the kernels, which every process does anew.
 WORKERS ?= 2
 ARGS ?=
+MINUTES ?= 5
+SEED ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -16,7 +18,7 @@ STAMP := $(VENV)/.installed
 BENCH_STAMP := $(VENV)/.installed-bench
 
 .DEFAULT_GOAL := help
-.PHONY: help demo study test lint types docs bench format clean
+.PHONY: help demo study test fuzz mutants lint types docs bench format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -35,6 +37,12 @@ else
 test: $(STAMP)
 	@$(BIN)/python -m pytest $(ARGS)
 endif
+
+fuzz: $(STAMP) ## random trials against the definition: networks, numbers, files, threads, kills; MINUTES=5, SEED=7 repeats
+	@$(BIN)/python -m tests.fuzz --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+
+mutants: $(STAMP) ## change the code in small ways and see whether tests notice; ARGS="src/tacit/evidence.py ..."
+	@$(BIN)/python -m tests.mutants $(ARGS)
 
 lint: $(STAMP) ## ruff check and ruff format --check
 	@echo "== ruff"

@@ -56,7 +56,7 @@ class Case:
         from tacit.engines.torch import TorchEngine
 
         own: Any = self.tac("numpy", dtype).engine()
-        return TorchEngine(own.program, own._parameters, own.gammas, dtype, device, graphs)
+        return TorchEngine(own.program, own.parameters, own.gammas, dtype, device, graphs)
 
     def likelihoods(self, rows: int, seed: int = 0) -> dict[str, np.ndarray]:
         rng, found = np.random.default_rng(seed), {}

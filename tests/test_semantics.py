@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tacit import EvidenceError, Network, NetworkError, TestingCPT, TooLargeError, UnsetError, examples, semantics
 from tacit.evidence import read
+from tests.helpers import impossible
 from tests.strategies import evidence, networks, queries, tie_margin
 
 TOLERANCE = 1e-12
@@ -35,6 +36,7 @@ def test_by_hand_evidence_on_the_root_flips_the_test():
     assert semantics.posterior(net, "B", {"A": [0.75, 0.5]}).tolist() == [[0.75, 0.25], [0.0, 1.0]]
 
 
+@impossible
 @given(queries())
 def test_the_rows_of_selected_cpts_sum_to_1(case):
     net, _, row = case
@@ -92,12 +94,13 @@ def test_only_evidence_on_proper_ancestors_selects(case):
         np.testing.assert_array_equal(semantics.select(net, above).network.table(name), full.network.table(name))
 
 
+@impossible
 @given(queries())
 def test_the_selected_network_answers_as_the_testing_network_does(case):
     net, query, row = case
     selected = net.select(row)
     assert selected.variables == net.variables
-    np.testing.assert_array_equal(semantics.joint(selected, query, row), semantics.joint(net, query, row))
+    close(semantics.joint(selected, query, row), semantics.joint(net, query, row))
 
 
 @given(st.data(), networks())

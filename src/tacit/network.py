@@ -313,7 +313,7 @@ class Network:
 
         known = read(evidence, [n.variable for n in self._nodes.values()])
         if known.rows != 1:
-            raise EvidenceError(f"select takes one row of evidence, got {known.rows} rows; see TAC.selected")
+            raise EvidenceError(f"select explains one row of evidence, got {known.rows} rows; see TAC.selected")
         self.require_numbers()
         if not self.testing_nodes:
             return self.copy()

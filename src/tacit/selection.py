@@ -51,7 +51,7 @@ def selected_network(net: Network, decided: Mapping[str, Selected], row: int = 0
         cpt = net.cpt(node)
         assert isinstance(cpt, TestingCPT)
         tau = how.weight[row][..., None]
-        mixed = tau * cpt.plus + _weight_of_minus(cpt, how, row)[..., None] * cpt.minus
+        mixed = np.minimum(tau * cpt.plus + _weight_of_minus(cpt, how, row)[..., None] * cpt.minus, 1.0)
         tables[node] = CPT(np.where(tau == 1, cpt.plus, np.where(tau == 0, cpt.minus, mixed)))
     return net.with_cpts(tables)
 

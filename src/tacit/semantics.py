@@ -146,7 +146,8 @@ def _sigmoid(x: Floats) -> Floats:
 
 
 def _flatten(cpt: TestingCPT, weight: Floats, rest: Floats) -> Floats:
-    return np.where(rest == 0, cpt.plus, np.where(weight == 0, cpt.minus, weight * cpt.plus + rest * cpt.minus))
+    mixed = np.minimum(weight * cpt.plus + rest * cpt.minus, 1.0)  # rounding may exceed 1 by a digit
+    return np.where(rest == 0, cpt.plus, np.where(weight == 0, cpt.minus, mixed))
 
 
 def _normalised(marginal: Floats) -> Floats:

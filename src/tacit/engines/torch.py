@@ -183,7 +183,7 @@ class TorchEngine(Careful):
         """The mantissas of the joint as a function of all tables, slopes and likelihoods, and which are doubtful."""
         soft = {n: self._leaf(self._likelihood(n, columns).expand(-1, rows)) for n in self.soft}
         tables = {key: self._leaf(table) for key, table in self._own.items() if key[1] != "test"}
-        slopes = {n: self._leaf(torch.tensor(g)) for n, g in self.gammas.items() if g is not None}
+        slopes = {n: self._leaf(torch.tensor(g, dtype=torch.float64)) for n, g in self.gammas.items() if g is not None}
         with torch.enable_grad():
             frame = self._frame(soft, self._codes(columns), tables, slopes)
             frame.through = through_selection
