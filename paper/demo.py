@@ -11,8 +11,8 @@ from paper.experiments import Store, plan
 from paper.running import Progress, run
 from tacit import semantics
 from tacit.display import bars
-from tacit.engines.tape import usable_cores
 from tacit.examples import abc, noisy_or_classifier
+from tacit.machine import usable_cores
 
 
 def main() -> None:

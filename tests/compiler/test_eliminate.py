@@ -243,25 +243,22 @@ def test_the_limit_is_on_what_one_row_needs(monkeypatch):
 def test_the_limits_are_the_largest_that_is_accepted(monkeypatch):
     p = Problem([0b011, 0b110], [True, True], ["A", "B", "C"], [2, 3, 5], keep=0b101)
     tree = Tree(p, [(0, 1)])  # a step of 30 multiply-adds that writes 10 entries; 15 are the most that one value has
-    monkeypatch.setattr(eliminate, "memory_limit", lambda: 8 * 15)
     monkeypatch.setattr(eliminate, "MAX_STEP", 30)
-    eliminate.check_size(tree)
+    eliminate.check_size(tree, 8 * 15)
     monkeypatch.setattr(eliminate, "MAX_STEP", 29)
     with pytest.raises(TooLargeError, match=r"width 2, the cluster \(A, B, C\) has 30 states"):
-        eliminate.check_size(tree)
+        eliminate.check_size(tree, 8 * 15)
     monkeypatch.setattr(eliminate, "MAX_STEP", 30)
-    monkeypatch.setattr(eliminate, "memory_limit", lambda: 8 * 15 - 1)
     with pytest.raises(TooLargeError, match=r"would need 120 bytes per row \(limit 119\)"):
-        eliminate.check_size(tree)
+        eliminate.check_size(tree, 8 * 15 - 1)
 
 
 @pytest.mark.parametrize(("axes", "dots"), [(12, False), (13, True)])
-def test_a_long_cluster_is_cut_in_the_message(axes, dots, monkeypatch):
-    monkeypatch.setattr(eliminate, "memory_limit", lambda: 1)
+def test_a_long_cluster_is_cut_in_the_message(axes, dots):
     names = [f"v{i}" for i in range(axes)]
     p = Problem([2**axes - 1, 1], [True, True], names, [2] * axes, keep=2**axes - 1)
     with pytest.raises(TooLargeError) as error:
-        eliminate.check_size(Tree(p, [(0, 1)]))
+        eliminate.check_size(Tree(p, [(0, 1)]), 1)
     assert f"({', '.join(names[:12])}{', ...' if dots else ''})" in str(error.value)
 
 

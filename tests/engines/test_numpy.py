@@ -98,7 +98,8 @@ def test_rescaling_leaves_what_is_almost_nothing():
 
 def test_rescaling_is_exact():
     array = np.array([[3e-200, 0.0, 0.7], [5e-201, 0.0, 1e-9]])
-    scaled = rescale(Value(array, np.array([5, 0, -3])))
+    scaled = rescale(Value(array, np.array([5, 0, -3]), np.array([-1.0, -1.0, -np.inf])))
+    np.testing.assert_array_equal(scaled.floor, [np.log2(scaled.array[1, 0]), 0.0, -np.inf])  # doubts stay
     assert ((scaled.array.max(axis=0) >= 0.5) | (array.max(axis=0) == 0)).all()
     assert (scaled.array.max(axis=0) < 1).all()
     np.testing.assert_array_equal(np.ldexp(scaled.array, scaled.exponent - [5, 0, -3]), array)
@@ -110,15 +111,16 @@ def test_rescaling_is_exact():
 def test_tests_compare_without_division(test, expected):
     n_u, n = np.array([0.1, 0.25, 0.5]), np.array([1.0])
     code = np.array(CODES[test])
-    assert weigh(n_u, n, np.array(0.25), code, None).tolist() == expected
-    assert weigh(2.0**-900 * n_u, 2.0**-900 * n, np.array(0.25), code, None).tolist() == expected
+    for scale in (1.0, 2.0**-900):
+        plus, minus = weigh(scale * n_u, scale * n, np.array(0.25), code, None)
+        assert plus.tolist() == (1 - minus).tolist() == expected
 
 
 def test_sigmoids_are_mirrored_do_not_overflow_and_weigh_a_half_where_nothing_is_known():
     n_u, n, t = np.array([0.0, 0.2, 0.8]), np.array([0.0, 1.0, 1.0]), np.array(0.5)
     up, down = (weigh(n_u, n, t, np.array(CODES[c]), 1e6) for c in (">=", "<="))
-    close(up, [0.5, 0.0, 1.0])
-    close(down, [0.5, 1.0, 0.0])
+    close(up, [[0.5, 0.0, 1.0], [0.5, 1.0, 0.0]])
+    close(down, [[0.5, 1.0, 0.0], [0.5, 0.0, 1.0]])
 
 
 # scales ---------------------------------------------------------------------------------------------------
@@ -155,10 +157,10 @@ def compare_in_logs(tac, columns, logs, tolerance=1e-10):
 
 
 @engines
-def test_ten_thousand_children_with_soft_evidence(engine):
-    net, tables = star(10_000)
-    x = np.random.default_rng(1).random((3, 10_000))
-    tac = tacit.compile(net, "R", [f"X{i}" for i in range(10_000)], engine=engine, effort="low")
+def test_thousands_of_children_with_soft_evidence(engine):
+    net, tables = star(3000)
+    x = np.random.default_rng(1).random((3, 3000))
+    tac = tacit.compile(net, "R", [f"X{i}" for i in range(3000)], engine=engine, effort="low")
     compare_in_logs(tac, x, star_in_logs(tables, np.stack([x, 1 - x], axis=-1)))
     assert (tac.joint(x) == 0).all()  # below what a float64 can hold: that is what log_evidence is for
 

@@ -56,6 +56,7 @@ class TapeEngine(Careful):
         self.tape = assemble(program, self.known)
         self._tapes: dict[tuple[bool, bool], Tape] = {}
         self._constants: dict[Tape, Array] = {}
+        self._in_doubt: dict[Tape, bool] = {}
 
     chunk = gradient_chunk = MAX_CHUNK
 
@@ -63,7 +64,7 @@ class TapeEngine(Careful):
         """Take new numbers for some tables and slopes; exact 0s and 1s, and which nodes are soft, stay as they were."""
         self.gammas = {**self.gammas, **gammas}
         self.reference.update(parameters, gammas)
-        self._constants = {}
+        self._constants, self._in_doubt = {}, {}
         self._again = None
 
     def twin(self) -> TapeEngine:
@@ -123,7 +124,10 @@ class TapeEngine(Careful):
 
     def _tables_in_doubt(self, tape: Tape) -> bool:
         """Whether a number that is computed once is too small for floats of this size."""
-        return any(self.reference.in_doubt(value, self.dtype) for value, _ in tape.constants)
+        if tape not in self._in_doubt:
+            found = any(self.reference.in_doubt(value, self.dtype) for value, _ in tape.constants)
+            self._in_doubt = {**self._in_doubt, tape: found}
+        return self._in_doubt[tape]
 
     def _decided(self, tape: Tape, outputs: Array) -> dict[str, Decided]:
         rows = outputs.shape[1]

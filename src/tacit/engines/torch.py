@@ -139,6 +139,7 @@ class TorchEngine(Careful):
         codes: Mapping[str, Tensor],
         tables: Mapping[Key, Tensor],
         gammas: Mapping[str, Slope],
+        through_selection: bool = True,
     ) -> Frame:
         missing = [name for name in self.hard if name not in codes]
         if missing:
@@ -149,8 +150,9 @@ class TorchEngine(Careful):
             return Frame(soft, hard, {}, self.gammas, dict(self._static), self._ready, self._bounds)
         # operators are structure: which comparison runs is settled already
         given = {key: t.to(self.device, self.dtype) for key, t in tables.items() if key[1] != "test"}
-        static, ready, bounds = self._parameters_only(given, gammas)
-        return Frame(soft, hard, {}, {**self.gammas, **gammas}, static, ready, bounds)
+        static, ready, bounds = self._parameters_only(given, gammas, through_selection)
+        slopes = {**self.gammas, **gammas}
+        return Frame(soft, hard, {}, slopes, static, ready, bounds, through=through_selection)
 
     @in_own_threads
     def value_and_gradients(
@@ -185,8 +187,7 @@ class TorchEngine(Careful):
         tables = {key: self._leaf(table) for key, table in self._own.items() if key[1] != "test"}
         slopes = {n: self._leaf(torch.tensor(g, dtype=torch.float64)) for n, g in self.gammas.items() if g is not None}
         with torch.enable_grad():
-            frame = self._frame(soft, self._codes(columns), tables, slopes)
-            frame.through = through_selection
+            frame = self._frame(soft, self._codes(columns), tables, slopes, through_selection)
             self._follow(frame)
             joint, _, doubtful = self._joint(frame, rows)
         return (tables, slopes, soft), joint, doubtful
@@ -219,7 +220,10 @@ class TorchEngine(Careful):
     # what depends on parameters only ----------------------------------------------------------------------
 
     def _parameters_only(
-        self, tables: Mapping[Key, Tensor] | None = None, gammas: Mapping[str, Slope] | None = None
+        self,
+        tables: Mapping[Key, Tensor] | None = None,
+        gammas: Mapping[str, Slope] | None = None,
+        through_selection: bool = True,
     ) -> tuple[dict[int, Tensor], dict[int, Tensor], dict[int, Tensor]]:
         """Static values, tables arranged for use, and bounds; where some numbers are given, only what they change."""
         static, ready, bounds = {}, {}, {}
@@ -228,7 +232,8 @@ class TorchEngine(Careful):
         if tables is not None and gammas is not None:
             static, ready, bounds = dict(self._static), dict(self._ready), dict(self._bounds)
             stale, arranged = self._changed(frozenset(tables), frozenset(gammas))
-        frame = Frame({}, {}, {**self._own, **(tables or {})}, {**self.gammas, **(gammas or {})}, static, ready, bounds)
+        own, slopes = {**self._own, **(tables or {})}, {**self.gammas, **(gammas or {})}
+        frame = Frame({}, {}, own, slopes, static, ready, bounds, through=through_selection)
         for i in stale:
             if i in self._arrange:
                 ready[i] = self._arranged(i, static)
@@ -285,18 +290,17 @@ class TorchEngine(Careful):
             return Results(joint, exponent, doubtful | lost, self._decided(frame, rows) if selections else {})
 
     def _decided(self, frame: Frame, rows: int) -> dict[str, Decided]:
-        """How testing nodes were decided: by this run, or without evidence."""
-        decided = frame.decided or {}
-        static = {op.node: i for i, op in enumerate(self.program) if isinstance(op, Select) and op.node not in decided}
-        for i in static.values():
-            self._steps[i](frame)
-        return {
-            node: Decided(*(t.expand(*t.shape[:-1], rows).cpu().numpy() for t in (
-                marginal if self.program.batched[self.program.selections[node].marginal] else marginal.unsqueeze(-1),
-                weight if node not in static else weight.unsqueeze(-1),
-            )))
-            for node, (marginal, weight) in (frame.decided or {}).items()
-        }  # fmt: skip
+        """How testing nodes were decided; those that need no evidence for it are decided now."""
+        assert frame.decided is not None
+        found = {}
+        for i, operation in enumerate(self.program):
+            if isinstance(operation, Select):
+                if not self.program.batched[i]:
+                    self._steps[i](frame)
+                marginal, weight = frame.decided[operation.node]
+                both = (operation.inputs[0], marginal), (i, weight)
+                found[operation.node] = Decided(*(self._with_rows(j, t, rows).cpu().numpy() for j, t in both))
+        return found
 
     def _rows_too_small(self, columns: Mapping[str, Column], rows: int) -> NDArray[np.bool_]:
         return rows_too_small({n: columns[n] for n in self.soft if n in columns}, rows, self._numpy_dtype)
