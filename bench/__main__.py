@@ -4,12 +4,13 @@ import sys
 from importlib import import_module
 
 NAMES = ("compile", "inference", "learning", "batch")  # modules of this package with a function main(arguments)
+ON_REQUEST = ("against",)  # likewise, but it needs another checkout
 
 
 def main(arguments: list[str]) -> int:
     name, *rest = arguments or ["all"]
-    if name not in (*NAMES, "all"):
-        print(f"unknown benchmark {name!r}, expected one of {', '.join((*NAMES, 'all'))}", file=sys.stderr)
+    if name not in (*NAMES, *ON_REQUEST, "all"):
+        print(f"unknown benchmark {name!r}, expected one of {', '.join((*NAMES, *ON_REQUEST, 'all'))}", file=sys.stderr)
         return 2
     for module in NAMES if name == "all" else (name,):
         import_module(f"bench.{module}").main(rest)

@@ -150,7 +150,7 @@ def test_the_jacobian_of_rows_that_are_computed_again():
         rows = {"E1": [[small, 1.0], [0.5, 0.5]], "E2": [[small, 1.0], [0.25, 0.75]]}
         packed = engine.pack(tac._read(rows).columns, 2)
         found.append(engine.jacobian(packed, 0, 1))
-        assert engine.attempt(packed.columns_of(), 2).doubtful.tolist() == [small == 1e-300] * 2
+        assert (engine.attempt(packed.columns_of(), 2).doubtful is not None) == (small == 1e-300)
     np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-12)
     for key, table in found[0][1].items():
         np.testing.assert_allclose(table, found[1][1][key], rtol=1e-9, atol=1e-14)

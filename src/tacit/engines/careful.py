@@ -52,9 +52,9 @@ class Careful(ABC):
     def run(self, columns: Mapping[str, Column], rows: int, selections: bool = False) -> Results:
         """Evaluate some rows; `columns` hold that many rows, or one that speaks for all."""
         found = self.attempt(columns, rows, selections)
-        doubtful = np.flatnonzero(found.doubtful)
-        if not doubtful.size:
+        if found.doubtful is None:
             return found
+        doubtful = np.flatnonzero(found.doubtful)
         return found.mended(doubtful, self.again.run(take(columns, doubtful), len(doubtful), selections))
 
     def gradients(
@@ -82,9 +82,10 @@ class Careful(ABC):
         found, doubt = self.attempt_gradients(columns, rows, by_joint, through_selection)
         if not doubt and found.finite:
             return found
-        plain = self.attempt(columns, rows)
         # derivatives overflow where a probability is too small for a float to be their divisor
-        lost = plain.doubtful | found.overflowing(rows)
+        lost = found.overflowing(rows)
+        if (plain := self.attempt(columns, rows)).doubtful is not None:
+            lost |= plain.doubtful
         doubtful = np.flatnonzero(lost if lost.any() or found.finite else np.ones(rows, dtype=np.bool_))
         if not doubtful.size:
             return found

@@ -126,12 +126,19 @@ def forward_tile(instructions, terms, constants, inputs, codes, outputs, values,
 
 @jit(nogil=True, error_model="numpy")
 def forward(instructions, terms, constants, inputs, codes, outputs, values, doubts, start, stop):
-    """Run the tape over rows start .. stop-1, tile by tile; `doubts` (rows,) says where digits may be lost."""
+    """Run the tape over rows start .. stop-1, tile by tile.
+
+    `doubts` (rows,) says where digits may be lost; returns whether there are any such rows.
+    """
+    some = False
     clear_underflow()
     for r0 in range(start, stop, values.shape[1]):
         n = min(values.shape[1], stop - r0)
         forward_tile(instructions, terms, constants, inputs, codes, outputs, values, r0, n)
-        doubts[r0 : r0 + n] = underflowed()
+        doubt = underflowed()
+        doubts[r0 : r0 + n] = doubt
+        some = some or doubt
+    return some
 
 
 @jit(nogil=True, inline="always")
@@ -186,7 +193,8 @@ def sigmoid_weight(x, total, threshold, gamma, least):
     small = max(exp_of_negative(-abs(z)), least)
     larger = 1.0 / (1.0 + small)
     smaller = small * larger
-    return (larger, smaller) if z >= 0 else (smaller, larger)
+    # two choices between numbers are vectorised, one between pairs is not
+    return larger if z >= 0 else smaller, smaller if z >= 0 else larger
 
 
 @jit(nogil=True, fastmath={"contract", "nsz"}, error_model="numpy")

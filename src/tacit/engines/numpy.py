@@ -151,11 +151,11 @@ class NumpyEngine(Careful):
         return self.program.last_uses()
 
     def _results(self, values: Mapping[int, Value], rows: int, selections: bool) -> Results:
-        joint = values[self.program.joint]
+        joint, doubtful = values[self.program.joint], np.isneginf(self._floor(self.program.joint, values))
         return Results(
             self._with_rows(self.program.joint, joint.array, rows),
             np.broadcast_to(0 if joint.exponent is None else joint.exponent, (rows,)),
-            np.broadcast_to(np.isneginf(self._floor(self.program.joint, values)), (rows,)),
+            np.broadcast_to(doubtful, (rows,)) if doubtful.any() else None,
             {node: self._decided(node, values, rows) for node in self._selections} if selections else {},
         )
 
@@ -187,7 +187,7 @@ class NumpyEngine(Careful):
         """A function of the joint and its derivatives, with one sweep up; see `Careful.value_and_gradients`."""
         trace = self._up(columns)
         found = self._results(trace.values, rows, selections=False)
-        if found.doubtful.any():
+        if found.doubtful is not None:
             return super().value_and_gradients(columns, rows, seed_of)
         value, seeds = seed_of(found.joint)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -376,7 +376,7 @@ class WideEngine(NumpyEngine):
             over = tuple(range(marginal.ndim - 1))
             decided[node] = Decided(marginal.floats(-marginal.top(over)), as_floats(weight))  # type: ignore[attr-defined]
         joint = found.joint.floats(-exponent)  # type: ignore[attr-defined]
-        return Results(joint, np.broadcast_to(exponent, (rows,)), found.doubtful, decided)
+        return Results(joint, np.broadcast_to(exponent, (rows,)), None, decided)
 
     def _exponent(self, values: Mapping[int, Value]) -> NDArray[np.int64]:
         """The exponent of each row of the joint."""

@@ -30,12 +30,13 @@ class Results:
     """What a run gives back.
 
     The joint is `joint` (states, rows) times 2**`exponent` (rows,). `selections` says how the testing nodes were
-    decided, if that was asked for, and `doubtful` (rows,) where digits may be lost: numbers left the range of floats.
+    decided, if that was asked for, and `doubtful` (rows,) where digits may be lost, since numbers left the range of
+    floats; None where no row is doubtful.
     """
 
     joint: Array
     exponent: NDArray[np.int64]
-    doubtful: NDArray[np.bool_]
+    doubtful: NDArray[np.bool_] | None = None
     selections: Mapping[str, Decided] = field(default_factory=dict)
 
     def mended(self, rows: NDArray[np.intp], again: Results) -> Results:
@@ -50,7 +51,7 @@ class Results:
         return Results(
             _put(self.joint, rows, joint),
             _put(self.exponent, rows, again.exponent + more),
-            _put(self.doubtful, rows, again.doubtful),
+            None,
             decided,
         )
 

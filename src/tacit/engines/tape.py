@@ -95,32 +95,40 @@ class TapeEngine(Careful):
     def attempt(self, columns: Mapping[str, Column], rows: int, selections: bool = False) -> Results:
         """Evaluate some rows, and say which are doubtful."""
         tape = self._tape(selections=True) if selections else self.tape
-        outputs, doubts = self._forward(tape, columns, rows, self._width(tape, rows))
+        width = self._width(tape, rows)
+        outputs, doubts = self._forward(tape, columns, rows, width)
         if self._tables_in_doubt(tape):
-            doubts[:] = True
-        elif doubts.any() and self._width(tape, rows) > LANES:
+            doubts = np.ones(rows, dtype=np.bool_)
+        elif doubts is not None and width > LANES:
             # the rows of a tile are in doubt together: those of narrow tiles are fewer
             some = np.flatnonzero(doubts)
-            outputs[:, some], doubts[some] = self._forward(tape, take(columns, some), len(some), LANES)
+            outputs[:, some], fewer = self._forward(tape, take(columns, some), len(some), LANES)
+            doubts[some] = False if fewer is None else fewer
+            doubts = doubts if doubts.any() else None
         exponent = outputs[tape.states].astype(np.int64) if tape.scaled else np.zeros(rows, dtype=np.int64)
         return Results(outputs[: tape.states], exponent, doubts, self._decided(tape, outputs) if selections else {})
 
     def _forward(
         self, tape: Tape, columns: Mapping[str, Column], rows: int, width: int
-    ) -> tuple[Array, NDArray[np.bool_]]:
-        """The outputs of a tape, and which rows are doubtful, from tiles of some width."""
+    ) -> tuple[Array, NDArray[np.bool_] | None]:
+        """The outputs of a tape, and which rows are doubtful, if any, from tiles of some width."""
         constants = self.constants(tape)
-        with noting_underflow() as noted:
-            inputs, codes = self._packed(tape, columns, rows)
+        (inputs, codes), lost = self._packed_with_care(tape, columns, rows)
         outputs = np.empty((tape.outputs, rows), dtype=self.dtype)
         doubts = np.empty(rows, dtype=np.bool_)
 
-        def work(block: tuple[int, int]) -> None:
+        def work(block: tuple[int, int]) -> bool:
             values = self._values(tape, constants, width)
-            kernels.forward(tape.instructions, tape.terms, constants, inputs, codes, outputs, values, doubts, *block)
+            return bool(
+                kernels.forward(
+                    tape.instructions, tape.terms, constants, inputs, codes, outputs, values, doubts, *block
+                )
+            )
 
-        self._parallel(work, tape, rows, width)
-        return outputs, doubts | rows_too_small(columns, rows, self.dtype) if noted else doubts
+        some = any(self._parallel(work, tape, rows, width))
+        if lost:
+            doubts |= rows_too_small(columns, rows, self.dtype)
+        return outputs, doubts if some or lost else None
 
     def _tables_in_doubt(self, tape: Tape) -> bool:
         """Whether a number that is computed once is too small for floats of this size."""
@@ -143,8 +151,7 @@ class TapeEngine(Careful):
         """Derivatives in plain floats, and whether some rows may be doubtful."""
         tape = self._tape()
         constants, pinned = self.constants(tape), pinned_array(tape)
-        with noting_underflow() as noted:
-            inputs, codes = self._packed(tape, columns, rows)
+        (inputs, codes), lost = self._packed_with_care(tape, columns, rows)
         outputs, doubts = np.empty((tape.outputs, rows), dtype=self.dtype), np.empty(rows, dtype=np.bool_)
         d_inputs = np.zeros_like(inputs)
         seeds = np.ascontiguousarray(np.broadcast_to(seeds, (tape.states, rows)), dtype=self.dtype)
@@ -160,7 +167,7 @@ class TapeEngine(Careful):
             return d_constants
 
         d_constants = sum(self._parallel(work, tape, rows, width), start=np.zeros(tape.constant_count))
-        doubt = bool(noted) or bool(doubts.any()) or self._tables_in_doubt(tape)
+        doubt = lost or bool(doubts.any()) or self._tables_in_doubt(tape)
         return self._collected(tape, d_constants, d_inputs, through_selection), doubt
 
     def pack(self, columns: Mapping[str, Column], rows: int) -> Packed:
@@ -178,7 +185,9 @@ class TapeEngine(Careful):
         loss, found, doubt = self._learn(data, kind, targets, weights)
         if not doubt:
             return loss, found
-        doubtful = np.flatnonzero(self.attempt(data.columns_of(), data.rows).doubtful)
+        doubtful = self._doubtful(data)
+        if not len(doubtful):
+            return loss, found
         others = weights.copy()
         others[doubtful] = 0.0
         loss, found, _ = self._learn(data, kind, targets, others)
@@ -186,6 +195,10 @@ class TapeEngine(Careful):
             data.columns_of(doubtful), len(doubtful), lambda joint: seed_of(joint, doubtful)
         )
         return loss + theirs, found.mended(doubtful, more)
+
+    def _doubtful(self, data: Packed) -> NDArray[np.intp]:
+        found = self.attempt(data.columns_of(), data.rows).doubtful
+        return np.empty(0, dtype=np.intp) if found is None else np.flatnonzero(found)
 
     def _learn(self, data: Packed, kind: int, targets: Array, weights: Array) -> tuple[float, Gradients, bool]:
         """The same in plain floats, and whether some rows may be doubtful."""
@@ -249,7 +262,7 @@ class TapeEngine(Careful):
             chosen = (np.arange(len(joint)) >= first) & (np.arange(len(joint)) < stop)
             return part, (chosen[:, None] - part) / total
 
-        for row in np.flatnonzero(self.attempt(data.columns_of(), data.rows).doubtful):
+        for row in self._doubtful(data):
             columns = data.columns_of(np.array([row]))
             probability[row], by = self.again.value_and_gradients(columns, 1, seed_of)
             for key, table in found.items():
@@ -302,6 +315,16 @@ class TapeEngine(Careful):
         for slot, constant in tape.pinned:
             values[slot] = constants[constant]
         return values
+
+    def _packed_with_care(
+        self, tape: Tape, columns: Mapping[str, Column], rows: int
+    ) -> tuple[tuple[Array, NDArray[np.int32]], bool]:
+        """The same, and whether a likelihood is too small for floats of this size."""
+        if self.dtype == np.float64:
+            return self._packed(tape, columns, rows), False
+        with noting_underflow() as noted:
+            packed = self._packed(tape, columns, rows)
+        return packed, bool(noted)
 
     def _packed(self, tape: Tape, columns: Mapping[str, Column], rows: int) -> tuple[Array, NDArray[np.int32]]:
         """The evidence as one array of likelihoods (states of all variables, rows) and one of observed states."""

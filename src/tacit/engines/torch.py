@@ -287,7 +287,9 @@ class TorchEngine(Careful):
             frame.decided = {} if selections else None
             self._follow(frame)
             joint, exponent, doubtful = (tensor.cpu().numpy() for tensor in self._joint(frame, rows))
-            return Results(joint, exponent, doubtful | lost, self._decided(frame, rows) if selections else {})
+            doubtful = doubtful | lost
+            decided = self._decided(frame, rows) if selections else {}
+            return Results(joint, exponent, doubtful if doubtful.any() else None, decided)
 
     def _decided(self, frame: Frame, rows: int) -> dict[str, Decided]:
         """How testing nodes were decided; those that need no evidence for it are decided now."""
@@ -303,6 +305,8 @@ class TorchEngine(Careful):
         return found
 
     def _rows_too_small(self, columns: Mapping[str, Column], rows: int) -> NDArray[np.bool_]:
+        if self._numpy_dtype == np.float64:  # what evidence is read into
+            return np.zeros(rows, dtype=np.bool_)
         return rows_too_small({n: columns[n] for n in self.soft if n in columns}, rows, self._numpy_dtype)
 
     def _run_in_slot(self, columns: Mapping[str, Column], rows: int) -> Results:
@@ -317,7 +321,8 @@ class TorchEngine(Careful):
         found = slot.replay() if self.graphs and slot.recorded else self._compute(slot)
         slot.runs += 1
         joint, exponent, doubtful = (tensor[..., :rows].cpu().numpy() for tensor in found)
-        return Results(joint, exponent, doubtful | self._rows_too_small(columns, rows))
+        doubtful = doubtful | self._rows_too_small(columns, rows)
+        return Results(joint, exponent, doubtful if doubtful.any() else None)
 
     def _compute(self, slot: Slot) -> tuple[Tensor, Tensor, Tensor]:
         frame = Frame(slot.likelihoods, slot.codes, {}, self.gammas, dict(self._static), self._ready, self._bounds)
