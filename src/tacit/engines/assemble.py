@@ -46,8 +46,9 @@ MAX_TERMS = 50_000_000
 class Tape:
     """Instructions and what they refer to.
 
-    `constants` lists (value, first constant) for the program's values that the tape reads; `slopes` the testing
-    nodes whose gamma is a constant, and `pinned` the slots that hold constants throughout, with their constant.
+    `constants` lists (value, first constant) for the program's values that the tape reads, `computed` those of them
+    that are not tables as they were given; `slopes` the testing nodes whose gamma is a constant, and `pinned` the slots
+    that hold constants throughout, with their constant.
     `inputs` and `codes` name the evidence: (variable, states) and variables, in the order of their rows.
     """
 
@@ -56,6 +57,7 @@ class Tape:
     slots: int
     constant_count: int
     constants: tuple[tuple[int, int], ...]
+    computed: tuple[int, ...]
     slopes: tuple[tuple[str, int], ...]
     pinned: tuple[tuple[int, int], ...]
     inputs: tuple[str, ...]
@@ -133,6 +135,7 @@ class _Assembler:
             slots=self.slot_count,
             constant_count=self.constant_count,
             constants=tuple(self.constants.items()),
+            computed=tuple(value for value in self.constants if program.operations[value].inputs),
             slopes=tuple(self.slopes.items()),
             pinned=tuple((slot, constant) for constant, slot in self.pinned.items()),
             inputs=tuple(self.inputs),
@@ -326,17 +329,15 @@ class _Assembler:
         )
         live = self._live(plus, out) | self._live(minus, out)
         if gamma:
-            weight, rest = self._new_slots(n_u.size), self._new_slots(n_u.size)
             pairs: Columns = [
                 (n_u.ravel(), n),
                 (threshold.ravel(), operator.ravel()),
-                (self._slope(operation.node), rest),
+                (self._slope(operation.node), 0),
             ]
+            weight = self._new_slots(n_u.size)
             self._emit(k.WEIGHT if fixed else k.WEIGHT_SLOTS, weight, _interleaved(pairs, n_u.size), 3)
-            tau, others = (
-                np.broadcast_to(spread(slots.reshape(n_u.shape), parents, out), live.shape) for slots in (weight, rest)
-            )
-            columns: Columns = [(tau[live], others[live]), (high[live], low[live])]
+            lesser = np.broadcast_to(spread(weight.reshape(n_u.shape), parents, out), live.shape)
+            columns: Columns = [(lesser[live], 0), (high[live], low[live])]
             op = k.MIX if fixed else k.MIX_SLOTS
         else:
             x, t, o = (np.broadcast_to(spread(v, parents, out), live.shape)[live] for v in (n_u, threshold, operator))
@@ -348,7 +349,7 @@ class _Assembler:
         if self.selections:
             self._decided(operation.node, n_u, weight if gamma else self._tested(n_u, n, threshold, operator, fixed))
         if gamma and self.reuse:
-            self.free.extend([*weight.tolist(), *rest.tolist()])
+            self.free.extend(weight.tolist())
         if self.reuse and n_u.size > 1:
             self.free.append(n)
         return slots
@@ -364,7 +365,7 @@ class _Assembler:
         return slots
 
     def _decided(self, node: str, n_u: Ids, weight: Ids) -> None:
-        """Put the marginal of a testing node's parents and the weights of `plus` out, behind the joint."""
+        """Put the marginal of a testing node's parents and the weights out, as the kernels keep them."""
         slots = np.concatenate([n_u.ravel(), weight.ravel()])
         rows = self.output_count + np.arange(len(slots))
         self._emit(k.OUTPUT, rows, np.stack([slots, np.zeros_like(slots)], axis=1), 1)

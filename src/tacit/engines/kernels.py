@@ -27,16 +27,17 @@ from tacit.engines.jit import jit
     PRODUCT,  # sum of slot * slot
     TEST,  # (n_u, n), (threshold, operator), (plus, minus): constants
     TEST_SLOTS,  # the same, all of them slots
-    WEIGHT,  # (n_u, n), (threshold, operator), (gamma, slot for the weight of minus): constants
+    WEIGHT,  # (n_u, n), (threshold, operator), (gamma, 0): constants; gives the lesser weight, see below
     WEIGHT_SLOTS,  # the same, with threshold and operator in slots
-    MIX,  # (weight of plus, weight of minus), (plus, minus): constants
+    MIX,  # (lesser weight, 0), (plus, minus): constants
     MIX_SLOTS,  # the same, with plus and minus in slots
     SCALE,  # (exponent slot, earlier exponent slot or -1) then the slots to be scaled
     OUTPUT,  # (slot, 0); the destination is a row of the output
 ) = range(13)
 
-# Weights end here, 2**-577 and 2**-86: far below the other table's entry, from NEGLIGIBLE on, they change nothing, and
-# where they are all there is, the row is doubtful.
+# The two weights of a mixture are kept as the lesser one, with a minus sign if it is that of `minus`: taken from 1, it
+# would lose its digits. Weights end at e**-400 = 2**-577, in float32 at e**-60 = 2**-86. That changes nothing beside an
+# entry of the other table from NEGLIGIBLE on; where the weight is all there is, the row is doubtful.
 LEAST_64, LEAST_32 = math.exp(-400.0), math.exp(-60.0)
 NEGLIGIBLE_64, NEGLIGIBLE_32 = 2.0**-400, 2.0**-50
 
@@ -88,33 +89,33 @@ def forward_tile(instructions, terms, constants, inputs, codes, outputs, values,
             x, total = values[terms[first, 0]], values[terms[first, 1]]
             limit, operator = constants[terms[first + 1, 0]], terms[first + 1, 1]
             gamma = constants[terms[first + 2, 0]] * (1.0 if operator < 2 else -1.0)
-            sigmoid_weights(values[dst], values[terms[first + 2, 1]], x, total, limit, gamma)
+            lesser_weights(values[dst], x, total, limit, gamma)
         elif op == WEIGHT_SLOTS:
             x, total = values[terms[first, 0]], values[terms[first, 1]]
             limit, operator = values[terms[first + 1, 0]], values[terms[first + 1, 1]]
             gamma = constants[terms[first + 2, 0]]
-            rest, least = values[terms[first + 2, 1]], least_weight(values)
+            least = least_weight(values)
             for j in range(values.shape[1]):
                 slope = gamma if operator[j] < 2 else -gamma
-                values[dst, j], rest[j] = sigmoid_weight(x[j], total[j], limit[j], slope, least)
+                values[dst, j] = lesser_weight(x[j], total[j], limit[j], slope, least)
         elif op == MIX:
-            tau, rest = values[terms[first, 0]], values[terms[first, 1]]
+            lesser = values[terms[first, 0]]
             plus, minus = constants[terms[first + 1, 0]], constants[terms[first + 1, 1]]
             for j in range(values.shape[1]):
-                values[dst, j] = tau[j] * plus + rest[j] * minus
+                values[dst, j] = weight_of_plus(lesser[j]) * plus + weight_of_plus(-lesser[j]) * minus
             few = negligible(values)
             if plus < few or minus < few:
                 least = least_weight(values)
                 for j in range(values.shape[1]):
-                    if hangs_on(tau[j], plus, minus, least, few) or hangs_on(rest[j], minus, plus, least, few):
+                    if hangs_on(lesser[j], plus, minus, least, few):
                         values[dst, j] += raise_underflow(constants[0])
         elif op == MIX_SLOTS:
-            tau, rest = values[terms[first, 0]], values[terms[first, 1]]
+            lesser = values[terms[first, 0]]
             plus, minus = values[terms[first + 1, 0]], values[terms[first + 1, 1]]
             few, least = negligible(values), least_weight(values)
             for j in range(values.shape[1]):
-                values[dst, j] = tau[j] * plus[j] + rest[j] * minus[j]
-                if hangs_on(tau[j], plus[j], minus[j], least, few) or hangs_on(rest[j], minus[j], plus[j], least, few):
+                values[dst, j] = weight_of_plus(lesser[j]) * plus[j] + weight_of_plus(-lesser[j]) * minus[j]
+                if hangs_on(lesser[j], plus[j], minus[j], least, few):
                     values[dst, j] += raise_underflow(constants[0])
         elif op == SCALE:
             scale(values, terms, dst, first, end)
@@ -160,9 +161,16 @@ def negligible(values):
 
 
 @jit(nogil=True, inline="always")
-def hangs_on(weight, entry, other, least, few):
+def hangs_on(lesser, plus, minus, least, few):
     """Whether a weight that ended at the smallest one decides about a mixture."""
-    return weight < 2 * least and entry > 0 and other < few
+    entry, other = (plus, minus) if lesser > 0 else (minus, plus)
+    return abs(lesser) < 2 * least and entry > 0 and other < few
+
+
+@jit(nogil=True, inline="always")
+def weight_of_plus(lesser):
+    """The weight of plus from the lesser one; that of minus with the sign turned."""
+    return lesser if lesser > 0 else 1 + lesser
 
 
 @jit(nogil=True)
@@ -184,25 +192,22 @@ def holds(x, limit, operator):
 
 
 @jit(nogil=True, inline="always", error_model="numpy")
-def sigmoid_weight(x, total, threshold, gamma, least):
-    """The weights of plus and minus: sigmoid(z) and sigmoid(-z), z = gamma (x/total - threshold).
+def lesser_weight(x, total, threshold, gamma, least):
+    """The lesser of sigmoid(z), the weight of plus, and sigmoid(-z), that of minus, which gets a minus sign.
 
-    Both are 1/2 where total is 0; gamma < 0 for <= and <. Taken from 1, the smaller one would lose its digits.
+    z = gamma (x/total - threshold), 0 where total is 0; gamma < 0 for <= and <.
     """
     z = gamma * (x / total - threshold) if total > 0 else 0.0
     small = max(exp_of_negative(-abs(z)), least)
-    larger = 1.0 / (1.0 + small)
-    smaller = small * larger
-    # two choices between numbers are vectorised, one between pairs is not
-    return larger if z >= 0 else smaller, smaller if z >= 0 else larger
+    return (-small if z >= 0 else small) / (1.0 + small)
 
 
 @jit(nogil=True, fastmath={"contract", "nsz"}, error_model="numpy")
-def sigmoid_weights(out, rest, x, total, threshold, gamma):
+def lesser_weights(out, x, total, threshold, gamma):
     """The same for all rows of a tile."""
     least = least_weight(out)
     for j in range(out.shape[0]):
-        out[j], rest[j] = sigmoid_weight(x[j], total[j], threshold, gamma, least)
+        out[j] = lesser_weight(x[j], total[j], threshold, gamma, least)
 
 
 @jit(nogil=True, fastmath={"contract", "nsz"})
@@ -361,9 +366,8 @@ def backward_tile(
             x, total = terms[first, 0], terms[first, 1]
             limit, gamma = terms[first + 1, 0], terms[first + 2, 0]
             sign = 1.0 if terms[first + 1, 1] < 2 else -1.0
-            rest = terms[first + 2, 1]
             d_gamma, d_limit = weight_backward(
-                values[dst], a, values[rest], adjoints[rest], values[x], values[total], adjoints[x], adjoints[total],
+                values[dst], a, values[x], values[total], adjoints[x], adjoints[total],
                 constants[limit], constants[gamma] * sign,
             )  # fmt: skip
             d_constants[gamma] += d_gamma * sign
@@ -372,38 +376,34 @@ def backward_tile(
             gamma = terms[first + 2, 0]
             d_constants[gamma] += weight_slots_backward(values, adjoints, terms, constants[gamma], dst, first)
         elif op == MIX:
-            tau, d_tau = values[terms[first, 0]], adjoints[terms[first, 0]]
-            rest, d_rest = values[terms[first, 1]], adjoints[terms[first, 1]]
+            lesser, d_tau = values[terms[first, 0]], adjoints[terms[first, 0]]
             plus, minus = constants[terms[first + 1, 0]], constants[terms[first + 1, 1]]
             high, low = 0.0, 0.0
             for j in range(values.shape[1]):
-                d_tau[j] += a[j] * plus
-                d_rest[j] += a[j] * minus
-                high += a[j] * tau[j]
-                low += a[j] * rest[j]
+                d_tau[j] += a[j] * (plus - minus)
+                high += a[j] * weight_of_plus(lesser[j])
+                low += a[j] * weight_of_plus(-lesser[j])
             d_constants[terms[first + 1, 0]] += high
             d_constants[terms[first + 1, 1]] += low
         elif op == MIX_SLOTS:
-            tau, d_tau = values[terms[first, 0]], adjoints[terms[first, 0]]
-            rest, d_rest = values[terms[first, 1]], adjoints[terms[first, 1]]
+            lesser, d_tau = values[terms[first, 0]], adjoints[terms[first, 0]]
             plus, minus = terms[first + 1, 0], terms[first + 1, 1]
             for j in range(values.shape[1]):
-                d_tau[j] += a[j] * values[plus, j]
-                d_rest[j] += a[j] * values[minus, j]
+                d_tau[j] += a[j] * (values[plus, j] - values[minus, j])
             for j in range(values.shape[1]):
-                adjoints[plus, j] += a[j] * tau[j]
+                adjoints[plus, j] += a[j] * weight_of_plus(lesser[j])
             for j in range(values.shape[1]):
-                adjoints[minus, j] += a[j] * rest[j]
+                adjoints[minus, j] += a[j] * weight_of_plus(-lesser[j])
         # SCALE: the scale is a power of two that drops out of the joint, so it needs no derivative
 
 
 @jit(nogil=True, fastmath={"contract", "nsz", "reassoc"}, error_model="numpy")
-def weight_backward(tau, a, rest, d_rest, x, total, dx, d_total, limit, gamma):
+def weight_backward(lesser, a, x, total, dx, d_total, limit, gamma):
     """Derivatives of sigmoid(gamma (x/total - limit)): into dx and d_total; returns those by gamma and limit."""
     d_gamma, d_limit = 0.0, 0.0
-    for j in range(tau.shape[0]):
+    for j in range(lesser.shape[0]):
         inverse = 1.0 / total[j] if total[j] > 0 else 0.0
-        dz = (a[j] - d_rest[j]) * tau[j] * rest[j] if total[j] > 0 else 0.0
+        dz = a[j] * abs(lesser[j]) * (1 - abs(lesser[j])) if total[j] > 0 else 0.0
         posterior = x[j] * inverse
         dx[j] += dz * gamma * inverse
         d_total[j] -= dz * gamma * posterior * inverse
@@ -419,12 +419,12 @@ def weight_slots_backward(values, adjoints, terms, gamma, dst, first):
     dx, d_total = adjoints[terms[first, 0]], adjoints[terms[first, 1]]
     limit, d_limit = values[terms[first + 1, 0]], adjoints[terms[first + 1, 0]]
     operator = values[terms[first + 1, 1]]
-    rest, d_rest = values[terms[first + 2, 1]], adjoints[terms[first + 2, 1]]
     d_gamma = 0.0
     for j in range(values.shape[1]):
         sign = 1.0 if operator[j] < 2 else -1.0
         inverse = 1.0 / total[j] if total[j] > 0 else 0.0
-        dz = (adjoints[dst, j] - d_rest[j]) * values[dst, j] * rest[j] * sign if total[j] > 0 else 0.0
+        lesser = abs(values[dst, j])
+        dz = adjoints[dst, j] * lesser * (1 - lesser) * sign if total[j] > 0 else 0.0
         posterior = x[j] * inverse
         dx[j] += dz * gamma * inverse
         d_total[j] -= dz * gamma * posterior * inverse

@@ -111,8 +111,6 @@ class NumpyEngine(Careful):
 
     def in_doubt(self, i: int, dtype: np.dtype[np.floating]) -> bool:
         """Whether digits of such a value may be lost, in floats of some size."""
-        if dtype == np.float64 and not self.program.operations[i].inputs:
-            return False  # a table as it was given
         floor = self._floor(i, self._static)
         return bool((floor < np.finfo(dtype).minexp).any())
 

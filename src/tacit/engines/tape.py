@@ -133,7 +133,8 @@ class TapeEngine(Careful):
     def _tables_in_doubt(self, tape: Tape) -> bool:
         """Whether a number that is computed once is too small for floats of this size."""
         if tape not in self._in_doubt:
-            found = any(self.reference.in_doubt(value, self.dtype) for value, _ in tape.constants)
+            values = tape.computed if self.dtype == np.float64 else [value for value, _ in tape.constants]
+            found = any(self.reference.in_doubt(value, self.dtype) for value in values)
             self._in_doubt = {**self._in_doubt, tape: found}
         return self._in_doubt[tape]
 
@@ -141,8 +142,10 @@ class TapeEngine(Careful):
         rows = outputs.shape[1]
         found = self.reference.decided(rows)
         for node, first, shape in tape.decided:
-            both = outputs[first : first + 2 * math.prod(shape)].reshape(2, *shape, rows)
-            found[node] = Decided(both[0], both[1])
+            marginal, weight = outputs[first : first + 2 * math.prod(shape)].reshape(2, *shape, rows)
+            if self.known.soft[node]:
+                weight = np.where(weight > 0, weight, 1 + weight)
+            found[node] = Decided(marginal, weight)
         return found
 
     def attempt_gradients(
