@@ -18,7 +18,7 @@ STAMP := $(VENV)/.installed
 BENCH_STAMP := $(VENV)/.installed-bench
 
 .DEFAULT_GOAL := help
-.PHONY: help demo study test fuzz mutants lint types docs bench format clean
+.PHONY: help demo study test fuzz lint types docs bench format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -40,9 +40,6 @@ endif
 
 fuzz: $(STAMP) ## random trials against the definition: networks, numbers, files, threads, kills; MINUTES=5, SEED=7 repeats
 	@$(BIN)/python -m tests.fuzz --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
-
-mutants: $(STAMP) ## change the code in small ways and see whether tests notice; ARGS="src/tacit/evidence.py ..."
-	@$(BIN)/python -m tests.mutants $(ARGS)
 
 lint: $(STAMP) ## ruff check and ruff format --check
 	@echo "== ruff"

@@ -251,6 +251,15 @@ def test_likelihoods_that_float32_cannot_hold(engine):
     np.testing.assert_allclose(tac.posterior(only), [[0.5, 0.5]], rtol=1e-5)
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_query_without_any_evidence_in_doubt(engine):
+    net = tacit.Network()
+    net.add("A", cpt=[1e-200, 1.0])
+    net.add("B", ["A"], cpt=[[1e-200, 1.0], [0.0, 1.0]])
+    right = exact.query(net, "B", {})
+    np.testing.assert_allclose(tacit.compile(net, "B", engine=engine).log_evidence(), [right.log_evidence], atol=1e-12)
+
+
 @pytest.mark.parametrize("kind", [NumpyEngine, TapeEngine])
 def test_new_numbers_make_a_new_engine_for_doubtful_rows(kind):
     net, names = sensors(122, 1e-6)

@@ -61,8 +61,9 @@ class NumpyEngine(Careful):
         # for every testing node, where the marginal of its parents is, and its selected table
         self._selections = {node: (place.marginal, selected[node]) for node, place in program.selections.items()}
         # callers divide by the sum themselves, and tell what is undefined
-        self._batched = [i for i, batched in enumerate(program.batched) if batched and i != program.posterior]
-        self._fixed = [i for i, batched in enumerate(program.batched) if not batched]
+        every = [i for i in range(len(program)) if i != program.posterior]
+        self._batched = [i for i in every if program.batched[i]]
+        self._fixed = [i for i in every if not program.batched[i]]
         self._plan = Plan(program)
         self.gammas: Mapping[str, float | None] = {}
         self.parameters: Mapping[tuple[str, str], Array] = {}
@@ -289,7 +290,7 @@ class NumpyEngine(Careful):
             case Rescale():
                 return rescale(values[operation.inputs[0]])
             case Normalise():
-                return self._normalise(operation, values)
+                raise AssertionError("callers divide by the sum themselves")
 
     def _number(self, array: Array) -> Array:
         """What is computed once is computed with all digits and the whole range."""
@@ -344,11 +345,6 @@ class NumpyEngine(Careful):
         table, weight = self._plan.selection(i).table(inputs, gamma)
         floor = self._selected_floor(i, operation, values, table) if self.program.batched[i] else None
         return Value(table, floor=floor, weight=weight)
-
-    def _normalise(self, operation: Normalise, values: Mapping[int, Value]) -> Value:
-        joint = values[operation.inputs[0]].array
-        total = joint.sum(axis=0, keepdims=True)
-        return Value(np.divide(joint, total, out=np.full_like(joint, np.nan), where=total > 0))
 
 
 class WideEngine(NumpyEngine):
