@@ -34,6 +34,7 @@ from tacit.engines.results import Decided, Gradients, Results
 from tacit.engines.torch_steps import Frame, Key, Slope, Steps, from_numpy, keys_of, lowest
 from tacit.errors import EvidenceError
 from tacit.evidence import Column
+from tacit.floats import noting_underflow
 from tacit.machine import in_own_threads
 
 T = TypeVar("T")
@@ -159,8 +160,9 @@ class TorchEngine(Careful):
         self, columns: Mapping[str, Column], rows: int, seed_of: Callable[[Array], tuple[T, Array]]
     ) -> tuple[T, Gradients]:
         """The same with one sweep up; see `Careful.value_and_gradients`. Give at most `gradient_chunk` rows."""
-        leaves, joint, doubtful = self._differentiable(columns, rows)
-        if doubtful.any() or self._rows_too_small(columns, rows).any():
+        with noting_underflow() as noted:
+            leaves, joint, doubtful = self._differentiable(columns, rows)
+        if doubtful.any() or noted:
             return super().value_and_gradients(columns, rows, seed_of)
         value, seeds = seed_of(joint.detach().cpu().numpy())
         found = self._derivatives(leaves, joint, seeds)
@@ -171,9 +173,10 @@ class TorchEngine(Careful):
         self, columns: Mapping[str, Column], rows: int, seeds: Array, through_selection: bool
     ) -> tuple[Gradients, bool]:
         """Derivatives in plain floats, and whether some rows may be doubtful."""
-        leaves, joint, doubtful = self._differentiable(columns, rows, through_selection)
+        with noting_underflow() as noted:
+            leaves, joint, doubtful = self._differentiable(columns, rows, through_selection)
         found = self._derivatives(leaves, joint, np.broadcast_to(seeds, tuple(joint.shape)))
-        return found, bool(doubtful.any()) or bool(self._rows_too_small(columns, rows).any())
+        return found, bool(noted) or bool(doubtful.any())
 
     def more_careful(self) -> NumpyEngine:
         """The same program and numbers with NumPy, in float64."""
@@ -281,13 +284,14 @@ class TorchEngine(Careful):
         with torch.no_grad(), self._lock:
             if self.device.type == "cuda" and rows <= self.chunk and not selections:
                 return self._run_in_slot(columns, rows)
-            lost = self._rows_too_small(columns, rows)
-            soft = {n: self._likelihood(n, columns) for n in self.soft if n in columns}
+            with noting_underflow() as noted:
+                soft = {n: self._likelihood(n, columns) for n in self.soft if n in columns}
             frame = self._frame(soft, self._codes(columns), {}, {})
             frame.decided = {} if selections else None
             self._follow(frame)
             joint, exponent, doubtful = (tensor.cpu().numpy() for tensor in self._joint(frame, rows))
-            doubtful = doubtful | lost
+            if noted:
+                doubtful = doubtful | self._rows_too_small(columns, rows)
             decided = self._decided(frame, rows) if selections else {}
             return Results(joint, exponent, doubtful if doubtful.any() else None, decided)
 
@@ -305,8 +309,6 @@ class TorchEngine(Careful):
         return found
 
     def _rows_too_small(self, columns: Mapping[str, Column], rows: int) -> NDArray[np.bool_]:
-        if self._numpy_dtype == np.float64:  # what evidence is read into
-            return np.zeros(rows, dtype=np.bool_)
         return rows_too_small({n: columns[n] for n in self.soft if n in columns}, rows, self._numpy_dtype)
 
     def _run_in_slot(self, columns: Mapping[str, Column], rows: int) -> Results:
@@ -315,13 +317,15 @@ class TorchEngine(Careful):
         if size not in self._slots:
             self._slots[size] = Slot(self, size)
         slot = self._slots[size]
-        slot.fill(columns, rows)
+        with noting_underflow() as noted:
+            slot.fill(columns, rows)
         if self.graphs and slot.runs == 1 and len(self.program) <= GRAPHED:
             self.graphs = slot.record(self._compute)
         found = slot.replay() if self.graphs and slot.recorded else self._compute(slot)
         slot.runs += 1
         joint, exponent, doubtful = (tensor[..., :rows].cpu().numpy() for tensor in found)
-        doubtful = doubtful | self._rows_too_small(columns, rows)
+        if noted:
+            doubtful = doubtful | self._rows_too_small(columns, rows)
         return Results(joint, exponent, doubtful if doubtful.any() else None)
 
     def _compute(self, slot: Slot) -> tuple[Tensor, Tensor, Tensor]:
@@ -353,7 +357,8 @@ class TorchEngine(Careful):
     def _likelihood(self, name: str, columns: Mapping[str, Column]) -> Tensor:
         if name not in columns:
             return torch.ones((self.program.sizes[name], 1), dtype=self.dtype, device=self.device)
-        return self._tensor(columns[name].likelihoods())
+        # NumPy notes what becomes too small, torch does not
+        return self._tensor(columns[name].likelihoods().astype(self._numpy_dtype, copy=False))
 
     def _codes(self, columns: Mapping[str, Column]) -> dict[str, Tensor]:
         return {n: from_numpy(columns[n].states()).to(self.device) for n in self.hard}
