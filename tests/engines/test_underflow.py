@@ -106,6 +106,9 @@ def test_marginals_of_rows_that_are_computed_again(engine):
     np.testing.assert_allclose(marginals["Q"], [[odds / (1 + odds), 1 / (1 + odds)]], rtol=1e-9)
     np.testing.assert_allclose(marginals["Z"], [[0.2, 0.8]], rtol=1e-9)
     np.testing.assert_allclose(marginals["E0"], [[1.0, 0.0]], rtol=1e-12)
+    single = tacit.compile(net, "Q", names, engine=engine, dtype="float32", effort="low")
+    for name, found in single.marginals({**votes(names, 60), "E0": [[1.0, 1e-90]]}).items():
+        np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-5, err_msg=name)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

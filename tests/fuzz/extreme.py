@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import tacit
-from tacit.engines.kernels import LEAST_64
+from tacit.engines.kernels import LEAST_32, LEAST_64
 from tests import exact
 
 TOLERANCE = 1e-9
@@ -91,7 +91,7 @@ def compare(trial: Trial, engine: str, dtype: str = "float64") -> str:
     for what, (ours, theirs) in found.items():
         least = smallest
         if what.startswith("weight"):
-            least = max(least, LEAST_64)  # the tape's weights end there
+            least = max(least, LEAST_64 if dtype == "float64" else 2 * LEAST_32)  # the tape's weights end there
         elif what == "log evidence":
             least = tolerance  # the logarithm of almost 1
         if not np.allclose(np.asarray(ours, float), np.asarray(theirs, float), rtol=tolerance, atol=least):

@@ -70,7 +70,7 @@ def check_threads(rng: np.random.Generator) -> str:
     return "" if same else "threads disagree with one another"
 
 
-def network(rng: np.random.Generator) -> tacit.Network:
+def network(rng: np.random.Generator, testing: bool = True) -> tacit.Network:
     """A small one with single-state variables, testing nodes, exact 0s and 1s, and steep sigmoids."""
     net, cards = tacit.Network(), list[int]()
     for i in range(rng.integers(2, 8)):
@@ -79,7 +79,7 @@ def network(rng: np.random.Generator) -> tacit.Network:
         above = [cards[p] for p in parents]
         states = [f"s{k}" for k in range(cards[i])] if rng.random() < 0.5 else cards[i]
         cpt: object = _rows(rng, (*above, cards[i]))
-        if parents and rng.random() < 0.4:
+        if parents and testing and rng.random() < 0.4:
             gamma = None if rng.random() < 0.5 else float(rng.choice([0.0, 4.0, 16.0, 200.0, 1000.0]))
             tests = rng.choice([">=", ">", "<=", "<"], size=above)
             two = _rows(rng, (*above, cards[i])), _rows(rng, (*above, cards[i]))

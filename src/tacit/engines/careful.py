@@ -76,7 +76,8 @@ class Careful(ABC):
         >>> engine.gradients({}, 1, [[1.0], [0.0]]).tables["A", "table"]  # of p*(B=true)
         array([0.2, 0.7])
         """
-        by_joint = np.broadcast_to(seeds, (self.program.sizes[self.program.query], rows))
+        states = self.program.sizes[self.program.query]
+        by_joint = np.broadcast_to(np.asarray(seeds, dtype=np.float64), (states, rows))
         if exponent is not None:
             by_joint = np.ldexp(by_joint, (self.run(columns, rows).exponent - exponent).astype(np.int32))
         found, doubt = self.attempt_gradients(columns, rows, by_joint, through_selection)

@@ -84,7 +84,10 @@ class Gradients:
         """With the derivatives that some rows, which had none, got from another run."""
         tables = {key: table + again.tables[key] for key, table in self.tables.items()}
         slopes = {n: self.slopes.get(n, 0.0) + again.slopes.get(n, 0.0) for n in (*self.slopes, *again.slopes)}
-        likelihoods = {name: _put(old, rows, again.likelihoods[name]) for name, old in self.likelihoods.items()}
+        likelihoods = {}
+        for name, old in self.likelihoods.items():
+            new = again.likelihoods[name]
+            likelihoods[name] = _put(old.astype(new.dtype), rows, new)  # the range of the new ones may be wider
         return Gradients(tables, slopes, likelihoods)
 
 
