@@ -32,6 +32,7 @@ study: $(STAMP) ## what background knowledge buys, measured: ends in a report (a
 ifeq ($(strip $(ARGS)),)
 test: lint types docs ## lint, types, documentation and all tests; ARGS="tests/test_x.py -k word": only pytest on that part
 	@echo "== pytest"
+	@$(BIN)/python -m tests.warm
 	@$(BIN)/python -m pytest -q -n $(WORKERS)
 else
 test: $(STAMP)

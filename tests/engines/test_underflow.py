@@ -191,6 +191,19 @@ def test_steep_sigmoids_between_positive_tables_are_no_matter_of_doubt(engine, m
     np.testing.assert_allclose(tac.posterior({"A": 0.5, "T": "false"}), [[0.125, 0.875]])
 
 
+@pytest.mark.parametrize("role", ["evidence", "hard"])
+def test_tables_with_zeros_are_doubted_only_where_a_weight_ends(role):
+    net = tacit.Network()
+    net.add("A", cpt=[0.5, 0.5])
+    net.add("T", ["A"], cpt=tacit.TestingCPT([[1, 0]] * 2, [[0, 1]] * 2, [0.1, 0.2], gamma=16.0))
+    for gamma, doubtful in ((16.0, False), (2000.0, True)):
+        tac = tacit.compile(net.with_gamma(gamma), "T", **{role: ["A"]}, engine="tape")
+        columns = tac._read({"A": ["true", "false"]}).columns
+        assert (tac.engine().attempt(columns, 2).doubtful is not None) == doubtful
+        learned = tac.engine()._tape(pin=True)
+        assert learned.states == 2
+
+
 # what explains is what answered ------------------------------------------------------------------------------
 
 
@@ -221,7 +234,7 @@ def test_the_selection_is_that_of_the_run_that_answered(engine, dtype):
 def test_the_processor_notes_what_is_too_small():
     flags.clear_underflow()
     assert not flags.underflowed()
-    kernels.raise_underflow(1.0)
+    flags.raise_underflow()
     assert flags.underflowed()
     assert not flags.underflowed()  # the question clears it
 

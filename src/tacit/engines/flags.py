@@ -27,6 +27,7 @@ UNDERFLOW = (
 
 _test = types.ExternalFunction("fetestexcept", types.intc(types.intc))
 _clear = types.ExternalFunction("feclearexcept", types.intc(types.intc))
+_raise = types.ExternalFunction("feraiseexcept", types.intc(types.intc))
 
 
 @jit(nogil=True)
@@ -34,6 +35,12 @@ def clear_underflow():
     """Forget what happened before."""
     if _test(UNDERFLOW) != 0:  # to ask is far cheaper than to clear
         _clear(UNDERFLOW)
+
+
+@jit(nogil=True)
+def raise_underflow():
+    """Set the flag; a product that underflows would not do, since compilers may compute it where it is not wanted."""
+    _raise(UNDERFLOW)
 
 
 @jit(nogil=True)

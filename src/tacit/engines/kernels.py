@@ -16,7 +16,7 @@ import math
 import numpy as np
 
 from tacit.engines.exponential import exp_of_negative
-from tacit.engines.flags import clear_underflow, underflowed
+from tacit.engines.flags import clear_underflow, raise_underflow, underflowed
 from tacit.engines.jit import jit
 
 (
@@ -105,18 +105,21 @@ def forward_tile(instructions, terms, constants, inputs, codes, outputs, values,
                 values[dst, j] = weight_of_plus(lesser[j]) * plus + weight_of_plus(-lesser[j]) * minus
             few = negligible(values)
             if plus < few or minus < few:
-                least = least_weight(values)
+                least, hanging = least_weight(values), 0
                 for j in range(values.shape[1]):
-                    if hangs_on(lesser[j], plus, minus, least, few):
-                        values[dst, j] += raise_underflow(constants[0])
+                    hanging += hangs_on(lesser[j], plus, minus, least, few)
+                if hanging:
+                    raise_underflow()
         elif op == MIX_SLOTS:
             lesser = values[terms[first, 0]]
             plus, minus = values[terms[first + 1, 0]], values[terms[first + 1, 1]]
-            few, least = negligible(values), least_weight(values)
             for j in range(values.shape[1]):
                 values[dst, j] = weight_of_plus(lesser[j]) * plus[j] + weight_of_plus(-lesser[j]) * minus[j]
-                if hangs_on(lesser[j], plus[j], minus[j], least, few):
-                    values[dst, j] += raise_underflow(constants[0])
+            few, least, hanging = negligible(values), least_weight(values), 0
+            for j in range(values.shape[1]):
+                hanging += hangs_on(lesser[j], plus[j], minus[j], least, few)
+            if hanging:
+                raise_underflow()
         elif op == SCALE:
             scale(values, terms, dst, first, end)
         elif op == OUTPUT:
@@ -171,12 +174,6 @@ def hangs_on(lesser, plus, minus, least, few):
 def weight_of_plus(lesser):
     """The weight of plus from the lesser one; that of minus with the sign turned."""
     return lesser if lesser > 0 else 1 + lesser
-
-
-@jit(nogil=True)
-def raise_underflow(one):
-    """0, after a product that is too small for a float: the processor takes note. `one` is 1, unknown to compilers."""
-    return (one * 1e-30) * 1e-300 * 1e-300
 
 
 @jit(nogil=True, inline="always")

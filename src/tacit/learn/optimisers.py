@@ -95,7 +95,10 @@ class _Point:
         """The weights where the damped model is lowest, or as far towards them as a step may go."""
         damped = self.normal.copy()
         damped.flat[:: len(self.weights) + 1] += damping
-        change = np.linalg.solve(damped, -self.gradient)
+        try:
+            change = np.linalg.solve(damped, -self.gradient)
+        except np.linalg.LinAlgError:  # too little damping for digits that cancel: stay, so that more is tried
+            return self.weights.copy()
         change *= min(1.0, largest_step / max(np.abs(change).max(), 1e-300))
         return np.clip(self.weights + change, -self.limits, self.limits)
 

@@ -1,0 +1,25 @@
+"""Compile all kernels once, before several processes of tests would each compile their own.
+
+Code that is compiled in one go and code that finds a part of it in the cache differ in the last bit, which tests that
+compare two processes bit for bit would see.
+"""
+
+import numpy as np
+
+import tacit
+
+rng = np.random.default_rng(0)
+rows = {"E1": rng.random(32), "E2": rng.random(32)}
+for hard in ((), ("E2",)):
+    evidence = {**rows, "E2": ["true", "false"] * 16} if hard else rows
+    net = tacit.examples.chain(tests=2, gamma=16.0)
+    tac = tacit.compile(net, "Q", ["E1", "E2"], hard, engine="tape")
+    for optimizer, loss in (("lbfgs", "mse"), ("adam", "cross_entropy"), *([] if hard else [("lm", "mse")])):
+        fit = tacit.fit(
+            tac, evidence, rng.random(32), loss=loss, optimizer=optimizer, steps=2, restarts=1, progress=False
+        )
+    for dtype in ("float64", "float32"):
+        query = tacit.compile(fit.network, "Q", ["E1", "E2"], hard, engine="tape", dtype=dtype)
+        query.posterior(evidence)
+        query.marginals(evidence)
+tacit.compile(tacit.examples.abc(), "B", ["A"]).circuit().tape().evaluate({"A": [0.5]})
