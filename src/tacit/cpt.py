@@ -252,8 +252,13 @@ def distributions(table: Floats, part: str) -> Floats:
 
     Every number must lie in [0, 1], and known ones beside NaN ones must leave these some mass.
     """
-    if _is_right(table):
+    if table.size <= FEW and _is_right(table):
         return table  # the usual case, quickly: a network may have many small tables
+    if table.min() >= 0 and table.max() <= 1:  # and no number is to be learned: quickly, too
+        total = table.sum(axis=-1)
+        miss = np.abs(total - 1)
+        if miss.max() <= SUM_TOLERANCE:
+            return _scaled(table, total, miss > _rounding(table.shape[-1]))
     for index in _outside(table):
         raise TableError(part, index[:-1], f"{table[index]:g} is not a probability in [0, 1]")
     total, learned = np.nansum(table, axis=-1), np.isnan(table).any(axis=-1)
@@ -268,11 +273,9 @@ def distributions(table: Floats, part: str) -> Floats:
 
 
 def _is_right(table: Floats) -> bool:
-    """Whether all numbers lie in [0, 1], and all rows sum to 1 but for rounding."""
+    """Whether all numbers lie in [0, 1], and all rows sum to 1 but for rounding: in Python, for few numbers."""
     limit = _rounding(table.shape[-1])
-    if table.size > FEW:
-        return bool(table.min() >= 0 and table.max() <= 1 and np.abs(table.sum(axis=-1) - 1).max() <= limit)
-    rows = table.reshape(-1, table.shape[-1]).tolist()  # NumPy's calls would take longer than the work
+    rows = table.reshape(-1, table.shape[-1]).tolist()
     return all(min(row) >= 0 and max(row) <= 1 and abs(sum(row) - 1) <= limit for row in rows)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,11 +38,23 @@ class RoundingWarning(UserWarning):
 
 @dataclass
 class Declared:
-    """A variable: its states as written, and the properties that tacit understands, still encoded."""
+    """A variable: its states as written, and the properties that tacit understands, still encoded or `decoded`."""
 
     place: Place
     states: Sequence[Label]
     properties: dict[str, str] = field(default_factory=dict)
+    decoded: dict[str, Any] = field(default_factory=dict)
+
+    def property(self, key: str, default: Any) -> Any:
+        return self.decoded[key] if key in self.decoded else _property(self.properties, key, default)
+
+
+class Places(Protocol):
+    """The places of rows, which may be found only when they are asked for."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, row: int, /) -> Place: ...
 
 
 @dataclass
@@ -55,7 +67,7 @@ class Defined:
     place: Place
     parents: Sequence[str]
     numbers: Floats
-    rows: Sequence[Place] = ()
+    rows: Places = ()
 
 
 @dataclass
@@ -82,15 +94,17 @@ class Draft:
         self.check_nodes(declared.place, len(self.variables))
 
     def check_nodes(self, place: Place, count: int) -> None:
-        """Refuse so many variables, if the file is packed."""
-        if is_packed(self.source):
-            with _located(self, place):
-                check_nodes(count)
+        """Refuse a file with so many variables or CPTs."""
+        try:
+            check_nodes(count)
+        except FormatError as error:
+            raise self.error(place, str(error)) from None
 
     def define(self, name: str, defined: Defined) -> None:
         if name in self.definitions:
             raise self.error(defined.place, f"node {show(name)} has two CPTs")
         self.definitions[name] = defined
+        self.check_nodes(defined.place, len(self.definitions))
 
     def shape(self, place: Place, name: str, parents: Sequence[str]) -> tuple[int, ...]:
         """The cardinalities of the parents and of the node, which must all be declared."""
@@ -126,7 +140,7 @@ class _Builder:
             self.net = Network(_property(draft.properties, "tacit_name", draft.name or stem(draft.source)))
         self.names: dict[str, str] = {}  # of the nodes: in the file -> in the network
         self.scaled = 0  # rows
-        self.sums: dict[str, tuple[int, float]] = {}  # a scaled row and what it summed to, by node: the first for each number of states
+        self.sums: dict[str, tuple[int, float]] = {}  # by node: a scaled row, the first of those with as many states
         self.first_scaled = ""
 
     def scale(self, order: Sequence[str]) -> None:
@@ -154,9 +168,9 @@ class _Builder:
         declared, defined = self.draft.variables[name], self.draft.definitions[name]
         table = self._numbers(name)
         with _located(self.draft, declared.place):
-            self.names[name] = _property(declared.properties, "tacit_name", name)
+            self.names[name] = declared.property("tacit_name", name)
             states = _states(declared)
-            cpt = _property(declared.properties, "tacit_cpt", None)
+            cpt = declared.property("tacit_cpt", None)
             cpt = None if cpt is None else cpt_from_dict(cpt, "tacit_cpt", len(defined.parents))
         given = self._table(name, table) if cpt is None else cpt
         with _located(self.draft, defined.place):
@@ -213,12 +227,13 @@ def _scale(rows: Floats) -> tuple[NDArray[np.intp], Floats]:
         sound = ((rows >= 0) & (rows <= 1 + MAX_MISS)).all(axis=-1) & (miss <= MAX_MISS)
     rough = sound & ((miss > SUM_TOLERANCE) | (rows > 1).any(axis=-1))
     rows[rough] /= total[rough, None]
-    rows[sound] = distributions(rows[sound], "table")
+    if sound.any():
+        rows[sound] = distributions(rows[sound], "table")
     return np.flatnonzero(rough), total[rough]
 
 
 def _states(declared: Declared) -> list[Label]:
-    states = _property(declared.properties, "tacit_states", list(declared.states))
+    states = declared.property("tacit_states", list(declared.states))
     if not isinstance(states, list) or len(states) != len(declared.states):
         raise FormatError(f"tacit_states must be a list of {plural(len(declared.states), 'label')}")
     return states
