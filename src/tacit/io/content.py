@@ -13,7 +13,7 @@ from tacit.errors import FormatError
 from tacit.io.atomic import write_atomically
 
 # What a packed file may become: a small file must not fill the memory, or keep us busy for minutes. The largest
-# networks of the bnlearn repository unpack to 5.5 million bytes and have 130,000 pieces and 1,041 nodes.
+# networks of the bnlearn repository unpack to 5.5 million bytes and have 130,000 pieces.
 MAX_UNPACKED = 2**26  # bytes
 MAX_PIECES = 2**19  # beside one per byte of the packed file
 WORDS_PER_PIECE = 8  # words and numbers are read many at a time
