@@ -20,7 +20,8 @@ WORDS_PER_PIECE = 8  # words and numbers are read many at a time
 SIGNS = (b"[", b"{", b"(", b"<", b";", b"|", b"=", b"/")
 STEP = 2**22  # bytes looked at together
 UNPACK = "unpack it first if that is meant"
-MAX_NODES = 100_000  # of any file: each takes a while, however short it is
+# each takes a while, however short it is; JSON that is not packed may have more: what is saved can be loaded
+MAX_NODES = 100_000
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
@@ -54,7 +55,7 @@ def pieces(data: bytes) -> int:
 def check_nodes(count: int) -> None:
     """Refuse a file, packed or not, with so many nodes."""
     if count > MAX_NODES:
-        raise FormatError(f"at least {count:,} nodes (limit {MAX_NODES:,}); build larger networks with Network.add")
+        raise FormatError(f"at least {count:,} nodes (limit {MAX_NODES:,}); a larger network can be kept as JSON")
 
 
 def write_text(text: str, path: str | os.PathLike[str]) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tacit.cpt import CPT, TestingCPT
 from tacit.errors import FormatError, TacitError
 from tacit.factored import FunctionCPT, Mux, NoisyOr
-from tacit.io.content import check_nodes, read_bytes, write_text
+from tacit.io.content import check_nodes, is_packed, read_bytes, write_text
 from tacit.network import AnyCPT, Network
 
 FORMAT = "tacit-network"
@@ -45,7 +45,7 @@ def parse(data: bytes, source: str) -> Network:
     """The network in the content of a file; errors name the file, `source`."""
     try:
         document = parse_json(data.decode("utf-8"))
-        if isinstance(document, dict) and isinstance(document.get("nodes"), list):
+        if is_packed(source) and isinstance(document, dict) and isinstance(document.get("nodes"), list):
             check_nodes(len(document["nodes"]))
         return network_from_dict(document)
     except UnicodeDecodeError as error:
