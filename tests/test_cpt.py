@@ -252,3 +252,23 @@ def test_a_copy_is_equal_and_as_immutable(part, twin):
     for value in vars(made).values():
         for array in value if isinstance(value, tuple) else (value,):
             assert not isinstance(array, np.ndarray) or not array.flags.writeable
+
+
+@pytest.mark.parametrize(
+    "row",
+    [[1.0], [0.5, 0.5], [0.1] * 10, [1 / 3] * 3, [0.333333, 0.666666], [1 - 1e-6, 5e-7], [1.0, 1e-7], [np.nan, 0.5]],
+)
+def test_few_numbers_are_treated_like_many(row):
+    """Small tables are checked in Python, larger ones with NumPy."""
+    few, many = CPT([row]), CPT([row] * 100)
+    assert np.array_equal(few.table, many.table[:1], equal_nan=True)
+
+
+@pytest.mark.parametrize("row", [[0.5, 0.6], [-0.1, 1.1], [1 + 1e-9, 0.0], [0.5, np.inf], [np.nan, 1.0]])
+def test_few_numbers_are_refused_like_many(row):
+    found = []
+    for rows in (1, 100):
+        with pytest.raises(TableError) as error:
+            CPT([row] * rows)
+        found.append(str(error.value))
+    assert found[0] == found[1]

@@ -25,6 +25,7 @@ TESTS = (">=", ">", "<=", "<")
 SUM_TOLERANCE = 2e-6
 EPSILON = float(np.finfo(np.float64).eps)
 MAX_AXES = 64  # of NumPy's arrays
+FEW = 32  # numbers that Python looks at more quickly than NumPy
 
 
 class Immutable:
@@ -251,8 +252,13 @@ def distributions(table: Floats, part: str) -> Floats:
 
     Every number must lie in [0, 1], and known ones beside NaN ones must leave these some mass.
     """
-    if table.min() >= 0 and table.max() <= 1 and np.abs(table.sum(axis=-1) - 1).max() <= _rounding(table.shape[-1]):
+    if table.size <= FEW and _is_right(table):
         return table  # the usual case, quickly: a network may have many small tables
+    if table.min() >= 0 and table.max() <= 1:  # and no number is to be learned: quickly, too
+        total = table.sum(axis=-1)
+        miss = np.abs(total - 1)
+        if miss.max() <= SUM_TOLERANCE:
+            return _scaled(table, total, miss > _rounding(table.shape[-1]))
     for index in _outside(table):
         raise TableError(part, index[:-1], f"{table[index]:g} is not a probability in [0, 1]")
     total, learned = np.nansum(table, axis=-1), np.isnan(table).any(axis=-1)
@@ -264,6 +270,13 @@ def distributions(table: Floats, part: str) -> Floats:
             part, row, f"the known entries sum to {total[row]:.6g}, which leaves nothing for the NaN entries"
         )
     return _scaled(table, total, miss > _rounding(table.shape[-1]))
+
+
+def _is_right(table: Floats) -> bool:
+    """Whether all numbers lie in [0, 1], and all rows sum to 1 but for rounding: in Python, for few numbers."""
+    limit = _rounding(table.shape[-1])
+    rows = table.reshape(-1, table.shape[-1]).tolist()
+    return all(min(row) >= 0 and max(row) <= 1 and abs(sum(row) - 1) <= limit for row in rows)
 
 
 def _rounding(states: int) -> float:

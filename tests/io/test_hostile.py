@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 
 import numpy as np
 import pytest
@@ -38,9 +39,24 @@ def long_word():
 
 BIF = "variable a { type discrete [1] { x }; } probability (a) { table "
 NET = "node a { states = (x); } potential (a) { data = "
+DEFINITION = "<DEFINITION><FOR>a</FOR><TABLE>1</TABLE></DEFINITION>"
+XML = "<VARIABLE><NAME>a</NAME><VALUE>x</VALUE></VARIABLE>" + DEFINITION
 UAI = (
     'BAYES 1 2 1 1 0 2 0.5 0.5\n# tacit {"name": null, "variables": [{"number": %s, "name": "a", "states": [%s, 1]}]}\n'
 )
+
+
+def many(block):
+    """5,000 nodes like a node "a"."""
+    return "".join(re.sub(r"\ba\b", f"n{i}", block) for i in range(5_000))
+
+
+def lines(count):
+    """A UAI file of one line per table, whose rows sum to 1 only roughly."""
+    tables = "2 .33333 .66666\n" * count
+    return f"BAYES {count}\n" + "2 " * count + f"\n{count}\n" + "".join(f"1 {i}\n" for i in range(count)) + tables
+
+
 PLAIN = {  # name: content, and what is said of it
     "twice.json": (document(node(states=[*map(str, range(100_000)), "99999"])), "state '99999' is listed twice"),
     "hashes.json": (document(node(states=[i * (2**61 - 1) for i in range(30_000)])), "integers beyond 2^61"),
@@ -56,6 +72,11 @@ PLAIN = {  # name: content, and what is said of it
     "infinity.uai": (UAI % (0, "-Infinity"), "-inf is not a label"),
     "number.uai": (UAI % (10**30, 0), "is not the number of a variable"),
     "parents.uai": ("BAYES 200\n" + "1 " * 200 + "200\n" + ("200 " + "0 " * 200) * 200, "199 parents; at most 63"),
+    "lines.uai": (lines(20_000), "Network('lines': 20,000 nodes"),
+    "nodes.uai": ("BAYES 1000000 " + "1 " * 1_000_001, "at least 1,000,000 nodes (limit 100,000)"),
+    "nodes.bif": (many(BIF + "1; }\n"), "Network('nodes': 5,000 nodes"),
+    "nodes.net": (many(NET + "(1); }\n"), "Network('nodes': 5,000 nodes"),
+    "nodes.xml": (f"<NETWORK>{many(XML)}</NETWORK>", "Network('nodes': 5,000 nodes"),
     "cells.evid": ("50000\n" + "".join(f"1 {i} 0\n" for i in range(50_000)), "make 2,500,000,000 cells"),
     "huge.circuit": (f'n0 = parameter "a" "table" {10**30} 1\noutputs n0', "is too large"),
 }
@@ -138,17 +159,35 @@ def test_what_is_stored_may_be_read(tmp_path, monkeypatch):
     assert read(tmp_path / "net.json") == net
 
 
-@pytest.mark.parametrize("suffix", ["json", "bif", "net", "xmlbif", "uai"])
-def test_a_packed_file_of_too_many_nodes_is_refused(tmp_path, monkeypatch, suffix):
-    monkeypatch.setattr(content, "MAX_NODES", 3)
+@pytest.mark.parametrize("suffix", ["bif", "net", "xmlbif", "uai", "json.gz", "bif.gz"])
+def test_a_file_of_too_many_nodes_is_refused(tmp_path, monkeypatch, suffix):
     net = Network("four")
     for name in "ABCD":
         net.add(name, cpt=[0.5, 0.5])
-    for name in (f"net.{suffix}", f"net.{suffix}.gz"):
-        write(net, tmp_path / name)
+    write(net, tmp_path / f"net.{suffix}")
+    monkeypatch.setattr(content, "MAX_NODES", 4)
     assert read(tmp_path / f"net.{suffix}") == net
-    with pytest.raises(FormatError, match=rf"net\.{suffix}\.gz: .*a packed file of more than 3 nodes; unpack it first"):
-        read(tmp_path / f"net.{suffix}.gz")
+    monkeypatch.setattr(content, "MAX_NODES", 3)
+    with pytest.raises(FormatError, match=rf"net\.{suffix}: .*at least 4 nodes \(limit 3\); a larger"):
+        read(tmp_path / f"net.{suffix}")
+    write(net, tmp_path / "net.json")
+    assert read(tmp_path / "net.json") == net  # what is saved can be loaded
+
+
+@pytest.mark.parametrize(
+    ("suffix", "text", "place"),
+    [
+        ("bif", "probability(a){}probability(b){}probability(c){", "line 1, column 45"),
+        ("net", "".join(f"potential({name}){{data=(1);}}" for name in "abc"), "line 1, column 56"),
+        ("xml", "<NETWORK>\n" + "".join(DEFINITION.replace("a<", f"{n}<") + "\n" for n in "abc"), "line 4, column 25"),
+        ("uai", "BAYES 3 # of which nothing is read\n" + "1 " * 20, "line 1, column 7"),
+    ],
+)  # fmt: skip
+def test_cpts_are_counted_before_their_nodes_are_looked_for(tmp_path, monkeypatch, suffix, text, place):
+    monkeypatch.setattr(content, "MAX_NODES", 2)
+    (tmp_path / f"net.{suffix}").write_text(text)
+    with pytest.raises(FormatError, match=rf"net\.{suffix}: {place}: at least 3 nodes \(limit 2\)"):
+        read(tmp_path / f"net.{suffix}")
 
 
 def chain(nodes):

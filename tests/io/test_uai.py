@@ -252,3 +252,14 @@ def test_words_are_parted_by_any_white_space(read_as, blank):
     assert read_as("net.uai", text.replace(" ", blank)).table("x0").tolist() == [0.25, 0.75]
     with pytest.raises(FormatError, match=r"'0\.2\\x01' is not a number"):
         read_as("net.uai", text.replace("0.25", f"0.2\x01{blank}"))
+
+
+def test_the_first_row_scaled_is_named_whatever_its_length(tmp_path):
+    """Rows of the same number of states are scaled together, but told of in the order of the nodes."""
+    path = tmp_path / "net.uai"
+    path.write_text("BAYES 3\n2 3 2\n3\n1 0\n2 0 1\n1 2\n2 .5 .5\n6\n.3 .3 .4\n.3333 .3333 .3333\n2 .5 .50005\n")
+    with pytest.warns(RoundingWarning, match=r"line 10, column 1: node 'x1': row x0=1 sums to 0\.9999; .*1 other row"):
+        net = read(path)
+    assert net.table("x1")[1].tolist() == pytest.approx([1 / 3] * 3)
+    assert net.table("x1")[0].tolist() == [0.3, 0.3, 0.4]
+    assert net.table("x2").sum() == pytest.approx(1, abs=1e-15)

@@ -124,6 +124,7 @@ class _Reader:
         name = scanner.name()
         if name in self.blocks:
             raise scanner.error(f"node {show(name)} has two probability blocks")
+        self.result.check_nodes(scanner.place(), len(self.blocks) + 1)
         self.blocks[name] = block = _Block(scanner.place(), scanner.names(")", "|"))
         if scanner.expect(")", "|") == "|":
             block.parents += scanner.names(")")

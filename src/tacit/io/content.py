@@ -13,14 +13,15 @@ from tacit.errors import FormatError
 from tacit.io.atomic import write_atomically
 
 # What a packed file may become: a small file must not fill the memory, or keep us busy for minutes. The largest
-# networks of the bnlearn repository unpack to 5.5 million bytes and have 130,000 pieces and 1,041 nodes.
+# networks of the bnlearn repository unpack to 5.5 million bytes and have 130,000 pieces.
 MAX_UNPACKED = 2**26  # bytes
 MAX_PIECES = 2**19  # beside one per byte of the packed file
-MAX_NODES = 30_000
 WORDS_PER_PIECE = 8  # words and numbers are read many at a time
 SIGNS = (b"[", b"{", b"(", b"<", b";", b"|", b"=", b"/")
 STEP = 2**22  # bytes looked at together
 UNPACK = "unpack it first if that is meant"
+# each takes a while, however short it is; JSON that is not packed may have more: what is saved can be loaded
+MAX_NODES = 100_000
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
@@ -52,9 +53,9 @@ def pieces(data: bytes) -> int:
 
 
 def check_nodes(count: int) -> None:
-    """Refuse so many nodes of a packed file."""
+    """Refuse a file, packed or not, with so many nodes."""
     if count > MAX_NODES:
-        raise FormatError(f"a packed file of more than {MAX_NODES:,} nodes; {UNPACK}")
+        raise FormatError(f"at least {count:,} nodes (limit {MAX_NODES:,}); a larger network can be kept as JSON")
 
 
 def write_text(text: str, path: str | os.PathLike[str]) -> None:

@@ -8,18 +8,18 @@ from __future__ import annotations
 import graphlib
 import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.cpt import SUM_TOLERANCE, Floats
+from tacit.cpt import CPT, SUM_TOLERANCE, Floats, distributions
 from tacit.display import large, plural
-from tacit.errors import FormatError, TacitError
+from tacit.errors import FormatError, TableError, TacitError
 from tacit.io.content import check_nodes, is_packed
 from tacit.io.extension import decode, visible_table
 from tacit.io.json import cpt_from_dict
@@ -38,11 +38,23 @@ class RoundingWarning(UserWarning):
 
 @dataclass
 class Declared:
-    """A variable: its states as written, and the properties that tacit understands, still encoded."""
+    """A variable: its states as written, and the properties that tacit understands, still encoded or `decoded`."""
 
     place: Place
     states: Sequence[Label]
     properties: dict[str, str] = field(default_factory=dict)
+    decoded: dict[str, Any] = field(default_factory=dict)
+
+    def property(self, key: str, default: Any) -> Any:
+        return self.decoded[key] if key in self.decoded else _property(self.properties, key, default)
+
+
+class Places(Protocol):
+    """The places of rows, which may be found only when they are asked for."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, row: int, /) -> Place: ...
 
 
 @dataclass
@@ -55,7 +67,7 @@ class Defined:
     place: Place
     parents: Sequence[str]
     numbers: Floats
-    rows: Sequence[Place] = ()
+    rows: Places = ()
 
 
 @dataclass
@@ -82,15 +94,17 @@ class Draft:
         self.check_nodes(declared.place, len(self.variables))
 
     def check_nodes(self, place: Place, count: int) -> None:
-        """Refuse so many variables, if the file is packed."""
-        if is_packed(self.source):
-            with _located(self, place):
-                check_nodes(count)
+        """Refuse a file with so many variables or CPTs."""
+        try:
+            check_nodes(count)
+        except FormatError as error:
+            raise self.error(place, str(error)) from None
 
     def define(self, name: str, defined: Defined) -> None:
         if name in self.definitions:
             raise self.error(defined.place, f"node {show(name)} has two CPTs")
         self.definitions[name] = defined
+        self.check_nodes(defined.place, len(self.definitions))
 
     def shape(self, place: Place, name: str, parents: Sequence[str]) -> tuple[int, ...]:
         """The cardinalities of the parents and of the node, which must all be declared."""
@@ -104,8 +118,14 @@ class Draft:
 
 def build(draft: Draft) -> Network:
     """The network of a draft. Rows that miss the sum 1 by up to 1e-4 are scaled, with a warning."""
-    builder = _Builder(draft)
-    for name in _parents_first(draft):
+    for name, declared in draft.variables.items():
+        if name not in draft.definitions:
+            raise draft.error(declared.place, f"node {show(name)} has no CPT")
+    shapes = {name: draft.shape(defined.place, name, defined.parents) for name, defined in draft.definitions.items()}
+    order = _parents_first(draft)
+    builder = _Builder(draft, shapes)
+    builder.scale(order)
+    for name in order:
         builder.add(name)
     if builder.scaled:
         others = f" (and {plural(builder.scaled - 1, 'other row')})" if builder.scaled > 1 else ""
@@ -114,27 +134,47 @@ def build(draft: Draft) -> Network:
 
 
 class _Builder:
-    def __init__(self, draft: Draft) -> None:
-        self.draft = draft
+    def __init__(self, draft: Draft, shapes: dict[str, tuple[int, ...]]) -> None:
+        self.draft, self.shapes = draft, shapes
         with _located(draft, Place(1, 1)):
             self.net = Network(_property(draft.properties, "tacit_name", draft.name or stem(draft.source)))
         self.names: dict[str, str] = {}  # of the nodes: in the file -> in the network
-        self.scaled = 0
+        self.scaled = 0  # rows
+        self.sums: dict[str, tuple[int, float]] = {}  # by node: a scaled row, the first of those with as many states
         self.first_scaled = ""
+
+    def scale(self, order: Sequence[str]) -> None:
+        """Scale the rows that must and may be: of all tables together, since a file may have many small ones."""
+        alike: dict[int, list[str]] = {}  # by the number of states
+        for name in order:
+            shape = self.shapes[name]
+            fits = self.draft.definitions[name].numbers.size == math.prod(shape)  # `add` reports what does not
+            if fits and "tacit_cpt" not in self.draft.variables[name].properties:
+                alike.setdefault(shape[-1], []).append(name)
+        for states, names in alike.items():
+            tables = [self.draft.definitions[name].numbers for name in names]
+            numbers = np.concatenate(tables)
+            rough, sums = _scale(numbers.reshape(-1, states))
+            self.scaled += len(rough)
+            first, start = int(rough[0]) * states if len(rough) else -1, 0
+            for name, table in zip(names, tables, strict=True):
+                stop = start + table.size
+                self.draft.definitions[name].numbers = numbers[start:stop]
+                if start <= first < stop:
+                    self.sums[name] = (first - start) // states, float(sums[0])
+                start = stop
 
     def add(self, name: str) -> None:
         declared, defined = self.draft.variables[name], self.draft.definitions[name]
         table = self._numbers(name)
         with _located(self.draft, declared.place):
-            self.names[name] = _property(declared.properties, "tacit_name", name)
+            self.names[name] = declared.property("tacit_name", name)
             states = _states(declared)
-            cpt = _property(declared.properties, "tacit_cpt", None)
+            cpt = declared.property("tacit_cpt", None)
             cpt = None if cpt is None else cpt_from_dict(cpt, "tacit_cpt", len(defined.parents))
-        if cpt is None:
-            table = self._distributions(name, table)
+        given = self._table(name, table) if cpt is None else cpt
         with _located(self.draft, defined.place):
-            parents = [self.names[parent] for parent in defined.parents]
-            self.net.add(self.names[name], parents, states, table if cpt is None else cpt)
+            self.net.add(self.names[name], [self.names[parent] for parent in defined.parents], states, given)
             if cpt is not None and abs(visible_table(self.net, self.names[name]) - table).max() > MAX_CHANGE:
                 raise FormatError(
                     f"node {show(name)}: the table is not that of its property tacit_cpt; if another program changed "
@@ -143,32 +183,30 @@ class _Builder:
 
     def _numbers(self, name: str) -> Floats:
         """The numbers of a node in their shape: (parents..., own)."""
-        defined = self.draft.definitions[name]
-        shape = self.draft.shape(defined.place, name, defined.parents)
+        defined, shape = self.draft.definitions[name], self.shapes[name]
         if defined.numbers.size != math.prod(shape):
             given, expected = plural(defined.numbers.size, "number"), large(math.prod(shape))
             raise self.draft.error(defined.place, f"node {show(name)}: the table has {given}, expected {expected}")
         return defined.numbers.reshape(shape)
 
-    def _distributions(self, name: str, table: Floats) -> Floats:
-        """The numbers as probabilities: rows are scaled if they must and may be."""
-        if table.min() >= 0 and table.max() <= 1 and abs(table.sum(axis=-1) - 1).max() <= SUM_TOLERANCE:
-            return table  # the usual case, quickly
+    def _table(self, name: str, table: Floats) -> CPT:
+        """A table as a CPT; an error if it holds what cannot be scaled."""
+        if name in self.sums and not self.first_scaled:
+            row, total = self.sums[name]
+            place = tuple(map(int, np.unravel_index(row, table.shape[:-1])))
+            self.first_scaled = str(self._error(name, place, f"sums to {total:.6g}"))
+        try:
+            return CPT(table)
+        except TableError:
+            raise self._fault(name, table) from None
+
+    def _fault(self, name: str, table: Floats) -> FormatError:
+        """What is wrong with the numbers of a table."""
         for index in _places(~((table >= 0) & (table <= 1 + MAX_MISS)))[:1]:
-            raise self._error(name, index[:-1], f"holds {table[index]:g}, which is not a probability")
+            return self._error(name, index[:-1], f"holds {table[index]:g}, which is not a probability")
         total = table.sum(axis=-1)
-        for row in _places(abs(total - 1) > MAX_MISS)[:1]:
-            raise self._error(name, row, f"sums to {total[row]:.6g}, expected 1")
-        rough = _places((abs(total - 1) > SUM_TOLERANCE) | (table > 1).any(axis=-1))
-        if not rough:
-            return table
-        if not self.scaled:
-            self.first_scaled = str(self._error(name, rough[0], f"sums to {total[rough[0]]:.6g}"))
-        self.scaled += len(rough)
-        table = table.copy()
-        for row in rough:
-            table[row] /= total[row]
-        return table
+        row = _places(abs(total - 1) > MAX_MISS)[0]
+        return self._error(name, row, f"sums to {total[row]:.6g}, expected 1")
 
     def _error(self, name: str, row: tuple[int, ...], problem: str) -> FormatError:
         """An error in a row, by the place of the row if it has one."""
@@ -181,8 +219,21 @@ class _Builder:
         return self.draft.error(place, f"node {show(name)}: {where} {problem}")
 
 
+def _scale(rows: Floats) -> tuple[NDArray[np.intp], Floats]:
+    """Scale the rows, in place, that miss the sum 1 by little; the numbers and sums of those beyond `SUM_TOLERANCE`."""
+    with np.errstate(over="ignore", invalid="ignore"):  # what is no probability is left alone
+        total = rows.sum(axis=-1)
+        miss = abs(total - 1)
+        sound = ((rows >= 0) & (rows <= 1 + MAX_MISS)).all(axis=-1) & (miss <= MAX_MISS)
+    rough = sound & ((miss > SUM_TOLERANCE) | (rows > 1).any(axis=-1))
+    rows[rough] /= total[rough, None]
+    if sound.any():
+        rows[sound] = distributions(rows[sound], "table")
+    return np.flatnonzero(rough), total[rough]
+
+
 def _states(declared: Declared) -> list[Label]:
-    states = _property(declared.properties, "tacit_states", list(declared.states))
+    states = declared.property("tacit_states", list(declared.states))
     if not isinstance(states, list) or len(states) != len(declared.states):
         raise FormatError(f"tacit_states must be a list of {plural(len(declared.states), 'label')}")
     return states
@@ -207,29 +258,33 @@ def _places(mask: NDArray[np.bool_]) -> list[tuple[int, ...]]:
 
 def _parents_first(draft: Draft) -> list[str]:
     """The names in the order of their declarations, save that parents come before their children."""
-    for name, declared in draft.variables.items():
-        if name not in draft.definitions:
-            raise draft.error(declared.place, f"node {show(name)} has no CPT")
-    for name, defined in draft.definitions.items():
-        draft.shape(defined.place, name, defined.parents)
     parents = {name: draft.definitions[name].parents for name in draft.variables}
+    order: dict[str, None] = {}
+    opened: set[str] = set()  # whose parents were looked at
+    for name in parents:
+        stack = [name]
+        while stack:
+            child = stack[-1]
+            waiting = [] if child in order else [parent for parent in parents[child] if parent not in order]
+            if not waiting:
+                order.setdefault(stack.pop())
+                continue
+            if child in opened:  # met again above itself
+                raise _cycle(draft, parents)
+            opened.add(child)
+            stack.extend(waiting)
+    return list(order)
+
+
+def _cycle(draft: Draft, parents: Mapping[str, Sequence[str]]) -> FormatError:
+    """An error that names a cycle, which must be there."""
     try:
         graphlib.TopologicalSorter(parents).prepare()
     except graphlib.CycleError as error:
         cycle = error.args[1]
-        raise draft.error(
-            draft.definitions[cycle[0]].place, f"the parents form a cycle: {' -> '.join(map(show, cycle))}"
-        ) from None
-    order: dict[str, None] = {}
-    for name in parents:
-        stack = [name]
-        while stack:
-            waiting = [parent for parent in parents[stack[-1]] if parent not in order]
-            if waiting:
-                stack.extend(waiting)
-            else:
-                order.setdefault(stack.pop())
-    return list(order)
+        named = " -> ".join(map(show, cycle))
+        return draft.error(draft.definitions[cycle[0]].place, f"the parents form a cycle: {named}")
+    raise AssertionError("there is no cycle")
 
 
 def stem(source: str) -> str:

@@ -134,6 +134,7 @@ class _Words:
         self._starts = np.flatnonzero(inside[1:] & ~inside[:-1])
         self._ends = np.flatnonzero(inside[:-1] & ~inside[1:])
         self._line_ends = np.flatnonzero(letters == ord("\n"))
+        self._lines = np.searchsorted(self._line_ends, self._starts)  # of the words
 
     def __len__(self) -> int:
         return len(self._starts)
@@ -143,22 +144,17 @@ class _Words:
 
     def line_lengths(self) -> list[int]:
         """How many words each line has, empty lines left out."""
-        words = np.bincount(np.searchsorted(self._line_ends, self._starts))
+        words = np.bincount(self._lines)
         return [count for count in words.tolist() if count]
 
     def place(self, at: int) -> Place:
         """The place of a word by its number."""
-        return self._place(int(self._starts[at]) if at < len(self) else len(self.text))
+        if at >= len(self):
+            return self._place(len(self.text), len(self._line_ends))
+        return self._place(int(self._starts[at]), int(self._lines[at]))
 
-    def places(self, start: int, stop: int, step: int) -> list[Place]:
-        """The places of every `step`-th word of a range."""
-        starts = self._starts[start:stop:step]
-        lines = np.searchsorted(self._line_ends, starts)
-        before = np.concatenate([[-1], self._line_ends])[lines]
-        return list(map(Place, (lines + 1).tolist(), (starts - before).tolist()))
-
-    def _place(self, start: int) -> Place:
-        line = int(np.searchsorted(self._line_ends, start))
+    def _place(self, start: int, line: int) -> Place:
+        """The place of a character, by how many come before it, and how many lines."""
         return Place(line + 1, start - int(self._line_ends[line - 1] if line else -1))
 
     def error(self, problem: str, at: int | None = None) -> FormatError:
@@ -178,12 +174,27 @@ class _Words:
             raise self.error(f"{show(self[self.at - 1])} is not {what}")
         return number
 
+    def integers(self, count: int, what: str, limit: int, least: int = 0) -> list[int]:
+        """The next `count` words, integers of this range."""
+        if 0 < count <= len(self) - self.at:
+            words = self._text(count).split()
+            if all(map(_is_integer, words)):
+                numbers = list(map(int, words))
+                if min(numbers) >= least and max(numbers) < limit:
+                    self.at += count
+                    return numbers
+        return [self.integer(what, limit, least) for _ in range(count)]  # one of which is wrong
+
+    def _text(self, count: int) -> str:
+        """The next `count` words, at least one, and what is between them."""
+        return self._bare[self._starts[self.at] : self._ends[self.at + count - 1]]
+
     def floats(self, count: int) -> list[float]:
         """The next `count` words, numbers all."""
         if count > len(self) - self.at:
             raise self.error("the file ends too early", len(self))
         try:
-            found = floats(self._bare[self._starts[self.at] : self._ends[self.at + count - 1]]) if count else []
+            found = floats(self._text(count)) if count else []
         except ValueError as error:
             wrong = next(at for at in range(self.at, self.at + count) if self[at] == str(error))
             raise self.error(f"{show(error)} is not a number", wrong) from None
@@ -208,12 +219,31 @@ class _Words:
                     variable(item.name, item.states)
             return _Comment({"tacit_name": encode(said.get("name", str, NoneType))}, called)
         except TacitError as error:
-            raise fault(self.source, self._place(match.start()), f"the comment '# tacit': {error}") from None
+            place = self._place(match.start(), self.text.count("\n", 0, match.start()))
+            raise fault(self.source, place, f"the comment '# tacit': {error}") from None
+
+
+class _RowPlaces:
+    """Where the rows of a table begin: found when asked for, since only errors tell."""
+
+    def __init__(self, words: _Words, starts: range) -> None:
+        self.words, self.starts = words, starts
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __getitem__(self, row: int) -> Place:
+        return self.words.place(self.starts[row])
 
 
 def _integer(word: str) -> int | None:
-    """A word as an integer >= 0; None if it is none, or of absurd length."""
-    return int(word) if word.isascii() and word.isdigit() and len(word) < 20 else None
+    """A word as an integer >= 0; None if it is none."""
+    return int(word) if _is_integer(word) else None
+
+
+def _is_integer(word: str) -> bool:
+    """Whether a word is an integer >= 0, and of no absurd length."""
+    return word.isascii() and word.isdigit() and len(word) < 20
 
 
 def _draft(words: _Words) -> Draft:
@@ -224,7 +254,7 @@ def _draft(words: _Words) -> Draft:
     draft = Draft(words.source)
     draft.check_nodes(words.place(words.at - 1), count)
     first = words.at
-    cards = [words.integer("the number of a variable's states", most, least=1) for _ in range(count)]
+    cards = words.integers(count, "the number of a variable's states", most, least=1)
     if words.integer("the number of CPTs in the file", most) != count:
         raise words.error(f"{words[words.at - 1]} CPTs, expected {count}: one per variable")
     scopes = [_scope(words, count) for _ in range(count)]
@@ -241,33 +271,33 @@ def _scope(words: _Words, count: int) -> list[int]:
     size = words.integer("the number of variables of a CPT", count + 1, least=1)
     if size > 1 + MAX_PARENTS:
         raise words.error(f"a CPT with {size - 1:,} parents; at most {MAX_PARENTS} are read")
-    return [words.integer(f"a variable; expected a number below {count}", count) for _ in range(size)]
+    return words.integers(size, f"a variable; expected a number below {count}", count)
 
 
 def _declare(draft: Draft, words: _Words, cards: list[int], first: int) -> None:
     """Declare the variables, whose cardinalities begin at a word; in the order of our comment, if there is one."""
     draft.properties, called = words.comment()
-    names = {item.number: {"tacit_name": encode(item.name), "tacit_states": encode(item.states)} for item in called}
+    names = {item.number: {"tacit_name": item.name, "tacit_states": item.states} for item in called}
     names = names or {number: {} for number in range(len(cards))}
     if sorted(names) != list(range(len(cards))):
         raise words.error("the comment '# tacit' names other variables than the file has", 0)
-    for number, properties in names.items():
-        draft.declare(f"x{number}", Declared(words.place(first + number), range(cards[number]), properties))
+    for number, said in names.items():
+        draft.declare(f"x{number}", Declared(words.place(first + number), range(cards[number]), decoded=said))
 
 
 def _defined(words: _Words, scope: list[int], cards: list[int]) -> Defined:
-    entries = words.integer(
-        f"the size of x{scope[-1]}'s table, {large(math.prod(cards))}", math.prod(cards) + 1, math.prod(cards)
-    )
+    entries, found = math.prod(cards), words.take()
+    if _integer(found) != entries:
+        raise words.error(f"{show(found)} is not the size of x{scope[-1]}'s table, {large(entries)}")
     start = words.at
     numbers = np.array(words.floats(entries))
-    places = words.places(start, start + entries, cards[-1])
-    return Defined(words.place(start - 1), [f"x{number}" for number in scope[:-1]], numbers, places)
+    rows = _RowPlaces(words, range(start, start + entries, cards[-1]))
+    return Defined(words.place(start - 1), [f"x{number}" for number in scope[:-1]], numbers, rows)
 
 
 def _rows(words: _Words) -> list[dict[int, int]]:
     """The rows of an evidence file, as states by the numbers of the variables."""
-    numbers = [words.integer("a number of a variable or state", MAX_NUMBER) for _ in range(len(words))]
+    numbers = words.integers(len(words), "a number of a variable or state", MAX_NUMBER)
     if not numbers:
         raise words.error("the file is empty; expected evidence", 0)
     found = _split(numbers, words.line_lengths())
