@@ -1,5 +1,8 @@
 """Elimination: phases share what they can, sizes grow as they should."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,7 +10,7 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit import CPT, Network, TestingCPT, TooLargeError, examples, semantics
-from tacit.compiler import EVIDENCE_PER_SCALE, compile_program, eliminate, trace
+from tacit.compiler import EVIDENCE_PER_SCALE, compile_program, eliminate, price, trace
 from tacit.compiler.program import (
     Constant,
     Contract,
@@ -20,7 +23,7 @@ from tacit.compiler.program import (
     Slice,
     check,
 )
-from tacit.compiler.tree import Problem, Tree
+from tacit.compiler.tree import ROWS, STEP, Problem, Tree
 from tests.helpers import ENGINES, always_hard, close
 from tests.strategies import queries
 
@@ -106,6 +109,22 @@ def test_an_order_of_its_own_for_each_phase_pays_where_selection_needs_little():
     program = tacit.compile(net, "Q", ["A"]).program
     marginal = program.selections["T"].marginal
     assert sum(program.multiply_adds(i) for i in range(marginal + 1)) < 50
+
+
+@pytest.mark.parametrize(
+    ("part", "price_of_one"),
+    [
+        ("multiply_adds", ROWS),
+        ("elements", ROWS),
+        ("static_multiply_adds", 1),
+        ("static_elements", 1),
+        ("operations", STEP),
+    ],
+)
+def test_a_program_is_priced_for_a_batch_of_rows(part, price_of_one):
+    program = tacit.compile(examples.diamond(), "D", ["A"]).program
+    more = SimpleNamespace(cost=replace(program.cost, **{part: getattr(program.cost, part) + 1}))
+    assert price(more) - price(program) == price_of_one
 
 
 # rescaling ------------------------------------------------------------------------------------------------
