@@ -5,6 +5,7 @@ import pytest
 
 import tacit
 from tacit import CPT, Network, TestingCPT, semantics
+from tacit.engines.numpy_steps import sigmoids
 from tacit.selection import Selected, join_rows, selected_network
 from tests.helpers import close, impossible, selected
 
@@ -80,3 +81,42 @@ def test_a_weight_of_one_or_zero_takes_a_table_as_it_is():
     how = {"T": Selected(np.full((2, 2), 0.5), weights)}
     assert selected_network(net, how, 0).table("T").tolist() == [plus[0].tolist(), minus[1].tolist()]
     close(selected_network(net, how, 1).table("T"), [0.25 * plus[0] + 0.75 * minus[0], plus[1]])
+    assert selected_network(net, how).table("T").tolist() == selected_network(net, how, 0).table("T").tolist()
+
+
+def decided_by_sigmoids(posterior, gamma):
+    """Of each posterior of A=false, the selected table of a node whose tables are (1, 0) and (0, 1)."""
+    net = Network()
+    net.add("A", cpt=[0.5, 0.5])
+    net.add("T", ["A"], cpt=TestingCPT([[1, 0]] * 2, [[0, 1]] * 2, [0.5, 0.5], gamma=gamma))
+    pairs = np.stack([posterior, 1 - posterior], axis=-1)
+    weight, rest = sigmoids(gamma * (pairs - 0.5))
+    how = {"T": Selected(pairs, weight)}
+    return np.array([selected_network(net, how, i).table("T") for i in range(len(posterior))]), weight, rest
+
+
+def test_the_selected_table_of_a_sigmoid_keeps_the_digits_of_what_is_left_of_one():
+    tables, weight, rest = decided_by_sigmoids(np.array([0.8, 0.9, 0.95]), 64.0)
+    assert (weight[:, 0] < 1).all()
+    np.testing.assert_allclose(tables[:, :, 0], weight, rtol=1e-15)
+    np.testing.assert_allclose(tables[:, :, 1], rest, rtol=1e-14)  # 1 - weight has four digits of the last
+
+
+def test_a_sigmoid_that_rounds_to_one_takes_plus_as_it_is():
+    tables, weight, _ = decided_by_sigmoids(np.array([1.0]), 200.0)
+    assert weight[0, 0] == 1
+    assert tables[0, 0].tolist() == [1, 0]
+
+
+def test_no_entry_of_a_selected_table_is_above_one():
+    """The weights of both tables, each rounded, may have a sum just above 1."""
+    net = Network()
+    net.add("A", cpt=[0.5, 0.5])
+    net.add("T", ["A"], cpt=TestingCPT([[1, 0]] * 2, [[1, 0]] * 2, [0.5, 0.5], gamma=7.0))
+    pairs = np.stack([np.linspace(0, 1, 101), np.linspace(1, 0, 101)], axis=-1)
+    weight, rest = sigmoids(7.0 * (pairs - 0.5))
+    above = np.flatnonzero((weight + rest > 1).any(axis=-1))
+    assert above.size
+    for row in above:
+        table = selected_network(net, {"T": Selected(pairs, weight)}, row).table("T")
+        assert table.max() <= 1

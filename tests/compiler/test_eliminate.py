@@ -1,5 +1,8 @@
 """Elimination: phases share what they can, sizes grow as they should."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,7 +10,7 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit import CPT, Network, TestingCPT, TooLargeError, examples, semantics
-from tacit.compiler import EVIDENCE_PER_SCALE, compile_program, eliminate, trace
+from tacit.compiler import EVIDENCE_PER_SCALE, _global_order, compile_program, eliminate, price, trace
 from tacit.compiler.program import (
     Constant,
     Contract,
@@ -20,7 +23,8 @@ from tacit.compiler.program import (
     Slice,
     check,
 )
-from tacit.compiler.tree import Problem, Tree
+from tacit.compiler.prune import prune
+from tacit.compiler.tree import ROWS, STEP, Problem, Tree
 from tests.helpers import ENGINES, always_hard, close
 from tests.strategies import queries
 
@@ -62,6 +66,18 @@ def test_testing_nodes_with_the_same_parents_share_one_marginal():
     assert sum(isinstance(op, Select) for op in tac.program) == 8
     split = tacit.compile(examples.split_layer(8), "Q", ["E1", "E2"])
     assert len({s.marginal for s in split.program.selections.values()}) == 2
+
+
+def test_the_last_marginal_stands_for_all_that_it_covers():
+    net, evidence = chain(6), ("E1", "E2")
+    made = eliminate.Elimination(net, prune(net, "Q", evidence), "Q", evidence, frozenset(), eliminate.quick)
+    made.run()
+    names = made.pruned.nodes
+    (marginal,) = made._reusable((1 << len(names)) - 1, ("Q",))
+    assert [n for i, n in enumerate(names) if not marginal.covers >> i & 1] == ["T6", "Q"]
+    assert [n for i, n in enumerate(names) if marginal.parents >> i & 1] == ["T5"]
+    summed_out = made._reusable((1 << len(names)) - 1, ("T3",))
+    assert [names[i] for m in summed_out for i in range(len(names)) if m.parents >> i & 1] == ["T3"]
 
 
 def test_the_cost_of_a_testing_hmm_is_linear_in_its_length():
@@ -106,6 +122,22 @@ def test_an_order_of_its_own_for_each_phase_pays_where_selection_needs_little():
     program = tacit.compile(net, "Q", ["A"]).program
     marginal = program.selections["T"].marginal
     assert sum(program.multiply_adds(i) for i in range(marginal + 1)) < 50
+
+
+@pytest.mark.parametrize(
+    ("part", "price_of_one"),
+    [
+        ("multiply_adds", ROWS),
+        ("elements", ROWS),
+        ("static_multiply_adds", 1),
+        ("static_elements", 1),
+        ("operations", STEP),
+    ],
+)
+def test_a_program_is_priced_for_a_batch_of_rows(part, price_of_one):
+    program = tacit.compile(examples.diamond(), "D", ["A"]).program
+    more = SimpleNamespace(cost=replace(program.cost, **{part: getattr(program.cost, part) + 1}))
+    assert price(more) - price(program) == price_of_one
 
 
 # rescaling ------------------------------------------------------------------------------------------------
@@ -155,6 +187,14 @@ def steps(count):
         net.add(f"H{i + 1}", [f"H{i}"], cpt=[[0.9, 0.1], [0.2, 0.8]])
         net.add(f"X{i}", [f"H{i + 1}"], 3, [[0.7, 0.2, 0.1], [0.1, 0.1, 0.8]])
     return net
+
+
+def test_one_order_for_all_phases_has_every_variable_in_a_good_place():
+    net = steps(20)
+    order = _global_order(net, net.variables, "H0")
+    assert sorted(order) == sorted(net)
+    program, _ = compile_program(net, "H0", [n for n in net if n.startswith("X")], order=order)
+    assert program.cost.width == 2  # the chain, and H0 wherever it stands in the order
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tacit.compiler import order
@@ -144,6 +144,49 @@ def test_annealing_keeps_a_valid_tree_and_never_loses(p, seed):
     complete(p, after.path())
     assert after.total <= before * (1 + 1e-9)
     assert Tree(p, after.path()).total == pytest.approx(after.total)
+
+
+def order_by_definition(p, weigh):
+    """Always the axis of least weight, on a graph in which the neighbours of what has gone are joined."""
+    live = ~p.hard
+    adjacent = [0] * len(p.sizes)
+    for mask in p.masks:
+        for v in bits(mask & live):
+            adjacent[v] |= mask & live & ~(1 << v)
+    free = [v for v in range(len(p.sizes)) if any(m >> v & 1 for m in p.masks) and not (p.keep | p.hard) >> v & 1]
+    found = []
+    while free:
+        v = min(free, key=lambda v: (weigh(p, adjacent, v), v))
+        for u in bits(adjacent[v]):
+            adjacent[u] = (adjacent[u] | adjacent[v]) & ~(1 << u) & ~(1 << v)
+        free.remove(v)
+        found.append(v)
+    return found
+
+
+@pytest.mark.parametrize("weigh", ELIMINATIONS)
+@given(p=problems())
+def test_weights_follow_the_edges_that_elimination_adds(weigh, p):
+    assert elimination_order(p, weigh) == order_by_definition(p, weigh)
+
+
+@given(problems())
+def test_the_factors_of_a_growing_plan_are_those_of_its_tree(p):
+    pool, made = order._Pool(p), {}
+    while len(pool.nodes) > 1:
+        new = pool.merge(*list(pool.nodes)[:2])
+        made[new] = pool.nodes[new]
+    tree = Tree(p, pool.path)
+    assert made == {i: (tree.out[i], tree.soft[i]) for i in range(tree.leaves, len(tree.out))}
+
+
+@pytest.mark.parametrize("score", SCORES)
+@given(p=problems())
+def test_greedy_begins_with_the_best_pair_of_factors_that_share_an_axis(score, p):
+    pool = order._Pool(p)
+    pairs = [(i, j) for i in pool.nodes for j in pool.neighbours(i) if i < j]
+    assume(pairs)
+    assert greedy(p, score)[0] == min(pairs, key=lambda pair: (pool.score(score, *pair), pair))
 
 
 @given(problems())

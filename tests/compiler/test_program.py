@@ -8,7 +8,7 @@ from hypothesis import given
 
 import tacit
 from tacit import Network, examples
-from tacit.compiler.program import Contract, Normalise, Parameter, Rescale, Select, Selection, Slice, check
+from tacit.compiler.program import Contract, Normalise, Parameter, Rescale, Select, Selection, Slice, check, spread
 from tests.strategies import queries
 
 
@@ -24,6 +24,8 @@ def test_compiled_programs_are_legal(case):
     assert made.cost.live >= made.cost.peak
     assert made.cost.operations == len(made)
     assert isinstance(list(made)[made.posterior], Normalise)
+    sums = [op for op in made if isinstance(op, Contract) and len(op.inputs) == 1]
+    assert all(set(op.axes) < set(made.operations[op.inputs[0]].axes) for op in sums)
 
 
 def damaged(made, i, **changes):
@@ -121,8 +123,26 @@ def test_only_what_depends_on_evidence_is_done_for_every_row():
     assert soft.static_multiply_adds > 0  # the selection of B needs no evidence
 
 
+def test_tables_that_observed_states_index_are_multiplied_once_for_all_rows():
+    net = Network()
+    net.add("H", cpt=[0.5, 0.5])
+    net.add("X", ["H"], 10, np.full((2, 10), 0.1))
+    net.add("Q", ["X"], cpt=np.full((10, 2), 0.5))
+    made = tacit.compile(net, "Q", (), ["H"]).program
+    assert made.cost.multiply_adds == 0
+    assert made.cost.static_multiply_adds > 0
+    assert sum(isinstance(op, Slice) for op in made) == 1
+
+
 def test_hard_evidence_is_cheaper_than_likelihoods():
     assert program(hard=["A", "C"]).cost.multiply_adds < program(evidence=["A", "C"]).cost.multiply_adds
+
+
+def test_an_array_is_spread_over_axes_in_another_order():
+    array = np.arange(6).reshape(2, 3)
+    wide = spread(array, ("B", "A"), ("A", "C", "B"))
+    assert wide.shape == (3, 1, 2)
+    assert wide[:, 0].tolist() == array.T.tolist()
 
 
 def test_values_end_after_their_last_use():

@@ -131,6 +131,8 @@ def test_scores_of_a_pair():
     assert order.score_relative(p, a, b, union, out, False, False, False) == pytest.approx(-1, abs=0.02)
     assert order.score_relative(p, a, b, union, out, True, False, True) == pytest.approx(1, abs=0.03)
     assert order.score_relative(p, a, b, union, out, False, True, True) == pytest.approx(-1, abs=0.03)
+    cheap, dear = (order.score_relative(p, a, b, u, out, False, False, False) for u in (out, union))
+    assert cheap < dear  # of equal results, the one that costs less
 
 
 def test_weights_of_a_hub_are_estimates():
