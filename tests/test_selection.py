@@ -5,7 +5,7 @@ import pytest
 
 import tacit
 from tacit import CPT, Network, TestingCPT, semantics
-from tacit.engines.numpy_steps import sigmoids
+from tacit.engines.numpy_arrays import NumpyArrays
 from tacit.selection import Selected, join_rows, selected_network
 from tests.helpers import close, impossible, selected
 
@@ -90,7 +90,7 @@ def decided_by_sigmoids(posterior, gamma):
     net.add("A", cpt=[0.5, 0.5])
     net.add("T", ["A"], cpt=TestingCPT([[1, 0]] * 2, [[0, 1]] * 2, [0.5, 0.5], gamma=gamma))
     pairs = np.stack([posterior, 1 - posterior], axis=-1)
-    weight, rest = sigmoids(gamma * (pairs - 0.5))
+    weight, rest = NumpyArrays().sigmoids(gamma * (pairs - 0.5), pairs)
     how = {"T": Selected(pairs, weight)}
     return np.array([selected_network(net, how, i).table("T") for i in range(len(posterior))]), weight, rest
 
@@ -114,7 +114,7 @@ def test_no_entry_of_a_selected_table_is_above_one():
     net.add("A", cpt=[0.5, 0.5])
     net.add("T", ["A"], cpt=TestingCPT([[1, 0]] * 2, [[1, 0]] * 2, [0.5, 0.5], gamma=7.0))
     pairs = np.stack([np.linspace(0, 1, 101), np.linspace(1, 0, 101)], axis=-1)
-    weight, rest = sigmoids(7.0 * (pairs - 0.5))
+    weight, rest = NumpyArrays().sigmoids(7.0 * (pairs - 0.5), pairs)
     above = np.flatnonzero((weight + rest > 1).any(axis=-1))
     assert above.size
     for row in above:

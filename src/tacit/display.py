@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from tacit.cpt import CPT, TestingCPT
 
 if TYPE_CHECKING:
-    from tacit.compiler.program import Operation, Program
     from tacit.network import Network, Node
 
 MAX_HTML_ROWS = 60
@@ -91,53 +90,3 @@ def bars(labels: Sequence[object], values: Sequence[float], width: int = 30) -> 
         f"{label!s:>{pad}}  {value:8.6f}  {'█' * round(width * value)}"
         for label, value in zip(labels, values, strict=True)
     )
-
-
-def program_table(program: Program, limit: int = 200) -> str:
-    """A program as a table of steps: what is made, over which axes, at what cost, for each row or once."""
-    body = [
-        (
-            f"v{i}",
-            _operation(operation),
-            " ".join(operation.axes) or "-",
-            f"{program.size(operation.axes):,}",
-            f"{program.multiply_adds(i):,}",
-            "row" if program.batched[i] else "query",
-        )
-        for i, operation in enumerate(program)
-    ]
-    hidden = len(body) - limit
-    if hidden > 0:
-        first = limit // 2
-        body = [*body[:first], ("...", f"{hidden:,} more", "", "", "", ""), *body[first + hidden :]]
-    rows = [("value", "operation", "axes", "entries", "multiply-adds", "per"), *body]
-    widths = [max(len(row[c]) for row in rows) for c in range(6)]
-    right = (False, False, False, True, True, False)
-    lines = [
-        "  ".join(cell.rjust(w) if r else cell.ljust(w) for cell, w, r in zip(row, widths, right, strict=True)).rstrip()
-        for row in rows
-    ]
-    cost = program.cost
-    lines.append(
-        f"width {cost.width}; per row: {cost.multiply_adds:,} multiply-adds, {cost.bytes:,} bytes written, "
-        f"largest value {cost.peak:,}; once: {cost.static_multiply_adds:,} multiply-adds"
-    )
-    return "\n".join(lines)
-
-
-def _operation(operation: Operation) -> str:
-    from tacit.compiler.program import Likelihood, Parameter, Select, Slice  # it needs networks, which need this file
-
-    inputs = " ".join(f"v{i}" for i in operation.inputs)
-    match operation:
-        case Parameter():
-            detail = f"{operation.node}.{operation.part}"
-        case Likelihood():
-            detail = operation.variable
-        case Slice():
-            detail = f"{inputs} at {' '.join(operation.variables)}"
-        case Select():
-            detail = f"{operation.node}: {inputs}"
-        case _:
-            detail = inputs
-    return f"{type(operation).__name__.lower()} {detail}".rstrip()

@@ -21,7 +21,7 @@ from tacit.compiler import compile_program, trace
 from tacit.compiler.eliminate import Plan
 from tacit.compiler.factors import parts
 from tacit.compiler.jointree import Jointree, jointree
-from tacit.compiler.program import Cost, Parameter, Program
+from tacit.compiler.program import Cost, Program
 from tacit.compiler.prune import possible_states
 from tacit.cpt import CPT, Floats, TestingCPT
 from tacit.display import plural
@@ -240,7 +240,7 @@ class TAC:
 
     def _numbers(self) -> tuple[dict[tuple[str, str], Floats], dict[str, float | None]]:
         """The tables that the program reads, and the slopes of its testing nodes."""
-        nodes = dict.fromkeys(op.node for op in self.program if isinstance(op, Parameter))
+        nodes = self.program.nodes
         self.network.require_numbers(nodes)
         tables = {(node, part): table for node in nodes for part, table in parts(self.network.cpt(node)).items()}
         gammas = {n: cpt.gamma for n in nodes if isinstance(cpt := self.network.cpt(n), TestingCPT)}

@@ -25,11 +25,10 @@ except ModuleNotFoundError as error:
 from torch import Tensor, nn
 
 from tacit.compiler.factors import parts
-from tacit.compiler.program import Parameter
 from tacit.cpt import Floats
 from tacit.display import plural
 from tacit.engines.numpy import NumpyEngine
-from tacit.engines.numpy_steps import Array
+from tacit.engines.results import Array
 from tacit.engines.tape import TapeEngine
 from tacit.engines.torch import TorchEngine
 from tacit.errors import EvidenceError, NetworkError, TacitError
@@ -135,7 +134,7 @@ class TACModule(nn.Module):  # type: ignore[misc, unused-ignore]
 
 
 def _nodes(tac: TAC) -> list[str]:
-    return list(dict.fromkeys(op.node for op in tac.program if isinstance(op, Parameter)))
+    return list(tac.program.nodes)
 
 
 def _numbers(learned: Parameters, tac: TAC, net: Network) -> Floats:

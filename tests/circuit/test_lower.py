@@ -9,8 +9,8 @@ from tacit.circuit import lower as lowering
 from tacit.circuit.circuit import CODE, LEAVES
 from tacit.circuit.lower import lower
 from tacit.compiler import trace
-from tacit.compiler.program import Contract
 from tacit.evidence import read
+from tacit.operations import Contract
 from tests.conformance_files import queries
 from tests.conformance_files import read as read_file
 from tests.helpers import close

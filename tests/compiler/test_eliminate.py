@@ -11,20 +11,19 @@ from hypothesis import strategies as st
 import tacit
 from tacit import CPT, Network, TestingCPT, TooLargeError, examples, semantics
 from tacit.compiler import EVIDENCE_PER_SCALE, _global_order, compile_program, eliminate, price, trace
-from tacit.compiler.program import (
+from tacit.compiler.program import check
+from tacit.compiler.prune import prune
+from tacit.compiler.tree import ROWS, STEP, Problem, Tree
+from tacit.operations import (
     Constant,
     Contract,
     Gather,
     Likelihood,
-    Normalise,
     Parameter,
     Rescale,
     Select,
     Slice,
-    check,
 )
-from tacit.compiler.prune import prune
-from tacit.compiler.tree import ROWS, STEP, Problem, Tree
 from tests.helpers import ENGINES, always_hard, close
 from tests.strategies import queries
 
@@ -165,7 +164,7 @@ def evidence_in(program):
                 counts.append(sum(below))
             case Rescale():
                 counts.append(1)
-            case Constant() | Normalise():
+            case Constant():
                 counts.append(0)
     return counts
 

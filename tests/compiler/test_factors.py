@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import tacit
 from tacit import CPT, Mux, Network, NoisyOr, TestingCPT, semantics
 from tacit.compiler.factors import AxisNames, automaton, likelihood_factors, node_factors, parts, readings
-from tacit.compiler.program import ONE, ZERO
+from tacit.operations import ONE, ZERO, Select
 from tests.helpers import ENGINES, close
 from tests.strategies import networks
 
@@ -157,14 +157,18 @@ def test_axis_names_are_given_out_once():
     assert [names.fresh(t) for t in ("X'", "X''", "X'", "Y")] == ["X''", "X'''", "X''''", "Y"]
 
 
-def test_operators_are_coded_in_a_fixed_way():
-    """Compiled queries keep these codes."""
+def test_operators_are_structure():
+    """They are on the selection, over the possible states of the parents, and no table that could be learned."""
     table = np.full((4, 2), 0.5)
     cpt = TestingCPT(table, table, [0.1, 0.2, 0.3, 0.4], [">=", ">", "<=", "<"])
-    found = parts(cpt)
-    assert list(found) == ["plus", "minus", "thresholds", "test"]
-    assert found["test"].tolist() == [0, 1, 2, 3]
-    assert found["thresholds"].tolist() == [0.1, 0.2, 0.3, 0.4]
+    assert list(parts(cpt)) == ["plus", "minus", "thresholds"]
+    net = Network()
+    net.add("A", states=4, cpt=[0.5, 0.25, 0.0, 0.25])
+    net.add("T", ["A"], cpt=cpt)
+    (soft,) = (op for op in tacit.compile(net, "T", ["A"]).program if isinstance(op, Select))
+    assert (soft.tests.tolist(), soft.observed) == ([0, 1, 3], ())  # the third state is impossible
+    (hard,) = (op for op in tacit.compile(net, "T", hard=["A"]).program if isinstance(op, Select))
+    assert (hard.tests.tolist(), hard.observed) == ([0, 1, 2, 3], ("A",))
 
 
 def test_a_noisy_or_becomes_one_step_for_every_cause():

@@ -8,7 +8,8 @@ from hypothesis import given
 
 import tacit
 from tacit import Network, examples
-from tacit.compiler.program import Contract, Normalise, Parameter, Rescale, Select, Selection, Slice, check, spread
+from tacit.compiler.program import Selection, check
+from tacit.operations import Contract, Parameter, Rescale, Select, Slice, spread
 from tests.strategies import queries
 
 
@@ -23,7 +24,6 @@ def test_compiled_programs_are_legal(case):
     check(made)
     assert made.cost.live >= made.cost.peak
     assert made.cost.operations == len(made)
-    assert isinstance(list(made)[made.posterior], Normalise)
     sums = [op for op in made if isinstance(op, Contract) and len(op.inputs) == 1]
     assert all(set(op.axes) < set(made.operations[op.inputs[0]].axes) for op in sums)
 
@@ -52,8 +52,9 @@ def first(made, kind):
         lambda p: damaged(p, first(p, Contract), axes=("D",)),
         lambda p: damaged(p, first(p, Select), axes=("A",)),
         lambda p: replace(p, batched=tuple(not b for b in p.batched)),
-        lambda p: replace(p, joint=p.posterior - 2),
-        lambda p: replace(p, posterior=p.joint),
+        lambda p: damaged(p, first(p, Select), observed=("C",)),
+        lambda p: damaged(p, first(p, Select), tests=np.zeros(3, dtype=np.int64)),
+        lambda p: replace(p, joint=p.joint - 1),
     ],
 )
 def test_illegal_programs_are_caught(damage):
@@ -80,7 +81,6 @@ def sensors(count, states=2):
         (lambda p: damaged(p, first(p, Slice), axes=()), "slice"),
         (lambda p: damaged(p, first(p, Rescale), axes=()), "changes axes"),
         (lambda p: damaged(p, first(p, Rescale), inputs=(first(p, Parameter),)), "is marked as batched"),
-        (lambda p: damaged(p, first(p, Normalise), inputs=(p.joint - 1,)), "the posterior is that of the joint"),
         (lambda p: replace(p, soft=()), "without soft evidence: {'E0'}"),
         (lambda p: replace(p, hard=(*p.hard, "Q")), "observed"),
         (lambda p: replace(p, selections={"E0": Selection(0, ("E0",))}), "selection of 'E0'"),
@@ -148,7 +148,7 @@ def test_an_array_is_spread_over_axes_in_another_order():
 def test_values_end_after_their_last_use():
     made = program(evidence=["A", "C"])
     wanted = made.selections["B"].marginal
-    kept = {made.joint, made.posterior, wanted}
+    kept = {made.joint, wanted}
     ends = made.last_uses([wanted])
     assert sorted(j for e in ends for j in e) == sorted(set(range(len(made))) - kept)
     for i, finished in enumerate(ends):

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit import ImpossibleEvidenceWarning, Network, TestingCPT, compiler, semantics
-from tacit.compiler.program import Rescale, Slice, check
+from tacit.compiler.program import check
+from tacit.operations import Rescale, Slice
 from tests.helpers import ENGINES, always_hard, close
 from tests.strategies import queries, tie_margin
 

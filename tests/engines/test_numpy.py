@@ -1,127 +1,13 @@
-"""The NumPy engine: its steps, and scales that neither underflow nor lose digits."""
+"""The NumPy engine: scales that neither underflow nor lose digits."""
 
 import numpy as np
 import pytest
 
 import tacit
 from tacit import Network, TestingCPT
-from tacit.engines.numpy_steps import Einsum, TableProduct, Value, contract, rescale, weigh
 from tests.helpers import ENGINES, close
 
 engines = pytest.mark.parametrize("engine", ENGINES)
-CODES = {">=": 0.0, ">": 1.0, "<=": 2.0, "<": 3.0}
-
-# steps ----------------------------------------------------------------------------------------------------
-
-
-SIZES = {"i": 2, "j": 3, "k": 4, "r": 5}
-every_batch = pytest.mark.parametrize("batched", [(False, False), (True, False), (False, True), (True, True)])
-every_contraction = pytest.mark.parametrize(
-    ("axes", "out"),
-    [
-        (("ij", "jk"), "ik"),
-        (("ij", "jk"), "ki"),
-        (("ijk", "jk"), "i"),
-        (("ij", "jk"), "ijk"),
-        (("ij", "k"), "kij"),
-        (("ij", "jk"), ""),
-        (("ij", ""), "j"),
-    ],
-)
-
-
-def random(axes):
-    return np.random.default_rng(len(axes)).random([SIZES[a] for a in axes])
-
-
-def inner(a, b):
-    return float((a * b).sum())
-
-
-@every_batch
-@every_contraction
-def test_contractions_are_einsums(axes, out, batched):
-    terms = [a + "r" * b for a, b in zip(axes, batched, strict=True)]
-    arrays = [random(term) for term in terms]
-    found = contract(arrays, [tuple(a) for a in axes], list(batched), tuple(out))
-    close(found, np.einsum(f"{','.join(terms)}->{out}{'r' * any(batched)}", *arrays))
-    assert found.flags.c_contiguous
-
-
-@every_batch
-@every_contraction
-def test_contractions_are_linear_in_each_operand(axes, out, batched):
-    """So that the derivative of <adjoint, product> along an operand is <adjoint, product> itself."""
-    arrays = [random(a + "r" * b) for a, b in zip(axes, batched, strict=True)]
-    step = Einsum([tuple(a) for a in axes], batched, tuple(out), SIZES)
-    adjoint = random(out + "r" * any(batched))
-    for k in range(2):
-        by = step.by(k, adjoint, arrays[1 - k])
-        assert by.shape == arrays[k].shape
-        for index in np.ndindex(by.shape):
-            one = np.zeros_like(by)
-            one[index] = 1
-            close(by[index], inner(adjoint, step.product(*([one, arrays[1]] if k == 0 else [arrays[0], one]))))
-
-
-@pytest.mark.parametrize("table", [0, 1])
-@pytest.mark.parametrize(
-    ("axes", "out"), [(("ij", "jk"), "ik"), (("ij", "jk"), "ki"), (("jik", "jk"), "i"), (("j", "kj"), "k")]
-)
-@pytest.mark.parametrize("one_row", [False, True])
-def test_tables_are_multiplied_as_matrices(axes, out, table, one_row):
-    """The same numbers, forwards and back, as from einsum; also where one row of the batch speaks for all."""
-    axes = axes[::-1] if table else axes
-    arrays = [random(a + "r" * (k != table)) for k, a in enumerate(axes)]
-    if one_row:
-        arrays[1 - table] = arrays[1 - table][..., :1]
-    names, adjoint = [tuple(a) for a in axes], random(out + "r")
-    step = TableProduct(names, table, tuple(out), SIZES)
-    general = Einsum(names, [k != table for k in range(2)], tuple(out), SIZES)
-    matrix, batch = step.matrix(arrays[table]), arrays[1 - table]
-    close(step.product(matrix, batch), general.product(*arrays))
-    by_table, by_batch = step.by(adjoint, matrix, batch)
-    close(by_table, general.by(table, adjoint, batch))
-    close(by_batch, general.by(1 - table, adjoint, arrays[table]))
-
-
-def test_a_row_that_speaks_for_all_is_broadcast():
-    one, many = np.random.default_rng(0).random((2, 1)), np.random.default_rng(1).random((2, 7))
-    close(contract([one, many], [("i",), ("i",)], [True, True], ()), (one * many).sum(axis=0))
-
-
-def test_rescaling_leaves_what_is_almost_nothing():
-    array = np.array([[5e-324, 2.0**-1060]])
-    scaled = rescale(Value(array, floor=np.zeros(2)))
-    np.testing.assert_array_equal(np.ldexp(scaled.array, scaled.exponent), array)
-
-
-def test_rescaling_is_exact():
-    array = np.array([[3e-200, 0.0, 0.7], [5e-201, 0.0, 1e-9]])
-    scaled = rescale(Value(array, np.array([5, 0, -3]), np.array([-1.0, -1.0, -np.inf])))
-    np.testing.assert_array_equal(scaled.floor, [np.log2(scaled.array[1, 0]), 0.0, -np.inf])  # doubts stay
-    assert ((scaled.array.max(axis=0) >= 0.5) | (array.max(axis=0) == 0)).all()
-    assert (scaled.array.max(axis=0) < 1).all()
-    np.testing.assert_array_equal(np.ldexp(scaled.array, scaled.exponent - [5, 0, -3]), array)
-
-
-@pytest.mark.parametrize(
-    ("test", "expected"), [(">=", [0, 1, 1]), (">", [0, 0, 1]), ("<=", [1, 1, 0]), ("<", [1, 0, 0])]
-)
-def test_tests_compare_without_division(test, expected):
-    n_u, n = np.array([0.1, 0.25, 0.5]), np.array([1.0])
-    code = np.array(CODES[test])
-    for scale in (1.0, 2.0**-900):
-        plus, minus = weigh(scale * n_u, scale * n, np.array(0.25), code, None)
-        assert plus.tolist() == (1 - minus).tolist() == expected
-
-
-def test_sigmoids_are_mirrored_do_not_overflow_and_weigh_a_half_where_nothing_is_known():
-    n_u, n, t = np.array([0.0, 0.2, 0.8]), np.array([0.0, 1.0, 1.0]), np.array(0.5)
-    up, down = (weigh(n_u, n, t, np.array(CODES[c]), 1e6) for c in (">=", "<="))
-    close(up, [[0.5, 0.0, 1.0], [0.5, 1.0, 0.0]])
-    close(down, [[0.5, 1.0, 0.0], [0.5, 0.0, 1.0]])
-
 
 # scales ---------------------------------------------------------------------------------------------------
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit import Network, TestingCPT, examples
-from tacit.compiler.program import Gather, Rescale, Select, Slice
 from tacit.engines.numpy import NumpyEngine
+from tacit.operations import Gather, Rescale, Select, Slice
 from tests.conformance_files import network, read
 from tests.helpers import ENGINES, always_hard, close
 from tests.strategies import evidence as evidence_for

@@ -9,7 +9,11 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit import CPT, TestingCPT, semantics
+from tacit.cpt import TESTS
+from tacit.engines.frames import changed
 from tacit.evidence import read
+from tacit.operations import Setting, contract
+from tacit.operations.select import weigh
 from tests.conformance_files import network
 from tests.conformance_files import read as read_file
 from tests.helpers import always_hard, close, impossible
@@ -18,7 +22,7 @@ from tests.strategies import tie_margin
 
 torch = pytest.importorskip("torch")
 engines = pytest.importorskip("tacit.engines.torch")
-steps = pytest.importorskip("tacit.engines.torch_steps")
+arrays = pytest.importorskip("tacit.engines.torch_arrays")
 
 CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 # on a GPU, the first matrix product of autograd's own thread says so, and works
@@ -99,8 +103,8 @@ def test_random_queries(case, sliced):
 @pytest.mark.parametrize("blocks", [0, 10**9], ids=["side-by-side", "block-diagonal"])
 @pytest.mark.parametrize("gamma", [None, 8.0])
 def test_all_ways_to_contract(monkeypatch, wide, blocks, gamma):
-    monkeypatch.setattr(steps, "WIDE", wide)
-    monkeypatch.setitem(steps.BLOCK_DIAGONAL, "cpu", blocks)
+    monkeypatch.setattr(contract, "WIDE", wide)
+    monkeypatch.setitem(arrays.BLOCK_DIAGONAL, "cpu", blocks)
     net = mixed(gamma)
     evidence = rows_for(net, ["A", "B", "T", "C", "U"], 7) | {"B": 0.3}
     for query in net:
@@ -109,9 +113,13 @@ def test_all_ways_to_contract(monkeypatch, wide, blocks, gamma):
 
 
 def test_wide_products_of_rows_are_found():
-    pair = steps.Pair(("a", "b"), ("b", "c"), ("a", "c"), {"a": 32, "b": 32, "c": 32})
-    assert pair.wide
-    assert not steps.Pair(("a", "b"), ("b", "c"), ("a", "c"), {"a": 2, "b": 16, "c": 16}).wide
+    def wide(**sizes):
+        axes = ("a", "b"), ("b", "c")
+        layout = contract.Layout.of(axes, ("a", "c"))
+        return contract.Sized(layout, Setting(axes, (True, True), sizes)).wide
+
+    assert wide(a=32, b=32, c=32)
+    assert not wide(a=2, b=16, c=16)
 
 
 def test_float32():
@@ -185,7 +193,7 @@ def test_gradients_against_finite_differences(gamma, hard):
     evidence |= {n: [net.states(n)[i % 2] for i in range(4)] for n in hard}
     tac = tacit.compile(net, "Q", [n for n in evidence if n not in hard], hard, "torch")
     engine, (soft, codes) = on_cpu(tac), tensors(tac, evidence)
-    own = {key: table for key, table in engine._own.items() if key[1] != "test"}
+    own = dict(engine._own)
 
     def posteriors(*leaves):
         likelihoods = dict(zip(soft, leaves, strict=False))
@@ -233,18 +241,19 @@ def test_evidence_above_a_testing_node_may_be_impossible(gamma):
     joint, _, _ = on_cpu(tac).forward({"A": likelihood}, {}, tables)
     assert (joint[:, 0] == 0).all()
     joint.sum().backward()
-    leaves = [likelihood, *(t for (_, part), t in tables.items() if part != "test")]
+    leaves = [likelihood, *tables.values()]
     assert all(leaf.grad is None or leaf.grad.isfinite().all() for leaf in leaves)
 
 
 def test_undefined_posteriors_weigh_one_half():
-    zero, threshold, code = (torch.tensor(x, dtype=torch.float64) for x in ([0.0, 0.0], [0.3, 0.9], [0.0, 2.0]))
+    zero, threshold = (torch.tensor(x, dtype=torch.float64) for x in ([0.0, 0.0], [0.3, 0.9]))
     leaves = [
         zero.requires_grad_(),
         torch.zeros(1, dtype=torch.float64, requires_grad=True),
         threshold.requires_grad_(),
     ]
-    weight = torch.sigmoid(steps._argument(*leaves, code, {0.0, 2.0}, 16.0))
+    xp = arrays.TorchArrays(torch.float64, torch.device("cpu"))
+    weight, _ = weigh(xp, np.array([TESTS.index(">="), TESTS.index("<=")]), *leaves, 16.0)
     close(weight.detach(), [0.5, 0.5])
     weight.sum().backward()
     assert all((leaf.grad == 0).all() for leaf in leaves)
@@ -290,10 +299,9 @@ def with_table(net, name, other):
 def test_only_what_depends_on_given_tables_is_computed_again():
     net = chain(30)
     tac = tacit.compile(net, "X29", ["X20"], engine="torch")
-    engine = on_cpu(tac)
-    near = engine._changed(frozenset({("X29", "table")}), frozenset())
-    every = engine._changed(frozenset(engine._own), frozenset())
-    assert 0 < len(near[0]) < len(every[0])
+    near = changed(tac.program, frozenset({("X29", "table")}))
+    every = changed(tac.program, frozenset(tac.program.parameters))
+    assert 0 < len(near) < len(every)
 
 
 def test_without_evidence_nothing_has_rows():

@@ -10,9 +10,9 @@ from hypothesis import assume, given
 
 import tacit
 from tacit import TacitError, TestingCPT, TooLargeError
-from tacit.io import onnx as exporter
 from tacit.io import onnx_graph
 from tacit.io.onnx import onnx_model
+from tacit.operations import contract
 from tests.conformance_files import queries as conformance
 from tests.helpers import always_hard, close, impossible
 from tests.strategies import queries, tie_margin
@@ -85,7 +85,7 @@ def test_random_queries_of_every_kind(case):
 @given(queries(rows=3))
 def test_products_of_two_batches_may_be_matrix_products(case):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(exporter, "WIDE", 0)
+        patch.setattr(contract, "WIDE", 0)
         check_away_from_ties(*case)
 
 

@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from tacit.circuit import builder
 from tacit.circuit.builder import CircuitBuilder
 from tacit.circuit.circuit import Circuit, Ids
 from tacit.compiler.factors import parts
-from tacit.compiler.program import (
-    ONE,
-    ZERO,
-    Axes,
-    Constant,
-    Contract,
-    Gather,
-    Likelihood,
-    Normalise,
-    Operation,
-    Parameter,
-    Program,
-    Rescale,
-    Select,
-    Slice,
-    spread,
-)
-from tacit.cpt import TestingCPT
+from tacit.compiler.program import Program
+from tacit.cpt import Floats, TestingCPT
 from tacit.display import large
 from tacit.errors import TooLargeError
 from tacit.network import Network
+from tacit.operations import Axes, Contract, Likelihood, Operation, Parameter, Select, Setting, Slice, spread
 
 MAX_STEP = 100_000_000
 
@@ -65,9 +52,12 @@ def _nodes_of(program: Program, i: int, operation: Operation) -> int:
 
 
 class _Lowering:
+    """What the scalar rules of a program's operations write to: nodes of a circuit."""
+
     def __init__(self, program: Program, net: Network, fold: bool) -> None:
         self.program, self.net = program, net
         self.build = CircuitBuilder(fold)
+        self.zero, self.one = self.build.zero, self.build.one
         self.values: dict[int, Ids] = {}
 
     def run(self) -> Circuit:
@@ -75,119 +65,70 @@ class _Lowering:
             self.build.declare(self.net.variable(name))
         ends = self.program.last_uses()
         for i, operation in enumerate(self.program):
-            if not isinstance(operation, Normalise):
-                self.values[i] = self._nodes(i, operation)
+            self.values[i] = operation.scalar(self, i, self.program.setting(i))
             for j in ends[i]:
                 self.values.pop(j, None)
         return self.build.finish(self.values[self.program.joint])
 
-    def _nodes(self, i: int, operation: Operation) -> Ids:
-        match operation:
-            case Parameter():
-                return self._parameter(operation)
-            case Constant():
-                return self.build.constants(operation.table)
-            case Likelihood():
-                return self.build.inputs(self.net.variable(operation.variable))
-            case Slice():
-                return self._slice(operation)
-            case Gather():
-                return self._gather(operation)
-            case Contract():
-                return self._contract(i, operation)
-            case Select():
-                return self._select(operation)
-            case Rescale():
-                return self.values[operation.inputs[0]]
-            case Normalise():
-                raise AssertionError("the circuit ends with the joint")
+    # what the rules ask for -------------------------------------------------------------------------------
 
-    def _parameter(self, operation: Parameter) -> Ids:
+    def value(self, i: int) -> Ids:
+        return self.values[i]
+
+    def parameters(self, operation: Parameter) -> Ids:
         table = parts(self.net.cpt(operation.node))[operation.part]
-        if operation.part == "test":
-            return table.astype(np.int64)  # operators: positions in TESTS, not nodes
         ids = self.build.parameters(operation.node, operation.part, table)
         if self.build.fold:
-            ids = np.where(table == 0, self.build.zero, np.where(table == 1, self.build.one, ids))
+            ids = np.where(table == 0, self.zero, np.where(table == 1, self.one, ids))
         return ids
 
-    def _slice(self, operation: Slice) -> Ids:
-        ids = self.values[operation.inputs[0]]
-        if self._holds_operators(operation.inputs[0]):
-            return ids  # kept over all states: see _select
-        axes = self.program.operations[operation.inputs[0]].axes
+    def constants(self, table: Floats) -> Ids:
+        return self.build.constants(table)
+
+    def likelihoods(self, variable: str) -> Ids:
+        return self.build.inputs(self.net.variable(variable))
+
+    def slices(self, operation: Slice, setting: Setting) -> Ids:
+        ids, axes = self.values[operation.inputs[0]], setting.axes[0]
         for name in operation.variables:
             ids = self.build.slices(self.net.variable(name), np.moveaxis(ids, axes.index(name), -1))
             axes = tuple(a for a in axes if a != name)
         return ids
 
-    def _gather(self, operation: Gather) -> Ids:
-        flat = self.values[operation.inputs[0]].ravel()
-        index = operation.index
-        return np.where(
-            index == ZERO, self.build.zero, np.where(index == ONE, self.build.one, flat[np.maximum(index, 0)])
-        )
+    def same_scale(self, i: int, inputs: Sequence[int]) -> None:
+        """A circuit is not scaled."""
 
-    def _contract(self, i: int, operation: Contract) -> Ids:
-        union = self.program.union(i)
-        if self.program.size(union) > MAX_STEP:
+    def rescaled(self, i: int, source: int) -> Ids:
+        return self.values[source]
+
+    def sums(self, i: int, operation: Contract, order: Axes, setting: Setting) -> Ids:
+        if setting.size(order) > MAX_STEP:
             raise TooLargeError(
-                f"the circuit would need {self.program.size(union):,} nodes for one step (limit {MAX_STEP:,}); "
+                f"the circuit would need {setting.size(order):,} nodes for one step (limit {MAX_STEP:,}); "
                 "evaluate the program instead"
             )
-        summed = tuple(a for a in union if a not in operation.axes)
-        order = (*operation.axes, *summed)
-        terms = [spread(self.values[j], self.program.operations[j].axes, order) for j in operation.inputs]
+        operands = zip(operation.inputs, setting.axes, strict=True)
+        terms = [spread(self.values[j], axes, order) for j, axes in operands]
         product = terms[0] if len(terms) == 1 else self.build.products(terms[0], terms[1])
-        if not summed:
+        if len(order) == len(operation.axes):
             return product
-        shape = [self.program.sizes[a] for a in operation.axes]
-        return self.build.sums(product.reshape(*shape, -1))
+        return self.build.sums(product.reshape(*setting.shape(operation.axes), -1))
 
-    def _select(self, operation: Select) -> Ids:
-        marginal, plus, minus, thresholds, test = operation.inputs
+    def choices(self, operation: Select, setting: Setting) -> Ids:
         cpt = self.net.cpt(operation.node)
         assert isinstance(cpt, TestingCPT)
-        parents = self.program.operations[marginal].axes
-        n_u = self.values[marginal]
+        parents, out = setting.axes[0], (*operation.axes, *operation.observed)
+        n_u, plus, minus, thresholds = (self.values[j] for j in operation.inputs)
         n = self.build.sums(n_u.reshape(1, -1))[0]
-        t = spread(self.values[thresholds], self.program.operations[thresholds].axes, parents)
+        t = spread(thresholds, setting.axes[3], parents)
         x, limit = (n_u, self.build.products(t, n)) if cpt.gamma is None else (self.build.quotients(n_u, n), t)
-        operator, observed = self._operators(test, parents)
-        out: Axes = (*operation.axes, *observed)
-
-        def over(ids: Ids, axes: Axes) -> Ids:
-            return spread(ids, axes, out)
-
-        sides = [over(self.values[j], self.program.operations[j].axes) for j in (plus, minus)]
-        choice = (over(x, parents), over(limit, parents), *sides)
-        code = over(operator, (*parents, *observed))
+        sides = (plus, setting.axes[1]), (minus, setting.axes[2])
+        a, b, c, d = (spread(ids, axes, out) for ids, axes in ((x, parents), (limit, parents), *sides))
+        operators = operation.operators(setting, out)
         if cpt.gamma is None:
-            made = self.build.tests(choice[0], choice[1], choice[2], choice[3], code)
+            made = self.build.tests(a, b, c, d, operators)
         else:
-            made = self.build.sigmoids(choice[0], choice[1], choice[2], choice[3], code, cpt.gamma)
-        for name in reversed(observed):
+            made = self.build.sigmoids(a, b, c, d, operators, cpt.gamma)
+        for name in reversed(operation.observed):
             made = self.build.slices(self.net.variable(name), made)
         return made
-
-    def _holds_operators(self, i: int) -> bool:
-        """Whether value i holds the operators of tests, which are no nodes."""
-        operation = self.program.operations[i]
-        if isinstance(operation, Gather):
-            return self._holds_operators(operation.inputs[0])
-        return isinstance(operation, Parameter) and operation.part == "test"
-
-    def _operators(self, test: int, parents: Axes) -> tuple[Ids, Axes]:
-        """The operators per parent state, and the observed parents on which they depend."""
-        operation = self.program.operations[test]
-        codes = self.values[test]
-        axes = self.program.operations[operation.inputs[0]].axes if isinstance(operation, Slice) else operation.axes
-        observed: Axes = ()
-        for name in operation.variables if isinstance(operation, Slice) else ():
-            moved = np.moveaxis(codes, axes.index(name), -1)
-            axes = (*(a for a in axes if a != name), name)
-            if (moved == moved[..., :1]).all():
-                codes, axes = moved[..., 0], axes[:-1]
-            else:
-                codes, observed = moved, (*observed, name)
-        return spread(codes, axes, (*parents, *observed)), observed

@@ -135,10 +135,8 @@ def _follow(order: Sequence[str]) -> Planner:
 
     def plan(problem: Problem) -> Path:
         free = ordering.elimination_order(problem, ordering.min_fill)
-        names = {axis: problem.names[axis] for axis in free}
-        # an axis of the possible states of X is called X', unless that is the name of a variable
-        rank = {axis: place.get(n, place.get(n.rstrip("'"), len(place))) for axis, n in names.items()}
-        return ordering.by_elimination(problem, sorted(free, key=lambda axis: rank[axis]))
+        owners = {axis: problem.owners.get(problem.names[axis], problem.names[axis]) for axis in free}
+        return ordering.by_elimination(problem, sorted(free, key=lambda axis: place.get(owners[axis], len(place))))
 
     return plan
 

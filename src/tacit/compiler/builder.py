@@ -8,9 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.compiler.factors import Factor
-from tacit.compiler.program import (
+from tacit.compiler.program import Program, Selection
+from tacit.operations import (
     ONE,
     ZERO,
     Axes,
@@ -19,15 +21,11 @@ from tacit.compiler.program import (
     Contract,
     Gather,
     Likelihood,
-    Normalise,
     Operation,
     Parameter,
-    Program,
     Rescale,
     Select,
-    Selection,
     Slice,
-    reads_evidence,
 )
 
 
@@ -58,7 +56,7 @@ class Builder:
         if found is None:
             found = self._table[key] = len(self.operations)
             self.operations.append(operation)
-            self.batched.append(reads_evidence(operation) or any(self.batched[v] for v in operation.inputs))
+            self.batched.append(operation.reads_evidence or any(self.batched[v] for v in operation.inputs))
             self._factors.append(factors)
         return found
 
@@ -116,10 +114,11 @@ class Builder:
         assert self.batched[value], "only rows can be rescaled"
         return self._add(Rescale((value,), self.axes(value)), ("rescale", value), 1)
 
-    def select(self, node: str, inputs: tuple[int, int, int, int, int]) -> int:
+    def select(self, node: str, inputs: tuple[int, int, int, int], tests: NDArray[np.int64], observed: Axes) -> int:
+        """The table that a testing node selects; `tests` as in `Select`."""
         batched = any(self.batched[v] for v in inputs)
         axes = (*self.axes(inputs[0]), *(a for a in self.axes(inputs[1]) if a not in self.axes(inputs[0])))
-        return self._add(Select(node, inputs, axes), ("select", node, inputs), int(batched))
+        return self._add(Select(node, inputs, tests, observed, axes), ("select", node, inputs), int(batched))
 
     def finish(
         self,
@@ -130,18 +129,16 @@ class Builder:
         soft: tuple[str, ...],
     ) -> Program:
         """The program that computes `joint` and what the selections need, without operations nobody uses."""
-        posterior = self._add(Normalise((joint,), self.axes(joint)), ("normalise", joint), 0)
-        used = self._reachable([joint, posterior, *(s.marginal for s in selections.values())])
+        used = self._reachable([joint, *(s.marginal for s in selections.values())])
         place = {old: new for new, old in enumerate(used)}
         operations = tuple(_moved(self.operations[i], place) for i in used)
-        axes = {a for op in operations for a in op.axes}
+        axes = {a for op in operations for a in (*op.axes, *(op.observed if isinstance(op, Select) else ()))}
         return Program(
             operations=operations,
             sizes={a: self.sizes[a] for a in self.sizes if a in axes},
             batched=tuple(self.batched[i] for i in used),
             query=query,
             joint=place[joint],
-            posterior=place[posterior],
             selections={n: Selection(place[s.marginal], s.axes) for n, s in selections.items()},
             states=states,
             soft=soft,
@@ -159,7 +156,7 @@ class Builder:
         return sorted(used)
 
 
-def _moved(operation: Operation, place: Mapping[int, int]) -> Any:
+def _moved(operation: Any, place: Mapping[int, int]) -> Any:
     if not operation.inputs:
         return operation
     changed: dict[str, Any] = {"inputs": tuple(place[i] for i in operation.inputs)}

@@ -11,18 +11,21 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.compiler import factors as initial
 from tacit.compiler import order as ordering
 from tacit.compiler.builder import Builder
 from tacit.compiler.factors import Factor
-from tacit.compiler.program import Axes, Axis, Likelihood, Parameter, Program, Selection
+from tacit.compiler.program import Program, Selection
 from tacit.compiler.prune import Pruned
 from tacit.compiler.tree import MAX_STEP, Path, Problem, Tree, bits
 from tacit.cpt import TestingCPT
 from tacit.errors import TooLargeError
 from tacit.machine import memory
 from tacit.network import Network
+from tacit.operations import Axes, Axis, Likelihood, Parameter
+from tacit.operations.select import codes as test_codes
 
 Planner = Callable[[Problem], Path]
 
@@ -68,6 +71,7 @@ class Elimination:
         self.memory_limit = memory_limit()
         self.names = initial.AxisNames(net)
         self.axis = {n: self._axis(n, states) for n, states in pruned.states.items()}
+        self._owners = {axis: n for n, axis in self.axis.items() if axis is not None}
         self.builder = Builder(self._variable_sizes(), hard, evidence_per_scale)
         self._readings = initial.readings(net, pruned.nodes, query, hard, self.names)
         self._evidence = frozenset(soft)
@@ -134,19 +138,29 @@ class Elimination:
         assert isinstance(cpt, TestingCPT)
         marginal = self.builder.slice(self.marginal(parents))
         shape = cpt.plus.shape
-        parts = [
+        plus, minus, thresholds = (
             self.builder.slice(self._restricted(initial.whole(Parameter(name, part, axes), shape[: len(axes)])))
-            for part, axes in (
-                ("plus", (*parents, name)),
-                ("minus", (*parents, name)),
-                ("thresholds", parents),
-                ("test", parents),
-            )
-        ]
-        plus, minus, thresholds, test = parts
+            for part, axes in (("plus", (*parents, name)), ("minus", (*parents, name)), ("thresholds", parents))
+        )
         axes = tuple(None if p in self.hard else self.axis[p] for p in parents)
         self._selections[name] = Selection(marginal, axes)
-        return self.builder.select(name, (marginal, plus, minus, thresholds, test))
+        tests, observed = self._tests(cpt, parents, self.builder.axes(marginal))
+        return self.builder.select(name, (marginal, plus, minus, thresholds), tests, observed)
+
+    def _tests(self, cpt: TestingCPT, parents: Axes, marginal: Axes) -> tuple[NDArray[np.int64], Axes]:
+        """The operators over the axes of a marginal and of the observed parents that matter to them, and the latter."""
+        states = [self.pruned.states[p] for p in parents]
+        codes = test_codes(cpt.test)[np.ix_(*states)]
+        axes = [self.axis[p] for p in parents]
+        codes = codes.reshape([n for n, a in zip(codes.shape, axes, strict=True) if a is not None])
+        named = [a for a in axes if a is not None]
+        observed = tuple(a for a in named if a not in marginal)
+        codes = codes.transpose([named.index(a) for a in (*marginal, *observed)])
+        for k in reversed(range(len(observed))):
+            at = len(marginal) + k
+            if (codes == codes.take([0], axis=at)).all():
+                codes, observed = np.asarray(codes.take(0, axis=at)), (*observed[:k], *observed[k + 1 :])
+        return np.array(codes), observed
 
     def marginal(self, parents: Axes) -> int:
         """p*(u) of the parents of a testing node, given the evidence on its ancestors."""
@@ -251,6 +265,7 @@ class Elimination:
             sizes=[self.builder.sizes[a] for a in names],
             keep=sum(bit.get(a, 0) for a in keep),
             hard=sum(bit.get(a, 0) for a in self.hard),
+            owners=self._owners,
         )
         return Tree(problem, planner(problem))
 

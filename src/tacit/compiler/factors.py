@@ -18,14 +18,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.compiler.program import ONE, ZERO, Axes, Axis, Likelihood, Parameter
 from tacit.cpt import CPT, Floats, TestingCPT
 from tacit.factored import FunctionCPT, Mux, NoisyOr
 from tacit.network import AnyCPT, Network
+from tacit.operations import ONE, ZERO, Axes, Axis, Likelihood, Parameter
 
 Index = NDArray[np.int64]
 DENSE_ENOUGH = 4096  # a function's table of at most so many entries is not worth an automaton
-TEST_CODES = {">=": 0.0, ">": 1.0, "<=": 2.0, "<": 3.0}
 
 
 @dataclass(frozen=True)
@@ -50,8 +49,7 @@ def parts(cpt: AnyCPT) -> dict[str, Floats]:
         case CPT():
             return {"table": cpt.table}
         case TestingCPT():
-            codes = np.vectorize(TEST_CODES.__getitem__, otypes=[np.float64])(cpt.test)
-            return {"plus": cpt.plus, "minus": cpt.minus, "thresholds": cpt.thresholds, "test": codes}
+            return {"plus": cpt.plus, "minus": cpt.minus, "thresholds": cpt.thresholds}
         case FunctionCPT():
             return {"rows": cpt.rows}
         case NoisyOr():

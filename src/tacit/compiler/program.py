@@ -1,7 +1,7 @@
 """The program: the trace of factor elimination, a list of tensor operations over named axes.
 
 A program holds structure only, never a learned number: parameters are named by node and part, evidence by
-variable. Every operation defines one value, known by its position in the list.
+variable. Every operation defines one value, known by its position in the list; what it means is said in `operations`.
 """
 
 from __future__ import annotations
@@ -10,106 +10,8 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-Axis = str
-Axes = tuple[Axis, ...]
-
-ZERO, ONE = -1, -2  # what a Gather may take besides entries of its input
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """One table of a node's CPT: "table", "plus", "minus", "thresholds", ..."""
-
-    node: str
-    part: str
-    axes: Axes
-    inputs: ClassVar[tuple[int, ...]] = ()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Constant:
-    """A table of known 0s and 1s that stands for a rule."""
-
-    table: NDArray[np.float64]
-    axes: Axes
-    inputs: ClassVar[tuple[int, ...]] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Likelihood:
-    """The soft evidence on a variable: one likelihood per state."""
-
-    variable: str
-    axes: Axes
-    inputs: ClassVar[tuple[int, ...]] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Slice:
-    """Index the axes of `variables` with their observed states, row by row."""
-
-    inputs: tuple[int]
-    variables: Axes
-    axes: Axes
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Gather:
-    """Rearrange: each entry is an entry of the flattened input, or the constant 0 or 1."""
-
-    inputs: tuple[int]
-    index: NDArray[np.int64]
-    axes: Axes
-
-
-@dataclass(frozen=True, slots=True)
-class Contract:
-    """Multiply one or two values and sum out the axes that are not in `axes`."""
-
-    inputs: tuple[int, ...]
-    axes: Axes
-
-
-@dataclass(frozen=True, slots=True)
-class Select:
-    """Flatten a testing CPT.
-
-    From the marginal p*(u) of the parents, the tables plus and minus, the thresholds and the operators: the
-    table that the evidence selects, by tests or, where the node has a slope, by sigmoids.
-    """
-
-    node: str
-    inputs: tuple[int, int, int, int, int]  # marginal, plus, minus, thresholds, test
-    axes: Axes
-
-
-@dataclass(frozen=True, slots=True)
-class Rescale:
-    """Divide each row by a power of two that brings its largest entry near 1, and keep the exponent."""
-
-    inputs: tuple[int]
-    axes: Axes
-
-
-@dataclass(frozen=True, slots=True)
-class Normalise:
-    """Divide by the sum over all axes: a joint becomes a posterior."""
-
-    inputs: tuple[int]
-    axes: Axes
-
-
-Operation = Parameter | Constant | Likelihood | Slice | Gather | Contract | Select | Rescale | Normalise
-
-
-def reads_evidence(operation: Operation) -> bool:
-    """Whether an operation takes something from the rows of evidence itself, not only through its inputs."""
-    return isinstance(operation, Likelihood | Slice)
+from tacit.operations import Axes, Axis, Likelihood, Operation, Parameter, Setting, Slice
 
 
 @dataclass(frozen=True)
@@ -128,9 +30,9 @@ class Program:
     """Operations in the order they run, parents before children.
 
     `sizes` gives the length of every axis, `batched[i]` whether value i depends on evidence and so has one
-    entry per row. `joint` and `posterior` are the outputs, over the query's states; `selections` says, for
-    every testing node, where the marginal of its parents is. `states` gives the possible states of the
-    variables, `hard` names those whose observed state indexes tables, `soft` those that have likelihoods.
+    entry per row. `joint` is the output, over the query's states; `selections` says, for every testing node, where
+    the marginal of its parents is. `states` gives the possible states of the variables, `hard` names those whose
+    observed state indexes tables, `soft` those that have likelihoods.
     """
 
     operations: tuple[Operation, ...]
@@ -138,7 +40,6 @@ class Program:
     batched: tuple[bool, ...]
     query: str
     joint: int
-    posterior: int
     selections: Mapping[str, Selection]
     states: Mapping[str, tuple[int, ...]]
     soft: tuple[str, ...] = ()
@@ -150,28 +51,38 @@ class Program:
     def __iter__(self) -> Iterator[Operation]:
         return iter(self.operations)
 
+    def setting(self, i: int) -> Setting:
+        """What operation i must know of its inputs."""
+        inputs = self.operations[i].inputs
+        axes, batched = tuple(self.operations[j].axes for j in inputs), tuple(self.batched[j] for j in inputs)
+        return Setting(axes, batched, self.sizes)
+
+    @cached_property
+    def parameters(self) -> tuple[tuple[str, str], ...]:
+        """The tables that the program reads, by node and part."""
+        return tuple(dict.fromkeys((op.node, op.part) for op in self if isinstance(op, Parameter)))
+
+    @cached_property
+    def nodes(self) -> tuple[str, ...]:
+        """The nodes whose numbers the program reads."""
+        return tuple(dict.fromkeys(node for node, _ in self.parameters))
+
+    @cached_property
+    def observed(self) -> tuple[str, ...]:
+        """The variables whose observed states the program reads: a query may declare more."""
+        return tuple(dict.fromkeys(name for op in self if isinstance(op, Slice) for name in op.variables))
+
     def size(self, axes: Sequence[Axis]) -> int:
         """The number of entries of a value with these axes (per row, if it is batched)."""
         return math.prod(self.sizes[a] for a in axes)
 
     def union(self, i: int) -> Axes:
-        """The axes an operation runs over: those of its result and those it sums out."""
-        operation = self.operations[i]
-        seen = dict.fromkeys(operation.axes)
-        if isinstance(operation, Contract):
-            for j in operation.inputs:
-                inner = self.operations[j]
-                seen.update(dict.fromkeys(inner.axes))
-        return tuple(seen)
+        """The axes that operation i runs over: those of its result and those that it sums out."""
+        return self.operations[i].union(self.setting(i))
 
     def multiply_adds(self, i: int) -> int:
         """Multiply-adds of operation i, for one row if it is batched."""
-        operation = self.operations[i]
-        if isinstance(operation, Contract):
-            return self.size(self.union(i))
-        if isinstance(operation, Select):
-            return self.size(operation.axes)
-        return 0
+        return self.operations[i].multiply_adds(self.setting(i))
 
     @cached_property
     def cost(self) -> Cost:
@@ -202,8 +113,8 @@ class Program:
         return most
 
     def last_uses(self, wanted: Iterable[int] = ()) -> list[list[int]]:
-        """For every operation, the values that are not needed after it: all but the outputs and those wanted."""
-        kept = {self.joint, self.posterior, *wanted}
+        """For every operation, the values that are not needed after it: all but the joint and those wanted."""
+        kept = {self.joint, *wanted}
         last: dict[int, int] = {}
         for i, operation in enumerate(self.operations):
             last[i] = i
@@ -216,8 +127,6 @@ class Program:
         return ends
 
     def __str__(self) -> str:
-        from tacit.display import program_table
-
         return program_table(self)
 
 
@@ -247,11 +156,36 @@ class Cost:
         return 8 * self.elements
 
 
-def spread(array: NDArray[Any], axes: Axes, order: Axes) -> NDArray[Any]:
-    """An array with its axes in a given order, length-1 axes where it has none: ready to broadcast."""
-    present = [a for a in order if a in axes]
-    moved = array.transpose([axes.index(a) for a in present])
-    return moved.reshape([moved.shape[present.index(a)] if a in axes else 1 for a in order])
+def program_table(program: Program, limit: int = 200) -> str:
+    """A program as a table of steps: what is made, over which axes, at what cost, for each row or once."""
+    body = [
+        (
+            f"v{i}",
+            str(operation),
+            " ".join(operation.axes) or "-",
+            f"{program.size(operation.axes):,}",
+            f"{program.multiply_adds(i):,}",
+            "row" if program.batched[i] else "query",
+        )
+        for i, operation in enumerate(program)
+    ]
+    hidden = len(body) - limit
+    if hidden > 0:
+        first = limit // 2
+        body = [*body[:first], ("...", f"{hidden:,} more", "", "", "", ""), *body[first + hidden :]]
+    rows = [("value", "operation", "axes", "entries", "multiply-adds", "per"), *body]
+    widths = [max(len(row[c]) for row in rows) for c in range(6)]
+    right = (False, False, False, True, True, False)
+    lines = [
+        "  ".join(cell.rjust(w) if r else cell.ljust(w) for cell, w, r in zip(row, widths, right, strict=True)).rstrip()
+        for row in rows
+    ]
+    cost = program.cost
+    lines.append(
+        f"width {cost.width}; per row: {cost.multiply_adds:,} multiply-adds, {cost.bytes:,} bytes written, "
+        f"largest value {cost.peak:,}; once: {cost.static_multiply_adds:,} multiply-adds"
+    )
+    return "\n".join(lines)
 
 
 def check(program: Program) -> None:
@@ -261,55 +195,13 @@ def check(program: Program) -> None:
         assert all(0 <= j < i for j in operation.inputs), f"operation {i} uses a later value"
         assert len(set(operation.axes)) == len(operation.axes), f"operation {i} repeats an axis"
         assert all(a in program.sizes for a in operation.axes), f"operation {i} has an axis of unknown length"
-        _check_batch(program, i, operation, hard)
-        _check_axes(program, i, operation, hard)
-    uncalled = {op.variable for op in program.operations if isinstance(op, Likelihood)} - set(program.soft)
-    assert not uncalled, f"likelihoods of variables without soft evidence: {uncalled}"
-    _check_outputs(program)
-
-
-def _check_batch(program: Program, i: int, operation: Operation, hard: frozenset[Axis]) -> None:
-    """What depends on evidence is batched, nothing else is, and its axes of hard evidence are indexed."""
-    depends = reads_evidence(operation) or any(program.batched[j] for j in operation.inputs)
-    assert program.batched[i] == depends, f"operation {i} is marked as batched: {program.batched[i]}"
-    if depends:
-        assert hard.isdisjoint(operation.axes), f"operation {i} is batched and keeps an observed axis"
-
-
-def _check_outputs(program: Program) -> None:
-    outputs = program.operations[program.joint], program.operations[program.posterior]
-    assert all(output.axes == (program.query,) for output in outputs), "outputs are over the query's states"
-    assert isinstance(outputs[1], Normalise), "the posterior is normalised"
-    assert outputs[1].inputs == (program.joint,), "the posterior is that of the joint"
+        depends = operation.reads_evidence or any(program.batched[j] for j in operation.inputs)
+        assert program.batched[i] == depends, f"operation {i} is marked as batched: {program.batched[i]}"
+        assert not depends or hard.isdisjoint(operation.axes), f"operation {i} is batched and keeps an observed axis"
+        operation.check(program.setting(i), hard)
+    unknown = {op.variable for op in program if isinstance(op, Likelihood)} - set(program.soft)
+    assert not unknown, f"likelihoods of variables without soft evidence: {unknown}"
+    assert program.operations[program.joint].axes == (program.query,), "the joint is over the query's states"
     for node, selection in program.selections.items():
         axes = [a for a in selection.axes if a is not None]
         assert sorted(axes) == sorted(program.operations[selection.marginal].axes), f"selection of {node!r}"
-
-
-def _check_axes(program: Program, i: int, operation: Operation, hard: frozenset[Axis]) -> None:
-    of = [set(program.operations[j].axes) for j in operation.inputs]
-    match operation:
-        case Contract():
-            assert 1 <= len(of) <= 2, f"contraction {i} has {len(of)} inputs"
-            union, kept = set().union(*of), set(operation.axes)
-            assert kept <= union, f"contraction {i} makes an axis"
-            assert hard.isdisjoint(union - kept), f"contraction {i} sums over observed states"
-        case Slice():
-            assert set(operation.variables) <= of[0], f"slice {i} indexes an axis that is not there"
-            assert hard.issuperset(operation.variables), f"slice {i} indexes what is not observed"
-            assert set(operation.axes) == of[0] - set(operation.variables), f"slice {i}"
-        case Gather():
-            source = program.size(program.operations[operation.inputs[0]].axes)
-            assert operation.index.shape == tuple(program.sizes[a] for a in operation.axes), f"gather {i}"
-            assert ONE <= operation.index.min() <= operation.index.max() < source, f"gather {i} reaches outside"
-        case Select():
-            marginal, plus, minus, thresholds, test = of
-            assert plus == minus == set(operation.axes), f"select {i}: tables"
-            assert thresholds == test == marginal <= plus, f"select {i}: marginal"
-        case Rescale():
-            assert set(operation.axes) == of[0], f"rescaling {i} changes axes"
-            assert program.batched[operation.inputs[0]], f"rescaling {i} is of a value that is the same for all rows"
-        case Normalise():
-            assert set(operation.axes) == of[0], f"normalisation {i} changes axes"
-        case Constant():
-            assert operation.table.shape == tuple(program.sizes[a] for a in operation.axes), f"constant {i}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -35,6 +35,7 @@ class Problem:
     sizes: Sequence[int]
     keep: int
     hard: int = 0
+    owners: Mapping[str, str] = field(default_factory=dict)  # the variable of an axis that has another name
     _sizes: dict[int, float] = field(default_factory=dict, repr=False)
 
     def size(self, mask: int) -> float:

@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol, Self
 
 from tacit import machine
-from tacit.compiler.program import Contract, Program
+from tacit.compiler.program import Program
 from tacit.engines.numpy import NumpyEngine
-from tacit.engines.numpy_steps import Array, is_matmul
-from tacit.engines.results import Gradients, Results
+from tacit.engines.results import Array, Gradients, Results
 from tacit.errors import TooLargeError
 from tacit.evidence import Column
+from tacit.operations import Contract
+from tacit.operations.contract import Layout
 
 ENGINES = ("auto", "numpy", "tape", "torch")
 
@@ -85,9 +86,16 @@ def numpy_seconds(program: Program) -> float:
         if program.batched[i]:
             operations += 1
             if isinstance(operation, Contract):
-                wide = is_matmul(program, operation) and _table_size(program, operation) >= WIDE
+                wide = _is_matrix_product(program, operation) and _table_size(program, operation) >= WIDE
                 seconds += (MATMUL_TERM if wide else EINSUM_TERM) * program.multiply_adds(i)
     return seconds + NUMPY_OPERATION * operations / NumpyEngine.chunk_of(program)
+
+
+def _is_matrix_product(program: Program, operation: Contract) -> bool:
+    """Whether NumPy runs a contraction as one matrix product of a table and a batch."""
+    batched = [program.batched[i] for i in operation.inputs]
+    axes = [program.operations[i].axes for i in operation.inputs]
+    return sorted(batched) == [False, True] and Layout.of(axes, operation.axes).is_matrix
 
 
 def _table_size(program: Program, operation: Contract) -> int:

@@ -7,34 +7,20 @@ after the last operation that needs it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.compiler.program import (
-    ONE,
-    ZERO,
-    Axes,
-    Constant,
-    Contract,
-    Gather,
-    Likelihood,
-    Normalise,
-    Operation,
-    Parameter,
-    Program,
-    Rescale,
-    Select,
-    Slice,
-    spread,
-)
+from tacit.compiler.program import Program
+from tacit.cpt import TESTS
 from tacit.engines import kernels as k
 from tacit.errors import TooLargeError
+from tacit.operations import Axes, Axis, Contract, Select, Setting, Slice, Support, spread
+from tacit.operations.base import Array, Ids, Key, Mask
 
-Ids = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 Columns = list[tuple[Ids | int, Ids | int]]  # the terms of instructions of one kind
 NOTHING = -1  # an entry that is known to be 0
 ONES = 0  # the slot that always holds 1
@@ -47,8 +33,9 @@ class Tape:
     """Instructions and what they refer to.
 
     `constants` lists (value, first constant) for the program's values that the tape reads, `computed` those of them
-    that are not tables as they were given; `slopes` the testing nodes whose gamma is a constant, and `pinned` the slots
-    that hold constants throughout, with their constant.
+    that are not tables as they were given; `literals` (first constant, numbers) those that the structure gives;
+    `slopes` the testing nodes whose gamma is a constant, and `pinned` the slots that hold constants throughout, with
+    their constant.
     `inputs` and `codes` name the evidence: (variable, states) and variables, in the order of their rows.
     """
 
@@ -58,6 +45,7 @@ class Tape:
     constant_count: int
     constants: tuple[tuple[int, int], ...]
     computed: tuple[int, ...]
+    literals: tuple[tuple[int, Ids], ...]
     slopes: tuple[tuple[str, int], ...]
     pinned: tuple[tuple[int, int], ...]
     inputs: tuple[str, ...]
@@ -77,14 +65,22 @@ class Tape:
 class Knowledge:
     """What is known of a program's numbers without knowing them.
 
-    For its static values, which entries may differ from 0, which are known to be 1, and the operators of tests; for
-    its testing nodes, whether they are selected by a sigmoid.
+    For its static values, which entries may differ from 0 and which are 1; for its testing nodes, whether they are
+    selected by a sigmoid.
     """
 
-    nonzero: Mapping[int, Mask]
-    ones: Mapping[int, Mask]
-    operators: Mapping[int, Ids]
+    supports: Mapping[int, Support]
     soft: Mapping[str, bool]
+
+
+def knowledge(program: Program, parameters: Mapping[Key, Array], gammas: Mapping[str, float | None]) -> Knowledge:
+    """What the exact 0s and 1s of the parameters, which never change, say about the static values."""
+    supports: dict[int, Support] = {}
+    for i, operation in enumerate(program):
+        if not program.batched[i]:
+            inputs = [supports[j] for j in operation.inputs]
+            supports[i] = operation.support(program.setting(i), inputs, parameters)
+    return Knowledge(supports, {node: gamma is not None for node, gamma in gammas.items()})
 
 
 def assemble(
@@ -99,6 +95,10 @@ def assemble(
 
 
 class _Assembler:
+    """What the scalar rules of a program's batched operations write to. Entries that are known to be 0 have no slot."""
+
+    zero, one = NOTHING, ONES
+
     def __init__(self, program: Program, known: Knowledge, reuse: bool, pin: bool, selections: bool) -> None:
         self.program, self.known, self.reuse, self.pin, self.selections = program, known, reuse, pin, selections
         self.slots: dict[int, Ids] = {}
@@ -109,8 +109,9 @@ class _Assembler:
         self.slot_count = 1  # slot 0 holds ones
         self.free: list[int] = []
         self.uses: dict[int, int] = {}  # how many live values refer to a slot
-        self.constants: dict[int, int] = {}
+        self.first_constant: dict[int, int] = {}
         self.constant_count = 2  # the first two are 1 and 0
+        self.literals: list[tuple[int, Ids]] = []
         self.slopes: dict[str, int] = {}
         self.pinned: dict[int, int] = {}  # constant -> slot
         self.inputs: list[str] = []
@@ -123,8 +124,8 @@ class _Assembler:
         program = self.program
         ends = program.last_uses()
         for i, operation in enumerate(program):
-            if program.batched[i] and not isinstance(operation, Normalise):
-                self.slots[i] = self._assemble(i, operation)
+            if program.batched[i]:
+                self.slots[i] = operation.scalar(self, i, program.setting(i))
                 self._retain(i)
             for j in ends[i]:
                 self._release(j)
@@ -134,8 +135,9 @@ class _Assembler:
             terms=_stacked(self.terms, 2),
             slots=self.slot_count,
             constant_count=self.constant_count,
-            constants=tuple(self.constants.items()),
-            computed=tuple(value for value in self.constants if program.operations[value].inputs),
+            constants=tuple(self.first_constant.items()),
+            computed=tuple(value for value in self.first_constant if program.operations[value].inputs),
+            literals=tuple(self.literals),
             slopes=tuple(self.slopes.items()),
             pinned=tuple((slot, constant) for constant, slot in self.pinned.items()),
             inputs=tuple(self.inputs),
@@ -175,10 +177,10 @@ class _Assembler:
 
     def _constant(self, value: int) -> int:
         """The position of the first constant of a static value."""
-        if value not in self.constants:
-            self.constants[value] = self.constant_count
+        if value not in self.first_constant:
+            self.first_constant[value] = self.constant_count
             self.constant_count += self.program.size(self.program.operations[value].axes)
-        return self.constants[value]
+        return self.first_constant[value]
 
     def _pin(self, constants: Ids) -> Ids:
         """Slots that hold constants."""
@@ -203,73 +205,68 @@ class _Assembler:
         if self.term_count + count > MAX_TERMS:
             raise TooLargeError(f"the tape would have more than {MAX_TERMS:,} terms; use engine='numpy'")
 
-    def _assemble(self, i: int, operation: Operation) -> Ids:
-        match operation:
-            case Likelihood():
-                return self._likelihood(operation)
-            case Slice():
-                return self._slice(operation)
-            case Gather():
-                return self._gather(i, operation)
-            case Contract():
-                return self._contract(i, operation)
-            case Select():
-                return self._select(operation)
-            case Rescale():
-                return self._rescale(i, operation)
-            case Parameter() | Constant() | Normalise():
-                raise AssertionError("not batched")
+    # what the rules ask for -------------------------------------------------------------------------------
 
-    def _likelihood(self, operation: Likelihood) -> Ids:
-        states = self.program.sizes[operation.variable]
+    def value(self, i: int) -> Ids:
+        return self.slots[i]
+
+    def parameters(self, operation: Any) -> Ids:
+        raise AssertionError("what does not depend on evidence is not on the tape")
+
+    def constants(self, table: Any) -> Ids:
+        raise AssertionError("what does not depend on evidence is not on the tape")
+
+    def likelihoods(self, variable: str) -> Ids:
+        states = self.program.sizes[variable]
         rows = np.arange(self.input_rows, self.input_rows + states)
-        self.inputs.append(operation.variable)
+        self.inputs.append(variable)
         self.input_rows += states
         slots = self._new_slots(states)
         self._emit(k.INPUT, slots, np.stack([rows, np.zeros_like(rows)], axis=1), 1)
         return slots
 
-    def _slice(self, operation: Slice) -> Ids:
-        source = operation.inputs[0]
-        axes = self.program.operations[source].axes
-        sizes = [self.program.sizes[a] for a in axes]
-        strides = dict(zip(axes, np.cumprod([1, *sizes[:0:-1]])[::-1].tolist(), strict=True))
-        for name in operation.variables:
+    def slices(self, operation: Slice, setting: Setting) -> Ids:
+        (source,), (axes,) = operation.inputs, setting.axes
+        over = tuple(axes.index(v) for v in operation.variables)
+        possible = np.asarray(self.known.supports[source].nonzero.any(axis=over))
+        return self._indexed(self._constant(source), axes, operation.variables, setting, possible)
+
+    def _indexed(self, first: int, axes: Axes, variables: Axes, setting: Setting, possible: Mask) -> Ids:
+        """The entries of a table of constants that the observed states point to, row by row."""
+        sizes = setting.shape(axes)
+        strides: dict[Axis, int] = dict(zip(axes, np.cumprod([1, *sizes[:0:-1]])[::-1].tolist(), strict=True))
+        for name in variables:
             self.codes.setdefault(name, len(self.codes))
         # positions of the entries at the first state of every observed variable; the rest is reached by strides
-        at_first = tuple(0 if a in operation.variables else slice(None) for a in axes)
-        offsets = (self._constant(source) + np.arange(int(np.prod(sizes))).reshape(sizes))[at_first]
+        at_first = tuple(0 if a in variables else slice(None) for a in axes)
+        offsets = (first + np.arange(setting.size(axes)).reshape(sizes))[at_first]
         shape, offsets = offsets.shape, offsets.ravel()
-        possible = self.known.nonzero[source].any(axis=tuple(axes.index(v) for v in operation.variables))
         slots = np.full(len(offsets), NOTHING, dtype=np.int64)
         live = np.flatnonzero(possible)
         index = self._new_slots(1)
         slots[live] = self._new_slots(len(live))
-        reach = np.array([(self.codes[name], strides[name]) for name in operation.variables])
+        reach = np.array([(self.codes[name], strides[name]) for name in variables])
         self._emit(k.INDEX, index, reach, len(reach))
         self._emit(k.TABLE, slots[live], np.stack([offsets[live], np.full(len(live), index[0])], axis=1), 1)
         if self.reuse:
             self.free.append(int(index[0]))
         return slots.reshape(shape)
 
-    def _gather(self, i: int, operation: Gather) -> Ids:
-        flat = self.slots[operation.inputs[0]].ravel()
-        index = operation.index
-        slots = np.where(index >= 0, flat[np.maximum(index, 0)], np.where(index == ONE, ONES, NOTHING))
-        if operation.inputs[0] in self.exponent:
-            self.exponent[i] = self.exponent[operation.inputs[0]]
-        assert ZERO == NOTHING
-        return slots
+    def same_scale(self, i: int, inputs: Sequence[int]) -> None:
+        """The exponents of the inputs add up."""
+        found = [self.exponent[j] for j in inputs if j in self.exponent]
+        if len(found) == 1:
+            self.exponent[i] = found[0]
+        elif len(found) == 2:
+            slot = self._new_slots(1)
+            self._emit(k.LINEAR, slot, np.array([[0, found[0]], [0, found[1]]]), 2)
+            self.exponent[i] = int(slot[0])
 
-    def _contract(self, i: int, operation: Contract) -> Ids:
-        union = self.program.union(i)
-        self._check_terms(self.program.size(union))
-        summed = tuple(a for a in union if a not in operation.axes)
-        order = (*operation.axes, *summed)
-        shape = [self.program.sizes[a] for a in order]
-        rows = int(np.prod([self.program.sizes[a] for a in operation.axes]))
+    def sums(self, i: int, operation: Contract, order: Axes, setting: Setting) -> Ids:
+        self._check_terms(setting.size(order))
+        shape = setting.shape(order)
+        rows = setting.size(operation.axes)
         inputs = sorted(operation.inputs, key=lambda j: self.program.batched[j])
-        self._add_exponents(i, inputs)
         ids, live, ones = zip(*(self._operand(j, order, shape, rows) for j in inputs), strict=True)
         if len(inputs) == 1:
             inputs, ids, live = [inputs[0]] * 2, (np.zeros_like(ids[0]), ids[0]), (live[0], live[0])
@@ -293,7 +290,7 @@ class _Assembler:
         keep = valid & made[:, None]
         terms = np.stack([ids[0][keep], ids[1][keep]], axis=1)
         self._emit(k.LINEAR if linear else k.PRODUCT, slots[made], terms, counts[made])
-        return slots.reshape([self.program.sizes[a] for a in operation.axes])
+        return slots.reshape(setting.shape(operation.axes))
 
     def _operand(self, j: int, order: Axes, shape: list[int], rows: int) -> tuple[Ids, Mask, Mask]:
         """Slots or constants of an input over (results, summed), which may be nonzero, which are known to be 1."""
@@ -302,31 +299,21 @@ class _Assembler:
             ids = self.slots[j]
             live, ones = ids != NOTHING, ids == ONES
         else:
-            live, ones = self.known.nonzero[j], self.known.ones[j]
+            live, ones = self.known.supports[j]
             ids = self._as_slots(j) if self.pin else self._constants_of(j)
         return tuple(np.broadcast_to(spread(x, axes, order), shape).reshape(rows, -1) for x in (ids, live, ones))  # type: ignore[return-value]
 
-    def _add_exponents(self, i: int, inputs: list[int]) -> None:
-        found = [self.exponent[j] for j in inputs if j in self.exponent]
-        if len(found) == 1:
-            self.exponent[i] = found[0]
-        elif len(found) == 2:
-            slot = self._new_slots(1)
-            self._emit(k.LINEAR, slot, np.array([[0, found[0]], [0, found[1]]]), 2)
-            self.exponent[i] = int(slot[0])
-
-    def _select(self, operation: Select) -> Ids:
-        marginal, plus, minus, thresholds, test = operation.inputs
-        parents = self.program.operations[marginal].axes
-        fixed = not (self.pin or any(self.program.batched[j] for j in (plus, minus, thresholds, test)))
+    def choices(self, operation: Select, setting: Setting) -> Ids:
+        marginal, plus, minus, thresholds = operation.inputs
+        parents, out = setting.axes[0], operation.axes
+        fixed = not (self.pin or operation.observed or any(setting.batched[1:]))
         gamma = self.known.soft[operation.node]
-        out = operation.axes
         n_u = self._as_slots(marginal)
         n = self._total(n_u)
-        threshold, operator, high, low = (
-            self._whole(j, out if j in (plus, minus) else parents, fixed, operators=j == test)
-            for j in (thresholds, test, plus, minus)
+        threshold, high, low = (
+            self._whole(j, axes, fixed) for j, axes in ((thresholds, parents), (plus, out), (minus, out))
         )
+        operator = operation.tests if fixed else self._operators(operation, setting)
         live = self._live(plus, out) | self._live(minus, out)
         if gamma:
             pairs: Columns = [
@@ -372,16 +359,29 @@ class _Assembler:
         self.decided.append((node, self.output_count, n_u.shape))
         self.output_count += len(slots)
 
+    def _operators(self, operation: Select, setting: Setting) -> Ids:
+        """Operators in slots, where they, or what they are used with, depend on the row."""
+        if not operation.observed:
+            return self._pin(self._literal(np.arange(len(TESTS))) + operation.tests)
+        axes = (*setting.axes[0], *operation.observed)
+        every = np.ones(setting.shape(setting.axes[0]), dtype=np.bool_)
+        return self._indexed(self._literal(operation.tests.ravel()), axes, operation.observed, setting, every)
+
+    def _literal(self, numbers: Ids) -> int:
+        """The position of the first of some constants that the structure gives."""
+        first = self.constant_count
+        self.literals.append((first, numbers))
+        self.constant_count += len(numbers)
+        return first
+
     def _live(self, j: int, out: Axes) -> Mask:
         axes = self.program.operations[j].axes
-        live = self.slots[j] != NOTHING if self.program.batched[j] else self.known.nonzero[j]
+        live = self.slots[j] != NOTHING if self.program.batched[j] else self.known.supports[j].nonzero
         return np.array(spread(live, axes, out))
 
-    def _whole(self, j: int, out: Axes, fixed: bool, operators: bool) -> Ids:
+    def _whole(self, j: int, out: Axes, fixed: bool) -> Ids:
         """A table as constants, or as slots where some of the tables depend on the row."""
         axes = self.program.operations[j].axes
-        if fixed and operators:
-            return np.array(spread(self.known.operators[j], axes, out))
         ids = self._constants_of(j) if fixed else self._as_slots(j)
         return np.array(spread(ids, axes, out))
 
@@ -418,8 +418,7 @@ class _Assembler:
             self.constant_count += 1
         return self.slopes[node]
 
-    def _rescale(self, i: int, operation: Rescale) -> Ids:
-        source = operation.inputs[0]
+    def rescaled(self, i: int, source: int) -> Ids:
         slots = self.slots[source]
         live = np.unique(slots[slots != NOTHING])
         factor, exponent = self._new_slots(2)

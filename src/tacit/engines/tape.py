@@ -16,16 +16,16 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.compiler.program import ONE, Constant, Contract, Gather, Parameter, Program
+from tacit.compiler.program import Program
 from tacit.engines import kernels, learning_kernels
-from tacit.engines.assemble import ZERO_CONSTANT, Knowledge, Tape, assemble
+from tacit.engines.assemble import ZERO_CONSTANT, Tape, assemble, knowledge
 from tacit.engines.careful import Careful, rows_too_small, take
 from tacit.engines.numpy import NumpyEngine
-from tacit.engines.numpy_steps import Array, contract
-from tacit.engines.results import Decided, Gradients, Results
+from tacit.engines.results import Array, Decided, Gradients, Results
 from tacit.evidence import Column
 from tacit.floats import noting_underflow
 from tacit.machine import threads as usable_threads
+from tacit.operations import Parameter
 
 T = TypeVar("T")
 SeedOfRows = Callable[[Array, NDArray[np.intp]], tuple[float, Array]]
@@ -81,6 +81,8 @@ class TapeEngine(Careful):
             for value, first in tape.constants:
                 table = self.reference.static(value)
                 constants[first : first + table.size] = table.ravel()
+            for first, numbers in tape.literals:
+                constants[first : first + len(numbers)] = numbers
             for node, place in tape.slopes:
                 constants[place] = self.gammas[node]
             self._constants = {**self._constants, tape: constants}
@@ -269,8 +271,7 @@ class TapeEngine(Careful):
             columns = data.columns_of(np.array([row]))
             probability[row], by = self.again.value_and_gradients(columns, 1, seed_of)
             for key, table in found.items():
-                if key in by.tables:  # operators of tests have no derivatives
-                    table[:, row] = by.tables[key].ravel()
+                table[:, row] = by.tables[key].ravel()
 
     def has_jacobian(self) -> bool:
         """Whether every static value that the rows need is a parameter, and none is indexed by hard evidence."""
@@ -388,41 +389,3 @@ def in_blocks(work: Callable[[tuple[int, int]], T], threads: int, rows: int, wid
 def pinned_array(tape: Tape) -> NDArray[np.int64]:
     """The pinned slots of a tape and their constants, as the kernels read them."""
     return np.array(tape.pinned, dtype=np.int64).reshape(-1, 2)
-
-
-def knowledge(
-    program: Program, parameters: Mapping[tuple[str, str], Array], gammas: Mapping[str, float | None]
-) -> Knowledge:
-    """What the exact 0s and 1s of the parameters, which never change, say about the static values."""
-    nonzero: dict[int, NDArray[np.bool_]] = {}
-    ones: dict[int, NDArray[np.bool_]] = {}
-    operators: dict[int, NDArray[np.int64]] = {}
-    for i, operation in enumerate(program):
-        if program.batched[i]:
-            continue
-        inputs = operation.inputs
-        match operation:
-            case Parameter():
-                table = parameters[operation.node, operation.part]
-                selecting = operation.part in ("test", "thresholds")
-                nonzero[i] = np.full(table.shape, True) if selecting else table != 0
-                ones[i] = (table == 1) & (not selecting)
-                if operation.part == "test":
-                    operators[i] = table.astype(np.int64)
-            case Constant():
-                nonzero[i], ones[i] = operation.table != 0, operation.table == 1
-            case Gather():
-                index = np.maximum(operation.index, 0)
-                nonzero[i] = np.where(operation.index >= 0, nonzero[inputs[0]].ravel()[index], operation.index == ONE)
-                ones[i] = np.where(operation.index >= 0, ones[inputs[0]].ravel()[index], operation.index == ONE)
-                if inputs[0] in operators:
-                    operators[i] = operators[inputs[0]].ravel()[index]
-            case Contract():
-                axes = [program.operations[j].axes for j in inputs]
-                counts = [nonzero[j].astype(np.float64) for j in inputs]
-                nonzero[i] = contract(counts, axes, [False] * len(inputs), operation.axes) > 0
-                ones[i] = np.zeros(nonzero[i].shape, dtype=bool)
-            case _:
-                shape = tuple(program.sizes[a] for a in operation.axes)
-                nonzero[i], ones[i] = np.ones(shape, dtype=bool), np.zeros(shape, dtype=bool)
-    return Knowledge(nonzero, ones, operators, {node: gamma is not None for node, gamma in gammas.items()})

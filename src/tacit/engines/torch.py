@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -20,24 +20,21 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tacit.compiler.program import (
-    Likelihood,
-    Parameter,
-    Program,
-    Select,
-    Slice,
-)
+from tacit.compiler.program import Program
 from tacit.engines.careful import Careful, rows_too_small
+from tacit.engines.frames import Evaluation, Plan, Tables, changed
 from tacit.engines.numpy import NumpyEngine
-from tacit.engines.numpy_steps import Array
-from tacit.engines.results import Decided, Gradients, Results
-from tacit.engines.torch_steps import Frame, Key, Slope, Steps, from_numpy, keys_of, lowest
+from tacit.engines.results import Array, Decided, Gradients, Results
+from tacit.engines.torch_arrays import TorchArrays, from_numpy, lowest
 from tacit.errors import EvidenceError
 from tacit.evidence import Column
 from tacit.floats import noting_underflow
 from tacit.machine import in_own_threads
+from tacit.operations import Likelihood, Parameter, Select
+from tacit.operations.base import Key
 
 T = TypeVar("T")
+Slope: TypeAlias = "float | Tensor | None"
 Leaves: TypeAlias = tuple[dict[Key, Tensor], dict[str, Tensor], dict[str, Tensor]]  # tables, slopes, likelihoods
 
 CPU_ELEMENTS, CPU_CHUNK = 2**19, 2**14  # entries alive at one time stay near the caches
@@ -69,22 +66,23 @@ class TorchEngine(Careful):
         self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         # the evidence that reaches the query: a program may declare more
         self.soft = [op.variable for op in program if isinstance(op, Likelihood)]
-        self.hard = sorted({name for op in program if isinstance(op, Slice) for name in op.variables})
-        steps = Steps(program, parameters, self.dtype, self.device)
-        self._steps, self._arrange, self._floor = steps.steps, steps.arrange, steps.floor(program.joint)
-        self._bounding = steps.bounding
+        self.hard = sorted(program.observed)
+        self._xp = TorchArrays(self.dtype, self.device)
+        self._plan = Plan(program, self._xp, self._xp)
         self._parameters: Mapping[Key, Array] = dict(parameters)
         self._lost = self._too_small(parameters)
-        self._own = {key: self._tensor(parameters[key]) for key in keys_of(program)}
-        self._changes: dict[tuple[frozenset[Key], frozenset[str]], tuple[list[int], list[int]]] = {}
+        self._own = {key: self._tensor(parameters[key]) for key in program.parameters}
+        self._reached: dict[frozenset[Key | str], tuple[list[int], list[int]]] = {}
         self._slots: dict[int, Slot] = {}
         self._lock = threading.Lock()  # the buffers of a slot serve one run at a time
+        self._tables = Tables()
         with torch.no_grad():
-            self._static, self._ready, self._bounds = self._parameters_only()
+            self._tables = self._computed({}, {}, *self._stale(None))
         # the widest product that is written out before it is summed adds to what is alive
-        self.chunk = self._rows_at_a_time(CPU_ELEMENTS, program.cost.live + steps.largest)
+        largest = max((self._plan.step(i).scratch for i, _ in self._schedule), default=0)
+        self.chunk = self._rows_at_a_time(CPU_ELEMENTS, program.cost.live + largest)
         # operands of a matrix product are kept twice: as values, and as matrices
-        self.gradient_chunk = self._rows_at_a_time(CPU_GRADIENT_ELEMENTS, 2 * program.cost.elements + steps.largest)
+        self.gradient_chunk = self._rows_at_a_time(CPU_GRADIENT_ELEMENTS, 2 * program.cost.elements + largest)
 
     threads: int | None = None  # those of torch on the CPU, where they are limited
 
@@ -94,8 +92,8 @@ class TorchEngine(Careful):
     def update(self, parameters: Mapping[Key, Array], gammas: Mapping[str, float | None]) -> None:
         """Take new numbers for some tables and slopes, and compute again what depends on them alone."""
         with torch.no_grad(), self._lock:
-            given = {key: self._tensor(table) for key, table in parameters.items() if key[1] != "test"}
-            self._static, self._ready, self._bounds = self._parameters_only(given, gammas)
+            given = {key: self._tensor(table) for key, table in parameters.items()}
+            self._tables = self._with(given, gammas)
             self.gammas, self._own = {**self.gammas, **gammas}, {**self._own, **given}
             self._parameters, self._again = {**self._parameters, **parameters}, None
             self._lost = (self._lost - frozenset(parameters)) | self._too_small(parameters)
@@ -141,19 +139,34 @@ class TorchEngine(Careful):
         tables: Mapping[Key, Tensor],
         gammas: Mapping[str, Slope],
         through_selection: bool = True,
-    ) -> Frame:
+    ) -> Evaluation:
         missing = [name for name in self.hard if name not in codes]
         if missing:
             raise EvidenceError(f"there are no codes for {missing[0]!r}, which the query was compiled to have (hard=)")
         soft = {n: t.to(self.device, self.dtype) for n, t in likelihoods.items() if n in self.soft}
         hard = {n: codes[n].to(self.device) for n in self.hard}
-        if not tables and not gammas:
-            return Frame(soft, hard, {}, self.gammas, dict(self._static), self._ready, self._bounds)
-        # operators are structure: which comparison runs is settled already
-        given = {key: t.to(self.device, self.dtype) for key, t in tables.items() if key[1] != "test"}
-        static, ready, bounds = self._parameters_only(given, gammas, through_selection)
-        slopes = {**self.gammas, **gammas}
-        return Frame(soft, hard, {}, slopes, static, ready, bounds, through=through_selection)
+        given = {key: t.to(self.device, self.dtype) for key, t in tables.items()}
+        found = self._with(given, gammas, through_selection) if given or gammas else self._tables
+        return self._evaluation(found, {**self.gammas, **gammas}, soft, hard, through_selection)
+
+    def _evaluation(
+        self,
+        tables: Tables,
+        gammas: Mapping[str, Slope],
+        likelihoods: Mapping[str, Tensor],
+        codes: Mapping[str, Tensor],
+        through_selection: bool = True,
+    ) -> Evaluation:
+        return Evaluation(
+            self._plan,
+            tables,
+            lambda node, part: self._own[node, part],
+            gammas,
+            likelihoods.get,
+            codes.__getitem__,
+            self._table_floor,
+            through_selection,
+        )
 
     @in_own_threads
     def value_and_gradients(
@@ -187,7 +200,7 @@ class TorchEngine(Careful):
     ) -> tuple[Leaves, Tensor, Tensor]:
         """The mantissas of the joint as a function of all tables, slopes and likelihoods, and which are doubtful."""
         soft = {n: self._leaf(self._likelihood(n, columns).expand(-1, rows)) for n in self.soft}
-        tables = {key: self._leaf(table) for key, table in self._own.items() if key[1] != "test"}
+        tables = {key: self._leaf(table) for key, table in self._own.items()}
         slopes = {n: self._leaf(torch.tensor(g, dtype=torch.float64)) for n, g in self.gammas.items() if g is not None}
         with torch.enable_grad():
             frame = self._frame(soft, self._codes(columns), tables, slopes, through_selection)
@@ -208,10 +221,11 @@ class TorchEngine(Careful):
     def _leaf(self, tensor: Tensor) -> Tensor:
         return tensor.to(self.device, self.dtype).detach().requires_grad_()
 
-    def _joint(self, frame: Frame, rows: int) -> tuple[Tensor, Tensor, Tensor]:
-        joint = self._with_rows(self.program.joint, frame.values[self.program.joint], rows)
-        doubtful = torch.isneginf(self._floor(frame)).expand(rows)
-        exponent = frame.exponents.get(self.program.joint)
+    def _joint(self, frame: Evaluation, rows: int) -> tuple[Tensor, Tensor, Tensor]:
+        value = frame.values[self.program.joint]
+        joint = self._with_rows(self.program.joint, value.array, rows)
+        doubtful = torch.isneginf(self._xp.settled(frame.floor(self.program.joint))).expand(rows)
+        exponent = value.exponent
         if exponent is None:
             exponent = torch.zeros(1, dtype=torch.int64, device=self.device)
         return joint, exponent.to(torch.int64).expand(rows), doubtful
@@ -222,59 +236,52 @@ class TorchEngine(Careful):
 
     # what depends on parameters only ----------------------------------------------------------------------
 
-    def _parameters_only(
-        self,
-        tables: Mapping[Key, Tensor] | None = None,
-        gammas: Mapping[str, Slope] | None = None,
-        through_selection: bool = True,
-    ) -> tuple[dict[int, Tensor], dict[int, Tensor], dict[int, Tensor]]:
-        """Static values, tables arranged for use, and bounds; where some numbers are given, only what they change."""
-        static, ready, bounds = {}, {}, {}
-        stale = [i for i, batched in enumerate(self.program.batched) if not batched]
-        arranged = [i for i in self._arrange if self.program.batched[i]]
-        if tables is not None and gammas is not None:
-            static, ready, bounds = dict(self._static), dict(self._ready), dict(self._bounds)
-            stale, arranged = self._changed(frozenset(tables), frozenset(gammas))
-        own, slopes = {**self._own, **(tables or {})}, {**self.gammas, **(gammas or {})}
-        frame = Frame({}, {}, own, slopes, static, ready, bounds, through=through_selection)
-        for i in stale:
-            if i in self._arrange:
-                ready[i] = self._arranged(i, static)
-            static[i] = self._steps[i](frame)
-            if i in self._bounding:
-                bounds[i] = self._bound(i, static)
-        for i in arranged:
-            ready[i] = self._arranged(i, static)
-        return static, ready, bounds
+    def _with(
+        self, tables: Mapping[Key, Tensor], gammas: Mapping[str, Slope], through_selection: bool = True
+    ) -> Tables:
+        """What depends on parameters alone, where some of these are others: only what they change is computed."""
+        keys: frozenset[Key | str] = frozenset([*tables, *gammas])
+        if keys not in self._reached:
+            self._reached = {keys: self._stale(keys)}  # training changes the same ones again and again
+        return self._computed(tables, gammas, *self._reached[keys], through_selection=through_selection)
 
-    def _bound(self, i: int, static: Mapping[int, Tensor]) -> Tensor:
+    def _stale(self, keys: frozenset[Key | str] | None) -> tuple[list[int], list[int]]:
+        """The values without rows that depend on some tables and slopes, or all, and the operations that read them."""
+        every = [i for i, batched in enumerate(self.program.batched) if not batched]
+        stale = every if keys is None else changed(self.program, keys)
+        gone = set(stale)
+        return stale, [i for i, _ in self._schedule if not gone.isdisjoint(self.program.operations[i].inputs)]
+
+    def _computed(
+        self,
+        tables: Mapping[Key, Tensor],
+        gammas: Mapping[str, Slope],
+        stale: Sequence[int],
+        readers: Sequence[int],
+        through_selection: bool = True,
+    ) -> Tables:
+        own, kept = {**self._own, **tables}, self._tables.without(stale, readers)
+        frame = self._evaluation(kept, {**self.gammas, **gammas}, {}, {}, through_selection)
+        frame.table = lambda node, part: own[node, part]
+        frame.follow(stale)
+        kept.values = frame.values
+        for i in readers:
+            if self._plan.step(i).table is not None:
+                frame.ready(self._plan.step(i))
+            for j in self.program.operations[i].inputs:
+                if not self.program.batched[j]:
+                    frame.floor(j)
+        return kept
+
+    def _table_floor(self, frame: Evaluation, i: int) -> Tensor:
         """A lower bound of the logarithms of a table's entries; of one that was computed, by the tables it is of."""
-        table, operation = static[i], self.program.operations[i]
+        made, operation = frame.values[i], self.program.operations[i]
         if isinstance(operation, Parameter) and (operation.node, operation.part) in self._lost:
             return torch.tensor(-math.inf, dtype=self.dtype, device=self.device)
-        own = lowest(table, tuple(range(table.dim())))
-        made = [self._bound(j, static) for j in operation.inputs]
-        if not made:
-            return own
-        limit = math.log2(torch.finfo(self.dtype).smallest_normal)
-        return torch.where(sum(made[1:], start=made[0]) < limit, -math.inf, own)
-
-    def _arranged(self, i: int, static: Mapping[int, Tensor]) -> Tensor:
-        table, move = self._arrange[i]
-        return move(static[table])
-
-    def _changed(self, keys: frozenset[Key], nodes: frozenset[str]) -> tuple[list[int], list[int]]:
-        """The static values that depend on these tables and slopes, and the batched operations that read them."""
-        if (keys, nodes) not in self._changes:
-            stale: set[int] = set()
-            for i, operation in enumerate(self.program):
-                own = isinstance(operation, Parameter) and (operation.node, operation.part) in keys
-                own = own or (isinstance(operation, Select) and operation.node in nodes)
-                if not self.program.batched[i] and (own or not stale.isdisjoint(operation.inputs)):
-                    stale.add(i)
-            reading = [i for i, (j, _) in self._arrange.items() if j in stale and self.program.batched[i]]
-            self._changes[keys, nodes] = sorted(stale), reading
-        return self._changes[keys, nodes]
+        floor, own = lowest(made.array, tuple(range(made.array.dim()))), self._plan.step(i).floor(frame, made)
+        for doubt in [frame.floor(j) for j in operation.inputs] if own is None else [own]:
+            floor = torch.where(torch.isneginf(self._xp.settled(doubt)), -math.inf, floor)
+        return floor
 
     # running ----------------------------------------------------------------------------------------------
 
@@ -287,24 +294,21 @@ class TorchEngine(Careful):
             with noting_underflow() as noted:
                 soft = {n: self._likelihood(n, columns) for n in self.soft if n in columns}
             frame = self._frame(soft, self._codes(columns), {}, {})
-            frame.decided = {} if selections else None
-            self._follow(frame)
+            self._follow(frame, drop=not selections)
             joint, exponent, doubtful = (tensor.cpu().numpy() for tensor in self._joint(frame, rows))
             if noted:
                 doubtful = doubtful | self._rows_too_small(columns, rows)
             decided = self._decided(frame, rows) if selections else {}
             return Results(joint, exponent, doubtful if doubtful.any() else None, decided)
 
-    def _decided(self, frame: Frame, rows: int) -> dict[str, Decided]:
-        """How testing nodes were decided; those that need no evidence for it are decided now."""
-        assert frame.decided is not None
+    def _decided(self, frame: Evaluation, rows: int) -> dict[str, Decided]:
+        """How testing nodes were decided."""
         found = {}
         for i, operation in enumerate(self.program):
             if isinstance(operation, Select):
-                if not self.program.batched[i]:
-                    self._steps[i](frame)
-                marginal, weight = frame.decided[operation.node]
-                both = (operation.inputs[0], marginal), (i, weight)
+                marginal, table = operation.inputs[0], frame.values[i]
+                weight = self._plan.step(i).weight(table).to(self.dtype)  # type: ignore[attr-defined]
+                both = (marginal, frame.values[marginal].array), (i, weight)
                 found[operation.node] = Decided(*(self._with_rows(j, t, rows).cpu().numpy() for j, t in both))
         return found
 
@@ -329,15 +333,16 @@ class TorchEngine(Careful):
         return Results(joint, exponent, doubtful if doubtful.any() else None)
 
     def _compute(self, slot: Slot) -> tuple[Tensor, Tensor, Tensor]:
-        frame = Frame(slot.likelihoods, slot.codes, {}, self.gammas, dict(self._static), self._ready, self._bounds)
+        frame = self._evaluation(self._tables, self.gammas, slot.likelihoods, slot.codes)
         self._follow(frame)
         return self._joint(frame, slot.size)
 
-    def _follow(self, frame: Frame) -> None:
+    def _follow(self, frame: Evaluation, drop: bool = True) -> None:
+        values, step = frame.values, self._plan.step
         for i, ends in self._schedule:
-            frame.values[i] = self._steps[i](frame)
-            for j in ends:
-                del frame.values[j]
+            values[i] = step(i).forward(frame)
+            for j in ends if drop else ():
+                del values[j]
 
     @cached_property
     def _schedule(self) -> list[tuple[int, list[int]]]:

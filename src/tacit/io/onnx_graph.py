@@ -1,43 +1,31 @@
-"""An ONNX graph under construction: nodes, tables, and values over named axes, arranged as their readers need them.
+"""An ONNX graph as an array library of the operations' rules: what they compute is traced as nodes.
 
-Axes are as in the engines: a value that depends on evidence is (axes..., rows), rows last; one that does not is an
-array, which is arranged here and now and becomes part of the model.
+Values that depend on evidence are names of the graph. What does not is a NumPy array, which is arranged here and now
+and becomes part of the model.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.compiler.program import Axes, Axis
+from tacit.engines.numpy_arrays import NumpyArrays
 from tacit.errors import TooLargeError
+from tacit.operations.base import Frame
+from tacit.operations.contract import Sized
 
-Array = NDArray[Any]
-
+COMPARE = {">=": "GreaterOrEqual", ">": "Greater", "<=": "LessOrEqual", "<": "Less"}
 MAX_BYTES = 2**31 - 2**20  # the most a protobuf message can hold, less some room for the nodes
-
-
-class Tensor(NamedTuple):
-    """A value and the order of its axes: the name of one that has rows, or an array that has none."""
-
-    axes: Axes
-    held: str | Array
-
-    @property
-    def rows(self) -> bool:
-        """Whether the value depends on evidence."""
-        return isinstance(self.held, str)
 
 
 class Graph:
     """Nodes and tables; names are given out once, and equal tables are written once."""
 
-    def __init__(self, onnx: Any, dtype: str, sizes: Mapping[Axis, int], taken: Iterable[str]) -> None:
-        self.onnx, self.dtype, self.sizes = onnx, np.dtype(dtype), sizes
+    def __init__(self, onnx: Any, dtype: str, taken: Iterable[str]) -> None:
+        self.onnx, self.dtype = onnx, np.dtype(dtype)
         self.nodes: list[Any] = []
         self.tables: list[Any] = []
         self._taken = set(taken)
@@ -51,15 +39,24 @@ class Graph:
         self._taken.add(text)
         return text
 
-    def add(self, kind: str, *inputs: str, name: str = "", **attributes: Any) -> str:
-        """A node with one output, whose name is returned."""
+    def add(self, kind: str, *inputs: Any, name: str = "", **attributes: Any) -> Traced:
+        """A node with one output. Inputs are values of the graph, arrays, or numbers."""
         name = name or self.fresh(f"{kind}_{len(self.nodes)}")
-        self.nodes.append(self.onnx.helper.make_node(kind, list(inputs), [name], **attributes))
-        return name
+        self.nodes.append(self.onnx.helper.make_node(kind, [self.name(x) for x in inputs], [name], **attributes))
+        return Traced(self, name)
+
+    def name(self, value: Any) -> str:
+        """The name of a value; an array or a number becomes part of the model."""
+        if isinstance(value, Traced):
+            return value.name
+        if isinstance(value, int | list):
+            return self.table(np.array(value, dtype=np.int64))
+        array = np.asarray(value)
+        return self.table(array.astype(self.dtype) if array.dtype.kind == "f" else array)
 
     # tables -----------------------------------------------------------------------------------------------
 
-    def table(self, array: Array) -> str:
+    def table(self, array: NDArray[Any]) -> str:
         """An array that is part of the model."""
         key = (array.dtype.str, array.shape, array.tobytes())
         if key not in self._known:
@@ -70,59 +67,119 @@ class Graph:
             self.tables.append(self.onnx.numpy_helper.from_array(np.ascontiguousarray(array), self._known[key]))
         return self._known[key]
 
-    def number(self, value: float) -> str:
-        """A number of the model's own type."""
-        return self.table(np.array(value, dtype=self.dtype))
 
-    def integers(self, values: Sequence[int]) -> str:
-        """A list of places, lengths or indices."""
-        return self.table(np.array(values, dtype=np.int64))
+class Traced:
+    """A value of a graph. Arithmetic on it adds nodes."""
 
-    # values -----------------------------------------------------------------------------------------------
+    __array_ufunc__ = None  # NumPy leaves arithmetic with arrays to this class
 
-    def size(self, axes: Axes) -> int:
-        """How many entries there are over some axes."""
-        return math.prod(self.sizes[a] for a in axes)
+    def __init__(self, graph: Graph, name: str) -> None:
+        self.graph, self.name = graph, name
 
-    def shape(self, axes: Axes) -> list[int]:
-        """The lengths of some axes."""
-        return [self.sizes[a] for a in axes]
+    def __add__(self, other: Any) -> Traced:
+        return self.graph.add("Add", self, other)
 
-    def transposed(self, value: str, order: Sequence[int]) -> str:
-        """A value with its axes, rows included, in another order."""
-        return value if list(order) == sorted(order) else self.add("Transpose", value, perm=list(order))
+    def __mul__(self, other: Any) -> Traced:
+        return self.graph.add("Mul", self, other)
 
-    def reshaped(self, value: str, shape: Sequence[int]) -> str:
-        """A value in another shape; -1 where the rows are."""
-        return self.add("Reshape", value, self.integers(shape))
+    def __sub__(self, other: Any) -> Traced:
+        return self.graph.add("Sub", self, other)
 
-    def summed(self, value: str, places: Sequence[int], keepdims: bool = False) -> str:
-        """A value summed over the axes at some places."""
-        if not places:  # for ONNX, no places are all places
-            return value
-        return self.add("ReduceSum", value, self.integers(places), keepdims=int(keepdims))
+    def __rsub__(self, other: Any) -> Traced:
+        return self.graph.add("Sub", other, self)
 
-    def sum_out(self, tensor: Tensor, keep: Collection[Axis]) -> Tensor:
-        """Sum out all axes but some."""
-        places = tuple(k for k, a in enumerate(tensor.axes) if a not in keep)
-        axes = tuple(a for a in tensor.axes if a in keep)
-        if isinstance(tensor.held, str):
-            return Tensor(axes, self.summed(tensor.held, places))
-        return Tensor(axes, tensor.held.sum(axis=places))
+    def __truediv__(self, other: Any) -> Traced:
+        return self.graph.add("Div", self, other)
 
-    def arranged(self, tensor: Tensor, axes: Axes, shape: Sequence[int], last: int | None = None) -> str:
-        """A value with its axes in another order, then in another shape.
+    def __neg__(self) -> Traced:
+        return self.graph.add("Neg", self)
 
-        Rows follow: as an axis of their own, or together with what `shape` leaves over. A value without rows gets an
-        axis of length `last` in their place, or none.
-        """
-        order = [tensor.axes.index(a) for a in axes]
-        if not isinstance(tensor.held, str):
-            return self.table(tensor.held.transpose(order).reshape([*shape, *([] if last is None else [last])]))
-        moved = self.transposed(tensor.held, [*order, len(order)])
-        return moved if list(shape) == self.shape(axes) else self.reshaped(moved, [*shape, -1])
+    __radd__, __rmul__ = __add__, __mul__
 
-    def aligned(self, tensor: Tensor, axes: Axes) -> str:
-        """A value over (axes..., rows), of length 1 where it has none: ready to broadcast."""
-        shape = [self.sizes[a] if a in tensor.axes else 1 for a in axes]
-        return self.arranged(tensor, tuple(a for a in axes if a in tensor.axes), shape, last=1)
+
+class OnnxArrays(NumpyArrays):
+    """NumPy for what does not depend on evidence, and nodes of a graph for what does."""
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__(graph.dtype)
+        self._graph = graph
+
+    def ones(self, states: int) -> Any:
+        return np.ones((states, 1), dtype=self.dtype)
+
+    def cast(self, array: Any) -> Any:
+        return array if isinstance(array, Traced) else super().cast(array)
+
+    def permute(self, array: Any, order: Sequence[int]) -> Any:
+        if not isinstance(array, Traced):
+            return super().permute(array, order)
+        return array if list(order) == sorted(order) else self._graph.add("Transpose", array, perm=list(order))
+
+    def reshape(self, array: Any, shape: Sequence[int]) -> Any:
+        if not isinstance(array, Traced):
+            return super().reshape(array, shape)
+        return self._graph.add("Reshape", array, list(shape))
+
+    def in_order(self, array: Any) -> Any:
+        return array
+
+    def take(self, array: Any, index: Any, axis: int) -> Any:
+        return self._graph.add("Gather", array, index, axis=axis)
+
+    def where(self, condition: Any, a: Any, b: Any) -> Any:
+        if any(isinstance(x, Traced) for x in (condition, a, b)):
+            return self._graph.add("Where", condition, a, b)
+        return super().where(condition, a, b)
+
+    def matmul(self, a: Any, b: Any) -> Any:
+        return self._graph.add("MatMul", a, b)
+
+    def sum(self, array: Any, over: Sequence[int], keepdims: bool = False) -> Any:
+        if not isinstance(array, Traced) or not over:  # for ONNX, no places are all places
+            return super().sum(array, over, keepdims)
+        return self._graph.add("ReduceSum", array, list(over), keepdims=int(keepdims))
+
+    def compare(self, test: str, a: Any, b: Any) -> Any:
+        if any(isinstance(x, Traced) for x in (a, b)):
+            return self._graph.add(COMPARE[test], a, b)
+        return super().compare(test, a, b)
+
+    def either(self, a: Any, b: Any) -> Any:
+        return self._graph.add("Or", a, b)
+
+    def both(self, a: Any, b: Any) -> Any:
+        return self._graph.add("And", a, b)
+
+    def ratio(self, part: Any, total: Any, otherwise: Any) -> Any:
+        possible = self.compare(">", total, 0.0)
+        return self.where(possible, part / self.where(possible, total, 1.0), otherwise)
+
+    def sigmoids(self, x: Any, like: Any) -> tuple[Any, Any]:
+        if not isinstance(x, Traced):
+            return super().sigmoids(x, like)
+        return self._graph.add("Sigmoid", x), self._graph.add("Sigmoid", -x)
+
+    def rescaled(self, array: Any, over: Sequence[int]) -> tuple[Any, Any]:
+        """Each row divided by its largest entry, and its logarithm: ONNX cannot read the exponent of a number."""
+        top = self._graph.add("ReduceMax", array, axes=list(over), keepdims=0) if over else array
+        divisor = self.where(self.compare(">", top, 0.0), top, 1.0)
+        return array / divisor, self._graph.add("Log", divisor)
+
+    def way(self, sized: Sized | None, tables: int) -> str:
+        if sized is None or not sized.layout.summed:
+            return "spread"
+        return "matrix" if tables else "rows" if sized.wide else "spread"
+
+    # a model cannot compute a row again, so it does not watch how small numbers become
+
+    def likelihood_floor(self, array: Any) -> Any:
+        return None
+
+    def product_floor(self, frame: Frame, inputs: Sequence[int]) -> Any:
+        return None
+
+    def selected_floor(self, *given: Any) -> Any:
+        return None
+
+    def rescaled_floor(self, floor: Any, array: Any, over: Sequence[int]) -> Any:
+        return None

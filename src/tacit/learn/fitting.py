@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tacit.compiler.program import Parameter
 from tacit.cpt import TestingCPT, check_gamma
 from tacit.engines import LearningEngine
 from tacit.engines.tape import TapeEngine
@@ -185,8 +184,7 @@ class Problem:
         learn_slopes = isinstance(gamma, str) and gamma == "learn"
         slope = None if learn_slopes else check_gamma(gamma)  # type: ignore[arg-type]
         self.network = tac.network if slope is None else tac.network.with_gamma(slope)
-        nodes = dict.fromkeys(op.node for op in tac.program if isinstance(op, Parameter))
-        self.parameters = Parameters(self.network, nodes, slopes=learn_slopes)
+        self.parameters = Parameters(self.network, tac.program.nodes, slopes=learn_slopes)
         if not self.parameters.count:
             raise TacitError(
                 "there is nothing to learn: every number that the query needs is known; leave a CPT out, set some "

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.engines import learning_kernels as kernels
-from tacit.engines.numpy_steps import Array
+from tacit.engines.results import Array
 from tacit.errors import TacitError
 
 Loss = str | Callable[[NDArray[np.float64], NDArray[np.float64]], tuple[Array, Array]]

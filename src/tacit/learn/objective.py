@@ -9,8 +9,7 @@ import numpy as np
 
 from tacit.cpt import Floats
 from tacit.engines import LearningEngine
-from tacit.engines.numpy_steps import Array
-from tacit.engines.results import Gradients
+from tacit.engines.results import Array, Gradients
 from tacit.engines.tape import THREADED_WORK, TapeEngine
 from tacit.evidence import Column
 from tacit.learn.batches import Batch

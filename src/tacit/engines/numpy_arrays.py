@@ -1,0 +1,191 @@
+"""NumPy as an array library of the operations' rules, also with an exponent for every entry (`Wide`).
+
+Its bounds are worked out at once, row by row: where the sum of two is not good enough, the entries are looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.cpt import Floats
+from tacit.engines.wide import Wide
+from tacit.operations.base import Frame, Ids, Mask
+from tacit.operations.contract import Sized
+
+Array = Any  # of NumPy, or Wide
+COMPARE = {">=": np.greater_equal, ">": np.greater, "<=": np.less_equal, "<": np.less}
+
+
+class NumpyArrays:
+    """Arrays of one type of floats."""
+
+    def __init__(self, dtype: Any = np.float64) -> None:
+        self.dtype = np.dtype(dtype)
+        self.limit = np.finfo(self.dtype).minexp  # products from 2**limit on are as exact as any
+
+    def constant(self, table: NDArray[Any]) -> Array:
+        return self.cast(table)
+
+    def index(self, places: Ids) -> Array:
+        return places
+
+    def truth(self, mask: Mask) -> Array:
+        return mask
+
+    def ones(self, states: int) -> Array:
+        return np.ones((states, 1), dtype=self.dtype)
+
+    def cast(self, array: Array) -> Array:
+        return array.astype(self.dtype, copy=False)
+
+    def fixed(self, array: Array) -> Array:
+        return array  # derivatives are taken by the reverse sweep, which knows what is fixed
+
+    def permute(self, array: Array, order: Sequence[int]) -> Array:
+        return array.transpose(order)
+
+    def reshape(self, array: Array, shape: Sequence[int]) -> Array:
+        return array.reshape(shape)
+
+    def in_order(self, array: Array) -> Array:
+        """With its entries one after the other in memory."""
+        return array if isinstance(array, Wide) else np.asarray(array, order="C")
+
+    def take(self, array: Array, index: Array, axis: int) -> Array:
+        if isinstance(array, Wide):
+            return array[index] if axis == 0 else array[:, index]
+        return np.take(array, index, axis=axis)
+
+    def where(self, condition: Array, a: Any, b: Any) -> Array:
+        return np.where(condition, a, b)
+
+    def matmul(self, a: Array, b: Array) -> Array:
+        return a @ b
+
+    def sum(self, array: Array, over: Sequence[int], keepdims: bool = False) -> Array:
+        return array.sum(axis=tuple(over), keepdims=keepdims) if over else array
+
+    def einsum(self, subscripts: str, *arrays: Array) -> Array:
+        return np.einsum(subscripts, *arrays)
+
+    def compare(self, test: str, a: Array, b: Array) -> Array:
+        return COMPARE[test](a, b)
+
+    def either(self, a: Array, b: Array) -> Array:
+        return a | b
+
+    def both(self, a: Array, b: Array) -> Array:
+        return a & b
+
+    def ratio(self, part: Array, total: Array, otherwise: Array) -> Array:
+        possible = total > 0
+        return np.where(possible, as_floats(part / np.where(possible, total, 1.0)), otherwise)
+
+    def sigmoids(self, x: Array, like: Array) -> tuple[Array, Array]:
+        """sigmoid(x) and sigmoid(-x): taken from 1, the smaller one would lose its digits."""
+        small = Wide.exp(-np.abs(x)) if isinstance(like, Wide) else np.exp(-np.abs(x))  # never overflows
+        larger, smaller = 1.0 / (1.0 + small), small / (1.0 + small)
+        return np.where(x >= 0, larger, smaller), np.where(x >= 0, smaller, larger)
+
+    def rescaled(self, array: Array, over: Sequence[int]) -> tuple[Array, Array | None]:
+        """With the largest entry of each row in [1/2, 1), by an exact power of two, and its exponent."""
+        if isinstance(array, Wide):
+            return array, None
+        top = array.reshape(-1, array.shape[-1]).max(axis=0)
+        # 2**-exponent must be a number, which leaves subnormal numbers a little smaller than 1/2
+        exponent = np.maximum(np.frexp(top)[1], self.limit).astype(np.int64)
+        return array * self.power(-exponent), exponent
+
+    def power(self, exponent: Array) -> Array:
+        """2**exponent, exactly."""
+        return np.ldexp(self.dtype.type(1), exponent.astype(np.int32))  # the type that ldexp takes everywhere
+
+    def way(self, sized: Sized | None, tables: int) -> str:
+        """A table times a batch is a matrix product, if it is nothing else; einsum can do the rest."""
+        return "matrix" if sized is not None and tables == 1 and sized.layout.is_matrix else "einsum"
+
+    # how small entries can be ------------------------------------------------------------------------------
+
+    def likelihood_floor(self, array: Array) -> Floats:
+        floor = lowest(array)
+        return np.where(floor < self.limit, -np.inf, floor)
+
+    def product_floor(self, frame: Frame, inputs: Sequence[int]) -> Floats:
+        """The sum of the operands' bounds; where it is not good enough, that of their smallest entries."""
+        floors = [frame.floor(i) for i in inputs]
+        bound: Floats = sum(floors[1:], start=floors[0])
+        if len(floors) == 1 or bound.min() >= self.limit:
+            return bound
+        tight = [np.where(np.isneginf(f), -np.inf, _entries(frame, i)) for f, i in zip(floors, inputs, strict=True)]
+        bound = sum(tight[1:], start=tight[0])
+        return np.where(bound < self.limit, -np.inf, bound)
+
+    def selected_floor(
+        self,
+        frame: Frame,
+        inputs: Sequence[int],
+        tests: bool,
+        table: Array,
+        sides: tuple[Array, Array],
+        rows: bool,
+    ) -> Floats:
+        """Also where a mixture hangs on a weight that is too small for a float."""
+        marginal, plus, minus, thresholds = (frame.floor(i) for i in inputs)
+        floor = np.minimum(plus, minus)
+        if tests:  # a test multiplies the sum of the marginal by the threshold
+            return np.where(marginal + thresholds >= self.limit, floor, -np.inf)
+        hanging = (sides[0] > 0) | (sides[1] > 0)
+        lost = hanging & (table < np.finfo(table.dtype).smallest_normal)
+        low = lowest(table if rows else table.reshape(-1, 1))
+        return np.where(np.isneginf(marginal + floor) | lost.reshape(-1, len(low)).any(axis=0), -np.inf, low)
+
+    def rescaled_floor(self, floor: Floats, array: Array, over: Sequence[int]) -> Floats:
+        return np.where(np.isneginf(floor), -np.inf, lowest(array))
+
+
+class WideArrays(NumpyArrays):
+    """Numbers with an exponent each, of which none is too small."""
+
+    def cast(self, array: Array) -> Array:
+        return Wide.of(array)
+
+    def likelihood_floor(self, array: Array) -> Floats:
+        return np.zeros(1)
+
+    def product_floor(self, frame: Frame, inputs: Sequence[int]) -> Floats:
+        return np.zeros(1)
+
+    def selected_floor(
+        self,
+        frame: Frame,
+        inputs: Sequence[int],
+        tests: bool,
+        table: Array,
+        sides: tuple[Array, Array],
+        rows: bool,
+    ) -> Floats:
+        return np.zeros(1)
+
+    def rescaled_floor(self, floor: Floats, array: Array, over: Sequence[int]) -> Floats:
+        return np.zeros(1)
+
+
+def _entries(frame: Frame, i: int) -> Floats:
+    """The bound that the entries of a value show."""
+    value = frame.values[i]
+    return lowest(value.array.reshape(-1, 1) if value.floor is None else value.array)
+
+
+def lowest(array: Array) -> Floats:
+    """The logarithm (base 2) of the smallest entry of each row that is neither 0 nor above 1; 0 where there is none."""
+    flat = array.reshape(-1, array.shape[-1])
+    smallest = np.where(flat > 0, flat, 1).min(axis=0, initial=1.0)
+    return np.asarray(np.log2(smallest, dtype=np.float64))
+
+
+def as_floats(array: Array) -> Array:
+    return array.floats() if isinstance(array, Wide) else array

@@ -1,0 +1,27 @@
+"""The eight operations of a program, each with all its rules in one place."""
+
+from tacit.operations.base import ONE, ZERO, Axes, Axis, Operation, Setting, Support, spread
+from tacit.operations.contract import Contract
+from tacit.operations.leaves import Constant, Likelihood, Parameter
+from tacit.operations.moves import Gather, Slice
+from tacit.operations.rescale import Rescale
+from tacit.operations.select import Select
+
+__all__ = [
+    "ONE",
+    "ZERO",
+    "Axes",
+    "Axis",
+    "Constant",
+    "Contract",
+    "Gather",
+    "Likelihood",
+    "Operation",
+    "Parameter",
+    "Rescale",
+    "Select",
+    "Setting",
+    "Slice",
+    "Support",
+    "spread",
+]
