@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tacit.atomic import write_atomically
 from tacit.compiler.factors import TEST_CODES
 from tacit.compiler.program import (
     ONE,
@@ -26,7 +27,6 @@ from tacit.compiler.program import (
 )
 from tacit.engines.numpy import NumpyEngine
 from tacit.errors import TacitError
-from tacit.io.atomic import write_atomically
 from tacit.io.onnx_graph import Graph, Tensor
 from tacit.io.peers import require
 from tacit.tac import TAC
