@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.errors import NetworkError, TableError
 from tacit.variable import Variable
+from tacit.words import short
 
 if TYPE_CHECKING:
     from tacit.factored import FunctionCPT
@@ -311,9 +312,9 @@ def _tests(test: Any, parents: tuple[int, ...]) -> NDArray[np.str_]:
     tests = np.array(test, dtype=object)
     for operator in tests.ravel().tolist():
         if not isinstance(operator, str):
-            raise NetworkError(f"test {_short(test)} is not one operator, or one per parent state")
+            raise NetworkError(f"test {short(repr(test), 60)} is not one operator, or one per parent state")
         if operator not in TESTS:
-            raise NetworkError(f"unknown test {_short(operator)}, expected one of {', '.join(TESTS)}")
+            raise NetworkError(f"unknown test {short(repr(operator), 60)}, expected one of {', '.join(TESTS)}")
     if tests.shape not in ((), parents):
         raise NetworkError(
             f"test has shape {tests.shape}, expected one operator or shape {parents}: one per parent state"
@@ -321,11 +322,6 @@ def _tests(test: Any, parents: tuple[int, ...]) -> NDArray[np.str_]:
     tests = np.broadcast_to(tests.astype("<U2"), parents).copy()
     tests.flags.writeable = False
     return tests
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _check_shape(part: str, shape: tuple[int, ...], own: Variable, parents: Sequence[Variable]) -> None:

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.cpt import MAX_AXES, Floats, Immutable, as_floats, distributions, same
-from tacit.display import large
 from tacit.errors import NetworkError, TableError, TooLargeError
 from tacit.variable import Variable
+from tacit.words import large
 
 MAX_DENSE = 2**24
 MAX_CALLS = 2**20

@@ -11,11 +11,11 @@ import numpy as np
 
 from tacit import pickling
 from tacit.cpt import CPT, Floats, TestingCPT, check_gamma, difference
-from tacit.display import large
 from tacit.errors import EvidenceError, NetworkError, TableError, TooLargeError, UnsetError
 from tacit.factored import MAX_DENSE, FunctionCPT, Mux, NoisyOr, check_axes
 from tacit.recent import Recent
 from tacit.variable import Label, Variable, describe, similar, variable
+from tacit.words import large, plural
 
 if TYPE_CHECKING:
     from tacit.evidence import EvidenceLike
@@ -352,19 +352,25 @@ class Network:
 
     def to_dot(self) -> str:
         """A Graphviz drawing; testing nodes are shaded, as in the paper."""
-        from tacit import display
+        from tacit import pictures
 
-        return display.network_dot(self)
+        return pictures.network_dot(self)
 
     def __repr__(self) -> str:
-        from tacit import display
-
-        return display.network_text(self)
+        counts = self.counts()
+        parts = [plural(counts.nodes, "node"), plural(counts.edges, "edge")]
+        if counts.testing_nodes:
+            parts.append(f"{counts.testing_nodes} testing")
+        parts.append(plural(counts.parameters, "parameter"))
+        if counts.thresholds:
+            parts.append(plural(counts.thresholds, "threshold"))
+        name = f"{self.name!r}: " if self.name is not None else ""
+        return f"{type(self).__name__}({name}{', '.join(parts)})"
 
     def _repr_html_(self) -> str:
-        from tacit import display
+        from tacit import pictures
 
-        return display.network_html(self)
+        return pictures.network_html(self)
 
 
 def _as_cpt(

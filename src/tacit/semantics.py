@@ -16,10 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.cpt import CPT, Floats, TestingCPT
-from tacit.display import large
 from tacit.errors import EvidenceError, TooLargeError
 from tacit.evidence import EvidenceLike, read
 from tacit.network import Network
+from tacit.words import large
 
 MAX_STATES = 2**20
 MAX_VARIABLES = 64  # the most axes that a NumPy array has

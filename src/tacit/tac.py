@@ -24,7 +24,6 @@ from tacit.compiler.jointree import Jointree, jointree
 from tacit.compiler.program import Cost, Parameter, Program
 from tacit.compiler.prune import possible_states
 from tacit.cpt import CPT, Floats, TestingCPT
-from tacit.display import plural
 from tacit.engines import ENGINES, Engine, build
 from tacit.engines.results import Results
 from tacit.errors import EvidenceError, NetworkError, TacitError
@@ -33,6 +32,7 @@ from tacit.factored import NoisyOr
 from tacit.installation import how_to_install
 from tacit.network import Network
 from tacit.selection import Selected, join_rows, selected_rows
+from tacit.words import plural
 
 if TYPE_CHECKING:
     from tacit.theory.explain import Explanation

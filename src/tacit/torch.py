@@ -27,7 +27,6 @@ from torch import Tensor, nn
 from tacit.compiler.factors import parts
 from tacit.compiler.program import Parameter
 from tacit.cpt import Floats
-from tacit.display import plural
 from tacit.engines.numpy import NumpyEngine
 from tacit.engines.numpy_steps import Array
 from tacit.engines.tape import TapeEngine
@@ -38,6 +37,7 @@ from tacit.learn.parameters import EXPONENTIAL, LOGISTIC, Key, Parameters
 from tacit.network import Network
 from tacit.tac import TAC, check_same_structure, compile
 from tacit.variable import Variable, similar
+from tacit.words import plural
 
 __all__ = ["TACModule"]
 

@@ -26,9 +26,9 @@ from tacit.compiler.program import (
     spread,
 )
 from tacit.cpt import TestingCPT
-from tacit.display import large
 from tacit.errors import TooLargeError
 from tacit.network import Network
+from tacit.words import large
 
 MAX_STEP = 100_000_000
 

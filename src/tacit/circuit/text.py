@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from tacit.circuit.circuit import ARRAYS, CODE, KINDS, LEAVES, Circuit, Ids, node_name
 from tacit.cpt import TESTS
-from tacit.display import quote
 from tacit.errors import FormatError, TooLargeError
 from tacit.variable import Variable, variable
+from tacit.words import quote
 
 FORMAT, VERSION = "tacit-circuit", 1
 SIGNS = {"sum": "+", "product": "*", "divide": "/", "complement": "1-x", "normalise": "Σ=1"}

@@ -13,10 +13,10 @@ import tacit
 from tacit.cli.arguments import Evidence, Json, Model, Query
 from tacit.cli.output import aligned, asked, heading, show_json
 from tacit.cli.values import label_of, read_box, read_evidence
-from tacit.display import bars
 from tacit.errors import EvidenceError
 from tacit.tac import TAC
 from tacit.variable import Label
+from tacit.words import bars
 
 
 def query(model: Model, query: Query, evidence: Evidence = None, json: Json = False) -> None:

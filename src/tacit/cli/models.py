@@ -15,8 +15,9 @@ from tacit.cli.arguments import Json, Model
 from tacit.cli.output import aligned, asked, heading, listed, show_json
 from tacit.compiler.program import Cost
 from tacit.cpt import CPT, TestingCPT
-from tacit.display import cpt_kind, large, plural
 from tacit.network import AnyCPT, Network
+from tacit.pictures import cpt_kind
+from tacit.words import large, plural
 
 
 def info(

@@ -216,8 +216,6 @@ class Program:
         return ends
 
     def __str__(self) -> str:
-        from tacit.display import program_table
-
         return program_table(self)
 
 
@@ -245,6 +243,54 @@ class Cost:
     def bytes(self) -> int:
         """Bytes written per row in float64."""
         return 8 * self.elements
+
+
+def program_table(program: Program, limit: int = 200) -> str:
+    """A program as a table of steps: what is made, over which axes, at what cost, for each row or once."""
+    body = [
+        (
+            f"v{i}",
+            _operation(operation),
+            " ".join(operation.axes) or "-",
+            f"{program.size(operation.axes):,}",
+            f"{program.multiply_adds(i):,}",
+            "row" if program.batched[i] else "query",
+        )
+        for i, operation in enumerate(program)
+    ]
+    hidden = len(body) - limit
+    if hidden > 0:
+        first = limit // 2
+        body = [*body[:first], ("...", f"{hidden:,} more", "", "", "", ""), *body[first + hidden :]]
+    rows = [("value", "operation", "axes", "entries", "multiply-adds", "per"), *body]
+    widths = [max(len(row[c]) for row in rows) for c in range(6)]
+    right = (False, False, False, True, True, False)
+    lines = [
+        "  ".join(cell.rjust(w) if r else cell.ljust(w) for cell, w, r in zip(row, widths, right, strict=True)).rstrip()
+        for row in rows
+    ]
+    cost = program.cost
+    lines.append(
+        f"width {cost.width}; per row: {cost.multiply_adds:,} multiply-adds, {cost.bytes:,} bytes written, "
+        f"largest value {cost.peak:,}; once: {cost.static_multiply_adds:,} multiply-adds"
+    )
+    return "\n".join(lines)
+
+
+def _operation(operation: Operation) -> str:
+    inputs = " ".join(f"v{i}" for i in operation.inputs)
+    match operation:
+        case Parameter():
+            detail = f"{operation.node}.{operation.part}"
+        case Likelihood():
+            detail = operation.variable
+        case Slice():
+            detail = f"{inputs} at {' '.join(operation.variables)}"
+        case Select():
+            detail = f"{operation.node}: {inputs}"
+        case _:
+            detail = inputs
+    return f"{type(operation).__name__.lower()} {detail}".rstrip()
 
 
 def spread(array: NDArray[Any], axes: Axes, order: Axes) -> NDArray[Any]:

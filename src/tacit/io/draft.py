@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.cpt import SUM_TOLERANCE, Floats
-from tacit.display import large, plural
 from tacit.errors import FormatError, TacitError
 from tacit.io.content import check_nodes, is_packed
 from tacit.io.extension import decode, visible_table
@@ -26,6 +25,7 @@ from tacit.io.json import cpt_from_dict
 from tacit.io.scanner import Place, fault, show
 from tacit.network import Network
 from tacit.variable import Label, describe
+from tacit.words import large, plural
 
 MAX_MISS = 1e-4 + 1e-9  # by how much a row may miss 1: numbers of four digits do, 0.3333 three times exactly
 MAX_CHANGE = 1e-6 + SUM_TOLERANCE  # of a table: by another program that writes six digits, and by scaling its rows

@@ -21,7 +21,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tacit.display import large, plural
 from tacit.errors import EvidenceError, FormatError, TacitError
 from tacit.evidence import MISSING, EvidenceLike
 from tacit.evidence import read as checked
@@ -32,6 +31,7 @@ from tacit.io.json import Reader, parse_json
 from tacit.io.scanner import Place, fault, floats, show
 from tacit.network import Network
 from tacit.variable import Label, variable
+from tacit.words import large, plural
 
 _COMMENT = re.compile(r"#[^\n]*")
 _BLANK = re.compile(r"[^\S\n ]")

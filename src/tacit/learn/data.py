@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.containers import Text, is_framed, unpack
 from tacit.cpt import Floats
-from tacit.display import plural
 from tacit.errors import EvidenceError
 from tacit.evidence import Column, is_ambiguous, read_column, shown_number
 from tacit.tac import TAC
 from tacit.variable import Variable
+from tacit.words import plural
 
 SUM_TOLERANCE = 1e-6
 

@@ -9,7 +9,6 @@ from html import escape
 import numpy as np
 
 from tacit.cpt import Floats, TestingCPT
-from tacit.display import bars
 from tacit.errors import EvidenceError
 from tacit.evidence import Column, EvidenceLike
 from tacit.network import Network
@@ -20,6 +19,7 @@ from tacit.theory.multilinear import subsets
 from tacit.theory.piecewise import coefficients
 from tacit.theory.text import polynomial
 from tacit.variable import Label
+from tacit.words import bars
 
 MAX_INPUTS = 6  # soft evidence up to which the 2^inputs coefficients are worth reading
 MAX_SHOWN = 20

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.cpt import Floats
-from tacit.display import large, plural
 from tacit.errors import EvidenceError, NetworkError
 from tacit.evidence import EvidenceLike, read
 from tacit.tac import TAC
@@ -19,6 +18,7 @@ from tacit.theory import regions
 from tacit.theory.frozen import TIE, Bools, Frozen, Sides, freeze, normalised
 from tacit.theory.multilinear import moebius, products, subsets, unit_vertices
 from tacit.theory.text import polynomial, selected_text
+from tacit.words import large, plural
 
 MAX_SHOWN = 20
 
