@@ -19,8 +19,9 @@ from tacit.atomic import write_atomically
 from tacit.circuit import Circuit
 from tacit.circuit.circuit import KINDS, LEAVES, node_name
 from tacit.circuit.text import MAX_DRAWN, SIGNS
-from tacit.cpt import TESTS, Floats
+from tacit.cpt import TESTS
 from tacit.errors import TacitError, TooLargeError
+from tacit.floats import Floats
 from tacit.installation import how_to_install
 from tacit.network import Network
 

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit import pickling
-from tacit.cpt import CPT, Floats, TestingCPT, check_gamma, difference
+from tacit.cpt import CPT, AnyCPT, TestingCPT, check_gamma, difference
 from tacit.errors import EvidenceError, NetworkError, TableError, TooLargeError, UnsetError
-from tacit.factored import MAX_DENSE, FunctionCPT, Mux, NoisyOr, check_axes
+from tacit.factored import MAX_DENSE, FunctionCPT, NoisyOr, check_axes
+from tacit.floats import Floats
 from tacit.recent import Recent
 from tacit.variable import Label, Variable, describe, similar, variable
 from tacit.words import large, plural
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from tacit.tac import TAC
 
 MAX_COMPILED = 16  # queries that Network.posterior keeps compiled
-
-AnyCPT = CPT | TestingCPT | FunctionCPT | NoisyOr | Mux
 
 
 @dataclass(frozen=True)

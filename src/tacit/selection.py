@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tacit.compiler.factors import parts
 from tacit.compiler.program import Program
-from tacit.cpt import CPT, Floats, TestingCPT
+from tacit.cpt import CPT, TestingCPT
 from tacit.engines.numpy_steps import weigh
 from tacit.engines.results import Array, Decided
 from tacit.evidence import Column
+from tacit.floats import Floats
 from tacit.network import Network
 
 
@@ -33,7 +33,7 @@ def selected_rows(net: Network, program: Program, node: str, how: Decided, colum
     assert isinstance(cpt, TestingCPT)
     full = _over_all_states(net, program, node, how.marginal, columns, 0.0)
     n = full.sum(axis=tuple(range(full.ndim - 1)), keepdims=True)
-    impossible, _ = weigh(np.zeros_like(full), n, cpt.thresholds[..., None], parts(cpt)["test"][..., None], cpt.gamma)
+    impossible, _ = weigh(np.zeros_like(full), n, cpt.thresholds[..., None], cpt.parts()["test"][..., None], cpt.gamma)
     weight = _over_all_states(net, program, node, how.weight, columns, np.broadcast_to(impossible, full.shape))
     posterior = np.divide(full, n, out=np.full_like(full, np.nan), where=n > 0)
     return Selected(np.moveaxis(posterior, -1, 0), np.moveaxis(weight, -1, 0))
@@ -61,7 +61,7 @@ def _weight_of_minus(cpt: TestingCPT, how: Selected, row: int) -> Floats:
     if cpt.gamma is None:
         return np.asarray(1 - how.weight[row])
     posterior = np.nan_to_num(how.posterior[row])
-    rest = weigh(posterior, np.ones(1), cpt.thresholds, parts(cpt)["test"], cpt.gamma)[1]
+    rest = weigh(posterior, np.ones(1), cpt.thresholds, cpt.parts()["test"], cpt.gamma)[1]
     return np.where(how.weight[row] > 0.5, rest, 1 - how.weight[row])
 
 

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.cpt import CPT, Floats, TestingCPT
+from tacit.cpt import CPT, TestingCPT
 from tacit.errors import EvidenceError, TooLargeError
 from tacit.evidence import EvidenceLike, read
+from tacit.floats import Floats
 from tacit.network import Network
 from tacit.words import large
 

@@ -34,9 +34,9 @@ from sklearn.utils.validation import (
 )
 
 from tacit.containers import as_array
-from tacit.cpt import Floats
 from tacit.errors import EvidenceError, NetworkError, TacitError
 from tacit.evidence import read_column
+from tacit.floats import Floats
 from tacit.learn import Fit, arguments, fit
 from tacit.learn.fitting import FULL_BATCH_ROWS
 from tacit.learn.losses import Loss

@@ -19,16 +19,16 @@ from tacit.circuit import Circuit
 from tacit.circuit.lower import lower
 from tacit.compiler import compile_program, trace
 from tacit.compiler.eliminate import Plan
-from tacit.compiler.factors import parts
 from tacit.compiler.jointree import Jointree, jointree
 from tacit.compiler.program import Cost, Parameter, Program
 from tacit.compiler.prune import possible_states
-from tacit.cpt import CPT, Floats, TestingCPT
+from tacit.cpt import CPT, TestingCPT
 from tacit.engines import ENGINES, Engine, build
 from tacit.engines.results import Results
 from tacit.errors import EvidenceError, NetworkError, TacitError
 from tacit.evidence import Column, Evidence, EvidenceLike, read
 from tacit.factored import NoisyOr
+from tacit.floats import Floats
 from tacit.installation import how_to_install
 from tacit.network import Network
 from tacit.selection import Selected, join_rows, selected_rows
@@ -242,7 +242,7 @@ class TAC:
         """The tables that the program reads, and the slopes of its testing nodes."""
         nodes = dict.fromkeys(op.node for op in self.program if isinstance(op, Parameter))
         self.network.require_numbers(nodes)
-        tables = {(node, part): table for node in nodes for part, table in parts(self.network.cpt(node)).items()}
+        tables = {(node, part): table for node in nodes for part, table in self.network.cpt(node).parts().items()}
         gammas = {n: cpt.gamma for n in nodes if isinstance(cpt := self.network.cpt(n), TestingCPT)}
         return tables, gammas
 

@@ -24,15 +24,14 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError(f"tacit.torch needs PyTorch: {how_to_install('torch')}", name="torch") from error
 from torch import Tensor, nn
 
-from tacit.compiler.factors import parts
 from tacit.compiler.program import Parameter
-from tacit.cpt import Floats
 from tacit.engines.numpy import NumpyEngine
 from tacit.engines.numpy_steps import Array
 from tacit.engines.tape import TapeEngine
 from tacit.engines.torch import TorchEngine
 from tacit.errors import EvidenceError, NetworkError, TacitError
 from tacit.evidence import Column
+from tacit.floats import Floats
 from tacit.learn.parameters import EXPONENTIAL, LOGISTIC, Key, Parameters
 from tacit.network import Network
 from tacit.tac import TAC, check_same_structure, compile
@@ -144,8 +143,8 @@ def _numbers(learned: Parameters, tac: TAC, net: Network) -> Floats:
     net.require_numbers(_nodes(tac))
     numbers, places = np.empty(learned.entries), {place.key: place for place in learned.places}
     for node in _nodes(tac):
-        known = parts(tac.network.cpt(node))
-        for part, table in parts(net.cpt(node)).items():
+        known = tac.network.cpt(node).parts()
+        for part, table in net.cpt(node).parts().items():
             same, place = (table == known[part]).ravel(), places.get((node, part))
             if place is not None:
                 numbers[place.first : place.first + len(place.index)] = table.ravel()[place.index]

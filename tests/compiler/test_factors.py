@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit import CPT, Mux, Network, NoisyOr, TestingCPT, semantics
-from tacit.compiler.factors import AxisNames, automaton, likelihood_factors, node_factors, parts, readings
+from tacit.compiler.factors import AxisNames, automaton, likelihood_factors, node_factors, readings
 from tacit.compiler.program import ONE, ZERO
 from tests.helpers import ENGINES, close
 from tests.strategies import networks
@@ -22,7 +22,7 @@ def numbers(net, factor):
     index = factor.index
     taken = np.where(index == ONE, 1.0, 0.0)
     if factor.source is not None:
-        flat = parts(net.cpt(factor.source.node))[factor.source.part].ravel()
+        flat = net.cpt(factor.source.node).parts()[factor.source.part].ravel()
         taken = np.where(index >= 0, flat[np.maximum(index, 0)], taken)
     assert ((index >= 0) | (index == ZERO) | (index == ONE)).all()
     return taken
@@ -161,18 +161,18 @@ def test_operators_are_coded_in_a_fixed_way():
     """Compiled queries keep these codes."""
     table = np.full((4, 2), 0.5)
     cpt = TestingCPT(table, table, [0.1, 0.2, 0.3, 0.4], [">=", ">", "<=", "<"])
-    found = parts(cpt)
+    found = cpt.parts()
     assert list(found) == ["plus", "minus", "thresholds", "test"]
     assert found["test"].tolist() == [0, 1, 2, 3]
     assert found["thresholds"].tolist() == [0.1, 0.2, 0.3, 0.4]
 
 
 def test_a_noisy_or_becomes_one_step_for_every_cause():
-    steps = parts(NoisyOr([[0.5, 0.0], [0.25, 0.75]], leak=0.1))
+    steps = NoisyOr([[0.5, 0.0], [0.25, 0.75]], leak=0.1).parts()
     assert list(steps) == ["cause 0", "cause 1"]
     close(steps["cause 0"], [[0.1 + 0.9 * 0.5, 0.9 * 0.5], [0.1, 0.9]])
     close(steps["cause 1"], [[[1, 0], [0.25, 0.75]], [[1, 0], [0.75, 0.25]]])
-    close(parts(NoisyOr([], leak=0.1))["cause 0"], [0.1, 0.9])
+    close(NoisyOr([], leak=0.1).parts()["cause 0"], [0.1, 0.9])
 
 
 @pytest.mark.parametrize(("parents", "automaton_used"), [(11, False), (12, True)])

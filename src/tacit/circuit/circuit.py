@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.circuit.numbers import read_numbers
-from tacit.cpt import TESTS, Floats
+from tacit.cpt import TESTS
 from tacit.errors import TacitError, UnsetError
 from tacit.evidence import Column, Evidence, EvidenceLike, read
+from tacit.floats import Floats
 from tacit.variable import Variable
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ import numpy as np
 from tacit.circuit import builder
 from tacit.circuit.builder import CircuitBuilder
 from tacit.circuit.circuit import Circuit, Ids
-from tacit.compiler.factors import parts
 from tacit.compiler.program import (
     ONE,
     ZERO,
@@ -103,7 +102,7 @@ class _Lowering:
                 raise AssertionError("the circuit ends with the joint")
 
     def _parameter(self, operation: Parameter) -> Ids:
-        table = parts(self.net.cpt(operation.node))[operation.part]
+        table = self.net.cpt(operation.node).parts()[operation.part]
         if operation.part == "test":
             return table.astype(np.int64)  # operators: positions in TESTS, not nodes
         ids = self.build.parameters(operation.node, operation.part, table)

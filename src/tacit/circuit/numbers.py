@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tacit.cpt import Floats
 from tacit.errors import EvidenceError
 from tacit.evidence import Column, Evidence
+from tacit.floats import Floats
 from tacit.variable import Variable, similar
 from tacit.words import plural
 

@@ -203,7 +203,7 @@ class Elimination:
 
     def _source_size(self, source: Parameter | Likelihood, axis: Axis) -> int:
         assert isinstance(source, Parameter)  # likelihoods only have axes of variables
-        return int(initial.parts(self.net.cpt(source.node))[source.part].shape[source.axes.index(axis)])
+        return int(self.net.cpt(source.node).parts()[source.part].shape[source.axes.index(axis)])
 
     def _factors(self, nodes: int, reused: Sequence[Marginal]) -> list[int]:
         """The values whose product is the joint of some nodes and their evidence."""

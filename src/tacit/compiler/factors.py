@@ -19,13 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.compiler.program import ONE, ZERO, Axes, Axis, Likelihood, Parameter
-from tacit.cpt import CPT, Floats, TestingCPT
+from tacit.cpt import CPT, TestingCPT
 from tacit.factored import FunctionCPT, Mux, NoisyOr
-from tacit.network import AnyCPT, Network
+from tacit.network import Network
 
 Index = NDArray[np.int64]
 DENSE_ENOUGH = 4096  # a function's table of at most so many entries is not worth an automaton
-TEST_CODES = {">=": 0.0, ">": 1.0, "<=": 2.0, "<": 3.0}
 
 
 @dataclass(frozen=True)
@@ -42,22 +41,6 @@ class Reading:
     """How a selector is read: the axes between its states, `axes[i]` after state i (None: fixed)."""
 
     axes: tuple[Axis | None, ...]
-
-
-def parts(cpt: AnyCPT) -> dict[str, Floats]:
-    """The arrays of numbers that a CPT's factors are made of."""
-    match cpt:
-        case CPT():
-            return {"table": cpt.table}
-        case TestingCPT():
-            codes = np.vectorize(TEST_CODES.__getitem__, otypes=[np.float64])(cpt.test)
-            return {"plus": cpt.plus, "minus": cpt.minus, "thresholds": cpt.thresholds, "test": codes}
-        case FunctionCPT():
-            return {"rows": cpt.rows}
-        case NoisyOr():
-            return {f"cause {i}": table for i, table in enumerate(_noisy_steps(cpt))}
-        case Mux():
-            return {}
 
 
 class AxisNames:
@@ -172,25 +155,12 @@ def _mux(net: Network, name: str, cpt: Mux, reading: Reading | None) -> Iterator
         yield Factor(None, index, (cpt.selector, name, source))
 
 
-def _noisy_steps(cpt: NoisyOr) -> Iterator[Floats]:
-    """Tables (parent, effect so far, effect after) of each cause; the first starts from the leak."""
-    start = np.array([cpt.leak, 1.0 - cpt.leak])
-    for i, q in enumerate(cpt.inhibitions()):
-        step = np.zeros((len(q), 2, 2))
-        step[:, 0, 0] = 1.0
-        step[:, 1, 0] = 1.0 - q
-        step[:, 1, 1] = q
-        yield np.einsum("b,uba->ua", start, step) if i == 0 else step
-    if not cpt.causes:
-        yield start
-
-
 def _noisy_or(name: str, cpt: NoisyOr, parents: Axes, names: AxisNames) -> list[Factor]:
     effects = [*(names.fresh(f"{name}|{i}") for i in range(len(parents) - 1)), name]
     if not parents:
         return [whole(Parameter(name, "cause 0", (name,)), (2,))]
     found = []
-    for i, (parent, table) in enumerate(zip(parents, _noisy_steps(cpt), strict=True)):
+    for i, (parent, table) in enumerate(zip(parents, cpt.parts().values(), strict=True)):
         axes = (parent, effects[i]) if i == 0 else (parent, effects[i - 1], effects[i])
         found.append(whole(Parameter(name, f"cause {i}", axes), table.shape))
     return found

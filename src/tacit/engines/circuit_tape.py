@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.circuit.circuit import CODE, KINDS, Circuit, Ids
-from tacit.cpt import Floats
 from tacit.engines import kernels as k
 from tacit.engines.tape import MAX_CHUNK, THREADED_WORK, in_blocks, tile_width
 from tacit.errors import TacitError
 from tacit.evidence import Evidence, EvidenceLike
+from tacit.floats import Floats
 from tacit.machine import threads as usable_threads
 
 RUNNABLE = ("constant", "parameter", "input", "sum", "product", "test", "complement")

@@ -29,13 +29,13 @@ from tacit.compiler.program import (
     Select,
     Slice,
 )
-from tacit.cpt import Floats
 from tacit.engines.careful import Careful
 from tacit.engines.numpy_steps import Array, Plan, TableProduct, Value, as_floats, in_order, lowest, rescale
 from tacit.engines.results import Decided, Gradients, Results
 from tacit.engines.reverse import Trace, gradients, parameter_gradients
 from tacit.engines.wide import Wide
 from tacit.evidence import Column
+from tacit.floats import Floats
 from tacit.machine import in_own_threads
 
 T = TypeVar("T")

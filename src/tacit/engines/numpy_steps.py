@@ -15,10 +15,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.compiler.factors import TEST_CODES
 from tacit.compiler.program import Axes, Contract, Program
-from tacit.cpt import Floats
+from tacit.cpt import TEST_CODES
 from tacit.engines.wide import Wide
+from tacit.floats import Floats
 
 Array = NDArray[np.floating]
 

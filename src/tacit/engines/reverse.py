@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.compiler.program import Contract, Gather, Likelihood, Parameter, Rescale, Select, Slice
-from tacit.cpt import Floats
 from tacit.engines.numpy_steps import Array, Plan, TableProduct, Value, as_floats, power
 from tacit.engines.results import Gradients
 from tacit.engines.wide import Wide
 from tacit.evidence import Column
+from tacit.floats import Floats
 
 
 @dataclass(frozen=True)

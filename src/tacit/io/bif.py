@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tacit.cpt import Floats
 from tacit.errors import FormatError
+from tacit.floats import Floats
 from tacit.io.content import decoded
 from tacit.io.draft import Declared, Defined, Draft, build
 from tacit.io.extension import Spelled, encode, plain_table, spell, table_rows

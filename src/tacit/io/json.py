@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.cpt import CPT, TestingCPT
+from tacit.cpt import CPT, AnyCPT, TestingCPT
 from tacit.errors import FormatError, TacitError
 from tacit.factored import FunctionCPT, Mux, NoisyOr
 from tacit.io.content import check_nodes, is_packed, read_bytes, write_text
-from tacit.network import AnyCPT, Network
+from tacit.network import Network
 
 FORMAT = "tacit-network"
 VERSION = 1

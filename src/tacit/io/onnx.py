@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.atomic import write_atomically
-from tacit.compiler.factors import TEST_CODES
 from tacit.compiler.program import (
     ONE,
     Axes,
@@ -25,6 +24,7 @@ from tacit.compiler.program import (
     Select,
     Slice,
 )
+from tacit.cpt import TEST_CODES
 from tacit.engines.numpy import NumpyEngine
 from tacit.errors import TacitError
 from tacit.io.onnx_graph import Graph, Tensor

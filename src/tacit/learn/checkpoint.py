@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.atomic import write_atomically
-from tacit.cpt import Floats
 from tacit.errors import FormatError
+from tacit.floats import Floats
 from tacit.learn.optimisers import MEMORY, State
 from tacit.learn.run import Record, Run, Stage
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.containers import Text, is_framed, unpack
-from tacit.cpt import Floats
 from tacit.errors import EvidenceError
 from tacit.evidence import Column, is_ambiguous, read_column, shown_number
+from tacit.floats import Floats
 from tacit.tac import TAC
 from tacit.variable import Variable
 from tacit.words import plural

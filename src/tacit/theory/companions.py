@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.cpt import CPT, Floats, TestingCPT
+from tacit.cpt import CPT, TestingCPT
 from tacit.errors import TooLargeError
 from tacit.evidence import Column
 from tacit.factored import MAX_DENSE
+from tacit.floats import Floats
 from tacit.network import Network
 from tacit.tac import TAC, compile
 from tacit.theory.multilinear import vertices

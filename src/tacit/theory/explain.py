@@ -8,9 +8,10 @@ from html import escape
 
 import numpy as np
 
-from tacit.cpt import Floats, TestingCPT
+from tacit.cpt import TestingCPT
 from tacit.errors import EvidenceError
 from tacit.evidence import Column, EvidenceLike
+from tacit.floats import Floats
 from tacit.network import Network
 from tacit.selection import selected_network
 from tacit.tac import TAC

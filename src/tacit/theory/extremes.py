@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.cpt import Floats
 from tacit.errors import EvidenceError, TacitError
 from tacit.evidence import Column, EvidenceLike
+from tacit.floats import Floats
 from tacit.tac import TAC
 from tacit.theory.frozen import Frozen, checked_inputs, freeze, read_given
 from tacit.theory.search import Kind, Maximum, maximise

@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.compiler.prune import relevant
-from tacit.cpt import Floats, TestingCPT
+from tacit.cpt import TestingCPT
 from tacit.errors import EvidenceError, TooLargeError
 from tacit.evidence import Column, Evidence, EvidenceLike, read
+from tacit.floats import Floats
 from tacit.network import Network
 from tacit.tac import TAC
 from tacit.theory.companions import (

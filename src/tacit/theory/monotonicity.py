@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tacit.cpt import Floats
 from tacit.errors import EvidenceError
 from tacit.evidence import EvidenceLike
+from tacit.floats import Floats
 from tacit.tac import TAC
 from tacit.theory.boxes import bounded, halves, interiors
 from tacit.theory.extremes import state_of

@@ -10,9 +10,9 @@ from typing import NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.cpt import Floats
 from tacit.errors import EvidenceError, NetworkError
 from tacit.evidence import EvidenceLike, read
+from tacit.floats import Floats
 from tacit.tac import TAC
 from tacit.theory import regions
 from tacit.theory.frozen import TIE, Bools, Frozen, Sides, freeze, normalised
