@@ -86,7 +86,7 @@ class Query:
         rng = np.random.default_rng(1)
         self.evidence = {n: rng.dirichlet(np.ones(len(self.net.states(n))), ROWS) for n in self.observed}
         self.tacs = {d: tacit.compile(self.net, self.query, self.observed, engine="tape", dtype=d) for d in AGREEMENT}
-        self.columns = self.tacs["float64"]._read(self.evidence).columns
+        self.columns = self.tacs["float64"].read(self.evidence).columns
 
     @cached_property
     def circuit(self) -> Circuit:

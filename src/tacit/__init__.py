@@ -19,7 +19,8 @@ from tacit.factored import Mux, NoisyOr
 from tacit.installation import refuse_a_mixture
 from tacit.io import RoundingWarning, load, read, save, write
 from tacit.network import Network
-from tacit.tac import TAC, ImpossibleEvidenceWarning, compile
+from tacit.query import ImpossibleEvidenceWarning
+from tacit.tac import TAC, compile
 
 if TYPE_CHECKING:
     from tacit.io.pgmpy import from_pgmpy, to_pgmpy

@@ -5,13 +5,14 @@ from __future__ import annotations
 from html import escape
 
 from tacit.cpt import CPT, TestingCPT
-from tacit.network import Network, Node
+from tacit.model import Model, Node
 from tacit.words import plural, quote, short
 
 MAX_HTML_ROWS = 60
 
 
-def network_html(net: Network) -> str:
+def network_html(net: Model) -> str:
+    """A table with a row per variable."""
     rows = [_html_row(name, net.node(name)) for name in net.variables[:MAX_HTML_ROWS]]
     if len(net) > MAX_HTML_ROWS:
         rows.append(f"<tr><td colspan='4'>... and {len(net) - MAX_HTML_ROWS} more</td></tr>")
@@ -39,7 +40,8 @@ def cpt_kind(node: Node) -> str:
     return repr(cpt)
 
 
-def network_dot(net: Network) -> str:
+def network_dot(net: Model) -> str:
+    """A Graphviz drawing; testing nodes are shaded."""
     lines = [f"digraph {quote(net.name or 'network')} {{", '  node [shape=ellipse, fontname="Helvetica"];']
     for name in net.variables:
         shade = " [style=filled, fillcolor=lightgrey]" if net.cpt(name).testing else ""

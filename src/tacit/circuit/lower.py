@@ -26,13 +26,13 @@ from tacit.compiler.program import (
 )
 from tacit.cpt import TestingCPT
 from tacit.errors import TooLargeError
-from tacit.network import Network
+from tacit.model import Model
 from tacit.words import large
 
 MAX_STEP = 100_000_000
 
 
-def lower(program: Program, net: Network, fold: bool = True) -> Circuit:
+def lower(program: Program, net: Model, fold: bool = True) -> Circuit:
     """The circuit that computes the joint of a program, with the numbers of `net`."""
     if not fold:
         _check_size(program)
@@ -64,7 +64,7 @@ def _nodes_of(program: Program, i: int, operation: Operation) -> int:
 
 
 class _Lowering:
-    def __init__(self, program: Program, net: Network, fold: bool) -> None:
+    def __init__(self, program: Program, net: Model, fold: bool) -> None:
         self.program, self.net = program, net
         self.build = CircuitBuilder(fold)
         self.values: dict[int, Ids] = {}

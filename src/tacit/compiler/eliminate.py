@@ -22,7 +22,7 @@ from tacit.compiler.tree import MAX_STEP, Path, Problem, Tree, bits
 from tacit.cpt import TestingCPT
 from tacit.errors import TooLargeError
 from tacit.machine import memory
-from tacit.network import Network
+from tacit.model import Model
 
 Planner = Callable[[Problem], Path]
 
@@ -52,7 +52,7 @@ class Elimination:
 
     def __init__(
         self,
-        net: Network,
+        net: Model,
         pruned: Pruned,
         query: str,
         soft: tuple[str, ...],

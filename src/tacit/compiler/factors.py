@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from tacit.compiler.program import ONE, ZERO, Axes, Axis, Likelihood, Parameter
 from tacit.cpt import CPT, TestingCPT
 from tacit.factored import FunctionCPT, Mux, NoisyOr
-from tacit.network import Network
+from tacit.model import Model
 
 Index = NDArray[np.int64]
 DENSE_ENOUGH = 4096  # a function's table of at most so many entries is not worth an automaton
@@ -46,7 +46,7 @@ class Reading:
 class AxisNames:
     """Names for axes that are not variables of the network: each is given out once."""
 
-    def __init__(self, net: Network) -> None:
+    def __init__(self, net: Model) -> None:
         self._taken = set(net.variables)
 
     def fresh(self, text: str) -> Axis:
@@ -57,7 +57,7 @@ class AxisNames:
         return text
 
 
-def node_factors(net: Network, name: str, readings: Mapping[str, Reading], names: AxisNames) -> list[Factor]:
+def node_factors(net: Model, name: str, readings: Mapping[str, Reading], names: AxisNames) -> list[Factor]:
     """The factors of a regular node over the full axes of its family."""
     cpt, parents = net.cpt(name), net.parents(name)
     family = (*parents, name)
@@ -76,7 +76,7 @@ def node_factors(net: Network, name: str, readings: Mapping[str, Reading], names
             raise AssertionError("testing nodes are flattened, not initialised")
 
 
-def likelihood_factors(net: Network, name: str, readings: Mapping[str, Reading]) -> list[Factor]:
+def likelihood_factors(net: Model, name: str, readings: Mapping[str, Reading]) -> list[Factor]:
     """The likelihoods of a variable with soft evidence."""
     source, card = Likelihood(name, (name,)), net.variable(name).card
     if name in readings:
@@ -90,7 +90,7 @@ def whole(source: Parameter | Likelihood, shape: tuple[int, ...]) -> Factor:
 
 
 def readings(
-    net: Network, nodes: Sequence[str], query: str, hard: frozenset[str], names: AxisNames
+    net: Model, nodes: Sequence[str], query: str, hard: frozenset[str], names: AxisNames
 ) -> dict[str, Reading]:
     """The selectors that can be read state by state.
 
@@ -143,7 +143,7 @@ def _stop_at(source: Parameter | Likelihood | None, reading: Reading, i: int, he
     return Factor(source, index, (*axes, *rest))
 
 
-def _mux(net: Network, name: str, cpt: Mux, reading: Reading | None) -> Iterator[Factor]:
+def _mux(net: Model, name: str, cpt: Mux, reading: Reading | None) -> Iterator[Factor]:
     card = net.variable(name).card
     same = np.where(np.eye(card, dtype=bool), ONE, ZERO)
     for i, source in enumerate(cpt.inputs):

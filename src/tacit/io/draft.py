@@ -21,9 +21,9 @@ from tacit.errors import FormatError, TacitError
 from tacit.floats import Floats
 from tacit.io.content import check_nodes, is_packed
 from tacit.io.extension import decode, visible_table
-from tacit.io.json import cpt_from_dict
 from tacit.io.scanner import Place, fault, show
 from tacit.network import Network
+from tacit.plain import cpt_from_dict
 from tacit.tables import SUM_TOLERANCE
 from tacit.variable import Label, describe
 from tacit.words import large, plural

@@ -29,7 +29,7 @@ from tacit.engines.numpy import NumpyEngine
 from tacit.errors import TacitError
 from tacit.io.onnx_graph import Graph, Tensor
 from tacit.io.peers import require
-from tacit.tac import TAC
+from tacit.query import Query
 
 OPSET, IR_VERSION = 17, 8  # of 2022: ONNX Runtime 1.12 and later
 COMPARE = {">=": "GreaterOrEqual", ">": "Greater", "<=": "LessOrEqual", "<": "Less"}
@@ -37,13 +37,13 @@ NOWHERE = 2**40  # an index outside of every table
 WIDE = 6  # so many multiply-adds per entry read or written make one matrix product per row worth its copies
 
 
-def write_onnx(tac: TAC, path: str | os.PathLike[str]) -> None:
+def write_onnx(tac: Query, path: str | os.PathLike[str]) -> None:
     """Write a compiled query as an ONNX file; see `TAC.to_onnx`."""
     data = onnx_model(tac).SerializeToString()
     write_atomically(path, lambda file: file.write(data), binary=True)
 
 
-def onnx_model(tac: TAC) -> Any:
+def onnx_model(tac: Query) -> Any:
     """A compiled query as an `onnx.ModelProto`, checked."""
     onnx = require("onnx", "onnx")
     for name in tac.evidence:
@@ -88,10 +88,10 @@ class _Roles(NamedTuple):
 class _Export:
     """The translation of one program with its numbers."""
 
-    def __init__(self, tac: TAC, onnx: Any) -> None:
+    def __init__(self, tac: Query, onnx: Any) -> None:
         self._program, self._evidence = tac.program, tac.evidence
         self._cards = {name: len(tac.network.states(name)) for name in (tac.query, *tac.evidence)}
-        self._tables, self._gammas = tac._numbers()
+        self._tables, self._gammas = tac.numbers()
         self._engine = NumpyEngine(tac.program, self._tables, self._gammas, tac.dtype)
         self._to = Graph(onnx, tac.dtype, tac.program.sizes, tac.evidence)
         self._values: dict[int, Tensor] = {}

@@ -50,7 +50,7 @@ class Data:
 
 def read_data(tac: TAC, X: Any, y: Any, weights: ArrayLike | None) -> Data:
     """Evidence, labels and weights of the same rows; the first bad row is an error that names it."""
-    known = tac._read(X)
+    known = tac.read(X)
     targets = read_labels(tac.network.variable(tac.query), y)
     rows = targets.shape[1]
     if known.rows != rows and any(column.rows > 1 for column in known.columns.values()):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tacit.errors import EvidenceError, NetworkError
 from tacit.evidence import EvidenceLike, read
 from tacit.floats import Floats
-from tacit.tac import TAC
+from tacit.query import Query
 from tacit.theory import regions
 from tacit.theory.frozen import TIE, Bools, Frozen, Sides, freeze, normalised
 from tacit.theory.multilinear import moebius, products, subsets, unit_vertices
@@ -215,7 +215,7 @@ class Pieces(Sequence[Region]):
 
 
 def pieces(
-    tac: TAC, inputs: Iterable[str] | None = None, given: EvidenceLike | None = None, budget: int = 5_000
+    tac: Query, inputs: Iterable[str] | None = None, given: EvidenceLike | None = None, budget: int = 5_000
 ) -> Pieces:
     """The regions of a query over soft evidence on binary variables, and its multilinear coefficients in each.
 
