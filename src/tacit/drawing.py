@@ -17,7 +17,7 @@ from scipy.optimize import isotonic_regression
 
 from tacit.atomic import write_atomically
 from tacit.circuit import Circuit
-from tacit.circuit.circuit import KINDS, LEAVES, node_name
+from tacit.circuit.nodes import KINDS, LEAVES, node_name
 from tacit.circuit.text import MAX_DRAWN, SIGNS
 from tacit.cpt import TESTS
 from tacit.errors import TacitError, TooLargeError

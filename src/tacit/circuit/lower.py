@@ -6,7 +6,8 @@ import numpy as np
 
 from tacit.circuit import builder
 from tacit.circuit.builder import CircuitBuilder
-from tacit.circuit.circuit import Circuit, Ids
+from tacit.circuit.circuit import Circuit
+from tacit.circuit.nodes import Ids
 from tacit.compiler.program import (
     ONE,
     ZERO,

@@ -11,7 +11,7 @@ import numpy as np
 
 from tacit.circuit import Circuit
 from tacit.circuit.builder import CircuitBuilder
-from tacit.circuit.circuit import Ids
+from tacit.circuit.nodes import Ids
 from tacit.cpt import TESTS, TestingCPT
 from tacit.errors import TacitError
 from tacit.factored import Mux

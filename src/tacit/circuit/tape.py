@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.circuit.circuit import CODE, KINDS, Circuit, Ids
+from tacit.circuit.nodes import CODE, KINDS, Ids, Nodes
 from tacit.engines import kernels as k
 from tacit.engines.tape import MAX_CHUNK, THREADED_WORK, in_blocks, tile_width
 from tacit.errors import TacitError
@@ -37,7 +37,7 @@ Listing = list[Instruction]
 class CircuitTape:
     """A circuit of sums, products, tests and complements, ready to run on many rows. Made by `Circuit.tape`."""
 
-    def __init__(self, circuit: Circuit) -> None:
+    def __init__(self, circuit: Nodes) -> None:
         self.circuit = circuit
         self.threads = usable_threads()
         assembler = _Assembler(circuit)
@@ -86,7 +86,7 @@ class CircuitTape:
 class _Assembler:
     """A circuit as instructions whose slots still have the numbers of the nodes that they hold."""
 
-    def __init__(self, circuit: Circuit) -> None:
+    def __init__(self, circuit: Nodes) -> None:
         odd = np.flatnonzero(~np.isin(circuit.kind, [CODE[kind] for kind in RUNNABLE]))
         if len(odd):
             raise TacitError(
@@ -97,7 +97,7 @@ class _Assembler:
         self.inputs = np.flatnonzero(circuit.kind == CODE["input"])
         self.fixed = np.append(_without_inputs(circuit), np.ones(len(EXTRA), dtype=bool))
         with np.errstate(all="ignore"):  # any inputs will do: only what is computed without them is used
-            values = circuit._values({}, 1, circuit.number)[:, 0]
+            values = circuit.values({}, 1, circuit.number)[:, 0]
         self.constants = np.concatenate([values, EXTRA])
         self.one = len(circuit) + ONE
         self.factor, self.slot = self._scaled()
@@ -192,7 +192,7 @@ class _Assembler:
         return k.TEST_SLOTS, node, np.array([compared, (self.factor[limit], as_slot), (plus, minus)])
 
 
-def _without_inputs(circuit: Circuit) -> NDArray[np.bool_]:
+def _without_inputs(circuit: Nodes) -> NDArray[np.bool_]:
     fixed: NDArray[np.bool_] = circuit.kind != CODE["input"]
     for begin, end, _, children, offsets in circuit.iter_blocks():
         if len(children):
