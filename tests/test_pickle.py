@@ -67,7 +67,7 @@ def test_a_pickled_query_holds_no_engine(tac):
 def test_a_pickle_of_another_form_is_refused_before_it_is_read(make, monkeypatch):
     thing = make()
     monkeypatch.setattr(pickling, "FORM", pickling.FORM + 1)
-    monkeypatch.setattr(tacit, "__version__", "7.0")
+    monkeypatch.setattr(pickling, "VERSION", "7.0")
     thing.unreadable = Unreadable()
     data = pickle.dumps(thing)
     monkeypatch.undo()

@@ -16,7 +16,7 @@ from tacit.errors import (
     UnsetError,
 )
 from tacit.factored import Mux, NoisyOr
-from tacit.installation import refuse_a_mixture
+from tacit.installation import VERSION, refuse_a_mixture
 from tacit.io import RoundingWarning, load, read, save, write
 from tacit.network import Network
 from tacit.query import ImpossibleEvidenceWarning
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 refuse_a_mixture()
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
     "CPT",
