@@ -110,14 +110,9 @@ class Nodes:
         numbers = self.number if numbers is None else numbers
         self.require(numbers)
         known = self.read(evidence)
-        observed = self._observed(known.columns)
-        step = max(1, CHUNK // max(1, len(self)))
-        found = []
-        for start in range(0, known.rows, step):
-            stop = min(start + step, known.rows)
-            columns = {name: c.block(start, stop) for name, c in observed.items()}
-            found.append(self.values(columns, stop - start, numbers)[self.outputs].T)
-        return np.concatenate(found)
+        observed = Evidence(known.rows, self._observed(known.columns))
+        blocks = observed.blocks(max(1, CHUNK // max(1, len(self))))
+        return np.concatenate([self.values(b.columns, b.rows, numbers)[self.outputs].T for b in blocks])
 
     def read(self, evidence: EvidenceLike | None) -> Evidence:
         """Checked evidence on the inputs; numbers, where they have no states."""

@@ -50,21 +50,17 @@ class CircuitTape:
 
     def evaluate(self, evidence: EvidenceLike | None = None) -> Floats:
         """The outputs for every row of evidence, or of numbers: (rows, outputs)."""
-        known = self.circuit.read(evidence)
-        outputs = np.empty((len(self.circuit.outputs), known.rows))
-        for start in range(0, known.rows, MAX_CHUNK):
-            stop = min(start + MAX_CHUNK, known.rows)
-            outputs[:, start:stop] = self._run(self._packed(known, start, stop))
-        return outputs.T
+        blocks = self.circuit.read(evidence).blocks(MAX_CHUNK)
+        return np.concatenate([self._run(self._packed(block)) for block in blocks], axis=1).T
 
-    def _packed(self, known: Evidence, start: int, stop: int) -> Floats:
+    def _packed(self, known: Evidence) -> Floats:
         """The input nodes of some rows: (input nodes, rows); 1 where there is no evidence."""
         circuit = self.circuit
-        packed = np.ones((len(self._inputs), stop - start))
+        packed = np.ones((len(self._inputs), known.rows))
         for i, node in enumerate(self._inputs.tolist()):
             column = known.columns.get(circuit.inputs[circuit.owner[node]].name)
             if column is not None:
-                packed[i] = column.block(start, stop).likelihoods()[circuit.entry[node]]
+                packed[i] = column.likelihoods()[circuit.entry[node]]
         return packed
 
     def _run(self, inputs: Floats) -> Floats:
