@@ -22,6 +22,7 @@ import json, sys, time
 import numpy as np
 import tacit
 from bench.inference import cases
+from tacit.evidence import read
 
 runs = {}
 
@@ -30,7 +31,7 @@ def add(name, case):
     tac = tacit.compile(case.net, case.query, **roles)
     engine, what = tac.engine(), f"{name}, {'soft' if case.soft else 'hard'}"
     for rows, repeats in ((10_000, 1), (1, 50)):
-        known = tac._read(case.rows(rows))
+        known = read(case.rows(rows), [case.net.variable(n) for n in case.net], tac.evidence)
         size = engine.chunk
         blocks = [
             ({n: c.block(i, i + size) for n, c in known.columns.items()}, min(size, rows - i))

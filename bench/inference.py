@@ -330,7 +330,7 @@ def ceiling() -> Section:
     tac = tacit.compile(case.net, case.query, case.observed, engine="tape")
     engine = tac.engine()
     engine.threads = 1  # type: ignore[attr-defined]
-    columns = tac._read(case.rows(16_384)).columns
+    columns = tac.read(case.rows(16_384)).columns
     kernel = per_row(lambda: engine.run(columns, 16_384), 16_384, repeats=9)
     work = engine.tape.work / kernel  # type: ignore[attr-defined]
     moved = 8 * (sum(len(case.net.states(n)) for n in case.observed) + 2) / kernel
@@ -351,7 +351,7 @@ def memory() -> Section:
     tac.posterior(case.rows(1000))
     for rows in (100_000, 400_000):
         evidence = case.rows(rows)
-        known = tac._read(evidence)
+        known = tac.read(evidence)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         answers = np.concatenate([r.joint.T for r, _ in tac._chunks(known, tac.engine())])
         after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

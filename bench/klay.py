@@ -24,7 +24,7 @@ from bench.inference import sample
 from bench.networks import leaves, network, widest_root
 from bench.tables import Ratio, Seconds, Section, at_least, at_most, write
 from tacit.circuit import Circuit
-from tacit.circuit.circuit import CODE, KINDS, LEAVES
+from tacit.circuit.nodes import CODE, KINDS, LEAVES
 
 PAGE = Path(__file__).parent.parent / "docs" / "bench-klay.md"
 ROWS = 1024
@@ -86,7 +86,7 @@ class Query:
         rng = np.random.default_rng(1)
         self.evidence = {n: rng.dirichlet(np.ones(len(self.net.states(n))), ROWS) for n in self.observed}
         self.tacs = {d: tacit.compile(self.net, self.query, self.observed, engine="tape", dtype=d) for d in AGREEMENT}
-        self.columns = self.tacs["float64"]._read(self.evidence).columns
+        self.columns = self.tacs["float64"].read(self.evidence).columns
 
     @cached_property
     def circuit(self) -> Circuit:
@@ -181,7 +181,7 @@ def needed(circuit: Circuit, literal: np.ndarray) -> list[int]:
 def weights(query: Query, positions: list[int]) -> np.ndarray:
     """The weight of every literal in every row."""
     circuit = query.circuit
-    fixed = circuit._values({}, 1, circuit.number)[:, 0]
+    fixed = circuit.values({}, 1, circuit.number)[:, 0]
     made = np.empty((ROWS, len(positions)))
     for k, i in enumerate(positions):
         made[:, k] = fixed[i]

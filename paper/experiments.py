@@ -18,8 +18,8 @@ import numpy as np
 import tacit
 from paper.functions import FUNCTIONS, Floats, examples
 from paper.growing import grow, start_from, thaw
+from tacit.atomic import write_atomically
 from tacit.examples import chain, layer, split_layer
-from tacit.io.atomic import write_atomically
 
 GAMMA = 16.0
 SEED = 0

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from tacit import CPT, Network, TestingCPT
-from tacit.cpt import Floats
+from tacit.floats import Floats
 
 COPY = np.eye(2)
 LOOSE_COPY = 0.8 * COPY + 0.1  # of 0.05, 0.1 and 0.15 off the diagonal, 0.1 led furthest (docs/learning.md)

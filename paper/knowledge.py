@@ -31,7 +31,7 @@ from bench.networks import network
 from numpy.typing import NDArray
 
 import tacit
-from tacit.io.atomic import write_atomically
+from tacit.atomic import write_atomically
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]  # positions of states, -1 where there is none

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import tacit
 from tacit import installation
 
 ROOT = Path(__file__).parents[1]
@@ -83,3 +84,11 @@ def test_every_message_and_page_names_the_distribution_and_an_extra_of_it():
     assert {name for name, _ in commands} == {installation.NAME, "."}
     extras = {extra for _, extra in commands} | set(re.findall(r"how_to_install\(['\"](\w+)", text))
     assert extras <= PROJECT["optional-dependencies"].keys()
+
+
+def test_the_version_is_written_once():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert "version" not in PROJECT
+    assert PROJECT["dynamic"] == ["version"]
+    source = (ROOT / settings["tool"]["hatch"]["version"]["path"]).read_text(encoding="utf-8")
+    assert re.findall(r'^VERSION = "(.*)"', source, re.MULTILINE) == [tacit.__version__]

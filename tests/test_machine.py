@@ -9,10 +9,10 @@ import pytest
 
 import tacit
 from tacit import Network, TooLargeError, examples, machine
+from tacit.circuit.tape import CircuitTape
 from tacit.compiler import eliminate
 from tacit.engines import assemble
 from tacit.engines import numpy as numpy_engine
-from tacit.engines.circuit_tape import CircuitTape
 from tacit.learn import run as running
 
 GB = 2**30

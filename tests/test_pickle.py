@@ -67,7 +67,7 @@ def test_a_pickled_query_holds_no_engine(tac):
 def test_a_pickle_of_another_form_is_refused_before_it_is_read(make, monkeypatch):
     thing = make()
     monkeypatch.setattr(pickling, "FORM", pickling.FORM + 1)
-    monkeypatch.setattr(tacit, "__version__", "7.0")
+    monkeypatch.setattr(pickling, "VERSION", "7.0")
     thing.unreadable = Unreadable()
     data = pickle.dumps(thing)
     monkeypatch.undo()
@@ -147,9 +147,9 @@ def test_a_network_keeps_so_many_queries_and_no_more(monkeypatch):
     net, compiled = tacit.Network(), []
     for i in range(network.MAX_COMPILED + 3):
         net.add(f"X{i}", cpt=[0.25, 0.75])
-    original = tacit.tac.compile
+    original = network.compiled
     monkeypatch.setattr(
-        tacit.tac, "compile", lambda net, query, *more: compiled.append(query) or original(net, query, *more)
+        network, "compiled", lambda kind, net, query, *more: compiled.append(query) or original(kind, net, query, *more)
     )
     for name in net:
         net.posterior(name)
@@ -199,13 +199,13 @@ class Slow(str):
 
 def test_threads_share_a_network(monkeypatch):
     class Query:  # in place of a compiled one: what is asked for here is the cache
-        def __init__(self, net, query, *_):
+        def __init__(self, kind, net, query, *_):
             self.query = query
 
         def posterior(self, _):
             return self.query
 
-    monkeypatch.setattr(tacit.tac, "compile", Query)
+    monkeypatch.setattr(network, "compiled", Query)
     net = tacit.Network()
     net.add("A", cpt=[0.25, 0.75])
     asked = [Slow(f"Q{i % (network.MAX_COMPILED + 2)}") for i in range(1_000)]

@@ -16,10 +16,11 @@ from tacit.errors import (
     UnsetError,
 )
 from tacit.factored import Mux, NoisyOr
-from tacit.installation import refuse_a_mixture
+from tacit.installation import VERSION, refuse_a_mixture
 from tacit.io import RoundingWarning, load, read, save, write
 from tacit.network import Network
-from tacit.tac import TAC, ImpossibleEvidenceWarning, compile
+from tacit.query import ImpossibleEvidenceWarning
+from tacit.tac import TAC, compile
 
 if TYPE_CHECKING:
     from tacit.io.pgmpy import from_pgmpy, to_pgmpy
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 refuse_a_mixture()
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
     "CPT",

@@ -7,53 +7,21 @@ fastest. NaN marks a number to be learned; exact 0s and 1s are structural and ne
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.errors import NetworkError, TableError
+from tacit.factored import FunctionCPT, Mux, NoisyOr
+from tacit.floats import Floats
+from tacit.tables import Immutable, as_floats, distributions, outside
 from tacit.variable import Variable
+from tacit.words import short
 
-if TYPE_CHECKING:
-    from tacit.factored import FunctionCPT
-
-Floats = NDArray[np.float64]
 Table = ArrayLike
 
 TESTS = (">=", ">", "<=", "<")
-SUM_TOLERANCE = 2e-6
-EPSILON = float(np.finfo(np.float64).eps)
-MAX_AXES = 64  # of NumPy's arrays
-FEW = 32  # numbers that Python looks at more quickly than NumPy
-
-
-class Immutable:
-    """What is set once, when it is made: queries that were compiled from it could not follow a change."""
-
-    def _set(self, **parts: Any) -> None:
-        self.__dict__.update(parts)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise self._refusal(name)
-
-    def __delattr__(self, name: str) -> None:
-        raise self._refusal(name)
-
-    def _refusal(self, name: str) -> NetworkError:
-        kind = type(self).__name__
-        return NetworkError(
-            f"{name!r} of a {kind} cannot be changed: a CPT is immutable; make a new one, and put it into a copy of "
-            "the network with net.with_cpts({node: cpt})"
-        )
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Copies, and what was pickled, can be written to as little as the original."""
-        for part in state.values():
-            for array in part if isinstance(part, tuple) else (part,):
-                if isinstance(array, np.ndarray):
-                    array.flags.writeable = False
-        self._set(**state)
 
 
 class CPT(Immutable):
@@ -86,8 +54,6 @@ class CPT(Immutable):
 
         >>> either = CPT.from_function(lambda a, b: "true" if "true" in (a, b) else "false")
         """
-        from tacit.factored import FunctionCPT
-
         return FunctionCPT(f)
 
     def bind(self, own: Variable, parents: Sequence[Variable]) -> CPT:
@@ -102,6 +68,10 @@ class CPT(Immutable):
     def dense(self, own: Variable, parents: Sequence[Variable]) -> Floats:
         """The whole table."""
         return self.table
+
+    def parts(self) -> dict[str, Floats]:
+        """The numbers, by name."""
+        return {"table": self.table}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, CPT) and difference(self, other) is None
@@ -167,6 +137,10 @@ class TestingCPT(Immutable):
         """Arrays do not name their parents."""
         return None
 
+    def parts(self) -> dict[str, Floats]:
+        """The numbers, by name."""
+        return {"plus": self.plus, "minus": self.minus, "thresholds": self.thresholds}
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TestingCPT) and difference(self, other) is None
 
@@ -179,6 +153,9 @@ class TestingCPT(Immutable):
         shown = shown if len(str(shown)) < 60 else "[...]"
         gamma = "" if self.gamma is None else f", gamma={self.gamma:g}"
         return f"TestingCPT(parents {parents}, {k} states, test={shown}{gamma}{_settings(self)})"
+
+
+AnyCPT = CPT | TestingCPT | FunctionCPT | NoisyOr | Mux
 
 
 def check_gamma(gamma: float | None) -> float | None:
@@ -224,88 +201,11 @@ def difference(one: CPT | TestingCPT, other: CPT | TestingCPT) -> str | None:
     return None
 
 
-def same(a: Floats, b: Floats) -> bool:
-    """Equal shapes and numbers; a NaN (to be learned) equals a NaN."""
-    return a.shape == b.shape and bool(np.array_equal(a, b, equal_nan=True))
-
-
-def as_floats(values: Table, what: str) -> Floats:
-    """A read-only float64 copy of `values`."""
-    try:
-        array = np.array(values, dtype=np.float64, order="C")
-    except (TypeError, ValueError, OverflowError) as error:
-        reason = "its rows have different lengths" if "inhomogeneous" in str(error) else str(error)
-        raise NetworkError(f"{what} is not an array of numbers: {reason}") from None
-    array.flags.writeable = False
-    return array
-
-
 def _distributions(values: Table, part: str) -> Floats:
     table = as_floats(values, part)
     if table.ndim == 0 or table.size == 0:
         raise NetworkError(f"{part} has shape {table.shape}; expected (parents' cardinalities..., own states)")
     return distributions(table, part)
-
-
-def distributions(table: Floats, part: str) -> Floats:
-    """A table whose rows sum to 1: what misses it by up to 2e-6 is scaled, what misses it by more is refused.
-
-    Every number must lie in [0, 1], and known ones beside NaN ones must leave these some mass.
-    """
-    if table.size <= FEW and _is_right(table):
-        return table  # the usual case, quickly: a network may have many small tables
-    if table.min() >= 0 and table.max() <= 1:  # and no number is to be learned: quickly, too
-        total = table.sum(axis=-1)
-        miss = np.abs(total - 1)
-        if miss.max() <= SUM_TOLERANCE:
-            return _scaled(table, total, miss > _rounding(table.shape[-1]))
-    for index in _outside(table):
-        raise TableError(part, index[:-1], f"{table[index]:g} is not a probability in [0, 1]")
-    total, learned = np.nansum(table, axis=-1), np.isnan(table).any(axis=-1)
-    miss = np.where(learned, 0.0, np.abs(total - 1))
-    for row in map(tuple, np.argwhere(miss > SUM_TOLERANCE)[:1].tolist()):
-        raise TableError(part, row, f"sums to {total[row]:.6g}, expected 1")
-    for row in map(tuple, np.argwhere(learned & (total > 1 - SUM_TOLERANCE))[:1].tolist()):
-        raise TableError(
-            part, row, f"the known entries sum to {total[row]:.6g}, which leaves nothing for the NaN entries"
-        )
-    return _scaled(table, total, miss > _rounding(table.shape[-1]))
-
-
-def _is_right(table: Floats) -> bool:
-    """Whether all numbers lie in [0, 1], and all rows sum to 1 but for rounding: in Python, for few numbers."""
-    limit = _rounding(table.shape[-1])
-    rows = table.reshape(-1, table.shape[-1]).tolist()
-    return all(min(row) >= 0 and max(row) <= 1 and abs(sum(row) - 1) <= limit for row in rows)
-
-
-def _rounding(states: int) -> float:
-    """By how much a row may miss 1 because of rounding alone: such rows are left as they are.
-
-    Scaled rows, and those that learning makes, miss it by less, so that nothing is ever scaled twice.
-    """
-    return (8 + states) * EPSILON
-
-
-def _scaled(table: Floats, total: Floats, rough: NDArray[np.bool_]) -> Floats:
-    """The table with some rows divided by their sum. What was possible stays so: no number becomes 0, or the only one.
-
-    A 1 beside other positive numbers is no structural 1; it is scaled as they are.
-    """
-    if not rough.any():
-        return table
-    rows = table[rough] / total[rough][:, None]
-    shared = (rows > 0).sum(axis=-1, keepdims=True) > 1
-    scaled = table.copy()
-    scaled[rough] = np.where(shared, np.minimum(rows, np.nextafter(1.0, 0.0)), rows)
-    scaled.flags.writeable = False
-    return scaled
-
-
-def _outside(values: Floats) -> list[tuple[int, ...]]:
-    """The place of the first number that is neither in [0, 1] nor NaN, if there is one."""
-    bad = ~np.isnan(values) & ~((values >= 0) & (values <= 1))
-    return [tuple(index) for index in np.argwhere(bad)[:1].tolist()]
 
 
 def _thresholds(values: Table, parents: tuple[int, ...]) -> Floats:
@@ -314,7 +214,7 @@ def _thresholds(values: Table, parents: tuple[int, ...]) -> Floats:
         raise NetworkError(
             f"thresholds have shape {thresholds.shape}, expected {parents}: one per parent state of plus and minus"
         )
-    for index in _outside(thresholds):
+    for index in outside(thresholds):
         raise TableError("thresholds", index, f"{thresholds[index]:g} is not a threshold in [0, 1]")
     return thresholds
 
@@ -324,9 +224,9 @@ def _tests(test: Any, parents: tuple[int, ...]) -> NDArray[np.str_]:
     tests = np.array(test, dtype=object)
     for operator in tests.ravel().tolist():
         if not isinstance(operator, str):
-            raise NetworkError(f"test {_short(test)} is not one operator, or one per parent state")
+            raise NetworkError(f"test {short(repr(test), 60)} is not one operator, or one per parent state")
         if operator not in TESTS:
-            raise NetworkError(f"unknown test {_short(operator)}, expected one of {', '.join(TESTS)}")
+            raise NetworkError(f"unknown test {short(repr(operator), 60)}, expected one of {', '.join(TESTS)}")
     if tests.shape not in ((), parents):
         raise NetworkError(
             f"test has shape {tests.shape}, expected one operator or shape {parents}: one per parent state"
@@ -334,11 +234,6 @@ def _tests(test: Any, parents: tuple[int, ...]) -> NDArray[np.str_]:
     tests = np.broadcast_to(tests.astype("<U2"), parents).copy()
     tests.flags.writeable = False
     return tests
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _check_shape(part: str, shape: tuple[int, ...], own: Variable, parents: Sequence[Variable]) -> None:

@@ -15,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
+from tacit.atomic import write_atomically
 from tacit.circuit import Circuit
-from tacit.circuit.circuit import KINDS, LEAVES, node_name
+from tacit.circuit.nodes import KINDS, LEAVES, node_name
 from tacit.circuit.text import MAX_DRAWN, SIGNS
-from tacit.cpt import TESTS, Floats
+from tacit.cpt import TESTS
 from tacit.errors import TacitError, TooLargeError
+from tacit.floats import Floats
 from tacit.installation import how_to_install
-from tacit.io.atomic import write_atomically
 from tacit.network import Network
 
 CHARACTER, LINE = 7.2, 20  # a letter's width, a node's height

@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.containers import EXACT, ConversionError, Text, as_array, is_framed, unpack
-from tacit.cpt import Floats
-from tacit.display import plural
 from tacit.errors import EvidenceError
-from tacit.floats import noting_underflow
+from tacit.floats import Floats, noting_underflow
 from tacit.variable import DEFAULT_STATES, Variable, similar
+from tacit.words import plural
 
 # A mapping of columns, a pandas / polars / pyarrow table, or a 2-D float array over binary variables.
 EvidenceLike = Mapping[str, Any] | Any

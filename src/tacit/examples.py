@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tacit.cpt import CPT, Floats, TestingCPT
+from tacit.cpt import CPT, TestingCPT
 from tacit.factored import NoisyOr
+from tacit.floats import Floats
 from tacit.network import Network
 
 

@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.cpt import MAX_AXES, Floats, Immutable, as_floats, distributions, same
-from tacit.display import large
 from tacit.errors import NetworkError, TableError, TooLargeError
+from tacit.floats import Floats
+from tacit.tables import Immutable, as_floats, distributions, same
 from tacit.variable import Variable
+from tacit.words import large
 
+MAX_AXES = 64  # of NumPy's arrays
 MAX_DENSE = 2**24
 MAX_CALLS = 2**20
 
@@ -90,6 +92,10 @@ class FunctionCPT(Immutable):
     def dense(self, own: Variable, parents: Sequence[Variable]) -> Floats:
         check_dense(own, parents)
         return np.asarray(self.rows[self.codes], dtype=np.float64)
+
+    def parts(self) -> dict[str, Floats]:
+        """The numbers, by name."""
+        return {"rows": self.rows}
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, FunctionCPT) or (self._f, other._f) != (None, None):
@@ -163,6 +169,15 @@ class NoisyOr(Immutable):
             absent = absent[..., None] * q
         return np.stack([1.0 - absent, absent], axis=-1)
 
+    def parts(self) -> dict[str, Floats]:
+        """The numbers as tables (parent, effect so far, effect after) of each cause; the first starts from the leak."""
+        start = np.array([self.leak, 1.0 - self.leak])
+        steps = [np.array([[[1.0, 0.0], [1.0 - q, q]] for q in cause]) for cause in self.inhibitions()]
+        if not steps:
+            return {"cause 0": start}
+        steps[0] = np.einsum("b,uba->ua", start, steps[0])
+        return {f"cause {i}": step for i, step in enumerate(steps)}
+
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, NoisyOr)
@@ -232,6 +247,10 @@ class Mux(Immutable):
         chosen = np.select([state[self.selector] == i for i in range(len(self.inputs))],
                            [state[name] for name in self.inputs])  # fmt: skip
         return np.asarray(chosen[..., None] == np.arange(own.card), dtype=np.float64)
+
+    def parts(self) -> dict[str, Floats]:
+        """A multiplexer has no numbers."""
+        return {}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Mux) and (self.selector, self.inputs) == (other.selector, other.inputs)

@@ -1,4 +1,4 @@
-"""What NumPy says about the limits of floats."""
+"""Arrays of floats, and what NumPy says about their limits."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
 
 
 @contextmanager

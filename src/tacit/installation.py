@@ -1,4 +1,4 @@
-"""The name under which tacit is installed, which differs from the one under which it is imported.
+"""The version, and the name under which tacit is installed, which differs from the one under which it is imported.
 
 The distribution is `tacit-circuits`. The one that is called `tacit` on the public index is another project, and has a
 package `tacit`, too: where both are installed in one place, each overwrites files of the other.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+VERSION = "0.1.0"  # the package that is built takes it from here
 NAME = "tacit-circuits"
 AUTHOR = "Author: The tacit contributors"  # as the metadata of an installation say it
 

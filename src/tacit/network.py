@@ -1,69 +1,25 @@
-"""The model: a DAG of variables, each with a CPT, regular or testing."""
+"""The network that a user holds: the model, and what can be asked of it."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from collections.abc import Mapping
+from typing import Any, Self
 
 from tacit import pickling
-from tacit.cpt import CPT, Floats, TestingCPT, check_gamma, difference
-from tacit.display import large
-from tacit.errors import EvidenceError, NetworkError, TableError, TooLargeError, UnsetError
-from tacit.factored import MAX_DENSE, FunctionCPT, Mux, NoisyOr, check_axes
+from tacit.errors import EvidenceError
+from tacit.evidence import Evidence, EvidenceLike, read
+from tacit.floats import Floats
+from tacit.model import Model, Node
+from tacit.pictures import network_dot, network_html
+from tacit.plain import network_from_dict, network_to_dict
+from tacit.query import Query, compiled
 from tacit.recent import Recent
-from tacit.variable import Label, Variable, describe, similar, variable
-
-if TYPE_CHECKING:
-    from tacit.evidence import EvidenceLike
-    from tacit.tac import TAC
+from tacit.selection import selected_network
 
 MAX_COMPILED = 16  # queries that Network.posterior keeps compiled
 
-AnyCPT = CPT | TestingCPT | FunctionCPT | NoisyOr | Mux
 
-
-@dataclass(frozen=True)
-class Node:
-    """A variable of the network with its parents and its CPT."""
-
-    variable: Variable
-    parents: tuple[str, ...]
-    cpt: AnyCPT
-
-
-@dataclass(frozen=True)
-class Counts:
-    """How large a network is, in the paper's terms; also readable as `counts["static"]`.
-
-    `static` parameters are those of regular CPTs, `dynamic` ones those of testing CPTs. A factored CPT counts
-    the numbers it holds (a `Mux` none), not the dense table it stands for. The numbers of a tie count once for
-    each of its nodes.
-    """
-
-    nodes: int
-    edges: int
-    testing_nodes: int
-    static: int
-    dynamic: int
-    thresholds: int
-
-    @property
-    def parameters(self) -> int:
-        """Static and dynamic parameters together."""
-        return self.static + self.dynamic
-
-    def __getitem__(self, name: str) -> int:
-        try:
-            return int(getattr(self, name))
-        except AttributeError:
-            raise KeyError(name) from None
-
-
-class Network:
+class Network(Model):
     """A Bayesian network, classical or testing. Nodes are added parents first.
 
     >>> net = Network("rain")
@@ -74,213 +30,19 @@ class Network:
     """
 
     def __init__(self, name: str | None = None) -> None:
-        if name is not None and not isinstance(name, str):
-            raise NetworkError(f"a network's name must be a string or None, got {name!r}")
-        self.name = name
-        self._nodes: dict[str, Node] = {}
-        self._first_tied: dict[str, tuple[str, CPT | TestingCPT]] = {}  # a node to compare each next one of a tie with
-        self._compiled: Recent[TAC] = Recent(MAX_COMPILED)
+        super().__init__(name)
+        self._compiled: Recent[Query] = Recent(MAX_COMPILED)
 
     def __getstate__(self) -> dict[str, Any]:
         return pickling.state(self, "_compiled")
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(pickling.unmarked(state), _compiled=Recent(MAX_COMPILED))
-
-    # building ---------------------------------------------------------------------------------------------
-
-    def add(
-        self,
-        name: str,
-        parents: Iterable[str] = (),
-        states: int | Iterable[Any] | None = None,
-        cpt: AnyCPT | Any = None,
-        testing: bool = False,
-        gamma: float | None = None,
-        tie: str | None = None,
-    ) -> None:
-        """Add a node.
-
-        Parameters
-        ----------
-        name, parents
-            The node and its parents, which must be in the network already.
-        states
-            Labels, or a number k (labels 0..k-1). Two states, "true" and "false", if left out.
-        cpt
-            An array of shape (parents' cardinalities..., own cardinality), a `CPT`, a `TestingCPT`, a factored
-            CPT, or None: to be learned.
-        testing, gamma
-            With `cpt=None`: learn a testing CPT, selected by hard tests or by a sigmoid of slope `gamma`.
-        tie
-            With `cpt=None` or an array: nodes of the same tie share their numbers. A `CPT` names its own.
-
-        >>> net = Network()
-        >>> net.add("H1", cpt=[0.5, 0.5])
-        >>> net.add("H2", parents=["H1"], tie="transition")
-        >>> net.add("H3", parents=["H2"], tie="transition")
-        >>> net.ties
-        {'transition': ('H2', 'H3')}
-        """
-        own = variable(name, states)
-        if name in self._nodes:
-            raise NetworkError(f"node {name!r} is in the network already; names must be unique")
-        parents = self._known_parents(name, parents)
-        if not parents and isinstance(cpt, AnyCPT):
-            parents = self._known_parents(name, cpt.implied_parents() or ())
-        above = [self._nodes[p].variable for p in parents]
-        try:
-            bound = _as_cpt(cpt, own, above, testing, gamma, tie).bind(own, above)
-        except TableError as error:
-            raise _located(error, own, above) from None
-        except (NetworkError, TooLargeError) as error:
-            raise type(error)(f"node {name!r}: {error}") from None
-        self._insert(Node(own, parents, bound))
-        self._compiled.clear()
+        super().__setstate__(state)
+        self._compiled = Recent(MAX_COMPILED)
 
     def _insert(self, node: Node) -> None:
-        """Put in a node that is right by itself, and right for its tie."""
-        name, cpt = node.variable.name, node.cpt
-        if isinstance(cpt, CPT | TestingCPT) and cpt.tie is not None:
-            first, shared = self._first_tied.setdefault(cpt.tie, (name, cpt))
-            if what := difference(cpt, shared):
-                raise NetworkError(
-                    f"nodes {name!r} and {first!r} are tied ({cpt.tie!r}) but differ in {what}; "
-                    "tied nodes must have equal CPTs"
-                )
-        self._nodes[name] = node
-
-    def _known_parents(self, name: str, parents: Iterable[str]) -> tuple[str, ...]:
-        if isinstance(parents, str) or not isinstance(parents, Iterable):
-            raise NetworkError(f"node {name!r}: parents must be a sequence of names, got {parents!r}")
-        parents = tuple(parents)
-        seen: set[str] = set()
-        for parent in parents:
-            if not isinstance(parent, str) or parent not in self._nodes:
-                raise NetworkError(
-                    f"node {name!r}: parent {parent!r} is not in the network; add parents before their children"
-                )
-            if parent in seen:
-                raise NetworkError(f"node {name!r}: parent {parent!r} is listed twice")
-            seen.add(parent)
-        return parents
-
-    def copy(self) -> Network:
-        """An independent copy (CPTs are immutable and shared)."""
-        return self.with_cpts({})
-
-    __copy__ = copy
-
-    def with_cpts(self, cpts: Mapping[str, AnyCPT | Any]) -> Network:
-        """A copy in which the given nodes have other CPTs.
-
-        Tied nodes change together: either all keep their tie, with equal CPTs, or none does. An array stands for a
-        regular CPT of the tie that the node has.
-        """
-        for name in cpts:
-            self.node(name)
-        copy = Network(self.name)
-        for name, node in self._nodes.items():
-            if name in cpts:
-                tie = None if isinstance(cpts[name], AnyCPT) else node.cpt.tie
-                copy.add(name, node.parents, node.variable.states, cpts[name], tie=tie)
-            else:
-                copy._insert(node)
-        _check_whole_ties(self, copy)
-        return copy
-
-    def with_gamma(self, gamma: float | None) -> Network:
-        """A copy whose testing nodes are selected with slope `gamma` (`None`: by hard tests)."""
-        slope = check_gamma(gamma)
-        return self.with_cpts(
-            {n: node.cpt.with_gamma(slope) for n, node in self._nodes.items() if isinstance(node.cpt, TestingCPT)}
-        )
-
-    # reading ----------------------------------------------------------------------------------------------
-
-    @property
-    def variables(self) -> tuple[str, ...]:
-        """The names of all variables, parents before children."""
-        return tuple(self._nodes)
-
-    @property
-    def testing_nodes(self) -> tuple[str, ...]:
-        """The names of the testing nodes, ancestors before descendants."""
-        return tuple(name for name, node in self._nodes.items() if node.cpt.testing)
-
-    def node(self, name: str) -> Node:
-        """Variable, parents and CPT of a node."""
-        try:
-            return self._nodes[name]
-        except (KeyError, TypeError):
-            raise NetworkError(f"{name!r} is not a variable of the network{similar(name, self._nodes)}") from None
-
-    def variable(self, name: str) -> Variable:
-        """Name and states of a variable."""
-        return self.node(name).variable
-
-    def parents(self, name: str) -> tuple[str, ...]:
-        """The parents of a variable, in the order of its CPT's axes."""
-        return self.node(name).parents
-
-    def states(self, name: str) -> tuple[Label, ...]:
-        """The labels of a variable's states."""
-        return self.node(name).variable.states
-
-    def cpt(self, name: str) -> AnyCPT:
-        """The CPT of a variable."""
-        return self.node(name).cpt
-
-    def table(self, name: str) -> Floats:
-        """The dense table of a regular node, whatever form its CPT has."""
-        node = self.node(name)
-        if isinstance(node.cpt, TestingCPT):
-            raise NetworkError(f"node {name!r} is testing: its table depends on the evidence; see Network.select")
-        return node.cpt.dense(node.variable, [self._nodes[p].variable for p in node.parents])
-
-    @property
-    def ties(self) -> dict[str, tuple[str, ...]]:
-        """The nodes of each tie, in the order of the network."""
-        found: dict[str, list[str]] = {}
-        for name, node in self._nodes.items():
-            if node.cpt.tie is not None:
-                found.setdefault(node.cpt.tie, []).append(name)
-        return {tie: tuple(names) for tie, names in found.items()}
-
-    def ancestors(self, name: str) -> tuple[str, ...]:
-        """The proper ancestors of a variable, parents before children."""
-        found: set[str] = set()
-        stack = list(self.parents(name))
-        while stack:
-            parent = stack.pop()
-            if parent not in found:
-                found.add(parent)
-                stack.extend(self._nodes[parent].parents)
-        return tuple(n for n in self._nodes if n in found)
-
-    def counts(self) -> Counts:
-        """Nodes, edges, testing nodes, static and dynamic parameters, thresholds."""
-        cpts = [node.cpt for node in self._nodes.values()]
-        testing = [cpt for cpt in cpts if isinstance(cpt, TestingCPT)]
-        return Counts(
-            nodes=len(cpts),
-            edges=sum(len(node.parents) for node in self._nodes.values()),
-            testing_nodes=len(testing),
-            static=sum(_static(cpt) for cpt in cpts),
-            dynamic=sum(cpt.plus.size + cpt.minus.size for cpt in testing),
-            thresholds=sum(cpt.thresholds.size for cpt in testing),
-        )
-
-    def require_numbers(self, names: Iterable[str] | None = None) -> None:
-        """Raise `UnsetError` where a number of these nodes (all, if left out) is still to be learned."""
-        for name in self._nodes if names is None else names:
-            node = self.node(name)
-            for part in ("table", "plus", "minus", "thresholds"):
-                values = getattr(node.cpt, part, None)
-                if values is not None and np.isnan(values).any():
-                    raise UnsetError(
-                        f"node {name!r}: {part} has unset numbers (NaN); give them, or learn them with tacit.fit"
-                    )
+        super()._insert(node)
+        self._compiled.clear()
 
     def posterior(self, query: str, evidence: EvidenceLike | None = None) -> Floats:
         """P*(q) for every row of evidence: (rows, states of the query).
@@ -293,144 +55,42 @@ class Network:
         array([[0.4692, 0.5308],
                [0.676 , 0.324 ]])
         """
-        from tacit.evidence import read
-        from tacit.tac import compile
-
-        known = read(evidence, [node.variable for node in self._nodes.values()])
+        known = self._read(evidence)
         hard = tuple(sorted(n for n, column in known.columns.items() if column.certain))
         soft = tuple(sorted(n for n in known.columns if n not in hard))
-        tac = self._compiled.get((query, soft, hard), lambda: compile(self, query, soft, hard))
+        tac = self._compiled.get((query, soft, hard), lambda: compiled(Query, self, query, soft, hard))
         return tac.posterior(known)  # not read again: the columns of an array follow the network, not the query
 
-    def select(self, evidence: EvidenceLike | None = None) -> Network:
+    def select(self, evidence: EvidenceLike | None = None) -> Self:
         """The Bayesian network, with no testing node, that one row of evidence selects.
 
         See `TAC.selected` for many rows.
         """
-        from tacit.evidence import read
-        from tacit.selection import selected_network
-        from tacit.tac import compile
-
-        known = read(evidence, [n.variable for n in self._nodes.values()])
+        known = self._read(evidence)
         if known.rows != 1:
             raise EvidenceError(f"select explains one row of evidence, got {known.rows} rows; see TAC.selected")
         self.require_numbers()
         if not self.testing_nodes:
             return self.copy()
         # naming the testing nodes as evidence keeps all of them in the query; without a value they say nothing
-        tac = compile(self, self.testing_nodes[-1], [*known.columns, *self.testing_nodes], effort="low")
+        tac = compiled(Query, self, self.testing_nodes[-1], [*known.columns, *self.testing_nodes], effort="low")
         return selected_network(self, tac.selected(known))
 
-    # comparing, storing, showing --------------------------------------------------------------------------
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Network) and (self.name, self._nodes) == (other.name, other._nodes)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._nodes
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._nodes)
-
-    def __len__(self) -> int:
-        return len(self._nodes)
+    def _read(self, evidence: EvidenceLike | None) -> Evidence:
+        return read(evidence, [self.variable(name) for name in self])
 
     def to_dict(self) -> dict[str, Any]:
         """The network as plain data, ready for JSON; see `docs/format.md`."""
-        from tacit.io import json
+        return network_to_dict(self)
 
-        return json.network_to_dict(self)
-
-    @staticmethod
-    def from_dict(data: Mapping[str, Any]) -> Network:
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """The network that `to_dict` wrote."""
-        from tacit.io import json
-
-        return json.network_from_dict(data)
+        return network_from_dict(data, cls)
 
     def to_dot(self) -> str:
         """A Graphviz drawing; testing nodes are shaded, as in the paper."""
-        from tacit import display
-
-        return display.network_dot(self)
-
-    def __repr__(self) -> str:
-        from tacit import display
-
-        return display.network_text(self)
+        return network_dot(self)
 
     def _repr_html_(self) -> str:
-        from tacit import display
-
-        return display.network_html(self)
-
-
-def _as_cpt(
-    cpt: Any, own: Variable, parents: Sequence[Variable], testing: bool, gamma: float | None, tie: str | None
-) -> AnyCPT:
-    if cpt is None:
-        return _unset(own, parents, testing, gamma, tie)
-    if isinstance(cpt, AnyCPT) and tie is not None:
-        raise NetworkError(f"tie is given beside a CPT; write CPT(..., tie={tie!r}) or TestingCPT(..., tie={tie!r})")
-    given: AnyCPT = cpt if isinstance(cpt, AnyCPT) else CPT(cpt, tie=tie)
-    if testing and not given.testing:
-        raise NetworkError("testing=True, but the CPT given is a regular one; give a TestingCPT")
-    if gamma is None:
-        return given
-    if not isinstance(given, TestingCPT):
-        raise NetworkError("gamma is given, but the CPT is a regular one; only testing nodes have a slope")
-    return given.with_gamma(gamma)
-
-
-def _unset(
-    own: Variable, parents: Sequence[Variable], testing: bool, gamma: float | None, tie: str | None
-) -> CPT | TestingCPT:
-    """Tables of NaN: to be learned from a seeded random start."""
-    shape = tuple(p.card for p in parents)
-    entries = math.prod(shape) * own.card
-    if entries > MAX_DENSE:
-        raise TooLargeError(f"a table to learn would have {large(entries)} entries (limit {MAX_DENSE:,})")
-    check_axes(parents)
-    unknown = np.full((*shape, own.card), np.nan)
-    if testing:
-        return TestingCPT(unknown, unknown, np.full(shape, np.nan), gamma=gamma, tie=tie)
-    if gamma is not None:
-        raise NetworkError("gamma is given without testing=True; only testing nodes have a slope")
-    return CPT(unknown, tie=tie)
-
-
-def _check_whole_ties(before: Network, after: Network) -> None:
-    """No tie was left by some of its nodes only."""
-    for tie, names in before.ties.items():
-        kept = [name for name in names if after.cpt(name).tie == tie]
-        left = [name for name in names if after.cpt(name).tie != tie]
-        if kept and left:
-            raise NetworkError(
-                f"node {left[0]!r} would leave the tie {tie!r}, which node {kept[0]!r} keeps; "
-                f"give tie={tie!r} to both, or change all nodes of the tie"
-            )
-
-
-def _located(error: TableError, own: Variable, parents: Sequence[Variable]) -> NetworkError:
-    """The same error with the names of the node and of the parents' states."""
-    fits = len(error.row) == len(parents) and all(i < p.card for i, p in zip(error.row, parents, strict=True))
-    place = f", row {describe(parents, error.row)}" if error.row and fits else ""
-    return NetworkError(f"node {own.name!r}: {error.part}{place} {_verb(error.problem)}")
-
-
-def _verb(problem: str) -> str:
-    return problem if problem.startswith("sums") else f"is wrong: {problem}"
-
-
-def _static(cpt: AnyCPT) -> int:
-    match cpt:
-        case CPT():
-            return cpt.table.size
-        case FunctionCPT():
-            return cpt.rows.size
-        case NoisyOr():
-            return 1 + sum(cause.size for cause in cpt.causes)
-        case _:
-            return 0
+        return network_html(self)

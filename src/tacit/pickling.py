@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import tacit
 from tacit.errors import FormatError
+from tacit.installation import VERSION
 
 FORM = 1  # raise it whenever what one release pickles would be something else in the next
 
@@ -14,7 +14,7 @@ class Form:
     """Stands first in what is pickled, so that a pickle of another form is refused before anything else is read."""
 
     def __reduce__(self) -> tuple[Any, tuple[int, str]]:
-        return check_form, (FORM, tacit.__version__)
+        return check_form, (FORM, VERSION)
 
 
 def check_form(form: int, release: str) -> Form:
@@ -38,6 +38,6 @@ def unmarked(state: dict[str, Any]) -> dict[str, Any]:
 
 def _refused(why: str) -> str:
     return (
-        f"this pickle cannot be read: {why}, and tacit {tacit.__version__} reads form {FORM}; pickles are for "
+        f"this pickle cannot be read: {why}, and tacit {VERSION} reads form {FORM}; pickles are for "
         "processes that run the same release, tacit.save keeps a network for later ones"
     )

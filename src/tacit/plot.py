@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from tacit.cpt import Floats, TestingCPT
+from tacit.cpt import TestingCPT
 from tacit.errors import TacitError
 from tacit.evidence import EvidenceLike
+from tacit.floats import Floats
 from tacit.installation import how_to_install
 from tacit.tac import TAC
 from tacit.theory.approximation import Approximation

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from tacit.compiler.program import Program
-from tacit.cpt import CPT, Floats, TestingCPT
+from tacit.cpt import CPT, TestingCPT
 from tacit.engines.numpy_arrays import NumpyArrays
 from tacit.engines.results import Array, Decided
 from tacit.evidence import Column
-from tacit.network import Network
+from tacit.floats import Floats
+from tacit.model import Model
 from tacit.operations.select import codes, weigh
+
+M = TypeVar("M", bound=Model)
 
 
 class Selected(NamedTuple):
@@ -27,7 +30,7 @@ class Selected(NamedTuple):
     weight: Floats
 
 
-def selected_rows(net: Network, program: Program, node: str, how: Decided, columns: Mapping[str, Column]) -> Selected:
+def selected_rows(net: Model, program: Program, node: str, how: Decided, columns: Mapping[str, Column]) -> Selected:
     """Posterior and weight over all parent states, from a run's over those that are possible."""
     cpt = net.cpt(node)
     assert isinstance(cpt, TestingCPT)
@@ -45,7 +48,7 @@ def join_rows(blocks: Sequence[Selected]) -> Selected:
     return Selected(*(np.concatenate(column) for column in zip(*blocks, strict=True)))
 
 
-def selected_network(net: Network, decided: Mapping[str, Selected], row: int = 0) -> Network:
+def selected_network(net: M, decided: Mapping[str, Selected], row: int = 0) -> M:
     """The Bayesian network that one row selects: every testing CPT replaced by the table that rules."""
     tables = {}
     for node, how in decided.items():
@@ -67,7 +70,7 @@ def _weight_of_minus(cpt: TestingCPT, how: Selected, row: int) -> Floats:
 
 
 def _over_all_states(
-    net: Network, program: Program, node: str, values: Array, columns: Mapping[str, Column], others: Floats | float
+    net: Model, program: Program, node: str, values: Array, columns: Mapping[str, Column], others: Floats | float
 ) -> Floats:
     """Values (axes of a marginal..., rows) as (parents' cardinalities..., rows); impossible states have `others`."""
     parents, place, hard = net.parents(node), program.selections[node], program.hard

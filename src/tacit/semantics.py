@@ -15,11 +15,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.cpt import CPT, Floats, TestingCPT
-from tacit.display import large
+from tacit.cpt import CPT, TestingCPT
 from tacit.errors import EvidenceError, TooLargeError
 from tacit.evidence import EvidenceLike, read
-from tacit.network import Network
+from tacit.floats import Floats
+from tacit.model import Model
+from tacit.words import large
 
 MAX_STATES = 2**20
 MAX_VARIABLES = 64  # the most axes that a NumPy array has
@@ -42,16 +43,16 @@ class Selected:
 class Selection:
     """The Bayesian network that one row of evidence selects, and why."""
 
-    network: Network
+    network: Model
     nodes: Mapping[str, Selected]
 
 
-def select(net: Network, evidence: EvidenceLike | None = None) -> Selection:
+def select(net: Model, evidence: EvidenceLike | None = None) -> Selection:
     """Select a table for every testing node from one row of evidence."""
     return _select(net, _one_row(net, evidence))
 
 
-def joint(net: Network, query: str, evidence: EvidenceLike | None = None) -> Floats:
+def joint(net: Model, query: str, evidence: EvidenceLike | None = None) -> Floats:
     """p*(q) for every state of the query: an array (rows, states).
 
     >>> from tacit import examples
@@ -63,7 +64,7 @@ def joint(net: Network, query: str, evidence: EvidenceLike | None = None) -> Flo
     return np.stack([_joint(net, query, known.likelihoods(i)) for i in range(known.rows)])
 
 
-def posterior(net: Network, query: str, evidence: EvidenceLike | None = None) -> Floats:
+def posterior(net: Model, query: str, evidence: EvidenceLike | None = None) -> Floats:
     """P*(q) for every state of the query: (rows, states); NaN where the evidence has probability zero."""
     joints = joint(net, query, evidence)
     total = joints.sum(axis=1, keepdims=True)
@@ -71,14 +72,14 @@ def posterior(net: Network, query: str, evidence: EvidenceLike | None = None) ->
     return result
 
 
-def _joint(net: Network, query: str, likelihoods: Mapping[str, Floats]) -> Floats:
+def _joint(net: Model, query: str, likelihoods: Mapping[str, Floats]) -> Floats:
     selected = _select(net, likelihoods).network
     return _marginal(selected, net.variables, (query,), likelihoods)
 
 
-def _select(net: Network, likelihoods: Mapping[str, Floats]) -> Selection:
+def _select(net: Model, likelihoods: Mapping[str, Floats]) -> Selection:
     net.require_numbers()
-    selected = Network(net.name)
+    selected = type(net)(net.name)
     nodes: dict[str, Selected] = {}
     for name in net.variables:
         cpt = net.cpt(name)
@@ -92,7 +93,7 @@ def _select(net: Network, likelihoods: Mapping[str, Floats]) -> Selection:
     return Selection(selected, nodes)
 
 
-def _marginal(net: Network, over: Iterable[str], keep: tuple[str, ...], likelihoods: Mapping[str, Floats]) -> Floats:
+def _marginal(net: Model, over: Iterable[str], keep: tuple[str, ...], likelihoods: Mapping[str, Floats]) -> Floats:
     """The joint probability of the states of `keep` and the evidence, by enumeration over `over`."""
     names = list(over)
     shape = tuple(net.variable(n).card for n in names)
@@ -156,7 +157,7 @@ def _normalised(marginal: Floats) -> Floats:
     return marginal / total if total > 0 else np.full_like(marginal, np.nan)
 
 
-def _one_row(net: Network, evidence: EvidenceLike | None) -> dict[str, Floats]:
+def _one_row(net: Model, evidence: EvidenceLike | None) -> dict[str, Floats]:
     known = read(evidence, [net.variable(n) for n in net])
     if known.rows != 1:
         raise EvidenceError(f"select explains one row of evidence, got {known.rows} rows")

@@ -34,16 +34,16 @@ from sklearn.utils.validation import (
 )
 
 from tacit.containers import as_array
-from tacit.cpt import Floats
-from tacit.display import plural
 from tacit.errors import EvidenceError, NetworkError, TacitError
 from tacit.evidence import read_column
+from tacit.floats import Floats
 from tacit.learn import Fit, arguments, fit
 from tacit.learn.fitting import FULL_BATCH_ROWS
 from tacit.learn.losses import Loss
 from tacit.network import Network
 from tacit.tac import TAC, compile
 from tacit.variable import DEFAULT_STATES, Label, Variable, similar
+from tacit.words import plural
 
 __all__ = ["TACClassifier", "TACRegressor", "default_network"]
 

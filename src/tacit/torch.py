@@ -24,19 +24,19 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError(f"tacit.torch needs PyTorch: {how_to_install('torch')}", name="torch") from error
 from torch import Tensor, nn
 
-from tacit.compiler.factors import parts
-from tacit.cpt import Floats
-from tacit.display import plural
 from tacit.engines.numpy import NumpyEngine
 from tacit.engines.results import Array
 from tacit.engines.tape import TapeEngine
 from tacit.engines.torch import TorchEngine
 from tacit.errors import EvidenceError, NetworkError, TacitError
 from tacit.evidence import Column
+from tacit.floats import Floats
 from tacit.learn.parameters import EXPONENTIAL, LOGISTIC, Key, Parameters
 from tacit.network import Network
-from tacit.tac import TAC, check_same_structure, compile
+from tacit.query import check_same_structure
+from tacit.tac import TAC, compile
 from tacit.variable import Variable, similar
+from tacit.words import plural
 
 __all__ = ["TACModule"]
 
@@ -71,7 +71,7 @@ class TACModule(nn.Module):  # type: ignore[misc, unused-ignore]
 
     def __init__(self, tac: TAC, slopes: bool = False, seed: int = 0) -> None:
         super().__init__()
-        self.tac = TAC(tac.network, tac.program, tac.plan, tac.evidence, tac.hard, tac.dtype, tac.choice, tac.threads)
+        self.tac = tac.with_network(tac.network)
         self._learned = Parameters(tac.network, _nodes(tac), slopes)
         start = torch.tensor(self._learned.start(np.random.default_rng(seed)), dtype=getattr(torch, tac.dtype))
         if self._learned.count:
@@ -127,7 +127,7 @@ class TACModule(nn.Module):  # type: ignore[misc, unused-ignore]
         if name == "float32" and tac.dtype == "float64":  # its program does not rescale often enough
             tac = compile(tac.network, tac.query, tac.evidence, tac.hard, tac.choice, name, threads=tac.threads)
         net = self._learned.fill(self._learned.start(np.random.default_rng(0)))
-        return TAC(net, tac.program, tac.plan, tac.evidence, tac.hard, name, tac.choice, tac.threads)
+        return tac.with_network(net, name)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_ways": {}}  # engines are made anew where the copy is used
@@ -143,8 +143,8 @@ def _numbers(learned: Parameters, tac: TAC, net: Network) -> Floats:
     net.require_numbers(_nodes(tac))
     numbers, places = np.empty(learned.entries), {place.key: place for place in learned.places}
     for node in _nodes(tac):
-        known = parts(tac.network.cpt(node))
-        for part, table in parts(net.cpt(node)).items():
+        known = tac.network.cpt(node).parts()
+        for part, table in net.cpt(node).parts().items():
             same, place = (table == known[part]).ravel(), places.get((node, part))
             if place is not None:
                 numbers[place.first : place.first + len(place.index)] = table.ravel()[place.index]
@@ -383,8 +383,8 @@ class OnTensors:
 
     def __init__(self, tac: TAC, learned: Parameters, device: torch.device) -> None:
         self.device, self._learned = device, learned
-        self._careful = TAC(tac.network, tac.program, tac.plan, tac.evidence, tac.hard, "float64", "auto", tac.threads)
-        self.engine = TorchEngine(tac.program, *tac._numbers(), tac.dtype, device)
+        self._careful = tac.with_network(tac.network, "float64", "auto")
+        self.engine = TorchEngine(tac.program, *tac.numbers(), tac.dtype, device)
         self.tables = Tables(learned, self.engine.dtype, device)
 
     def posterior(self, weights: Tensor, inputs: Inputs) -> Tensor:

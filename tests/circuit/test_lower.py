@@ -6,8 +6,8 @@ import pytest
 import tacit
 from tacit import CPT, Network, TestingCPT, TooLargeError, examples, semantics
 from tacit.circuit import lower as lowering
-from tacit.circuit.circuit import CODE, LEAVES
 from tacit.circuit.lower import lower
+from tacit.circuit.nodes import CODE, LEAVES
 from tacit.compiler import trace
 from tacit.evidence import read
 from tacit.operations import Contract
@@ -63,7 +63,7 @@ def test_every_node_of_the_appendix_has_its_value(case, key):
     q = next(q for q in queries() if q.case == case)
     circuit = tacit.compile(q.net, q.query, q.evidence_vars).circuit(fold=False)
     known = read(q.evidence, circuit.inputs)
-    values = circuit._values(dict(known.columns), known.rows, circuit.number)
+    values = circuit.values(dict(known.columns), known.rows, circuit.number)
     internal = ~np.isin(circuit.kind, [CODE[k] for k in LEAVES])
     for i, row in enumerate(q.rows):
         expected = list(row[key])

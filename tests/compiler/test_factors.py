@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit import CPT, Mux, Network, NoisyOr, TestingCPT, semantics
-from tacit.compiler.factors import AxisNames, automaton, likelihood_factors, node_factors, parts, readings
+from tacit.compiler.factors import AxisNames, automaton, likelihood_factors, node_factors, readings
 from tacit.operations import ONE, ZERO, Select
 from tests.helpers import ENGINES, close
 from tests.strategies import networks
@@ -22,7 +22,7 @@ def numbers(net, factor):
     index = factor.index
     taken = np.where(index == ONE, 1.0, 0.0)
     if factor.source is not None:
-        flat = parts(net.cpt(factor.source.node))[factor.source.part].ravel()
+        flat = net.cpt(factor.source.node).parts()[factor.source.part].ravel()
         taken = np.where(index >= 0, flat[np.maximum(index, 0)], taken)
     assert ((index >= 0) | (index == ZERO) | (index == ONE)).all()
     return taken
@@ -161,7 +161,7 @@ def test_operators_are_structure():
     """They are on the selection, over the possible states of the parents, and no table that could be learned."""
     table = np.full((4, 2), 0.5)
     cpt = TestingCPT(table, table, [0.1, 0.2, 0.3, 0.4], [">=", ">", "<=", "<"])
-    assert list(parts(cpt)) == ["plus", "minus", "thresholds"]
+    assert list(cpt.parts()) == ["plus", "minus", "thresholds"]
     net = Network()
     net.add("A", states=4, cpt=[0.5, 0.25, 0.0, 0.25])
     net.add("T", ["A"], cpt=cpt)
@@ -172,11 +172,11 @@ def test_operators_are_structure():
 
 
 def test_a_noisy_or_becomes_one_step_for_every_cause():
-    steps = parts(NoisyOr([[0.5, 0.0], [0.25, 0.75]], leak=0.1))
+    steps = NoisyOr([[0.5, 0.0], [0.25, 0.75]], leak=0.1).parts()
     assert list(steps) == ["cause 0", "cause 1"]
     close(steps["cause 0"], [[0.1 + 0.9 * 0.5, 0.9 * 0.5], [0.1, 0.9]])
     close(steps["cause 1"], [[[1, 0], [0.25, 0.75]], [[1, 0], [0.75, 0.25]]])
-    close(parts(NoisyOr([], leak=0.1))["cause 0"], [0.1, 0.9])
+    close(NoisyOr([], leak=0.1).parts()["cause 0"], [0.1, 0.9])
 
 
 @pytest.mark.parametrize(("parents", "automaton_used"), [(11, False), (12, True)])

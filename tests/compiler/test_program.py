@@ -8,7 +8,7 @@ from hypothesis import given
 
 import tacit
 from tacit import Network, examples
-from tacit.compiler.program import Selection, check
+from tacit.compiler.program import Selection, check, program_table
 from tacit.operations import Contract, Parameter, Rescale, Select, Slice, spread
 from tests.strategies import queries
 
@@ -173,3 +173,23 @@ def test_the_table_of_a_long_program_is_cut():
     assert len(made) > 200
     assert len(lines) <= 205
     assert any(line.startswith("...") and f"{len(made) - 200:,} more" in line for line in lines)
+
+
+@pytest.mark.parametrize("limit", [0, 1, 4, 5])
+def test_a_long_program_is_cut_in_the_middle(limit):
+    program = tacit.compile(examples.abc(), "C", evidence=["A", "B"]).program
+    *whole, cost = program_table(program).splitlines()
+    header, *body, last = program_table(program, limit).splitlines()
+    names = [f"v{i}" for i in range(len(program.operations))]
+    first = limit // 2
+    assert header.split() == whole[0].split()
+    assert [line.split()[0] for line in whole[1:]] == names
+    assert [line.split()[0] for line in body] == [*names[:first], "...", *names[len(names) - limit + first :]]
+    assert body[first].split() == ["...", str(len(names) - limit), "more"]
+    assert last == cost
+
+
+def test_every_operation_says_what_it_works_on():
+    text = program_table(tacit.compile(examples.abc(), "C", evidence=["B"], hard=["A"]).program)
+    for part in ("parameter C.table", "likelihood B", "slice v", " at A", "select B: v", "contract v"):
+        assert part in text

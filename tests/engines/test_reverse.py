@@ -23,7 +23,7 @@ engines = pytest.mark.parametrize("engine", ENGINES)
 def compiled(net, query, evidence, engine="numpy", hard=()):
     """A compiled query and its checked evidence."""
     tac = tacit.compile(net, query, [n for n in evidence if n not in hard], hard, engine=engine)
-    return tac, tac._read(evidence)
+    return tac, tac.read(evidence)
 
 
 def squared_error(joint, target):
@@ -79,7 +79,7 @@ def test_engines_agree(data, compile_hard, through_selection):
         engine = tac.engine()
         seeds = np.ldexp(weights, engine.run(known.columns, known.rows).exponent)  # whatever scale an engine chose
         by = engine.gradients(known.columns, known.rows, seeds, through_selection)
-        found.append(only_learnable(by, tac._numbers()[0]))
+        found.append(only_learnable(by, tac.numbers()[0]))
         assert all(a.shape == (len(net.states(n)), known.rows) for n, a in by.likelihoods.items())
     agree(*found)
 
@@ -189,7 +189,7 @@ def test_derivatives_are_finite_differences(engine, seed, names):
     tac, known = compiled(net, "Q", evidence, engine, hard)
     target = rng.random(known.rows)
     _, found = loss_and_gradients(tac.engine(), known, target)
-    (tables, gammas), reference = tac._numbers(), NumpyEngine(tac.program, *tac._numbers())
+    (tables, gammas), reference = tac.numbers(), NumpyEngine(tac.program, *tac.numbers())
 
     def loss(some_tables, some_gammas, columns=known.columns):
         reference.update(tables | some_tables, gammas | some_gammas)
@@ -265,7 +265,7 @@ def test_a_row_that_speaks_for_all(gamma):
     seeds = rng.random((2, 5))
     found = tac.engine().gradients(known.columns, 5, seeds)
     assert found.likelihoods["A"].shape == (2, 5)
-    agree(found, tac.engine().gradients(tac._read(repeated).columns, 5, seeds), tolerance=1e-12)
+    agree(found, tac.engine().gradients(tac.read(repeated).columns, 5, seeds), tolerance=1e-12)
 
 
 @engines
@@ -323,7 +323,7 @@ def test_update_is_a_new_engine():
     tac.set_parameters(new)
     expected = loss_and_gradients(tac.engine(), known, target)
     assert expected[0] != before[0]
-    engine.update(*tac._numbers())
+    engine.update(*tac.numbers())
     loss, found = loss_and_gradients(engine, known, target)
     assert loss == expected[0]
     agree(found, expected[1], tolerance=0)

@@ -116,7 +116,7 @@ def test_derivatives_of_rows_that_are_computed_again(engine):
     """Of the log-odds of Q by its prior, and by a likelihood that speaks for it."""
     net, names = sensors(122, 1e-6)
     tac = tacit.compile(net, "Q", ["Q", *names], engine=engine, effort="low")
-    known = tac._read({**votes(names, 60), "Q": [[0.5, 0.5]]})
+    known = tac.read({**votes(names, 60), "Q": [[0.5, 0.5]]})
     run = tac.engine().run(known.columns, 1)
     seeds = np.array([[1.0], [-1.0]]) / run.joint  # of log p*(true) - log p*(false)
     found = tac.engine().gradients(known.columns, 1, seeds)
@@ -151,7 +151,7 @@ def test_the_jacobian_of_rows_that_are_computed_again():
     found = []
     for small in (1e-100, 1e-300):
         rows = {"E1": [[small, 1.0], [0.5, 0.5]], "E2": [[small, 1.0], [0.25, 0.75]]}
-        packed = engine.pack(tac._read(rows).columns, 2)
+        packed = engine.pack(tac.read(rows).columns, 2)
         found.append(engine.jacobian(packed, 0, 1))
         assert (engine.attempt(packed.columns_of(), 2).doubtful is not None) == (small == 1e-300)
     np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-12)
@@ -198,7 +198,7 @@ def test_tables_with_zeros_are_doubted_only_where_a_weight_ends(role):
     net.add("T", ["A"], cpt=tacit.TestingCPT([[1, 0]] * 2, [[0, 1]] * 2, [0.1, 0.2], gamma=16.0))
     for gamma, doubtful in ((16.0, False), (2000.0, True)):
         tac = tacit.compile(net.with_gamma(gamma), "T", **{role: ["A"]}, engine="tape")
-        columns = tac._read({"A": ["true", "false"]}).columns
+        columns = tac.read({"A": ["true", "false"]}).columns
         assert (tac.engine().attempt(columns, 2).doubtful is not None) == doubtful
         learned = tac.engine()._tape(pin=True)
         assert learned.states == 2
@@ -280,8 +280,8 @@ def test_a_query_without_any_evidence_in_doubt(engine):
 def test_new_numbers_make_a_new_engine_for_doubtful_rows(kind):
     net, names = sensors(122, 1e-6)
     tac = tacit.compile(net, "Q", names, effort="low")
-    engine = kind(tac.program, *tac._numbers())
-    columns = tac._read(votes(names, 60)).columns
+    engine = kind(tac.program, *tac.numbers())
+    columns = tac.read(votes(names, 60)).columns
     before = engine.run(columns, 1).joint[:, 0]
     engine.update({("Q", "table"): np.array([0.9, 0.1])}, {})
     after = engine.run(columns, 1).joint[:, 0]

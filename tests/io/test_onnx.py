@@ -34,7 +34,7 @@ def session(tac):
 
 def feed(tac, evidence):
     """Evidence as the model takes it: likelihoods, ones where there is none, and codes of hard variables."""
-    known, given = tac._read(evidence), {}
+    known, given = tac.read(evidence), {}
     for name in tac.evidence:
         card = len(tac.network.states(name))
         if name in tac.program.hard:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.circuit.circuit import CODE, Circuit, Ids
+from tacit.circuit.circuit import Circuit
+from tacit.circuit.nodes import CODE, Ids
 from tacit.errors import TooLargeError
 from tacit.variable import Variable
 

@@ -1,126 +1,21 @@
-"""A circuit as flat arrays: a node is a position, its children are earlier positions."""
+"""The circuit that a user holds: its nodes, and ways to write and run them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
-from tacit.circuit.numbers import read_numbers
-from tacit.cpt import TESTS, Floats
-from tacit.errors import TacitError, UnsetError
-from tacit.evidence import Column, Evidence, EvidenceLike, read
-from tacit.variable import Variable
+from tacit.circuit import text
+from tacit.circuit.nodes import Nodes
 
 if TYPE_CHECKING:
-    from tacit.engines.circuit_tape import CircuitTape
-
-Ids = NDArray[np.int64]
-
-LEAVES = ("constant", "parameter", "input")
-KINDS = (*LEAVES, "sum", "product", "test", "sigmoid", "divide", "complement", "normalise", "slice")
-CODE = {kind: i for i, kind in enumerate(KINDS)}
-ARRAYS = ("kind", "start", "children", "owner", "entry", "blocks", "outputs")  # of integers
-CHUNK = 2**23  # numbers held at one time while a circuit is evaluated
+    from tacit.circuit.tape import CircuitTape
 
 
-@dataclass(frozen=True, eq=False)
-class Circuit:
-    """Nodes in topological order, in blocks of one kind that only use earlier blocks.
-
-    kind        what each node is, as a position in `KINDS`
-    start       where its children begin in `children` (one more entry than nodes)
-    owner       parameter: position in `tables`; input, slice: position in `inputs`; normalise: which child;
-                test, sigmoid: position in `TESTS` of the operator
-    entry       parameter: position in the flattened table; input: the state
-    number      constant, parameter: its value; sigmoid: its slope
-    blocks      where each block begins, and the number of nodes
-    outputs     the nodes that hold the results
-    tables      (node, part) of the tables that parameters come from
-    inputs      the variables that inputs and slices speak about; one without states is a plain number
-    """
-
-    kind: NDArray[np.uint8]
-    start: Ids
-    children: Ids
-    owner: Ids
-    entry: Ids
-    number: Floats
-    blocks: Ids
-    outputs: Ids
-    tables: tuple[tuple[str, str], ...]
-    inputs: tuple[Variable, ...]
-
-    def __len__(self) -> int:
-        return len(self.kind)
-
-    def __eq__(self, other: object) -> bool:
-        """Whether two circuits are the same, node by node; a number to be learned (NaN) equals another."""
-        if not isinstance(other, Circuit) or (self.tables, self.inputs) != (other.tables, other.inputs):
-            return False
-        same = (np.array_equal(getattr(self, name), getattr(other, name)) for name in ARRAYS)
-        return all(same) and np.array_equal(self.number, other.number, equal_nan=True)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    @property
-    def size(self) -> int:
-        """The number of edges."""
-        return len(self.children)
-
-    def count(self, kind: str) -> int:
-        """How many nodes are of a kind: "sum", "product", "test", "sigmoid", "parameter", "input", ..."""
-        if kind not in CODE:
-            raise TacitError(f"unknown kind of node {kind!r}, expected one of {', '.join(KINDS)}")
-        return int((self.kind == CODE[kind]).sum())
-
-    @property
-    def internal(self) -> int:
-        """The number of nodes that are not leaves."""
-        return len(self) - sum(self.count(kind) for kind in LEAVES)
-
-    @property
-    def binary_operations(self) -> int:
-        """Sums and products counted with two children each: an n-ary one counts n - 1."""
-        arity = np.diff(self.start)
-        return int((arity - 1)[np.isin(self.kind, (CODE["sum"], CODE["product"]))].sum())
-
-    @cached_property
-    def depth(self) -> int:
-        """The number of edges on the longest path from a leaf to an output."""
-        depth = np.zeros(len(self), dtype=np.int64)
-        for begin, end, _, children, offsets in self.iter_blocks():
-            if len(children):
-                depth[begin:end] = 1 + np.maximum.reduceat(depth[children], offsets)
-        return int(depth[self.outputs].max(initial=0))
-
-    def iter_blocks(self) -> Iterator[tuple[int, int, str, Ids, Ids]]:
-        """Begin, end, kind, children and their offsets of every block."""
-        for begin, end in zip(self.blocks[:-1].tolist(), self.blocks[1:].tolist(), strict=True):
-            first, last = self.start[begin], self.start[end]
-            yield begin, end, KINDS[self.kind[begin]], self.children[first:last], self.start[begin:end] - first
-
-    def evaluate(self, evidence: EvidenceLike | None = None, numbers: Floats | None = None) -> Floats:
-        """The outputs for every row of evidence, or of numbers: (rows, outputs).
-
-        The slow, plain way: node by node, without rescaling; see `tape` for the fast one. `numbers` replaces the
-        numbers of constants and parameters.
-        """
-        numbers = self.number if numbers is None else numbers
-        self._require(numbers)
-        known = self.read(evidence)
-        observed = self._observed(known.columns)
-        step = max(1, CHUNK // max(1, len(self)))
-        found = []
-        for start in range(0, known.rows, step):
-            stop = min(start + step, known.rows)
-            columns = {name: c.block(start, stop) for name, c in observed.items()}
-            found.append(self._values(columns, stop - start, numbers)[self.outputs].T)
-        return np.concatenate(found)
+@dataclass(frozen=True, eq=False, repr=False)
+class Circuit(Nodes):
+    """Sums, products and tests of numbers and inputs. Its arrays are those of `Nodes`."""
 
     def tape(self) -> CircuitTape:
         """The circuit assembled for the CPU engine: worth making for more than a few rows.
@@ -130,159 +25,29 @@ class Circuit:
         >>> circuit.tape().evaluate({"A": 0.8, "C": "lo"}).round(4)
         array([[0.061, 0.069]])
         """
-        from tacit.engines.circuit_tape import CircuitTape
+        from tacit.circuit.tape import CircuitTape  # numba takes a while to load
 
-        self._require(self.number)
+        self.require(self.number)
         return CircuitTape(self)
-
-    def read(self, evidence: EvidenceLike | None) -> Evidence:
-        """Checked evidence on the inputs; numbers, where they have no states."""
-        if self.inputs and not any(v.states for v in self.inputs):
-            return read_numbers(evidence, self.inputs)
-        return read(evidence, self.inputs)
-
-    def _require(self, numbers: Floats) -> None:
-        """Raise `UnsetError` where a parameter is still to be learned."""
-        for i in np.flatnonzero((self.kind == CODE["parameter"]) & np.isnan(numbers))[:1].tolist():
-            node, part = self.tables[self.owner[i]]
-            raise UnsetError(f"node {node!r}: {part} has unset numbers (NaN); give them, or learn them with tacit.fit")
-
-    def _observed(self, columns: Mapping[str, Column]) -> dict[str, Column]:
-        """The columns, with states where slices need them: checked for all rows, so that errors name the true row."""
-        found = dict(columns)
-        for i in np.unique(self.owner[self.kind == CODE["slice"]]).tolist():
-            variable = self.inputs[i]
-            if variable.name not in columns:
-                raise TacitError(f"there is no evidence on {variable.name!r}, which is needed in every row")
-            found[variable.name] = Column(variable, codes=columns[variable.name].states())
-        return found
-
-    def _values(self, columns: Mapping[str, Column], rows: int, numbers: Floats) -> Floats:
-        values = np.empty((len(self), rows))
-        for begin, end, kind, children, offsets in self.iter_blocks():
-            if kind == "input":
-                values[begin:end] = self._input(columns, begin, end)
-            elif kind == "slice":
-                values[begin:end] = self._slice(columns, values[children], begin, end, offsets)
-            else:
-                block = slice(begin, end)
-                values[block] = _COMPUTE[kind](values[children], offsets, numbers[block], self.owner[block])
-        return values
-
-    def _input(self, columns: Mapping[str, Column], begin: int, end: int) -> Floats:
-        variable = self.inputs[self.owner[begin]]
-        column = columns.get(variable.name)
-        if column is None:
-            return np.ones((end - begin, 1))
-        return column.likelihoods()[self.entry[begin:end]]
-
-    def _slice(self, columns: Mapping[str, Column], below: Floats, begin: int, end: int, offsets: Ids) -> Floats:
-        variable = self.inputs[self.owner[begin]]
-        states = np.broadcast_to(columns[variable.name].states(), (below.shape[1],))
-        picked: Floats = below[offsets[:, None] + states, np.arange(below.shape[1])]
-        return picked
 
     def to_dot(self) -> str:
         """A Graphviz drawing of the circuit."""
-        from tacit.circuit import text
-
         return text.to_dot(self)
 
     def to_text(self) -> str:
         """One line per node; `from_text` reads it back."""
-        from tacit.circuit import text
-
         return text.to_text(self)
 
-    @staticmethod
-    def from_text(lines: str) -> Circuit:
+    @classmethod
+    def from_text(cls, lines: str) -> Self:
         """The circuit that `to_text` wrote."""
-        from tacit.circuit import text
-
-        return text.from_text(lines)
+        return text.from_text(lines, cls)
 
     def to_dict(self) -> dict[str, Any]:
         """The circuit as plain data, ready for JSON; `from_dict` reads it back."""
-        from tacit.circuit import text
-
         return text.to_dict(self)
 
-    @staticmethod
-    def from_dict(data: Mapping[str, Any]) -> Circuit:
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """The circuit that `to_dict` described."""
-        from tacit.circuit import text
-
-        return text.from_dict(data)
-
-    def __repr__(self) -> str:
-        counts = ", ".join(f"{self.count(k):,} {k}" for k in KINDS if self.count(k))
-        return f"Circuit({len(self):,} nodes: {counts}; {self.size:,} edges, depth {self.depth})"
-
-
-def _constant(below: Floats, offsets: Ids, numbers: Floats, owner: Ids) -> Floats:
-    return numbers[:, None]
-
-
-def _sum(below: Floats, offsets: Ids, numbers: Floats, owner: Ids) -> Floats:
-    return np.asarray(np.add.reduceat(below, offsets, axis=0))
-
-
-def _product(below: Floats, offsets: Ids, numbers: Floats, owner: Ids) -> Floats:
-    return np.asarray(np.multiply.reduceat(below, offsets, axis=0))
-
-
-def _test(below: Floats, offsets: Ids, numbers: Floats, owner: Ids) -> Floats:
-    x, limit, plus, minus = (below[offsets + i] for i in range(4))
-    holds = np.select([owner[:, None] == TESTS.index(t) for t in TESTS], [x >= limit, x > limit, x <= limit, x < limit])
-    return np.where(holds, plus, minus)
-
-
-def _sigmoid(below: Floats, offsets: Ids, numbers: Floats, owner: Ids) -> Floats:
-    x, threshold, plus, minus = (below[offsets + i] for i in range(4))
-    sign = np.where(owner < 2, 1.0, -1.0)[:, None]  # mirrored for <= and <
-    z = np.nan_to_num(numbers[:, None] * sign * (x - threshold), nan=0.0)  # 0/0: weight 1/2
-    small = np.exp(-np.abs(z))
-    larger, smaller = 1.0 / (1.0 + small), small / (1.0 + small)  # taken from 1, the smaller would lose its digits
-    return np.where(z >= 0, larger, smaller) * plus + np.where(z >= 0, smaller, larger) * minus
-
-
-def _divide(below: Floats, offsets: Ids, numbers: Floats, owner: Ids) -> Floats:
-    x, total = below[offsets], below[offsets + 1]
-    return np.asarray(np.divide(x, total, out=np.full_like(x, np.nan), where=total != 0))
-
-
-def _complement(below: Floats, offsets: Ids, numbers: Floats, owner: Ids) -> Floats:
-    return 1.0 - below
-
-
-def _normalise(below: Floats, offsets: Ids, numbers: Floats, owner: Ids) -> Floats:
-    total = np.add.reduceat(below, offsets, axis=0)
-    x = below[offsets + owner]
-    return np.asarray(np.divide(x, total, out=np.full_like(x, np.nan), where=total != 0))
-
-
-_COMPUTE = {
-    "constant": _constant,
-    "parameter": _constant,
-    "sum": _sum,
-    "product": _product,
-    "test": _test,
-    "sigmoid": _sigmoid,
-    "divide": _divide,
-    "complement": _complement,
-    "normalise": _normalise,
-}
-
-
-def node_name(circuit: Circuit, i: int) -> str:
-    """What a leaf stands for, or the kind of an inner node."""
-    kind = KINDS[circuit.kind[i]]
-    if kind == "constant":
-        return f"{circuit.number[i]:g}"
-    if kind == "parameter":
-        node, part = circuit.tables[circuit.owner[i]]
-        return f"{node}.{part}[{circuit.entry[i]}]"
-    if kind == "input":
-        variable = circuit.inputs[circuit.owner[i]]
-        return f"{variable.name}={variable.states[circuit.entry[i]]}" if variable.states else variable.name
-    return kind
+        return text.from_dict(data, cls)

@@ -8,19 +8,20 @@ import numpy as np
 
 from tacit.circuit import builder
 from tacit.circuit.builder import CircuitBuilder
-from tacit.circuit.circuit import Circuit, Ids
-from tacit.compiler.factors import parts
+from tacit.circuit.circuit import Circuit
+from tacit.circuit.nodes import Ids
 from tacit.compiler.program import Program
-from tacit.cpt import Floats, TestingCPT
-from tacit.display import large
+from tacit.cpt import TestingCPT
 from tacit.errors import TooLargeError
-from tacit.network import Network
+from tacit.floats import Floats
+from tacit.model import Model
 from tacit.operations import Axes, Contract, Likelihood, Operation, Parameter, Select, Setting, Slice, spread
+from tacit.words import large
 
 MAX_STEP = 100_000_000
 
 
-def lower(program: Program, net: Network, fold: bool = True) -> Circuit:
+def lower(program: Program, net: Model, fold: bool = True) -> Circuit:
     """The circuit that computes the joint of a program, with the numbers of `net`."""
     if not fold:
         _check_size(program)
@@ -54,7 +55,7 @@ def _nodes_of(program: Program, i: int, operation: Operation) -> int:
 class _Lowering:
     """What the scalar rules of a program's operations write to: nodes of a circuit."""
 
-    def __init__(self, program: Program, net: Network, fold: bool) -> None:
+    def __init__(self, program: Program, net: Model, fold: bool) -> None:
         self.program, self.net = program, net
         self.build = CircuitBuilder(fold)
         self.zero, self.one = self.build.zero, self.build.one
@@ -76,7 +77,7 @@ class _Lowering:
         return self.values[i]
 
     def parameters(self, operation: Parameter) -> Ids:
-        table = parts(self.net.cpt(operation.node))[operation.part]
+        table = self.net.cpt(operation.node).parts()[operation.part]
         ids = self.build.parameters(operation.node, operation.part, table)
         if self.build.fold:
             ids = np.where(table == 0, self.zero, np.where(table == 1, self.one, ids))

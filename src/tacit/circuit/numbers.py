@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tacit.cpt import Floats
-from tacit.display import plural
 from tacit.errors import EvidenceError
 from tacit.evidence import Column, Evidence
+from tacit.floats import Floats
 from tacit.variable import Variable, similar
+from tacit.words import plural
 
 
 def read_numbers(values: Any, variables: Sequence[Variable]) -> Evidence:

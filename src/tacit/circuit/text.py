@@ -8,24 +8,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.circuit.circuit import ARRAYS, CODE, KINDS, LEAVES, Circuit, Ids, node_name
+from tacit.circuit.nodes import ARRAYS, CODE, KINDS, LEAVES, Ids, Nodes, node_name
 from tacit.cpt import TESTS
-from tacit.display import quote
 from tacit.errors import FormatError, TooLargeError
 from tacit.variable import Variable, variable
+from tacit.words import quote
 
 FORMAT, VERSION = "tacit-circuit", 1
 SIGNS = {"sum": "+", "product": "*", "divide": "/", "complement": "1-x", "normalise": "Σ=1"}
 MAX_DRAWN = 2000
+N = TypeVar("N", bound=Nodes)
 MAX_SHOWN = 200  # characters of a fault in a message
 
 
-def to_dot(circuit: Circuit) -> str:
+def to_dot(circuit: Nodes) -> str:
     """A drawing, leaves at the bottom; refused where nobody could read it."""
     if len(circuit) > MAX_DRAWN:
         raise TooLargeError(f"a drawing of {len(circuit):,} nodes cannot be read (limit {MAX_DRAWN:,}); see to_text")
@@ -40,7 +41,7 @@ def to_dot(circuit: Circuit) -> str:
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def to_text(circuit: Circuit) -> str:
+def to_text(circuit: Nodes) -> str:
     """One line per node."""
     lines = [_line(circuit, i) for i in range(len(circuit))]
     states = {v.name: list(v.states) for v in circuit.inputs}
@@ -48,7 +49,7 @@ def to_text(circuit: Circuit) -> str:
     return "\n".join([head, *lines, "outputs " + " ".join(f"n{i}" for i in circuit.outputs)]) + "\n"
 
 
-def _line(circuit: Circuit, i: int) -> str:
+def _line(circuit: Nodes, i: int) -> str:
     kind, owner, entry = KINDS[circuit.kind[i]], int(circuit.owner[i]), int(circuit.entry[i])
     number = repr(float(circuit.number[i]))
     detail = {
@@ -64,20 +65,20 @@ def _line(circuit: Circuit, i: int) -> str:
     return " ".join([f"n{i} =", kind, *detail, *children])
 
 
-def _children(circuit: Circuit, i: int) -> list[int]:
+def _children(circuit: Nodes, i: int) -> list[int]:
     found: list[int] = circuit.children[circuit.start[i] : circuit.start[i + 1]].tolist()
     return found
 
 
-def from_text(lines: str) -> Circuit:
-    """The circuit that `to_text` wrote."""
+def from_text(lines: str, kind: type[N]) -> N:
+    """The circuit, of a given class, that `to_text` wrote."""
     reader = _TextReader()
     for number, line in enumerate(lines.splitlines(), start=1):
         try:
             reader.read(line.strip())
         except (ValueError, IndexError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise FormatError(f"line {number}: cannot read {_brief(repr(line))}: {_brief(error)}") from None
-    return reader.circuit()
+    return reader.circuit(kind)
 
 
 class _TextReader:
@@ -125,11 +126,11 @@ class _TextReader:
             raise ValueError(f"{word!r} is not an earlier node")
         return i
 
-    def circuit(self) -> Circuit:
+    def circuit(self, kind: type[N]) -> N:
         if not self.outputs:
             raise FormatError("the circuit has no line 'outputs ...'")
         arity = [len(children) for _, children, _, _, _ in self.rows]
-        circuit = Circuit(
+        circuit = kind(
             kind=np.array([r[0] for r in self.rows], dtype=np.uint8),
             start=np.concatenate([[0], np.cumsum(arity)]).astype(np.int64),
             children=np.array([c for r in self.rows for c in r[1]], dtype=np.int64),
@@ -184,7 +185,7 @@ def _words(line: str) -> list[Any]:
     return words
 
 
-def to_dict(circuit: Circuit) -> dict[str, Any]:
+def to_dict(circuit: Nodes) -> dict[str, Any]:
     """Plain data, ready for JSON."""
     data: dict[str, Any] = {"format": FORMAT, "version": VERSION, "kinds": list(KINDS)}
     data |= {name: getattr(circuit, name).tolist() for name in ARRAYS}
@@ -194,8 +195,8 @@ def to_dict(circuit: Circuit) -> dict[str, Any]:
     return data
 
 
-def from_dict(data: Mapping[str, Any]) -> Circuit:
-    """The circuit that `to_dict` described."""
+def from_dict(data: Mapping[str, Any], kind: type[N]) -> N:
+    """The circuit, of a given class, that `to_dict` described."""
     if not isinstance(data, Mapping) or [data.get(key) for key in ("format", "version", "kinds")] != [
         FORMAT,
         VERSION,
@@ -207,7 +208,7 @@ def from_dict(data: Mapping[str, Any]) -> Circuit:
         if not ((arrays["kind"] >= 0) & (arrays["kind"] < len(KINDS))).all():
             raise ValueError("a node is of no known kind")
         arrays["kind"] = arrays["kind"].astype(np.uint8)
-        circuit = Circuit(
+        circuit = kind(
             number=np.array([np.nan if x is None else float(x) for x in data["number"]], dtype=np.float64),
             tables=tuple((str(n), str(p)) for n, p in data["tables"]),
             inputs=tuple(_variable(v["name"], v["states"]) for v in data["inputs"]),
@@ -226,7 +227,7 @@ def _integers(values: Any) -> NDArray[Any]:
     return array.astype(np.int64)
 
 
-def _check(circuit: Circuit) -> None:
+def _check(circuit: Nodes) -> None:
     """The arrays fit together, children come before parents, and every node has what its kind needs."""
     n = len(circuit.kind)
     lengths = all(len(a) == n for a in (circuit.owner, circuit.entry, circuit.number)) and len(circuit.start) == n + 1
@@ -259,7 +260,7 @@ def _covers(bounds: Ids, count: int, least: int) -> bool:
     return bool((bounds[1:] - bounds[:-1] >= least).all())
 
 
-def _complete(circuit: Circuit, kind: str, owner: Ids, entry: Ids, arity: Ids) -> bool:
+def _complete(circuit: Nodes, kind: str, owner: Ids, entry: Ids, arity: Ids) -> bool:
     """Whether nodes of one kind have the number of children, and the details, that they need."""
     cards = np.array([max(1, v.card) for v in circuit.inputs], dtype=np.int64)  # without states: one number
     owners = {"test": len(TESTS), "sigmoid": len(TESTS), "parameter": len(circuit.tables)}
@@ -278,7 +279,7 @@ def _complete(circuit: Circuit, kind: str, owner: Ids, entry: Ids, arity: Ids) -
     return bool((arity == {"test": 4, "sigmoid": 4, "divide": 2, "complement": 1}.get(kind, 0)).all())
 
 
-def _check_blocks(circuit: Circuit, parent: Ids) -> None:
+def _check_blocks(circuit: Nodes, parent: Ids) -> None:
     """Blocks cover all nodes in order; those of a block are alike and do not use each other."""
     blocks = circuit.blocks
     if len(blocks) < 2 or not _covers(blocks, len(circuit.kind), least=1):

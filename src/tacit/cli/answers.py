@@ -15,7 +15,8 @@ from tacit.cli.values import in_file
 from tacit.errors import EvidenceError, TacitError
 from tacit.evidence import read
 from tacit.network import Network
-from tacit.tac import TAC, ImpossibleEvidenceWarning, compile
+from tacit.query import ImpossibleEvidenceWarning
+from tacit.tac import TAC, compile
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,11 @@ import tacit
 from tacit.cli.arguments import Evidence, Json, Model, Query
 from tacit.cli.output import aligned, asked, heading, show_json
 from tacit.cli.values import label_of, read_box, read_evidence
-from tacit.display import bars
 from tacit.errors import EvidenceError
 from tacit.tac import TAC
+from tacit.theory import extremes
 from tacit.variable import Label
+from tacit.words import bars
 
 
 def query(model: Model, query: Query, evidence: Evidence = None, json: Json = False) -> None:
@@ -83,11 +84,9 @@ def bounds(
     Example:
       tacit bounds abc.json -q B A=0.2:0.9 -e C=lo
     """
-    from tacit.theory.extremes import bounds as find
-
     ranges = read_box(box)
     tac, row = _compiled(model, query, evidence or [], list(ranges))
-    found = find(tac, ranges, _state(tac, state), row)
+    found = extremes.bounds(tac, ranges, _state(tac, state), row)
     if json:
         ends = {name: asdict(end) for name, end in (("minimum", found.minimum), ("maximum", found.maximum))}
         return show_json({"query": query, "state": found.state, **ends, "exact": found.exact})

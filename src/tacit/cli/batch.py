@@ -19,9 +19,9 @@ from tacit.cli.lock import only_writer
 from tacit.cli.output import listed, note, show_json
 from tacit.cli.parts import Parts
 from tacit.cli.tables import Batch, Table, is_parquet, open_table, write_table
-from tacit.display import plural
 from tacit.errors import EvidenceError, TacitError
 from tacit.network import Network
+from tacit.words import plural
 
 
 def batch(

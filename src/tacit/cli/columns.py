@@ -16,9 +16,9 @@ import numpy as np
 from tacit.cli.output import listed, note
 from tacit.cli.values import MISSING, as_number, label_of, numbers_are_labels
 from tacit.containers import decoded, objects
-from tacit.cpt import Floats
 from tacit.errors import EvidenceError
 from tacit.evidence import is_ambiguous
+from tacit.floats import Floats
 from tacit.network import Network
 from tacit.variable import Variable, similar
 

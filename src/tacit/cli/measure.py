@@ -15,7 +15,8 @@ import tacit
 from tacit.cli.arguments import Json, Model, Query
 from tacit.cli.output import aligned, asked, heading, listed, show_json
 from tacit.network import Network
-from tacit.tac import TAC, ImpossibleEvidenceWarning
+from tacit.query import ImpossibleEvidenceWarning
+from tacit.tac import TAC
 from tacit.variable import Label
 
 SIZES = (1, 1_000, 100_000)

@@ -10,13 +10,14 @@ import numpy as np
 import typer
 
 import tacit
+from tacit.atomic import write_atomically
 from tacit.cli.arguments import Json, Model
 from tacit.cli.output import aligned, asked, heading, listed, show_json
 from tacit.compiler.program import Cost
-from tacit.cpt import CPT, TestingCPT
-from tacit.display import cpt_kind, large, plural
-from tacit.io.atomic import write_atomically
-from tacit.network import AnyCPT, Network
+from tacit.cpt import CPT, AnyCPT, TestingCPT
+from tacit.network import Network
+from tacit.pictures import cpt_kind
+from tacit.words import large, plural
 
 
 def info(

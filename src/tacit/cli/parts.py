@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tacit.atomic import write_atomically
 from tacit.errors import TacitError
-from tacit.io.atomic import write_atomically
 
 RUN = b"run"  # where the metadata of a part say whose it is
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Protocol
 
+from tacit.atomic import write_atomically
 from tacit.errors import FormatError
-from tacit.io.atomic import write_atomically
 
 BATCH_ROWS = 2**16
 BLOCK_BYTES = 2**20  # of a CSV file, of which pyarrow reads some 30 ahead

@@ -14,11 +14,11 @@ from tacit.cli.columns import Source, choose, evidence_of, find, note_unused
 from tacit.cli.output import listed, show_json
 from tacit.cli.tables import Table, open_table
 from tacit.cli.values import in_file
-from tacit.cpt import CPT, TestingCPT
-from tacit.display import plural
+from tacit.cpt import CPT, AnyCPT, TestingCPT
 from tacit.errors import EvidenceError, TacitError
 from tacit.evidence import read
-from tacit.network import AnyCPT, Network
+from tacit.network import Network
+from tacit.words import plural
 
 RESULTS = ("loss", "hard_loss", "validation_loss", "optimizer", "seconds", "interrupted")  # of a Fit
 

@@ -11,14 +11,14 @@ from tacit.compiler.program import Program
 from tacit.compiler.prune import prune
 from tacit.compiler.tree import ROWS, STEP, Path, Problem, Tree
 from tacit.errors import TacitError, TooLargeError
-from tacit.network import Network
+from tacit.model import Model
 
 MAX_GLOBAL = 64  # testing nodes up to which one order for all phases is tried as well: it costs nodes x phases
 EVIDENCE_PER_SCALE = {"float64": 8, "float32": 2}
 
 
 def compile_program(
-    net: Network,
+    net: Model,
     query: str,
     soft: Sequence[str],
     hard: Sequence[str] = (),
@@ -71,7 +71,7 @@ def price(program: Program) -> float:
     return ROWS * per_row + cost.static_multiply_adds + cost.static_elements + STEP * cost.operations
 
 
-def trace(net: Network, query: str, evidence: Sequence[str]) -> Program:
+def trace(net: Model, query: str, evidence: Sequence[str]) -> Program:
     """The paper's trace: evidence entered into the tables first, one min-fill order for all phases.
 
     Nothing is dropped but barren nodes: every state stays, and nothing is rescaled. This is what
@@ -95,7 +95,7 @@ def trace(net: Network, query: str, evidence: Sequence[str]) -> Program:
 
 
 def _global_order(
-    net: Network, nodes: Sequence[str], query: str, hard: Sequence[str] = (), only_min_fill: bool = False
+    net: Model, nodes: Sequence[str], query: str, hard: Sequence[str] = (), only_min_fill: bool = False
 ) -> list[str]:
     """One elimination order for the whole network, from the axes of its factors."""
     axes = list(_factor_axes(net, nodes, query, hard))
@@ -115,9 +115,7 @@ def _global_order(
     return [names[i] for i in best]
 
 
-def _factor_axes(
-    net: Network, nodes: Sequence[str], query: str, hard: Sequence[str]
-) -> Iterator[list[tuple[str, int]]]:
+def _factor_axes(net: Model, nodes: Sequence[str], query: str, hard: Sequence[str]) -> Iterator[list[tuple[str, int]]]:
     """The axes, with their lengths, of every factor that the nodes will be made into."""
     names = initial.AxisNames(net)
     readings = initial.readings(net, nodes, query, frozenset(hard), names)
@@ -141,7 +139,7 @@ def _follow(order: Sequence[str]) -> Planner:
     return plan
 
 
-def _check(net: Network, query: str, order: Sequence[str] | None, effort: str) -> None:
+def _check(net: Model, query: str, order: Sequence[str] | None, effort: str) -> None:
     net.node(query)
     if effort not in ordering.EFFORTS:
         raise TacitError(f"effort is {effort!r}, expected one of {', '.join(map(repr, ordering.EFFORTS))}")

@@ -23,7 +23,7 @@ from tacit.compiler.tree import MAX_STEP, Path, Problem, Tree, bits
 from tacit.cpt import TestingCPT
 from tacit.errors import TooLargeError
 from tacit.machine import memory
-from tacit.network import Network
+from tacit.model import Model
 from tacit.operations import Axes, Axis, Likelihood, Parameter
 from tacit.operations.select import codes as test_codes
 
@@ -55,7 +55,7 @@ class Elimination:
 
     def __init__(
         self,
-        net: Network,
+        net: Model,
         pruned: Pruned,
         query: str,
         soft: tuple[str, ...],
@@ -217,7 +217,7 @@ class Elimination:
 
     def _source_size(self, source: Parameter | Likelihood, axis: Axis) -> int:
         assert isinstance(source, Parameter)  # likelihoods only have axes of variables
-        return int(initial.parts(self.net.cpt(source.node))[source.part].shape[source.axes.index(axis)])
+        return int(self.net.cpt(source.node).parts()[source.part].shape[source.axes.index(axis)])
 
     def _factors(self, nodes: int, reused: Sequence[Marginal]) -> list[int]:
         """The values whose product is the joint of some nodes and their evidence."""

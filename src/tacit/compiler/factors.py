@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.cpt import CPT, Floats, TestingCPT
+from tacit.cpt import CPT, TestingCPT
 from tacit.factored import FunctionCPT, Mux, NoisyOr
-from tacit.network import AnyCPT, Network
+from tacit.model import Model
 from tacit.operations import ONE, ZERO, Axes, Axis, Likelihood, Parameter
 
 Index = NDArray[np.int64]
@@ -43,25 +43,10 @@ class Reading:
     axes: tuple[Axis | None, ...]
 
 
-def parts(cpt: AnyCPT) -> dict[str, Floats]:
-    """The arrays of numbers that a CPT's factors are made of."""
-    match cpt:
-        case CPT():
-            return {"table": cpt.table}
-        case TestingCPT():
-            return {"plus": cpt.plus, "minus": cpt.minus, "thresholds": cpt.thresholds}
-        case FunctionCPT():
-            return {"rows": cpt.rows}
-        case NoisyOr():
-            return {f"cause {i}": table for i, table in enumerate(_noisy_steps(cpt))}
-        case Mux():
-            return {}
-
-
 class AxisNames:
     """Names for axes that are not variables of the network: each is given out once."""
 
-    def __init__(self, net: Network) -> None:
+    def __init__(self, net: Model) -> None:
         self._taken = set(net.variables)
 
     def fresh(self, text: str) -> Axis:
@@ -72,7 +57,7 @@ class AxisNames:
         return text
 
 
-def node_factors(net: Network, name: str, readings: Mapping[str, Reading], names: AxisNames) -> list[Factor]:
+def node_factors(net: Model, name: str, readings: Mapping[str, Reading], names: AxisNames) -> list[Factor]:
     """The factors of a regular node over the full axes of its family."""
     cpt, parents = net.cpt(name), net.parents(name)
     family = (*parents, name)
@@ -91,7 +76,7 @@ def node_factors(net: Network, name: str, readings: Mapping[str, Reading], names
             raise AssertionError("testing nodes are flattened, not initialised")
 
 
-def likelihood_factors(net: Network, name: str, readings: Mapping[str, Reading]) -> list[Factor]:
+def likelihood_factors(net: Model, name: str, readings: Mapping[str, Reading]) -> list[Factor]:
     """The likelihoods of a variable with soft evidence."""
     source, card = Likelihood(name, (name,)), net.variable(name).card
     if name in readings:
@@ -105,7 +90,7 @@ def whole(source: Parameter | Likelihood, shape: tuple[int, ...]) -> Factor:
 
 
 def readings(
-    net: Network, nodes: Sequence[str], query: str, hard: frozenset[str], names: AxisNames
+    net: Model, nodes: Sequence[str], query: str, hard: frozenset[str], names: AxisNames
 ) -> dict[str, Reading]:
     """The selectors that can be read state by state.
 
@@ -158,7 +143,7 @@ def _stop_at(source: Parameter | Likelihood | None, reading: Reading, i: int, he
     return Factor(source, index, (*axes, *rest))
 
 
-def _mux(net: Network, name: str, cpt: Mux, reading: Reading | None) -> Iterator[Factor]:
+def _mux(net: Model, name: str, cpt: Mux, reading: Reading | None) -> Iterator[Factor]:
     card = net.variable(name).card
     same = np.where(np.eye(card, dtype=bool), ONE, ZERO)
     for i, source in enumerate(cpt.inputs):
@@ -170,25 +155,12 @@ def _mux(net: Network, name: str, cpt: Mux, reading: Reading | None) -> Iterator
         yield Factor(None, index, (cpt.selector, name, source))
 
 
-def _noisy_steps(cpt: NoisyOr) -> Iterator[Floats]:
-    """Tables (parent, effect so far, effect after) of each cause; the first starts from the leak."""
-    start = np.array([cpt.leak, 1.0 - cpt.leak])
-    for i, q in enumerate(cpt.inhibitions()):
-        step = np.zeros((len(q), 2, 2))
-        step[:, 0, 0] = 1.0
-        step[:, 1, 0] = 1.0 - q
-        step[:, 1, 1] = q
-        yield np.einsum("b,uba->ua", start, step) if i == 0 else step
-    if not cpt.causes:
-        yield start
-
-
 def _noisy_or(name: str, cpt: NoisyOr, parents: Axes, names: AxisNames) -> list[Factor]:
     effects = [*(names.fresh(f"{name}|{i}") for i in range(len(parents) - 1)), name]
     if not parents:
         return [whole(Parameter(name, "cause 0", (name,)), (2,))]
     found = []
-    for i, (parent, table) in enumerate(zip(parents, _noisy_steps(cpt), strict=True)):
+    for i, (parent, table) in enumerate(zip(parents, cpt.parts().values(), strict=True)):
         axes = (parent, effects[i]) if i == 0 else (parent, effects[i - 1], effects[i])
         found.append(whole(Parameter(name, f"cause {i}", axes), table.shape))
     return found

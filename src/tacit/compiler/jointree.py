@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tacit.compiler.tree import Problem, Tree, bits
-from tacit.display import quote
+from tacit.words import quote
 
 
 @dataclass(frozen=True)

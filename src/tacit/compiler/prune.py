@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tacit.cpt import CPT, TestingCPT
 from tacit.factored import FunctionCPT, Mux, NoisyOr
-from tacit.network import Network
+from tacit.model import Model
 
 Possible = Mapping[str, tuple[int, ...]]
 
@@ -29,7 +29,7 @@ class Pruned:
 
 
 def prune(
-    net: Network, query: str, evidence: Iterable[str], hard: Iterable[str] = (), every_state: bool = False
+    net: Model, query: str, evidence: Iterable[str], hard: Iterable[str] = (), every_state: bool = False
 ) -> Pruned:
     """Drop barren nodes and impossible states. Hard evidence keeps all its states: it is an index."""
     hard = tuple(hard)
@@ -37,7 +37,7 @@ def prune(
     return Pruned(nodes, possible_states(net, nodes, frozenset(nodes if every_state else hard)))
 
 
-def relevant(net: Network, names: Iterable[str]) -> tuple[str, ...]:
+def relevant(net: Model, names: Iterable[str]) -> tuple[str, ...]:
     """The given variables and their ancestors, parents first."""
     kept: set[str] = set()
     stack = list(names)
@@ -49,7 +49,7 @@ def relevant(net: Network, names: Iterable[str]) -> tuple[str, ...]:
     return tuple(n for n in net.variables if n in kept)
 
 
-def possible_states(net: Network, nodes: Iterable[str], whole: frozenset[str] = frozenset()) -> Possible:
+def possible_states(net: Model, nodes: Iterable[str], whole: frozenset[str] = frozenset()) -> Possible:
     """The states of each node that known 0s leave possible; all of them for the names in `whole`."""
     found: dict[str, tuple[int, ...]] = {}
     for name in nodes:
@@ -59,7 +59,7 @@ def possible_states(net: Network, nodes: Iterable[str], whole: frozenset[str] = 
     return found
 
 
-def _support(net: Network, name: str, found: Possible) -> NDArray[np.bool_]:
+def _support(net: Model, name: str, found: Possible) -> NDArray[np.bool_]:
     """Which states of a node have positive probability under some possible parent state."""
     cpt, parents = net.cpt(name), net.parents(name)
     above = [found[p] for p in parents]

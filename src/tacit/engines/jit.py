@@ -27,7 +27,7 @@ import llvmlite
 import numba
 from numba.core import caching, serialize
 
-import tacit
+from tacit.installation import VERSION
 
 # The files of all kernels and of all numbers that are built into them. A test sees to it that none is missing.
 SOURCES = (
@@ -54,7 +54,7 @@ def jit(**options: Any) -> Callable[[Any], Any]:
 @cache
 def stamp() -> str:
     """What compiled kernels depend on besides their signature and the processor, which numba looks at."""
-    digest = hashlib.sha256(repr((tacit.__version__, numba.__version__, llvmlite.__version__)).encode())
+    digest = hashlib.sha256(repr((VERSION, numba.__version__, llvmlite.__version__)).encode())
     for source in (files("tacit").joinpath(*name.split("/")) for name in SOURCES):
         if source.is_file():  # a frozen program has none, and numba looks at the program instead
             digest.update(source.read_bytes())

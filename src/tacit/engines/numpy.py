@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.compiler.program import Program
-from tacit.cpt import Floats
 from tacit.engines.careful import Careful
 from tacit.engines.frames import Evaluation, Plan, Tables, changed
 from tacit.engines.numpy_arrays import NumpyArrays, WideArrays, as_floats, lowest
@@ -24,6 +23,7 @@ from tacit.engines.results import Array, Decided, Gradients, Results
 from tacit.engines.reverse import gradients, parameter_gradients
 from tacit.engines.wide import Wide
 from tacit.evidence import Column
+from tacit.floats import Floats
 from tacit.machine import in_own_threads
 from tacit.operations import Select
 from tacit.operations.base import Value

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.cpt import Floats
 from tacit.engines.wide import Wide
+from tacit.floats import Floats
 from tacit.operations.base import Frame, Ids, Mask
 from tacit.operations.contract import Sized
 

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tacit.cpt import Floats
 from tacit.engines.frames import Evaluation
 from tacit.engines.numpy_arrays import as_floats
 from tacit.engines.results import Array, Gradients
+from tacit.floats import Floats
 from tacit.operations import Likelihood, Parameter
 
 

@@ -19,15 +19,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tacit.cpt import Floats
-from tacit.display import large, plural
 from tacit.errors import FormatError
+from tacit.floats import Floats
 from tacit.io.content import decoded
 from tacit.io.draft import Declared, Defined, Draft, build
 from tacit.io.extension import Spelled, encode, plain_table, spell, table_rows
 from tacit.io.scanner import Place, Scanner, show
 from tacit.network import Network
 from tacit.variable import Label
+from tacit.words import large, plural
 
 MAX_BY_DEFAULT = 2**22
 NO_NAME = "unknown"  # what other programs call a network without a name

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
+from tacit.atomic import write_atomically
 from tacit.errors import FormatError
-from tacit.io.atomic import write_atomically
 
 # What a packed file may become: a small file must not fill the memory, or keep us busy for minutes. The largest
 # networks of the bnlearn repository unpack to 5.5 million bytes and have 130,000 pieces.

@@ -17,15 +17,17 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.cpt import CPT, SUM_TOLERANCE, Floats, distributions
-from tacit.display import large, plural
+from tacit.cpt import CPT
 from tacit.errors import FormatError, TableError, TacitError
+from tacit.floats import Floats
 from tacit.io.content import check_nodes, is_packed
 from tacit.io.extension import decode, visible_table
-from tacit.io.json import cpt_from_dict
 from tacit.io.scanner import Place, fault, show
 from tacit.network import Network
+from tacit.plain import cpt_from_dict
+from tacit.tables import SUM_TOLERANCE, distributions
 from tacit.variable import Label, describe
+from tacit.words import large, plural
 
 MAX_MISS = 1e-4 + 1e-9  # by how much a row may miss 1: numbers of four digits do, 0.3333 three times exactly
 MAX_CHANGE = 1e-6 + SUM_TOLERANCE  # of a table: by another program that writes six digits, and by scaling its rows

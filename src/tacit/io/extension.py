@@ -22,13 +22,15 @@ from urllib.parse import quote, unquote
 
 import numpy as np
 
-from tacit.cpt import CPT, Floats, TestingCPT
-from tacit.display import large
+from tacit.cpt import CPT, AnyCPT, TestingCPT
 from tacit.errors import FormatError, TooLargeError, UnsetError
 from tacit.factored import MAX_DENSE
-from tacit.io.json import cpt_to_dict, parse_json
-from tacit.network import AnyCPT, Network
+from tacit.floats import Floats
+from tacit.io.json import parse_json
+from tacit.network import Network
+from tacit.plain import cpt_to_dict
 from tacit.variable import Label
+from tacit.words import large
 
 
 @dataclass(frozen=True)

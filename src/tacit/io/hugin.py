@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.cpt import Floats
+from tacit.floats import Floats
 from tacit.io.content import decoded
 from tacit.io.draft import Declared, Defined, Draft, build
 from tacit.io.extension import Spelled, cpt_properties, encode, spell, visible_table

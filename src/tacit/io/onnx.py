@@ -9,27 +9,27 @@ from typing import Any
 
 import numpy as np
 
+from tacit.atomic import write_atomically
 from tacit.engines.frames import Evaluation, Plan, Tables
 from tacit.engines.numpy import NumpyEngine
 from tacit.errors import TacitError
-from tacit.io.atomic import write_atomically
 from tacit.io.onnx_graph import Graph, OnnxArrays, Traced
 from tacit.io.peers import require
 from tacit.operations import Operation
 from tacit.operations.base import Value
-from tacit.tac import TAC
+from tacit.query import Query
 
 OPSET, IR_VERSION = 17, 8  # of 2022: ONNX Runtime 1.12 and later
 NOWHERE = 2**40  # an index outside of every table
 
 
-def write_onnx(tac: TAC, path: str | os.PathLike[str]) -> None:
+def write_onnx(tac: Query, path: str | os.PathLike[str]) -> None:
     """Write a compiled query as an ONNX file; see `TAC.to_onnx`."""
     data = onnx_model(tac).SerializeToString()
     write_atomically(path, lambda file: file.write(data), binary=True)
 
 
-def onnx_model(tac: TAC) -> Any:
+def onnx_model(tac: Query) -> Any:
     """A compiled query as an `onnx.ModelProto`, checked."""
     onnx = require("onnx", "onnx")
     for name in tac.evidence:
@@ -56,11 +56,11 @@ def onnx_model(tac: TAC) -> Any:
 class _Export:
     """The translation of one program with its numbers."""
 
-    def __init__(self, tac: TAC, onnx: Any) -> None:
+    def __init__(self, tac: Query, onnx: Any) -> None:
         self._program, self._evidence, self._onnx = tac.program, tac.evidence, onnx
         self._cards = {name: len(tac.network.states(name)) for name in (tac.query, *tac.evidence)}
         self._graph = Graph(onnx, tac.dtype, tac.evidence)
-        tables, gammas = tac._numbers()
+        tables, gammas = tac.numbers()
         engine = NumpyEngine(tac.program, tables, gammas, tac.dtype)
         fixed = {i: Value(engine.static(i)) for i in range(len(tac.program)) if not tac.program.batched[i]}
         arrays = OnnxArrays(self._graph)

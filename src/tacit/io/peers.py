@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tacit.cpt import SUM_TOLERANCE, Floats
-from tacit.display import plural
 from tacit.errors import NetworkError, TacitError
+from tacit.floats import Floats
 from tacit.installation import how_to_install
 from tacit.io.draft import MAX_MISS, RoundingWarning
 from tacit.network import Network
+from tacit.tables import SUM_TOLERANCE
+from tacit.words import plural
 
 
 class Piece(NamedTuple):

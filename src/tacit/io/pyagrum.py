@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tacit.display import large
 from tacit.errors import NetworkError, TooLargeError
 from tacit.factored import MAX_DENSE
 from tacit.io.peers import Piece, assemble, check_classical, require
 from tacit.network import Network
 from tacit.variable import Label, Variable
+from tacit.words import large
 
 
 def from_pyagrum(bn: Any) -> Network:

@@ -19,8 +19,8 @@ from xml.parsers import expat
 
 import numpy as np
 
-from tacit.cpt import Floats
 from tacit.errors import FormatError
+from tacit.floats import Floats
 from tacit.io.draft import Declared, Defined, Draft, build
 from tacit.io.extension import Spelled, cpt_properties, encode, spell, table_rows, visible_table
 from tacit.io.scanner import Place, floats, show

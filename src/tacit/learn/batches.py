@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.cpt import Floats
+from tacit.floats import Floats
 
 Rows = NDArray[np.int64]
 

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.cpt import Floats
+from tacit.atomic import write_atomically
 from tacit.errors import FormatError
-from tacit.io.atomic import write_atomically
+from tacit.floats import Floats
 from tacit.learn.optimisers import MEMORY, State
 from tacit.learn.run import Record, Run, Stage
 

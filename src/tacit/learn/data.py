@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.containers import Text, is_framed, unpack
-from tacit.cpt import Floats
-from tacit.display import plural
 from tacit.errors import EvidenceError
 from tacit.evidence import Column, is_ambiguous, read_column, shown_number
+from tacit.floats import Floats
 from tacit.tac import TAC
 from tacit.variable import Variable
+from tacit.words import plural
 
 SUM_TOLERANCE = 1e-6
 
@@ -50,7 +50,7 @@ class Data:
 
 def read_data(tac: TAC, X: Any, y: Any, weights: ArrayLike | None) -> Data:
     """Evidence, labels and weights of the same rows; the first bad row is an error that names it."""
-    known = tac._read(X)
+    known = tac.read(X)
     targets = read_labels(tac.network.variable(tac.query), y)
     rows = targets.shape[1]
     if known.rows != rows and any(column.rows > 1 for column in known.columns.values()):

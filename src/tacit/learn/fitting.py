@@ -235,7 +235,7 @@ class Problem:
         tac, choice = self.tac, self.tac.choice
         if choice == "auto" and self.data.rows * tac.program.cost.multiply_adds >= GPU_WORK and _has_gpu():
             choice = "torch"
-        return TAC(network, tac.program, tac.plan, tac.evidence, tac.hard, dtype, choice, tac.threads)
+        return tac.with_network(network, dtype, choice)
 
     def choose(self, optimizer: str) -> str:
         """The optimiser asked for, or the one that suits the problem."""

@@ -7,11 +7,11 @@ from copy import copy
 
 import numpy as np
 
-from tacit.cpt import Floats
 from tacit.engines import LearningEngine
 from tacit.engines.results import Array, Gradients
 from tacit.engines.tape import THREADED_WORK, TapeEngine
 from tacit.evidence import Column
+from tacit.floats import Floats
 from tacit.learn.batches import Batch
 from tacit.learn.data import Data
 from tacit.learn.losses import KINDS, Loss, evaluate

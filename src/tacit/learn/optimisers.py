@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from scipy.optimize import minimize
 
-from tacit.cpt import Floats
+from tacit.floats import Floats
 from tacit.learn.batches import Batches
 from tacit.learn.objective import Objective
 

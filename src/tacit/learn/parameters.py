@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.cpt import CPT, Floats, TestingCPT
+from tacit.cpt import CPT, TestingCPT
 from tacit.engines.jit import jit
+from tacit.floats import Floats
 from tacit.network import Network
 
 Key = tuple[str, str]

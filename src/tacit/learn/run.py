@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Literal
 
-from tacit.cpt import Floats
+from tacit.floats import Floats
 from tacit.learn.objective import Objective
 from tacit.learn.optimisers import Optimiser, State
 from tacit.machine import limited

@@ -11,10 +11,11 @@ import numpy as np
 
 from tacit.circuit import Circuit
 from tacit.circuit.builder import CircuitBuilder
-from tacit.circuit.circuit import Ids
-from tacit.cpt import TESTS, Floats, TestingCPT
+from tacit.circuit.nodes import Ids
+from tacit.cpt import TESTS, TestingCPT
 from tacit.errors import TacitError
 from tacit.factored import Mux
+from tacit.floats import Floats
 from tacit.network import Network
 from tacit.theory.staircase import (
     SLACK,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.cpt import Floats
+from tacit.floats import Floats
 from tacit.theory import relax
 from tacit.theory.companions import Between, Group
 from tacit.theory.frozen import TIE, Bools, Frozen, Sides

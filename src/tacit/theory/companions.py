@@ -21,12 +21,13 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.cpt import CPT, Floats, TestingCPT
+from tacit.cpt import CPT, TestingCPT
 from tacit.errors import TooLargeError
 from tacit.evidence import Column
 from tacit.factored import MAX_DENSE
-from tacit.network import Network
-from tacit.tac import TAC, compile
+from tacit.floats import Floats
+from tacit.model import Model
+from tacit.query import Query, compiled
 from tacit.theory.multilinear import vertices
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class Frame:
     `bearing` are the variables whose evidence counts for the query; `groups` are its testing nodes, ancestors first.
     """
 
-    network: Network
+    network: Model
     query: str
     nodes: tuple[str, ...]
     inputs: tuple[str, ...]
@@ -163,9 +164,9 @@ class Companions:
         return found
 
     @cached_property
-    def network(self) -> Network:
+    def network(self) -> Model:
         """The network without testing nodes."""
-        source, made = self.frame.network, Network(self.frame.network.name)
+        source, made = self.frame.network, Model(self.frame.network.name)
         for name in self.frame.nodes:
             parents, cpt = source.parents(name), source.cpt(name)
             if isinstance(cpt, TestingCPT):
@@ -179,21 +180,21 @@ class Companions:
         return made
 
     @cached_property
-    def _query(self) -> TAC:
+    def _query(self) -> Query:
         bearing = {*self.frame.bearing, *(name for node, name in self.names.items() if node in self.frame.bearing)}
         return self._compiled(self.frame.query, bearing, "auto" if len(self.names) <= SEARCHED else "low")
 
     @cached_property
-    def _marginals(self) -> dict[str, TAC]:
+    def _marginals(self) -> dict[str, Query]:
         """For the first node of each group, the query of its companion, and so of its parents."""
         names = {group.nodes[0]: self.names[group.nodes[0]] for group in self.frame.groups}
         return {node: self._compiled(name, set(self.network.ancestors(name)), "low") for node, name in names.items()}
 
-    def _compiled(self, query: str, bearing: Collection[str], effort: str) -> TAC:
+    def _compiled(self, query: str, bearing: Collection[str], effort: str) -> Query:
         frame = self.frame
         soft = [n for n in (*frame.inputs, *frame.soft, *self.names.values()) if n in bearing and n in self.network]
         hard = [n for n in frame.hard if n in bearing and n in self.network]
-        return compile(self.network, query, soft, hard, effort=effort)
+        return compiled(Query, self.network, query, soft, hard, effort=effort)
 
     # evaluating -------------------------------------------------------------------------------------------
 
@@ -217,7 +218,7 @@ class Companions:
         seeds = np.tile(np.eye(group.tests.shape[1]), (parts, 1))  # a parent state is all parts of it
         return self._slopes(self._marginals[group.nodes[0]], seeds, setting, fixed)
 
-    def _run(self, tac: TAC, columns: Mapping[str, Column], rows: int) -> tuple[Floats, int]:
+    def _run(self, tac: Query, columns: Mapping[str, Column], rows: int) -> tuple[Floats, int]:
         engine = tac.engine()
         joints, exponents = [], []
         for start in range(0, rows, engine.chunk):
@@ -227,7 +228,7 @@ class Companions:
             exponents.append(result.exponent)
         return _with_one_exponent(np.concatenate(joints, axis=1), np.concatenate(exponents))
 
-    def _slopes(self, tac: TAC, seeds: Floats, setting: Between, fixed: Mapping[str, Column]) -> Slopes:
+    def _slopes(self, tac: Query, seeds: Floats, setting: Between, fixed: Mapping[str, Column]) -> Slopes:
         """Ends of the functions that `seeds` (states of the query, functions) sum up, and of their derivatives."""
         corners = vertices(setting.low, setting.high)
         inputs, boxes, size = corners.shape
@@ -239,7 +240,7 @@ class Companions:
         found = (seeds.T @ lower, seeds.T @ upper, self._changes(least, most), self._changes(most, least))
         return Slopes(*(end.reshape(*end.shape[:-1], boxes, size) for end in found))
 
-    def _growth(self, tac: TAC, seeds: Floats, columns: Mapping[str, Column], rows: int) -> tuple[Floats, int]:
+    def _growth(self, tac: Query, seeds: Floats, columns: Mapping[str, Column], rows: int) -> tuple[Floats, int]:
         """Derivatives by all likelihoods, (likelihoods, functions, rows): of the inputs' states, then of all parts."""
         engine, count = cast("NumpyEngine | TapeEngine", tac.engine()), seeds.shape[1]
         blocks, exponents = [], []
@@ -307,7 +308,7 @@ def _repeated(column: Column, times: int) -> Column:
     return Column(column.variable, codes, None if column.soft is None else np.tile(column.soft, (1, times)))
 
 
-def _names(net: Network, testing: Sequence[str]) -> dict[str, str]:
+def _names(net: Model, testing: Sequence[str]) -> dict[str, str]:
     names = {}
     for node in testing:
         name = f"{node} selected"

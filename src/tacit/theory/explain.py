@@ -8,18 +8,20 @@ from html import escape
 
 import numpy as np
 
-from tacit.cpt import Floats, TestingCPT
-from tacit.display import bars
+from tacit.cpt import TestingCPT
 from tacit.errors import EvidenceError
 from tacit.evidence import Column, EvidenceLike
+from tacit.floats import Floats
+from tacit.model import Model
 from tacit.network import Network
+from tacit.query import Query
 from tacit.selection import selected_network
-from tacit.tac import TAC
 from tacit.theory.frozen import Frozen, read_given
 from tacit.theory.multilinear import subsets
 from tacit.theory.piecewise import coefficients
 from tacit.theory.text import polynomial
 from tacit.variable import Label
+from tacit.words import bars
 
 MAX_INPUTS = 6  # soft evidence up to which the 2^inputs coefficients are worth reading
 MAX_SHOWN = 20
@@ -154,7 +156,7 @@ class Explanation:
 _HEAD = ("test", "comparison", "margin", "selects", "changes at")
 
 
-def explain(tac: TAC, evidence: EvidenceLike | None = None) -> Explanation:
+def explain(tac: Query, evidence: EvidenceLike | None = None) -> Explanation:
     """Why one row of evidence gets its answer; see `TAC.explain`."""
     known = read_given(tac, evidence)
     if known.rows != 1:
@@ -171,13 +173,15 @@ def explain(tac: TAC, evidence: EvidenceLike | None = None) -> Explanation:
     for node, place in frozen.frame.places.items():
         weights[place] = decided[node].weight[0].ravel()
     table = coefficients(frozen, weights[:, None])[0] if len(inputs) <= MAX_INPUTS else None
+    network = selected_network(tac.network, decided)
+    assert isinstance(network, Network)  # as that of a TAC is
     return Explanation(
         query=tac.query,
         states=tac.network.states(tac.query),
         posterior=tac.posterior(evidence)[0],
         evidence={name: _said(column) for name, column in columns.items()},
         tests=_tests(frozen, point, weights),
-        network=selected_network(tac.network, decided),
+        network=network,
         coefficients=None if table is None else dict(zip(subsets(inputs), table, strict=True)),
     )
 
@@ -211,7 +215,7 @@ def _tests(frozen: Frozen, point: Floats, weights: Floats) -> tuple[Test, ...]:
     )
 
 
-def _operator(net: Network, node: str, state: int) -> str:
+def _operator(net: Model, node: str, state: int) -> str:
     cpt = net.cpt(node)
     assert isinstance(cpt, TestingCPT)
     return str(cpt.test.flat[state])

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.cpt import Floats
 from tacit.errors import EvidenceError, TacitError
 from tacit.evidence import Column, EvidenceLike
-from tacit.tac import TAC
+from tacit.floats import Floats
+from tacit.query import Query
 from tacit.theory.frozen import Frozen, checked_inputs, freeze, read_given
 from tacit.theory.search import Kind, Maximum, maximise
 from tacit.variable import Label, similar
@@ -113,7 +113,7 @@ class Robustness:
 
 
 def bounds(
-    tac: TAC,
+    tac: Query,
     box: Mapping[str, tuple[float, float]],
     state: Label | None = None,
     given: EvidenceLike | None = None,
@@ -165,7 +165,7 @@ def bounds(
 
 
 def robust(
-    tac: TAC,
+    tac: Query,
     evidence: EvidenceLike,
     radius: float,
     inputs: Iterable[str] | None = None,
@@ -246,7 +246,7 @@ def _others(frozen: Frozen, posterior: Floats, rule: Rule) -> tuple[Label, list[
     return holds, [-excess if holds else excess]
 
 
-def _rule(tac: TAC, state: Label | None, threshold: float | None) -> Rule:
+def _rule(tac: Query, state: Label | None, threshold: float | None) -> Rule:
     if threshold is None:
         if state is not None:
             raise TacitError("a state is given without a threshold; the decision is the most probable state")
@@ -277,7 +277,7 @@ def _box(box: Mapping[str, tuple[float, float]]) -> tuple[Floats, Floats]:
     return np.array([e[0] for e in ends]), np.array([e[1] for e in ends])
 
 
-def state_of(tac: TAC, state: Label | None) -> int:
+def state_of(tac: Query, state: Label | None) -> int:
     """The position of a state of the query; the first, if left out."""
     if state is None:
         return 0
@@ -294,7 +294,7 @@ def _fix_idle(frozen: Frozen, low: Floats, high: Floats) -> None:
     low[idle] = high[idle] = (low[idle] + high[idle]) / 2
 
 
-def _extreme(tac: TAC, frozen: Frozen, found: Maximum, sign: float) -> Extreme:
+def _extreme(tac: Query, frozen: Frozen, found: Maximum, sign: float) -> Extreme:
     if found.best is None or not frozen.possible(tac, found.best.point):
         raise EvidenceError("the evidence has probability 0 all over the box, so that there is no posterior to bound")
     bound, value = sign * found.bound + 0.0, sign * found.best.value + 0.0  # not -0.0

@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.compiler.prune import relevant
-from tacit.cpt import Floats, TestingCPT
+from tacit.cpt import TestingCPT
 from tacit.errors import EvidenceError, TooLargeError
 from tacit.evidence import Column, Evidence, EvidenceLike, read
-from tacit.network import Network
-from tacit.tac import TAC
+from tacit.floats import Floats
+from tacit.model import Model
+from tacit.query import Query
 from tacit.theory.companions import (
     Between,
     Companions,
@@ -90,7 +91,7 @@ class Frozen:
     """
 
     def __init__(
-        self, tac: TAC, inputs: Sequence[str], fixed: Mapping[str, Column], posterior_only: bool = False
+        self, tac: Query, inputs: Sequence[str], fixed: Mapping[str, Column], posterior_only: bool = False
     ) -> None:
         self.frame = _frame(tac, inputs, fixed, posterior_only)
         self.network, self.query, self.inputs = tac.network, tac.query, self.frame.inputs
@@ -158,7 +159,7 @@ class Frozen:
         """P*(q), (states, rows), with what the evidence selects; NaN where it is impossible."""
         return normalised(self.joint(points, self.select(points)[0])[0])
 
-    def possible(self, tac: TAC, point: Floats) -> bool:
+    def possible(self, tac: Query, point: Floats) -> bool:
         """Whether evidence has positive probability, what does not bear on the query included."""
         fixed = {name: column.likelihoods().T for name, column in self.fixed.items()}
         moved = {name: np.array([[value, 1 - value]]) for name, value in zip(self.inputs, point, strict=True)}
@@ -192,7 +193,9 @@ def normalised(joint: Floats) -> Floats:
 # names and evidence from outside ---------------------------------------------------------------------------
 
 
-def freeze(tac: TAC, inputs: Iterable[str] | None, given: EvidenceLike | None, posterior_only: bool = False) -> Frozen:
+def freeze(
+    tac: Query, inputs: Iterable[str] | None, given: EvidenceLike | None, posterior_only: bool = False
+) -> Frozen:
     """The frozen query of a TAC: `inputs` (if None, all that can be) and one row of evidence that is `given`."""
     known = read_given(tac, given)
     if known.rows != 1:
@@ -200,7 +203,7 @@ def freeze(tac: TAC, inputs: Iterable[str] | None, given: EvidenceLike | None, p
     return Frozen(tac, checked_inputs(tac, inputs, known.columns), known.columns, posterior_only)
 
 
-def read_given(tac: TAC, given: EvidenceLike | None) -> Evidence:
+def read_given(tac: Query, given: EvidenceLike | None) -> Evidence:
     """Evidence as a TAC reads it; what it was compiled to have in every row must be there."""
     known = read(given, [tac.network.variable(n) for n in tac.network], tac.evidence)
     for name in tac.hard:
@@ -210,7 +213,7 @@ def read_given(tac: TAC, given: EvidenceLike | None) -> Evidence:
     return known
 
 
-def checked_inputs(tac: TAC, inputs: Iterable[str] | None, fixed: Mapping[str, Column]) -> tuple[str, ...]:
+def checked_inputs(tac: Query, inputs: Iterable[str] | None, fixed: Mapping[str, Column]) -> tuple[str, ...]:
     """The names of binary evidence variables that nothing fixes; if None, all of them."""
     if isinstance(inputs, str):
         raise EvidenceError(f"inputs must be a sequence of names, e.g. [{inputs!r}]")
@@ -249,7 +252,7 @@ def _few(names: tuple[str, ...]) -> tuple[str, ...]:
 # what a query needs ----------------------------------------------------------------------------------------
 
 
-def _frame(tac: TAC, inputs: Sequence[str], fixed: Mapping[str, Column], posterior_only: bool) -> Frame:
+def _frame(tac: Query, inputs: Sequence[str], fixed: Mapping[str, Column], posterior_only: bool) -> Frame:
     net = tac.network
     hard = [n for n, column in fixed.items() if column.certain]
     nodes = relevant(net, [tac.query, *inputs, *fixed])
@@ -270,7 +273,7 @@ def _frame(tac: TAC, inputs: Sequence[str], fixed: Mapping[str, Column], posteri
     )
 
 
-def _connected(net: Network, nodes: Iterable[str], query: str, hard: Sequence[str]) -> set[str]:
+def _connected(net: Model, nodes: Iterable[str], query: str, hard: Sequence[str]) -> set[str]:
     """The variables that the query depends on: those it reaches in the moral graph, but not through certain ones."""
     neighbours: dict[str, set[str]] = {}
     for name in nodes:
@@ -287,7 +290,7 @@ def _connected(net: Network, nodes: Iterable[str], query: str, hard: Sequence[st
     return reached
 
 
-def _groups(net: Network, nodes: Iterable[str]) -> tuple[Group, ...]:
+def _groups(net: Model, nodes: Iterable[str]) -> tuple[Group, ...]:
     together: dict[tuple[str, ...], list[str]] = {}
     places, start = {}, 0
     for node in nodes:
@@ -299,7 +302,7 @@ def _groups(net: Network, nodes: Iterable[str]) -> tuple[Group, ...]:
     return tuple(Group(tuple(alike), np.stack([places[n] for n in alike])) for alike in together.values())
 
 
-def _tests(net: Network, places: Mapping[str, NDArray[np.intp]]) -> Tests:
+def _tests(net: Model, places: Mapping[str, NDArray[np.intp]]) -> Tests:
     order = sorted(places, key=lambda node: int(places[node][0]))
     cpts = {node: cpt for node in order if isinstance(cpt := net.cpt(node), TestingCPT)}
     each = [(node, cpt, u) for node, cpt in cpts.items() for u in range(cpt.thresholds.size)]

@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tacit.cpt import Floats
 from tacit.errors import EvidenceError
 from tacit.evidence import EvidenceLike
-from tacit.tac import TAC
+from tacit.floats import Floats
+from tacit.query import Query
 from tacit.theory.boxes import bounded, halves, interiors
 from tacit.theory.extremes import state_of
 from tacit.theory.frozen import Frozen, Sides, checked_inputs, freeze
@@ -70,7 +70,7 @@ class Monotonicity:
 
 
 def monotone(
-    tac: TAC,
+    tac: Query,
     input: str,
     state: Label | None = None,
     others: Sequence[str] | None = None,
@@ -106,7 +106,7 @@ def monotone(
     return Monotonicity(input, search.direction(), search.steps.get(1), search.steps.get(-1))
 
 
-def _frozen(tac: TAC, input: str, others: Sequence[str] | None, given: EvidenceLike | None) -> Frozen:
+def _frozen(tac: Query, input: str, others: Sequence[str] | None, given: EvidenceLike | None) -> Frozen:
     checked_inputs(tac, [input], {})
     frozen = freeze(tac, None if others is None else [input, *others], given, posterior_only=True)
     if input not in frozen.inputs:

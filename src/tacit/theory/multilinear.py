@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from tacit.cpt import Floats
+from tacit.floats import Floats
 
 T = TypeVar("T")
 

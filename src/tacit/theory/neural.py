@@ -11,9 +11,10 @@ import numpy as np
 
 from tacit.circuit import Circuit
 from tacit.circuit.builder import CircuitBuilder
-from tacit.circuit.circuit import Ids
-from tacit.cpt import TESTS, Floats
+from tacit.circuit.nodes import Ids
+from tacit.cpt import TESTS
 from tacit.errors import TacitError
+from tacit.floats import Floats
 from tacit.variable import Variable, similar
 
 ACTIVATIONS = ("linear", "relu", "step")

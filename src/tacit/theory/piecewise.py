@@ -10,15 +10,15 @@ from typing import NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.cpt import Floats
-from tacit.display import large, plural
 from tacit.errors import EvidenceError, NetworkError
 from tacit.evidence import EvidenceLike, read
-from tacit.tac import TAC
+from tacit.floats import Floats
+from tacit.query import Query
 from tacit.theory import regions
 from tacit.theory.frozen import TIE, Bools, Frozen, Sides, freeze, normalised
 from tacit.theory.multilinear import moebius, products, subsets, unit_vertices
 from tacit.theory.text import polynomial, selected_text
+from tacit.words import large, plural
 
 MAX_SHOWN = 20
 
@@ -215,7 +215,7 @@ class Pieces(Sequence[Region]):
 
 
 def pieces(
-    tac: TAC, inputs: Iterable[str] | None = None, given: EvidenceLike | None = None, budget: int = 5_000
+    tac: Query, inputs: Iterable[str] | None = None, given: EvidenceLike | None = None, budget: int = 5_000
 ) -> Pieces:
     """The regions of a query over soft evidence on binary variables, and its multilinear coefficients in each.
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.cpt import Floats
+from tacit.floats import Floats
 from tacit.theory.boxes import halves
 from tacit.theory.companions import Group
 from tacit.theory.frozen import TIE, Frozen, Sides

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.cpt import Floats
+from tacit.floats import Floats
 
 Bools = NDArray[np.bool_]
 

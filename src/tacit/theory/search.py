@@ -16,7 +16,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.cpt import Floats
+from tacit.floats import Floats
 from tacit.theory import relax
 from tacit.theory.boxes import Bounded, bounded, halves, interiors
 from tacit.theory.frozen import TIE, Frozen, Sides, normalised

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tacit.cpt import Floats
+from tacit.floats import Floats
 from tacit.theory.companions import Between, Slopes
 from tacit.theory.frozen import Frozen, Sides, normalised
 from tacit.theory.multilinear import vertices

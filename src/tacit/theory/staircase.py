@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.cpt import Floats
 from tacit.errors import TacitError, TooLargeError
+from tacit.floats import Floats
 
 SLACK = 1e-9  # what rounding may add to a function: beyond [0, 1], against its trend, above an error bound
 SAMPLES = (501, 20_000)  # of the first input, in the search for turning points: at first, and about at most

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.network import Network
+from tacit.model import Model
 from tacit.variable import describe
 
 NEGLIGIBLE = 1e-13  # beside the largest coefficient: what rounding leaves of a 0
@@ -29,7 +29,7 @@ def polynomial(coefficients: Mapping[tuple[str, ...], float]) -> str:
     return text or "0"
 
 
-def selected_text(net: Network, selection: Mapping[str, NDArray[Any]], limit: int = 6) -> str:
+def selected_text(net: Model, selection: Mapping[str, NDArray[Any]], limit: int = 6) -> str:
     """Which table rules at each testing node: "B: plus at A='true', minus at A='false'"."""
     nodes = list(selection)
     shown = [f"{node}: {_sides(net, node, selection[node])}" for node in nodes[:limit]]
@@ -38,7 +38,7 @@ def selected_text(net: Network, selection: Mapping[str, NDArray[Any]], limit: in
     return "; ".join(shown) or "no testing node"
 
 
-def _sides(net: Network, node: str, plus: NDArray[Any], limit: int = 8) -> str:
+def _sides(net: Model, node: str, plus: NDArray[Any], limit: int = 8) -> str:
     if plus.all() or not plus.any():
         return "plus" if plus.all() else "minus"
     parents = [net.variable(p) for p in net.parents(node)]

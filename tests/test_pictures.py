@@ -3,8 +3,7 @@
 import pytest
 from hypothesis import given
 
-from tacit import Mux, Network, compile, examples
-from tacit.display import bars, large, program_table
+from tacit import Mux, Network, examples
 from tests.strategies import networks
 
 
@@ -70,32 +69,3 @@ def test_any_network_can_be_shown(net):
     assert repr(net).startswith("Network(")
     assert net._repr_html_().count("<tr") == 1 + len(net)
     assert net.to_dot().count("->") >= net.counts().edges
-
-
-@pytest.mark.parametrize(("number", "text"), [(1, "1"), (12345, "12,345"), (2**2000, "about 10^602")])
-def test_large_numbers_are_rounded_to_a_power_of_ten(number, text):
-    assert large(number) == text
-
-
-def test_bars_are_as_long_as_the_probabilities():
-    assert bars(["yes", 0], [0.75, 0.25], width=4) == "yes  0.750000  ███\n  0  0.250000  █"
-
-
-@pytest.mark.parametrize("limit", [0, 1, 4, 5])
-def test_a_long_program_is_cut_in_the_middle(limit):
-    program = compile(examples.abc(), "C", evidence=["A", "B"]).program
-    *whole, cost = program_table(program).splitlines()
-    header, *body, last = program_table(program, limit).splitlines()
-    names = [f"v{i}" for i in range(len(program.operations))]
-    first = limit // 2
-    assert header.split() == whole[0].split()
-    assert [line.split()[0] for line in whole[1:]] == names
-    assert [line.split()[0] for line in body] == [*names[:first], "...", *names[len(names) - limit + first :]]
-    assert body[first].split() == ["...", str(len(names) - limit), "more"]
-    assert last == cost
-
-
-def test_every_operation_says_what_it_works_on():
-    text = program_table(compile(examples.abc(), "C", evidence=["B"], hard=["A"]).program)
-    for part in ("parameter C.table", "likelihood B", "slice v", " at A", "select B: v", "contract v", "normalise v"):
-        assert part in text

@@ -9,12 +9,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.circuit.circuit import CODE, KINDS, Circuit, Ids
-from tacit.cpt import Floats
+from tacit.circuit.nodes import CODE, KINDS, Ids, Nodes
 from tacit.engines import kernels as k
 from tacit.engines.tape import MAX_CHUNK, THREADED_WORK, in_blocks, tile_width
 from tacit.errors import TacitError
 from tacit.evidence import Evidence, EvidenceLike
+from tacit.floats import Floats
 from tacit.machine import threads as usable_threads
 
 RUNNABLE = ("constant", "parameter", "input", "sum", "product", "test", "complement")
@@ -37,7 +37,7 @@ Listing = list[Instruction]
 class CircuitTape:
     """A circuit of sums, products, tests and complements, ready to run on many rows. Made by `Circuit.tape`."""
 
-    def __init__(self, circuit: Circuit) -> None:
+    def __init__(self, circuit: Nodes) -> None:
         self.circuit = circuit
         self.threads = usable_threads()
         assembler = _Assembler(circuit)
@@ -50,21 +50,17 @@ class CircuitTape:
 
     def evaluate(self, evidence: EvidenceLike | None = None) -> Floats:
         """The outputs for every row of evidence, or of numbers: (rows, outputs)."""
-        known = self.circuit.read(evidence)
-        outputs = np.empty((len(self.circuit.outputs), known.rows))
-        for start in range(0, known.rows, MAX_CHUNK):
-            stop = min(start + MAX_CHUNK, known.rows)
-            outputs[:, start:stop] = self._run(self._packed(known, start, stop))
-        return outputs.T
+        blocks = self.circuit.read(evidence).blocks(MAX_CHUNK)
+        return np.concatenate([self._run(self._packed(block)) for block in blocks], axis=1).T
 
-    def _packed(self, known: Evidence, start: int, stop: int) -> Floats:
+    def _packed(self, known: Evidence) -> Floats:
         """The input nodes of some rows: (input nodes, rows); 1 where there is no evidence."""
         circuit = self.circuit
-        packed = np.ones((len(self._inputs), stop - start))
+        packed = np.ones((len(self._inputs), known.rows))
         for i, node in enumerate(self._inputs.tolist()):
             column = known.columns.get(circuit.inputs[circuit.owner[node]].name)
             if column is not None:
-                packed[i] = column.block(start, stop).likelihoods()[circuit.entry[node]]
+                packed[i] = column.likelihoods()[circuit.entry[node]]
         return packed
 
     def _run(self, inputs: Floats) -> Floats:
@@ -86,7 +82,7 @@ class CircuitTape:
 class _Assembler:
     """A circuit as instructions whose slots still have the numbers of the nodes that they hold."""
 
-    def __init__(self, circuit: Circuit) -> None:
+    def __init__(self, circuit: Nodes) -> None:
         odd = np.flatnonzero(~np.isin(circuit.kind, [CODE[kind] for kind in RUNNABLE]))
         if len(odd):
             raise TacitError(
@@ -97,7 +93,7 @@ class _Assembler:
         self.inputs = np.flatnonzero(circuit.kind == CODE["input"])
         self.fixed = np.append(_without_inputs(circuit), np.ones(len(EXTRA), dtype=bool))
         with np.errstate(all="ignore"):  # any inputs will do: only what is computed without them is used
-            values = circuit._values({}, 1, circuit.number)[:, 0]
+            values = circuit.values({}, 1, circuit.number)[:, 0]
         self.constants = np.concatenate([values, EXTRA])
         self.one = len(circuit) + ONE
         self.factor, self.slot = self._scaled()
@@ -192,7 +188,7 @@ class _Assembler:
         return k.TEST_SLOTS, node, np.array([compared, (self.factor[limit], as_slot), (plus, minus)])
 
 
-def _without_inputs(circuit: Circuit) -> NDArray[np.bool_]:
+def _without_inputs(circuit: Nodes) -> NDArray[np.bool_]:
     fixed: NDArray[np.bool_] = circuit.kind != CODE["input"]
     for begin, end, _, children, offsets in circuit.iter_blocks():
         if len(children):

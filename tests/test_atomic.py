@@ -11,9 +11,8 @@ import time
 
 import pytest
 
-from tacit import examples, load, save
-from tacit.io import atomic
-from tacit.io.atomic import write_atomically
+from tacit import atomic, examples, load, save
+from tacit.atomic import write_atomically
 
 posix = pytest.mark.skipif(os.name != "posix", reason="pipes, devices and locks of POSIX")
 
@@ -161,7 +160,7 @@ def test_an_error_about_another_file_keeps_its_name(path):
 
 KILLED = """
 import os, signal, sys
-from tacit.io.atomic import write_atomically
+from tacit.atomic import write_atomically
 write_atomically(sys.argv[1], lambda file: os.kill(os.getpid(), signal.SIGKILL))
 """
 

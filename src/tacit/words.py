@@ -1,0 +1,35 @@
+"""Words and numbers as people read them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+
+def plural(count: int, noun: str) -> str:
+    """A count with its noun: "1 row", "2 rows"."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def large(number: int) -> str:
+    """A count that may be astronomically large."""
+    return f"{number:,}" if number < 10**15 else f"about 10^{math.log10(number):.0f}"
+
+
+def short(text: str, limit: int = 80) -> str:
+    """A text, cut where it is too long."""
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def quote(name: str) -> str:
+    """A name as a quoted Graphviz identifier."""
+    return '"' + name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
+def bars(labels: Sequence[object], values: Sequence[float], width: int = 30) -> str:
+    """Probabilities as bars of text, one line per state."""
+    pad = max(len(str(label)) for label in labels)
+    return "\n".join(
+        f"{label!s:>{pad}}  {value:8.6f}  {'█' * round(width * value)}"
+        for label, value in zip(labels, values, strict=True)
+    )
