@@ -231,9 +231,6 @@ class WideEngine(NumpyEngine):
     def _arrays(self, dtype: np.dtype[np.floating]) -> NumpyArrays:
         return WideArrays(dtype)
 
-    def _table_floor(self, frame: Evaluation, i: int) -> Floats:
-        return np.zeros(1)
-
     def _results(self, frame: Evaluation, rows: int, selections: bool) -> Results:
         found = super()._results(frame, rows, selections)
         exponent = self._exponent(frame)

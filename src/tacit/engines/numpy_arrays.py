@@ -25,7 +25,7 @@ class NumpyArrays:
 
     def __init__(self, dtype: Any = np.float64) -> None:
         self.dtype = np.dtype(dtype)
-        self.limit = np.finfo(self.dtype).minexp  # products from 2**limit on are as exact as any
+        self.limit: float = np.finfo(self.dtype).minexp  # products from 2**limit on are as exact as any
 
     def constant(self, table: NDArray[Any]) -> Array:
         return self.cast(table)
@@ -139,7 +139,7 @@ class NumpyArrays:
         if tests:  # a test multiplies the sum of the marginal by the threshold
             return np.where(marginal + thresholds >= self.limit, floor, -np.inf)
         hanging = (sides[0] > 0) | (sides[1] > 0)
-        lost = hanging & (table < np.finfo(table.dtype).smallest_normal)
+        lost = hanging & (table < np.exp2(self.limit))
         low = lowest(table if rows else table.reshape(-1, 1))
         return np.where(np.isneginf(marginal + floor) | lost.reshape(-1, len(low)).any(axis=0), -np.inf, low)
 
@@ -150,28 +150,12 @@ class NumpyArrays:
 class WideArrays(NumpyArrays):
     """Numbers with an exponent each, of which none is too small."""
 
+    def __init__(self, dtype: Any = np.float64) -> None:
+        super().__init__(dtype)
+        self.limit = -np.inf
+
     def cast(self, array: Array) -> Array:
         return Wide.of(array)
-
-    def likelihood_floor(self, array: Array) -> Floats:
-        return np.zeros(1)
-
-    def product_floor(self, frame: Frame, inputs: Sequence[int]) -> Floats:
-        return np.zeros(1)
-
-    def selected_floor(
-        self,
-        frame: Frame,
-        inputs: Sequence[int],
-        tests: bool,
-        table: Array,
-        sides: tuple[Array, Array],
-        rows: bool,
-    ) -> Floats:
-        return np.zeros(1)
-
-    def rescaled_floor(self, floor: Floats, array: Array, over: Sequence[int]) -> Floats:
-        return np.zeros(1)
 
 
 def _entries(frame: Frame, i: int) -> Floats:
@@ -182,6 +166,8 @@ def _entries(frame: Frame, i: int) -> Floats:
 
 def lowest(array: Array) -> Floats:
     """The logarithm (base 2) of the smallest entry of each row that is neither 0 nor above 1; 0 where there is none."""
+    if isinstance(array, Wide):
+        return np.zeros(1)
     flat = array.reshape(-1, array.shape[-1])
     smallest = np.where(flat > 0, flat, 1).min(axis=0, initial=1.0)
     return np.asarray(np.log2(smallest, dtype=np.float64))

@@ -108,7 +108,7 @@ class TorchArrays:
 
     def way(self, sized: Sized | None, tables: int) -> str:
         if sized is None or not sized.layout.summed:
-            return "spread"
+            return "alone" if sized is None else "spread"
         if not tables:
             return "rows" if sized.wide else "spread"
         kept, left, summed, _ = sized.layout[3:7]

@@ -104,9 +104,6 @@ class OnnxArrays(NumpyArrays):
         super().__init__(graph.dtype)
         self._graph = graph
 
-    def ones(self, states: int) -> Any:
-        return np.ones((states, 1), dtype=self.dtype)
-
     def cast(self, array: Any) -> Any:
         return array if isinstance(array, Traced) else super().cast(array)
 
@@ -167,7 +164,7 @@ class OnnxArrays(NumpyArrays):
 
     def way(self, sized: Sized | None, tables: int) -> str:
         if sized is None or not sized.layout.summed:
-            return "spread"
+            return "alone" if sized is None else "spread"
         return "matrix" if tables else "rows" if sized.wide else "spread"
 
     # a model cannot compute a row again, so it does not watch how small numbers become

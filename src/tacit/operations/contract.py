@@ -65,10 +65,9 @@ class Contract(Operation):
         if len(inputs) == 2 and batched[0] and not batched[1]:  # a table comes first
             inputs, axes, batched = inputs[::-1], axes[::-1], batched[::-1]
         setting = Setting(axes, batched, setting.sizes)
-        if len(inputs) == 1:
-            return _ALONE[xp.way(None, 1 - sum(batched))](inputs, Layout.of((*axes, ()), self.axes), setting, xp)
-        layout = Layout.of(axes, self.axes)
-        return _WAYS[xp.way(Sized(layout, setting), 2 - sum(batched))](inputs, layout, setting, xp)
+        layout = Layout.of((*axes, ())[:2], self.axes)
+        way = xp.way(Sized(layout, setting) if len(inputs) == 2 else None, batched.count(False))
+        return _WAYS[way](inputs, layout, setting, xp)
 
     def scalar(self, target: Target, i: int, setting: Setting) -> Ids:
         target.same_scale(i, self.inputs)
@@ -334,8 +333,8 @@ class _Rows(_Contraction):
         return xp.permute(xp.reshape(xp.matmul(a, b), self._shape), self._order)
 
 
-_ALONE: Mapping[str, type[_Contraction]] = {"einsum": _Einsum, "spread": _Alone}
 _WAYS: Mapping[str, type[_Contraction]] = {
+    "alone": _Alone,
     "einsum": _Einsum,
     "spread": _Spread,
     "matrix": _Matrix,
