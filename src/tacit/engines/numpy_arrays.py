@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 
 from tacit.engines.wide import Wide
 from tacit.floats import Floats
-from tacit.operations.base import Frame, Ids, Mask
+from tacit.operations.base import Arrays, Frame, Ids, Mask
 from tacit.operations.contract import Sized
 
 Array = Any  # of NumPy, or Wide
 COMPARE = {">=": np.greater_equal, ">": np.greater, "<=": np.less_equal, "<": np.less}
 
 
-class NumpyArrays:
-    """Arrays of one type of floats."""
+class PlainArrays(Arrays):
+    """Arrays of one type of floats, whatever becomes of small numbers."""
 
     def __init__(self, dtype: Any = np.float64) -> None:
         self.dtype = np.dtype(dtype)
@@ -42,9 +42,6 @@ class NumpyArrays:
     def cast(self, array: Array) -> Array:
         return array.astype(self.dtype, copy=False)
 
-    def fixed(self, array: Array) -> Array:
-        return array  # derivatives are taken by the reverse sweep, which knows what is fixed
-
     def permute(self, array: Array, order: Sequence[int]) -> Array:
         return array.transpose(order)
 
@@ -63,23 +60,11 @@ class NumpyArrays:
     def where(self, condition: Array, a: Any, b: Any) -> Array:
         return np.where(condition, a, b)
 
-    def matmul(self, a: Array, b: Array) -> Array:
-        return a @ b
-
     def sum(self, array: Array, over: Sequence[int], keepdims: bool = False) -> Array:
         return array.sum(axis=tuple(over), keepdims=keepdims) if over else array
 
-    def einsum(self, subscripts: str, *arrays: Array) -> Array:
-        return np.einsum(subscripts, *arrays)
-
     def compare(self, test: str, a: Array, b: Array) -> Array:
         return COMPARE[test](a, b)
-
-    def either(self, a: Array, b: Array) -> Array:
-        return a | b
-
-    def both(self, a: Array, b: Array) -> Array:
-        return a & b
 
     def ratio(self, part: Array, total: Array, otherwise: Array) -> Array:
         possible = total > 0
@@ -98,17 +83,15 @@ class NumpyArrays:
         top = array.reshape(-1, array.shape[-1]).max(axis=0)
         # 2**-exponent must be a number, which leaves subnormal numbers a little smaller than 1/2
         exponent = np.maximum(np.frexp(top)[1], self.limit).astype(np.int64)
-        return array * self.power(-exponent), exponent
-
-    def power(self, exponent: Array) -> Array:
-        """2**exponent, exactly."""
-        return np.ldexp(self.dtype.type(1), exponent.astype(np.int32))  # the type that ldexp takes everywhere
+        return array * np.ldexp(self.dtype.type(1), -exponent.astype(np.int32)), exponent
 
     def way(self, sized: Sized | None, tables: int) -> str:
         """A table times a batch is a matrix product, if it is nothing else; einsum can do the rest."""
         return "matrix" if sized is not None and tables == 1 and sized.layout.is_matrix else "einsum"
 
-    # how small entries can be ------------------------------------------------------------------------------
+
+class NumpyArrays(PlainArrays):
+    """Arrays of one type of floats, with bounds of how small their entries can be."""
 
     def likelihood_floor(self, array: Array) -> Floats:
         floor = lowest(array)

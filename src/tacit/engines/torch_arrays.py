@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tacit.operations.base import Frame, Ids, Mask
+from tacit.operations.base import Arrays, Frame, Ids, Mask
 from tacit.operations.contract import Sized
 
 # The gradient of many narrow products by their tables, a sum over all rows for each of them, leaves a GPU idle; one
@@ -31,7 +31,7 @@ COMPARE: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 Bound = Tensor | tuple[Tensor, ...]
 
 
-class TorchArrays:
+class TorchArrays(Arrays):
     """Tensors of one type on one device."""
 
     def __init__(self, dtype: torch.dtype, device: torch.device) -> None:
@@ -50,9 +50,6 @@ class TorchArrays:
     def ones(self, states: int) -> Tensor:
         return torch.ones((states, 1), dtype=self.dtype, device=self.device)
 
-    def cast(self, array: Tensor) -> Tensor:
-        return array
-
     def fixed(self, array: Tensor) -> Tensor:
         return array.detach()
 
@@ -62,32 +59,17 @@ class TorchArrays:
     def reshape(self, array: Tensor, shape: Sequence[int]) -> Tensor:
         return array.reshape(tuple(shape))
 
-    def in_order(self, array: Tensor) -> Tensor:
-        return array
-
     def take(self, array: Tensor, index: Tensor, axis: int) -> Tensor:
         return array.index_select(axis, index)
 
     def where(self, condition: Tensor, a: Any, b: Any) -> Tensor:
         return torch.where(condition, a, b)
 
-    def matmul(self, a: Tensor, b: Tensor) -> Tensor:
-        return torch.matmul(a, b)
-
     def sum(self, array: Tensor, over: Sequence[int], keepdims: bool = False) -> Tensor:
         return array.sum(dim=tuple(over), keepdim=keepdims) if over else array  # over no axes would be over all
 
-    def einsum(self, subscripts: str, *arrays: Tensor) -> Tensor:
-        raise AssertionError("torch contracts by matrix products")
-
     def compare(self, test: str, a: Tensor, b: Tensor) -> Tensor:
         return COMPARE[test](a, b)
-
-    def either(self, a: Tensor, b: Tensor) -> Tensor:
-        return a | b
-
-    def both(self, a: Tensor, b: Tensor) -> Tensor:
-        return a & b
 
     def ratio(self, part: Tensor, total: Tensor, otherwise: Tensor) -> Tensor:
         possible = total > 0
@@ -102,9 +84,6 @@ class TorchArrays:
         mantissa, exponent = torch.frexp(top)
         # an exact power of two, by an exact division; nothing is gained by scaling zeros
         return array / torch.where(top > 0, top / mantissa, 1.0), exponent
-
-    def power(self, exponent: Tensor) -> Tensor:
-        raise AssertionError("torch takes its own derivatives")
 
     def way(self, sized: Sized | None, tables: int) -> str:
         if sized is None or not sized.layout.summed:

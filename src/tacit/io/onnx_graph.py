@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.engines.numpy_arrays import NumpyArrays
+from tacit.engines.numpy_arrays import PlainArrays
 from tacit.errors import TooLargeError
-from tacit.operations.base import Frame
 from tacit.operations.contract import Sized
 
 COMPARE = {">=": "GreaterOrEqual", ">": "Greater", "<=": "LessOrEqual", "<": "Less"}
@@ -97,8 +96,11 @@ class Traced:
     __radd__, __rmul__ = __add__, __mul__
 
 
-class OnnxArrays(NumpyArrays):
-    """NumPy for what does not depend on evidence, and nodes of a graph for what does."""
+class OnnxArrays(PlainArrays):
+    """NumPy for what does not depend on evidence, and nodes of a graph for what does.
+
+    A model cannot compute a row again, so it does not watch how small numbers become.
+    """
 
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph.dtype)
@@ -166,17 +168,3 @@ class OnnxArrays(NumpyArrays):
         if sized is None or not sized.layout.summed:
             return "alone" if sized is None else "spread"
         return "matrix" if tables else "rows" if sized.wide else "spread"
-
-    # a model cannot compute a row again, so it does not watch how small numbers become
-
-    def likelihood_floor(self, array: Any) -> Any:
-        return None
-
-    def product_floor(self, frame: Frame, inputs: Sequence[int]) -> Any:
-        return None
-
-    def selected_floor(self, *given: Any) -> Any:
-        return None
-
-    def rescaled_floor(self, floor: Any, array: Any, over: Sequence[int]) -> Any:
-        return None

@@ -182,13 +182,13 @@ class _Einsum(_Contraction):
 
     def _multiplied(self, frame: Frame) -> Array:
         # asked for this order itself, einsum loops over memory in a bad one
-        return self._xp.in_order(self._xp.einsum(self._forward, *(frame.values[i].array for i in self._inputs)))
+        return self._xp.in_order(np.einsum(self._forward, *(frame.values[i].array for i in self._inputs)))
 
     def reverse(self, sweep: Sweep, adjoint: Array) -> None:
         arrays = [sweep.frame.values[i].array for i in self._inputs]
         for k, i in enumerate(self._inputs):
             subscripts, lost = self._reverse[k]
-            made = self._xp.einsum(subscripts, adjoint, *arrays[:k], *arrays[k + 1 :])
+            made = np.einsum(subscripts, adjoint, *arrays[:k], *arrays[k + 1 :])
             if lost:  # an axis that was summed out, and that the other one lacks, takes the same derivative everywhere
                 made = np.expand_dims(made, lost)
                 made = np.broadcast_to(made, (*self._shapes[k], *made.shape[len(self._shapes[k]) :]))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from tacit.operations.base import (
     Array,
     Arrays,
@@ -54,5 +56,6 @@ class _Rescale(Step):
         values = sweep.frame.values
         before, after = values[self._source].exponent, values[self.place].exponent
         if after is not None:  # numbers with an exponent each are not scaled
-            adjoint = adjoint * self._xp.power((0 if before is None else before) - after)
+            power = (0 if before is None else before) - after
+            adjoint = adjoint * np.ldexp(adjoint.dtype.type(1), power.astype(np.int32))
         sweep.add(self._source, adjoint)
