@@ -1,11 +1,12 @@
 """The paper's theorems as functions: universal approximation, neural networks as circuits, pieces and bounds."""
 
 from tacit.theory.approximation import Approximation, approximate
+from tacit.theory.bounding import Bounds, bounds
 from tacit.theory.explain import Explanation
-from tacit.theory.extremes import Bounds, Robustness, bounds, robust
 from tacit.theory.monotonicity import Monotonicity, monotone
 from tacit.theory.neural import from_neural_network
 from tacit.theory.piecewise import Pieces, Region, pieces
+from tacit.theory.robustness import Robustness, robust
 
 __all__ = [
     "Approximation",
