@@ -140,7 +140,7 @@ class Pieces(Sequence[Region]):
         return np.asarray(self._query.select(points)[0] > 0)
 
     def _table(self, plus: Bools) -> Floats:
-        """The coefficients (sets, states) under a selection; one that occurs only on a border is none of the regions."""
+        """The coefficients (sets, states) under a selection; if it occurs only on a border, it is none of the regions."""
         found = self._index.get(plus.tobytes())
         if found is None:
             return np.asarray(coefficients(self._query, plus[:, None])[0])
