@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+import numpy as np
+
 from tacit.errors import EvidenceError, TacitError, TooLargeError
 from tacit.evidence import Column, Evidence, EvidenceLike, read
+from tacit.floats import Floats
 from tacit.query import Query
 from tacit.variable import Label, similar
 
@@ -20,6 +23,12 @@ def read_given(tac: Query, given: EvidenceLike | None) -> Evidence:
             raise EvidenceError(f"there is no evidence on {name!r}, which the query needs in every row; give its state")
         known.columns[name].states()  # an error where it is not certain
     return known
+
+
+def first_state(known: Evidence, name: str) -> Floats:
+    """The likelihood of a binary variable's first state in every row, NaN where there is no evidence: (rows,)."""
+    likelihoods = known.columns[name].likelihoods() if name in known.columns else np.ones((2, 1))
+    return np.broadcast_to(np.where(likelihoods.sum(axis=0) > 1.5, np.nan, likelihoods[0]), known.rows)
 
 
 def checked_inputs(tac: Query, inputs: Iterable[str] | None, fixed: Mapping[str, Column]) -> tuple[str, ...]:

@@ -137,13 +137,13 @@ def bounds(
     """
     low, high = _box(box)
     query = make_selectable(tac, box, given, posterior_only=True)
-    fix_idle(query, low, high)
-    of_state = np.eye(len(tac.network.states(tac.query)))[state_of(tac, state)]
+    states, which = tac.network.states(tac.query), state_of(tac, state)
+    of_state = np.eye(len(states))[which]
     least, most = (maximise(query, low, high, sign * of_state, tolerance, budget) for sign in (-1.0, 1.0))
     minimum, maximum = _extreme(tac, query, least, -1.0), _extreme(tac, query, most, 1.0)
     return Bounds(
         query=tac.query,
-        state=tac.network.states(tac.query)[state_of(tac, state)],
+        state=states[which],
         minimum=minimum,
         maximum=maximum,
         exact=max(minimum.gap, maximum.gap) <= tolerance,
@@ -164,12 +164,6 @@ def _box(box: Mapping[str, tuple[float, float]]) -> tuple[Floats, Floats]:
             raise EvidenceError(f"the box of {name!r} is ({low:g}, {high:g}), expected 0 <= low <= high <= 1")
         ends.append((low, high))
     return np.array([e[0] for e in ends]), np.array([e[1] for e in ends])
-
-
-def fix_idle(query: SelectableQuery, low: Floats, high: Floats) -> None:
-    """Leave inputs that the query does not depend on in the middle, where they are possible if they are anywhere."""
-    idle = [n not in query.scope.bearing for n in query.inputs]
-    low[idle] = high[idle] = (low[idle] + high[idle]) / 2
 
 
 def _extreme(tac: Query, query: SelectableQuery, found: Maximum, sign: float) -> Extreme:
@@ -235,8 +229,11 @@ def maximise(
 ) -> Maximum:
     """The maximum of sum_q objective[q] P*(q) over the box low..high, to within `tolerance`, or what `budget` allows.
 
-    With a `level`, the search ends as soon as a value above it is met, or the bound is not above it.
+    With a `level`, the search ends as soon as a value above it is met, or the bound is not above it. Inputs that the
+    query does not depend on stay in the middle, where they are possible if they are anywhere.
     """
+    idle = np.array([name not in query.scope.bearing for name in query.inputs], dtype=bool)
+    low, high = (np.where(idle, (low + high) / 2, end) for end in (low, high))
     return _BoxSearch(query, objective, tolerance, level).run(low, high, budget)
 
 

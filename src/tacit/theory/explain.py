@@ -8,11 +8,9 @@ from html import escape
 
 import numpy as np
 
-from tacit.cpt import TestingCPT
 from tacit.errors import EvidenceError
 from tacit.evidence import Column, EvidenceLike
 from tacit.floats import Floats
-from tacit.model import Model
 from tacit.network import Network
 from tacit.query import Query
 from tacit.selection import selected_network
@@ -206,19 +204,13 @@ def _tests(query: SelectableQuery, point: Floats, weights: Floats) -> tuple[Test
             node=node,
             parent_state=query.name(i),
             posterior=float(posteriors[i]),
-            operator=_operator(query.network, node, query.tests.states[i]),
+            operator=str(query.tests.operators[i]),
             threshold=float(query.tests.thresholds[i]),
             weight=float(weights[i]),
             flips={n: float(v) for n, v in zip(query.inputs, flips[i], strict=True) if not np.isnan(v)},
         )
         for i, node in enumerate(query.tests.nodes)
     )
-
-
-def _operator(net: Model, node: str, state: int) -> str:
-    cpt = net.cpt(node)
-    assert isinstance(cpt, TestingCPT)
-    return str(cpt.test.flat[state])
 
 
 def _says_nothing(column: Column) -> bool:

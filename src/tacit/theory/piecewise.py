@@ -15,6 +15,7 @@ from tacit.evidence import EvidenceLike, read
 from tacit.floats import Floats
 from tacit.model import Model
 from tacit.query import Query
+from tacit.theory.arguments import first_state
 from tacit.theory.multilinear import moebius, polynomial, products, subsets, unit_vertices
 from tacit.theory.reachable import Reachable, reachable_selections
 from tacit.theory.scope import TIE, Bools, Sides
@@ -140,7 +141,7 @@ class Pieces(Sequence[Region]):
         return np.asarray(self._query.select(points)[0] > 0)
 
     def _table(self, plus: Bools) -> Floats:
-        """The coefficients (sets, states) under a selection; if it occurs only on a border, it is none of the regions."""
+        """The coefficients (sets, states) under a selection, which may occur on a border only, and be no region."""
         found = self._index.get(plus.tobytes())
         if found is None:
             return np.asarray(coefficients(self._query, plus[:, None])[0])
@@ -150,13 +151,12 @@ class Pieces(Sequence[Region]):
         known = read(evidence, [self._query.network.variable(n) for n in self._query.network], self.inputs)
         points = np.empty((len(self.inputs), known.rows))
         for i, name in enumerate(self.inputs):
-            likelihoods = known.columns[name].likelihoods() if name in known.columns else np.ones((2, 1))
-            for row in np.flatnonzero(likelihoods.sum(axis=0) > 1.5)[:1].tolist():
+            points[i] = first_state(known, name)
+            for row in np.flatnonzero(np.isnan(points[i]))[:1].tolist():
                 raise EvidenceError(
                     f"evidence on {name!r}, row {row}: there is none, but the pieces are functions of a likelihood of "
                     f"every input ({', '.join(self.inputs)})"
                 )
-            points[i] = likelihoods[0]
         return points
 
     # showing ----------------------------------------------------------------------------------------------

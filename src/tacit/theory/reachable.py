@@ -18,7 +18,7 @@ from tacit.floats import Floats
 from tacit.theory.boxes import halves
 from tacit.theory.linear_programs import interior
 from tacit.theory.multilinear import at_point, restricted, unit_vertices, vertices
-from tacit.theory.scope import TIE, Group, Sides
+from tacit.theory.scope import TIE, Bools, Group, Sides
 from tacit.theory.selectable import SelectableQuery
 
 SAMPLES = 2**11  # points looked at before anything is solved
@@ -96,7 +96,7 @@ class _SelectionSearch:
         return Reachable(sides, margins, self.points[:, met], self.unknown)
 
     def _outcomes(
-        self, sides: Sides, margins: Floats, opened: NDArray[np.bool_], test: int, remaining: int
+        self, sides: Sides, margins: Floats, opened: Bools, test: int, remaining: int
     ) -> list[tuple[int, int]]:
         """For every selection of the tests before, by number, the sides that a test has somewhere in its region."""
         found: list[tuple[int, int]] = []
@@ -115,7 +115,7 @@ class _SelectionSearch:
         occurring = self._occur(systems, remaining)
         return sorted([*found, *(one for one, occurs in zip(asked, occurring, strict=True) if occurs)])
 
-    def _like(self, sides: Sides, opened: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def _like(self, sides: Sides, opened: Bools) -> Bools:
         """The known points that have the same outcomes of the open tests."""
         return np.asarray((self.known[:, opened] == sides[opened]).all(axis=1))
 
@@ -162,7 +162,7 @@ def _group_margins(query: SelectableQuery, group: Group, sides: Sides, corners: 
     return np.moveaxis(np.divide(margins, top, out=np.zeros_like(margins), where=top > 0), 2, 0)
 
 
-def _changes_sign(margins: Floats) -> NDArray[np.bool_]:
+def _changes_sign(margins: Floats) -> Bools:
     """Whether functions, by their values at the vertices (..., vertices), are clearly on both sides of 0."""
     return np.asarray((margins.min(axis=-1) < -TIE) & (margins.max(axis=-1) > TIE))
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.errors import EvidenceError, TacitError
-from tacit.evidence import Column, EvidenceLike
+from tacit.evidence import EvidenceLike
 from tacit.floats import Floats
 from tacit.query import Query
-from tacit.theory.arguments import checked_inputs, read_given, state_of
-from tacit.theory.bounding import BUDGET, TOLERANCE, fix_idle, maximise
+from tacit.theory.arguments import checked_inputs, first_state, read_given, state_of
+from tacit.theory.bounding import BUDGET, TOLERANCE, maximise
 from tacit.theory.selectable import SelectableQuery
 from tacit.variable import Label
 
@@ -87,7 +87,7 @@ def robust(
     names = checked_inputs(tac, soft if inputs is None else inputs, {})
     fixed = {n: c for n, c in known.columns.items() if n not in names}
     query = SelectableQuery(tac, names, fixed, posterior_only=True)
-    points = np.array([_first_states(known.columns.get(n), known.rows) for n in names]).reshape(-1, known.rows)
+    points = np.array([first_state(known, n) for n in names]).reshape(-1, known.rows)
     for row in np.flatnonzero(np.isneginf(tac.log_evidence(evidence)))[:1].tolist():
         raise EvidenceError(f"row {row}: the evidence has probability 0, so that there is no decision to change")
     found = []
@@ -103,7 +103,6 @@ Rule = tuple[int, float] | None  # a state and a threshold; None: the most proba
 def _survives(query: SelectableQuery, point: Floats, radius: float, rule: Rule, budget: int) -> Robustness:
     low = np.where(np.isnan(point), 0.5, np.clip(point - radius, 0, 1))  # no evidence: both states are as likely
     high = np.where(np.isnan(point), 0.5, np.clip(point + radius, 0, 1))
-    fix_idle(query, low, high)
     posterior = query.posterior(np.nan_to_num(point, nan=0.5)[:, None])[:, 0]
     decision, others = _others(query, posterior, rule)
     margin, undecided = np.inf, False
@@ -135,11 +134,3 @@ def _rule(tac: Query, state: Label | None, threshold: float | None) -> Rule:
             raise TacitError("a state is given without a threshold; the decision is the most probable state")
         return None
     return state_of(tac, state), float(threshold)
-
-
-def _first_states(column: Column | None, rows: int) -> Floats:
-    """The likelihood of the first state in every row, NaN where there is no evidence."""
-    if column is None:
-        return np.full(rows, np.nan)
-    likelihoods = column.likelihoods()
-    return np.broadcast_to(np.where(likelihoods.sum(axis=0) > 1.5, np.nan, likelihoods[0]), (rows,))

@@ -33,6 +33,7 @@ class Tests:
 
     nodes: tuple[str, ...]
     states: tuple[int, ...]
+    operators: NDArray[np.str_]
     thresholds: Floats
     sign: Floats
     closed: Bools
@@ -152,6 +153,7 @@ def _tests(testing: Mapping[str, TestingCPT]) -> Tests:
     return Tests(
         nodes=tuple(node for node, _, _ in each),
         states=tuple(u for _, _, u in each),
+        operators=operators,
         thresholds=np.array([cpt.thresholds.flat[u] for _, cpt, u in each]),
         sign=np.where(np.isin(operators, (">=", ">")), 1.0, -1.0),
         closed=np.isin(operators, (">=", "<=")),
