@@ -1,4 +1,8 @@
-"""The paper's theorems as functions: universal approximation, neural networks as circuits, pieces and bounds."""
+"""The paper's theorems as functions: universal approximation, neural networks as circuits, pieces and bounds.
+
+Every question has a file. Those about all evidence at once are answered on a query whose selection can be chosen
+(`selectable`), the hard ones over boxes of evidence (`boxes`).
+"""
 
 from tacit.theory.approximation import Approximation, approximate
 from tacit.theory.bounding import Bounds, bounds

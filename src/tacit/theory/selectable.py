@@ -65,7 +65,8 @@ class SelectableQuery:
         scope = scope_of(tac, inputs, fixed, posterior_only)
         self.scope, self.network, self.query, self.inputs = scope, tac.network, tac.query, scope.inputs
         self.tests, self.groups, self.fixed = scope.tests, scope.groups, dict(fixed)
-        self._exact, self._closest = (SelectorNetwork(scope, kind) for kind in (states_by_table, states_by_overlap))
+        self._by_table = SelectorNetwork(scope, states_by_table)
+        self._by_overlap = SelectorNetwork(scope, states_by_overlap)
 
     def with_fixed(self, fixed: Mapping[str, Column]) -> SelectableQuery:
         """The same query with other values of the same fixed evidence; nothing is compiled again."""
@@ -77,15 +78,15 @@ class SelectableQuery:
 
     def joint(self, points: Floats, weights: Floats, group: Group | None = None) -> tuple[Floats, int]:
         """p*(q), or p*(u) of a group's parents, (states, rows), as numbers and a power of two common to all."""
-        return self._exact.joint(Likelihoods(points, 1 - points, weights, 1 - weights), self.fixed, group)
+        return self._by_table.joint(Likelihoods(points, 1 - points, weights, 1 - weights), self.fixed, group)
 
     def joint_ends(self, ranges: Ranges, group: Group | None = None) -> tuple[Floats, Floats]:
         """Ends of p*(q), or of p*(u) of a group's parents, each (states, rows), but for a common factor."""
-        return _common_power(*(self._closest.joint(end, self.fixed, group) for end in ranges.ends()))
+        return _common_power(*(self._by_overlap.joint(end, self.fixed, group) for end in ranges.ends()))
 
     def derivatives(self, ranges: Ranges, group: Group | None = None) -> Derivatives:
         """Ends of p*(q), or of p*(u) of a group's parents, and of their derivatives."""
-        return self._closest.derivatives(ranges, self.fixed, group)
+        return self._by_overlap.derivatives(ranges, self.fixed, group)
 
     def margins(self, group: Group, marginal: Floats) -> Floats:
         """sign * (p*(u) - T p*) of a group's tests, (nodes, parent states, rows): multilinear in the inputs."""
