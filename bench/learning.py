@@ -20,7 +20,7 @@ import tacit
 from bench.tables import MISSED, OK, Ratio, Seconds, Section, write
 from tacit.learn.data import read_data
 from tacit.learn.objective import Objective
-from tacit.learn.optimisers import Adam, State
+from tacit.learn.optimizers import Adam, State
 from tacit.learn.parameters import Parameters
 
 PAGE = Path(__file__).parent.parent / "docs" / "bench-learning.md"
@@ -69,7 +69,7 @@ def ours(net: tacit.Network) -> Side:
 
 
 def module(net: tacit.Network) -> Side:
-    """The query as a torch module, with torch's optimiser."""
+    """The query as a torch module, with torch's optimizer."""
     import torch
 
     from tacit.torch import TACModule
@@ -136,12 +136,12 @@ def _trained(name: str, loss: Callable[[], Any], weights: list[Any]) -> Side:
 
     torch.set_num_threads(1)  # two gain it a few per cent on an idle machine, and lose it everything on a busy one
 
-    optimiser = torch.optim.Adam(weights, RATE, fused=True)
+    optimizer = torch.optim.Adam(weights, RATE, fused=True)
 
     def step() -> None:
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss().backward()
-        optimiser.step()
+        optimizer.step()
 
     value = loss()
     value.backward()

@@ -263,16 +263,16 @@ def test_tensors_make_the_numbers_that_arrays_make(net):
 
 def trained(module, evidence, steps=5):
     """The module after some steps towards the first state."""
-    optimiser = torch.optim.Adam(module.parameters(), lr=0.3)
+    optimizer = torch.optim.Adam(module.parameters(), lr=0.3)
     for _ in range(steps):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         (-module(evidence)[:, 0].log().mean()).backward()
-        optimiser.step()
+        optimizer.step()
     return module
 
 
 @pytest.mark.parametrize("engine", ["tape", "torch"])
-def test_any_optimiser_keeps_tables_legal_and_knowledge_as_it_is(engine):
+def test_any_optimizer_keeps_tables_legal_and_knowledge_as_it_is(engine):
     net = holed()
     evidence = tensors(net, soft_rows(net, ["A", "C", "Q"], 20))
     module = TACModule(tacit.compile(net, "Z", list(evidence), engine=engine), slopes=True)
@@ -482,13 +482,13 @@ def test_a_neural_network_learns_through_the_circuit():
     model = torch.nn.Sequential(perceive, TACModule(tacit.compile(net, "B", ["A"])).float())
     x = torch.linspace(-1, 1, 100)[:, None]
     y = (x[:, 0] > 0).float()
-    optimiser = torch.optim.Adam(model.parameters(), lr=0.3)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.3)
     losses = []
     for _ in range(30):
         loss = torch.nn.functional.mse_loss(model(x)[:, 0], y)
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss.backward()
-        optimiser.step()
+        optimizer.step()
         losses.append(loss.item())
     assert losses[-1] < 0.1 < losses[0]  # 0.025 is the least that B's noise leaves
 

@@ -76,12 +76,12 @@ class WithoutKnowledge(nn.Module):
 def train(model: nn.Module, rows: int) -> nn.Module:
     """All rows in every step."""
     pixels, digits = pairs(rows, seed=1)
-    optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     for _ in range(STEPS):
         loss = nn.functional.nll_loss(model(pixels), digits.sum(dim=1))
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss.backward()
-        optimiser.step()
+        optimizer.step()
     return model
 
 

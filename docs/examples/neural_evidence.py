@@ -58,7 +58,7 @@ def main() -> None:
     generator = torch.Generator().manual_seed(0)
     torch.manual_seed(0)
     model = Model()
-    optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     new, truth, expected = signals(10_000, generator)
     best = nn.functional.binary_cross_entropy(torch.where(truth.prod(dim=1) >= SURE, 0.95, 0.05), expected)
     print(f"{'step':>6}{'cross entropy':>16}{'likelihoods against the truth':>32}")
@@ -69,9 +69,9 @@ def main() -> None:
                 agreement = torch.corrcoef(torch.stack([model.perceive(new).flatten(), truth.flatten()]))[0, 1]
             print(f"{step:>6}{loss:>16.3f}{agreement:>25.2f} (corr.)")
         sent, _, alarms = signals(ROWS, generator)
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         nn.functional.binary_cross_entropy(model(sent), alarms).backward()
-        optimiser.step()
+        optimizer.step()
     print(f"  best{best:>16.3f}   knowing events and operator\n")
     some = truth.prod(dim=1).argsort()[[5000, 8000, 9000]]
     explain(model, new[some], truth[some].prod(dim=1))

@@ -19,8 +19,7 @@ from tacit.floats import Floats
 from tacit.installation import how_to_install
 from tacit.tac import TAC
 from tacit.theory.approximation import Approximation
-from tacit.theory.extremes import state_of
-from tacit.theory.frozen import checked_inputs, read_given
+from tacit.theory.arguments import checked_inputs, read_given, state_of
 from tacit.theory.piecewise import pieces
 from tacit.variable import Label
 

@@ -120,7 +120,7 @@ class TACModule(nn.Module):  # type: ignore[misc, unused-ignore]
         return self._ways[key]
 
     def _with_numbers(self, dtype: torch.dtype) -> TAC:
-        """The query in this dtype, with numbers to start from, which tell engines which are 0 or 1 for ever."""
+        """The query in this dtype, with numbers to start from: engines rely on their exact 0s and 1s, which stay."""
         if dtype not in DTYPES:
             raise TacitError(f"the module is in {dtype}, expected torch.float32 or torch.float64")
         tac, name = self.tac, DTYPES[dtype]

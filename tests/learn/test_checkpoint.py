@@ -12,12 +12,18 @@ import pytest
 
 from tacit import FormatError
 from tacit.learn.checkpoint import fingerprint, packed, read_run, write_run
-from tacit.learn.optimisers import Adam, State
+from tacit.learn.optimizers import Adam, State
 from tacit.learn.run import Record, Run, Stage, Trainer
 
 KEY = "k" * 64
 STAGES = [Stage("own", 3, 2, Adam(total=6), halvings=1), Stage("hard", 2, 2, Adam(total=4))]
 ODD = [None, True, -1, 7, 10**30, 0.5, math.nan, "", "head", [], [[]], {}, {"loss": 1}]
+
+
+def test_the_text_that_tells_trainings_apart_stays():
+    """Its digest is in checkpoints: with other words, those of earlier releases would be refused."""
+    adam = "Adam(rate=0.05, batch=1024, total=4, clip=1.0, seed=0, decay=(0.9, 0.999))"
+    assert repr(STAGES[1]) == f"Stage(slope='hard', rounds=2, steps=2, optimiser={adam}, halvings=0)"
 
 
 def fresh():

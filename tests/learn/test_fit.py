@@ -15,7 +15,7 @@ from tacit import CPT, FormatError, Network, TestingCPT, examples
 from tacit.learn import fitting
 from tacit.learn.data import read_data
 from tacit.learn.fitting import Problem
-from tacit.learn.optimisers import LBFGS
+from tacit.learn.optimizers import LBFGS
 from tacit.learn.run import Stage
 from tests.conformance_files import read
 
@@ -45,7 +45,7 @@ def sample(rows, seed=0):
 
 
 @pytest.mark.parametrize("optimizer", ["lm", "lbfgs", "adam"])
-def test_every_optimiser_learns_a_surface(optimizer):
+def test_every_optimizer_learns_a_surface(optimizer):
     found = tacit.fit(chain(), X, Y, optimizer=optimizer, seed=1, restarts=4, steps=300)
     assert found.optimizer == optimizer
     assert found.loss < 0.2 * np.var(Y)

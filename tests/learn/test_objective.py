@@ -11,7 +11,7 @@ from tacit.engines.tape import THREADED_WORK
 from tacit.learn.batches import Batch
 from tacit.learn.data import read_data
 from tacit.learn.fitting import Problem
-from tacit.learn.optimisers import LBFGS
+from tacit.learn.optimizers import LBFGS
 from tacit.learn.run import Stage
 
 RNG = np.random.default_rng(0)

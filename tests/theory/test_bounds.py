@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import tacit
 from tacit.errors import EvidenceError, TacitError, TooLargeError
 from tacit.theory import bounds, pieces, robust
-from tacit.theory.extremes import TOLERANCE
+from tacit.theory.bounding import TOLERANCE
 from tests.conformance_files import network, read
 from tests.helpers import close, impossible, posterior
 from tests.theory.support import clear, evidence, queries

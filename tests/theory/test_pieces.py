@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import tacit
 from tacit import semantics
 from tacit.errors import EvidenceError, NetworkError, TooLargeError
-from tacit.theory import pieces, regions
+from tacit.theory import pieces, reachable
 from tests.conformance_files import network, read
 from tests.helpers import close
 from tests.theory.support import clear, evidence, points, queries
@@ -242,6 +242,20 @@ def test_tests_whose_rows_are_equal_make_no_regions():
     assert pieces(tacit.compile(net, "T", ["E"])).granularity == 1
 
 
+def test_nodes_with_the_same_parents_need_not_follow_each_other():
+    net = tacit.Network()
+    for name in ("A", "B"):
+        net.add(name, cpt=[0.5, 0.5])
+    for name, parent, thresholds in (("X", "A", [0.3, 0.6]), ("Y", "B", [0.45, 0.7]), ("Z", "A", [0.5, 0.35])):
+        net.add(name, [parent], cpt=tacit.TestingCPT([[0.9, 0.1], [0.6, 0.4]], [[0.2, 0.8], [0.3, 0.7]], thresholds))
+    table = np.arange(1, 9).reshape(2, 2, 2) / 10
+    net.add("Q", ["X", "Y", "Z"], cpt=np.stack([table, 1 - table], axis=-1))
+    tac = tacit.compile(net, "Q", ["A", "B"])
+    found, rows = pieces(tac), evidence(["A", "B"], points(["A", "B"], 200))
+    close(found.posterior(rows), tac.posterior(rows))
+    assert all(found.region(region.inside) is region for region in found)
+
+
 def test_complementary_tests_are_one_border_in_many_dimensions():
     tac = tacit.compile(tacit.examples.noisy_or_classifier(), "Y", ["X1", "X2", "X3"])
     found = pieces(tac)
@@ -253,7 +267,7 @@ def test_a_budget_leaves_a_bound_on_the_number_of_regions(monkeypatch):
     case = REGIONS["two_inputs"]
     tac = tacit.compile(network(case["network"]), case["query"], case["evidence"])
     every = pieces(tac)
-    monkeypatch.setattr(regions, "SAMPLES", 3)
+    monkeypatch.setattr(reachable, "SAMPLES", 3)
     few = pieces(tac, budget=0)
     assert few.granularity <= 3
     assert not few.exact

@@ -1,7 +1,7 @@
 """Circuits under construction: whole blocks of nodes at a time, each node made once.
 
-The unique-node table is keyed by kind and children. Keys are 64-bit hashes, checked against a second,
-independent one with another seed; the hash of a sum or product does not depend on the order of its children.
+The unique-node table is keyed by kind and children. Keys are 64-bit hashes; one that an earlier block has, too, is
+checked by a second hash with another seed. The hash of a sum or product does not depend on the order of its children.
 """
 
 from __future__ import annotations

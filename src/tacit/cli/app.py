@@ -36,7 +36,7 @@ class Commands(TyperGroup):
 
 
 def _is_for_typer(error: Exception) -> bool:
-    """Wrong usage, the wish to end, or a reader of our output that has gone."""
+    """Wrong usage, an exit that a command asked for, or a closed pipe: what Typer reports in its own way."""
     return type(error).__module__.partition(".")[0] in ("typer", "click") or isinstance(error, BrokenPipeError)
 
 

@@ -10,12 +10,12 @@ import numpy as np
 import typer
 
 import tacit
+from tacit import theory
 from tacit.cli.arguments import Evidence, Json, Model, Query
 from tacit.cli.output import aligned, asked, heading, show_json
 from tacit.cli.values import label_of, read_box, read_evidence
 from tacit.errors import EvidenceError
 from tacit.tac import TAC
-from tacit.theory import extremes
 from tacit.variable import Label
 from tacit.words import bars
 
@@ -86,7 +86,7 @@ def bounds(
     """
     ranges = read_box(box)
     tac, row = _compiled(model, query, evidence or [], list(ranges))
-    found = extremes.bounds(tac, ranges, _state(tac, state), row)
+    found = theory.bounds(tac, ranges, _state(tac, state), row)
     if json:
         ends = {name: asdict(end) for name, end in (("minimum", found.minimum), ("maximum", found.maximum))}
         return show_json({"query": query, "state": found.state, **ends, "exact": found.exact})

@@ -205,7 +205,7 @@ def _block_for_lines(path: Path) -> int:
 
 
 def _about_rows(path: Path) -> int:
-    """The rows of a CSV file, as many as its first lines let expect."""
+    """About how many rows a CSV file has, judged by the length of its first lines."""
     with path.open("rb") as file:
         head = file.read(BLOCK_BYTES)
     lines = max(0, head.count(b"\n") - 1)

@@ -9,16 +9,7 @@ import random
 from collections.abc import Callable, Iterable, Sequence
 
 from tacit.compiler.exact import cheapest_path, perfect_order
-from tacit.compiler.tree import (
-    MAX_STEP,
-    ROWS,
-    STEP,
-    Path,
-    Problem,
-    Tree,  # also used as `order.Tree`
-    anneal,
-    bits,
-)
+from tacit.compiler.tree import MAX_STEP, ROWS, STEP, Path, Problem, Tree, anneal, bits
 
 HUB = 100  # neighbours beyond which the pairs that elimination would join are not counted one by one
 MAX_GROUP = 8  # factors of one axis up to which all pairs of them are compared
@@ -331,7 +322,7 @@ class _Pool:
 
 
 def _cotengra(problem: Problem) -> list[Path]:
-    """Paths of cotengra's hyper-optimiser, where it is installed: slow, and far better on the widest networks."""
+    """Paths of cotengra's hyper-optimizer, where it is installed: slow, and far better on the widest networks."""
     try:
         import cotengra
     except ImportError:
@@ -344,10 +335,10 @@ def _cotengra(problem: Problem) -> list[Path]:
     sizes = {str(axis): problem.sizes[axis] for mask in problem.masks for axis in bits(mask)} | {batch: ROWS}
     output = [str(axis) for axis in bits(problem.keep & ~problem.hard)]
     output = [axis for axis in output if any(axis in i for i in inputs)] + ([batch] if any(problem.soft) else [])
-    optimiser = cotengra.HyperOptimizer(
+    optimizer = cotengra.HyperOptimizer(
         methods=["greedy", "labels"], minimize="combo", max_repeats=128, max_time=15, parallel=False, progbar=False
     )
-    tree = optimiser.search(inputs, output, sizes)
+    tree = optimizer.search(inputs, output, sizes)
     return [_from_ssa(tree.get_ssa_path(), len(inputs))]
 
 

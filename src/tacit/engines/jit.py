@@ -1,7 +1,7 @@
 """How kernels are compiled: numba's `njit`, with a cache on disk that is never stale and never needed.
 
 numba's own cache looks only at the file of the function it keeps, while a kernel has the kernels of other files built
-in: it would go on running yesterday's. It also raises where no folder can be written, and for ever where a file of the
+in: it would go on running yesterday's. It also raises where no folder can be written, and always where a file of the
 cache is damaged. Here what is kept carries one stamp of all kernels and a checksum. What does not fit is compiled
 again, and a kernel that cannot be kept is compiled in every process.
 """

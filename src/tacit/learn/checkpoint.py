@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from tacit.atomic import write_atomically
 from tacit.errors import FormatError
 from tacit.floats import Floats
-from tacit.learn.optimisers import MEMORY, State
+from tacit.learn.optimizers import MEMORY, State
 from tacit.learn.run import Record, Run, Stage
 
 FORMAT = "tacit-training-2"

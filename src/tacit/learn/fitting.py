@@ -26,14 +26,14 @@ from tacit.learn.data import Data, read_data
 from tacit.learn.identity import identity
 from tacit.learn.losses import Loss, check_loss
 from tacit.learn.objective import Objective
-from tacit.learn.optimisers import LBFGS, Adam, LevenbergMarquardt, Optimiser, State, ThresholdSearch
+from tacit.learn.optimizers import LBFGS, Adam, LevenbergMarquardt, Optimizer, State, ThresholdSearch
 from tacit.learn.parameters import Parameters
 from tacit.learn.progress import Bar, clock
 from tacit.learn.run import Record, Run, Stage, Trainer
 from tacit.network import Network
 from tacit.tac import TAC
 
-OPTIMISERS = ("auto", "lm", "lbfgs", "adam")
+OPTIMIZERS = ("auto", "lm", "lbfgs", "adam")
 STEPS = {"lm": 200, "lbfgs": 500, "adam": 2000}
 RESTARTS = {"lm": 16, "lbfgs": 4, "adam": 1}
 ROUND = {"lm": 50, "lbfgs": 100, "adam": 100}  # the most steps between two looks at the losses
@@ -226,7 +226,7 @@ class Problem:
         return objective, Objective(parameters, objective.engine.twin(), self.held_out, self.loss)
 
     def _engine(self, net: Network, parameters: Parameters) -> LearningEngine:
-        """An engine with numbers to start from, which tell it which are 0 or 1 for ever."""
+        """An engine with numbers to start from: it relies on their exact 0s and 1s, which stay."""
         start = parameters.fill(self.parameters.start(np.random.default_rng(0)), net)
         return self._filled(start, "float64").engine()  # type: ignore[return-value]
 
@@ -238,9 +238,9 @@ class Problem:
         return tac.with_network(network, dtype, choice)
 
     def choose(self, optimizer: str) -> str:
-        """The optimiser asked for, or the one that suits the problem."""
-        if not isinstance(optimizer, str) or optimizer not in OPTIMISERS:
-            raise TacitError(f"optimizer is {optimizer!r}, expected one of {', '.join(map(repr, OPTIMISERS))}")
+        """The optimizer asked for, or the one that suits the problem."""
+        if not isinstance(optimizer, str) or optimizer not in OPTIMIZERS:
+            raise TacitError(f"optimizer is {optimizer!r}, expected one of {', '.join(map(repr, OPTIMIZERS))}")
         groups = len(self.data.targets)
         entries = self.parameters.count * self.data.rows * (1 if groups == 2 else groups)
         small = self.parameters.count <= LM_WEIGHTS and entries <= LM_ENTRIES
@@ -353,7 +353,7 @@ class Store:
 
 @dataclass(frozen=True)
 class Pace:
-    """How optimisers with random steps go: those of Adam, and the search for thresholds."""
+    """How optimizers with random steps go: those of Adam, and the search for thresholds."""
 
     rate: float
     batch: int
@@ -361,8 +361,8 @@ class Pace:
     seed: int
 
 
-def _optimiser(name: str, pace: Pace, steps: int) -> Optimiser:
-    """An optimiser for so many steps."""
+def _optimizer(name: str, pace: Pace, steps: int) -> Optimizer:
+    """An optimizer for so many steps."""
     if name == "lm":
         return LevenbergMarquardt()
     if name == "lbfgs":
@@ -375,15 +375,15 @@ def _stages(name: str, pace: Pace, steps: int, restarts: int, harden: bool, gamm
     longest = ROUND[name]
     halvings = min(max(0, math.ceil(math.log2(restarts / (KEPT if harden else 1)))), steps - 1)
     rounds = (halvings + 1) * math.ceil(steps / (halvings + 1) / longest)
-    stages = [Stage("own", rounds, max(1, steps // rounds), _optimiser(name, pace, steps), halvings)]
+    stages = [Stage("own", rounds, max(1, steps // rounds), _optimizer(name, pace, steps), halvings)]
     if not harden:
         return stages
     share = max(1, steps // 4)
     rounds = math.ceil(share / longest)
-    each, optimiser = math.ceil(share / rounds), _optimiser(name, pace, share)
+    each, optimizer = math.ceil(share / rounds), _optimizer(name, pace, share)
     if gamma is not None:
-        stages += [Stage(gamma * rise, rounds, each, optimiser) for rise in HARDENING]
-    return [*stages, Stage("hard", rounds, each, ThresholdSearch(optimiser, pace.seed))]
+        stages += [Stage(gamma * rise, rounds, each, optimizer) for rise in HARDENING]
+    return [*stages, Stage("hard", rounds, each, ThresholdSearch(optimizer, pace.seed))]
 
 
 def _has_gpu() -> bool:

@@ -14,7 +14,7 @@ from typing import Literal
 
 from tacit.floats import Floats
 from tacit.learn.objective import Objective
-from tacit.learn.optimisers import Optimiser, State
+from tacit.learn.optimizers import Optimizer, State
 from tacit.machine import limited
 
 
@@ -25,8 +25,12 @@ class Stage:
     slope: float | Literal["own", "hard"]
     rounds: int
     steps: int  # of every restart in every round
-    optimiser: Optimiser
+    optimizer: Optimizer
     halvings: int = 0  # how often the worse half of the restarts is dropped
+
+    def __repr__(self) -> str:  # a checkpoint holds a digest of this text, so its words must not change
+        what = f"slope={self.slope!r}, rounds={self.rounds}, steps={self.steps}"
+        return f"Stage({what}, optimiser={self.optimizer!r}, halvings={self.halvings})"
 
 
 @dataclass(frozen=True)
@@ -124,11 +128,11 @@ class Trainer:
         """Advance restarts side by side, if there is an objective for each, or else one after the other."""
         if not twins[0].small:
             for state in states:
-                stage.optimiser.advance(twins[0], state, stage.steps)
+                stage.optimizer.advance(twins[0], state, stage.steps)
             return
         # the threads of BLAS are of no use to small matrices, and wait for each other where cores are busy
         with limited(1), ThreadPoolExecutor(twins[0].engine.threads) as pool:
-            list(pool.map(stage.optimiser.advance, twins[: len(states)], states, [stage.steps] * len(states)))
+            list(pool.map(stage.optimizer.advance, twins[: len(states)], states, [stage.steps] * len(states)))
 
     def _stage_ends(self, run: Run, stage: Stage) -> bool:
         over = run.round == stage.rounds or all(run.states[r].done for r in run.alive)

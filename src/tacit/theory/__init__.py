@@ -1,11 +1,16 @@
-"""The paper's theorems as functions: universal approximation, neural networks as circuits, pieces and bounds."""
+"""The paper's theorems as functions: universal approximation, neural networks as circuits, pieces and bounds.
+
+Every question has a file. Those about all evidence at once are answered on a query whose selection can be chosen
+(`selectable`), the hard ones over boxes of evidence (`boxes`).
+"""
 
 from tacit.theory.approximation import Approximation, approximate
+from tacit.theory.bounding import Bounds, bounds
 from tacit.theory.explain import Explanation
-from tacit.theory.extremes import Bounds, Robustness, bounds, robust
 from tacit.theory.monotonicity import Monotonicity, monotone
 from tacit.theory.neural import from_neural_network
 from tacit.theory.piecewise import Pieces, Region, pieces
+from tacit.theory.robustness import Robustness, robust
 
 __all__ = [
     "Approximation",

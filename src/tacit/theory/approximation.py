@@ -21,7 +21,7 @@ from tacit.theory.staircase import (
     SLACK,
     Curve,
     Function,
-    Piece,
+    MonotonicPiece,
     Staircase,
     require_size,
     slab_change,
@@ -255,14 +255,14 @@ def _add(net: Network, steps: Staircase, names: Sequence[str], prefix: str, out:
         previous = chained
 
 
-def _add_part(net: Network, part: Piece | Staircase, names: Sequence[str], prefix: str, out: str) -> None:
-    if isinstance(part, Piece):
+def _add_part(net: Network, part: MonotonicPiece | Staircase, names: Sequence[str], prefix: str, out: str) -> None:
+    if isinstance(part, MonotonicPiece):
         _add_levels(net, part, names[0], prefix, out)
     else:
         _add(net, part, names[:-1], prefix, out)
 
 
-def _add_levels(net: Network, piece: Piece, name: str, prefix: str, out: str) -> None:
+def _add_levels(net: Network, piece: MonotonicPiece, name: str, prefix: str, out: str) -> None:
     """Theorem 1: one testing node per level, of which a uniform selector picks one."""
     levels = len(piece.thresholds)
     tests = [f"{prefix}Y{i + 1}" for i in range(levels)]
@@ -293,9 +293,9 @@ def _at_most(threshold: float) -> TestingCPT:
 # the circuit ----------------------------------------------------------------------------------------------
 
 
-def _nodes(build: CircuitBuilder, steps: Staircase | Piece, x: Ids) -> Ids:
+def _nodes(build: CircuitBuilder, steps: Staircase | MonotonicPiece, x: Ids) -> Ids:
     """The circuit node that computes a step function of the nodes x, as an array without axes."""
-    if isinstance(steps, Piece):
+    if isinstance(steps, MonotonicPiece):
         return _level_nodes(build, steps, x[0])
     inner = x if isinstance(steps, Curve) else x[:-1]
     node, *later = (_nodes(build, part, inner) for part in steps.parts)
@@ -304,7 +304,7 @@ def _nodes(build: CircuitBuilder, steps: Staircase | Piece, x: Ids) -> Ids:
     return node
 
 
-def _level_nodes(build: CircuitBuilder, piece: Piece, x: Ids) -> Ids:
+def _level_nodes(build: CircuitBuilder, piece: MonotonicPiece, x: Ids) -> Ids:
     levels, proper = len(piece.thresholds), np.isfinite(piece.thresholds)
     always = (piece.thresholds < 0) == piece.rising
     on = np.where(always, build.one, build.zero)

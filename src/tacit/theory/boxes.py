@@ -16,15 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.floats import Floats
-from tacit.theory import relax
-from tacit.theory.companions import Between, Group
-from tacit.theory.frozen import TIE, Bools, Frozen, Sides
+from tacit.theory.derivatives import upper_model
+from tacit.theory.linear_programs import interior
 from tacit.theory.multilinear import vertices
-from tacit.theory.slopes import upper_model
+from tacit.theory.scope import TIE, Bools, Group, Sides
+from tacit.theory.selectable import Ranges, SelectableQuery
 
 
 @dataclass(frozen=True)
-class Bounded:
+class BoxBounds:
     """Boxes with their tests decided as far as possible, and what bounds an objective sum_q c_q P*(q) there.
 
     Attributes
@@ -44,7 +44,7 @@ class Bounded:
         open.
     undecided
         Margins, (boxes, tests, vertices), of the tests that have both signs in the box; 0 for others.
-    corners, setting
+    corners, ranges
         The corners themselves, (inputs, boxes, corners), and the boxes with the ends of the weights.
     """
 
@@ -56,54 +56,54 @@ class Bounded:
     conditions: Floats
     undecided: Floats
     corners: Floats
-    setting: Between
+    ranges: Ranges
 
     def quotients(self) -> Floats:
         """The objective's bound at every corner, (boxes, corners); minus infinity where the evidence is impossible."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.nan_to_num(self.value / self.total, nan=-np.inf)
 
-    def active(self, boxes: Iterable[int]) -> dict[int, NDArray[np.intp]]:
-        """The tests of each box that are not on their sides all over it; boxes without any are left out."""
+    def cutting_tests(self, boxes: Iterable[int]) -> dict[int, NDArray[np.intp]]:
+        """The tests of each box that are not on their sides all over it, but cut it; boxes without any are left out."""
         limits = np.where(self.strict, TIE, -TIE)
         found = {i: np.flatnonzero(self.conditions[i].min(axis=1) < limits[i]) for i in boxes}  # NaN is never less
         return {i: tests for i, tests in found.items() if len(tests)}
 
 
-def bounded(frozen: Frozen, low: Floats, high: Floats, sides: Sides, objective: Floats) -> Bounded:
+def bound_boxes(query: SelectableQuery, low: Floats, high: Floats, sides: Sides, objective: Floats) -> BoxBounds:
     """Decide tests in order, each from the ends of its parents' posterior, then bound the objective."""
-    work = _Boxes(frozen, low, high, sides)
-    for group in frozen.groups:
+    work = _Boxes(query, low, high, sides)
+    for group in query.groups:
         work.decide(group)
     value, total = work.quotients(objective)
     choices = value.shape[1] // work.size
-    return Bounded(
+    return BoxBounds(
         work.sides,
-        frozen.tests.rejects_ties(work.sides.T).T,
+        query.tests.rejects_ties(work.sides.T).T,
         work.possible,
         value,
         total,
         np.tile(work.conditions, choices),
         work.undecided,
         np.tile(work.corners, choices),
-        Between(low, high, work.least, work.most),
+        Ranges(low, high, work.least, work.most),
     )
 
 
-def interiors(boxes: Bounded, active: Mapping[int, NDArray[np.intp]]) -> dict[int, Floats | None]:
-    """A point of each box well inside the conditions of its active tests, by their relaxation.
+def interiors(boxes: BoxBounds, cutting: Mapping[int, NDArray[np.intp]]) -> dict[int, Floats | None]:
+    """A point of each box well inside the conditions of the tests that cut it, by their relaxation.
 
     None: no point satisfies them, or only ties that are decided otherwise.
     """
     found: dict[int, Floats | None] = {}
-    systems = {i: boxes.conditions[i, tests] for i, tests in active.items()}
+    systems = {i: boxes.conditions[i, tests] for i, tests in cutting.items()}
     thin = []
-    for i, (weights, most) in zip(active, relax.interior(list(systems.values())), strict=True):
+    for i, (weights, most) in zip(cutting, interior(list(systems.values())), strict=True):
         found[i] = boxes.corners[:, i] @ weights if most >= -TIE else None
-        if -TIE <= most <= TIE and boxes.strict[i, active[i]].any():
+        if -TIE <= most <= TIE and boxes.strict[i, cutting[i]].any():
             thin.append(i)
-    strict = [boxes.strict[i, active[i]] for i in thin]
-    for i, (_, most) in zip(thin, relax.interior([systems[i] for i in thin], strict), strict=True):
+    strict = [boxes.strict[i, cutting[i]] for i in thin]
+    for i, (_, most) in zip(thin, interior([systems[i] for i in thin], strict), strict=True):
         found[i] = found[i] if most > TIE else None
     return found
 
@@ -118,54 +118,49 @@ def halves(low: Floats, high: Floats, axis: int) -> list[tuple[Floats, Floats]]:
 class _Boxes:
     """Boxes under way: what is decided so far, and ends of the weights of plus, (tests, boxes)."""
 
-    def __init__(self, frozen: Frozen, low: Floats, high: Floats, sides: Sides) -> None:
-        self.frozen, self.low, self.high, self.sides = frozen, low, high, sides.copy()
+    def __init__(self, query: SelectableQuery, low: Floats, high: Floats, sides: Sides) -> None:
+        self.query, self.low, self.high, self.sides = query, low, high, sides.copy()
         self.corners = vertices(low, high)
         _, self.count, self.size = self.corners.shape
         self.points = self.corners.reshape(len(low), self.count * self.size)
         self.possible = np.ones(self.count, dtype=bool)
         self.least, self.most = np.where(sides > 0, 1.0, 0.0).T, np.where(sides >= 0, 1.0, 0.0).T
-        self.conditions = np.full((self.count, len(frozen.tests), self.size), np.nan)
+        self.conditions = np.full((self.count, len(query.tests), self.size), np.nan)
         self.undecided = np.zeros(self.conditions.shape)
 
     def decide(self, group: Group) -> None:
         """Decide the tests of a group, those of earlier groups being decided as far as possible."""
-        marginals = [end.reshape(-1, self.count, self.size) for end in self._marginals(group)]
-        tests = self.frozen.tests
+        marginals = [end.reshape(-1, self.count, self.size) for end in self._ends(group)]
+        tests = self.query.tests
         for which in group.tests:  # the tests of one node
             lower, upper = _margins(marginals, tests.thresholds[which], tests.sign[which])
             hard, soft = tests.hard[which], tests.soft[which]
             self._decide_hard(which[hard], lower[hard], upper[hard])
-            self.least[which[soft]], self.most[which[soft]] = _sigmoids(self.frozen, marginals, which, soft)
+            self.least[which[soft]], self.most[which[soft]] = _sigmoids(self.query, marginals, which, soft)
 
     def quotients(self, objective: Floats) -> tuple[Floats, Floats]:
-        """`value` and `total` of `Bounded`."""
-        least, most = self._repeated()
+        """`value` and `total` of `BoxBounds`."""
         shape = (self.count, self.size)
-        if (least == most).all():
-            joint, _ = self.frozen.joint(self.points, least)
-            return (objective @ joint).reshape(shape), joint.sum(axis=0).reshape(shape)
-        ends = self.frozen.joint_ends(Between(self.points, self.points, least, most))
-        value, total = _choices(objective, *ends, shape)
-        if self.frozen.tests.soft.any():
-            self._by_slopes(objective, value, total)
+        lower, upper = self._ends()
+        if lower is upper:
+            return (objective @ lower).reshape(shape), lower.sum(axis=0).reshape(shape)
+        value, total = _choices(objective, lower, upper, shape)
+        if self.query.tests.soft.any():
+            self._by_derivatives(objective, value, total)
         return value, total
 
-    def _marginals(self, group: Group) -> tuple[Floats, Floats]:
-        """Ends of p*(u) at the vertices, (parent states, boxes * vertices)."""
-        least, most = self._repeated()
+    def _ends(self, group: Group | None = None) -> tuple[Floats, Floats]:
+        """Ends of p*(q), or of p*(u) of a group's parents, (states, boxes * vertices): one array if all is decided."""
+        least, most = (np.repeat(end, self.size, axis=1) for end in (self.least, self.most))
         if (least == most).all():
-            marginal = self.frozen.marginal(group, self.points, least)
-            return marginal, marginal
-        return self.frozen.marginal_ends(group, Between(self.points, self.points, least, most))
-
-    def _repeated(self) -> tuple[Floats, Floats]:
-        return np.repeat(self.least, self.size, axis=1), np.repeat(self.most, self.size, axis=1)
+            joint, _ = self.query.joint(self.points, least, group)
+            return joint, joint
+        return self.query.joint_ends(Ranges(self.points, self.points, least, most), group)
 
     def _decide_hard(self, which: NDArray[np.intp], lower: Floats, upper: Floats) -> None:
         """Some hard tests by the ends of their margins, (tests, boxes, vertices)."""
         bottom, top = lower.min(axis=-1), upper.max(axis=-1)
-        closed = self.frozen.tests.closed[which, None]  # ties belong to the side that owns them
+        closed = self.query.tests.closed[which, None]  # ties belong to the side that owns them
         plus, minus = np.where(closed, bottom >= -TIE, bottom > TIE), np.where(closed, top < -TIE, top <= TIE)
         old = self.sides[:, which].T
         side = np.where(old != 0, old, np.where(plus, 1, np.where(minus, -1, 0))).astype(np.int8)
@@ -179,10 +174,10 @@ class _Boxes:
         rejects = np.where(side > 0, ~closed, closed)
         self.possible &= ~((side != 0) & ((most < -TIE) | (rejects & (most <= TIE)))).any(axis=0)
 
-    def _by_slopes(self, objective: Floats, value: Floats, total: Floats) -> None:
-        """Where all hard tests are decided, bound a query with sigmoids by its slopes instead, if that is better."""
-        hard = np.where(self.frozen.tests.hard[:, None], self.sides.T, 0).astype(np.int8)
-        model = upper_model(self.frozen, Between(self.low, self.high, self.least, self.most), hard, objective)
+    def _by_derivatives(self, objective: Floats, value: Floats, total: Floats) -> None:
+        """Where all hard tests are decided, bound a query with sigmoids by its derivatives, if that is better."""
+        hard = np.where(self.query.tests.hard[:, None], self.sides.T, 0).astype(np.int8)
+        model = upper_model(self.query, Ranges(self.low, self.high, self.least, self.most), hard, objective)
         with np.errstate(divide="ignore", invalid="ignore"):
             plain = np.fmax.reduce(value / total, axis=1)
         better = (model.max(axis=1) < plain) & (self.sides != 0).all(axis=1)
@@ -201,15 +196,17 @@ def _margins(marginals: list[Floats], threshold: Floats, sign: Floats) -> tuple[
     return np.where(sign > 0, least, -most), np.where(sign > 0, most, -least)
 
 
-def _sigmoids(frozen: Frozen, marginals: list[Floats], which: NDArray[np.intp], soft: Bools) -> tuple[Floats, Floats]:
+def _sigmoids(
+    query: SelectableQuery, marginals: list[Floats], which: NDArray[np.intp], soft: Bools
+) -> tuple[Floats, Floats]:
     """Ends of the weights of one node's sigmoid tests, (tests, boxes), from those of its parents' posterior."""
     (lower, upper), (fewer, more) = marginals, _others(marginals)
     with np.errstate(invalid="ignore"):  # a vertex with no mass says nothing
         least = np.fmin.reduce(lower[soft] / (lower + more)[soft], axis=-1)
         most = np.fmax.reduce(upper[soft] / (upper + fewer)[soft], axis=-1)
     tests, margins = which[soft], (np.nan_to_num(least, nan=0.0), np.nan_to_num(most, nan=1.0))
-    threshold, sign = frozen.tests.thresholds[tests, None], frozen.tests.sign[tests, None]
-    ends = [frozen.tests.weights(sign * (end - threshold), tests) for end in margins]
+    threshold, sign = query.tests.thresholds[tests, None], query.tests.sign[tests, None]
+    ends = [query.tests.weights(sign * (end - threshold), tests) for end in margins]
     return np.minimum(*ends), np.maximum(*ends)
 
 

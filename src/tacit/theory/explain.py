@@ -8,18 +8,16 @@ from html import escape
 
 import numpy as np
 
-from tacit.cpt import TestingCPT
 from tacit.errors import EvidenceError
 from tacit.evidence import Column, EvidenceLike
 from tacit.floats import Floats
-from tacit.model import Model
 from tacit.network import Network
 from tacit.query import Query
 from tacit.selection import selected_network
-from tacit.theory.frozen import Frozen, read_given
-from tacit.theory.multilinear import subsets
+from tacit.theory.arguments import read_given
+from tacit.theory.multilinear import polynomial, subsets
 from tacit.theory.piecewise import coefficients
-from tacit.theory.text import polynomial
+from tacit.theory.selectable import SelectableQuery
 from tacit.variable import Label
 from tacit.words import bars
 
@@ -166,13 +164,13 @@ def explain(tac: Query, evidence: EvidenceLike | None = None) -> Explanation:
     columns = {n: c for n, c in known.columns.items() if not _says_nothing(c)}
     soft = [n for n, c in columns.items() if c.soft is not None and c.variable.card == 2]
     inputs = [n for n in soft if n not in tac.hard]
-    frozen = Frozen(tac, inputs, {n: c for n, c in columns.items() if n not in inputs})
+    query = SelectableQuery(tac, inputs, {n: c for n, c in columns.items() if n not in inputs})
     point = np.array([columns[n].likelihoods()[0, 0] for n in inputs])
     decided = tac.selected(evidence)
-    weights = np.ones(len(frozen.tests))
-    for node, place in frozen.frame.places.items():
-        weights[place] = decided[node].weight[0].ravel()
-    table = coefficients(frozen, weights[:, None])[0] if len(inputs) <= MAX_INPUTS else None
+    weights = np.ones(len(query.tests))
+    for node, tests in query.scope.tests_of.items():
+        weights[tests] = decided[node].weight[0].ravel()
+    table = coefficients(query, weights[:, None])[0] if len(inputs) <= MAX_INPUTS else None
     network = selected_network(tac.network, decided)
     assert isinstance(network, Network)  # as that of a TAC is
     return Explanation(
@@ -180,45 +178,39 @@ def explain(tac: Query, evidence: EvidenceLike | None = None) -> Explanation:
         states=tac.network.states(tac.query),
         posterior=tac.posterior(evidence)[0],
         evidence={name: _said(column) for name, column in columns.items()},
-        tests=_tests(frozen, point, weights),
+        tests=_tests(query, point, weights),
         network=network,
         coefficients=None if table is None else dict(zip(subsets(inputs), table, strict=True)),
     )
 
 
-def _tests(frozen: Frozen, point: Floats, weights: Floats) -> tuple[Test, ...]:
+def _tests(query: SelectableQuery, point: Floats, weights: Floats) -> tuple[Test, ...]:
     """The tests under a selection, at one point and where each input alone would flip them."""
     count = len(point)
     ends = np.tile(point[:, None], (1, 1 + 2 * count))  # the point, then each input at 0 and at 1
     for i in range(count):
         ends[i, 1 + 2 * i : 3 + 2 * i] = 0.0, 1.0
     posteriors, flips = np.empty(len(weights)), np.full((len(weights), count), np.nan)
-    for group in frozen.groups:
-        marginal = frozen.marginal(group, ends, np.tile(weights[:, None], (1, ends.shape[1])))
-        margins = frozen.margins(group, marginal)
+    for group in query.groups:
+        marginal, _ = query.joint(ends, np.tile(weights[:, None], (1, ends.shape[1])), group)
+        margins = query.margins(group, marginal)
         first, last = margins[..., 1::2], margins[..., 2::2]
         with np.errstate(divide="ignore", invalid="ignore"):
             posteriors[group.tests] = marginal[:, 0] / marginal[:, 0].sum()
             flips[group.tests] = np.where(first * last < 0, first / (first - last), np.nan)
-    flips[~frozen.tests.hard] = np.nan
+    flips[~query.tests.hard] = np.nan
     return tuple(
         Test(
             node=node,
-            parent_state=frozen.name(i),
+            parent_state=query.name(i),
             posterior=float(posteriors[i]),
-            operator=_operator(frozen.network, node, frozen.tests.states[i]),
-            threshold=float(frozen.tests.thresholds[i]),
+            operator=str(query.tests.operators[i]),
+            threshold=float(query.tests.thresholds[i]),
             weight=float(weights[i]),
-            flips={n: float(v) for n, v in zip(frozen.inputs, flips[i], strict=True) if not np.isnan(v)},
+            flips={n: float(v) for n, v in zip(query.inputs, flips[i], strict=True) if not np.isnan(v)},
         )
-        for i, node in enumerate(frozen.tests.nodes)
+        for i, node in enumerate(query.tests.nodes)
     )
-
-
-def _operator(net: Model, node: str, state: int) -> str:
-    cpt = net.cpt(node)
-    assert isinstance(cpt, TestingCPT)
-    return str(cpt.test.flat[state])
 
 
 def _says_nothing(column: Column) -> bool:

@@ -21,11 +21,12 @@ from tacit.errors import EvidenceError
 from tacit.evidence import EvidenceLike
 from tacit.floats import Floats
 from tacit.query import Query
-from tacit.theory.boxes import bounded, halves, interiors
-from tacit.theory.extremes import state_of
-from tacit.theory.frozen import Frozen, Sides, checked_inputs, freeze
+from tacit.theory.arguments import checked_inputs, state_of
+from tacit.theory.boxes import bound_boxes, halves, interiors
+from tacit.theory.derivatives import derivative_ends
 from tacit.theory.multilinear import bernstein, faces, vertices
-from tacit.theory.slopes import slopes
+from tacit.theory.scope import Sides
+from tacit.theory.selectable import SelectableQuery, make_selectable
 from tacit.variable import Label
 
 BUDGET = 5_000
@@ -99,26 +100,26 @@ def monotone(
     >>> print(monotone(tac, "X1"))
     increasing in X1
     """
-    frozen = _frozen(tac, input, others, given)
+    query = _selectable(tac, input, others, given)
     objective = np.eye(len(tac.network.states(tac.query)))[state_of(tac, state)]
-    search = _Search(frozen, frozen.inputs.index(input), objective)
+    search = _MonotonicitySearch(query, query.inputs.index(input), objective)
     search.run(budget)
     return Monotonicity(input, search.direction(), search.steps.get(1), search.steps.get(-1))
 
 
-def _frozen(tac: Query, input: str, others: Sequence[str] | None, given: EvidenceLike | None) -> Frozen:
+def _selectable(tac: Query, input: str, others: Sequence[str] | None, given: EvidenceLike | None) -> SelectableQuery:
     checked_inputs(tac, [input], {})
-    frozen = freeze(tac, None if others is None else [input, *others], given, posterior_only=True)
-    if input not in frozen.inputs:
+    query = make_selectable(tac, None if others is None else [input, *others], given, posterior_only=True)
+    if input not in query.inputs:
         raise EvidenceError(f"{input!r} is an input, but its evidence is given as well; leave one of them out")
-    return frozen
+    return query
 
 
-class _Search:
+class _MonotonicitySearch:
     """What was met, and what is still to be shown of every box: that the query never falls (1), never rises (-1)."""
 
-    def __init__(self, frozen: Frozen, axis: int, objective: Floats) -> None:
-        self.frozen, self.axis, self.objective = frozen, axis, objective
+    def __init__(self, query: SelectableQuery, axis: int, objective: Floats) -> None:
+        self.query, self.axis, self.objective = query, axis, objective
         self.steps: dict[int, Step] = {}  # the greatest change met in either direction
         self.proven = False
 
@@ -136,7 +137,7 @@ class _Search:
 
     def run(self, budget: int) -> None:
         """Look at boxes until the claims left are shown of all of them."""
-        count = len(self.frozen.inputs)
+        count = len(self.query.inputs)
         boxes = [(np.zeros(count), np.ones(count))]
         self._meet(*boxes[0], LINES, PLACES)
         while boxes and budget > 0 and self.claims:
@@ -156,13 +157,13 @@ class _Search:
         rest = low[:, None] + (high - low)[:, None] * rng.choice([0.0, 1.0, *rng.random(14)], (len(low), lines))
         points = np.repeat(rest[:, :, None], places, axis=2)
         points[self.axis] = np.linspace(low[self.axis], high[self.axis], places)
-        values = (self.objective @ self.frozen.posterior(points.reshape(len(low), -1))).reshape(lines, places)
+        values = (self.objective @ self.query.posterior(points.reshape(len(low), -1))).reshape(lines, places)
         for sign in (1, -1):
             change = np.nan_to_num(sign * np.diff(values, axis=1))
             line, place = np.unravel_index(change.argmax(), change.shape)
             greatest = float(change[line, place])
             if greatest > max(ROUNDING, abs(self.steps[sign].change) if sign in self.steps else 0.0):
-                before, after = (self.frozen.evidence(points[:, line, p]) for p in (place, place + 1))
+                before, after = (self.query.evidence(points[:, line, p]) for p in (place, place + 1))
                 self.steps[sign] = Step(before, after, sign * greatest)
 
     # proving ----------------------------------------------------------------------------------------------
@@ -170,18 +171,16 @@ class _Search:
     def _shown(self, boxes: Sequence[tuple[Floats, Floats]]) -> list[bool]:
         """Of which boxes all claims are shown."""
         low, high = (np.stack(ends, axis=1) for ends in zip(*boxes, strict=True))
-        hard = self.frozen.tests.hard
+        hard = self.query.tests.hard
         sides = np.tile(np.where(hard, 0, 1).astype(np.int8), (len(boxes), 1))
-        sides = bounded(self.frozen, low, high, sides, self.objective).sides
+        sides = bound_boxes(self.query, low, high, sides, self.objective).sides
         listed = [i for i in range(len(boxes)) if (sides[i] == 0).sum() <= OPEN]
         shown = [False] * len(boxes)
         if not listed:
             return shown
         each = [_outcomes(sides[i]) for i in listed]
         box = np.repeat(listed, [len(outcomes) for outcomes in each])
-        selections = _Selections(
-            self.frozen, self.axis, self.objective, low[:, box], high[:, box], np.concatenate(each)
-        )
+        selections = _Selections(self.query, self.axis, self.objective, low[:, box], high[:, box], np.concatenate(each))
         for i in listed:
             here = [k for k in np.flatnonzero(box == i).tolist() if selections.possible[k]]
             shown[i] = all(self._holds(selections, here, claim) for claim in self.claims)
@@ -201,16 +200,18 @@ class _Search:
 class _Selections:
     """The selections that may occur in some boxes, a box and a selection for each k."""
 
-    def __init__(self, frozen: Frozen, axis: int, objective: Floats, low: Floats, high: Floats, sides: Sides) -> None:
-        self.frozen, self.axis, self.sides = frozen, axis, sides
-        found = bounded(frozen, low, high, sides, objective)
-        inside = interiors(found, found.active(np.flatnonzero(found.possible).tolist()))
+    def __init__(
+        self, query: SelectableQuery, axis: int, objective: Floats, low: Floats, high: Floats, sides: Sides
+    ) -> None:
+        self.query, self.axis, self.sides = query, axis, sides
+        found = bound_boxes(query, low, high, sides, objective)
+        inside = interiors(found, found.cutting_tests(np.flatnonzero(found.possible).tolist()))
         self.possible = [bool(p) and inside.get(k, low) is not None for k, p in enumerate(found.possible)]
         self.value, self.total = found.value, found.total  # (k, vertices), if there are no sigmoids
-        self.soft = bool(frozen.tests.soft.any())
+        self.soft = bool(query.tests.soft.any())
         if self.soft:
-            self.slopes = [end[axis] for end in slopes(frozen, found.setting, objective)]
-            other = bounded(frozen, low, high, sides, -objective)
+            self.slopes = [end[axis] for end in derivative_ends(query, found.ranges, objective)]
+            other = bound_boxes(query, low, high, sides, -objective)
             self.most, self.least = found.quotients().max(axis=1), -other.quotients().max(axis=1)
         self.rising, self.falling = self._trends(low, high)
 
@@ -232,7 +233,7 @@ class _Selections:
 
     def may_follow(self, before: int, after: int) -> bool:
         """Whether one selection may come after another as the input grows: by the first tests in which they differ."""
-        for group in self.frozen.groups:
+        for group in self.query.groups:
             tests = group.tests.ravel()
             up = self.sides[after, tests] > self.sides[before, tests]
             down = self.sides[after, tests] < self.sides[before, tests]
@@ -244,15 +245,15 @@ class _Selections:
         """Whether each test's margin may rise, and may fall, with the input: (k, tests)."""
         corners = vertices(low, high)
         count, boxes, size = corners.shape
-        rising = np.ones((boxes, len(self.frozen.tests)), dtype=bool)
+        rising = np.ones((boxes, len(self.query.tests)), dtype=bool)
         falling = rising.copy()
         weights = np.repeat((self.sides > 0).T.astype(np.float64), size, axis=1)
         settled = True
-        for group in self.frozen.groups:
+        for group in self.query.groups:
             tests = group.tests.ravel()
             if settled:
-                marginal = self.frozen.marginal(group, corners.reshape(count, -1), weights)
-                margin = self.frozen.margins(group, marginal).reshape(len(tests), boxes, size)
+                marginal, _ = self.query.joint(corners.reshape(count, -1), weights, group)
+                margin = self.query.margins(group, marginal).reshape(len(tests), boxes, size)
                 (margin0, margin1), (mass0, mass1) = (
                     faces(f, self.axis) for f in (margin, marginal.sum(axis=0).reshape(boxes, size))
                 )
@@ -260,7 +261,7 @@ class _Selections:
                 slack = ROUNDING * bernstein(mass0, mass1)
                 rising[:, tests] = (trend > slack).any(axis=-1).T
                 falling[:, tests] = (trend < -slack).any(axis=-1).T
-            settled &= not self.frozen.tests.soft[tests].any()  # what is below a sigmoid has no fixed weights
+            settled &= not self.query.tests.soft[tests].any()  # what is below a sigmoid has no fixed weights
         return rising, falling
 
 

@@ -6,13 +6,15 @@ Vertices are numbered by bits: input i is high at vertex v where bit i of v is s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import TypeVar
 
 import numpy as np
 
 from tacit.floats import Floats
+
+NEGLIGIBLE = 1e-13  # beside the largest coefficient: what rounding leaves of a 0
 
 T = TypeVar("T")
 
@@ -102,3 +104,18 @@ def faces(values: Floats, axis: int) -> tuple[Floats, Floats]:
 def products(points: Floats) -> Floats:
     """The product of the inputs of each set, at points (inputs, rows): (sets, rows)."""
     return np.stack([points[list(chosen)].prod(axis=0) for chosen in subsets(range(len(points)))])
+
+
+def polynomial(coefficients: Mapping[tuple[str, ...], float]) -> str:
+    """A multilinear function, without what is 0.
+
+    >>> polynomial({(): 0.25, ("A",): -1.0, ("B",): 0.0, ("A", "B"): 0.5})
+    '0.25 - A + 0.5 A B'
+    """
+    text, least = "", NEGLIGIBLE * max(map(abs, coefficients.values()))
+    for names, value in coefficients.items():
+        if abs(value) > least:
+            number = "" if names and abs(value) == 1 else f"{abs(value):.6g}"
+            sign = (" - " if value < 0 else " + ") if text else ("-" if value < 0 else "")
+            text += sign + " ".join([number, *names] if number else names)
+    return text or "0"

@@ -13,11 +13,14 @@ from numpy.typing import NDArray
 from tacit.errors import EvidenceError, NetworkError
 from tacit.evidence import EvidenceLike, read
 from tacit.floats import Floats
+from tacit.model import Model
 from tacit.query import Query
-from tacit.theory import regions
-from tacit.theory.frozen import TIE, Bools, Frozen, Sides, freeze, normalised
-from tacit.theory.multilinear import moebius, products, subsets, unit_vertices
-from tacit.theory.text import polynomial, selected_text
+from tacit.theory.arguments import first_state
+from tacit.theory.multilinear import moebius, polynomial, products, subsets, unit_vertices
+from tacit.theory.reachable import Reachable, reachable_selections
+from tacit.theory.scope import TIE, Bools, Sides
+from tacit.theory.selectable import SelectableQuery, make_selectable, normalised
+from tacit.variable import describe
 from tacit.words import large, plural
 
 MAX_SHOWN = 20
@@ -91,10 +94,10 @@ class Pieces(Sequence[Region]):
         How many regions there can be: more than were found only where the search was cut short.
     """
 
-    def __init__(self, frozen: Frozen, found: Sequence[Region], most: int) -> None:
-        self.query, self.states, self.inputs = frozen.query, frozen.network.states(frozen.query), frozen.inputs
+    def __init__(self, query: SelectableQuery, found: Sequence[Region], most: int) -> None:
+        self.query, self.states, self.inputs = query.query, query.network.states(query.query), query.inputs
         self.most = most
-        self._frozen, self._regions = frozen, tuple(found)
+        self._query, self._regions = query, tuple(found)
         self._index = {_key(region.selection): i for i, region in enumerate(found)}
 
     @property
@@ -135,26 +138,25 @@ class Pieces(Sequence[Region]):
         return None if found is None else self._regions[found]
 
     def _selected(self, points: Floats) -> Bools:
-        return np.asarray(self._frozen.select(points)[0] > 0)
+        return np.asarray(self._query.select(points)[0] > 0)
 
     def _table(self, plus: Bools) -> Floats:
-        """The coefficients (sets, states) under a selection; those of a mere border are computed for the occasion."""
+        """The coefficients (sets, states) under a selection, which may occur on a border only, and be no region."""
         found = self._index.get(plus.tobytes())
         if found is None:
-            return np.asarray(coefficients(self._frozen, plus[:, None])[0])
+            return np.asarray(coefficients(self._query, plus[:, None])[0])
         return np.stack(list(self._regions[found].coefficients.values()))
 
     def _points(self, evidence: EvidenceLike) -> Floats:
-        known = read(evidence, [self._frozen.network.variable(n) for n in self._frozen.network], self.inputs)
+        known = read(evidence, [self._query.network.variable(n) for n in self._query.network], self.inputs)
         points = np.empty((len(self.inputs), known.rows))
         for i, name in enumerate(self.inputs):
-            likelihoods = known.columns[name].likelihoods() if name in known.columns else np.ones((2, 1))
-            for row in np.flatnonzero(likelihoods.sum(axis=0) > 1.5)[:1].tolist():
+            points[i] = first_state(known, name)
+            for row in np.flatnonzero(np.isnan(points[i]))[:1].tolist():
                 raise EvidenceError(
                     f"evidence on {name!r}, row {row}: there is none, but the pieces are functions of a likelihood of "
                     f"every input ({', '.join(self.inputs)})"
                 )
-            points[i] = likelihoods[0]
         return points
 
     # showing ----------------------------------------------------------------------------------------------
@@ -183,7 +185,7 @@ class Pieces(Sequence[Region]):
         return "\n".join([repr(self), *blocks])
 
     def _text(self, region: Region) -> str:
-        lines = [", ".join(self._where(region)), selected_text(self._frozen.network, region.selection)]
+        lines = [", ".join(self._where(region)), _selection_text(self._query.network, region.selection)]
         return "\n   ".join([*lines, *(f"{name} = {value}" for name, value in self._functions(region))])
 
     def _repr_html_(self) -> str:
@@ -199,7 +201,7 @@ class Pieces(Sequence[Region]):
 
     def _html(self, region: Region) -> str:
         where = "<br>".join(escape(text) for text in self._where(region))
-        chosen = escape(selected_text(self._frozen.network, region.selection))
+        chosen = escape(_selection_text(self._query.network, region.selection))
         return "".join(f"<td>{c}</td>" for c in (where, chosen, *(escape(v) for _, v in self._functions(region))))
 
     def _where(self, region: Region) -> list[str]:
@@ -253,51 +255,53 @@ def pieces(
        p*(B=true) = 0.035 + 0.0325 A
        p*(B=false) = 0.315 - 0.3075 A
     """
-    frozen = freeze(tac, inputs, given)
-    for test in np.flatnonzero(frozen.tests.soft)[:1]:
+    query = make_selectable(tac, inputs, given)
+    for test in np.flatnonzero(query.tests.soft)[:1]:
         raise NetworkError(
-            f"node {frozen.tests.nodes[test]!r} is selected by a sigmoid, so that the query has no pieces; "
+            f"node {query.tests.nodes[test]!r} is selected by a sigmoid, so that the query has no pieces; "
             "make its tests hard with net.with_gamma(None)"
         )
-    found = regions.find(frozen, budget)
-    tables = coefficients(frozen, (found.sides > 0).T)
-    made = [_region(frozen, found, i, table) for i, table in enumerate(tables)]
-    return Pieces(frozen, made, len(made) + found.unknown)
+    found = reachable_selections(query, budget)
+    tables = coefficients(query, (found.sides > 0).T)
+    made = [_region(query, found, i, table) for i, table in enumerate(tables)]
+    return Pieces(query, made, len(made) + found.unknown)
 
 
-def coefficients(frozen: Frozen, weights: Floats | Bools) -> Floats:
+def coefficients(query: SelectableQuery, weights: Floats | Bools) -> Floats:
     """C_I under selections (tests, selections): (selections, sets of inputs, states of the query)."""
-    count, corners = weights.shape[1], unit_vertices(len(frozen.inputs))
+    count, corners = weights.shape[1], unit_vertices(len(query.inputs))
     repeated = np.repeat(np.asarray(weights, dtype=np.float64), corners.shape[1], axis=1)
-    joint, exponent = frozen.joint(np.tile(corners, count), repeated)
+    joint, exponent = query.joint(np.tile(corners, count), repeated)
     return moebius(np.ldexp(joint, exponent).reshape(len(joint), count, -1)).transpose(1, 2, 0)
 
 
-def _region(frozen: Frozen, found: regions.Found, i: int, table: Floats) -> Region:
+def _region(query: SelectableQuery, found: Reachable, i: int, table: Floats) -> Region:
     sides, margins = found.sides[i], found.margins[i]
-    interval = _interval(frozen, sides, margins) if len(frozen.inputs) == 1 else None
+    interval = _interval(query, sides, margins) if len(query.inputs) == 1 else None
     return Region(
-        selection={node: np.asarray(plus, dtype=bool) for node, plus in frozen.by_node(sides > 0).items()},
-        coefficients=dict(zip(subsets(frozen.inputs), table, strict=True)),
-        conditions=_conditions(frozen, sides, margins, interval),
-        inside=frozen.evidence(found.points[:, i]),
+        selection={node: np.asarray(plus, dtype=bool) for node, plus in query.by_node(sides > 0).items()},
+        coefficients=dict(zip(subsets(query.inputs), table, strict=True)),
+        conditions=_conditions(query, sides, margins, interval),
+        inside=query.evidence(found.points[:, i]),
         interval=interval,
     )
 
 
-def _conditions(frozen: Frozen, sides: Sides, margins: Floats, interval: Interval | None) -> tuple[Condition, ...]:
+def _conditions(
+    query: SelectableQuery, sides: Sides, margins: Floats, interval: Interval | None
+) -> tuple[Condition, ...]:
     """The tests of a region that come out otherwise somewhere in the unit box, and follow from no other."""
-    holding, rejects = sides[:, None] * margins, frozen.tests.rejects_ties(sides)
-    open_tests = np.flatnonzero(frozen.tests.hard & (holding.min(axis=1) < -TIE))
+    holding, rejects = sides[:, None] * margins, query.tests.rejects_ties(sides)
+    open_tests = np.flatnonzero(query.tests.hard & (holding.min(axis=1) < -TIE))
     implied = _implied(holding[open_tests]) if interval is None else _slack(holding[open_tests], interval)
     open_tests = _distinct(open_tests[~implied], holding, rejects)
     return tuple(
         Condition(
-            frozen.tests.nodes[test],
-            frozen.name(test),
+            query.tests.nodes[test],
+            query.name(test),
             bool(sides[test] > 0),
             bool(rejects[test]),
-            dict(zip(subsets(frozen.inputs), moebius(holding[test]).tolist(), strict=True)),
+            dict(zip(subsets(query.inputs), moebius(holding[test]).tolist(), strict=True)),
         )
         for test in open_tests.tolist()
     )
@@ -329,17 +333,37 @@ def _slack(holding: Floats, interval: Interval) -> Bools:
     return np.asarray(((1 - ends) * holding[:, 0] + ends * holding[:, 1] > TIE).all(axis=0))
 
 
-def _interval(frozen: Frozen, sides: Sides, margins: Floats) -> Interval:
+def _interval(query: SelectableQuery, sides: Sides, margins: Floats) -> Interval:
     """The inputs at which all tests, linear under the region's own selection, come out as they do in the region."""
-    hard = frozen.tests.hard
+    hard = query.tests.hard
     first, last = (sides[hard] * margins[hard, end] for end in (0, 1))
     crossing = first * last < 0
     zeros, rising = first[crossing] / (first - last)[crossing], (last > first)[crossing]
     low, high = float(zeros[rising].max(initial=0.0)), float(zeros[~rising].min(initial=1.0))
-    rejects = frozen.tests.rejects_ties(sides)[hard]
+    rejects = query.tests.rejects_ties(sides)[hard]
     closed = [not (rejects & (np.abs((1 - end) * first + end * last) <= TIE)).any() for end in (low, high)]
     return Interval(low, high, *closed)
 
 
 def _key(selection: Mapping[str, Bools]) -> bytes:
     return b"".join(plus.tobytes() for plus in selection.values())
+
+
+def _selection_text(net: Model, selection: Mapping[str, Bools], limit: int = 6) -> str:
+    """Which table rules at each testing node: "B: plus at A='true', minus at A='false'"."""
+    nodes = list(selection)
+    shown = [f"{node}: {_sides(net, node, selection[node])}" for node in nodes[:limit]]
+    if len(nodes) > limit:
+        shown.append(f"and {len(nodes) - limit} more")
+    return "; ".join(shown) or "no testing node"
+
+
+def _sides(net: Model, node: str, plus: Bools, limit: int = 8) -> str:
+    if plus.all() or not plus.any():
+        return "plus" if plus.all() else "minus"
+    parents = [net.variable(p) for p in net.parents(node)]
+    states: Sequence[tuple[int, ...]] = list(np.ndindex(plus.shape))
+    shown = [f"{'plus' if plus[u] else 'minus'} at {describe(parents, u)}" for u in states[:limit]]
+    if len(states) > limit:
+        shown.append(f"and {len(states) - limit} more")
+    return ", ".join(shown)

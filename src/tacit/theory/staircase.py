@@ -77,7 +77,7 @@ class Function:
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
+class MonotonicPiece:
     """From `start` on, level i of N is reached where x >= thresholds[i - 1] (x <= it, if the piece is falling).
 
     An infinite threshold stands for a level that is reached everywhere or nowhere in the piece.
@@ -92,7 +92,7 @@ class Piece:
 class Curve:
     """A step function of one input; a border belongs to the later piece."""
 
-    parts: tuple[Piece, ...]
+    parts: tuple[MonotonicPiece, ...]
 
     @property
     def pieces(self) -> int:
@@ -176,7 +176,7 @@ def curve(f: Callable[[Floats], Floats], levels: int, turning_points: Floats | N
     thresholds = np.where(goals <= at_low, -never, never)  # (pieces, levels)
     piece, level = np.nonzero((at_low < goals) & (goals <= at_high))
     thresholds[piece, level] = _crossings(f, low[piece], high[piece], goals[level])
-    return Curve(tuple(map(Piece, ends[:-1].tolist(), rising.tolist(), thresholds)))
+    return Curve(tuple(map(MonotonicPiece, ends[:-1].tolist(), rising.tolist(), thresholds)))
 
 
 def _crossings(f: Callable[[Floats], Floats], low: Floats, high: Floats, goals: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""Three ways downhill. Each advances a `State` by some steps and leaves everything it needs in it.
+"""Ways to a smaller loss. Each advances a `State` by some steps and leaves everything it needs in it.
 
 So training can stop after any round, be stored, and go on as if nothing had happened.
 """
@@ -22,7 +22,7 @@ MAX_TRIALS = 40  # dampings tried before a point counts as the lowest around
 
 @dataclass
 class State:
-    """Where one restart stands; `memory` is what its optimiser remembers between rounds."""
+    """Where one restart stands; `memory` is what its optimizer remembers between rounds."""
 
     weights: Floats
     loss: float = math.inf
@@ -31,8 +31,8 @@ class State:
     memory: dict[str, Floats] = field(default_factory=dict)
 
 
-class Optimiser(Protocol):
-    """What `fit` needs of an optimiser."""
+class Optimizer(Protocol):
+    """What `fit` needs of an optimizer."""
 
     def advance(self, objective: Objective, state: State, steps: int) -> None:
         """Take some steps, fewer if there is nothing left to gain."""
@@ -65,7 +65,7 @@ class LevenbergMarquardt:
             else:
                 state.done = True
                 break
-            # the better the model foretold the gain, the less damping it needs
+            # the better the model predicted the gain, the less damping it needs
             quality = 2 * here.gain_ratio(there) - 1
             damping, growth = max(damping * max(1 / 3, 1 - quality**3), 1e-300), 2.0
             idle = idle + 1 if here.loss - there.loss < self.smallest_gain * here.loss else 0
@@ -103,10 +103,10 @@ class _Point:
         return np.clip(self.weights + change, -self.limits, self.limits)
 
     def gain_ratio(self, there: _Point) -> float:
-        """How much of the gain that the model foretold was real: at most 1."""
+        """How much of the gain that the model predicted was real: at most 1."""
         change = there.weights - self.weights
-        foretold = -float(change @ (2 * self.gradient + self.normal @ change))
-        return min((self.loss - there.loss) / foretold, 1.0) if foretold > 0 else 0.5
+        predicted = -float(change @ (2 * self.gradient + self.normal @ change))
+        return min((self.loss - there.loss) / predicted, 1.0) if predicted > 0 else 0.5
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ class Adam:
 class ThresholdSearch:
     """For hard tests, whose thresholds have no gradient: try other thresholds one by one, then tables as usual."""
 
-    tables: Optimiser
+    tables: Optimizer
     seed: int = 0
     candidates: int = 16
     sweeps: int = 4  # of a round

@@ -10,45 +10,45 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.floats import Floats
-from tacit.theory.companions import Between, Slopes
-from tacit.theory.frozen import Frozen, Sides, normalised
 from tacit.theory.multilinear import vertices
+from tacit.theory.scope import Sides
+from tacit.theory.selectable import Derivatives, Ranges, SelectableQuery, normalised
 
 Ends = tuple[Floats, Floats]
 
 
-def slopes(frozen: Frozen, setting: Between, objective: Floats) -> Ends:
+def derivative_ends(query: SelectableQuery, ranges: Ranges, objective: Floats) -> Ends:
     """Ends of the derivatives of sum_q objective[q] P*(q) by the inputs, (inputs, boxes); hard tests stay the same."""
-    count, boxes = setting.low.shape
-    weights = np.zeros((len(frozen.tests), count, boxes)), np.zeros((len(frozen.tests), count, boxes))
-    soft = frozen.tests.soft
-    for group in frozen.groups:
+    count, boxes = ranges.low.shape
+    weights = np.zeros((len(query.tests), count, boxes)), np.zeros((len(query.tests), count, boxes))
+    soft = query.tests.soft
+    for group in query.groups:
         if not soft[group.tests].any():
             continue
         states = group.tests.shape[1]
-        of_parents = _total(count, _quotients(frozen.marginal_slopes(group, setting), np.eye(states)), weights)
+        of_parents = _total(count, _quotients(query.derivatives(ranges, group), np.eye(states)), weights)
         for tests in group.tests:
-            steep = _steepness(frozen, tests, setting.least[tests], setting.most[tests])
-            sign = frozen.tests.sign[tests, None, None]
+            steep = _steepness(query, tests, ranges.least[tests], ranges.most[tests])
+            sign = query.tests.sign[tests, None, None]
             signed = tuple(np.where(sign > 0, a, -b) for a, b in (of_parents, of_parents[::-1]))
             made = _times((steep[0][:, None], steep[1][:, None]), (signed[0], signed[1]))
             for end, new in zip(weights, made, strict=True):
                 end[tests] = np.where(soft[tests, None, None], new, 0.0)
-    found = _total(count, _quotients(frozen.joint_slopes(setting), objective[None]), weights)
+    found = _total(count, _quotients(query.derivatives(ranges), objective[None]), weights)
     return found[0][0], found[1][0]
 
 
-def upper_model(frozen: Frozen, setting: Between, sides: Sides, objective: Floats) -> Floats:
+def upper_model(query: SelectableQuery, ranges: Ranges, sides: Sides, objective: Floats) -> Floats:
     """Values at the vertices, (boxes, vertices), whose multilinear interpolation is nowhere below the objective.
 
     Each box is looked at from a point at the end of the inputs with which the objective only rises, or only falls, and
     in the middle of the others; `sides` (tests, boxes) are those of the hard tests, 0 for sigmoids.
     """
-    least, most = slopes(frozen, setting, objective)
-    low, high = setting.low, setting.high
+    least, most = derivative_ends(query, ranges, objective)
+    low, high = ranges.low, ranges.high
     origin = np.where(least >= 0, high, np.where(most <= 0, low, (low + high) / 2))
-    weights, _ = frozen.select(origin, sides)
-    value = objective @ normalised(frozen.joint(origin, weights)[0])
+    weights, _ = query.select(origin, sides)
+    value = objective @ normalised(query.joint(origin, weights)[0])
     step = vertices(low, high) - origin[..., None]  # (inputs, boxes, vertices)
     with np.errstate(invalid="ignore"):
         rise = np.where(step > 0, most[..., None] * step, least[..., None] * step)
@@ -56,7 +56,7 @@ def upper_model(frozen: Frozen, setting: Between, sides: Sides, objective: Float
     return np.asarray(np.nan_to_num(value[:, None] + rise.sum(axis=0), nan=np.inf, posinf=np.inf))
 
 
-def _quotients(found: Slopes, objectives: Floats) -> Ends:
+def _quotients(found: Derivatives, objectives: Floats) -> Ends:
     """Ends of the derivatives of quotients sum_s c_s J_s / sum_s J_s, (inputs + tests, objectives, boxes)."""
     totals = found.lower.sum(axis=0), found.upper.sum(axis=0)
     bottom, top = totals[0].min(axis=-1), totals[1].max(axis=-1)
@@ -90,9 +90,9 @@ def _total(count: int, partial: Ends, weights: Ends) -> Ends:
     return by_input[0] + through[0].sum(axis=0), by_input[1] + through[1].sum(axis=0)
 
 
-def _steepness(frozen: Frozen, tests: Floats, least: Floats, most: Floats) -> Ends:
+def _steepness(query: SelectableQuery, tests: Floats, least: Floats, most: Floats) -> Ends:
     """Ends of the derivative of a sigmoid by its posterior, gamma * weight * (1 - weight): (tests, boxes)."""
-    gamma = np.nan_to_num(frozen.tests.gamma[tests, None])
+    gamma = np.nan_to_num(query.tests.gamma[tests, None])
     ends = least * (1 - least), most * (1 - most)
     across = (least < 0.5) & (most > 0.5)
     return gamma * np.minimum(*ends), gamma * np.where(across, 0.25, np.maximum(*ends))

@@ -5,12 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tacit
-from tacit.theory.boxes import bounded
-from tacit.theory.companions import Between
-from tacit.theory.frozen import Frozen, freeze
+from tacit.theory.boxes import bound_boxes
+from tacit.theory.derivatives import derivative_ends
+from tacit.theory.linear_programs import Quotient, greatest, interior
 from tacit.theory.multilinear import at_point, bernstein, moebius, products, restricted, unit_vertices, vertices
-from tacit.theory.relax import Quotient, greatest, interior
-from tacit.theory.slopes import slopes
+from tacit.theory.selectable import Ranges, SelectableQuery, make_selectable
 from tests.helpers import close
 from tests.theory.support import queries
 
@@ -68,75 +67,75 @@ def test_one_input_is_relaxed_exactly():
 
 @given(queries(most=3), seeds, st.sampled_from([None, 3.0, 16.0]))
 @settings(max_examples=30)
-def test_ends_hold_everything_in_a_box(query, seed, gamma):
+def test_ends_hold_everything_in_a_box(drawn, seed, gamma):
     """Sides that are decided, and ends of weights, are true of every point of the box; bounds of its values, too."""
-    tac, inputs = query
+    tac, inputs = drawn
     tac = tacit.compile(tac.network.with_gamma(gamma), tac.query, inputs)
-    frozen, rng = Frozen(tac, inputs, {}), np.random.default_rng(seed)
+    query, rng = SelectableQuery(tac, inputs, {}), np.random.default_rng(seed)
     center, width = rng.random((len(inputs), 1)), 0.3 * rng.random((len(inputs), 1))
     low, high = np.clip(center - width, 0, 1), np.clip(center + width, 0, 1)
-    open_sides = np.where(frozen.tests.hard, 0, 1).astype(np.int8)[None]
+    open_sides = np.where(query.tests.hard, 0, 1).astype(np.int8)[None]
     objective = np.eye(len(tac.network.states(tac.query)))[0]
-    found = bounded(frozen, low, high, open_sides, objective)
+    found = bound_boxes(query, low, high, open_sides, objective)
     points = low + (high - low) * rng.random((len(inputs), 200))
-    weights, margins = frozen.select(points)
+    weights, margins = query.select(points)
     possible = ~np.isnan(margins).any(axis=0)
-    weights = weights[:, possible & (np.abs(margins) > 1e-9)[frozen.tests.hard].all(axis=0)]
+    weights = weights[:, possible & (np.abs(margins) > 1e-9)[query.tests.hard].all(axis=0)]
     if weights.shape[1]:
-        assert (weights.min(axis=1) >= found.setting.least[:, 0] - 1e-12).all()
-        assert (weights.max(axis=1) <= found.setting.most[:, 0] + 1e-12).all()
-    values = objective @ frozen.posterior(points)
+        assert (weights.min(axis=1) >= found.ranges.least[:, 0] - 1e-12).all()
+        assert (weights.max(axis=1) <= found.ranges.most[:, 0] + 1e-12).all()
+    values = objective @ query.posterior(points)
     assert np.nanmax(values, initial=0) <= found.quotients()[0].max(initial=0) + 1e-12
 
 
 @given(seeds, st.sampled_from([0.0, 4.0, 16.0]))
 @settings(max_examples=30)
-def test_slopes_hold_all_differences(seed, gamma):
+def test_derivatives_hold_all_differences(seed, gamma):
     """Between two points of a box, a query changes by no more than the ends of its derivatives say."""
     rng = np.random.default_rng(seed)
     net = tacit.examples.diamond(seed=seed % 1000).with_gamma(gamma)
     tac = tacit.compile(net, "D", ["A", "C", "B"])
-    frozen = freeze(tac, None, None, posterior_only=True)
+    query = make_selectable(tac, None, None, posterior_only=True)
     center, width = rng.random((3, 1)), 0.2 * rng.random((3, 1))
     low, high = np.clip(center - width, 0.01, 1), np.clip(center + width, 0, 0.99)
     high = np.maximum(low, high)
     objective = np.array([1.0, 0.0])
-    found = bounded(frozen, low, high, np.ones((1, len(frozen.tests)), dtype=np.int8), objective)
-    least, most = slopes(frozen, Between(low, high, found.setting.least, found.setting.most), objective)
+    found = bound_boxes(query, low, high, np.ones((1, len(query.tests)), dtype=np.int8), objective)
+    least, most = derivative_ends(query, Ranges(low, high, found.ranges.least, found.ranges.most), objective)
     before = low + (high - low) * rng.random((3, 200))
     for i in range(3):
         after = before.copy()
         after[i] = low[i] + (high - low)[i] * rng.random(200)
         step = after[i] - before[i]
-        change = objective @ (frozen.posterior(after) - frozen.posterior(before))
+        change = objective @ (query.posterior(after) - query.posterior(before))
         assert (change <= np.maximum(least[i] * step, most[i] * step) + 1e-12).all()
         assert (change >= np.minimum(least[i] * step, most[i] * step) - 1e-12).all()
 
 
-def test_slopes_hold_both_ends_of_a_derivative_that_changes_sign():
+def test_derivatives_hold_both_ends_of_a_derivative_that_changes_sign():
     """P*(q) rises with A where C is true, and falls where it is false."""
     net = tacit.Network()
     net.add("A", cpt=[0.5, 0.5])
     net.add("C", cpt=[0.5, 0.5])
     net.add("Q", ["A", "C"], cpt=[[[0.9, 0.1], [0.1, 0.9]], [[0.1, 0.9], [0.9, 0.1]]])
-    frozen = freeze(tacit.compile(net, "Q", ["A", "C"]), None, None)
+    query = make_selectable(tacit.compile(net, "Q", ["A", "C"]), None, None)
     none = np.empty((0, 1))
-    box = Between(np.array([[0.5], [0.0]]), np.array([[0.5], [1.0]]), none, none)
-    least, most = slopes(frozen, box, np.array([1.0, 0.0]))
+    box = Ranges(np.array([[0.5], [0.0]]), np.array([[0.5], [1.0]]), none, none)
+    least, most = derivative_ends(query, box, np.array([1.0, 0.0]))
     assert least[0, 0] <= -0.8
     assert most[0, 0] >= 0.8
 
 
-def test_slopes_of_a_sigmoid_that_crosses_its_threshold():
+def test_derivatives_of_a_sigmoid_that_crosses_its_threshold():
     net = tacit.Network()
     net.add("E", cpt=[0.5, 0.5])
     net.add("T", ["E"], cpt=tacit.TestingCPT([[1, 0], [1, 0]], [[0, 1], [0, 1]], [0.5, 1.0], gamma=200.0))
-    frozen = freeze(tacit.compile(net, "T", ["E"]), None, None, posterior_only=True)
+    query = make_selectable(tacit.compile(net, "T", ["E"]), None, None, posterior_only=True)
     low, high = np.array([[0.45]]), np.array([[0.55]])
-    found = bounded(frozen, low, high, np.ones((1, 2), dtype=np.int8), np.array([1.0, 0.0]))
-    _, most = slopes(frozen, found.setting, np.array([1.0, 0.0]))
+    found = bound_boxes(query, low, high, np.ones((1, 2), dtype=np.int8), np.array([1.0, 0.0]))
+    _, most = derivative_ends(query, found.ranges, np.array([1.0, 0.0]))
     grid = np.linspace(0.45, 0.55, 2001)[None]
-    steepest = np.diff(frozen.posterior(grid)[0]).max() / np.diff(grid[0])[0]
+    steepest = np.diff(query.posterior(grid)[0]).max() / np.diff(grid[0])[0]
     assert 10 < steepest <= most[0, 0]
 
 
@@ -156,27 +155,27 @@ def test_ends_hold_along_a_chain_of_tests(seed, gamma):
         else:
             cpts[name] = plus
     tac = tacit.compile(net.with_cpts(cpts), "Q", ["E1", "E2", "T2"])
-    frozen = freeze(tac, None, None, posterior_only=True)
+    query = make_selectable(tac, None, None, posterior_only=True)
     center = rng.random((3, 1))
     low, high = np.clip(center - 0.15, 0, 1), np.clip(center + 0.15, 0, 1)
-    sides = np.where(frozen.tests.hard, 0, 1).astype(np.int8)[None]
-    found = bounded(frozen, low, high, sides, np.array([1.0, 0.0]))
+    sides = np.where(query.tests.hard, 0, 1).astype(np.int8)[None]
+    found = bound_boxes(query, low, high, sides, np.array([1.0, 0.0]))
     points = low + (high - low) * rng.random((3, 500))
-    weights, _ = frozen.select(points)
-    assert (weights.min(axis=1) >= found.setting.least[:, 0] - 1e-12).all()
-    assert (weights.max(axis=1) <= found.setting.most[:, 0] + 1e-12).all()
-    assert frozen.posterior(points)[0].max() <= found.quotients().max() + 1e-12
+    weights, _ = query.select(points)
+    assert (weights.min(axis=1) >= found.ranges.least[:, 0] - 1e-12).all()
+    assert (weights.max(axis=1) <= found.ranges.most[:, 0] + 1e-12).all()
+    assert query.posterior(points)[0].max() <= found.quotients().max() + 1e-12
 
 
-def test_slopes_close_in_on_the_derivative():
+def test_derivatives_close_in_on_the_derivative():
     net = tacit.examples.diamond(seed=4).with_gamma(8.0)
-    frozen = freeze(tacit.compile(net, "D", ["A", "C"]), None, None, posterior_only=True)
+    query = make_selectable(tacit.compile(net, "D", ["A", "C"]), None, None, posterior_only=True)
     point, objective = np.array([[0.4], [0.7]]), np.array([1.0, 0.0])
-    weights, _ = frozen.select(point)
-    least, most = slopes(frozen, Between(point, point, weights, weights), objective)
+    weights, _ = query.select(point)
+    least, most = derivative_ends(query, Ranges(point, point, weights, weights), objective)
     close(least, most)
     for i in range(2):
         step = np.zeros((2, 1))
         step[i] = 1e-5
-        change = objective @ (frozen.posterior(point + step) - frozen.posterior(point - step))
+        change = objective @ (query.posterior(point + step) - query.posterior(point - step))
         close(change / 2e-5, least[i], 1e-8)

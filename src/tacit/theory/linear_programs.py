@@ -58,11 +58,11 @@ def greatest(quotients: Sequence[Quotient], least: float) -> list[tuple[float, F
     """For each quotient an upper bound, and the weights of vertices that come close to it.
 
     For multipliers m >= 0 the greatest (value + m @ conditions) / total of a vertex is a bound; the linear program
-    looks for the m with the smallest one, but not for one below `least`, which is less than the vertices allow. A bound
-    less than anything possible tells that the conditions hold nowhere.
+    looks for the m with the smallest one, but not for one below `least`, which is less than the vertices allow. If the
+    bound is less than every value that the quotient can have, no point satisfies the conditions.
     """
     plain = [bound(q.value, q.total) for q in quotients]
-    # solvers are accurate to 1e-7: measure from `least`, in units of what is at stake
+    # solvers are accurate to 1e-7: scale what they minimise to 0 at `least` and 1 at the bound without conditions
     units = [p - least for p in plain]
     scales = [q.total.max() / np.abs(q.conditions).max(axis=1) for q in quotients]
     blocks = [np.column_stack([q.conditions.T * s, -q.total]) for q, s in zip(quotients, scales, strict=True)]

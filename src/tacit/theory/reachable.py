@@ -16,16 +16,16 @@ from numpy.typing import NDArray
 
 from tacit.floats import Floats
 from tacit.theory.boxes import halves
-from tacit.theory.companions import Group
-from tacit.theory.frozen import TIE, Frozen, Sides
+from tacit.theory.linear_programs import interior
 from tacit.theory.multilinear import at_point, restricted, unit_vertices, vertices
-from tacit.theory.relax import interior
+from tacit.theory.scope import TIE, Bools, Group, Sides
+from tacit.theory.selectable import SelectableQuery
 
 SAMPLES = 2**11  # points looked at before anything is solved
 
 
 @dataclass(frozen=True)
-class Found:
+class Reachable:
     """Selections of positive measure, the margins that define them, a point of each, and how many more there may be."""
 
     sides: Sides
@@ -34,26 +34,26 @@ class Found:
     unknown: int
 
 
-def find(frozen: Frozen, budget: int) -> Found:
+def reachable_selections(query: SelectableQuery, budget: int) -> Reachable:
     """The selections that occur for some inputs: all of them for one input, as the budget allows for several."""
-    return _cells(frozen) if len(frozen.inputs) <= 1 else _Search(frozen, budget).run()
+    return _cells(query) if len(query.inputs) <= 1 else _SelectionSearch(query, budget).run()
 
 
-def _cells(frozen: Frozen) -> Found:
+def _cells(query: SelectableQuery) -> Reachable:
     """For at most one input: each test cuts the cells, where all tests above it are decided, at its margin's zero."""
-    ends, tests = unit_vertices(len(frozen.inputs)), len(frozen.tests)
+    ends, tests = unit_vertices(len(query.inputs)), len(query.tests)
     low, high = np.zeros(1), np.ones(1)
     sides, margins = np.ones((1, tests), dtype=np.int8), np.zeros((1, tests, ends.shape[1]))
-    for group in frozen.groups:
-        margins[:, group.tests] = _group_margins(frozen, group, sides, ends)
-        hard = group.tests[frozen.tests.hard[group.tests]]
+    for group in query.groups:
+        margins[:, group.tests] = _group_margins(query, group, sides, ends)
+        hard = group.tests[query.tests.hard[group.tests]]
         cuts = [_cuts(margins[i, hard], low[i], high[i]) for i in range(len(low))]
         cell = np.repeat(np.arange(len(low)), [len(c) - 1 for c in cuts])
         low, high = np.concatenate([c[:-1] for c in cuts]), np.concatenate([c[1:] for c in cuts])
         sides, margins = sides[cell], margins[cell]
         middle = (low + high)[:, None] / 2
-        sides[:, hard] = _side(frozen, hard, (1 - middle) * margins[:, hard, 0] + middle * margins[:, hard, -1])
-    return Found(sides, margins, np.tile((low + high) / 2, (len(frozen.inputs), 1)), 0)
+        sides[:, hard] = _side(query, hard, (1 - middle) * margins[:, hard, 0] + middle * margins[:, hard, -1])
+    return Reachable(sides, margins, np.tile((low + high) / 2, (len(query.inputs), 1)), 0)
 
 
 def _cuts(margins: Floats, low: float, high: float) -> Floats:
@@ -65,26 +65,26 @@ def _cuts(margins: Floats, low: float, high: float) -> Floats:
     return np.concatenate([[low], zeros[np.diff(zeros, prepend=low) > TIE], [high]])
 
 
-class _Search:
+class _SelectionSearch:
     """For several inputs.
 
     `known` (points seen, tests) holds the sides of some points, 0 for a tie: what occurs there needs no solving. A test
     is `open` in a selection if it has both outcomes somewhere, so that it is one of the region's conditions.
     """
 
-    def __init__(self, frozen: Frozen, budget: int) -> None:
-        self.frozen, self.left, self.unknown = frozen, budget, 0
-        self.known = np.empty((0, len(frozen.tests)), dtype=np.int8)
-        self.points = np.empty((len(frozen.inputs), 0))
-        self._meet(np.random.default_rng(0).random((len(frozen.inputs), SAMPLES)))
+    def __init__(self, query: SelectableQuery, budget: int) -> None:
+        self.query, self.left, self.unknown = query, budget, 0
+        self.known = np.empty((0, len(query.tests)), dtype=np.int8)
+        self.points = np.empty((len(query.inputs), 0))
+        self._meet(np.random.default_rng(0).random((len(query.inputs), SAMPLES)))
 
-    def run(self) -> Found:
-        tests, corners = self.frozen.tests, unit_vertices(len(self.frozen.inputs))
+    def run(self) -> Reachable:
+        tests, corners = self.query.tests, unit_vertices(len(self.query.inputs))
         sides, margins = np.ones((1, len(tests)), dtype=np.int8), np.zeros((1, len(tests), corners.shape[1]))
         opened = np.zeros((1, len(tests)), dtype=bool)
         remaining = int(tests.hard.sum())
-        for group in self.frozen.groups:
-            margins[:, group.tests] = _group_margins(self.frozen, group, sides, corners)
+        for group in self.query.groups:
+            margins[:, group.tests] = _group_margins(self.query, group, sides, corners)
             for test in group.tests[tests.hard[group.tests]].tolist():
                 remaining -= 1
                 outcomes = self._outcomes(sides, margins, opened, test, remaining)
@@ -93,10 +93,10 @@ class _Search:
                 sides[:, test] = [side for _, side in outcomes]
                 opened[:, test] = _changes_sign(margins[:, test])
         met = [int(np.argmax(self._like(*one))) for one in zip(sides, opened, strict=True)]
-        return Found(sides, margins, self.points[:, met], self.unknown)
+        return Reachable(sides, margins, self.points[:, met], self.unknown)
 
     def _outcomes(
-        self, sides: Sides, margins: Floats, opened: NDArray[np.bool_], test: int, remaining: int
+        self, sides: Sides, margins: Floats, opened: Bools, test: int, remaining: int
     ) -> list[tuple[int, int]]:
         """For every selection of the tests before, by number, the sides that a test has somewhere in its region."""
         found: list[tuple[int, int]] = []
@@ -104,7 +104,7 @@ class _Search:
         open_here = _changes_sign(margins[:, test])
         for i, own in enumerate(margins[:, test]):
             if not open_here[i]:
-                found.append((i, int(_side(self.frozen, np.array(test), own[np.argmax(np.abs(own))]))))
+                found.append((i, int(_side(self.query, np.array(test), own[np.argmax(np.abs(own))]))))
                 continue
             met = self.known[self._like(sides[i], opened[i]), test]
             for side in (1, -1):
@@ -115,13 +115,13 @@ class _Search:
         occurring = self._occur(systems, remaining)
         return sorted([*found, *(one for one, occurs in zip(asked, occurring, strict=True) if occurs)])
 
-    def _like(self, sides: Sides, opened: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def _like(self, sides: Sides, opened: Bools) -> Bools:
         """The known points that have the same outcomes of the open tests."""
         return np.asarray((self.known[:, opened] == sides[opened]).all(axis=1))
 
     def _occur(self, systems: Sequence[Floats], remaining: int) -> list[bool]:
         """Of which systems all conditions are positive somewhere; where the budget ends, no, but counted as unknown."""
-        count = len(self.frozen.inputs)
+        count = len(self.query.inputs)
         found = [False] * len(systems)
         boxes = [(k, np.zeros(count), np.ones(count)) for k in range(len(systems))]
         while boxes:
@@ -146,28 +146,28 @@ class _Search:
         return found
 
     def _meet(self, points: Floats) -> None:
-        _, margins = self.frozen.select(points)
+        _, margins = self.query.select(points)
         sides = np.where(np.abs(margins) <= TIE, 0, np.sign(margins)).T.astype(np.int8)
         self.known, first = np.unique(np.concatenate([self.known, sides]), axis=0, return_index=True)
         self.points = np.concatenate([self.points, points], axis=1)[:, first]
 
 
-def _group_margins(frozen: Frozen, group: Group, sides: Sides, corners: Floats) -> Floats:
+def _group_margins(query: SelectableQuery, group: Group, sides: Sides, corners: Floats) -> Floats:
     """The margins of a group's tests under some selections: (selections, nodes, parent states, vertices)."""
     count, size = len(sides), corners.shape[1]
     weights = np.repeat(np.where(sides > 0, 1.0, 0.0).T, size, axis=1)
-    marginal = frozen.marginal(group, np.tile(corners, count), weights)
+    marginal, _ = query.joint(np.tile(corners, count), weights, group)
     top = marginal.sum(axis=0).reshape(count, size).max(axis=1, keepdims=True)
-    margins = frozen.margins(group, marginal).reshape(*group.tests.shape, count, size)
+    margins = query.margins(group, marginal).reshape(*group.tests.shape, count, size)
     return np.moveaxis(np.divide(margins, top, out=np.zeros_like(margins), where=top > 0), 2, 0)
 
 
-def _changes_sign(margins: Floats) -> NDArray[np.bool_]:
+def _changes_sign(margins: Floats) -> Bools:
     """Whether functions, by their values at the vertices (..., vertices), are clearly on both sides of 0."""
     return np.asarray((margins.min(axis=-1) < -TIE) & (margins.max(axis=-1) > TIE))
 
 
-def _side(frozen: Frozen, tests: NDArray[np.intp], margins: Floats) -> Sides:
+def _side(query: SelectableQuery, tests: NDArray[np.intp], margins: Floats) -> Sides:
     """The side of each test by its margin (..., tests)."""
-    tie = np.where(frozen.tests.closed[tests], 1, -1)
+    tie = np.where(query.tests.closed[tests], 1, -1)
     return np.where(np.abs(margins) <= TIE, tie, np.sign(margins)).astype(np.int8)

@@ -1,4 +1,4 @@
-"""Optimisers on functions whose steps can be computed by hand."""
+"""Optimizers on functions whose steps can be computed by hand."""
 
 import math
 from types import SimpleNamespace
@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tacit.learn.optimisers import LBFGS, MAX_TRIALS, Adam, LevenbergMarquardt, State, ThresholdSearch, _Point
+from tacit.learn.optimizers import LBFGS, MAX_TRIALS, Adam, LevenbergMarquardt, State, ThresholdSearch, _Point
 
 
 class Function:
@@ -159,11 +159,11 @@ def flat_valley(gain):
 @pytest.mark.parametrize(("gain", "done"), [(4e-7, True), (4e-6, False)])
 def test_steps_that_gain_next_to_nothing_are_counted_to_an_end(gain, done):
     state = State(np.zeros(1))
-    optimiser = LevenbergMarquardt(largest_step=1.0, smallest_gain=1e-6, patience=4)
-    optimiser.advance(Function(flat_valley(gain), count=1), state, 3)
+    optimizer = LevenbergMarquardt(largest_step=1.0, smallest_gain=1e-6, patience=4)
+    optimizer.advance(Function(flat_valley(gain), count=1), state, 3)
     assert not state.done
     assert state.memory["damping"][2] == (3 if done else 0)
-    optimiser.advance(Function(flat_valley(gain), count=1), state, 3)
+    optimizer.advance(Function(flat_valley(gain), count=1), state, 3)
     assert state.done == done
     assert state.steps == (4 if done else 6)
 
@@ -310,7 +310,7 @@ def test_adam_sees_other_rows_in_every_step_of_an_epoch():
 
 
 class Still:
-    """An optimiser that stays where it is, and says what it was asked for."""
+    """An optimizer that stays where it is, and says what it was asked for."""
 
     def __init__(self):
         self.asked = []

@@ -1,0 +1,78 @@
+"""What users say, checked: evidence that is given, the inputs to vary, and the state of the query that is meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from tacit.errors import EvidenceError, TacitError, TooLargeError
+from tacit.evidence import Column, Evidence, EvidenceLike, read
+from tacit.floats import Floats
+from tacit.query import Query
+from tacit.variable import Label, similar
+
+MAX_INPUTS = 10  # a box has 2^inputs vertices
+
+
+def read_given(tac: Query, given: EvidenceLike | None) -> Evidence:
+    """Evidence as a TAC reads it; what it was compiled to have in every row must be there."""
+    known = read(given, [tac.network.variable(n) for n in tac.network], tac.evidence)
+    for name in tac.hard:
+        if name not in known.columns:
+            raise EvidenceError(f"there is no evidence on {name!r}, which the query needs in every row; give its state")
+        known.columns[name].states()  # an error where it is not certain
+    return known
+
+
+def first_state(known: Evidence, name: str) -> Floats:
+    """The likelihood of a binary variable's first state in every row, NaN where there is no evidence: (rows,)."""
+    likelihoods = known.columns[name].likelihoods() if name in known.columns else np.ones((2, 1))
+    return np.broadcast_to(np.where(likelihoods.sum(axis=0) > 1.5, np.nan, likelihoods[0]), known.rows)
+
+
+def checked_inputs(tac: Query, inputs: Iterable[str] | None, fixed: Mapping[str, Column]) -> tuple[str, ...]:
+    """The names of binary evidence variables that nothing fixes; if None, all of them."""
+    if isinstance(inputs, str):
+        raise EvidenceError(f"inputs must be a sequence of names, e.g. [{inputs!r}]")
+    if inputs is None:
+        free = [n for n in tac.evidence if n not in fixed and n not in tac.hard]
+        return _few(tuple(n for n in free if tac.network.variable(n).card == 2))
+    names = tuple(dict.fromkeys(inputs))
+    for name in names:
+        if name not in tac.evidence:
+            raise EvidenceError(
+                f"{name!r} is not an evidence variable of the query; expected some of {list(tac.evidence)}"
+                f"{similar(name, tac.evidence)}"
+            )
+        if name in tac.hard:
+            raise EvidenceError(f"{name!r} takes hard evidence only (hard=); name it in evidence= to make it an input")
+        if name in fixed:
+            raise EvidenceError(f"{name!r} is an input, but its evidence is given as well; leave one of them out")
+        card = tac.network.variable(name).card
+        if card != 2:
+            raise EvidenceError(
+                f"{name!r} has {card} states, but an input is the likelihood of a binary variable's first state; "
+                "give its evidence instead (given=)"
+            )
+    return _few(names)
+
+
+def _few(names: tuple[str, ...]) -> tuple[str, ...]:
+    if len(names) > MAX_INPUTS:
+        raise TooLargeError(
+            f"{len(names)} inputs make boxes of {2 ** len(names):,} vertices (limit {MAX_INPUTS} inputs); "
+            "fix the evidence on some of them"
+        )
+    return names
+
+
+def state_of(tac: Query, state: Label | None) -> int:
+    """The position of a state of the query; the first, if left out."""
+    if state is None:
+        return 0
+    variable = tac.network.variable(tac.query)
+    if state not in variable.codes:
+        hint = similar(state, [str(s) for s in variable.states])
+        raise TacitError(f"{state!r} is not a state of {tac.query!r}; expected one of {list(variable.states)}{hint}")
+    return variable.codes[state]
