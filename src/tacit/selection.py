@@ -11,8 +11,9 @@ from tacit.compiler.factors import parts
 from tacit.compiler.program import Program
 from tacit.cpt import CPT, Floats, TestingCPT
 from tacit.engines.numpy_steps import weigh
-from tacit.engines.results import Array, Decided
+from tacit.engines.protocol import Array, Decided
 from tacit.evidence import Column
+from tacit.floats import divide
 from tacit.network import Network
 
 
@@ -35,8 +36,7 @@ def selected_rows(net: Network, program: Program, node: str, how: Decided, colum
     n = full.sum(axis=tuple(range(full.ndim - 1)), keepdims=True)
     impossible, _ = weigh(np.zeros_like(full), n, cpt.thresholds[..., None], parts(cpt)["test"][..., None], cpt.gamma)
     weight = _over_all_states(net, program, node, how.weight, columns, np.broadcast_to(impossible, full.shape))
-    posterior = np.divide(full, n, out=np.full_like(full, np.nan), where=n > 0)
-    return Selected(np.moveaxis(posterior, -1, 0), np.moveaxis(weight, -1, 0))
+    return Selected(np.moveaxis(divide(full, n), -1, 0), np.moveaxis(weight, -1, 0))
 
 
 def join_rows(blocks: Sequence[Selected]) -> Selected:

@@ -7,14 +7,13 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit import machine, pickling
+from tacit import engines, machine, pickling
 from tacit.circuit import Circuit
 from tacit.circuit.lower import lower
 from tacit.compiler import compile_program, trace
@@ -25,12 +24,11 @@ from tacit.compiler.program import Cost, Parameter, Program
 from tacit.compiler.prune import possible_states
 from tacit.cpt import CPT, Floats, TestingCPT
 from tacit.display import plural
-from tacit.engines import ENGINES, Engine, build
-from tacit.engines.results import Results
+from tacit.engines.protocol import Engine, Results
 from tacit.errors import EvidenceError, NetworkError, TacitError
 from tacit.evidence import Column, Evidence, EvidenceLike, read
 from tacit.factored import NoisyOr
-from tacit.installation import how_to_install
+from tacit.floats import divide
 from tacit.network import Network
 from tacit.selection import Selected, join_rows, selected_rows
 
@@ -86,10 +84,7 @@ def compile(
     """
     if not isinstance(net, Network):
         raise TacitError(f"net is a {type(net).__name__}, expected a Network; tacit.read(path) reads one from a file")
-    if engine not in ENGINES:
-        raise TacitError(f"engine is {engine!r}, expected one of {', '.join(map(repr, ENGINES))}")
-    if engine == "torch" and find_spec("torch") is None:
-        raise TacitError(f"engine='torch' needs PyTorch, which is not installed: {how_to_install('torch')}")
+    engines.check(engine)
     machine.threads_wanted(threads)  # an error, if it is no number of threads
     number = _dtype(dtype)
     certain = _names(net, hard, "hard")
@@ -144,7 +139,7 @@ class TAC:
             row = int(np.argmin(np.isfinite(total)))
             raise TacitError(f"row {row}: the numbers leave the range of {self.dtype}; compile with dtype='float64'")
         _warn_impossible(total[:, 0] == 0, "their posterior is NaN")
-        return np.asarray(np.divide(joint, total, out=np.full_like(joint, np.nan), where=total > 0))
+        return divide(joint, total)
 
     def joint(self, evidence: EvidenceLike | None = None) -> Floats:
         """p*(q) for every state of the query: (rows, states), in float64, which has the range that it needs."""
@@ -191,7 +186,7 @@ class TAC:
         found: dict[str, list[Floats]] = {name: [] for name in self.network.variables}
         for block in self._read(evidence).blocks(engine.gradient_chunk):
             total = engine.run(block.columns, block.rows).joint.sum(axis=0)
-            seeds = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
+            seeds = divide(np.ones_like(total), total, otherwise=0.0)
             derivatives = engine.gradients(block.columns, block.rows, seeds, through_selection=False).likelihoods
             for name, by_state in derivatives.items():
                 likelihood = block.columns[name].likelihoods() if name in block.columns else np.ones((1, 1))
@@ -235,7 +230,7 @@ class TAC:
     def engine(self) -> Engine:
         """The program with its numbers, ready to run."""
         if self._engine is None:
-            self._engine = build(self.choice, self.program, *self._numbers(), self.dtype, self.threads)
+            self._engine = engines.build(self.choice, self.program, *self._numbers(), self.dtype, self.threads)
         return self._engine
 
     def _numbers(self) -> tuple[dict[tuple[str, str], Floats], dict[str, float | None]]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tacit.circuit.numbers import read_numbers
 from tacit.cpt import TESTS, Floats
 from tacit.errors import TacitError, UnsetError
-from tacit.evidence import Column, Evidence, EvidenceLike, read
+from tacit.evidence import Column, Evidence, EvidenceLike, blocks, read
 from tacit.variable import Variable
 
 if TYPE_CHECKING:
@@ -114,13 +114,8 @@ class Circuit:
         self._require(numbers)
         known = self.read(evidence)
         observed = self._observed(known.columns)
-        step = max(1, CHUNK // max(1, len(self)))
-        found = []
-        for start in range(0, known.rows, step):
-            stop = min(start + step, known.rows)
-            columns = {name: c.block(start, stop) for name, c in observed.items()}
-            found.append(self._values(columns, stop - start, numbers)[self.outputs].T)
-        return np.concatenate(found)
+        parts = blocks(observed, known.rows, max(1, CHUNK // max(1, len(self))))
+        return np.concatenate([self._values(p.columns, p.rows, numbers)[self.outputs].T for _, p in parts])
 
     def tape(self) -> CircuitTape:
         """The circuit assembled for the CPU engine: worth making for more than a few rows.
@@ -247,7 +242,11 @@ def _sigmoid(below: Floats, offsets: Ids, numbers: Floats, owner: Ids) -> Floats
 
 
 def _divide(below: Floats, offsets: Ids, numbers: Floats, owner: Ids) -> Floats:
-    x, total = below[offsets], below[offsets + 1]
+    return _quotient(below[offsets], below[offsets + 1])
+
+
+def _quotient(x: Floats, total: Floats) -> Floats:
+    """Unlike totals of probabilities, those of a circuit may be negative."""
     return np.asarray(np.divide(x, total, out=np.full_like(x, np.nan), where=total != 0))
 
 
@@ -257,8 +256,7 @@ def _complement(below: Floats, offsets: Ids, numbers: Floats, owner: Ids) -> Flo
 
 def _normalise(below: Floats, offsets: Ids, numbers: Floats, owner: Ids) -> Floats:
     total = np.add.reduceat(below, offsets, axis=0)
-    x = below[offsets + owner]
-    return np.asarray(np.divide(x, total, out=np.full_like(x, np.nan), where=total != 0))
+    return _quotient(below[offsets + owner], total)
 
 
 _COMPUTE = {

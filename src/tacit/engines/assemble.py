@@ -30,7 +30,7 @@ from tacit.compiler.program import (
     Slice,
     spread,
 )
-from tacit.engines import kernels as k
+from tacit.engines import opcodes as k
 from tacit.errors import TooLargeError
 
 Ids = NDArray[np.int64]

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from tacit.circuit.circuit import CODE, KINDS, Circuit, Ids
 from tacit.cpt import Floats
-from tacit.engines import kernels as k
+from tacit.engines import opcodes as k
+from tacit.engines.kernels import forward
 from tacit.engines.tape import MAX_CHUNK, THREADED_WORK, in_blocks, tile_width
 from tacit.errors import TacitError
 from tacit.evidence import Evidence, EvidenceLike
@@ -51,33 +52,31 @@ class CircuitTape:
     def evaluate(self, evidence: EvidenceLike | None = None) -> Floats:
         """The outputs for every row of evidence, or of numbers: (rows, outputs)."""
         known = self.circuit.read(evidence)
-        outputs = np.empty((len(self.circuit.outputs), known.rows))
-        for start in range(0, known.rows, MAX_CHUNK):
-            stop = min(start + MAX_CHUNK, known.rows)
-            outputs[:, start:stop] = self._run(self._packed(known, start, stop))
-        return outputs.T
+        outputs = [self._run(self._packed(block)) for block in known.blocks(MAX_CHUNK)]
+        return np.concatenate(outputs, axis=1).T
 
-    def _packed(self, known: Evidence, start: int, stop: int) -> Floats:
+    def _packed(self, known: Evidence) -> Floats:
         """The input nodes of some rows: (input nodes, rows); 1 where there is no evidence."""
         circuit = self.circuit
-        packed = np.ones((len(self._inputs), stop - start))
+        packed = np.ones((len(self._inputs), known.rows))
         for i, node in enumerate(self._inputs.tolist()):
             column = known.columns.get(circuit.inputs[circuit.owner[node]].name)
             if column is not None:
-                packed[i] = column.block(start, stop).likelihoods()[circuit.entry[node]]
+                packed[i] = column.likelihoods()[circuit.entry[node]]
         return packed
 
     def _run(self, inputs: Floats) -> Floats:
         rows = inputs.shape[1]
         outputs = np.empty((len(self.circuit.outputs), rows))
         codes = np.empty((0, rows), dtype=np.int32)  # of hard evidence, which circuits take as likelihoods
-        width = tile_width(8 * self.slots, rows)
         doubts = np.empty(rows, dtype=np.bool_)  # a circuit is what it is: nothing is scaled, nothing computed again
+        arrays = self.instructions, self.terms, self.constants, inputs, codes, outputs, doubts
+        width = tile_width(8 * self.slots, rows)
 
         def work(block: tuple[int, int]) -> None:
             values = np.empty((self.slots, width))
             values[: len(self._pinned)] = self._pinned
-            k.forward(self.instructions, self.terms, self.constants, inputs, codes, outputs, values, doubts, *block)
+            forward(*arrays, values, *block)
 
         in_blocks(work, self.threads if rows * len(self.terms) > THREADED_WORK else 1, rows, width)
         return outputs

@@ -56,6 +56,9 @@ class NumpyEngine(Careful):
         dtype: str = "float64",
     ) -> None:
         self.program, self.dtype = program, np.dtype(dtype)
+        self.chunk = self.chunk_of(program)
+        # all values of these rows are kept for the reverse
+        self.gradient_chunk = max(1, min(MAX_CHUNK, GRADIENT_ELEMENTS // max(1, program.cost.elements)))
         self._limit = np.finfo(self.dtype).minexp  # products from 2**_limit on are as exact as any
         selected = {op.node: i for i, op in enumerate(program) if isinstance(op, Select)}
         # for every testing node, where the marginal of its parents is, and its selected table
@@ -115,20 +118,10 @@ class NumpyEngine(Careful):
         floor = self._floor(i, self._static)
         return bool((floor < np.finfo(dtype).minexp).any())
 
-    @property
-    def chunk(self) -> int:
-        """How many rows to run at a time."""
-        return self.chunk_of(self.program)
-
     @staticmethod
     def chunk_of(program: Program) -> int:
         """How many rows of a program to run at a time, so that what is alive stays in cache."""
         return max(1, min(MAX_CHUNK, CHUNK_ELEMENTS // max(1, program.cost.live)))
-
-    @property
-    def gradient_chunk(self) -> int:
-        """How many rows to ask gradients of at a time: all their values are kept for the reverse."""
-        return max(1, min(MAX_CHUNK, GRADIENT_ELEMENTS // max(1, self.program.cost.elements)))
 
     # running ----------------------------------------------------------------------------------------------
 

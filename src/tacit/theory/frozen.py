@@ -18,6 +18,7 @@ from tacit.compiler.prune import relevant
 from tacit.cpt import Floats, TestingCPT
 from tacit.errors import EvidenceError, TooLargeError
 from tacit.evidence import Column, Evidence, EvidenceLike, read
+from tacit.floats import divide
 from tacit.network import Network
 from tacit.tac import TAC
 from tacit.theory.companions import (
@@ -144,9 +145,7 @@ class Frozen:
         margins = np.zeros_like(weights)
         for group in self.groups:
             marginal = self.marginal(group, points, weights)
-            undefined = np.full((*group.tests.shape, points.shape[1]), np.nan)
-            total = marginal.sum(axis=0)
-            margins[group.tests] = np.divide(self.margins(group, marginal), total, out=undefined, where=total > 0)
+            margins[group.tests] = divide(self.margins(group, marginal), marginal.sum(axis=0))
             found = self.tests.weights(margins[group.tests], group.tests)
             if sides is not None:
                 side = sides[group.tests]
@@ -185,8 +184,7 @@ class Frozen:
 
 def normalised(joint: Floats) -> Floats:
     """A joint (states, rows) as posteriors; NaN where the evidence has probability zero."""
-    total = joint.sum(axis=0)
-    return np.asarray(np.divide(joint, total, out=np.full_like(joint, np.nan), where=total > 0))
+    return divide(joint, joint.sum(axis=0))
 
 
 # names and evidence from outside ---------------------------------------------------------------------------

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.cpt import Floats
+from tacit.floats import divide
 from tacit.theory.boxes import halves
 from tacit.theory.companions import Group
 from tacit.theory.frozen import TIE, Frozen, Sides
@@ -159,7 +160,7 @@ def _group_margins(frozen: Frozen, group: Group, sides: Sides, corners: Floats) 
     marginal = frozen.marginal(group, np.tile(corners, count), weights)
     top = marginal.sum(axis=0).reshape(count, size).max(axis=1, keepdims=True)
     margins = frozen.margins(group, marginal).reshape(*group.tests.shape, count, size)
-    return np.moveaxis(np.divide(margins, top, out=np.zeros_like(margins), where=top > 0), 2, 0)
+    return np.moveaxis(divide(margins, top, otherwise=0.0), 2, 0)
 
 
 def _changes_sign(margins: Floats) -> NDArray[np.bool_]:
