@@ -308,6 +308,7 @@ def test_marginals_keep_the_values_of_few_rows_at_a_time(monkeypatch):
     rows = {"A": np.linspace(0.1, 0.9, 50)}
     expected = tac.marginals(rows)
     monkeypatch.setattr(numpy_engine, "GRADIENT_ELEMENTS", 8 * tac._down.program.cost.elements)
+    tac.set_parameters(tac.network)  # another engine
     blocks, original = [], numpy_engine.NumpyEngine.gradients
 
     def counted(self, columns, rows, seeds, through_selection):

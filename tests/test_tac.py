@@ -552,3 +552,21 @@ def test_large_networks_can_be_selected_from(engine):
         tacit.compile(chosen, "H30", list(evidence)).posterior(evidence),
         tacit.compile(net, "H30", list(evidence), engine=engine).posterior(evidence),
     )
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_one_run_gives_everything_a_row_can_be_asked(engine, dtype, monkeypatch):
+    tac = tacit.compile(tacit.examples.abc(), "B", ["A", "C"], engine=engine, dtype=dtype)
+    rows = {"A": [0.8, 0.1, None], "C": ["lo", None, "hi"]}
+    used, runs = tac.engine(), []
+    run = used.run
+    monkeypatch.setattr(used, "run", lambda *given: runs.append(given) or run(*given))
+    monkeypatch.setattr(used, "chunk", 2)
+    answer = tac.ask(rows, selected=True)
+    assert len(runs) == 2  # blocks
+    np.testing.assert_array_equal(answer.posterior, tac.posterior(rows))
+    np.testing.assert_array_equal(answer.joint, tac.joint(rows))
+    np.testing.assert_array_equal(answer.log_evidence, tac.log_evidence(rows))
+    np.testing.assert_array_equal(answer.selected["B"].weight, tac.selected(rows)["B"].weight)
+    assert answer.posterior.dtype == dtype
+    assert tac.ask(rows).selected == {}

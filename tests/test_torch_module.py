@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit import CPT, TestingCPT
+from tacit.engines.tape import TapeEngine
 from tacit.evidence import read
 from tests.helpers import always_hard, close, impossible, posterior
 from tests.strategies import queries, tied_networks
@@ -100,8 +101,8 @@ def test_hard_evidence_on_the_query():
 
 
 def test_more_rows_than_a_block(monkeypatch):
-    monkeypatch.setattr(modules.TapeEngine, "chunk", 7)
-    monkeypatch.setattr(modules.TapeEngine, "gradient_chunk", 5)
+    monkeypatch.setattr(TapeEngine, "chunk", 7)
+    monkeypatch.setattr(TapeEngine, "gradient_chunk", 5)
     net = holed()
     module, other = (TACModule(tacit.compile(net, "Z", ["A", "Q", "C"], engine=e)) for e in ("tape", "torch"))
     evidence = {n: t.requires_grad_() for n, t in tensors(net, soft_rows(net, ["A", "Q", "C"], 17)).items()}

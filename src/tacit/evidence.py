@@ -99,9 +99,7 @@ class Evidence:
 
     def blocks(self, size: int) -> Iterator[Evidence]:
         """Some rows at a time, so that what is made of them need not fit into memory at once."""
-        for start in range(0, self.rows, size):
-            stop = min(start + size, self.rows)
-            yield Evidence(stop - start, {name: column.block(start, stop) for name, column in self.columns.items()})
+        return (block for _, block in blocks(self.columns, self.rows, size))
 
     def likelihoods(self, row: int = 0) -> dict[str, Floats]:
         """The likelihoods (states,) of one row, for the variables that have evidence."""
@@ -110,6 +108,19 @@ class Evidence:
             values = column.likelihoods()
             found[name] = values[:, row if values.shape[1] > 1 else 0]
         return found
+
+
+def blocks(columns: Mapping[str, Column], rows: int, size: int) -> Iterator[tuple[slice, Evidence]]:
+    """Some rows at a time: which they are, and their evidence."""
+    for start in range(0, rows, size):
+        stop = min(start + size, rows)
+        block = {name: column.block(start, stop) for name, column in columns.items()}
+        yield slice(start, stop), Evidence(stop - start, block)
+
+
+def take(columns: Mapping[str, Column], rows: NDArray[np.int64]) -> dict[str, Column]:
+    """The evidence of the rows of these numbers."""
+    return {name: column.take(rows) for name, column in columns.items()}
 
 
 @dataclass(frozen=True)

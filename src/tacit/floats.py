@@ -1,14 +1,16 @@
-"""Arrays of floats, and what NumPy says about their limits."""
+"""Arrays of floats, what NumPy says about their limits, and division where there may be nothing to divide by."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+F = TypeVar("F", bound=np.floating)
 
 
 @contextmanager
@@ -17,3 +19,12 @@ def noting_underflow() -> Iterator[list[str]]:
     noted: list[str] = []
     with np.errstate(under="call", call=lambda kind, flag: noted.append(kind)):
         yield noted
+
+
+def divide(array: NDArray[F], total: NDArray[np.floating], otherwise: float = np.nan) -> NDArray[F]:
+    """An array by totals that broadcast to its shape; `otherwise` where a total is 0, of something impossible.
+
+    >>> divide(np.array([0.2, 0.0]), np.array([0.4, 0.0]))
+    array([0.5, nan])
+    """
+    return np.asarray(np.divide(array, total, out=np.full_like(array, otherwise), where=total > 0))

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from importlib.util import find_spec
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit import machine, pickling
+from tacit import engines, machine, pickling
 from tacit.circuit import Circuit
 from tacit.circuit.lower import lower
 from tacit.compiler import compile_program, trace
@@ -22,13 +21,11 @@ from tacit.compiler.jointree import Jointree, jointree
 from tacit.compiler.program import Cost, Program
 from tacit.compiler.prune import possible_states
 from tacit.cpt import CPT, TestingCPT
-from tacit.engines import ENGINES, Engine, build
-from tacit.engines.results import Results
+from tacit.engines.protocol import Engine
 from tacit.errors import EvidenceError, NetworkError, TacitError
-from tacit.evidence import Column, Evidence, EvidenceLike, read
+from tacit.evidence import Evidence, EvidenceLike, read
 from tacit.factored import NoisyOr
-from tacit.floats import Floats
-from tacit.installation import how_to_install
+from tacit.floats import Floats, divide
 from tacit.model import Model
 from tacit.selection import Selected, join_rows, selected_rows
 from tacit.words import plural
@@ -76,41 +73,44 @@ class Query:
 
     # asking -----------------------------------------------------------------------------------------------
 
+    def ask(self, evidence: EvidenceLike | None = None, selected: bool = False) -> Answer:
+        """Posterior, joint and log-probability of the evidence for every row, from one run.
+
+        With `selected`, also how each row decided the testing nodes.
+
+        >>> import tacit
+        >>> answer = tacit.compile(tacit.examples.abc(), query="B", evidence=["A"]).ask({"A": [0.8, 0.1]})
+        >>> answer.posterior.round(4).tolist(), answer.log_evidence.round(4).tolist()
+        ([[0.6053, 0.3947], [0.6773, 0.3227]], [-0.9676, -0.4155])
+        """
+        known, engine = self.read(evidence), self.engine()
+        found, decided = [], []
+        for block in known.blocks(engine.chunk):  # so that memory does not grow with the number of rows
+            result = engine.run(block.columns, block.rows, selected)
+            found.append((result.joint.T, result.exponent))
+            decided.append({
+                node: selected_rows(self.network, self.program, node, how, block.columns)
+                for node, how in result.selections.items()
+            })  # fmt: skip
+        mantissa, exponent = (np.concatenate(blocks) for blocks in zip(*found, strict=True))
+        nodes = self.program.selections if selected else ()
+        return Answer(mantissa, exponent, {node: join_rows([block[node] for block in decided]) for node in nodes})
+
     def posterior(self, evidence: EvidenceLike | None = None) -> Floats:
         """P*(q) for every state of the query: (rows, states); NaN where the evidence has probability zero."""
-        joint = np.concatenate([result.joint.T for result in self._run(evidence)])
-        total = joint.sum(axis=1, keepdims=True)
-        if not np.isfinite(total).all():
-            row = int(np.argmin(np.isfinite(total)))
-            raise TacitError(f"row {row}: the numbers leave the range of {self.dtype}; compile with dtype='float64'")
-        _warn_impossible(total[:, 0] == 0, "their posterior is NaN")
-        return np.asarray(np.divide(joint, total, out=np.full_like(joint, np.nan), where=total > 0))
+        return self.ask(evidence).posterior
 
     def joint(self, evidence: EvidenceLike | None = None) -> Floats:
         """p*(q) for every state of the query: (rows, states), in float64, which has the range that it needs."""
-        found = [np.ldexp(result.joint.astype(np.float64), result.exponent).T for result in self._run(evidence)]
-        return np.concatenate(found)
+        return self.ask(evidence).joint
 
     def log_evidence(self, evidence: EvidenceLike | None = None) -> Floats:
         """The logarithm of p*(evidence) for every row; minus infinity where it is impossible."""
-        found = []
-        for result in self._run(evidence):
-            with np.errstate(divide="ignore"):
-                found.append(np.log(result.joint.sum(axis=0)) + result.exponent * np.log(2.0))
-        return np.concatenate(found)
+        return self.ask(evidence).log_evidence
 
     def selected(self, evidence: EvidenceLike | None = None) -> dict[str, Selected]:
         """For every testing node that the query needs, how each row of evidence decided it."""
-        blocks = [
-            {node: selected_rows(self.network, self.program, node, how, columns)
-             for node, how in result.selections.items()}
-            for result, columns in self._chunks(self.read(evidence), self.engine(), selections=True)
-        ]  # fmt: skip
-        found = {node: join_rows([block[node] for block in blocks]) for node in self.program.selections}
-        undecided = [np.isnan(how.posterior.reshape(len(how.posterior), -1)[:, 0]) for how in found.values()]
-        if undecided:
-            _warn_impossible(np.logical_or.reduce(undecided), "the posterior of some testing node's parents is NaN")
-        return found
+        return self.ask(evidence, selected=True).selected
 
     def marginals(self, evidence: EvidenceLike | None = None) -> dict[str, Floats]:
         """The posterior of *every* variable, each (rows, states), from one sweep up and one down.
@@ -132,7 +132,7 @@ class Query:
         found: dict[str, list[Floats]] = {name: [] for name in self.network.variables}
         for block in self.read(evidence).blocks(engine.gradient_chunk):
             total = engine.run(block.columns, block.rows).joint.sum(axis=0)
-            seeds = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
+            seeds = divide(np.ones_like(total), total, otherwise=0.0)
             derivatives = engine.gradients(block.columns, block.rows, seeds, through_selection=False).likelihoods
             for name, by_state in derivatives.items():
                 likelihood = block.columns[name].likelihoods() if name in block.columns else np.ones((1, 1))
@@ -174,7 +174,7 @@ class Query:
     def engine(self) -> Engine:
         """The program with its numbers, ready to run."""
         if self._engine is None:
-            self._engine = build(self.choice, self.program, *self.numbers(), self.dtype, self.threads)
+            self._engine = engines.build(self.choice, self.program, *self.numbers(), self.dtype, self.threads)
         return self._engine
 
     def numbers(self) -> tuple[dict[tuple[str, str], Floats], dict[str, float | None]]:
@@ -215,17 +215,46 @@ class Query:
             f"width {cost.width}, {cost.multiply_adds:,} multiply-adds per row)"
         )
 
-    # running ----------------------------------------------------------------------------------------------
 
-    def _run(self, evidence: EvidenceLike | None) -> Iterator[Results]:
-        return (result for result, _ in self._chunks(self.read(evidence), self.engine()))
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What rows of evidence say about a query. Made by `TAC.ask`.
 
-    def _chunks(
-        self, known: Evidence, engine: Engine, selections: bool = False
-    ) -> Iterator[tuple[Results, Mapping[str, Column]]]:
-        """Run an engine on blocks of rows, so that memory does not grow with their number."""
-        for block in known.blocks(engine.chunk):
-            yield engine.run(block.columns, block.rows, selections), block.columns
+    The joint is `mantissa` (rows, states) times 2**`exponent` (rows,); `decided` tells of the testing nodes.
+    """
+
+    mantissa: Floats
+    exponent: NDArray[np.int64]
+    decided: dict[str, Selected]
+
+    @property
+    def posterior(self) -> Floats:
+        """P*(q) for every state of the query: (rows, states); NaN where the evidence has probability zero."""
+        total = self.mantissa.sum(axis=1, keepdims=True)
+        if not np.isfinite(total).all():
+            row, dtype = int(np.argmin(np.isfinite(total))), self.mantissa.dtype
+            raise TacitError(f"row {row}: the numbers leave the range of {dtype}; compile with dtype='float64'")
+        _warn_impossible(total[:, 0] == 0, "their posterior is NaN")
+        return divide(self.mantissa, total)
+
+    @property
+    def joint(self) -> Floats:
+        """p*(q) for every state of the query: (rows, states), in float64, which has the range that it needs."""
+        return np.ldexp(self.mantissa.astype(np.float64), self.exponent[:, None])
+
+    @property
+    def log_evidence(self) -> Floats:
+        """The logarithm of p*(evidence) for every row; minus infinity where it is impossible."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.mantissa.sum(axis=1)) + self.exponent * np.log(2.0))
+
+    @property
+    def selected(self) -> dict[str, Selected]:
+        """For every testing node that the query needs, how each row decided it; none, unless that was asked for."""
+        undecided = [np.isnan(how.posterior.reshape(len(how.posterior), -1)[:, 0]) for how in self.decided.values()]
+        if undecided:
+            _warn_impossible(np.logical_or.reduce(undecided), "the posterior of some testing node's parents is NaN")
+        return self.decided
 
 
 def compiled(
@@ -243,10 +272,7 @@ def compiled(
     """A query of a given class, `Query` or one that stands on it. The parameters are those of `tacit.compile`."""
     if not isinstance(net, Model):
         raise TacitError(f"net is a {type(net).__name__}, expected a Network; tacit.read(path) reads one from a file")
-    if engine not in ENGINES:
-        raise TacitError(f"engine is {engine!r}, expected one of {', '.join(map(repr, ENGINES))}")
-    if engine == "torch" and find_spec("torch") is None:
-        raise TacitError(f"engine='torch' needs PyTorch, which is not installed: {how_to_install('torch')}")
+    engines.check(engine)
     machine.threads_wanted(threads)  # an error, if it is no number of threads
     number = _dtype(dtype)
     certain = _names(net, hard, "hard")

@@ -10,9 +10,9 @@ import numpy as np
 from tacit.compiler.program import Program
 from tacit.cpt import CPT, TestingCPT
 from tacit.engines.numpy_arrays import NumpyArrays
-from tacit.engines.results import Array, Decided
+from tacit.engines.protocol import Array, Decided
 from tacit.evidence import Column
-from tacit.floats import Floats
+from tacit.floats import Floats, divide
 from tacit.model import Model
 from tacit.operations.select import codes, weigh
 
@@ -39,8 +39,7 @@ def selected_rows(net: Model, program: Program, node: str, how: Decided, columns
     tests, thresholds = codes(cpt.test)[..., None], cpt.thresholds[..., None]
     impossible, _ = weigh(NumpyArrays(), tests, np.zeros_like(full), n, thresholds, cpt.gamma)
     weight = _over_all_states(net, program, node, how.weight, columns, np.broadcast_to(impossible, full.shape))
-    posterior = np.divide(full, n, out=np.full_like(full, np.nan), where=n > 0)
-    return Selected(np.moveaxis(posterior, -1, 0), np.moveaxis(weight, -1, 0))
+    return Selected(np.moveaxis(divide(full, n), -1, 0), np.moveaxis(weight, -1, 0))
 
 
 def join_rows(blocks: Sequence[Selected]) -> Selected:

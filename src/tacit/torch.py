@@ -7,7 +7,7 @@ its reverse sweep (on the CPU, where that is several times faster than autograd)
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
@@ -24,13 +24,11 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError(f"tacit.torch needs PyTorch: {how_to_install('torch')}", name="torch") from error
 from torch import Tensor, nn
 
-from tacit.engines.numpy import NumpyEngine
-from tacit.engines.results import Array
-from tacit.engines.tape import TapeEngine
+from tacit.engines.protocol import Array
 from tacit.engines.torch import TorchEngine
 from tacit.errors import EvidenceError, NetworkError, TacitError
-from tacit.evidence import Column
-from tacit.floats import Floats
+from tacit.evidence import Column, blocks
+from tacit.floats import Floats, divide
 from tacit.learn.parameters import EXPONENTIAL, LOGISTIC, Key, Parameters
 from tacit.network import Network
 from tacit.query import check_same_structure
@@ -299,9 +297,7 @@ class OnArrays:
     """A query on NumPy arrays, by the engine that `tac.posterior` uses."""
 
     def __init__(self, tac: TAC, learned: Parameters) -> None:
-        engine = tac.engine()
-        assert isinstance(engine, TapeEngine | NumpyEngine)
-        self.tac, self.learned, self.engine = tac, learned, engine
+        self.tac, self.learned, self.engine = tac, learned, tac.engine()
 
     def posterior(self, weights: Tensor, inputs: Inputs) -> Tensor:
         """The posterior (rows, states)."""
@@ -349,30 +345,24 @@ class Evaluation:
         self.columns = {v.name: Column(v, soft=own.numpy()) for v, own in inputs.by_variable(likelihoods).items()}
         for name, codes in inputs.codes.items():
             self.columns[name] = Column(way.tac.network.variable(name), codes.cpu().numpy().copy())
-        blocks = self._blocks(self.engine.chunk)
-        joint = np.concatenate([self.engine.run(columns, rows).joint for _, columns, rows in blocks], axis=1)
+        parts = blocks(self.columns, self.rows, self.engine.chunk)
+        joint = np.concatenate([self.engine.run(part.columns, part.rows).joint for _, part in parts], axis=1)
         self.total = joint.sum(axis=0)
-        self.possible = self.total > 0
-        self.posterior = np.divide(joint, self.total, np.full_like(joint, np.nan), where=self.possible)
+        self.posterior = divide(joint, self.total)
 
     def derivatives(self, by_posterior: Array) -> tuple[Array, Array]:
         """Derivatives by the weights and by the likelihoods, given those by the posterior (states, rows)."""
         inner = by_posterior - (by_posterior * self.posterior).sum(axis=0)
-        seeds = np.divide(inner, self.total, np.zeros_like(inner), where=self.possible)
+        seeds = divide(inner, self.total, otherwise=0.0)
         by_number, by_likelihood = np.zeros(self.learned.entries), []
-        for part, columns, rows in self._blocks(self.engine.gradient_chunk):
-            found = self.engine.gradients(columns, rows, seeds[:, part])
+        for rows, part in blocks(self.columns, self.rows, self.engine.gradient_chunk):
+            found = self.engine.gradients(part.columns, part.rows, seeds[:, rows])
             by_number += self.learned.by_number(found.tables, found.slopes)
             # what does not reach the query has no derivatives
-            own = [found.likelihoods.get(v.name, np.zeros((v.card, rows))) for v in self.variables]
-            by_likelihood.append(np.concatenate([np.empty((0, rows)), *own]))
+            own = [found.likelihoods.get(v.name, np.zeros((v.card, part.rows))) for v in self.variables]
+            by_likelihood.append(np.concatenate([np.empty((0, part.rows)), *own]))
         by_weight = self.learned.by_weight(self.numbers, by_number)
         return by_weight, np.concatenate(by_likelihood, axis=1)
-
-    def _blocks(self, size: int) -> Iterator[tuple[slice, dict[str, Column], int]]:
-        for start in range(0, self.rows, size):
-            stop = min(start + size, self.rows)
-            yield slice(start, stop), {n: c.block(start, stop) for n, c in self.columns.items()}, stop - start
 
 
 # on tensors -----------------------------------------------------------------------------------------------

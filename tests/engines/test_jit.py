@@ -12,7 +12,8 @@ import numba
 import pytest
 
 import tacit
-from tacit.engines import exponential, jit, kernels, learning_kernels
+from tacit.engines import exponential, flags, jit, kernels, opcodes
+from tacit.learn import kernels as learning_kernels
 from tacit.learn import parameters
 
 PACKAGE = Path(tacit.__file__).parent
@@ -20,7 +21,7 @@ PACKAGE = Path(tacit.__file__).parent
 INNER = "from tacit.engines.jit import jit\n@jit()\ndef inner(x):\n    return x + 1\n"
 OUTER = """
 from tacit.engines.jit import jit
-from tacit.engines.kernels import inner
+from tacit.engines.opcodes import inner
 @jit()
 def outer(x):
     return 10 * inner(x)
@@ -31,8 +32,8 @@ import json, sys, tempfile, warnings
 warnings.simplefilter("always")
 tempfile.tempdir = sys.argv[1]
 with warnings.catch_warnings(record=True) as caught:
-    from tacit.engines.kernels import inner
-    from tacit.engines.learning_kernels import outer
+    from tacit.engines.opcodes import inner
+    from tacit.engines.kernels import outer
     answers = [outer(2), outer(2.0), inner(2)]
 hits = sum(sum(f.stats.cache_hits.values()) for f in (inner, outer))
 found = {"answers": answers, "hits": hits, "folder": str(outer.stats.cache_path)}
@@ -46,8 +47,8 @@ class Installation:
     def __init__(self, folder):
         self.folder, self.package = folder, folder / "site" / "tacit"
         shutil.copytree(PACKAGE, self.package, ignore=shutil.ignore_patterns("__pycache__"))
-        self.write("kernels", INNER)
-        self.write("learning_kernels", OUTER)
+        self.write("opcodes", INNER)
+        self.write("kernels", OUTER)
         self.environment = {
             **{k: v for k, v in os.environ.items() if not k.startswith("NUMBA_")},
             "PYTHONPATH": str(self.package.parent),
@@ -82,7 +83,7 @@ def installation(tmp_path):
 
 def test_damaged_and_outdated_files_are_made_again(installation):
     assert installation.run()["answers"] == [30, 30.0, 3]
-    index, *_ = installation.files("learning_kernels.outer*.nbi")
+    index, *_ = installation.files("kernels.outer*.nbi")
     index.write_bytes(index.read_bytes()[:-20])
     for file in installation.files("*.nbc"):  # cut short; or as long as before with a hole, as after a power cut
         half = file.read_bytes()[: file.stat().st_size // 2]
@@ -92,7 +93,7 @@ def test_damaged_and_outdated_files_are_made_again(installation):
     again = installation.run()
     assert (again["answers"], again["hits"], again["warnings"]) == ([30, 30.0, 3], 3, [])
     # only the inner file changes, and the outer kernel with it
-    installation.write("kernels", INNER.replace("x + 1", "x + 5"))
+    installation.write("opcodes", INNER.replace("x + 1", "x + 5"))
     changed = installation.run()
     assert (changed["answers"], changed["hits"], changed["warnings"]) == ([70, 70.0, 7], 0, [])
 
@@ -155,17 +156,34 @@ def imported(file):
     """The names that a file takes from other files of the package, and which."""
     for statement in ast.walk(ast.parse(file.read_text())):
         if isinstance(statement, ast.ImportFrom) and (statement.module or "").startswith("tacit"):
+            source = Path(*statement.module.split(".")[1:])
             for name in statement.names:
-                yield name.asname or name.name, statement.module.removeprefix("tacit.").replace(".", "/") + ".py"
+                whole = source / f"{name.name}.py"  # a module, not a name of one
+                found = whole if (PACKAGE / whole).is_file() else Path(f"{source}.py")
+                yield name.asname or name.name, found.as_posix()
 
 
 def test_the_stamp_covers_all_kernels_and_all_they_use():
+    sources = set(jit.sources(PACKAGE))
     files = {file.relative_to(PACKAGE).as_posix(): file for file in PACKAGE.rglob("*.py")}
     decorated = {name for name, file in files.items() if ("jit", "engines/jit.py") in imported(file)}
-    assert {*decorated, "engines/jit.py"} == set(jit.SOURCES)
+    assert {*decorated, "engines/jit.py"} == sources
     assert [name for name, file in files.items() if "njit" in file.read_text()] == ["engines/jit.py"]
-    for module in (exponential, kernels, learning_kernels, parameters):
+    modules = (exponential, flags, kernels, opcodes, learning_kernels, parameters)
+    assert {Path(module.__file__).relative_to(PACKAGE).as_posix() for module in modules} == decorated
+    for module in modules:
         own = {f for f in vars(module).values() if isinstance(f, numba.core.dispatcher.Dispatcher)}
         used = {name for f in own for name in f.py_func.__code__.co_names}
-        assert {source for name, source in imported(Path(module.__file__)) if name in used} <= set(jit.SOURCES)
+        assert {source for name, source in imported(Path(module.__file__)) if name in used} <= sources
         assert all(isinstance(f._cache, jit.KernelCache) for f in own)
+
+
+def test_the_stamp_changes_with_the_text_of_any_kernel(tmp_path, monkeypatch):
+    shutil.copytree(PACKAGE, tmp_path / "tacit", ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(jit, "files", lambda package: tmp_path / package)
+    seen = {jit.stamp.__wrapped__()}
+    for source in jit.sources(PACKAGE):
+        with (tmp_path / "tacit" / source).open("a") as file:
+            file.write("# another\n")
+        seen.add(jit.stamp.__wrapped__())
+    assert len(seen) == 1 + len(jit.sources(PACKAGE))

@@ -195,7 +195,11 @@ def _sigmoid(below: Floats, offsets: Ids, numbers: Floats, owner: Ids) -> Floats
 
 
 def _divide(below: Floats, offsets: Ids, numbers: Floats, owner: Ids) -> Floats:
-    x, total = below[offsets], below[offsets + 1]
+    return _quotient(below[offsets], below[offsets + 1])
+
+
+def _quotient(x: Floats, total: Floats) -> Floats:
+    """Unlike totals of probabilities, those of a circuit may be negative."""
     return np.asarray(np.divide(x, total, out=np.full_like(x, np.nan), where=total != 0))
 
 
@@ -205,8 +209,7 @@ def _complement(below: Floats, offsets: Ids, numbers: Floats, owner: Ids) -> Flo
 
 def _normalise(below: Floats, offsets: Ids, numbers: Floats, owner: Ids) -> Floats:
     total = np.add.reduceat(below, offsets, axis=0)
-    x = below[offsets + owner]
-    return np.asarray(np.divide(x, total, out=np.full_like(x, np.nan), where=total != 0))
+    return _quotient(below[offsets + owner], total)
 
 
 _COMPUTE = {

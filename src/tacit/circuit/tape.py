@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.circuit.nodes import CODE, KINDS, Ids, Nodes
-from tacit.engines import kernels as k
+from tacit.engines import opcodes as k
+from tacit.engines.kernels import forward
 from tacit.engines.tape import MAX_CHUNK, THREADED_WORK, in_blocks, tile_width
 from tacit.errors import TacitError
 from tacit.evidence import Evidence, EvidenceLike
@@ -67,13 +68,14 @@ class CircuitTape:
         rows = inputs.shape[1]
         outputs = np.empty((len(self.circuit.outputs), rows))
         codes = np.empty((0, rows), dtype=np.int32)  # of hard evidence, which circuits take as likelihoods
-        width = tile_width(8 * self.slots, rows)
         doubts = np.empty(rows, dtype=np.bool_)  # a circuit is what it is: nothing is scaled, nothing computed again
+        arrays = self.instructions, self.terms, self.constants, inputs, codes, outputs, doubts
+        width = tile_width(8 * self.slots, rows)
 
         def work(block: tuple[int, int]) -> None:
             values = np.empty((self.slots, width))
             values[: len(self._pinned)] = self._pinned
-            k.forward(self.instructions, self.terms, self.constants, inputs, codes, outputs, values, doubts, *block)
+            forward(*arrays, values, *block)
 
         in_blocks(work, self.threads if rows * len(self.terms) > THREADED_WORK else 1, rows, width)
         return outputs

@@ -70,15 +70,16 @@ class Answers:
 
         given, certain = self._evidence(batch)
         tac = self._compiled_for(certain)
+        answer = tac.ask(given)
         with warnings.catch_warnings(action="ignore", category=ImpossibleEvidenceWarning):
-            posterior = tac.posterior(given)
+            posterior = answer.posterior
         impossible = np.isnan(posterior[:, 0])
         found = [batch.rows.column(name).cast(self.schema.field(name).type) for name in self.asked.keep]
         found += [pa.array(column, mask=impossible) for column in posterior.T]
         if self.asked.argmax:
             found.append(self.labels.take(pa.array(posterior.argmax(axis=1), mask=impossible)))
         if self.asked.log_evidence:
-            found.append(pa.array(tac.log_evidence(given)))
+            found.append(pa.array(answer.log_evidence))
         return pa.Table.from_arrays(found, schema=self.schema.with_metadata({"hard": json.dumps(tac.hard)}))
 
     def _evidence(self, batch: Batch) -> tuple[dict[str, Any], list[str]]:

@@ -15,6 +15,7 @@ from tacit.cli.arguments import Evidence, Json, Model, Query
 from tacit.cli.output import aligned, asked, heading, show_json
 from tacit.cli.values import label_of, read_box, read_evidence
 from tacit.errors import EvidenceError
+from tacit.query import Answer
 from tacit.tac import TAC
 from tacit.variable import Label
 from tacit.words import bars
@@ -32,9 +33,8 @@ def query(model: Model, query: Query, evidence: Evidence = None, json: Json = Fa
       tacit query asia.bif -q lung -e xray=yes -e smoke=0.7
       tacit query alarm.bif -q LVFAILURE -e CVP=0.1,0.2,0.7 --json
     """
-    tac, row = _compiled(model, query, evidence or [])
-    states, posterior = tac.network.states(query), tac.posterior(row)[0].tolist()
-    log_evidence = tac.log_evidence(row)[0]
+    tac, _, answer = _asked(model, query, evidence or [])
+    states, posterior, log_evidence = tac.network.states(query), answer.posterior[0].tolist(), answer.log_evidence[0]
     if json:
         by_state = dict(zip(map(str, states), posterior, strict=True))
         return show_json({"query": query, "posterior": by_state, "log_evidence": log_evidence})
@@ -53,7 +53,7 @@ def explain(model: Model, query: Query, evidence: Evidence = None, json: Json = 
     Example:
       tacit explain abc.json -q B -e A=0.8 -e C=lo
     """
-    tac, row = _compiled(model, query, evidence or [])
+    tac, row, _ = _asked(model, query, evidence or [])
     found = tac.explain(row)
     if not json:
         return print(found)
@@ -85,7 +85,7 @@ def bounds(
       tacit bounds abc.json -q B A=0.2:0.9 -e C=lo
     """
     ranges = read_box(box)
-    tac, row = _compiled(model, query, evidence or [], list(ranges))
+    tac, row, _ = _asked(model, query, evidence or [], list(ranges))
     found = theory.bounds(tac, ranges, _state(tac, state), row)
     if json:
         ends = {name: asdict(end) for name, end in (("minimum", found.minimum), ("maximum", found.maximum))}
@@ -94,14 +94,17 @@ def bounds(
     print(aligned([("minimum", str(found.minimum)), ("maximum", str(found.maximum))]))
 
 
-def _compiled(model: Path, query: str, texts: list[str], inputs: list[str] | None = None) -> tuple[TAC, dict[str, Any]]:
-    """A query for evidence on the command line, and that evidence. NumPy has it ready before numba is loaded."""
+def _asked(
+    model: Path, query: str, texts: list[str], inputs: list[str] | None = None
+) -> tuple[TAC, dict[str, Any], Answer]:
+    """A query, evidence of the command line, and its answer. NumPy has it ready before numba is loaded."""
     net = tacit.io.read(model)
     row, hard = read_evidence(net, texts)
     tac = tacit.compile(net, query, [*row, *(inputs or ())], hard, engine="numpy")
-    if np.isneginf(tac.log_evidence(row)[0]):
+    answer = tac.ask(row)
+    if np.isneginf(answer.log_evidence[0]):
         raise EvidenceError("the evidence has probability 0, so that there is no posterior")
-    return tac, row
+    return tac, row, answer
 
 
 def _state(tac: TAC, text: str | None) -> Label | None:

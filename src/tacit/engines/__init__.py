@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol, Self
+from collections.abc import Mapping
+from importlib.util import find_spec
 
 from tacit import machine
 from tacit.compiler.program import Program
 from tacit.engines.numpy import NumpyEngine
-from tacit.engines.results import Array, Gradients, Results
-from tacit.errors import TooLargeError
-from tacit.evidence import Column
+from tacit.engines.protocol import Array, Engine
+from tacit.errors import TacitError, TooLargeError
+from tacit.installation import how_to_install
 from tacit.operations import Contract
 from tacit.operations.contract import Layout
 
@@ -22,48 +22,30 @@ EINSUM_TERM, MATMUL_TERM = 1.0e-9, 0.08e-9
 NUMPY_ELEMENT, NUMPY_OPERATION = 2.0e-9, 10e-6
 WIDE = 2**14  # entries of a table from which BLAS is worth its threads, which on a busy machine wait for each other
 MAX_TAPE_LIVE = 2_000_000  # entries alive at one time: a tile of the tape holds at least 64 rows of each
+GPU_WORK = 1e9  # multiply-adds of all rows from which learning on a GPU is worth its start
 MAX_TAPE = 50_000_000  # multiply-adds per row up to which a tape is worth its memory (8 bytes each)
 
 
-class Engine(Protocol):
-    """What a TAC needs of an engine."""
-
-    @property
-    def threads(self) -> int | None:
-        """How many threads it may use; None: as many as BLAS and torch do."""
-
-    @property
-    def chunk(self) -> int:
-        """How many rows to run at a time."""
-
-    @property
-    def gradient_chunk(self) -> int:
-        """How many rows to ask gradients of at a time."""
-
-    def run(self, columns: Mapping[str, Column], rows: int, selections: bool = False) -> Results:
-        """Evaluate some rows of evidence; with `selections`, say how testing nodes were decided."""
-
-    def gradients(
-        self, columns: Mapping[str, Column], rows: int, seeds: Array, through_selection: bool = True
-    ) -> Gradients:
-        """Derivatives of a function of the joint, given those by its mantissas: `seeds` (states, rows)."""
+def check(engine: str) -> None:
+    """An error, unless it is the name of an engine that can run here."""
+    if engine not in ENGINES:
+        raise TacitError(f"engine is {engine!r}, expected one of {', '.join(map(repr, ENGINES))}")
+    if engine == "torch" and find_spec("torch") is None:
+        raise TacitError(f"engine='torch' needs PyTorch, which is not installed: {how_to_install('torch')}")
 
 
-class LearningEngine(Engine, Protocol):
-    """What learning needs of an engine."""
+def for_learning(engine: str, program: Program, rows: int) -> str:
+    """The engine asked for; of "auto", what is large is learned on a GPU, where there is one."""
+    large = rows * program.cost.multiply_adds >= GPU_WORK
+    return "torch" if engine == "auto" and large and _has_gpu() else engine
 
-    gammas: Mapping[str, float | None]
 
-    def update(self, parameters: Mapping[tuple[str, str], Array], gammas: Mapping[str, float | None]) -> None:
-        """Take new numbers for some tables and slopes."""
+def _has_gpu() -> bool:
+    if find_spec("torch") is None:
+        return False
+    import torch
 
-    def twin(self) -> Self:
-        """The same with numbers of its own, for another thread."""
-
-    def value_and_gradients(
-        self, columns: Mapping[str, Column], rows: int, seed_of: Callable[[Array], tuple[Any, Array]]
-    ) -> tuple[Any, Gradients]:
-        """A function of the joint and its derivatives: `seed_of` gives its value and those by the joint."""
+    return bool(torch.cuda.is_available())
 
 
 def choose(program: Program) -> str:
@@ -121,7 +103,7 @@ def build(
         from tacit.engines.tape import TapeEngine
 
         return TapeEngine(program, parameters, gammas, dtype, threads)
-    built: Any
+    built: Engine
     with machine.limited(threads):
         if engine == "torch":
             from tacit.engines.torch import TorchEngine
@@ -130,4 +112,4 @@ def build(
         else:
             built = NumpyEngine(program, parameters, gammas, dtype)
     built.threads = threads
-    return built  # type: ignore[no-any-return]
+    return built

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tacit.compiler.program import Program
 from tacit.cpt import TESTS
-from tacit.engines import kernels as k
+from tacit.engines import opcodes as k
 from tacit.errors import TooLargeError
 from tacit.operations import Axes, Axis, Contract, Select, Setting, Slice, Support, spread
 from tacit.operations.base import Array, Ids, Key, Mask

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.compiler.program import Program
+from tacit.engines.protocol import Kernel, Packed, SeedOfRows
 from tacit.engines.results import Array, Gradients, Results
-from tacit.evidence import Column
+from tacit.evidence import Column, blocks, take
+from tacit.floats import Floats
 
 T = TypeVar("T")
 
@@ -19,11 +21,15 @@ T = TypeVar("T")
 class Careful(ABC):
     """An engine that notices where its floats lose digits, and has these rows computed again.
 
-    Whoever asks for derivatives gives them by the mantissas that `run` returns.
+    Whoever asks for derivatives gives them by the mantissas that `run` returns. What only some engines can do, or do
+    in a way of their own, is here as the others do it.
     """
 
     program: Program
+    gammas: Mapping[str, float | None]
     threads: int | None
+    chunk: int
+    gradient_chunk: int
     _again: Careful | None = None  # what computes doubtful rows, made on first use
 
     @abstractmethod
@@ -108,6 +114,45 @@ class Careful(ABC):
         value, seeds = seed_of(self.run(columns, rows).joint)
         return value, self.gradients(columns, rows, seeds)
 
+    def small(self, rows: int) -> bool:
+        """Whether so many rows are too little work for several threads: not where BLAS or torch have their own."""
+        return False
+
+    def pack(self, columns: Mapping[str, Column], rows: int) -> Packed:
+        """Rows that are asked about again and again."""
+        return Packed(columns, rows)
+
+    def fused(
+        self, data: Packed, seed_of: SeedOfRows, kernel: Kernel | None, weights: Array, *arguments: Any
+    ) -> tuple[float, Gradients]:
+        """A sum over rows of a function of the joint, and its derivatives by the parameters, block by block."""
+        total, tables, slopes = 0.0, dict[tuple[str, str], Floats](), dict[str, float]()
+        for rows, block in blocks(data.columns_of(), data.rows, self.gradient_chunk):
+
+            def seed_of_block(joint: Array, rows: slice = rows) -> tuple[float, Array]:
+                return seed_of(joint, rows)
+
+            value, found = self.value_and_gradients(block.columns, block.rows, seed_of_block)
+            total += value
+            for key, table in found.tables.items():
+                tables[key] = tables[key] + table if key in tables else table
+            for node, slope in found.slopes.items():
+                slopes[node] = slopes.get(node, 0.0) + slope
+        return total, Gradients(tables, slopes, {})
+
+    def lacks_jacobian(self) -> str:
+        """Why there is no `jacobian`; empty if there is one."""
+        return "the query runs on another engine than the tape"
+
+    @property
+    def jacobian_size(self) -> int:
+        """How many derivatives `jacobian` stores for every row."""
+        raise NotImplementedError(self.lacks_jacobian())
+
+    def jacobian(self, data: Packed, first: int, stop: int) -> tuple[Array, dict[tuple[str, str], Array]]:
+        """The probability of some states, and its derivatives by the tables, row by row."""
+        raise NotImplementedError(self.lacks_jacobian())
+
 
 def rows_too_small(columns: Mapping[str, Column], rows: int, dtype: np.dtype[np.floating]) -> NDArray[np.bool_]:
     """The rows with a likelihood that is too small for floats of some type: (rows,)."""
@@ -116,8 +161,3 @@ def rows_too_small(columns: Mapping[str, Column], rows: int, dtype: np.dtype[np.
         likelihoods = column.likelihoods()
         found |= ((likelihoods > 0) & (likelihoods < smallest)).any(axis=0)
     return found
-
-
-def take(columns: Mapping[str, Column], rows: NDArray[np.intp]) -> dict[str, Column]:
-    """Some rows of evidence."""
-    return {name: column.take(rows) for name, column in columns.items()}

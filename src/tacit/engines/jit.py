@@ -20,6 +20,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, cached_property
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -29,15 +30,7 @@ from numba.core import caching, serialize
 
 from tacit.installation import VERSION
 
-# The files of all kernels and of all numbers that are built into them. A test sees to it that none is missing.
-SOURCES = (
-    "engines/exponential.py",
-    "engines/flags.py",
-    "engines/jit.py",
-    "engines/kernels.py",
-    "engines/learning_kernels.py",
-    "learn/parameters.py",
-)
+KERNEL = b"@jit("  # what tells the files that have kernels
 
 
 def jit(**options: Any) -> Callable[[Any], Any]:
@@ -55,10 +48,24 @@ def jit(**options: Any) -> Callable[[Any], Any]:
 def stamp() -> str:
     """What compiled kernels depend on besides their signature and the processor, which numba looks at."""
     digest = hashlib.sha256(repr((VERSION, numba.__version__, llvmlite.__version__)).encode())
-    for source in (files("tacit").joinpath(*name.split("/")) for name in SOURCES):
-        if source.is_file():  # a frozen program has none, and numba looks at the program instead
-            digest.update(source.read_bytes())
+    for _, text in sorted(sources(files("tacit")).items()):
+        digest.update(text)
     return digest.hexdigest()
+
+
+def sources(folder: Traversable, path: str = "") -> dict[str, bytes]:
+    """The files of all kernels, this one among them; a frozen program has none, and numba looks at it instead.
+
+    A test sees to it that what is built into kernels comes from no other file.
+    """
+    found: dict[str, bytes] = {}
+    for entry in folder.iterdir() if folder.is_dir() else ():
+        name = path + entry.name
+        if entry.is_dir():
+            found |= sources(entry, f"{name}/")
+        elif name.endswith(".py") and KERNEL in (text := entry.read_bytes()):
+            found[name] = text
+    return found
 
 
 class KernelCache(caching._Cache):

@@ -46,6 +46,9 @@ class NumpyEngine(Careful):
         dtype: str = "float64",
     ) -> None:
         self.program, self.dtype = program, np.dtype(dtype)
+        self.chunk = self.chunk_of(program)
+        # all values of these rows are kept for the reverse
+        self.gradient_chunk = max(1, min(MAX_CHUNK, GRADIENT_ELEMENTS // max(1, program.cost.elements)))
         selected = {op.node: i for i, op in enumerate(program) if isinstance(op, Select)}
         # for every testing node, where the marginal of its parents is, and its selected table
         self._selections = {node: (place.marginal, selected[node]) for node, place in program.selections.items()}
@@ -126,20 +129,10 @@ class NumpyEngine(Careful):
         lost = any(doubt is not None and np.isneginf(doubt).any() for doubt in doubts)
         return np.full(1, -np.inf) if lost or (floor < self._rows.limit).any() else floor
 
-    @property
-    def chunk(self) -> int:
-        """How many rows to run at a time."""
-        return self.chunk_of(self.program)
-
     @staticmethod
     def chunk_of(program: Program) -> int:
         """How many rows of a program to run at a time, so that what is alive stays in cache."""
         return max(1, min(MAX_CHUNK, CHUNK_ELEMENTS // max(1, program.cost.live)))
-
-    @property
-    def gradient_chunk(self) -> int:
-        """How many rows to ask gradients of at a time: all their values are kept for the reverse."""
-        return max(1, min(MAX_CHUNK, GRADIENT_ELEMENTS // max(1, self.program.cost.elements)))
 
     # running ----------------------------------------------------------------------------------------------
 

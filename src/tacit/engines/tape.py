@@ -10,25 +10,23 @@ import math
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.compiler.program import Program
-from tacit.engines import kernels, learning_kernels
+from tacit.engines import kernels
 from tacit.engines.assemble import ZERO_CONSTANT, Tape, assemble, knowledge
-from tacit.engines.careful import Careful, rows_too_small, take
+from tacit.engines.careful import Careful, rows_too_small
 from tacit.engines.numpy import NumpyEngine
-from tacit.engines.results import Array, Decided, Gradients, Results
-from tacit.evidence import Column
+from tacit.engines.protocol import Array, Decided, Gradients, Kernel, Packed, Results, SeedOfRows
+from tacit.evidence import Column, take
 from tacit.floats import noting_underflow
 from tacit.machine import threads as usable_threads
 from tacit.operations import Parameter
 
 T = TypeVar("T")
-SeedOfRows = Callable[[Array, NDArray[np.intp]], tuple[float, Array]]
 
 MAX_CHUNK = 2**14  # rows whose evidence is packed at a time
 THREADED_WORK = 5e6  # multiply-adds below which a second thread costs more than it brings
@@ -114,23 +112,16 @@ class TapeEngine(Careful):
         self, tape: Tape, columns: Mapping[str, Column], rows: int, width: int
     ) -> tuple[Array, NDArray[np.bool_] | None]:
         """The outputs of a tape, and which rows are doubtful, if any, from tiles of some width."""
-        constants = self.constants(tape)
-        (inputs, codes), lost = self._packed_with_care(tape, columns, rows)
-        outputs = np.empty((tape.outputs, rows), dtype=self.dtype)
-        doubts = np.empty(rows, dtype=np.bool_)
+        evidence, lost = self._packed_with_care(tape, columns, rows)
+        arrays = self._arrays(tape, *evidence)
 
         def work(block: tuple[int, int]) -> bool:
-            values = self._values(tape, constants, width)
-            return bool(
-                kernels.forward(
-                    tape.instructions, tape.terms, constants, inputs, codes, outputs, values, doubts, *block
-                )
-            )
+            return bool(kernels.forward(*arrays, self._values(tape, arrays.constants, width), *block))
 
         some = any(self._parallel(work, tape, rows, width))
         if lost:
-            doubts |= rows_too_small(columns, rows, self.dtype)
-        return outputs, doubts if some or lost else None
+            arrays.doubts[:] |= rows_too_small(columns, rows, self.dtype)
+        return arrays.outputs, arrays.doubts if some or lost else None
 
     def _tables_in_doubt(self, tape: Tape) -> bool:
         """Whether a number that is computed once is too small for floats of this size."""
@@ -154,107 +145,89 @@ class TapeEngine(Careful):
         self, columns: Mapping[str, Column], rows: int, seeds: Array, through_selection: bool
     ) -> tuple[Gradients, bool]:
         """Derivatives in plain floats, and whether some rows may be doubtful."""
-        tape = self._tape()
-        constants, pinned = self.constants(tape), pinned_array(tape)
-        (inputs, codes), lost = self._packed_with_care(tape, columns, rows)
-        outputs, doubts = np.empty((tape.outputs, rows), dtype=self.dtype), np.empty(rows, dtype=np.bool_)
-        d_inputs = np.zeros_like(inputs)
+        tape, width = self._tape(), self._width(self._tape(), rows)
+        evidence, lost = self._packed_with_care(tape, columns, rows)
+        arrays = self._arrays(tape, *evidence)
+        d_inputs = np.zeros_like(arrays.inputs)
         seeds = np.ascontiguousarray(np.broadcast_to(seeds, (tape.states, rows)), dtype=self.dtype)
-        width = self._width(tape, rows)
 
         def work(block: tuple[int, int]) -> Array:
-            d_constants = np.zeros(tape.constant_count)
-            values = self._values(tape, constants, width)
-            kernels.backward(
-                tape.instructions, tape.terms, constants, inputs, codes, outputs, seeds, values,
-                np.empty_like(values), pinned, d_constants, d_inputs, through_selection, doubts, *block,
-            )  # fmt: skip
-            return d_constants
+            values, reverse = self._reverse(tape, arrays, width, seeds, d_inputs, through_selection)
+            kernels.backward(arrays, reverse, values, *block)
+            return reverse.d_constants
 
         d_constants = sum(self._parallel(work, tape, rows, width), start=np.zeros(tape.constant_count))
-        doubt = lost or bool(doubts.any()) or self._tables_in_doubt(tape)
+        doubt = lost or bool(arrays.doubts.any()) or self._tables_in_doubt(tape)
         return self._collected(tape, d_constants, d_inputs, through_selection), doubt
 
+    def small(self, rows: int) -> bool:
+        """Whether so many rows are too little work for several threads."""
+        return rows * self.tape.work <= THREADED_WORK
+
     def pack(self, columns: Mapping[str, Column], rows: int) -> Packed:
-        """Evidence in the form that `learn` and `jacobian` read, to be used again and again."""
-        return Packed(*self._packed(self._tape(), columns, rows), columns, np.arange(rows))
+        """Rows that are asked about again and again, in the form that the kernels read."""
+        return Packed(columns, rows, self._packed(self._tape(), columns, rows))
 
-    def learn(
-        self, data: Packed, kind: int, targets: Array, weights: Array, seed_of: SeedOfRows
+    def fused(
+        self, data: Packed, seed_of: SeedOfRows, kernel: Kernel | None, weights: Array, *arguments: Any
     ) -> tuple[float, Gradients]:
-        """The loss of some rows and its derivatives by every parameter, from one sweep up and one down.
-
-        `kind` is a loss of the kernels, `targets` (groups, rows) and `weights` (rows,) are what it takes. `seed_of`
-        gives the same loss of some rows, and its derivatives by their joint: for those that are doubtful.
-        """
-        loss, found, doubt = self._learn(data, kind, targets, weights)
-        if not doubt:
-            return loss, found
-        doubtful = self._doubtful(data)
+        """A function of some rows and its derivatives, from one sweep up and one down; see `Careful.fused`."""
+        if kernel is None:
+            return super().fused(data, seed_of, kernel, weights, *arguments)
+        value, found, doubt = self._fused(data, kernel, weights, arguments)
+        doubtful = self._doubtful(data) if doubt else np.empty(0, dtype=np.intp)
         if not len(doubtful):
-            return loss, found
+            return value, found
         others = weights.copy()
         others[doubtful] = 0.0
-        loss, found, _ = self._learn(data, kind, targets, others)
+        value, found, _ = self._fused(data, kernel, others, arguments)
         theirs, more = self.again.value_and_gradients(
             data.columns_of(doubtful), len(doubtful), lambda joint: seed_of(joint, doubtful)
         )
-        return loss + theirs, found.mended(doubtful, more)
+        return value + theirs, found.mended(doubtful, more)
+
+    def _fused(
+        self, data: Packed, kernel: Kernel, weights: Array, arguments: tuple[Any, ...]
+    ) -> tuple[float, Gradients, bool]:
+        """The same in plain floats, and whether some rows may be doubtful."""
+        tape, width = self._tape(), self._width(self._tape(), data.rows)
+        arrays = self._arrays(tape, *data.arrays)
+        seeds, d_inputs = np.empty((tape.states, data.rows), dtype=self.dtype), np.empty_like(arrays.inputs)
+
+        def work(block: tuple[int, int]) -> tuple[float, Array]:
+            values, reverse = self._reverse(tape, arrays, width, seeds, d_inputs)
+            return kernel(arrays, reverse, values, *block, weights, *arguments), reverse.d_constants
+
+        done = self._parallel(work, tape, data.rows, width)
+        d_constants = sum((d for _, d in done), start=np.zeros(tape.constant_count))
+        doubt = bool(arrays.doubts.any()) or self._tables_in_doubt(tape)
+        return sum(value for value, _ in done), self._collected(tape, d_constants, d_inputs), doubt
 
     def _doubtful(self, data: Packed) -> NDArray[np.intp]:
         found = self.attempt(data.columns_of(), data.rows).doubtful
         return np.empty(0, dtype=np.intp) if found is None else np.flatnonzero(found)
 
-    def _learn(self, data: Packed, kind: int, targets: Array, weights: Array) -> tuple[float, Gradients, bool]:
-        """The same in plain floats, and whether some rows may be doubtful."""
-        tape, rows = self._tape(), data.rows
-        constants, pinned = self.constants(tape), pinned_array(tape)
-        outputs, doubts = np.empty((tape.outputs, rows), dtype=self.dtype), np.empty(rows, dtype=np.bool_)
-        seeds, d_inputs = np.empty((tape.states, rows), dtype=self.dtype), np.empty_like(data.inputs)
-        width = self._width(tape, rows)
-
-        def work(block: tuple[int, int]) -> tuple[float, Array]:
-            d_constants = np.zeros(tape.constant_count)
-            values = self._values(tape, constants, width)
-            loss = learning_kernels.learn(
-                tape.instructions, tape.terms, constants, data.inputs, data.codes, outputs, kind, targets, weights,
-                seeds, values, np.empty_like(values), pinned, d_constants, d_inputs, doubts, *block,
-            )  # fmt: skip
-            return loss, d_constants
-
-        done = self._parallel(work, tape, rows, width)
-        d_constants = sum((d for _, d in done), start=np.zeros(tape.constant_count))
-        doubt = bool(doubts.any()) or self._tables_in_doubt(tape)
-        return sum(loss for loss, _ in done), self._collected(tape, d_constants, d_inputs), doubt
-
     def jacobian(self, data: Packed, first: int, stop: int) -> tuple[Array, dict[tuple[str, str], Array]]:
-        """The probability that the query is in states first .. stop-1, and its derivatives by the tables.
-
-        Row by row: (rows,) and (entries of a table, rows). Only for programs on which `has_jacobian`.
-        """
+        """The probability that the query is in states first .. stop-1, and its derivatives by the tables."""
         tape, rows = self._tape(pin=True), data.rows
-        constants, pinned = self.constants(tape), pinned_array(tape)
-        outputs, doubts = np.empty((tape.outputs, rows)), np.empty(rows, dtype=np.bool_)
-        seeds, d_inputs = np.empty((tape.states, rows)), np.empty_like(data.inputs)
+        arrays, width = self._arrays(tape, *data.arrays), self._width(tape, rows)
+        seeds, d_inputs = np.empty((tape.states, rows), dtype=self.dtype), np.empty_like(arrays.inputs)
         by_constant = np.zeros((tape.constant_count, rows))
-        width = self._width(tape, rows)
 
         def work(block: tuple[int, int]) -> None:
-            values = self._values(tape, constants, width)
-            learning_kernels.jacobian(
-                tape.instructions, tape.terms, constants, data.inputs, data.codes, outputs, first, stop, seeds,
-                values, np.empty_like(values), pinned, by_constant, d_inputs, doubts, *block,
-            )  # fmt: skip
+            values, reverse = self._reverse(tape, arrays, width, seeds, d_inputs)
+            kernels.jacobian(arrays, reverse, values, *block, by_constant, first, stop)
 
         self._parallel(work, tape, rows, width)
+        probability = arrays.outputs[0]
         found: dict[tuple[str, str], Array] = {}
         for value, place in tape.constants:
             operation = self.program.operations[value]
             assert isinstance(operation, Parameter)
             found[operation.node, operation.part] = by_constant[place : place + self.reference.static(value).size]
-        if doubts.any() or self._tables_in_doubt(tape):
-            self._mend_jacobian(outputs[0], found, data, first, stop)
-        return outputs[0], found
+        if arrays.doubts.any() or self._tables_in_doubt(tape):
+            self._mend_jacobian(probability, found, data, first, stop)
+        return probability, found
 
     def _mend_jacobian(
         self, probability: Array, found: Mapping[tuple[str, str], Array], data: Packed, first: int, stop: int
@@ -273,10 +246,11 @@ class TapeEngine(Careful):
             for key, table in found.items():
                 table[:, row] = by.tables[key].ravel()
 
-    def has_jacobian(self) -> bool:
-        """Whether every static value that the rows need is a parameter, and none is indexed by hard evidence."""
+    def lacks_jacobian(self) -> str:
+        """There is one if every static value that the rows need is a parameter, and none is indexed by evidence."""
         tape = self._tape(pin=True)
-        return not tape.codes and all(isinstance(self.program.operations[v], Parameter) for v, _ in tape.constants)
+        known = all(isinstance(self.program.operations[value], Parameter) for value, _ in tape.constants)
+        return "" if known and not tape.codes else "hard evidence, or products of parameters, stand in the way"
 
     @property
     def jacobian_size(self) -> int:
@@ -320,6 +294,20 @@ class TapeEngine(Careful):
             values[slot] = constants[constant]
         return values
 
+    def _arrays(self, tape: Tape, inputs: Array, codes: NDArray[np.int32]) -> kernels.Arrays:
+        """A tape and its numbers, with evidence on some rows and room for their results."""
+        rows = inputs.shape[1]
+        outputs, doubts = np.empty((tape.outputs, rows), dtype=self.dtype), np.empty(rows, dtype=np.bool_)
+        return kernels.Arrays(tape.instructions, tape.terms, self.constants(tape), inputs, codes, outputs, doubts)
+
+    def _reverse(
+        self, tape: Tape, arrays: kernels.Arrays, width: int, seeds: Array, d_inputs: Array, through: bool = True
+    ) -> tuple[Array, kernels.Reverse]:
+        """A working space of one tile, and what the reverse sweep of one thread needs."""
+        values, d_constants = self._values(tape, arrays.constants, width), np.zeros(tape.constant_count)
+        pinned = np.array(tape.pinned, dtype=np.int64).reshape(-1, 2)
+        return values, kernels.Reverse(seeds, np.empty_like(values), pinned, d_constants, d_inputs, through)
+
     def _packed_with_care(
         self, tape: Tape, columns: Mapping[str, Column], rows: int
     ) -> tuple[tuple[Array, NDArray[np.int32]], bool]:
@@ -345,31 +333,6 @@ class TapeEngine(Careful):
         return inputs, codes
 
 
-@dataclass(frozen=True)
-class Packed:
-    """Evidence as a tape reads it: likelihoods (states of all variables, rows), observed states (variables, rows).
-
-    And where it comes from: columns, and the position of each row in them.
-    """
-
-    inputs: Array
-    codes: NDArray[np.int32]
-    columns: Mapping[str, Column]
-    places: NDArray[np.int64]
-
-    @property
-    def rows(self) -> int:
-        return len(self.places)
-
-    def take(self, rows: NDArray[np.int64]) -> Packed:
-        """Some of the rows."""
-        return Packed(self.inputs[:, rows], self.codes[:, rows], self.columns, self.places[rows])
-
-    def columns_of(self, rows: NDArray[np.intp] | slice = slice(None)) -> dict[str, Column]:
-        """The evidence of some rows in columns."""
-        return take(self.columns, self.places[rows])
-
-
 def tile_width(row_bytes: int, rows: int) -> int:
     """Rows of a tile: as many as keep its slots in cache, within bounds, and no more than there are."""
     fitting = TILE_BYTES // row_bytes // LANES * LANES
@@ -378,6 +341,8 @@ def tile_width(row_bytes: int, rows: int) -> int:
 
 def in_blocks(work: Callable[[tuple[int, int]], T], threads: int, rows: int, width: int) -> list[T]:
     """Do the work on blocks of whole tiles, one for each thread."""
+    if threads == 1:
+        return [work((0, rows))]
     step = -(-rows // (threads * width)) * width
     blocks = [(start, min(start + step, rows)) for start in range(0, rows, step)]
     if len(blocks) == 1:

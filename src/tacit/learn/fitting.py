@@ -9,7 +9,6 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.cpt import TestingCPT, check_gamma
-from tacit.engines import LearningEngine
-from tacit.engines.tape import TapeEngine
+from tacit.engines import for_learning
+from tacit.engines.protocol import Engine
 from tacit.errors import EvidenceError, TacitError
+from tacit.evidence import blocks
 from tacit.learn import arguments
 from tacit.learn.checkpoint import fingerprint, read_run, write_run
 from tacit.learn.data import Data, read_data
@@ -40,7 +40,6 @@ ROUND = {"lm": 50, "lbfgs": 100, "adam": 100}  # the most steps between two look
 LM_WEIGHTS, LM_ENTRIES = 600, 4_000_000  # what Levenberg-Marquardt is the best choice for: its Jacobian is dense
 MAX_JACOBIAN = 50_000_000  # derivatives of all rows by all numbers, known ones included: 400 MB
 FULL_BATCH_ROWS = 20_000
-GPU_WORK = 1e9  # multiply-adds of all rows from which a GPU is worth its start
 CHECKPOINT_EVERY = 1.0  # seconds
 LARGEST_SEED = 2**128  # as many bits as NumPy advises
 HARDENING = (2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # by how much slopes rise, stage by stage
@@ -225,17 +224,15 @@ class Problem:
             return objective, None
         return objective, Objective(parameters, objective.engine.twin(), self.held_out, self.loss)
 
-    def _engine(self, net: Network, parameters: Parameters) -> LearningEngine:
+    def _engine(self, net: Network, parameters: Parameters) -> Engine:
         """An engine with numbers to start from: it relies on their exact 0s and 1s, which stay."""
         start = parameters.fill(self.parameters.start(np.random.default_rng(0)), net)
-        return self._filled(start, "float64").engine()  # type: ignore[return-value]
+        return self._filled(start, "float64").engine()
 
     def _filled(self, network: Network, dtype: str) -> TAC:
         """The compiled query with other numbers; what is large is learned on a GPU, where there is one."""
-        tac, choice = self.tac, self.tac.choice
-        if choice == "auto" and self.data.rows * tac.program.cost.multiply_adds >= GPU_WORK and _has_gpu():
-            choice = "torch"
-        return tac.with_network(network, dtype, choice)
+        engine = for_learning(self.tac.choice, self.tac.program, self.data.rows)
+        return self.tac.with_network(network, dtype, engine)
 
     def choose(self, optimizer: str) -> str:
         """The optimizer asked for, or the one that suits the problem."""
@@ -260,21 +257,17 @@ class Problem:
         if self.prior or self.parameters.learned_slopes:
             return "there is a prior" if self.prior else "slopes are learned"
         engine = self._engine(self.network, self.parameters)
-        if not isinstance(engine, TapeEngine):
-            return "the query runs on another engine than the tape"
-        if not engine.has_jacobian():
-            return "hard evidence, or products of parameters, stand in the way"
+        if reason := engine.lacks_jacobian():
+            return reason
         return "" if engine.jacobian_size * self.data.rows <= MAX_JACOBIAN else "its Jacobian would be too large"
 
     def _check_possible(self, data: Data, what: str) -> None:
         """No row may have probability zero whatever is learned."""
         engine = self._engine(self.network, self.parameters)
-        for start in range(0, data.rows, engine.chunk):
-            stop = min(start + engine.chunk, data.rows)
-            columns = {name: column.block(start, stop) for name, column in data.columns.items()}
-            total = engine.run(columns, stop - start).joint.sum(axis=0)
+        for rows, block in blocks(data.columns, data.rows, engine.chunk):
+            total = engine.run(block.columns, block.rows).joint.sum(axis=0)
             for row in np.flatnonzero(total <= 0)[:1].tolist():
-                raise EvidenceError(f"{what} {start + row}: the evidence has probability 0; known 0s rule it out")
+                raise EvidenceError(f"{what} {rows.start + row}: the evidence has probability 0; known 0s rule it out")
 
     def key(self, *settings: Any) -> str:
         """What tells this training from others."""
@@ -308,7 +301,7 @@ class Problem:
 
     def _loss(self, network: Network, data: Data) -> float:
         engine = self._filled(network, "float64").engine()
-        return Objective(self.parameters, engine, data, self.loss).loss_of_rows()  # type: ignore[arg-type]
+        return Objective(self.parameters, engine, data, self.loss).loss_of_rows()
 
 
 def _train(
@@ -384,11 +377,3 @@ def _stages(name: str, pace: Pace, steps: int, restarts: int, harden: bool, gamm
     if gamma is not None:
         stages += [Stage(gamma * rise, rounds, each, optimizer) for rise in HARDENING]
     return [*stages, Stage("hard", rounds, each, ThresholdSearch(optimizer, pace.seed))]
-
-
-def _has_gpu() -> bool:
-    if find_spec("torch") is None:
-        return False
-    import torch
-
-    return bool(torch.cuda.is_available())

@@ -1,6 +1,6 @@
 """Losses: what a posterior costs against its target.
 
-Two are built into the kernels of the tape. Any other is a function `loss(p, y)` of arrays (rows, groups) that returns
+Two have kernels (`tacit.learn.kernels`). Any other is a function `loss(p, y)` of arrays (rows, groups) that returns
 the loss of every row (rows,) and its derivatives by `p` (rows, groups). Groups are the states of the query, or its
 first state and all others together where labels are probabilities of the first state.
 
@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.engines import learning_kernels as kernels
-from tacit.engines.results import Array
+from tacit.engines.protocol import Array
 from tacit.errors import TacitError
+from tacit.learn import kernels
 
 Loss = str | Callable[[NDArray[np.float64], NDArray[np.float64]], tuple[Array, Array]]
 
@@ -39,7 +39,7 @@ def evaluate(loss: Loss, joint: Array, targets: Array, weights: Array) -> tuple[
     seeds = np.empty(joint.shape)
     if not callable(loss):
         joint = np.asarray(joint, dtype=np.float64)
-        value = kernels.loss_tile(KINDS[loss], joint, targets, weights, seeds, 0, len(weights))
+        value = kernels.loss_of_rows(KINDS[loss], joint, targets, weights, seeds, 0, len(weights))
         return float(value), seeds
     states, groups = len(joint), len(targets)
     total = joint.sum(axis=0)

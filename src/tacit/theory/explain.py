@@ -159,14 +159,15 @@ def explain(tac: Query, evidence: EvidenceLike | None = None) -> Explanation:
     known = read_given(tac, evidence)
     if known.rows != 1:
         raise EvidenceError(f"explain takes one row of evidence, got {known.rows} rows")
-    if np.isneginf(tac.log_evidence(evidence)).any():
+    answer = tac.ask(evidence, selected=True)
+    if np.isneginf(answer.log_evidence).any():
         raise EvidenceError("the evidence has probability 0, so that there is no answer to explain")
     columns = {n: c for n, c in known.columns.items() if not _says_nothing(c)}
     soft = [n for n, c in columns.items() if c.soft is not None and c.variable.card == 2]
     inputs = [n for n in soft if n not in tac.hard]
     query = SelectableQuery(tac, inputs, {n: c for n, c in columns.items() if n not in inputs})
     point = np.array([columns[n].likelihoods()[0, 0] for n in inputs])
-    decided = tac.selected(evidence)
+    decided = answer.selected
     weights = np.ones(len(query.tests))
     for node, tests in query.scope.tests_of.items():
         weights[tests] = decided[node].weight[0].ravel()
@@ -176,7 +177,7 @@ def explain(tac: Query, evidence: EvidenceLike | None = None) -> Explanation:
     return Explanation(
         query=tac.query,
         states=tac.network.states(tac.query),
-        posterior=tac.posterior(evidence)[0],
+        posterior=answer.posterior[0],
         evidence={name: _said(column) for name, column in columns.items()},
         tests=_tests(query, point, weights),
         network=network,

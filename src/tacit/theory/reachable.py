@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.floats import Floats
+from tacit.floats import Floats, divide
 from tacit.theory.boxes import halves
 from tacit.theory.linear_programs import interior
 from tacit.theory.multilinear import at_point, restricted, unit_vertices, vertices
@@ -159,7 +159,7 @@ def _group_margins(query: SelectableQuery, group: Group, sides: Sides, corners: 
     marginal, _ = query.joint(np.tile(corners, count), weights, group)
     top = marginal.sum(axis=0).reshape(count, size).max(axis=1, keepdims=True)
     margins = query.margins(group, marginal).reshape(*group.tests.shape, count, size)
-    return np.moveaxis(np.divide(margins, top, out=np.zeros_like(margins), where=top > 0), 2, 0)
+    return np.moveaxis(divide(margins, top, otherwise=0.0), 2, 0)
 
 
 def _changes_sign(margins: Floats) -> Bools:

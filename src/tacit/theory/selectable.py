@@ -19,14 +19,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.cpt import CPT, TestingCPT
 from tacit.errors import EvidenceError, TooLargeError
-from tacit.evidence import Column, EvidenceLike
+from tacit.evidence import Column, EvidenceLike, blocks
 from tacit.factored import MAX_DENSE
 from tacit.floats import Floats
 from tacit.model import Model
@@ -35,10 +35,6 @@ from tacit.theory.arguments import checked_inputs, read_given
 from tacit.theory.multilinear import vertices
 from tacit.theory.scope import Group, Scope, Sides, scope_of
 from tacit.variable import describe
-
-if TYPE_CHECKING:
-    from tacit.engines.numpy import NumpyEngine
-    from tacit.engines.tape import TapeEngine
 
 SEARCHED = 32  # testing nodes up to which a better plan is worth its search
 
@@ -293,12 +289,8 @@ class SelectorNetwork:
 
     def _run(self, tac: Query, columns: Mapping[str, Column], rows: int) -> tuple[Floats, int]:
         engine = tac.engine()
-        joints, exponents = [], []
-        for start in range(0, rows, engine.chunk):
-            stop = min(start + engine.chunk, rows)
-            result = engine.run({n: c.block(start, stop) for n, c in columns.items()}, stop - start)
-            joints.append(result.joint)
-            exponents.append(result.exponent)
+        found = [engine.run(block.columns, block.rows) for _, block in blocks(columns, rows, engine.chunk)]
+        joints, exponents = [result.joint for result in found], [result.exponent for result in found]
         return _with_one_exponent(np.concatenate(joints, axis=1), np.concatenate(exponents))
 
     def derivatives(self, ranges: Ranges, fixed: Mapping[str, Column], group: Group | None = None) -> Derivatives:
@@ -317,18 +309,15 @@ class SelectorNetwork:
 
     def _growth(self, tac: Query, seeds: Floats, columns: Mapping[str, Column], rows: int) -> tuple[Floats, int]:
         """Derivatives by all likelihoods, (likelihoods, functions, rows): of the inputs' states, then of selectors'."""
-        engine, count = cast("NumpyEngine | TapeEngine", tac.engine()), seeds.shape[1]
-        blocks, exponents = [], []
-        step = max(1, engine.gradient_chunk // count)
-        for start in range(0, rows, step):
-            stop = min(start + step, rows)
-            block = {n: c.block(start, stop) for n, c in columns.items()}
-            by_row = np.repeat(seeds, stop - start, axis=1)  # all rows for one function after the other
-            many = {n: _repeated(c, count) for n, c in block.items()}
+        engine, count = tac.engine(), seeds.shape[1]
+        growth, exponents = [], []
+        for _, block in blocks(columns, rows, max(1, engine.gradient_chunk // count)):
+            by_row = np.repeat(seeds, block.rows, axis=1)  # all rows for one function after the other
+            many = {n: _repeated(c, count) for n, c in block.columns.items()}
             found = engine.gradients(many, by_row.shape[1], by_row).likelihoods
-            blocks.append(self._stacked(found, by_row.shape[1]).reshape(-1, count, stop - start))
-            exponents.append(engine.run(block, stop - start).exponent)
-        return _with_one_exponent(np.concatenate(blocks, axis=2), np.concatenate(exponents))
+            growth.append(self._stacked(found, by_row.shape[1]).reshape(-1, count, block.rows))
+            exponents.append(engine.run(block.columns, block.rows).exponent)
+        return _with_one_exponent(np.concatenate(growth, axis=2), np.concatenate(exponents))
 
     def _stacked(self, growth: Mapping[str, NDArray[np.floating]], rows: int) -> Floats:
         names = [*self.scope.inputs, *self.names.values()]
