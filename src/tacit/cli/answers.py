@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.cli.columns import AmbiguousColumnError, Source, state_column
+from tacit.cli.columns import AmbiguousColumnError, Source, columns_of, state_column
 from tacit.cli.tables import Batch, Table, repeated
 from tacit.cli.values import in_file
 from tacit.errors import EvidenceError, TacitError
@@ -32,8 +32,7 @@ class Asked:
     @property
     def columns(self) -> list[str]:
         """The columns of the table that are needed."""
-        used = [name for source in self.sources.values() for name in source.columns]
-        return list(dict.fromkeys([*used, *self.keep]))
+        return list(dict.fromkeys([*columns_of(self.sources.values()), *self.keep]))
 
 
 class Answers:
@@ -85,10 +84,9 @@ class Answers:
         """Checked evidence, and the variables that have a state in every row."""
         try:
             given = {name: self._values(name, batch.rows) for name in self.asked.sources}
-            columns = read(given, [source.variable for source in self.asked.sources.values()]).columns
+            return given, read(given, [source.variable for source in self.asked.sources.values()]).certain
         except EvidenceError as error:
             raise in_file(error, self.path, batch.first) from None
-        return given, [name for name, column in columns.items() if column.certain]
 
     def _values(self, name: str, rows: Any) -> Any:
         """What some rows say of a variable. Where they hold only 0 and 1, the rest of the table says what is meant."""
