@@ -13,7 +13,7 @@ from tacit.cli.columns import AmbiguousColumnError, Source, columns_of, state_co
 from tacit.cli.tables import Batch, Table, repeated
 from tacit.cli.values import in_file
 from tacit.errors import EvidenceError, TacitError
-from tacit.evidence import read
+from tacit.evidence import Evidence, read
 from tacit.network import Network
 from tacit.query import ImpossibleEvidenceWarning
 from tacit.tac import TAC, compile
@@ -67,24 +67,24 @@ class Answers:
         """The answers to some rows."""
         import pyarrow as pa
 
-        given, certain = self._evidence(batch)
-        tac = self._compiled_for(certain)
+        known = self._evidence(batch)
+        tac = self._compiled_for(known.certain)
         with warnings.catch_warnings(action="ignore", category=ImpossibleEvidenceWarning):
-            posterior = tac.posterior(given)
+            posterior = tac.posterior(known)
         impossible = np.isnan(posterior[:, 0])
         found = [batch.rows.column(name).cast(self.schema.field(name).type) for name in self.asked.keep]
         found += [pa.array(column, mask=impossible) for column in posterior.T]
         if self.asked.argmax:
             found.append(self.labels.take(pa.array(posterior.argmax(axis=1), mask=impossible)))
         if self.asked.log_evidence:
-            found.append(pa.array(tac.log_evidence(given)))
+            found.append(pa.array(tac.log_evidence(known)))
         return pa.Table.from_arrays(found, schema=self.schema.with_metadata({"hard": json.dumps(tac.hard)}))
 
-    def _evidence(self, batch: Batch) -> tuple[dict[str, Any], list[str]]:
-        """Checked evidence, and the variables that have a state in every row."""
+    def _evidence(self, batch: Batch) -> Evidence:
+        """What some rows say, checked."""
         try:
             given = {name: self._values(name, batch.rows) for name in self.asked.sources}
-            return given, read(given, [source.variable for source in self.asked.sources.values()]).certain
+            return read(given, [source.variable for source in self.asked.sources.values()])
         except EvidenceError as error:
             raise in_file(error, self.path, batch.first) from None
 
