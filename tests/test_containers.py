@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit import EvidenceError
-from tacit import evidence as module
+from tacit import labels as module
 from tacit.containers import Plain, Text, is_framed, unpack
 from tacit.evidence import read, read_column
 from tacit.variable import Variable, variable

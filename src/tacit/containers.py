@@ -48,15 +48,8 @@ def is_framed(values: Any) -> bool:
 
 def unpack(values: Any) -> Text | Plain:
     """A column, or a single value, from any container."""
-    match _library(values):
-        case "pyarrow":
-            opened = _from_arrow(values)
-        case "pandas":
-            opened = _from_pandas(values)
-        case "polars":
-            opened = _from_polars(values)
-        case _:
-            opened = _from_python(values)
+    by_library = {"pandas": _from_pandas, "polars": _from_polars, "pyarrow": _from_arrow}
+    opened = by_library.get(_library(values), _from_python)(values)
     return Plain(as_array(values)) if opened is None else opened
 
 
@@ -72,7 +65,7 @@ def _library(values: Any) -> str:
     return type(values).__module__.partition(".")[0]
 
 
-def _from_python(values: Any) -> Plain | None:
+def _from_python(values: Any) -> Text | Plain | None:
     """Python's own containers, and masked arrays."""
     if isinstance(values, str):
         return Plain(np.array(values, dtype=object))  # NumPy's own strings lose a final "\0"
@@ -161,12 +154,10 @@ def _from_categories(values: Any) -> Text | Plain:
     places, categories = values.codes, values.categories
     if all(type(category) is str for category in categories):
         return Text(list(categories), places)
-    levels = unpack(categories)
-    assert isinstance(levels, Plain)
-    return Plain(levels.values[places], places == -1)
+    return Plain(as_array(categories)[places], places == -1)
 
 
-def _from_polars(values: Any) -> Plain | None:
+def _from_polars(values: Any) -> Text | Plain | None:
     import polars as pl
 
     if not isinstance(values, pl.Series) or not (values.dtype.is_integer() or values.dtype == pl.Boolean):

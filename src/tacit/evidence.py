@@ -13,23 +13,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.containers import EXACT, ConversionError, Text, as_array, is_framed, unpack
+from tacit import labels
+from tacit.containers import ConversionError, Text, as_array, is_framed, unpack
 from tacit.errors import EvidenceError
 from tacit.floats import Floats, noting_underflow
+from tacit.labels import FLOAT, MISSING, Codes, Mask, as_float, error_in_row, listed_states, shown, shown_number
 from tacit.variable import DEFAULT_STATES, Variable, similar
 from tacit.words import plural
 
 # A mapping of columns, a pandas / polars / pyarrow table, or a 2-D float array over binary variables.
 EvidenceLike = Mapping[str, Any] | Any
 
-MISSING = -1
-UNKNOWN = -2
-SEVERAL = -3
-FEW_STATES = 32
-SHOWN = 80  # characters of a value in a message
-_FLOAT = float | np.floating
-_NUMBER = int | _FLOAT | np.integer | np.bool_
-Mask = NDArray[np.bool_]
+NUMBER = int | FLOAT | np.integer | np.bool_
 
 
 @dataclass(frozen=True)
@@ -41,7 +36,7 @@ class Column:
     """
 
     variable: Variable
-    codes: NDArray[np.int64] | None = None
+    codes: Codes | None = None
     soft: Floats | None = None
 
     @property
@@ -54,14 +49,11 @@ class Column:
         return self.codes is not None and not bool(np.any(self.codes == MISSING))
 
     def block(self, start: int, stop: int) -> Column:
-        """Some rows of the column; a single row that speaks for all stays as it is."""
-        if self.rows == 1:
-            return self
-        codes = None if self.codes is None else self.codes[start:stop]
-        return Column(self.variable, codes, None if self.soft is None else self.soft[:, start:stop])
+        """The rows from one place to another."""
+        return self.take(slice(start, stop))
 
-    def take(self, rows: NDArray[np.int64]) -> Column:
-        """The rows of these numbers; a single row that speaks for all stays as it is."""
+    def take(self, rows: NDArray[np.int64] | slice) -> Column:
+        """Some rows of the column; a single row that speaks for all stays as it is."""
         if self.rows == 1:
             return self
         codes = None if self.codes is None else self.codes[rows]
@@ -75,7 +67,7 @@ class Column:
         states = np.arange(self.variable.card)[:, None]
         return np.asarray((states == self.codes) | (self.codes == MISSING), dtype=np.float64)
 
-    def states(self) -> NDArray[np.int64]:
+    def states(self) -> Codes:
         """The observed state of every row; an error where there is none, or where it is soft."""
         codes = self.codes
         if codes is None:
@@ -83,7 +75,7 @@ class Column:
             codes = np.where((self.soft > 0).sum(axis=0) == 1, self.soft.argmax(axis=0), MISSING)
         missing = np.flatnonzero(codes == MISSING)
         if len(missing):
-            raise _error(
+            raise error_in_row(
                 self.variable, int(missing[0]), "a state is needed in every row, since the query was compiled "
                 "with this variable in hard=; name it in evidence= to allow soft or missing values"
             )  # fmt: skip
@@ -97,17 +89,18 @@ class Evidence:
     rows: int
     columns: Mapping[str, Column]
 
+    @property
+    def certain(self) -> list[str]:
+        """The variables of which every row observes a state."""
+        return [name for name, column in self.columns.items() if column.certain]
+
     def blocks(self, size: int) -> Iterator[Evidence]:
         """Some rows at a time, so that what is made of them need not fit into memory at once."""
         return (block for _, block in blocks(self.columns, self.rows, size))
 
     def likelihoods(self, row: int = 0) -> dict[str, Floats]:
         """The likelihoods (states,) of one row, for the variables that have evidence."""
-        found = {}
-        for name, column in self.columns.items():
-            values = column.likelihoods()
-            found[name] = values[:, row if values.shape[1] > 1 else 0]
-        return found
+        return {name: column.block(row, row + 1).likelihoods()[:, 0] for name, column in self.columns.items()}
 
 
 def blocks(columns: Mapping[str, Column], rows: int, size: int) -> Iterator[tuple[slice, Evidence]]:
@@ -229,7 +222,7 @@ def read_column(variable: Variable, values: Any, framed: bool = False) -> tuple[
     except ConversionError as error:
         raise EvidenceError(f"evidence on {variable.name!r}: {error}") from None
     if isinstance(column, Text):
-        return _from_text(variable, column), False
+        return Column(variable, codes=labels.of_text(variable, column)), False
     array, missing = column.values, column.missing
     if array.ndim == 0:
         if _is_missing(array[()]) or (missing is not None and missing):
@@ -242,15 +235,6 @@ def read_column(variable: Variable, values: Any, framed: bool = False) -> tuple[
             f"evidence on {variable.name!r} has {array.ndim} dimensions; expected (rows,) or (rows, {variable.card})"
         )
     return _from_array(variable, array, missing, framed or is_framed(values)), False
-
-
-def _from_text(variable: Variable, text: Text) -> Column:
-    lookup = {**variable.codes, None: MISSING}
-    code_of_place = np.array([*(lookup.get(label, UNKNOWN) for label in text.labels), MISSING], dtype=np.int64)
-    codes = code_of_place[text.places]  # place -1, no label, is the last
-    for row in np.flatnonzero(codes == UNKNOWN)[:1].tolist():
-        raise _not_a_state(variable, text.labels[text.places[row]], row)
-    return Column(variable, codes=codes)
 
 
 def _from_array(variable: Variable, array: NDArray[Any], missing: Mask | None, framed: bool) -> Column:
@@ -274,169 +258,30 @@ def _from_typed(variable: Variable, array: NDArray[Any], missing: Mask, framed: 
         return Column(variable, codes=np.full(len(array), MISSING))
     if kind == "S":
         array = np.char.decode(array, "utf-8", "replace")
-    if kind in "US" or (variable.numeric and kind in "fiub"):
-        return _labels(variable, array, missing)
-    if kind == "f" or (kind in "iub" and variable.states == DEFAULT_STATES):
+    if (kind == "f" and not variable.numeric) or (kind in "iub" and variable.states == DEFAULT_STATES):
         values = array.astype(np.float64)
         values[missing] = np.nan
         return _first_state(variable, values, framed)
-    if kind in "iub":
-        row = int(missing.argmin())
-        raise _not_a_state(variable, array[row], row)
+    if kind in "USfiub":
+        return Column(variable, codes=labels.of_array(variable, array, missing))
     raise EvidenceError(f"evidence on {variable.name!r} has type {array.dtype}, expected labels or floats")
 
 
 def _from_objects(variable: Variable, array: NDArray[Any], framed: bool) -> Column:
     """A 1-D array of Python objects: labels, floats or sequences of likelihoods, with missing values."""
-    lookup = {**variable.codes, None: MISSING}
-    try:
-        found = [lookup.get(value, UNKNOWN) for value in array.tolist()]
-    except TypeError:  # a sequence of likelihoods cannot be looked up
-        found = [UNKNOWN]
-    if UNKNOWN not in found and not _has_large_labels(variable):
-        return Column(variable, codes=np.array(found, dtype=np.int64))
+    if (codes := labels.of_plain_objects(variable, array)) is not None:
+        return Column(variable, codes=codes)
     missing = np.fromiter((_is_missing(v) for v in array), dtype=bool, count=len(array))
     present = array[~missing]
     if len(present) and isinstance(present[0], list | tuple | np.ndarray):
         return _likelihoods(variable, _stacked(variable, array, missing))
-    numbers = all(isinstance(v, _NUMBER) for v in present)
-    floats = any(isinstance(v, _FLOAT) for v in present)
+    numbers = all(isinstance(v, NUMBER) for v in present)
+    floats = any(isinstance(v, FLOAT) for v in present)
     if numbers and not variable.numeric and (floats or variable.states == DEFAULT_STATES):
         values = np.full(len(array), np.nan)
-        values[~missing] = [_as_float(v) for v in present]
+        values[~missing] = [as_float(v) for v in present]
         return _first_state(variable, values, framed)
-    return Column(variable, codes=_object_codes(variable, array, missing))
-
-
-def _object_codes(variable: Variable, array: NDArray[Any], missing: Mask) -> NDArray[np.int64]:
-    """The states that objects name, each for itself."""
-    meanings = {dtype: _meanings(variable, dtype) for dtype in set(map(_float_type, array[~missing]))}
-    codes = np.full(len(array), MISSING, dtype=np.int64)
-    for i in np.flatnonzero(~missing).tolist():
-        try:
-            codes[i] = meanings[_float_type(array[i])].get(array[i], UNKNOWN)
-        except TypeError:  # what has no hash is no label
-            codes[i] = UNKNOWN
-        if codes[i] < MISSING:
-            raise _refused(variable, array[i], i, codes[i])
-    return codes
-
-
-def _float_type(value: Any) -> np.dtype[Any]:
-    """The type of floats that a float has; that of objects for all else."""
-    if not isinstance(value, _FLOAT):
-        return np.dtype(object)
-    return value.dtype if isinstance(value, np.generic) else np.dtype(np.float64)
-
-
-def _has_large_labels(variable: Variable) -> bool:
-    """Whether a float may stand for several whole numbers, of which some are labels."""
-    return variable.numeric and any(isinstance(label, int) and abs(label) > EXACT for label in variable.states)
-
-
-def _as_float(number: Any) -> float:
-    """A number of any size as a float."""
-    try:
-        return float(number)
-    except OverflowError:
-        return np.inf if number > 0 else -np.inf
-
-
-def _labels(variable: Variable, array: NDArray[Any], missing: Mask) -> Column:
-    """The states that an array of one machine type names."""
-    meanings = _meanings(variable, array.dtype)
-    if variable.card <= FEW_STATES:  # a comparison per state: faster than sorting the column
-        codes = np.full(len(array), UNKNOWN, dtype=np.int64)
-        for label, code in meanings.items():
-            if (value := _stored(label, array.dtype)) is not None:
-                codes[array == value] = code
-    else:
-        distinct, inverse = np.unique(array, return_inverse=True)
-        codes = np.array([meanings.get(v, UNKNOWN) for v in distinct.tolist()], dtype=np.int64)[inverse]
-    codes[missing] = MISSING
-    for row in np.flatnonzero(codes < MISSING)[:1].tolist():
-        raise _refused(variable, array[row], row, codes[row])
-    return Column(variable, codes=codes)
-
-
-def _stored(label: Any, dtype: np.dtype[Any]) -> Any:
-    """What an array of this type holds where it holds exactly this label; None if it cannot.
-
-    NumPy's comparisons with other values are not exact: they round whole numbers to floats, and pass over a final
-    "\\0" of text.
-    """
-    if isinstance(label, str):
-        return label if dtype.kind == "U" and not label.endswith("\0") else None
-    if dtype.kind == "f":
-        return label
-    if dtype.kind == "U" or label != int(label) or (dtype.kind == "b" and label not in (0, 1)):
-        return None
-    return int(label)
-
-
-def _meanings(variable: Variable, dtype: np.dtype[Any]) -> dict[Any, int]:
-    """The code of every value of this type that means a state; `SEVERAL` where labels become one in this type.
-
-    Among floats, a label that is a fraction is rounded as the column was: 0.1 is found among float32. A whole number
-    that is no float of this type is never meant.
-    """
-    if dtype.kind != "f":
-        return variable.codes
-    found: dict[Any, int] = {}
-    for label, code in variable.codes.items():
-        value = _as_float_of(dtype, label)
-        if value in found:
-            found[value] = SEVERAL
-        elif value is not None:
-            found[value] = code if isinstance(label, float) or value == label else UNKNOWN
-    return found
-
-
-def _as_float_of(dtype: np.dtype[Any], label: Any) -> Any:
-    """A label rounded to a type of floats; None if it is text, or too large."""
-    if isinstance(label, str):
-        return None
-    try:
-        with np.errstate(over="ignore"):
-            value = dtype.type(label)
-    except OverflowError:
-        return None
-    return value.item() if np.isfinite(value) else None
-
-
-def _refused(variable: Variable, value: Any, row: int, code: int) -> EvidenceError:
-    """The error for a value that means no state, or one of several."""
-    return _several_states(variable, value, row) if code == SEVERAL else _not_a_state(variable, value, row)
-
-
-def _not_a_state(variable: Variable, value: Any, row: int) -> EvidenceError:
-    value = value.item() if isinstance(value, np.generic) else value
-    problem = f"{_shown(value)} is not a state; expected one of {_states(variable)}"
-    number = _spelled(value)
-    if number is not None and variable.numeric:
-        problem += f" (its labels are numbers; pass likelihoods as an array of shape (rows, {variable.card}))"
-    elif number is not None and variable.card == 2 and 0 < number < 1:
-        problem += ", or a float in every row"
-    elif number is not None:  # a code, whose meaning as a likelihood may be the opposite
-        problem += f", or likelihoods of shape (rows, {variable.card})"
-    return _error(variable, row, problem)
-
-
-def _several_states(variable: Variable, value: Any, row: int) -> EvidenceError:
-    dtype = _float_type(value)
-    alike = [_shown(label) for label in variable.states if _as_float_of(dtype, label) == value]
-    return _error(
-        variable, row, f"{_shown(float(value))} may be {' or '.join(alike)}, which {dtype} cannot tell apart; "
-        "pass labels of a type that can"
-    )  # fmt: skip
-
-
-def _spelled(value: Any) -> float | None:
-    """The number that a value is, or spells."""
-    try:
-        return _as_float(value) if isinstance(value, int | float | str) else None
-    except ValueError:
-        return None
+    return Column(variable, codes=labels.of_objects(variable, array, missing))
 
 
 def _first_state(variable: Variable, values: Floats, framed: bool) -> Column:
@@ -447,18 +292,18 @@ def _first_state(variable: Variable, values: Floats, framed: bool) -> Column:
         )
     if framed and is_ambiguous(variable, values):
         row = int(np.isnan(values).argmin())
-        raise _error(
+        raise error_in_row(
             variable, row, f"{shown_number(values[row])} may be a code or the likelihood of the first state, "
-            f"{_shown(variable.states[0])}, since the column holds only 0, 1 and gaps; pass labels "
-            f"({_states(variable)}), or likelihoods of shape (rows, 2)"
+            f"{shown(variable.states[0])}, since the column holds only 0, 1 and gaps; pass labels "
+            f"({listed_states(variable)}), or likelihoods of shape (rows, 2)"
         )  # fmt: skip
     soft = np.stack([values, 1.0 - values])
     if soft.size and not soft.min() >= 0:  # out of range, or missing
         missing = np.isnan(values)
         for row in np.flatnonzero(~missing & ~((values >= 0) & (values <= 1)))[:1].tolist():
-            raise _error(
+            raise error_in_row(
                 variable, row, f"{shown_number(values[row])} is not a likelihood in [0, 1] of state "
-                f"{_shown(variable.states[0])}"
+                f"{shown(variable.states[0])}"
             )  # fmt: skip
         soft[:, missing] = 1.0
     return Column(variable, soft=soft)
@@ -479,7 +324,7 @@ def _likelihoods(variable: Variable, array: NDArray[Any], missing: Mask | None =
     if array.shape[1] != variable.card:
         raise EvidenceError(
             f"evidence on {variable.name!r} has shape {array.shape}, expected (rows, {variable.card}): "
-            f"one likelihood per state ({_states(variable)})"
+            f"one likelihood per state ({listed_states(variable)})"
         )
     table = _as_floats(array.T)  # (states, rows)
     if table is None:
@@ -502,7 +347,7 @@ def _refuse_lost(variable: Variable, table: Floats, scaled: Floats) -> None:
     lost = ((table > 0) & (scaled < np.finfo(np.float64).smallest_normal)).any(axis=0)
     for row in np.flatnonzero(lost)[:1].tolist():
         values = table[:, row].tolist()
-        raise _error(
+        raise error_in_row(
             variable,
             row,
             f"the likelihoods {values} are further apart than floats can hold; give 0 for the small ones",
@@ -520,7 +365,7 @@ def _repaired(variable: Variable, table: Floats, total: Floats) -> Floats:
     }
     for row in np.flatnonzero(np.any(list(problems.values()), axis=0))[:1].tolist():
         problem = next(text for text, bad in problems.items() if bad[row])
-        raise _error(variable, row, f"{table[:, row].tolist()}: {problem}")
+        raise error_in_row(variable, row, f"{table[:, row].tolist()}: {problem}")
     huge = ~np.isfinite(total) & ~missing
     table[:, huge] /= table[:, huge].max(axis=0, initial=0.0)
     total[huge] = table[:, huge].sum(axis=0)
@@ -533,7 +378,8 @@ def _stacked(variable: Variable, array: NDArray[Any], missing: Mask) -> Floats:
     for i in np.flatnonzero(~missing):
         values = _as_floats(array[i])
         if values is None or values.shape != (variable.card,):
-            raise _error(variable, int(i), f"{_shown(array[i])} is not one likelihood per state ({_states(variable)})")
+            expected = f"one likelihood per state ({listed_states(variable)})"
+            raise error_in_row(variable, int(i), f"{shown(array[i])} is not {expected}")
         table[i] = values
     return table
 
@@ -552,31 +398,3 @@ def _is_missing(value: Any) -> bool:
     return value is None or type(value).__name__ in ("NAType", "NaTType") or (
         isinstance(value, float | np.floating) and bool(np.isnan(value))
     )  # fmt: skip
-
-
-def _states(variable: Variable) -> str:
-    shown = ", ".join(map(_shown, variable.states[:6]))
-    return shown + (", ..." if variable.card > 6 else "")
-
-
-def _shown(value: Any) -> str:
-    """A value in a message, however long it is."""
-    try:
-        text = repr(value)
-    except ValueError:  # Python writes no whole number of more than 4,300 digits
-        return f"a value of type {type(value).__name__}"
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
-
-
-def shown_number(number: float) -> str:
-    """A number in a message: short, but never as one that it is not.
-
-    >>> shown_number(-1.0), shown_number(1.0000000000000002)
-    ('-1', '1.0000000000000002')
-    """
-    short = f"{number:g}"
-    return short if float(short) == number else repr(float(number))
-
-
-def _error(variable: Variable, row: int, problem: str) -> EvidenceError:
-    return EvidenceError(f"evidence on {variable.name!r}, row {row}: {problem}")

@@ -56,7 +56,7 @@ class Network(Model):
                [0.676 , 0.324 ]])
         """
         known = self._read(evidence)
-        hard = tuple(sorted(n for n, column in known.columns.items() if column.certain))
+        hard = tuple(sorted(known.certain))
         soft = tuple(sorted(n for n in known.columns if n not in hard))
         tac = self._compiled.get((query, soft, hard), lambda: compiled(Query, self, query, soft, hard))
         return tac.posterior(known)  # not read again: the columns of an array follow the network, not the query

@@ -15,7 +15,6 @@ import numpy as np
 from tacit.cpt import TestingCPT
 from tacit.errors import TacitError
 from tacit.evidence import EvidenceLike
-from tacit.floats import Floats
 from tacit.installation import how_to_install
 from tacit.tac import TAC
 from tacit.theory.approximation import Approximation
@@ -25,7 +24,7 @@ from tacit.variable import Label
 
 Axes = Any  # of matplotlib, which carries no types
 INK, ACCENT, PALE = "#1b2a41", "#c8553d", "#8d99ae"
-POINTS = 400  # samples of a curve; a surface has a tenth of them along each side
+POINTS = 400  # samples of a curve; a surface has an eighth of them along each side
 MAX_REGIONS = 12  # regions that get a number of their own on a map
 
 
@@ -49,7 +48,8 @@ def curve(
     for low, high in itertools.pairwise(ends):
         inside = np.linspace(low, high, max(2, int(POINTS * (high - low))) + 2)[1:-1]
         x = np.concatenate([[low + 1e-9 * (high - low)], inside, [high - 1e-9 * (high - low)]])
-        ax.plot(x, _posterior(tac, {name: x}, given)[:, which], color=ACCENT, linewidth=2, solid_capstyle="round")
+        y = tac.posterior({**_fixed(given), name: x})[:, which]
+        ax.plot(x, y, color=ACCENT, linewidth=2, solid_capstyle="round")
     for border in borders:
         ax.axvline(border, color=PALE, linewidth=1, linestyle=(0, (3, 3)))
     ax.set(xlim=(0, 1), ylim=(-0.02, 1.02), xlabel=_likelihood(tac, name), ylabel=_probability(tac, which))
@@ -66,7 +66,9 @@ def surface(
     """P*(q) as a surface over the soft evidence on two binary variables."""
     ax = _axes(ax, projection="3d")
     names, which = _inputs(tac, inputs, given, 2), state_of(tac, state)
-    x, y, z = _grid(tac, names, given, which, POINTS // 8)
+    side = np.linspace(0, 1, POINTS // 8)
+    x, y = np.meshgrid(side, side, indexing="ij")
+    z = tac.posterior({**_fixed(given), names[0]: x.ravel(), names[1]: y.ravel()})[:, which].reshape(x.shape)
     ax.plot_surface(x, y, z, cmap="viridis", linewidth=0, antialiased=True, vmin=0, vmax=1, rcount=60, ccount=60)
     ax.set(xlabel=_likelihood(tac, names[0]), ylabel=_likelihood(tac, names[1]), zlim=(0, 1))
     ax.set_zlabel(_probability(tac, which))
@@ -151,17 +153,6 @@ def _soft(tac: TAC) -> bool:
 
 def _fixed(given: EvidenceLike | None) -> dict[str, Any]:
     return {} if given is None else dict(given)
-
-
-def _posterior(tac: TAC, columns: dict[str, Floats], given: EvidenceLike | None) -> Floats:
-    return tac.posterior({**_fixed(given), **columns})
-
-
-def _grid(tac: TAC, names: Sequence[str], given: EvidenceLike | None, which: int, points: int) -> tuple[Floats, ...]:
-    side = np.linspace(0, 1, points)
-    x, y = np.meshgrid(side, side, indexing="ij")
-    z = _posterior(tac, {names[0]: x.ravel(), names[1]: y.ravel()}, given)[:, which]
-    return x, y, z.reshape(x.shape)
 
 
 def _middle(mask: Any) -> tuple[int, int]:

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from tacit.cli.columns import AmbiguousColumnError, Source, state_column
+from tacit.cli.columns import AmbiguousColumnError, Source, columns_of, state_column
 from tacit.cli.tables import Batch, Table, repeated
 from tacit.cli.values import in_file
 from tacit.errors import EvidenceError, TacitError
-from tacit.evidence import read
+from tacit.evidence import Evidence, read
 from tacit.network import Network
 from tacit.query import ImpossibleEvidenceWarning
 from tacit.tac import TAC, compile
@@ -32,8 +32,7 @@ class Asked:
     @property
     def columns(self) -> list[str]:
         """The columns of the table that are needed."""
-        used = [name for source in self.sources.values() for name in source.columns]
-        return list(dict.fromkeys([*used, *self.keep]))
+        return list(dict.fromkeys([*columns_of(self.sources.values()), *self.keep]))
 
 
 class Answers:
@@ -68,9 +67,9 @@ class Answers:
         """The answers to some rows."""
         import pyarrow as pa
 
-        given, certain = self._evidence(batch)
-        tac = self._compiled_for(certain)
-        answer = tac.ask(given)
+        known = self._evidence(batch)
+        tac = self._compiled_for(known.certain)
+        answer = tac.ask(known)
         with warnings.catch_warnings(action="ignore", category=ImpossibleEvidenceWarning):
             posterior = answer.posterior
         impossible = np.isnan(posterior[:, 0])
@@ -82,14 +81,13 @@ class Answers:
             found.append(pa.array(answer.log_evidence))
         return pa.Table.from_arrays(found, schema=self.schema.with_metadata({"hard": json.dumps(tac.hard)}))
 
-    def _evidence(self, batch: Batch) -> tuple[dict[str, Any], list[str]]:
-        """Checked evidence, and the variables that have a state in every row."""
+    def _evidence(self, batch: Batch) -> Evidence:
+        """What some rows say, checked."""
         try:
             given = {name: self._values(name, batch.rows) for name in self.asked.sources}
-            columns = read(given, [source.variable for source in self.asked.sources.values()]).columns
+            return read(given, [source.variable for source in self.asked.sources.values()])
         except EvidenceError as error:
             raise in_file(error, self.path, batch.first) from None
-        return given, [name for name, column in columns.items() if column.certain]
 
     def _values(self, name: str, rows: Any) -> Any:
         """What some rows say of a variable. Where they hold only 0 and 1, the rest of the table says what is meant."""

@@ -129,9 +129,9 @@ def note_unused(net: Network, names: Sequence[str], used: Iterable[str], query: 
         note(f"columns that are not used: {listed(unused)}")
 
 
-def evidence_of(sources: dict[str, Source], rows: Any) -> dict[str, Any]:
-    """The evidence in some rows."""
-    return {name: source.values(rows) for name, source in sources.items()}
+def columns_of(sources: Iterable[Source]) -> list[str]:
+    """All columns that some variables have."""
+    return [name for source in sources for name in source.columns]
 
 
 def spelled(variable: Variable, column: Any) -> Any:

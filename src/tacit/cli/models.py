@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from textwrap import indent
 from typing import Annotated, Any
 
 import numpy as np
@@ -45,11 +46,11 @@ def info(
     if json:
         return show_json(_info_data(net, query, cost))
     heading(net.name or str(model))
-    print(aligned(_summary(net)), end="\n\n")
+    print(indent(aligned(_summary(net)), "  "), end="\n\n")
     print(aligned([("variable", "states", "parents", "CPT"), *(_variable_row(net, name) for name in net)]))
     if cost is not None:
         heading(f"\n{asked(query or '', evidence or ())}")
-        print(aligned(_cost_rows(cost)))
+        print(indent(aligned(_cost_rows(cost)), "  "))
 
 
 def convert(
@@ -99,17 +100,16 @@ def _svg(net: Network) -> str:
 
 
 def _summary(net: Network) -> list[tuple[str, str]]:
-    counts, learned = net.counts(), _learned(net)
-    numbers = plural(sum(learned.values()), "number")
-    shown = [
+    counts, open_nodes = net.counts(), learned(net)
+    numbers = plural(sum(open_nodes.values()), "number")
+    return [
         ("nodes", f"{counts.nodes:,}"),
         ("edges", f"{counts.edges:,}"),
         ("testing nodes", f"{counts.testing_nodes:,}"),
         ("parameters", f"{counts.parameters:,}"),
         ("thresholds", f"{counts.thresholds:,}"),
-        ("to be learned", f"{numbers} of {listed(list(learned))}" if learned else "nothing"),
+        ("to be learned", f"{numbers} of {listed(list(open_nodes))}" if open_nodes else "nothing"),
     ]
-    return [("  " + name, value) for name, value in shown]
 
 
 def _variable_row(net: Network, name: str) -> tuple[str, str, str, str]:
@@ -117,13 +117,12 @@ def _variable_row(net: Network, name: str) -> tuple[str, str, str, str]:
 
 
 def _cost_rows(cost: Cost) -> list[tuple[str, str]]:
-    shown = [
+    return [
         ("width", f"{cost.width} (largest cluster: {listed(cost.cluster)})"),
         ("multiply-adds per row", large(cost.multiply_adds)),
         ("bytes per row", large(cost.bytes)),
         ("circuit nodes", "not counted, very many" if cost.circuit_nodes is None else f"{cost.circuit_nodes:,}"),
     ]
-    return [("  " + name, value) for name, value in shown]
 
 
 def _info_data(net: Network, query: str | None, cost: Cost | None) -> dict[str, Any]:
@@ -132,25 +131,19 @@ def _info_data(net: Network, query: str | None, cost: Cost | None) -> dict[str, 
         for name in net
     }
     counts = asdict(net.counts()) | {"parameters": net.counts().parameters}
-    data = {"name": net.name, **counts, "learned": _learned(net), "variables": variables}
+    data = {"name": net.name, **counts, "learned": learned(net), "variables": variables}
     if cost is not None:
         data["query"] = query
         data["cost"] = asdict(cost) | {"bytes": cost.bytes}
     return data
 
 
-def _learned(net: Network) -> dict[str, int]:
+def learned(net: Network) -> dict[str, int]:
     """How many numbers of each node are to be learned, where there are any."""
     counts = {name: _to_learn(net.cpt(name)) for name in net}
     return {name: count for name, count in counts.items() if count}
 
 
 def _to_learn(cpt: AnyCPT) -> int:
-    match cpt:
-        case CPT():
-            tables = [cpt.table]
-        case TestingCPT():
-            tables = [cpt.plus, cpt.minus, cpt.thresholds]
-        case _:
-            return 0
-    return sum(table.size if cpt.learn else int(np.isnan(table).sum()) for table in tables)
+    learn = isinstance(cpt, CPT | TestingCPT) and cpt.learn  # rules know all their numbers
+    return sum(table.size if learn else int(np.isnan(table).sum()) for table in cpt.parts().values())

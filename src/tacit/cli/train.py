@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import numpy as np
 import typer
 
 import tacit
 from tacit.cli.arguments import Columns, Json, Model, Query, Rows, names
-from tacit.cli.columns import Source, choose, evidence_of, find, note_unused
+from tacit.cli.columns import Source, choose, columns_of, find, note_unused
+from tacit.cli.models import learned
 from tacit.cli.output import listed, show_json
 from tacit.cli.tables import Table, open_table
 from tacit.cli.values import in_file
@@ -65,7 +65,7 @@ def train(
       tacit train layer.json rows.csv -q Q --label y --validation 0.2
       tacit train asia.bif rows.csv -q lung --learn all --loss cross_entropy -o asia.json
     """
-    net, source = _with_learned(tacit.io.read(model), names(learn)), open_table(table)
+    net, source = _with_starts(tacit.io.read(model), names(learn)), open_table(table)
     answers = find(net.variable(query), set(source.names), label)
     if answers is None:
         raise EvidenceError(f"{table} has no column {label or query!r}; it has {listed(source.names, 20)}; see --label")
@@ -75,12 +75,12 @@ def train(
     if leaks:
         raise EvidenceError(f"{leaks[0]!r} is the answer to be learned; it cannot be evidence, too (--columns)")
     if not columns:
-        note_unused(net, source.names, [name for one in (*chosen.values(), answers) for name in one.columns], query)
-    if not learn and not any(_open(net.cpt(name)) for name in net):
+        note_unused(net, source.names, columns_of([*chosen.values(), answers]), query)
+    if not learn and not learned(net):
         raise TacitError(f"all numbers of {model} are known: name the nodes to learn with --learn, or --learn all")
     try:
         X, y = _read(source, chosen, answers)
-        tac = tacit.compile(net, query, list(X), _certain(net, X))
+        tac = tacit.compile(net, query, list(X), read(X, [net.variable(name) for name in X]).certain)
         found = tacit.fit(
             tac, X, y, loss, optimizer, steps, restarts, seed, validation,
             gamma=gamma, harden=harden, checkpoint=checkpoint,
@@ -96,16 +96,9 @@ def train(
     print(f"{plural(len(y), 'row')}, {found.optimizer}, {found.seconds:.1f} s")
 
 
-def _with_learned(net: Network, learned: list[str]) -> Network:
+def _with_starts(net: Network, nodes: list[str]) -> Network:
     """The network with the numbers of some nodes, or of all, as a start for learning."""
-    nodes = list(net) if learned == ["all"] else learned
-    return net.with_cpts({name: _as_start(net.cpt(name)) for name in nodes})
-
-
-def _open(cpt: AnyCPT) -> bool:
-    """Whether a CPT has numbers to learn."""
-    tables = (getattr(cpt, part, None) for part in ("table", "plus", "minus", "thresholds"))
-    return getattr(cpt, "learn", False) or any(table is not None and bool(np.isnan(table).any()) for table in tables)
+    return net.with_cpts({name: _as_start(net.cpt(name)) for name in (net if nodes == ["all"] else nodes)})
 
 
 def _as_start(cpt: AnyCPT) -> AnyCPT:
@@ -122,15 +115,9 @@ def _read(table: Table, sources: dict[str, Source], answers: Source) -> tuple[di
     """Evidence and answers of all rows."""
     import pyarrow as pa
 
-    wanted = [name for source in (*sources.values(), answers) for name in source.columns]
-    batches = [batch.rows for batch in table.batches(list(dict.fromkeys(wanted)))]
+    wanted = dict.fromkeys(columns_of([*sources.values(), answers]))
+    batches = [batch.rows for batch in table.batches(list(wanted))]
     if not batches:
         raise EvidenceError("there are no rows")
     rows = pa.concat_tables(batches)
-    return evidence_of(sources, rows), answers.values(rows)
-
-
-def _certain(net: Network, evidence: dict[str, Any]) -> list[str]:
-    """The variables whose state is known in every row."""
-    columns = read(evidence, [net.variable(name) for name in evidence]).columns
-    return [name for name, column in columns.items() if column.certain]
+    return {name: source.values(rows) for name, source in sources.items()}, answers.values(rows)

@@ -22,13 +22,14 @@ from typing import NamedTuple
 import numpy as np
 
 from tacit.errors import EvidenceError, FormatError, TacitError
-from tacit.evidence import MISSING, EvidenceLike
+from tacit.evidence import EvidenceLike
 from tacit.evidence import read as checked
 from tacit.io.content import decoded, read_bytes, write_text
 from tacit.io.draft import MAX_PARENTS, Declared, Defined, Draft, build
 from tacit.io.extension import encode, plain_table, table_rows
 from tacit.io.json import parse_json
 from tacit.io.scanner import Place, fault, floats, show
+from tacit.labels import MISSING
 from tacit.network import Network
 from tacit.plain import Reader
 from tacit.variable import Label, variable

@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.containers import Text, is_framed, unpack
 from tacit.errors import EvidenceError
-from tacit.evidence import Column, is_ambiguous, read_column, shown_number
+from tacit.evidence import Column, is_ambiguous, read_column
 from tacit.floats import Floats
+from tacit.labels import shown_number
 from tacit.tac import TAC
 from tacit.variable import Variable
 from tacit.words import plural
