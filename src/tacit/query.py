@@ -21,7 +21,7 @@ from tacit.compiler.jointree import Jointree, jointree
 from tacit.compiler.program import Cost, Program
 from tacit.compiler.prune import possible_states
 from tacit.cpt import CPT, TestingCPT
-from tacit.engines.protocol import Engine
+from tacit.engines.engine import Engine
 from tacit.errors import EvidenceError, NetworkError, TacitError
 from tacit.evidence import Evidence, EvidenceLike, read
 from tacit.factored import NoisyOr

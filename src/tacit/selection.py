@@ -10,7 +10,7 @@ import numpy as np
 from tacit.compiler.program import Program
 from tacit.cpt import CPT, TestingCPT
 from tacit.engines.numpy_arrays import NumpyArrays
-from tacit.engines.protocol import Array, Decided
+from tacit.engines.results import Array, Decided
 from tacit.evidence import Column
 from tacit.floats import Floats, divide
 from tacit.model import Model

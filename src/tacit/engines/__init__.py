@@ -7,8 +7,9 @@ from importlib.util import find_spec
 
 from tacit import machine
 from tacit.compiler.program import Program
+from tacit.engines.engine import Engine
 from tacit.engines.numpy import NumpyEngine
-from tacit.engines.protocol import Array, Engine
+from tacit.engines.results import Array
 from tacit.errors import TacitError, TooLargeError
 from tacit.installation import how_to_install
 from tacit.operations import Contract

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.compiler.program import Program
-from tacit.engines.careful import Careful
+from tacit.engines.engine import Engine
 from tacit.engines.frames import Evaluation, Plan, Tables, changed
 from tacit.engines.numpy_arrays import NumpyArrays, WideArrays, as_floats, lowest
 from tacit.engines.results import Array, Decided, Gradients, Results
@@ -35,7 +35,7 @@ MAX_CHUNK = 2**14
 GRADIENT_ELEMENTS = 2**22  # entries kept for the reverse: 32 megabytes, beyond which more rows gain nothing
 
 
-class NumpyEngine(Careful):
+class NumpyEngine(Engine):
     """A program with its numbers. `gammas` gives the slope of each testing node, None for hard tests."""
 
     def __init__(
@@ -181,7 +181,7 @@ class NumpyEngine(Careful):
     def value_and_gradients(
         self, columns: Mapping[str, Column], rows: int, seed_of: Callable[[Array], tuple[T, Array]]
     ) -> tuple[T, Gradients]:
-        """A function of the joint and its derivatives, with one sweep up; see `Careful.value_and_gradients`."""
+        """A function of the joint and its derivatives, with one sweep up; see `Engine.value_and_gradients`."""
         frame = self._up(columns)
         found = self._results(frame, rows, selections=False)
         if found.doubtful is not None:
@@ -239,7 +239,7 @@ class WideEngine(NumpyEngine):
         joint: Wide = frame.values[self.program.joint].array
         return joint.top(axis=0)
 
-    value_and_gradients = Careful.value_and_gradients
+    value_and_gradients = Engine.value_and_gradients
 
     def gradients(
         self,
@@ -249,7 +249,7 @@ class WideEngine(NumpyEngine):
         through_selection: bool = True,
         exponent: NDArray[np.int64] | None = None,
     ) -> Gradients:
-        """Derivatives by every parameter and every likelihood; see `Careful.gradients`."""
+        """Derivatives by every parameter and every likelihood; see `Engine.gradients`."""
         frame = self._up(columns, through_selection)
         states = self.program.sizes[self.program.query]
         by_joint = np.broadcast_to(np.asarray(seeds, dtype=self.dtype), (states, rows))

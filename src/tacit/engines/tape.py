@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from tacit.compiler.program import Program
 from tacit.engines import kernels
 from tacit.engines.assemble import ZERO_CONSTANT, Tape, assemble, knowledge
-from tacit.engines.careful import Careful, rows_too_small
+from tacit.engines.engine import Engine, Kernel, Packed, SeedOfRows, rows_too_small
 from tacit.engines.numpy import NumpyEngine
-from tacit.engines.protocol import Array, Decided, Gradients, Kernel, Packed, Results, SeedOfRows
+from tacit.engines.results import Array, Decided, Gradients, Results
 from tacit.evidence import Column, take
 from tacit.floats import noting_underflow
 from tacit.machine import threads as usable_threads
@@ -35,7 +35,7 @@ TILE_ROWS = (64, 256)  # ... but narrower tiles pay more for instructions than w
 LANES = 8  # a vector register: tiles of fewer rows save nothing
 
 
-class TapeEngine(Careful):
+class TapeEngine(Engine):
     """A program with its numbers, ready to run on a tape."""
 
     def __init__(
@@ -86,7 +86,7 @@ class TapeEngine(Careful):
             self._constants = {**self._constants, tape: constants}
         return self._constants[tape]
 
-    def more_careful(self) -> Careful:
+    def more_careful(self) -> Engine:
         """The same in float64, or with an exponent for every number."""
         if self.dtype == np.float64:
             return self.reference.again
@@ -171,7 +171,7 @@ class TapeEngine(Careful):
     def fused(
         self, data: Packed, seed_of: SeedOfRows, kernel: Kernel | None, weights: Array, *arguments: Any
     ) -> tuple[float, Gradients]:
-        """A function of some rows and its derivatives, from one sweep up and one down; see `Careful.fused`."""
+        """A function of some rows and its derivatives, from one sweep up and one down; see `Engine.fused`."""
         if kernel is None:
             return super().fused(data, seed_of, kernel, weights, *arguments)
         value, found, doubt = self._fused(data, kernel, weights, arguments)

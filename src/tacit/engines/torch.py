@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tacit.compiler.program import Program
-from tacit.engines.careful import Careful, rows_too_small
+from tacit.engines.engine import Engine, rows_too_small
 from tacit.engines.frames import Evaluation, Plan, Tables, changed
 from tacit.engines.numpy import NumpyEngine
 from tacit.engines.results import Array, Decided, Gradients, Results
@@ -44,7 +44,7 @@ SMALLEST_SLOT = 2**10  # rows of the smallest set of CUDA buffers; sizes double 
 GRAPHED = 20_000  # operations up to which a recording is worth its memory
 
 
-class TorchEngine(Careful):
+class TorchEngine(Engine):
     """A program with its numbers on torch tensors.
 
     `device` is "cuda" where there is one, unless it is given. On CUDA, `run` replays recorded graphs, without
@@ -172,7 +172,7 @@ class TorchEngine(Careful):
     def value_and_gradients(
         self, columns: Mapping[str, Column], rows: int, seed_of: Callable[[Array], tuple[T, Array]]
     ) -> tuple[T, Gradients]:
-        """The same with one sweep up; see `Careful.value_and_gradients`. Give at most `gradient_chunk` rows."""
+        """The same with one sweep up; see `Engine.value_and_gradients`. Give at most `gradient_chunk` rows."""
         with noting_underflow() as noted:
             leaves, joint, doubtful = self._differentiable(columns, rows)
         if doubtful.any() or noted:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import time
@@ -17,14 +16,13 @@ from numpy.typing import ArrayLike
 
 from tacit.cpt import TestingCPT, check_gamma
 from tacit.engines import for_learning
-from tacit.engines.protocol import Engine
+from tacit.engines.engine import Engine
 from tacit.errors import EvidenceError, TacitError
 from tacit.evidence import blocks
 from tacit.learn import arguments
 from tacit.learn.checkpoint import fingerprint, read_run, write_run
 from tacit.learn.data import Data, read_data
-from tacit.learn.identity import identity
-from tacit.learn.losses import Loss, check_loss
+from tacit.learn.losses import Loss, check_loss, identity
 from tacit.learn.objective import Objective
 from tacit.learn.optimizers import LBFGS, Adam, LevenbergMarquardt, Optimizer, State, ThresholdSearch
 from tacit.learn.parameters import Parameters
@@ -271,7 +269,7 @@ class Problem:
 
     def key(self, *settings: Any) -> str:
         """What tells this training from others."""
-        loss = json.dumps(identity(self.loss, "loss")) if callable(self.loss) else self.loss
+        loss = identity(self.loss, self.data.targets)
         parts = [data for data in (self.data, self.held_out) if data is not None]
         names = [sorted(data.columns) for data in parts], sorted(self.parameters.learned_slopes)
         texts = (self.network.to_dict(), self.tac.query, self.tac.evidence, loss, self.prior, names, settings)

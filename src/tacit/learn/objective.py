@@ -7,7 +7,8 @@ from copy import copy
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.engines.protocol import Array, Engine, Gradients
+from tacit.engines.engine import Engine
+from tacit.engines.results import Array, Gradients
 from tacit.evidence import blocks
 from tacit.floats import Floats
 from tacit.learn.batches import Batch

@@ -1,36 +1,42 @@
-"""What engines do about rows whose numbers leave the range of floats: another engine computes them again."""
+"""What an engine can be asked: everything that is used of one. What it answers with is in `results`.
+
+Rows whose numbers leave the range of floats are computed again, by another engine with a wider range.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.compiler.program import Program
-from tacit.engines.protocol import Kernel, Packed, SeedOfRows
 from tacit.engines.results import Array, Gradients, Results
 from tacit.evidence import Column, blocks, take
 from tacit.floats import Floats
 
 T = TypeVar("T")
+SeedOfRows = Callable[[Array, slice | NDArray[np.intp]], tuple[float, Array]]
+Kernel = Callable[..., float]
 
 
-class Careful(ABC):
-    """An engine that notices where its floats lose digits, and has these rows computed again.
+class Engine(ABC):
+    """A program with its numbers, ready to run.
 
-    Whoever asks for derivatives gives them by the mantissas that `run` returns. What only some engines can do, or do
-    in a way of their own, is here as the others do it.
+    Evidence comes as `columns` with so many `rows`, or with one row that speaks for all. An engine notices where its
+    floats lose digits, and has these rows computed again. Whoever asks for derivatives gives them by the mantissas that
+    `run` returns. What only some engines can do, or do in a way of their own, is here as the others do it.
     """
 
     program: Program
-    gammas: Mapping[str, float | None]
-    threads: int | None
-    chunk: int
-    gradient_chunk: int
-    _again: Careful | None = None  # what computes doubtful rows, made on first use
+    gammas: Mapping[str, float | None]  # the slope of every testing node, None for hard tests
+    threads: int | None  # how many it may use; None: as many as BLAS and torch do
+    chunk: int  # how many rows to run at a time
+    gradient_chunk: int  # how many rows to ask gradients of at a time
+    _again: Engine | None = None  # what computes doubtful rows, made on first use
 
     @abstractmethod
     def attempt(self, columns: Mapping[str, Column], rows: int, selections: bool = False) -> Results:
@@ -43,11 +49,19 @@ class Careful(ABC):
         """Derivatives in plain floats, and whether some rows may be doubtful."""
 
     @abstractmethod
-    def more_careful(self) -> Careful:
+    def more_careful(self) -> Engine:
         """The same program and numbers, with a wider range of numbers."""
 
+    @abstractmethod
+    def update(self, parameters: Mapping[tuple[str, str], Array], gammas: Mapping[str, float | None]) -> None:
+        """Take new numbers for some tables and slopes."""
+
+    @abstractmethod
+    def twin(self) -> Self:
+        """The same with numbers of its own, for another thread."""
+
     @property
-    def again(self) -> Careful:
+    def again(self) -> Engine:
         """The engine for doubtful rows."""
         if self._again is None:
             again = self.more_careful()
@@ -56,7 +70,7 @@ class Careful(ABC):
         return self._again
 
     def run(self, columns: Mapping[str, Column], rows: int, selections: bool = False) -> Results:
-        """Evaluate some rows; `columns` hold that many rows, or one that speaks for all."""
+        """Evaluate some rows of evidence; with `selections`, say how testing nodes were decided."""
         found = self.attempt(columns, rows, selections)
         if found.doubtful is None:
             return found
@@ -115,17 +129,26 @@ class Careful(ABC):
         return value, self.gradients(columns, rows, seeds)
 
     def small(self, rows: int) -> bool:
-        """Whether so many rows are too little work for several threads: not where BLAS or torch have their own."""
+        """Whether so many rows are too little work for several threads, so that twins may share them.
+
+        Not where BLAS or torch have threads of their own.
+        """
         return False
 
     def pack(self, columns: Mapping[str, Column], rows: int) -> Packed:
-        """Rows that are asked about again and again."""
+        """Rows that are asked about again and again, for `fused` and `jacobian`."""
         return Packed(columns, rows)
 
     def fused(
         self, data: Packed, seed_of: SeedOfRows, kernel: Kernel | None, weights: Array, *arguments: Any
     ) -> tuple[float, Gradients]:
-        """A sum over rows of a function of the joint, and its derivatives by the parameters, block by block."""
+        """A sum over rows of some function of the joint, and its derivatives by the parameters.
+
+        `seed_of` takes the joint of some rows and which they are, and gives their sum and its derivatives by the joint.
+        `kernel`, if there is one, does the same between the two sweeps of a tape, in which a row of weight 0 counts for
+        nothing: `kernel(arrays, reverse, values, start, stop, weights, *arguments)`, see `kernels`. An engine that
+        runs no tapes has no use for it.
+        """
         total, tables, slopes = 0.0, dict[tuple[str, str], Floats](), dict[str, float]()
         for rows, block in blocks(data.columns_of(), data.rows, self.gradient_chunk):
 
@@ -150,8 +173,35 @@ class Careful(ABC):
         raise NotImplementedError(self.lacks_jacobian())
 
     def jacobian(self, data: Packed, first: int, stop: int) -> tuple[Array, dict[tuple[str, str], Array]]:
-        """The probability of some states, and its derivatives by the tables, row by row."""
+        """The probability that the query is in states first .. stop-1, and its derivatives by the tables.
+
+        Row by row: (rows,) and (entries of a table, rows).
+        """
         raise NotImplementedError(self.lacks_jacobian())
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Rows of evidence, as columns and in the form that an engine reads: `arrays` whose last axis are the rows.
+
+    `places` are the positions of the rows in the columns, None if they are all of them in their order.
+    """
+
+    columns: Mapping[str, Column]
+    rows: int
+    arrays: tuple[NDArray[Any], ...] = ()
+    places: NDArray[np.int64] | None = None
+
+    def take(self, rows: NDArray[np.int64]) -> Packed:
+        """Some of the rows."""
+        places = rows if self.places is None else self.places[rows]
+        return Packed(self.columns, len(rows), tuple(array[:, rows] for array in self.arrays), places)
+
+    def columns_of(self, rows: NDArray[np.int64] | None = None) -> Mapping[str, Column]:
+        """The evidence of some rows, or of all, in columns."""
+        if self.places is not None:
+            rows = self.places if rows is None else self.places[rows]
+        return self.columns if rows is None else take(self.columns, rows)
 
 
 def rows_too_small(columns: Mapping[str, Column], rows: int, dtype: np.dtype[np.floating]) -> NDArray[np.bool_]:

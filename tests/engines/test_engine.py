@@ -26,7 +26,7 @@ def asked(name):
     net = parameters.fill(parameters.start(rng))
     tac = tacit.compile(net, "Q", ["E1", "E2"], engine=name)
     first = rng.random(ROWS)
-    columns = tac._read({"E1": rng.random(ROWS), "E2": rng.random(ROWS)}).columns
+    columns = tac.read({"E1": rng.random(ROWS), "E2": rng.random(ROWS)}).columns
     return tac.engine(), columns, np.stack([first, 1 - first]), rng.random(ROWS)
 
 
