@@ -115,8 +115,7 @@ def test_all_ways_to_contract(monkeypatch, wide, blocks, gamma):
 def test_wide_products_of_rows_are_found():
     def wide(**sizes):
         axes = ("a", "b"), ("b", "c")
-        layout = contract.Layout.of(axes, ("a", "c"))
-        return contract.Sized(layout, Setting(axes, (True, True), sizes)).wide
+        return contract.Layout.of(Setting(axes, (True, True), sizes), ("a", "c")).wide
 
     assert wide(a=32, b=32, c=32)
     assert not wide(a=2, b=16, c=16)

@@ -47,7 +47,7 @@ class Library(NumpyArrays):
 
     chosen = "einsum"
 
-    def way(self, sized, tables):
+    def way(self, layout, tables):
         return self.chosen
 
 
@@ -55,7 +55,7 @@ def with_torch(chosen):
     from tacit.engines.torch_arrays import TorchArrays
 
     class Chosen(TorchArrays):
-        def way(self, sized, tables):
+        def way(self, layout, tables):
             return chosen
 
         def product_floor(self, frame, inputs):
@@ -85,7 +85,7 @@ def forward(axes, out, batched, xp, arrays):
 
 def ways(axes, out, batched):
     """The ways to contract that apply, of both libraries."""
-    layout = contractions.Layout.of([tuple(a) for a in axes], tuple(out))
+    layout = contractions.Layout.of(Setting(tuple(tuple(a) for a in axes), (True, True), SIZES), tuple(out))
     found = ["einsum", "spread"]
     if layout.summed and not all(batched):
         found += ["matrix"] + ["block diagonal"] * bool(layout.kept)
@@ -142,7 +142,7 @@ def test_contractions_are_linear_in_each_operand(axes, out, batched):
     """So that the derivative of <adjoint, product> along an operand is <adjoint, product> itself."""
     arrays = [random(a + "r" * b) for a, b in zip(axes, batched, strict=True)]
     adjoint = random(out + "r" * any(batched))
-    layout = contractions.Layout.of([tuple(a) for a in axes], tuple(out))
+    layout = contractions.Layout.of(Setting(tuple(tuple(a) for a in axes), (True, True), SIZES), tuple(out))
     for way in ("einsum", "matrix") if layout.is_matrix and sum(batched) == 1 else ("einsum",):
         xp = library(way)
         sweep = Sweep(Frame(*map(Value, arrays)))

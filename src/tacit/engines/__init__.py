@@ -69,16 +69,11 @@ def numpy_seconds(program: Program) -> float:
         if program.batched[i]:
             operations += 1
             if isinstance(operation, Contract):
-                wide = _is_matrix_product(program, operation) and _table_size(program, operation) >= WIDE
+                setting = program.setting(i)
+                matrix = sorted(setting.batched) == [False, True] and Layout.of(setting, operation.axes).is_matrix
+                wide = matrix and _table_size(program, operation) >= WIDE
                 seconds += (MATMUL_TERM if wide else EINSUM_TERM) * program.multiply_adds(i)
     return seconds + NUMPY_OPERATION * operations / NumpyEngine.chunk_of(program)
-
-
-def _is_matrix_product(program: Program, operation: Contract) -> bool:
-    """Whether NumPy runs a contraction as one matrix product of a table and a batch."""
-    batched = [program.batched[i] for i in operation.inputs]
-    axes = [program.operations[i].axes for i in operation.inputs]
-    return sorted(batched) == [False, True] and Layout.of(axes, operation.axes).is_matrix
 
 
 def _table_size(program: Program, operation: Contract) -> int:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tacit.engines.wide import Wide
 from tacit.floats import Floats
 from tacit.operations.base import Arrays, Frame, Ids, Mask
-from tacit.operations.contract import Sized
+from tacit.operations.contract import Layout
 
 Array = Any  # of NumPy, or Wide
 COMPARE = {">=": np.greater_equal, ">": np.greater, "<=": np.less_equal, "<": np.less}
@@ -85,9 +85,9 @@ class PlainArrays(Arrays):
         exponent = np.maximum(np.frexp(top)[1], self.limit).astype(np.int64)
         return array * np.ldexp(self.dtype.type(1), -exponent.astype(np.int32)), exponent
 
-    def way(self, sized: Sized | None, tables: int) -> str:
+    def way(self, layout: Layout | None, tables: int) -> str:
         """A table times a batch is a matrix product, if it is nothing else; einsum can do the rest."""
-        return "matrix" if sized is not None and tables == 1 and sized.layout.is_matrix else "einsum"
+        return "matrix" if layout is not None and tables == 1 and layout.is_matrix else "einsum"
 
 
 class NumpyArrays(PlainArrays):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tacit.operations.base import Arrays, Frame, Ids, Mask
-from tacit.operations.contract import Sized
+from tacit.operations.contract import Layout
 
 # The gradient of many narrow products by their tables, a sum over all rows for each of them, leaves a GPU idle; one
 # block-diagonal matrix of at most so many entries does not.
@@ -85,13 +85,13 @@ class TorchArrays(Arrays):
         # an exact power of two, by an exact division; nothing is gained by scaling zeros
         return array / torch.where(top > 0, top / mantissa, 1.0), exponent
 
-    def way(self, sized: Sized | None, tables: int) -> str:
-        if sized is None or not sized.layout.summed:
-            return "alone" if sized is None else "spread"
+    def way(self, layout: Layout | None, tables: int) -> str:
+        if layout is None or not layout.summed:
+            return "alone" if layout is None else "spread"
         if not tables:
-            return "rows" if sized.wide else "spread"
-        kept, left, summed, _ = sized.layout[3:7]
-        entries = sized.size(kept, left) * sized.size(kept, summed)
+            return "rows" if layout.wide else "spread"
+        kept, left, summed, _ = layout[4:8]
+        entries = layout.size(kept, left) * layout.size(kept, summed)
         narrow = tables == 1 and kept and entries <= BLOCK_DIAGONAL.get(self.device.type, 0)
         return "block diagonal" if narrow else "matrix"
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tacit.engines.numpy_arrays import PlainArrays
 from tacit.errors import TooLargeError
-from tacit.operations.contract import Sized
+from tacit.operations.contract import Layout
 
 COMPARE = {">=": "GreaterOrEqual", ">": "Greater", "<=": "LessOrEqual", "<": "Less"}
 MAX_BYTES = 2**31 - 2**20  # the most a protobuf message can hold, less some room for the nodes
@@ -164,7 +164,7 @@ class OnnxArrays(PlainArrays):
         divisor = self.where(self.compare(">", top, 0.0), top, 1.0)
         return array / divisor, self._graph.add("Log", divisor)
 
-    def way(self, sized: Sized | None, tables: int) -> str:
-        if sized is None or not sized.layout.summed:
-            return "alone" if sized is None else "spread"
-        return "matrix" if tables else "rows" if sized.wide else "spread"
+    def way(self, layout: Layout | None, tables: int) -> str:
+        if layout is None or not layout.summed:
+            return "alone" if layout is None else "spread"
+        return "matrix" if tables else "rows" if layout.wide else "spread"

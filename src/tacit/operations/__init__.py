@@ -2,9 +2,7 @@
 
 from tacit.operations.base import ONE, ZERO, Axes, Axis, Operation, Setting, Support, spread
 from tacit.operations.contract import Contract
-from tacit.operations.leaves import Constant, Likelihood, Parameter
-from tacit.operations.moves import Gather, Slice
-from tacit.operations.rescale import Rescale
+from tacit.operations.elementary import Constant, Gather, Likelihood, Parameter, Rescale, Slice
 from tacit.operations.select import Select
 
 __all__ = [

@@ -65,8 +65,8 @@ class Contract(Operation):
         if len(inputs) == 2 and batched[0] and not batched[1]:  # a table comes first
             inputs, axes, batched = inputs[::-1], axes[::-1], batched[::-1]
         setting = Setting(axes, batched, setting.sizes)
-        layout = Layout.of((*axes, ())[:2], self.axes)
-        way = xp.way(Sized(layout, setting) if len(inputs) == 2 else None, batched.count(False))
+        layout = Layout.of(setting, self.axes)
+        way = xp.way(layout if len(inputs) == 2 else None, batched.count(False))
         return _WAYS[way](inputs, layout, setting, xp)
 
     def scalar(self, target: Target, i: int, setting: Setting) -> Ids:
@@ -81,6 +81,7 @@ class Layout(NamedTuple):
     axis that only one has and that does not stay is `lone`: it is summed out before anything is multiplied.
     """
 
+    setting: Setting
     a: Axes
     b: Axes
     out: Axes
@@ -91,10 +92,11 @@ class Layout(NamedTuple):
     lone: Axes
 
     @classmethod
-    def of(cls, axes: Sequence[Axes], out: Axes) -> Layout:
-        """The layout of two operands with these axes."""
-        a, b = axes
+    def of(cls, setting: Setting, out: Axes) -> Layout:
+        """The layout of two operands; one alone is multiplied by a number."""
+        a, b = (*setting.axes, ())[:2]
         return cls(
+            setting,
             a,
             b,
             out,
@@ -109,27 +111,21 @@ class Layout(NamedTuple):
         """The axes of an operand that are left when the lone ones are summed out."""
         return tuple(a for a in axes if a not in self.lone)
 
-    @property
-    def is_matrix(self) -> bool:
-        """Whether the contraction is one matrix product and nothing else."""
-        return bool(self.summed) and not self.kept and not self.lone
-
-
-class Sized(NamedTuple):
-    """A layout with the lengths of its axes, and how many entries there are over some of them."""
-
-    layout: Layout
-    setting: Setting
-
     def size(self, *axes: Axes) -> int:
+        """How many entries there are over some axes."""
         return self.setting.size([a for own in axes for a in own])
 
     @property
     def wide(self) -> bool:
         """Whether every row is a matrix product with far more multiply-adds than entries."""
-        kept, left, summed, right = self.layout[3:7]
+        kept, left, summed, right = self.kept, self.left, self.summed, self.right
         moved = self.size(kept) * (self.size(left, summed) + self.size(summed, right) + self.size(left, right))
         return bool(summed) and self.size(summed, kept, left, right) > WIDE * moved
+
+    @property
+    def is_matrix(self) -> bool:
+        """Whether the contraction is one matrix product and nothing else."""
+        return bool(self.summed) and not self.kept and not self.lone
 
 
 class _Contraction(Step):
@@ -262,7 +258,7 @@ class _Matrix(_Contraction):
     """A table times a table or a batch: one matrix product, or one for every entry of the kept axes."""
 
     def _plan(self, layout: Layout, setting: Setting) -> None:
-        kept, left, summed, right = layout[3:7]
+        kept, left, summed, right = layout[4:8]
         self.table, rows = self._inputs[0], setting.batched[1]
         self._table = _Matrices(self._xp, layout.a, (kept, left, summed), False, setting)
         self._batch = _Matrices(self._xp, layout.b, (kept, summed, right), rows, setting)
@@ -307,7 +303,7 @@ class _Rows(_Contraction):
     """One matrix product for each row: (kept, rows, left, summed) @ (kept, rows, summed, right)."""
 
     def _plan(self, layout: Layout, setting: Setting) -> None:
-        kept, left, summed, right = layout[3:7]
+        kept, left, summed, right = layout[4:8]
         self._sides = [
             self._by_row(layout, axes, (kept, *groups), setting)
             for axes, groups in ((layout.a, (left, summed)), (layout.b, (summed, right)))

@@ -1,10 +1,10 @@
-"""Entries that are picked: by the states that a row observes, or by a fixed index."""
+"""The operations that do no arithmetic on tables: where numbers come from, and entries that are picked or scaled."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -28,6 +28,101 @@ from tacit.operations.base import (
     Value,
     order_of,
 )
+
+# where numbers come from ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter(Operation):
+    """One table of a node's CPT: "table", "plus", "minus", "thresholds", ..."""
+
+    node: str
+    part: str
+    axes: Axes
+    inputs: tuple[int, ...] = field(default=(), init=False)
+
+    @property
+    def detail(self) -> str:
+        return f"{self.node}.{self.part}"
+
+    def support(self, setting: Setting, inputs: Sequence[Support], tables: Mapping[Key, Array]) -> Support:
+        table = tables[self.node, self.part]
+        # thresholds are compared, not multiplied: theirs are numbers like any others
+        return Support.unknown(table.shape) if self.part == "thresholds" else Support(table != 0, table == 1)
+
+    def step(self, setting: Setting, xp: Arrays) -> Step:
+        return _Given(lambda frame: Value(frame.table(self.node, self.part)))
+
+    def scalar(self, target: Target, i: int, setting: Setting) -> Ids:
+        return target.parameters(self)
+
+
+class _Given(Step):
+    """A value that is there already."""
+
+    def __init__(self, give: Callable[[Frame], Value]) -> None:
+        self._give = give
+
+    def forward(self, frame: Frame) -> Value:
+        return self._give(frame)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Constant(Operation):
+    """A table of known 0s and 1s that stands for a rule."""
+
+    table: NDArray[np.float64]
+    axes: Axes
+    inputs: tuple[int, ...] = field(default=(), init=False)
+
+    def check(self, setting: Setting, hard: frozenset[Axis]) -> None:
+        assert list(self.table.shape) == setting.shape(self.axes), "the shape of a constant"
+
+    def support(self, setting: Setting, inputs: Sequence[Support], tables: Mapping[Key, Array]) -> Support:
+        return Support(self.table != 0, self.table == 1)
+
+    def step(self, setting: Setting, xp: Arrays) -> Step:
+        value = Value(xp.constant(self.table))
+        return _Given(lambda frame: value)
+
+    def scalar(self, target: Target, i: int, setting: Setting) -> Ids:
+        return target.constants(self.table)
+
+
+@dataclass(frozen=True, slots=True)
+class Likelihood(Operation):
+    """The soft evidence on a variable: one likelihood per state."""
+
+    variable: str
+    axes: Axes
+    inputs: tuple[int, ...] = field(default=(), init=False)
+    reads_evidence: ClassVar[bool] = True
+
+    @property
+    def detail(self) -> str:
+        return self.variable
+
+    def step(self, setting: Setting, xp: Arrays) -> Step:
+        return _Likelihood(xp, self.variable, setting.size(self.axes))
+
+    def scalar(self, target: Target, i: int, setting: Setting) -> Ids:
+        return target.likelihoods(self.variable)
+
+
+class _Likelihood(Step):
+    def __init__(self, xp: Arrays, variable: str, states: int) -> None:
+        self._xp, self._variable, self._nothing = xp, variable, xp.ones(states)
+
+    def forward(self, frame: Frame) -> Value:
+        given = frame.likelihood(self._variable)
+        array = self._nothing if given is None else given
+        return Value(self._xp.cast(array), floor=self._xp.likelihood_floor(array))
+
+    def reverse(self, sweep: Sweep, adjoint: Array) -> None:
+        """The derivative by the evidence stays where it is."""
+
+
+# entries that are picked ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,3 +241,45 @@ def added_up(adjoint: Array, places: NDArray[np.int64], size: int) -> Array:
     if not isinstance(adjoint, np.ndarray):
         return adjoint.added_up(everywhere, size)
     return np.bincount(everywhere.ravel(), adjoint.ravel(), size).astype(adjoint.dtype, copy=False)
+
+
+# scales ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Rescale(Operation):
+    """Divide each row by a power of two that brings its largest entry near 1, and keep the exponent."""
+
+    inputs: tuple[int]
+    axes: Axes
+
+    def check(self, setting: Setting, hard: frozenset[Axis]) -> None:
+        assert set(self.axes) == set(setting.axes[0]), "rescaling changes axes"
+        assert setting.batched[0], "rescaling of a value that is the same for all rows"
+
+    def step(self, setting: Setting, xp: Arrays) -> Step:
+        return _Rescale(self.inputs[0], len(self.axes), xp)
+
+    def scalar(self, target: Target, i: int, setting: Setting) -> Ids:
+        return target.rescaled(i, self.inputs[0])
+
+
+class _Rescale(Step):
+    def __init__(self, source: int, axes: int, xp: Arrays) -> None:
+        self._xp, self._source, self._over = xp, source, tuple(range(axes))
+
+    def forward(self, frame: Frame) -> Value:
+        value = frame.values[self._source]
+        scaled, exponent = self._xp.rescaled(value.array, self._over)
+        if value.exponent is not None and exponent is not None:
+            exponent = exponent + value.exponent
+        return Value(scaled, exponent, self._xp.rescaled_floor(frame.floor(self._source), scaled, self._over))
+
+    def reverse(self, sweep: Sweep, adjoint: Array) -> None:
+        """The scale itself needs no derivative: what is asked of a joint does not depend on its scale."""
+        values = sweep.frame.values
+        before, after = values[self._source].exponent, values[self.place].exponent
+        if after is not None:  # numbers with an exponent each are not scaled
+            power = (0 if before is None else before) - after
+            adjoint = adjoint * np.ldexp(adjoint.dtype.type(1), power.astype(np.int32))
+        sweep.add(self._source, adjoint)
