@@ -27,7 +27,7 @@ MAX_VARIABLES = 64  # the most axes that a NumPy array has
 
 
 @dataclass(frozen=True)
-class Selected:
+class SelectedNode:
     """How one testing node was decided.
 
     `posterior` (parents...) is P*(u); NaN where the ancestral evidence has probability zero. `weight`
@@ -40,14 +40,14 @@ class Selected:
 
 
 @dataclass(frozen=True)
-class Selection:
+class SelectedNetwork:
     """The Bayesian network that one row of evidence selects, and why."""
 
     network: Model
-    nodes: Mapping[str, Selected]
+    nodes: Mapping[str, SelectedNode]
 
 
-def select(net: Model, evidence: EvidenceLike | None = None) -> Selection:
+def select(net: Model, evidence: EvidenceLike | None = None) -> SelectedNetwork:
     """Select a table for every testing node from one row of evidence."""
     return _select(net, _one_row(net, evidence))
 
@@ -77,20 +77,20 @@ def _joint(net: Model, query: str, likelihoods: Mapping[str, Floats]) -> Floats:
     return _marginal(selected, net.variables, (query,), likelihoods)
 
 
-def _select(net: Model, likelihoods: Mapping[str, Floats]) -> Selection:
+def _select(net: Model, likelihoods: Mapping[str, Floats]) -> SelectedNetwork:
     net.require_numbers()
     selected = type(net)(net.name)
-    nodes: dict[str, Selected] = {}
+    nodes: dict[str, SelectedNode] = {}
     for name in net.variables:
         cpt = net.cpt(name)
         if isinstance(cpt, TestingCPT):
             above = net.ancestors(name)  # proper ancestors: neither the node's own evidence nor any below
             ancestral = {n: likelihoods[n] for n in above if n in likelihoods}
             marginal = _marginal(selected, above, net.parents(name), ancestral)
-            nodes[name] = how = Selected(_normalised(marginal), *_weights(cpt, marginal))
+            nodes[name] = how = SelectedNode(_normalised(marginal), *_weights(cpt, marginal))
             cpt = CPT(_flatten(cpt, how.weight[..., None], how.rest[..., None]))
         selected.add(name, net.parents(name), net.states(name), cpt)
-    return Selection(selected, nodes)
+    return SelectedNetwork(selected, nodes)
 
 
 def _marginal(net: Model, over: Iterable[str], keep: tuple[str, ...], likelihoods: Mapping[str, Floats]) -> Floats:

@@ -8,7 +8,7 @@ from hypothesis import given
 
 import tacit
 from tacit import Network, examples
-from tacit.compiler.program import Selection, check, program_table
+from tacit.compiler.program import ParentMarginal, check, program_table
 from tacit.operations import Contract, Parameter, Rescale, Select, Slice, spread
 from tests.strategies import queries
 
@@ -83,7 +83,7 @@ def sensors(count, states=2):
         (lambda p: damaged(p, first(p, Rescale), inputs=(first(p, Parameter),)), "is marked as batched"),
         (lambda p: replace(p, soft=()), "without soft evidence: {'E0'}"),
         (lambda p: replace(p, hard=(*p.hard, "Q")), "observed"),
-        (lambda p: replace(p, selections={"E0": Selection(0, ("E0",))}), "selection of 'E0'"),
+        (lambda p: replace(p, selections={"E0": ParentMarginal(0, ("E0",))}), "selection of 'E0'"),
     ],
 )
 def test_illegal_uses_of_evidence_are_caught(damage, message):

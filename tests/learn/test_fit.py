@@ -14,7 +14,7 @@ import tacit
 from tacit import CPT, FormatError, Network, TestingCPT, examples
 from tacit.learn import fitting
 from tacit.learn.data import read_data
-from tacit.learn.fitting import Problem
+from tacit.learn.fitting import Training
 from tacit.learn.optimizers import LBFGS
 from tacit.learn.run import Stage
 from tests.conformance_files import read
@@ -348,7 +348,7 @@ def test_gradients_by_weights_against_the_conformance_file(case):
     tac = tacit.compile(net, case["query"], names)
     evidence = {name: np.array([row["evidence"][name] for row in case["data"]]) for name in names}
     y = np.array([row["label"] for row in case["data"]])
-    problem = Problem(tac, read_data(tac, evidence, y, None), "mse")
+    problem = Training(tac, read_data(tac, evidence, y, None), "mse")
     objective, _ = problem.objectives(Stage("own", 1, 1, LBFGS()))
     weights = problem.parameters.start(np.random.default_rng(0))
     loss, gradient = objective.value_and_gradient(weights)

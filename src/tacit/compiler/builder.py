@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.compiler.factors import Factor
-from tacit.compiler.program import Program, Selection
+from tacit.compiler.program import ParentMarginal, Program
 from tacit.operations import (
     ONE,
     ZERO,
@@ -124,7 +124,7 @@ class Builder:
         self,
         query: str,
         joint: int,
-        selections: Mapping[str, Selection],
+        selections: Mapping[str, ParentMarginal],
         states: Mapping[str, tuple[int, ...]],
         soft: tuple[str, ...],
     ) -> Program:
@@ -139,7 +139,7 @@ class Builder:
             batched=tuple(self.batched[i] for i in used),
             query=query,
             joint=place[joint],
-            selections={n: Selection(place[s.marginal], s.axes) for n, s in selections.items()},
+            selections={n: ParentMarginal(place[s.marginal], s.axes) for n, s in selections.items()},
             states=states,
             soft=soft,
             hard=tuple(sorted(self.hard)),

@@ -17,7 +17,7 @@ from tacit.compiler import factors as initial
 from tacit.compiler import order as ordering
 from tacit.compiler.builder import Builder
 from tacit.compiler.factors import Factor
-from tacit.compiler.program import Program, Selection
+from tacit.compiler.program import ParentMarginal, Program
 from tacit.compiler.prune import Pruned
 from tacit.compiler.tree import MAX_STEP, Path, Problem, Tree, bits
 from tacit.cpt import TestingCPT
@@ -76,7 +76,7 @@ class Elimination:
         self._readings = initial.readings(net, pruned.nodes, query, hard, self.names)
         self._evidence = frozenset(soft)
         self._values: dict[str, list[int]] = {}
-        self._selections: dict[str, Selection] = {}
+        self._selections: dict[str, ParentMarginal] = {}
         self._marginals: dict[frozenset[str], Marginal] = {}
         self._position = {n: i for i, n in enumerate(pruned.nodes)}
         self._ancestry = self._masks_of_ancestors()
@@ -143,7 +143,7 @@ class Elimination:
             for part, axes in (("plus", (*parents, name)), ("minus", (*parents, name)), ("thresholds", parents))
         )
         axes = tuple(None if p in self.hard else self.axis[p] for p in parents)
-        self._selections[name] = Selection(marginal, axes)
+        self._selections[name] = ParentMarginal(marginal, axes)
         tests, observed = self._tests(cpt, parents, self.builder.axes(marginal))
         return self.builder.select(name, (marginal, plus, minus, thresholds), tests, observed)
 

@@ -15,7 +15,7 @@ from tacit.operations import Axes, Axis, Likelihood, Operation, Parameter, Setti
 
 
 @dataclass(frozen=True)
-class Selection:
+class ParentMarginal:
     """Where to find the marginal of a testing node's parents, and which axis each parent has there.
 
     None: the parent is indexed (hard evidence) or has one possible state.
@@ -40,7 +40,7 @@ class Program:
     batched: tuple[bool, ...]
     query: str
     joint: int
-    selections: Mapping[str, Selection]
+    selections: Mapping[str, ParentMarginal]
     states: Mapping[str, tuple[int, ...]]
     soft: tuple[str, ...] = ()
     hard: tuple[str, ...] = ()

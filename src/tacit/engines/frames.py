@@ -10,7 +10,7 @@ from tacit.operations import Axes, Parameter, Select
 from tacit.operations.base import Array, Arrays, Step, Value
 
 
-class Plan:
+class Steps:
     """How to run the operations of a program, whatever its numbers: each worked out on first use.
 
     `once` are the arrays of what depends on parameters alone, `rows` those of what depends on evidence.
@@ -31,7 +31,7 @@ class Plan:
         return step
 
 
-class Tables:
+class Fixed:
     """What depends on parameters alone: values and, on first use, tables as their readers want them, and bounds."""
 
     def __init__(self, values: Mapping[int, Value] | None = None) -> None:
@@ -39,9 +39,9 @@ class Tables:
         self.ready: dict[int, Array] = {}
         self.floors: dict[int, Any] = {}
 
-    def without(self, stale: Iterable[int], readers: Iterable[int]) -> Tables:
+    def without(self, stale: Iterable[int], readers: Iterable[int]) -> Fixed:
         """A copy that forgets some values, and how their readers want them."""
-        kept = Tables(self.values)
+        kept = Fixed(self.values)
         kept.ready, kept.floors = dict(self.ready), dict(self.floors)
         for i in stale:
             kept.floors.pop(i, None)
@@ -56,8 +56,8 @@ class Evaluation:
 
     def __init__(
         self,
-        plan: Plan,
-        tables: Tables,
+        steps: Steps,
+        tables: Fixed,
         parameters: Callable[[str, str], Array],
         gammas: Mapping[str, Any],
         likelihood: Callable[[str], Array | None] = lambda variable: None,
@@ -65,7 +65,7 @@ class Evaluation:
         table_floor: Callable[[Evaluation, int], Any] | None = None,
         through: bool = True,
     ) -> None:
-        self.plan, self.tables, self.values, self.through = plan, tables, dict(tables.values), through
+        self.steps, self.tables, self.values, self.through = steps, tables, dict(tables.values), through
         self.table, self.likelihood = parameters, likelihood
         self._gammas, self._states, self._table_floor = gammas, states, table_floor
         self._places: dict[Axes, Array] = {}
@@ -100,7 +100,7 @@ class Evaluation:
 
     def follow(self, operations: Iterable[int], ends: Sequence[Sequence[int]] | None = None) -> None:
         """Run some operations; values that no later one needs are dropped, where `ends` names them."""
-        values, batched, step = self.values, self.plan.program.batched, self.plan.step
+        values, batched, step = self.values, self.steps.program.batched, self.steps.step
         for i in operations:
             values[i] = step(i).forward(self)
             if ends is not None:

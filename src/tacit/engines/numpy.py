@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.compiler.program import Program
 from tacit.engines.engine import Engine
-from tacit.engines.frames import Evaluation, Plan, Tables, changed
+from tacit.engines.frames import Evaluation, Fixed, Steps, changed
 from tacit.engines.numpy_arrays import NumpyArrays, WideArrays, as_floats, lowest
 from tacit.engines.results import Array, Decided, Gradients, Results
 from tacit.engines.reverse import gradients, parameter_gradients
@@ -56,10 +56,10 @@ class NumpyEngine(Engine):
         self._fixed = [i for i in range(len(program)) if not program.batched[i]]
         # what is computed once is computed with all digits and the whole range
         self._once, self._rows = self._arrays(np.dtype(np.float64)), self._arrays(self.dtype)
-        self._plan = Plan(program, self._once, self._rows)
+        self._steps = Steps(program, self._once, self._rows)
         self.gammas: Mapping[str, float | None] = {}
         self.parameters: Mapping[tuple[str, str], Array] = {}
-        self._exact = Tables()
+        self._exact = Fixed()
         self._reached: dict[frozenset[Any], list[int]] = {}
         self.update(parameters, gammas)
 
@@ -74,12 +74,12 @@ class NumpyEngine(Engine):
         self.gammas = {**self.gammas, **gammas}
         self.parameters = {**self.parameters, **parameters}
         stale = self._stale(frozenset((*parameters, *gammas))) if self._exact.values else self._fixed
-        exact = self._evaluation(Tables(self._exact.values))
+        exact = self._evaluation(Fixed(self._exact.values))
         exact.follow(stale)
-        self._exact = self._tables = Tables(exact.values)
+        self._exact = self._tables = Fixed(exact.values)
         if self.dtype != np.float64:
             cast = {i: value._replace(array=self._rows.cast(value.array)) for i, value in exact.values.items()}
-            self._tables = Tables(cast)
+            self._tables = Fixed(cast)
         self._again = None
 
     def _stale(self, keys: frozenset[Any]) -> list[int]:
@@ -88,11 +88,11 @@ class NumpyEngine(Engine):
         return self._reached[keys]
 
     def _evaluation(
-        self, tables: Tables, columns: Mapping[str, Column] | None = None, through: bool = True
+        self, tables: Fixed, columns: Mapping[str, Column] | None = None, through: bool = True
     ) -> Evaluation:
         given = columns or {}
         return Evaluation(
-            self._plan,
+            self._steps,
             tables,
             self._parameter,
             self.gammas,
@@ -124,7 +124,7 @@ class NumpyEngine(Engine):
         """A lower bound of the logarithms of a table's entries, or minus infinity where digits may be lost: (1,)."""
         exact = frame if frame.tables is self._exact else self._evaluation(self._exact)
         made, inputs = exact.values[i], self.program.operations[i].inputs
-        doubts = [*(frame.floor(j) for j in inputs), self._plan.step(i).floor(exact, made)]
+        doubts = [*(frame.floor(j) for j in inputs), self._steps.step(i).floor(exact, made)]
         floor = lowest(made.array.reshape(-1, 1))
         lost = any(doubt is not None and np.isneginf(doubt).any() for doubt in doubts)
         return np.full(1, -np.inf) if lost or (floor < self._rows.limit).any() else floor
@@ -159,7 +159,7 @@ class NumpyEngine(Engine):
 
     def _decided(self, node: str, values: Mapping[int, Value], rows: int) -> Decided:
         marginal, table = self._selections[node]
-        weight = self._plan.step(table).weight(values[table]).astype(self.dtype)  # type: ignore[attr-defined]
+        weight = self._steps.step(table).weight(values[table]).astype(self.dtype)  # type: ignore[attr-defined]
         return Decided(self._with_rows(marginal, values[marginal].array, rows), self._with_rows(table, weight, rows))
 
     def decided(self, rows: int) -> dict[str, Decided]:

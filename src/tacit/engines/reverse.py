@@ -25,7 +25,7 @@ def gradients(
 
     `frame` holds all values of the `batched` operations, `once` those of the `static` ones, with all digits.
     """
-    program = frame.plan.program
+    program = frame.steps.program
     sweep = _Sweep(frame)
     sweep.add(program.joint, seeds if program.batched[program.joint] else seeds.sum(axis=-1))
     sweep.run(batched)
@@ -51,7 +51,7 @@ def parameter_gradients(
     sweep.run(static)
     tables: dict[tuple[str, str], Floats] = {}
     for i in static:
-        if isinstance(operation := once.plan.program.operations[i], Parameter):
+        if isinstance(operation := once.steps.program.operations[i], Parameter):
             key = operation.node, operation.part
             found = as_floats(sweep.adjoints[i]) if i in sweep.adjoints else np.zeros(once.values[i].array.shape)
             tables[key] = np.asarray(tables[key] + found if key in tables else found, dtype=np.float64)
@@ -73,7 +73,7 @@ class _Sweep:
         self.slopes[node] = self.slopes.get(node, 0.0) + float(as_floats(derivative))
 
     def run(self, operations: Sequence[int]) -> None:
-        plan = self.frame.plan
+        steps = self.frame.steps
         for i in reversed(operations):
-            if i in self.adjoints and plan.program.operations[i].inputs:
-                plan.step(i).reverse(self, self.adjoints.pop(i))
+            if i in self.adjoints and steps.program.operations[i].inputs:
+                steps.step(i).reverse(self, self.adjoints.pop(i))

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from tacit.compiler.program import Program
 from tacit.engines.engine import Engine, rows_too_small
-from tacit.engines.frames import Evaluation, Plan, Tables, changed
+from tacit.engines.frames import Evaluation, Fixed, Steps, changed
 from tacit.engines.numpy import NumpyEngine
 from tacit.engines.results import Array, Decided, Gradients, Results
 from tacit.engines.torch_arrays import TorchArrays, from_numpy, lowest
@@ -68,18 +68,18 @@ class TorchEngine(Engine):
         self.soft = [op.variable for op in program if isinstance(op, Likelihood)]
         self.hard = sorted(program.observed)
         self._xp = TorchArrays(self.dtype, self.device)
-        self._plan = Plan(program, self._xp, self._xp)
+        self._steps = Steps(program, self._xp, self._xp)
         self._parameters: Mapping[Key, Array] = dict(parameters)
         self._lost = self._too_small(parameters)
         self._own = {key: self._tensor(parameters[key]) for key in program.parameters}
         self._reached: dict[frozenset[Key | str], tuple[list[int], list[int]]] = {}
         self._slots: dict[int, Slot] = {}
         self._lock = threading.Lock()  # the buffers of a slot serve one run at a time
-        self._tables = Tables()
+        self._tables = Fixed()
         with torch.no_grad():
             self._tables = self._computed({}, {}, *self._stale(None))
         # the widest product that is written out before it is summed adds to what is alive
-        largest = max((self._plan.step(i).scratch for i, _ in self._schedule), default=0)
+        largest = max((self._steps.step(i).scratch for i, _ in self._schedule), default=0)
         self.chunk = self._rows_at_a_time(CPU_ELEMENTS, program.cost.live + largest)
         # operands of a matrix product are kept twice: as values, and as matrices
         self.gradient_chunk = self._rows_at_a_time(CPU_GRADIENT_ELEMENTS, 2 * program.cost.elements + largest)
@@ -151,14 +151,14 @@ class TorchEngine(Engine):
 
     def _evaluation(
         self,
-        tables: Tables,
+        tables: Fixed,
         gammas: Mapping[str, Slope],
         likelihoods: Mapping[str, Tensor],
         codes: Mapping[str, Tensor],
         through_selection: bool = True,
     ) -> Evaluation:
         return Evaluation(
-            self._plan,
+            self._steps,
             tables,
             lambda node, part: self._own[node, part],
             gammas,
@@ -236,9 +236,7 @@ class TorchEngine(Engine):
 
     # what depends on parameters only ----------------------------------------------------------------------
 
-    def _with(
-        self, tables: Mapping[Key, Tensor], gammas: Mapping[str, Slope], through_selection: bool = True
-    ) -> Tables:
+    def _with(self, tables: Mapping[Key, Tensor], gammas: Mapping[str, Slope], through_selection: bool = True) -> Fixed:
         """What depends on parameters alone, where some of these are others: only what they change is computed."""
         keys: frozenset[Key | str] = frozenset([*tables, *gammas])
         if keys not in self._reached:
@@ -259,15 +257,15 @@ class TorchEngine(Engine):
         stale: Sequence[int],
         readers: Sequence[int],
         through_selection: bool = True,
-    ) -> Tables:
+    ) -> Fixed:
         own, kept = {**self._own, **tables}, self._tables.without(stale, readers)
         frame = self._evaluation(kept, {**self.gammas, **gammas}, {}, {}, through_selection)
         frame.table = lambda node, part: own[node, part]
         frame.follow(stale)
         kept.values = frame.values
         for i in readers:
-            if self._plan.step(i).table is not None:
-                frame.ready(self._plan.step(i))
+            if self._steps.step(i).table is not None:
+                frame.ready(self._steps.step(i))
             for j in self.program.operations[i].inputs:
                 if not self.program.batched[j]:
                     frame.floor(j)
@@ -278,7 +276,7 @@ class TorchEngine(Engine):
         made, operation = frame.values[i], self.program.operations[i]
         if isinstance(operation, Parameter) and (operation.node, operation.part) in self._lost:
             return torch.tensor(-math.inf, dtype=self.dtype, device=self.device)
-        floor, own = lowest(made.array, tuple(range(made.array.dim()))), self._plan.step(i).floor(frame, made)
+        floor, own = lowest(made.array, tuple(range(made.array.dim()))), self._steps.step(i).floor(frame, made)
         for doubt in [frame.floor(j) for j in operation.inputs] if own is None else [own]:
             floor = torch.where(torch.isneginf(self._xp.settled(doubt)), -math.inf, floor)
         return floor
@@ -307,7 +305,7 @@ class TorchEngine(Engine):
         for i, operation in enumerate(self.program):
             if isinstance(operation, Select):
                 marginal, table = operation.inputs[0], frame.values[i]
-                weight = self._plan.step(i).weight(table).to(self.dtype)  # type: ignore[attr-defined]
+                weight = self._steps.step(i).weight(table).to(self.dtype)  # type: ignore[attr-defined]
                 both = (marginal, frame.values[marginal].array), (i, weight)
                 found[operation.node] = Decided(*(self._with_rows(j, t, rows).cpu().numpy() for j, t in both))
         return found
@@ -338,7 +336,7 @@ class TorchEngine(Engine):
         return self._joint(frame, slot.size)
 
     def _follow(self, frame: Evaluation, drop: bool = True) -> None:
-        values, step = frame.values, self._plan.step
+        values, step = frame.values, self._steps.step
         for i, ends in self._schedule:
             values[i] = step(i).forward(frame)
             for j in ends if drop else ():

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tacit.atomic import write_atomically
-from tacit.engines.frames import Evaluation, Plan, Tables
+from tacit.engines.frames import Evaluation, Fixed, Steps
 from tacit.engines.numpy import NumpyEngine
 from tacit.errors import TacitError
 from tacit.io.onnx_graph import Graph, OnnxArrays, Traced
@@ -65,8 +65,8 @@ class _Export:
         fixed = {i: Value(engine.static(i)) for i in range(len(tac.program)) if not tac.program.batched[i]}
         arrays = OnnxArrays(self._graph)
         self._frame = Evaluation(
-            Plan(tac.program, arrays, arrays),
-            Tables(fixed),
+            Steps(tac.program, arrays, arrays),
+            Fixed(fixed),
             lambda node, part: tables[node, part],
             gammas,
             lambda variable: self._graph.add("Transpose", Traced(self._graph, variable), perm=[1, 0]),

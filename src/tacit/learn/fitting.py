@@ -156,22 +156,22 @@ def fit(
         None if clip is None else arguments.positive("clip", clip, "None, or the norm of a gradient"),
         seed,
     )
-    problem = Problem(tac, read_data(tac, X, y, weights), check_loss(loss), gamma, prior)
-    problem.hold_out(validation, seed)
-    chosen = problem.choose(optimizer)
+    training = Training(tac, read_data(tac, X, y, weights), check_loss(loss), gamma, prior)
+    training.hold_out(validation, seed)
+    chosen = training.choose(optimizer)
     steps = steps or STEPS[chosen]
-    restarts = restarts or (RESTARTS[chosen] if problem.parameters.random else 1)
-    stages = _stages(chosen, pace, steps, restarts, harden, problem.gamma)
-    trainer = Trainer(stages, problem.objectives, patience if problem.held_out is not None else 0)
-    run = Run([State(problem.parameters.start(np.random.default_rng((seed, r)))) for r in range(restarts)])
-    store = None if path is None else Store(path, problem.key(stages, steps, restarts, seed, patience))
+    restarts = restarts or (RESTARTS[chosen] if training.parameters.random else 1)
+    stages = _stages(chosen, pace, steps, restarts, harden, training.gamma)
+    trainer = Trainer(stages, training.objectives, patience if training.held_out is not None else 0)
+    run = Run([State(training.parameters.start(np.random.default_rng((seed, r)))) for r in range(restarts)])
+    store = None if path is None else Store(path, training.key(stages, steps, restarts, seed, patience))
     if store is not None:
         run = read_run(store.path, store.key, run, stages) or run
     interrupted = _train(trainer, run, progress, callbacks, store)
-    return problem.result(run, chosen, stages, time.monotonic() - started, interrupted)
+    return training.result(run, chosen, stages, time.monotonic() - started, interrupted)
 
 
-class Problem:
+class Training:
     """What is to be learned from which rows, and the objectives of every stage of it."""
 
     def __init__(self, tac: TAC, data: Data, loss: Loss, gamma: float | str | None = None, prior: float = 0.0) -> None:
@@ -233,7 +233,7 @@ class Problem:
         return self.tac.with_network(network, dtype, engine)
 
     def choose(self, optimizer: str) -> str:
-        """The optimizer asked for, or the one that suits the problem."""
+        """The optimizer asked for, or the one that suits the training."""
         if not isinstance(optimizer, str) or optimizer not in OPTIMIZERS:
             raise TacitError(f"optimizer is {optimizer!r}, expected one of {', '.join(map(repr, OPTIMIZERS))}")
         groups = len(self.data.targets)
