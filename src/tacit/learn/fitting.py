@@ -127,8 +127,8 @@ def fit(
     callbacks
         Functions of a `Run`, called after every round; training ends when one returns True.
     checkpoint
-        A file to write after rounds; if it is there already, training goes on from it. A `loss` of your own must be
-        the same as before, and made of functions, numbers and arrays.
+        A file to write after rounds; if it is there already, training goes on from it. A `loss` of your own must
+        compute the same as before.
 
     >>> import tacit
     >>> net = tacit.Network("step")
