@@ -51,7 +51,10 @@ def identity(loss: Loss, targets: Array) -> str:
         first, second = (np.concatenate([np.ravel(a) for a in _arrays(loss(p.copy(), y.copy()))]) for _ in range(2))
         digest = first.astype(np.float32)  # the last digits may depend on the machine
     if not np.array_equal(first, second, equal_nan=True):
-        raise TacitError("loss gives other numbers each time it is called, so a checkpoint cannot tell it from another")
+        raise TacitError(
+            "loss gives other numbers each time it is called, so that a checkpoint cannot tell it from another one; "
+            "train without checkpoint="
+        )
     return hashlib.sha256(digest.tobytes()).hexdigest()
 
 
