@@ -215,7 +215,7 @@ def folding() -> Section:
     left_out = []
     for name in NAMES:
         net, query, evidence = _leaves_to_root(name)
-        program, tac = trace(net, query, evidence), tacit.compile(net, query, evidence)
+        program, tac = trace(net, [query], evidence), tacit.compile(net, query, evidence)
         if max(_work(program), _work(tac.program)) > MAX_LOWERED:
             left_out.append(name)
             continue
@@ -366,7 +366,7 @@ def lowering() -> Section:
     )
     for name in ("andes", "pigs"):
         net, query, evidence = _leaves_to_root(name)
-        program = trace(net, query, evidence)
+        program = trace(net, [query], evidence)
         for fold in (False, True):
             seconds, circuit = timed(lambda p=program, net=net, fold=fold: lower(p, net, fold=fold))
             speed = int(len(circuit) / seconds.median)

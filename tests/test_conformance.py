@@ -25,7 +25,7 @@ def name_of(way):
 @cache
 def compiled(i, hard, engine="numpy"):
     q = queries()[i]
-    return tacit.compile(q.net, q.query, [n for n in q.evidence_vars if n not in hard], hard, engine)
+    return tacit.compile(q.net, q.query, [n for n in q.evidence_vars if n not in hard], hard, engine=engine)
 
 
 def test_the_files_are_complete():

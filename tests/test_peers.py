@@ -41,7 +41,7 @@ def test_posteriors_are_those_of_pyagrum(name, engine):
     rows = likelihood_rows(net, hard | soft)
     for query in queries:
         expected = list(posteriors(to_peer(net), query, rows))
-        indexed = tacit.compile(net, query, list(soft), list(hard), engine)
+        indexed = tacit.compile(net, query, list(soft), list(hard), engine=engine)
         close(indexed.posterior(hard | soft), expected, 1e-9)
         likelihoods = tacit.compile(net, query, [*soft, *hard], engine=engine)
         close(likelihoods.posterior(hard | soft), expected, 1e-9)

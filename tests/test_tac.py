@@ -64,7 +64,7 @@ def test_hard_evidence_that_indexes_agrees_with_the_definition(engine, case):
     net, query, columns = case
     hard = always_hard(net, columns)
     assume(hard)
-    tac = tacit.compile(net, query, [n for n in columns if n not in hard], hard, engine)
+    tac = tacit.compile(net, query, [n for n in columns if n not in hard], hard, engine=engine)
     check(tac.program)
     agrees(tac, net, columns)
 
@@ -76,7 +76,7 @@ def test_any_elimination_order_gives_the_same_answer(engine, case, data):
     hard = always_hard(net, columns) if data.draw(st.booleans()) else []
     order = data.draw(st.permutations(net.variables))
     soft = [n for n in columns if n not in hard]
-    tac = tacit.compile(net, query, soft, hard, engine, order=order[: data.draw(st.integers(0, len(order)))])
+    tac = tacit.compile(net, query, soft, hard, engine=engine, order=order[: data.draw(st.integers(0, len(order)))])
     check(tac.program)
     agrees(tac, net, columns)
 
@@ -89,7 +89,7 @@ def test_circuits_agree_with_the_definition(engine, case):
     expected = definition.joint(net, query, columns)[rows]
     hard = always_hard(net, columns)
     for indexed in ([], hard) if hard else ([],):
-        tac = tacit.compile(net, query, [n for n in columns if n not in indexed], indexed, engine)
+        tac = tacit.compile(net, query, [n for n in columns if n not in indexed], indexed, engine=engine)
         for fold in (True, False):
             close(tac.circuit(fold).evaluate(columns)[rows], expected)
 
@@ -158,7 +158,7 @@ def test_the_state_of_the_middle_shields_the_end_of_a_chain(engine, seed):
     net.add("C", ["B"], 3, random_cpt(rng, 3, testing=True))
     likelihoods = rng.dirichlet(np.ones(3), 20)
     for state, names in itertools.product(range(3), ([], ["B"])):
-        tac = tacit.compile(net, "C", ["A", "B"], names, engine)
+        tac = tacit.compile(net, "C", ["A", "B"], names, engine=engine)
         found = tac.posterior({"A": likelihoods, "B": [state] * 20})
         close(found, np.broadcast_to(found[0], found.shape))
 
@@ -184,7 +184,7 @@ def test_the_state_of_a_common_cause_shields_its_effects(engine, seed):
     net.add("T", ["D"], 3, random_cpt(rng, 3, testing=True))
     likelihoods = rng.dirichlet(np.ones(3), 20)
     for state, names in itertools.product(range(3), ([], ["D"])):
-        tac = tacit.compile(net, "T", ["A", "D"], names, engine)
+        tac = tacit.compile(net, "T", ["A", "D"], names, engine=engine)
         found = tac.posterior({"A": likelihoods, "D": [state] * 20})
         close(found, np.broadcast_to(found[0], found.shape))
 
@@ -215,7 +215,7 @@ def test_evidence_on_a_disconnected_part_scales_the_joint(engine):
     net = examples.abc()
     net.add("Z", cpt=[0.25, 0.75])
     for names, hard in ((["A", "Z"], []), (["A"], ["Z"])):
-        tac = tacit.compile(net, "B", names, hard, engine)
+        tac = tacit.compile(net, "B", names, hard, engine=engine)
         scaled = tac.joint({"A": 0.8, "Z": ["true", "false"]})
         close(scaled[1], 3 * scaled[0])
         agrees(tac, net, {"A": [0.8, 0.1], "Z": ["true", "false"]})
@@ -227,7 +227,7 @@ def test_impossible_rows_are_zero_undefined_and_counted_once(engine):
     net.add("B", ["A"], cpt=TestingCPT([[1, 0], [1, 0]], [[0, 1], [0, 1]], [0.5, 0.5], gamma=4.0))
     columns = {"A": ["true", "false", "true", "false"]}
     for names, hard in ((["A"], []), ([], ["A"])):
-        tac = tacit.compile(net, "B", names, hard, engine)
+        tac = tacit.compile(net, "B", names, hard, engine=engine)
         with pytest.warns(tacit.ImpossibleEvidenceWarning, match="evidence of 2 of 4 rows") as caught:
             found = tac.posterior(columns)
         assert len(caught) == 1
@@ -257,7 +257,7 @@ def test_evidence_must_be_declared(engine):
 def test_blocks_of_rows_give_the_same_as_single_rows(engine):
     net = examples.diamond()
     rng = np.random.default_rng(1)
-    tac = tacit.compile(net, "D", ["A", "C"], ["B"], engine)
+    tac = tacit.compile(net, "D", ["A", "C"], ["B"], engine=engine)
     count = 2 * tac.engine().chunk + 3
     columns = {"A": rng.random(count), "B": rng.choice(["true", "false"], count), "C": "true"}
     joint, how = tac.joint(columns), selected(tac, columns)["D"]
@@ -286,7 +286,7 @@ def test_single_states_and_impossible_states(engine):
             {"A": [1], "B": [2]},  # states that known 0s exclude
         ):
             for hard in ([], always_hard(net, columns)):
-                tac = tacit.compile(net, query, [n for n in columns if n not in hard], hard, engine)
+                tac = tacit.compile(net, query, [n for n in columns if n not in hard], hard, engine=engine)
                 check(tac.program)
                 agrees(tac, net, columns)
                 for fold in (True, False):

@@ -71,7 +71,7 @@ def tensors(net, evidence, hard=()):
 def test_the_posterior_is_that_of_the_query(case, sliced, engine):
     net, query, evidence = case
     hard = [n for n in always_hard(net, evidence) if sliced]
-    tac = tacit.compile(net, query, [n for n in evidence if n not in hard], hard, engine)
+    tac = tacit.compile(net, query, [n for n in evidence if n not in hard], hard, engine=engine)
     found = TACModule(tac)(tensors(net, evidence, hard))
     close(found.expand(len(tac.posterior(evidence)), -1), tac.posterior(evidence))
 
@@ -165,7 +165,7 @@ def leaves(module, evidence):
 def test_gradients_against_finite_differences(engine, gamma, hard):
     net = holed(gamma)
     soft = [n for n in ("A", "C", "Q", "T") if n not in hard]
-    module = TACModule(tacit.compile(net, "Z", soft, hard, engine), slopes=True)
+    module = TACModule(tacit.compile(net, "Z", soft, hard, engine=engine), slopes=True)
     evidence = tensors(net, soft_rows(net, soft, 3))
     codes = {n: torch.tensor([0, 2, 1]) for n in hard}
     run = posterior_of(module, soft, codes)
@@ -215,7 +215,7 @@ def test_an_evaluation_keeps_its_numbers():
 @pytest.mark.parametrize("engine", ENGINES)
 def test_what_the_caller_writes_to_is_not_ours(engine):
     net = holed()
-    module = TACModule(tacit.compile(net, "Z", ["A"], ["C"], engine))
+    module = TACModule(tacit.compile(net, "Z", ["A"], ["C"], engine=engine))
     evidence = tensors(net, soft_rows(net, ["A"], 3)) | {"C": torch.tensor([0, 2, 1])}
     (expected,) = torch.autograd.grad(module(evidence)[:, 0].sum(), module.weights)
     found = module(evidence)

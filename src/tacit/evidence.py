@@ -77,7 +77,7 @@ class Column:
         if len(missing):
             raise error_in_row(
                 self.variable, int(missing[0]), "a state is needed in every row, since the query was compiled "
-                "with this variable in hard=; name it in evidence= to allow soft or missing values"
+                "with this variable in hard= or do=; name it in evidence= to allow soft or missing values"
             )  # fmt: skip
         return codes
 

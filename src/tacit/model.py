@@ -187,6 +187,20 @@ class Model:
             {n: node.cpt.with_gamma(slope) for n, node in self._nodes.items() if isinstance(node.cpt, TestingCPT)}
         )
 
+    def cut(self, names: Iterable[str]) -> Self:
+        """A copy in which these variables have no parents, and all their states are equally likely.
+
+        What is above them learns nothing from their states.
+        """
+        gone = frozenset(names)
+        if not gone:
+            return self
+        copy = type(self)(self.name)
+        for name, node in self._nodes.items():
+            own = node.variable
+            copy._insert(Node(own, (), CPT(np.full(own.card, 1 / own.card)).bind(own, [])) if name in gone else node)
+        return copy
+
     # reading ----------------------------------------------------------------------------------------------
 
     @property

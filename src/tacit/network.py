@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from tacit import pickling
+from tacit.assignments import Labels, samples
 from tacit.errors import EvidenceError
 from tacit.evidence import Evidence, EvidenceLike, read
 from tacit.floats import Floats
@@ -44,8 +45,10 @@ class Network(Model):
         super()._insert(node)
         self._compiled.clear()
 
-    def posterior(self, query: str, evidence: EvidenceLike | None = None) -> Floats:
+    def posterior(self, query: str | Sequence[str], evidence: EvidenceLike | None = None) -> Floats:
         """P*(q) for every row of evidence: (rows, states of the query).
+
+        Of several query variables, their joint posterior: (rows, states of the first, states of the second, ...).
 
         The query is compiled on first use, for the kinds of evidence it sees (a column with a state in every row is
         indexed), and kept: the next call with evidence on the same variables only evaluates it.
@@ -58,8 +61,22 @@ class Network(Model):
         known = self._read(evidence)
         hard = tuple(sorted(known.certain))
         soft = tuple(sorted(n for n in known.columns if n not in hard))
-        tac = self._compiled.get((query, soft, hard), lambda: compiled(Query, self, query, soft, hard))
+        key = (query if isinstance(query, str) else tuple(query), soft, hard)
+        tac = self._compiled.get(key, lambda: compiled(Query, self, query, soft, hard))
         return tac.posterior(known)  # not read again: the columns of an array follow the network, not the query
+
+    def sample(self, n: int, seed: int = 0) -> dict[str, Labels]:
+        """Samples of all variables from the network as it stands, without evidence: labels (n,), by name.
+
+        The columns can be given as evidence, or to pandas. See `TAC.sample` for samples given evidence.
+
+        >>> from tacit import examples
+        >>> drawn = examples.abc().sample(10_000)
+        >>> float((drawn["A"] == "true").mean().round(2))
+        0.3
+        """
+        tac = self._compiled.get("sample", lambda: compiled(Query, self, None))
+        return {name: drawn[0] for name, drawn in samples(tac, None, n, seed).items()}
 
     def select(self, evidence: EvidenceLike | None = None) -> Self:
         """The Bayesian network, with no testing node, that one row of evidence selects.

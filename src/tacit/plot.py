@@ -169,4 +169,4 @@ def _likelihood(tac: TAC, name: str) -> str:
 
 
 def _probability(tac: TAC, which: int) -> str:
-    return f"P*({tac.query}={tac.network.states(tac.query)[which]!r})"
+    return f"P*({tac.query}={tac.variable.states[which]!r})"

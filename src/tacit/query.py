@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -20,18 +21,23 @@ from tacit.compiler.eliminate import Plan
 from tacit.compiler.jointree import Jointree, jointree
 from tacit.compiler.program import Cost, Program
 from tacit.compiler.prune import possible_states
+from tacit.compiler.question import Question
 from tacit.cpt import CPT, TestingCPT
 from tacit.engines.engine import Engine
+from tacit.engines.results import Array
 from tacit.errors import EvidenceError, NetworkError, TacitError
-from tacit.evidence import Evidence, EvidenceLike, read
+from tacit.evidence import Column, Evidence, EvidenceLike, read
 from tacit.factored import NoisyOr
 from tacit.floats import Floats, divide
 from tacit.model import Model
 from tacit.selection import Selected, join_rows, selected_rows
+from tacit.variable import Label, Variable
 from tacit.words import plural
 
 DTYPES = ("float64", "float32")
 Q = TypeVar("Q", bound="Query")
+N = TypeVar("N", bound=np.generic)
+Asked = str | tuple[str, ...] | None  # one query variable, several, or none
 MAX_COUNTED = 2_000_000  # multiply-adds up to which cost() counts the nodes of the circuit
 
 
@@ -45,31 +51,62 @@ class Query:
     def __init__(
         self,
         net: Model,
+        query: Asked,
+        question: Question,
         program: Program,
         plan: Plan,
-        evidence: tuple[str, ...],
-        hard: tuple[str, ...] = (),
         dtype: str = "float64",
         engine: str = "auto",
         threads: int | None = None,
     ) -> None:
-        self.program, self.plan, self.evidence, self.hard, self.dtype = program, plan, evidence, hard, dtype
+        self.query, self.question, self.program, self.plan, self.dtype = query, question, program, plan, dtype
         self.network = net.copy()  # nodes added to the user's network later are none of ours
         self._variables = [net.variable(n) for n in net]
         self.choice, self.threads = engine, threads
         self._engine: Engine | None = None
-        self._down: Query | None = None  # the query that marginals() runs, compiled on first use
+        self._companions: dict[Question, Query] = {}  # one for each kind of question, at most
 
     def __getstate__(self) -> dict[str, Any]:
-        return pickling.state(self, "_engine", "_down")
+        return pickling.state(self, "_engine", "_companions")
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(pickling.unmarked(state), _engine=None, _down=None)
+        vars(self).update(pickling.unmarked(state), _engine=None, _companions={})
 
     @property
-    def query(self) -> str:
-        """The query variable."""
-        return self.program.query
+    def evidence(self) -> tuple[str, ...]:
+        """The variables that may have evidence."""
+        return self.question.evidence
+
+    @property
+    def hard(self) -> tuple[str, ...]:
+        """The variables that are observed in every row."""
+        return self.question.hard
+
+    @property
+    def do(self) -> tuple[str, ...]:
+        """The variables that every row sets, as interventions."""
+        return self.question.do
+
+    @property
+    def given(self) -> dict[str, Label]:
+        """The states that are known of every row."""
+        return {name: self.network.states(name)[state] for name, state in self.question.given}
+
+    @property
+    def variable(self) -> Variable:
+        """The query variable; an error where there are several, or none: some things can be done with one only."""
+        if not isinstance(self.query, str):
+            found = f"asks for {self.query!r} together" if self.query else "has none (query=None)"
+            raise TacitError(f"a query of one variable is needed here, and this one {found}; compile one with a name")
+        return self.network.variable(self.query)
+
+    def require_no_do(self, what: str) -> None:
+        """An error where the query has interventions, for what is not offered with them."""
+        if self.do:
+            raise TacitError(
+                f"{what} takes queries without do=; compile net.do({{{self.do[0]!r}: STATE}}), which is the same for "
+                "one state"
+            )
 
     # asking -----------------------------------------------------------------------------------------------
 
@@ -87,7 +124,7 @@ class Query:
         found, decided = [], []
         for block in known.blocks(engine.chunk):  # so that memory does not grow with the number of rows
             result = engine.run(block.columns, block.rows, selected)
-            found.append((result.joint.T, result.exponent))
+            found.append((result.joint.T.reshape(block.rows, *self._states), result.exponent))
             decided.append({
                 node: selected_rows(self.network, self.program, node, how, block.columns)
                 for node, how in result.selections.items()
@@ -96,13 +133,33 @@ class Query:
         nodes = self.program.selections if selected else ()
         return Answer(mantissa, exponent, {node: join_rows([block[node] for block in decided]) for node in nodes})
 
+    @property
+    def _states(self) -> tuple[int, ...]:
+        """How many states each of the query variables has."""
+        return tuple(self.network.variable(name).card for name in self.question.query)
+
     def posterior(self, evidence: EvidenceLike | None = None) -> Floats:
-        """P*(q) for every state of the query: (rows, states); NaN where the evidence has probability zero."""
+        """P*(q) for every state of the query: (rows, states); NaN where the evidence has probability zero.
+
+        Of several query variables, their joint posterior: (rows, states of the first, states of the second, ...).
+        """
+        self._require_query("posterior")
         return self.ask(evidence).posterior
 
     def joint(self, evidence: EvidenceLike | None = None) -> Floats:
-        """p*(q) for every state of the query: (rows, states), in float64, which has the range that it needs."""
+        """p*(q) for every state of the query: (rows, states), in float64, which has the range that it needs.
+
+        Of several query variables, their joint: (rows, states of the first, states of the second, ...).
+        """
+        self._require_query("joint")
         return self.ask(evidence).joint
+
+    def _require_query(self, what: str) -> None:
+        if not self.question.query:
+            raise TacitError(
+                f"this was compiled without a query (query=None), so there is no {what}; it answers log_evidence, "
+                "marginals, mpe and sample"
+            )
 
     def log_evidence(self, evidence: EvidenceLike | None = None) -> Floats:
         """The logarithm of p*(evidence) for every row; minus infinity where it is impossible."""
@@ -123,45 +180,58 @@ class Query:
         >>> {name: p.round(4).tolist() for name, p in tac.marginals({"A": 0.8, "C": "lo"}).items()}
         {'A': [[0.4615, 0.5385]], 'B': [[0.4692, 0.5308]], 'C': [[1.0, 0.0]]}
         """
-        if self._down is None:
-            names = self.network.variables
-            self._down = compiled(
-                Query, self.network, self.query, names, (), self.choice, self.dtype, threads=self.threads
-            )
-        engine = self._down.engine()
+        engine = self.companion(replace(self.question, query=(), evidence=self.network.variables, hard=())).engine()
         found: dict[str, list[Floats]] = {name: [] for name in self.network.variables}
+        possible: list[NDArray[np.bool_]] = []
         for block in self.read(evidence).blocks(engine.gradient_chunk):
-            total = engine.run(block.columns, block.rows).joint.sum(axis=0)
+            total = engine.run(block.columns, block.rows).joint[0]
             seeds = divide(np.ones_like(total), total, otherwise=0.0)
             derivatives = engine.gradients(block.columns, block.rows, seeds, through_selection=False).likelihoods
-            for name, by_state in derivatives.items():
+            possible.append(total > 0)
+            for name, column in found.items():
                 likelihood = block.columns[name].likelihoods() if name in block.columns else np.ones((1, 1))
-                # a state that is ruled out may have any derivative, also one beyond the range of floats
-                product = np.multiply(likelihood, by_state, out=np.zeros_like(by_state), where=likelihood > 0)
-                found[name].append(np.where(total > 0, product, np.nan).T)
-        joined = {name: np.concatenate(blocks) for name, blocks in found.items()}
-        _warn_impossible(np.isnan(joined[self.query][:, 0]), "their posteriors are NaN")
-        return joined
+                product = weighted(likelihood, derivatives[name]) if name in derivatives else likelihood
+                column.append(np.where(total > 0, product, np.nan).T)
+        warn_impossible(~np.concatenate(possible), "their posteriors are NaN")
+        return {name: np.concatenate(blocks) for name, blocks in found.items()}
+
+    def companion(self, question: Question) -> Query:
+        """The same network asked something else, compiled on first use."""
+        if question not in self._companions:
+            program, plan = compile_program(self.network, question, dtype=self.dtype)
+            query = question.query or None
+            made = Query(self.network, query, question, program, plan, self.dtype, self.choice, self.threads)
+            self._companions[question] = made
+        return self._companions[question]
 
     def read(self, evidence: EvidenceLike | None) -> Evidence:
         """Checked evidence on the variables that the query was compiled for; what was read before stays as it is."""
         known = read(evidence, self._variables, self.evidence)
-        for name in self.hard:
+        if self.question.given:
+            known = Evidence(known.rows, {**known.columns, **self._given})
+        for name in (*self.hard, *self.do):
             if name not in known.columns:
+                done = name in self.do
                 raise EvidenceError(
-                    f"there is no evidence on {name!r}, which the query was compiled to have in every row (hard=); "
-                    "name it in evidence= to leave it out"
+                    f"there is no {'state' if done else 'evidence'} on {name!r}, which the query was compiled to "
+                    f"{'set' if done else 'have'} in every row ({'do' if done else 'hard'}=); "
+                    f"{'give the state that it is set to' if done else 'name it in evidence= to leave it out'}"
                 )
             known.columns[name].states()  # an error where a row has none
         return known
+
+    @cached_property
+    def _given(self) -> dict[str, Column]:
+        """What is known of every row."""
+        return {name: Column(self.network.variable(name), np.array([state])) for name, state in self.question.given}
 
     # numbers ----------------------------------------------------------------------------------------------
 
     def set_parameters(self, net: Model) -> None:
         """Take the numbers (and slopes) of another network of the same structure; nothing is compiled again."""
-        check_same_structure(self.network, net, self.program)
+        check_same_structure(self, net)
         self.network = net.copy()
-        self._engine = self._down = None
+        self._engine, self._companions = None, {}
 
     def with_network(self, net: Model, dtype: str | None = None, engine: str | None = None) -> Self:
         """The same query with the numbers of another network of the same structure; nothing is compiled again.
@@ -169,7 +239,12 @@ class Query:
         `dtype` and `engine` stay as they are unless others are given.
         """
         how = (dtype or self.dtype, engine or self.choice, self.threads)
-        return type(self)(net, self.program, self.plan, self.evidence, self.hard, *how)
+        return type(self)(net, self.query, self.question, self.program, self.plan, *how)
+
+    def in_dtype(self, dtype: str) -> Self:
+        """The same query, compiled anew for numbers of another type."""
+        program, plan = compile_program(self.network, self.question, dtype=dtype)
+        return type(self)(self.network, self.query, self.question, program, plan, dtype, self.choice, self.threads)
 
     def engine(self) -> Engine:
         """The program with its numbers, ready to run."""
@@ -196,7 +271,9 @@ class Query:
         """
         if fold:
             return lower(self.program, self.network)
-        return lower(trace(self.network, self.query, self.evidence), self.network, fold=False)
+        self.require_no_do("circuit(fold=False)")
+        named = dict.fromkeys((*self.evidence, *(name for name, _ in self.question.given)))
+        return lower(trace(self.network, self.question.query, tuple(named)), self.network, fold=False)
 
     def jointree(self) -> Jointree:
         """The plan of the inference phase as clusters of variables in a tree."""
@@ -220,7 +297,8 @@ class Query:
 class Answer:
     """What rows of evidence say about a query. Made by `TAC.ask`.
 
-    The joint is `mantissa` (rows, states) times 2**`exponent` (rows,); `decided` tells of the testing nodes.
+    The joint is `mantissa` (rows, states) times 2**`exponent` (rows,); `decided` tells of the testing nodes. Of several
+    query variables, arrays are (rows, states of the first, states of the second, ...).
     """
 
     mantissa: Floats
@@ -230,39 +308,50 @@ class Answer:
     @property
     def posterior(self) -> Floats:
         """P*(q) for every state of the query: (rows, states); NaN where the evidence has probability zero."""
-        total = self.mantissa.sum(axis=1, keepdims=True)
+        total = self._total
         if not np.isfinite(total).all():
             row, dtype = int(np.argmin(np.isfinite(total))), self.mantissa.dtype
             raise TacitError(f"row {row}: the numbers leave the range of {dtype}; compile with dtype='float64'")
-        _warn_impossible(total[:, 0] == 0, "their posterior is NaN")
-        return divide(self.mantissa, total)
+        warn_impossible(total == 0, "their posterior is NaN")
+        return divide(self.mantissa, self._by_row(total))
 
     @property
     def joint(self) -> Floats:
         """p*(q) for every state of the query: (rows, states), in float64, which has the range that it needs."""
-        return np.ldexp(self.mantissa.astype(np.float64), self.exponent[:, None])
+        return np.ldexp(self.mantissa.astype(np.float64), self._by_row(self.exponent))
+
+    @property
+    def _total(self) -> Floats:
+        total: Floats = self.mantissa.reshape(len(self.mantissa), -1).sum(axis=1)
+        return total
+
+    def _by_row(self, numbers: NDArray[N]) -> NDArray[N]:
+        """One number for each row, ready to broadcast."""
+        return numbers.reshape(-1, *[1] * (self.mantissa.ndim - 1))
 
     @property
     def log_evidence(self) -> Floats:
         """The logarithm of p*(evidence) for every row; minus infinity where it is impossible."""
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self.mantissa.sum(axis=1)) + self.exponent * np.log(2.0))
+            return np.asarray(np.log(self._total) + self.exponent * np.log(2.0))
 
     @property
     def selected(self) -> dict[str, Selected]:
         """For every testing node that the query needs, how each row decided it; none, unless that was asked for."""
         undecided = [np.isnan(how.posterior.reshape(len(how.posterior), -1)[:, 0]) for how in self.decided.values()]
         if undecided:
-            _warn_impossible(np.logical_or.reduce(undecided), "the posterior of some testing node's parents is NaN")
+            warn_impossible(np.logical_or.reduce(undecided), "the posterior of some testing node's parents is NaN")
         return self.decided
 
 
 def compiled(
     kind: type[Q],
     net: Model,
-    query: str,
+    query: str | Sequence[str] | None,
     evidence: Sequence[str] = (),
     hard: Sequence[str] = (),
+    do: Sequence[str] = (),
+    given: Mapping[str, Label] | None = None,
     engine: str = "auto",
     dtype: str = "float64",
     order: Sequence[str] | None = None,
@@ -275,14 +364,40 @@ def compiled(
     engines.check(engine)
     machine.threads_wanted(threads)  # an error, if it is no number of threads
     number = _dtype(dtype)
-    certain = _names(net, hard, "hard")
-    named = tuple(dict.fromkeys((*_names(net, evidence, "evidence"), *certain)))
-    # the query keeps its axis: evidence on it is a likelihood even where it is certain
-    indexed = {n: None for n in certain if n != query}
-    soft = tuple(n for n in named if n not in indexed)
+    asked = _asked(net, query)
+    wanted = (asked,) if isinstance(asked, str) else asked or ()
+    certain, done = _names(net, hard, "hard"), _names(net, do, "do")
+    maybe = _names(net, evidence, "evidence")
+    known = _given(net, given)
+    if both := [name for name, _ in known if name in (*maybe, *certain, *done)]:
+        raise TacitError(f"{both[0]!r} is in given=, the same for all rows; leave it out of evidence=, hard= and do=")
+    if both := [name for name in done if name in maybe or name in certain]:
+        raise TacitError(f"{both[0]!r} is in do= and in {'hard' if both[0] in certain else 'evidence'}=; a row sets it "
+                         "or observes it, so name it in one of them")  # fmt: skip
+    question = Question(wanted, tuple(dict.fromkeys((*maybe, *certain, *done))), certain, done, known)
     steps = None if order is None else _names(net, order, "order")
-    program, plan = compile_program(net, query, soft, tuple(indexed), steps, effort, number)
-    return kind(net, program, plan, named, certain, number, engine, threads)
+    program, plan = compile_program(net, question, steps, effort, number)
+    return kind(net, asked, question, program, plan, number, engine, threads)
+
+
+def _asked(net: Model, query: Any) -> Asked:
+    """The query as it is kept: a name, a tuple of several, or None."""
+    if query is None or isinstance(query, str):
+        if query is not None:
+            net.node(query)
+        return query
+    names = _names(net, query, "query")
+    if len(names) != len(list(query)):
+        raise TacitError(f"query names a variable twice: {list(query)!r}")
+    if not names:
+        raise TacitError("query is an empty sequence; give at least one name, or None to ask without a query")
+    return names
+
+
+def _given(net: Model, given: Mapping[str, Label] | None) -> tuple[tuple[str, int], ...]:
+    """Variables and the states that they are known to be in."""
+    found = read({name: [label] for name, label in (given or {}).items()}, [net.variable(n) for n in net])
+    return tuple((name, int(column.states()[0])) for name, column in found.columns.items())
 
 
 def _dtype(dtype: Any) -> str:
@@ -307,7 +422,12 @@ def _names(net: Model, names: Iterable[str] | None, what: str) -> tuple[str, ...
     return found
 
 
-def _warn_impossible(rows: NDArray[np.bool_], what: str) -> None:
+def weighted(likelihood: Floats, derivative: Array) -> Array:
+    """Likelihoods times derivatives by them: those of states that are ruled out may leave the range of floats."""
+    return np.multiply(likelihood, derivative, out=np.zeros_like(derivative), where=likelihood > 0)
+
+
+def warn_impossible(rows: NDArray[np.bool_], what: str) -> None:
     """One warning that counts the rows of impossible evidence, placed where the user called."""
     if rows.any():
         warnings.warn(
@@ -326,8 +446,9 @@ def _level_of_the_caller() -> int:
     return level
 
 
-def check_same_structure(old: Model, new: Model, program: Program) -> None:
+def check_same_structure(query: Query, new: Model) -> None:
     """The same variables, families and kinds of CPT, and no state possible that was not before."""
+    old, program, question = query.network, query.program, query.question
     for name in program.states:
         a, b = old.node(name), new.node(name)
         same = (a.variable, a.parents, type(a.cpt)) == (b.variable, b.parents, type(b.cpt))
@@ -340,7 +461,8 @@ def check_same_structure(old: Model, new: Model, program: Program) -> None:
                 f"node {name!r} differs in states, parents, kind of CPT or tests from the compiled network; "
                 "compile the query again"
             )
-    for name, states in possible_states(new, program.states, frozenset(program.hard)).items():
+    before = possible_states(new.cut(question.do), program.states, program.hard, dict(question.given))
+    for name, states in before.items():
         extra = set(states) - set(program.states[name])
         if extra:
             label = new.states(name)[min(extra)]

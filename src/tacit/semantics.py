@@ -10,7 +10,7 @@ stands: evidence less probable than about 1e-300 is beyond it, though not beyond
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,29 +52,62 @@ def select(net: Model, evidence: EvidenceLike | None = None) -> SelectedNetwork:
     return _select(net, _one_row(net, evidence))
 
 
-def joint(net: Model, query: str, evidence: EvidenceLike | None = None) -> Floats:
-    """p*(q) for every state of the query: an array (rows, states).
+def joint(net: Model, query: str | Sequence[str], evidence: EvidenceLike | None = None) -> Floats:
+    """p*(q) for every state of the query: an array (rows, states), or (rows, states of the first, ...) of several.
 
     >>> from tacit import examples
     >>> joint(examples.abc(), "B", {"A": 0.8, "C": [[0.6, 0.4]]}).round(6)
     array([[0.1042, 0.0738]])
     """
-    net.variable(query)  # an unknown name is an error here
+    names = (query,) if isinstance(query, str) else tuple(query)
+    for name in names:
+        net.variable(name)  # an unknown name is an error here
     known = read(evidence, [net.variable(n) for n in net])
-    return np.stack([_joint(net, query, known.likelihoods(i)) for i in range(known.rows)])
+    return np.stack([_joint(net, names, known.likelihoods(i)) for i in range(known.rows)])
 
 
-def posterior(net: Model, query: str, evidence: EvidenceLike | None = None) -> Floats:
-    """P*(q) for every state of the query: (rows, states); NaN where the evidence has probability zero."""
+def posterior(net: Model, query: str | Sequence[str], evidence: EvidenceLike | None = None) -> Floats:
+    """P*(q) for every state of the query: as `joint`; NaN where the evidence has probability zero."""
     joints = joint(net, query, evidence)
-    total = joints.sum(axis=1, keepdims=True)
+    total = joints.sum(axis=tuple(range(1, joints.ndim)), keepdims=True)
     result: Floats = np.divide(joints, total, out=np.full_like(joints, np.nan), where=total > 0)
     return result
 
 
-def _joint(net: Model, query: str, likelihoods: Mapping[str, Floats]) -> Floats:
+def most_probable(net: Model, names: Sequence[str], evidence: EvidenceLike | None = None) -> Floats:
+    """The largest p*(states of some variables), over all of their states, the others summed out: (rows,).
+
+    With all variables, that of a most probable explanation.
+    """
+    joints = joint(net, names, evidence)
+    return np.asarray(joints.reshape(len(joints), -1).max(axis=1))
+
+
+def information(net: Model, query: str, evidence: EvidenceLike | None = None) -> dict[str, Floats]:
+    """For every variable, by how much the entropy of the query is expected to drop if its state is observed: (rows,).
+
+    In nats, and in the network that the present evidence selects. NaN where the state is observed already, and where
+    the evidence has probability zero.
+    """
+    known = read(evidence, [net.variable(n) for n in net])
+    found = {}
+    for name in net.variables:
+        pairs = posterior(net, (query, name) if name != query else (query,), known)
+        both = pairs if name != query else pairs[:, :, None] * np.eye(pairs.shape[1])
+        drop = _entropy(both.sum(axis=2)) + _entropy(both.sum(axis=1)) - _entropy(both.reshape(len(both), -1))
+        observed = [(known.likelihoods(i).get(name, np.ones(2)) > 0).sum() == 1 for i in range(known.rows)]
+        found[name] = np.where(observed, np.nan, drop)
+    return found
+
+
+def _entropy(distributions: Floats) -> Floats:
+    logs = np.log(distributions, out=np.zeros_like(distributions), where=distributions != 0)
+    return np.asarray(-(distributions * logs).sum(axis=1))
+
+
+def _joint(net: Model, names: tuple[str, ...], likelihoods: Mapping[str, Floats]) -> Floats:
     selected = _select(net, likelihoods).network
-    return _marginal(selected, net.variables, (query,), likelihoods)
+    return _marginal(selected, net.variables, names, likelihoods)
 
 
 def _select(net: Model, likelihoods: Mapping[str, Floats]) -> SelectedNetwork:

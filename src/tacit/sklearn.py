@@ -379,7 +379,7 @@ class TACClassifier(ClassifierMixin, _TACEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> Floats:
         """The probability of every class: (rows, classes)."""
         posterior = self._posterior(X)
-        states = self.network_.states(self.tac_.query)
+        states = self.tac_.variable.states
         return posterior[:, [states.index(label) for label in self.classes_.tolist()]]
 
     def predict(self, X: Any) -> NDArray[Any]:

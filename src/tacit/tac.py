@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from tacit.assignments import Assignment, Labels, most_probable, samples
 from tacit.evidence import EvidenceLike
 from tacit.io.onnx import write_onnx
 from tacit.network import Network
 from tacit.query import Query, compiled
 from tacit.theory.explain import Explanation, explain
+from tacit.variable import Label
 
 
 def compile(
     net: Network,
-    query: str,
+    query: str | Sequence[str] | None,
     evidence: Sequence[str] = (),
     hard: Sequence[str] = (),
+    do: Sequence[str] = (),
+    given: Mapping[str, Label] | None = None,
     engine: str = "auto",
     dtype: str = "float64",
     order: Sequence[str] | None = None,
@@ -28,12 +32,19 @@ def compile(
     Parameters
     ----------
     net, query
-        The network, and the variable whose joint and posterior are wanted.
+        The network, and the variable whose joint and posterior are wanted; several of them, for the joint posterior of
+        their states; or None, to ask for `log_evidence`, `marginals`, `mpe` or `sample` only.
     evidence
         The variables that take soft or hard evidence; a row may leave any of them out.
     hard
         The variables that are observed, with certainty, in every row. Tables are indexed by their states,
         which is much cheaper than a likelihood per state.
+    do
+        The variables that every row sets to a state, as an intervention: what is above them learns nothing from it.
+        A row is answered as `net.do({...})` would answer it.
+    given
+        States that are known when the query is compiled, the same for all rows. They count as evidence, also in
+        `joint` and `log_evidence`, and cost nothing: other states are not compiled.
     engine
         What evaluates the query: "tape" (numba), "numpy", "torch", or "auto" to choose by cost.
     dtype
@@ -51,7 +62,7 @@ def compile(
     >>> tac.posterior({"A": 0.8, "C": [[0.6, 0.4]]}).round(6)
     array([[0.585393, 0.414607]])
     """
-    return compiled(TAC, net, query, evidence, hard, engine, dtype, order, effort, threads)
+    return compiled(TAC, net, query, evidence, hard, do, given, engine, dtype, order, effort, threads)
 
 
 class TAC(Query):
@@ -78,6 +89,52 @@ class TAC(Query):
         p*(B=false) = 0.315 - 0.3075 A
         """
         return explain(self, evidence)
+
+    def mpe(self, evidence: EvidenceLike | None = None) -> Assignment:
+        """The most probable explanation: the states of all variables that are jointly most probable, for every row.
+
+        That is one assignment with the largest p*(all states, evidence). The most probable state of each variable by
+        itself, which `marginals` tells, may be another, and all of those together may even be impossible. What is
+        observed with certainty keeps its state. Of several that are equally probable, the same one is always taken.
+
+        >>> import tacit
+        >>> tac = tacit.compile(tacit.examples.abc(), query=None, evidence=["A", "C"])
+        >>> best = tac.mpe({"A": 0.8, "C": ["lo", "hi"]})
+        >>> {name: states.tolist() for name, states in best.states.items()}
+        {'A': ['false', 'true'], 'B': ['false', 'true'], 'C': ['lo', 'hi']}
+        >>> best.log_probability.round(4)
+        array([-2.7646, -1.8202])
+        """
+        return most_probable(self, self.network.variables, evidence)
+
+    def map(self, evidence: EvidenceLike | None = None) -> Assignment:
+        """The states of the query variables that are jointly most probable, with all others summed out, for every row.
+
+        The order of elimination is constrained: sums first, then the maximum. That can be much more work than a
+        posterior or an `mpe`, but it needs no table of all joint states of the query.
+
+        >>> import tacit
+        >>> tac = tacit.compile(tacit.examples.abc(), query=["A", "B"], evidence=["C"])
+        >>> best = tac.map({"C": ["lo", "hi"]})
+        >>> best.states["A"].tolist(), best.states["B"].tolist()
+        (['false', 'false'], ['true', 'true'])
+        """
+        self._require_query("map")
+        return most_probable(self, self.question.query, evidence)
+
+    def sample(self, evidence: EvidenceLike | None = None, n: int = 1, seed: int = 0) -> dict[str, Labels]:
+        """Exact, independent samples of all variables given the evidence of each row: labels (rows, n).
+
+        They come from the network that the row's evidence selects. No sample is rejected or weighted, so improbable
+        evidence costs nothing. The same seed gives the same samples.
+
+        >>> import tacit
+        >>> tac = tacit.compile(tacit.examples.abc(), query=None, evidence=["A", "C"])
+        >>> drawn = tac.sample({"A": "true", "C": ["lo", "hi"]}, n=1000)
+        >>> (drawn["B"] == "true").mean(axis=1).round(1)
+        array([0.9, 0.9])
+        """
+        return samples(self, evidence, n, seed)
 
     def to_onnx(self, path: str | os.PathLike[str]) -> None:
         """Write the query, with its numbers, as an ONNX model (opset 17) that runs without tacit.

@@ -32,7 +32,7 @@ from tacit.floats import Floats, divide
 from tacit.learn.parameters import EXPONENTIAL, LOGISTIC, Key, Parameters
 from tacit.network import Network
 from tacit.query import check_same_structure
-from tacit.tac import TAC, compile
+from tacit.tac import TAC
 from tacit.variable import Variable, similar
 from tacit.words import plural
 
@@ -123,7 +123,7 @@ class TACModule(nn.Module):  # type: ignore[misc, unused-ignore]
             raise TacitError(f"the module is in {dtype}, expected torch.float32 or torch.float64")
         tac, name = self.tac, DTYPES[dtype]
         if name == "float32" and tac.dtype == "float64":  # its program does not rescale often enough
-            tac = compile(tac.network, tac.query, tac.evidence, tac.hard, tac.choice, name, threads=tac.threads)
+            tac = tac.in_dtype(name)
         net = self._learned.fill(self._learned.start(np.random.default_rng(0)))
         return tac.with_network(net, name)
 
@@ -137,7 +137,7 @@ def _nodes(tac: TAC) -> list[str]:
 
 def _numbers(learned: Parameters, tac: TAC, net: Network) -> Floats:
     """The learned numbers as `net` has them; an error where it differs in what is known."""
-    check_same_structure(tac.network, net, tac.program)
+    check_same_structure(tac, net)
     net.require_numbers(_nodes(tac))
     numbers, places = np.empty(learned.entries), {place.key: place for place in learned.places}
     for node in _nodes(tac):

@@ -21,7 +21,7 @@ EVIDENCE = ["A", "C"]
 
 def unfolded(testing):
     net = examples.abc(testing)
-    return lower(trace(net, "B", EVIDENCE), net, fold=False)
+    return lower(trace(net, ["B"], EVIDENCE), net, fold=False)
 
 
 def test_the_arithmetic_circuit_of_the_appendix():
@@ -47,7 +47,7 @@ def test_the_testing_arithmetic_circuit_of_the_appendix():
 
 def test_both_phases_use_the_same_nodes():
     """A's table with its evidence, n1 and n2, is made once: 23 nodes, where two phases by themselves would have 25."""
-    program = trace(examples.abc(), "B", EVIDENCE)
+    program = trace(examples.abc(), ["B"], EVIDENCE)
     weighted = program.selections["B"].marginal
     assert any(weighted in op.inputs for op in program if isinstance(op, Contract))
     assert COUNTS["abc_tac"]["internal_nodes_without_unique_table"] - 2 == unfolded(testing=True).internal

@@ -13,6 +13,7 @@ from tacit import CPT, Network, TestingCPT, TooLargeError, examples, semantics
 from tacit.compiler import EVIDENCE_PER_SCALE, _global_order, compile_program, eliminate, price, trace
 from tacit.compiler.program import check
 from tacit.compiler.prune import prune
+from tacit.compiler.question import Question
 from tacit.compiler.tree import ROWS, STEP, Problem, Tree
 from tacit.operations import (
     Constant,
@@ -68,8 +69,8 @@ def test_testing_nodes_with_the_same_parents_share_one_marginal():
 
 
 def test_the_last_marginal_stands_for_all_that_it_covers():
-    net, evidence = chain(6), ("E1", "E2")
-    made = eliminate.Elimination(net, prune(net, "Q", evidence), "Q", evidence, frozenset(), eliminate.quick)
+    net, question = chain(6), Question(("Q",), ("E1", "E2"))
+    made = eliminate.Elimination(net, prune(net, question), question, eliminate.quick, 8)
     made.run()
     names = made.pruned.nodes
     (marginal,) = made._reusable((1 << len(names)) - 1, ("Q",))
@@ -92,7 +93,7 @@ def test_equal_operations_are_one():
 
 
 def test_compilation_is_repeatable_and_ignores_the_numbers():
-    first, again, other = (compile_program(examples.diamond(s), "D", ["A", "C"])[0] for s in (0, 0, 1))
+    first, again, other = (compile_program(examples.diamond(s), Question(("D",), ("A", "C")))[0] for s in (0, 0, 1))
     assert str(first) == str(again) == str(other)
 
 
@@ -101,7 +102,7 @@ def test_compilation_is_repeatable_and_ignores_the_numbers():
 def test_the_trace_stays_within_the_papers_bound(case):
     """O((m + 1) n exp(w)): internal nodes against the number of nodes and the largest cluster."""
     net, query, row = case
-    program = trace(net, query, list(row))
+    program = trace(net, [query], list(row))
     check(program)
     tests, nodes = len(program.selections), len(program.states)
     cluster = program.size(program.cost.cluster)
@@ -190,9 +191,9 @@ def steps(count):
 
 def test_one_order_for_all_phases_has_every_variable_in_a_good_place():
     net = steps(20)
-    order = _global_order(net, net.variables, "H0")
+    order = _global_order(net, net.variables, Question(("H0",)))
     assert sorted(order) == sorted(net)
-    program, _ = compile_program(net, "H0", [n for n in net if n.startswith("X")], order=order)
+    program, _ = compile_program(net, Question(("H0",), tuple(n for n in net if n.startswith("X"))), order=order)
     assert program.cost.width == 2  # the chain, and H0 wherever it stands in the order
 
 

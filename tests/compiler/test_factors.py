@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import tacit
 from tacit import CPT, Mux, Network, NoisyOr, TestingCPT, semantics
 from tacit.compiler.factors import AxisNames, automaton, likelihood_factors, node_factors, readings
+from tacit.compiler.question import Question
 from tacit.operations import ONE, ZERO, Select
 from tests.helpers import ENGINES, close
 from tests.strategies import networks
@@ -127,7 +128,7 @@ def multiplexed(count, states=2, seed=0, selector_parents=()):
 def test_a_selector_read_state_by_state_has_the_same_product(count, parents):
     net = multiplexed(count, states=3, selector_parents=parents)
     names = AxisNames(net)
-    found = readings(net, net.variables, "Y", frozenset(), names)
+    found = readings(net, net.variables, Question(("Y",)), names)
     assert list(found) == ["I"]
     factors = [f for n in ("I", "Y") for f in node_factors(net, n, found, names)]
     keep = (*parents, *(f"X{i}" for i in range(count)), "Y")
@@ -145,8 +146,9 @@ def test_a_selector_whose_axis_is_needed_is_not_read(reason):
     if reason == "testing":
         table = net.table("I")
         net = net.with_cpts({"I": TestingCPT(table, table, [0.5, 0.5])})
-    hard = frozenset({"I"} if reason == "hard" else ())
-    assert readings(net, net.variables, "I" if reason == "query" else "Y", hard, AxisNames(net)) == {}
+    hard = ("I",) if reason == "hard" else ()
+    question = Question(("I" if reason == "query" else "Y",), hard, hard)
+    assert readings(net, net.variables, question, AxisNames(net)) == {}
 
 
 def test_axis_names_are_given_out_once():
@@ -196,7 +198,7 @@ def test_a_function_becomes_an_automaton_beyond_a_small_table(parents, automaton
 
 
 def agrees(net, query, columns, engine, hard=()):
-    tac = tacit.compile(net, query, [n for n in columns if n not in hard], hard, engine)
+    tac = tacit.compile(net, query, [n for n in columns if n not in hard], hard, engine=engine)
     expected = semantics.joint(net, query, columns)
     close(tac.joint(columns), expected)
     for fold in (True, False):

@@ -7,6 +7,7 @@ import tacit
 from tacit import Network, examples
 from tacit.compiler.jointree import jointree
 from tacit.compiler.prune import prune
+from tacit.compiler.question import Question
 from tacit.compiler.tree import Problem
 from tests.helpers import always_hard
 from tests.strategies import evidence, networks
@@ -47,7 +48,7 @@ def test_plans_are_binary_jointrees_that_cover_every_family(net, data):
     assert all(len(tree.neighbours(i)) <= 3 for i in range(len(tree.clusters)))
     if order is None and tac.program.selections:
         return  # marginals of the selection phase may stand for the families they cover
-    states = prune(net, query, soft, hard).states
+    states = prune(net, Question((query,), (*soft, *hard), tuple(hard))).states
     clusters = [{name.rstrip("'") for name in c} for c in tree.clusters]
     for name in states:
         family = {n for n in (*net.parents(name), name) if len(states[n]) > 1 and n not in hard}

@@ -6,6 +6,7 @@ from hypothesis import given
 
 from tacit import CPT, Mux, Network, NoisyOr, TestingCPT, examples, semantics
 from tacit.compiler.prune import possible_states, prune, relevant
+from tacit.compiler.question import Question
 from tests.strategies import networks
 
 
@@ -14,7 +15,7 @@ def test_only_ancestors_of_query_and_evidence_are_relevant():
     assert relevant(net, ["C"]) == ("A", "C")
     assert relevant(net, ["C", "B"]) == ("A", "B", "C")
     assert relevant(net, ["D"]) == ("A", "B", "C", "D")
-    assert prune(net, "A", evidence=["B"], hard=["C"]).nodes == ("A", "B", "C")
+    assert prune(net, Question(("A",), ("B", "C"), ("C",))).nodes == ("A", "B", "C")
 
 
 def test_impossible_states_pass_on_to_children():
@@ -29,9 +30,9 @@ def test_hard_evidence_keeps_all_states_of_its_variable():
     net = Network()
     net.add("A", states=3, cpt=[0.5, 0.5, 0])
     net.add("B", ["A"], 3, [[1, 0, 0], [1, 0, 0], [0, 0, 1]])
-    assert prune(net, "B", [], hard=["A"]).states == {"A": (0, 1, 2), "B": (0, 2)}
-    assert prune(net, "B", ["A"]).states == {"A": (0, 1), "B": (0,)}
-    assert prune(net, "B", ["A"], every_state=True).states == {"A": (0, 1, 2), "B": (0, 1, 2)}
+    assert prune(net, Question(("B",), ("A",), ("A",))).states == {"A": (0, 1, 2), "B": (0, 2)}
+    assert prune(net, Question(("B",), ("A",))).states == {"A": (0, 1), "B": (0,)}
+    assert prune(net, Question(("B",), ("A",), every_state=True)).states == {"A": (0, 1, 2), "B": (0, 1, 2)}
 
 
 def test_a_testing_node_may_take_what_either_table_allows():

@@ -67,7 +67,7 @@ def test_networks_full_of_single_states_agree_with_the_definition(engine, case, 
     hard = [n for n in always_hard(net, columns) if data.draw(st.booleans())]
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(compiler.EVIDENCE_PER_SCALE, "float64", scale)
-        tac = tacit.compile(net, query, [n for n in columns if n not in hard], hard, engine)
+        tac = tacit.compile(net, query, [n for n in columns if n not in hard], hard, engine=engine)
     check(tac.program)
     with warnings.catch_warnings(action="ignore", category=ImpossibleEvidenceWarning):
         close(tac.joint(columns)[rows], semantics.joint(net, query, columns)[rows])

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Attempting to run cuBLAS")
 
 def on_cpu(tac, dtype="float64"):
     """The engine of a query on the CPU, wherever the tests run."""
-    own = tacit.compile(tac.network, tac.query, tac.program.soft, tac.program.hard, "numpy").engine()
+    own = tacit.compile(tac.network, tac.query, tac.program.soft, tac.program.hard, engine="numpy").engine()
     return engines.TorchEngine(tac.program, own.parameters, own.gammas, dtype, "cpu")
 
 
@@ -95,7 +95,7 @@ def test_random_queries(case, sliced):
     rows = [{name: column[i : i + 1] for name, column in evidence.items()} for i in range(3)]
     assume(min(tie_margin(net, row) for row in rows) > 1e-9)
     hard = [n for n in always_hard(net, evidence) if sliced]
-    tac = tacit.compile(net, query, [n for n in evidence if n not in hard], hard, "torch")
+    tac = tacit.compile(net, query, [n for n in evidence if n not in hard], hard, engine="torch")
     close(tac.joint(evidence), semantics.joint(net, query, evidence))
 
 
@@ -190,7 +190,7 @@ def test_gradients_against_finite_differences(gamma, hard):
     net = mixed(gamma)
     evidence = rows_for(net, [n for n in ("A", "B", "C", "U") if n not in hard], 4)
     evidence |= {n: [net.states(n)[i % 2] for i in range(4)] for n in hard}
-    tac = tacit.compile(net, "Q", [n for n in evidence if n not in hard], hard, "torch")
+    tac = tacit.compile(net, "Q", [n for n in evidence if n not in hard], hard, engine="torch")
     engine, (soft, codes) = on_cpu(tac), tensors(tac, evidence)
     own = dict(engine._own)
 
@@ -350,7 +350,7 @@ def test_value_and_gradients_are_those_of_the_numpy_engine(gamma, hard, dtype):
     evidence |= {n: [net.states(n)[i % 2] for i in range(6)] for n in hard}
     if "B" not in hard:
         evidence["B"] = 0.3  # one row that speaks for all; U has no evidence
-    tac = tacit.compile(net, "Q", ["A", "B", "C", "U"] if not hard else ["C", "U"], hard, "numpy")
+    tac = tacit.compile(net, "Q", ["A", "B", "C", "U"] if not hard else ["C", "U"], hard, engine="numpy")
     columns = columns_of(net, evidence)
     value, found = on_cpu(tac, dtype).value_and_gradients(columns, 6, squares)
     expected_value, expected = tac.engine().value_and_gradients(columns, 6, squares)
@@ -393,8 +393,8 @@ def test_recorded_runs_are_the_same(hard):
     net = mixed(None)
     evidence = rows_for(net, [n for n in ("A", "B", "C", "U") if n not in hard], 3000)
     evidence |= {n: [net.states(n)[i % 3] for i in range(3000)] for n in hard}
-    tac = tacit.compile(net, "Q", [n for n in evidence if n not in hard], hard, "torch")
-    expected = tacit.compile(net, "Q", [n for n in evidence if n not in hard], hard, "numpy").joint(evidence)
+    tac = tacit.compile(net, "Q", [n for n in evidence if n not in hard], hard, engine="torch")
+    expected = tacit.compile(net, "Q", [n for n in evidence if n not in hard], hard, engine="numpy").joint(evidence)
     for _ in range(3):  # one by one, recorded, replayed
         close(tac.joint(evidence), expected)
     assert all(slot.recorded for slot in tac.engine()._slots.values())

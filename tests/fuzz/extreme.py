@@ -62,7 +62,7 @@ def compare(trial: Trial, engine: str, dtype: str = "float64") -> str:
     if right.nearest < MARGIN:
         return ""
     soft = [n for n in trial.row if n not in trial.hard]
-    tac = tacit.compile(trial.net, trial.query, soft, trial.hard, engine, dtype, effort="low")
+    tac = tacit.compile(trial.net, trial.query, soft, trial.hard, engine=engine, dtype=dtype, effort="low")
     with warnings.catch_warnings(record=True):
         warnings.simplefilter("always")
         posterior = tac.posterior(trial.evidence())[0]

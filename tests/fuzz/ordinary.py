@@ -36,7 +36,7 @@ def check_query(rng: np.random.Generator) -> str:
     hard = [n for n, kind in kinds.items() if kind == "hard" and rng.random() < 0.5]
     engine, dtype = str(rng.choice(ENGINES)), str(rng.choice(["float64", "float64", "float32"]))
     effort = "high" if rng.random() < 0.02 else str(rng.choice(["low", "auto"]))
-    tac = tacit.compile(net, query, list(columns), hard, engine, dtype, effort=effort)
+    tac = tacit.compile(net, query, list(columns), hard, engine=engine, dtype=dtype, effort=effort)
     container = str(rng.choice(list(CONTAINERS)))
     with warnings.catch_warnings(action="ignore", category=tacit.ImpossibleEvidenceWarning):
         given = CONTAINERS[container](columns) if columns else None

@@ -69,7 +69,7 @@ class _Lowering:
             self.values[i] = operation.scalar(self, i, self.program.setting(i))
             for j in ends[i]:
                 self.values.pop(j, None)
-        return self.build.finish(self.values[self.program.joint])
+        return self.build.finish(self.values[self.program.joint].ravel())
 
     # what the rules ask for -------------------------------------------------------------------------------
 

@@ -111,5 +111,5 @@ def _state(tac: TAC, text: str | None) -> Label | None:
     """The label of the query that was written; one that is a number is found by its text."""
     if text is None:
         return None
-    variable = tac.network.variable(tac.query)
+    variable = tac.variable
     return label_of(variable, text) or next((label for label in variable.states if str(label) == text), text)

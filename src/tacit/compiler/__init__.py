@@ -9,6 +9,7 @@ from tacit.compiler import order as ordering
 from tacit.compiler.eliminate import Elimination, Plan, Planner
 from tacit.compiler.program import Program
 from tacit.compiler.prune import prune
+from tacit.compiler.question import Question
 from tacit.compiler.tree import ROWS, STEP, Path, Problem, Tree
 from tacit.errors import TacitError, TooLargeError
 from tacit.model import Model
@@ -19,39 +20,29 @@ EVIDENCE_PER_SCALE = {"float64": 8, "float32": 2}
 
 def compile_program(
     net: Model,
-    query: str,
-    soft: Sequence[str],
-    hard: Sequence[str] = (),
+    question: Question,
     order: Sequence[str] | None = None,
     effort: str = "auto",
     dtype: str = "float64",
 ) -> tuple[Program, Plan]:
-    """The cheapest program found for a query, and the plan of its inference phase.
+    """The cheapest program found for a question, and the plan of its inference phase.
 
     With testing nodes there are several phases. Each can have an order of its own, with the marginals of
     earlier phases as ready factors; or one order serves all, so that equal messages are computed once. Both
     win sometimes: both are planned, the cheaper is kept.
     """
-    _check(net, query, order, effort)
-    pruned = prune(net, query, soft, hard)
+    _check(net, order, effort)
+    net = net.cut(question.do)
+    pruned = prune(net, question)
 
     def eliminate(planner: Planner, reuse: bool) -> tuple[Program, Plan]:
-        return Elimination(
-            net,
-            pruned,
-            query,
-            tuple(soft),
-            frozenset(hard),
-            planner,
-            reuse=reuse,
-            evidence_per_scale=EVIDENCE_PER_SCALE[dtype],
-        ).run()
+        return Elimination(net, pruned, question, planner, EVIDENCE_PER_SCALE[dtype], reuse=reuse).run()
 
     if order is not None:
         return eliminate(_follow(order), reuse=False)
     ways: list[tuple[Planner, bool]] = [(lambda problem: ordering.search(problem, effort), True)]
     if 1 < sum(net.cpt(n).testing for n in pruned.nodes) <= MAX_GLOBAL:
-        ways.append((_follow(_global_order(net, pruned.nodes, query, hard)), False))
+        ways.append((_follow(_global_order(net, pruned.nodes, question)), False))
     found: list[tuple[Program, Plan]] = []
     refused: list[TooLargeError] = []
     for planner, reuse in ways:
@@ -71,34 +62,22 @@ def price(program: Program) -> float:
     return ROWS * per_row + cost.static_multiply_adds + cost.static_elements + STEP * cost.operations
 
 
-def trace(net: Model, query: str, evidence: Sequence[str]) -> Program:
+def trace(net: Model, query: Sequence[str], evidence: Sequence[str]) -> Program:
     """The paper's trace: evidence entered into the tables first, one min-fill order for all phases.
 
     Nothing is dropped but barren nodes: every state stays, and nothing is rescaled. This is what
     `TAC.circuit(fold=False)` shows; queries run on the cheaper `compile_program`.
     """
-    pruned = prune(net, query, evidence, every_state=True)
-    planner = _follow(_global_order(net, pruned.nodes, query, only_min_fill=True))
+    question = Question(tuple(query), tuple(evidence), every_state=True)
+    pruned = prune(net, question)
+    planner = _follow(_global_order(net, pruned.nodes, question, only_min_fill=True))
     never = 2**62
-    program, _ = Elimination(
-        net,
-        pruned,
-        query,
-        tuple(evidence),
-        frozenset(),
-        planner,
-        reuse=False,
-        enter_evidence_first=True,
-        evidence_per_scale=never,
-    ).run()
-    return program
+    return Elimination(net, pruned, question, planner, never, reuse=False, enter_evidence_first=True).run()[0]
 
 
-def _global_order(
-    net: Model, nodes: Sequence[str], query: str, hard: Sequence[str] = (), only_min_fill: bool = False
-) -> list[str]:
+def _global_order(net: Model, nodes: Sequence[str], question: Question, only_min_fill: bool = False) -> list[str]:
     """One elimination order for the whole network, from the axes of its factors."""
-    axes = list(_factor_axes(net, nodes, query, hard))
+    axes = list(_factor_axes(net, nodes, question))
     names = list(dict.fromkeys([*nodes, *(name for factor in axes for name, _ in factor)]))
     sizes = {name: size for factor in axes for name, size in factor}
     bit = {name: 1 << i for i, name in enumerate(names)}
@@ -115,10 +94,10 @@ def _global_order(
     return [names[i] for i in best]
 
 
-def _factor_axes(net: Model, nodes: Sequence[str], query: str, hard: Sequence[str]) -> Iterator[list[tuple[str, int]]]:
+def _factor_axes(net: Model, nodes: Sequence[str], question: Question) -> Iterator[list[tuple[str, int]]]:
     """The axes, with their lengths, of every factor that the nodes will be made into."""
     names = initial.AxisNames(net)
-    readings = initial.readings(net, nodes, query, frozenset(hard), names)
+    readings = initial.readings(net, nodes, question, names)
     for name in nodes:
         if net.cpt(name).testing:
             yield [(n, net.variable(n).card) for n in (*net.parents(name), name)]
@@ -139,8 +118,7 @@ def _follow(order: Sequence[str]) -> Planner:
     return plan
 
 
-def _check(net: Model, query: str, order: Sequence[str] | None, effort: str) -> None:
-    net.node(query)
+def _check(net: Model, order: Sequence[str] | None, effort: str) -> None:
     if effort not in ordering.EFFORTS:
         raise TacitError(f"effort is {effort!r}, expected one of {', '.join(map(repr, ordering.EFFORTS))}")
     for name in order or ():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from tacit.compiler.factors import Factor
 from tacit.compiler.program import ParentMarginal, Program
+from tacit.compiler.question import Question
 from tacit.operations import (
     ONE,
     ZERO,
@@ -26,6 +27,7 @@ from tacit.operations import (
     Rescale,
     Select,
     Slice,
+    spread,
 )
 
 
@@ -75,14 +77,21 @@ class Builder:
         """1 if the entries that a row sees of `source`, arranged over `axes`, depend on the row; else 0."""
         return int(isinstance(source, Likelihood) or any(a in self.hard for a in axes))
 
-    def embed(self, value: int, axis: Axis, positions: Iterable[int]) -> int:
-        """A value over some states of a variable (or one, without an axis) as a value over all of them."""
-        index = np.full(self.sizes[axis], ZERO, dtype=np.int64)
-        index[list(positions)] = np.arange(len(list(positions)))
-        if _is_arange(index) and self.axes(value) == (axis,):
+    def embed(self, value: int, names: Axes, states: Sequence[Sequence[int]], axis: Mapping[str, Axis | None]) -> int:
+        """A value over some states of variables as a value over all of them, in the order of `names`.
+
+        `axis` gives the axis of each variable, none where one state is possible.
+        """
+        own = self.axes(value)
+        places = np.arange(math.prod(self.sizes[a] for a in own)).reshape([self.sizes[a] for a in own])
+        places = spread(places, own, tuple(axis[name] or name for name in names))
+        index = np.full([self.sizes[name] for name in names], ZERO, dtype=np.int64)
+        index[np.ix_(*states)] = places
+        if _is_arange(index) and own == names:
             return value
-        key = ("gather", value, (axis,), index.tobytes())
-        return self._add(Gather((value,), index, (axis,)), key, self._factors[value])
+        return self._add(
+            Gather((value,), index, names), ("gather", value, names, index.tobytes()), self._factors[value]
+        )
 
     def slice(self, value: int) -> int:
         """Index the axes of hard evidence, if the value has any."""
@@ -92,8 +101,8 @@ class Builder:
         axes = tuple(a for a in self.axes(value) if a not in self.hard)
         return self._add(Slice((value,), observed, axes), ("slice", value), self._factors[value])
 
-    def contract(self, values: tuple[int, ...], keep: Iterable[Axis]) -> int:
-        """The product of one or two values, summed down to the axes in `keep`."""
+    def contract(self, values: tuple[int, ...], keep: Iterable[Axis], largest: bool = False) -> int:
+        """The product of one or two values, summed down to the axes in `keep`, or the largest over the others."""
         if len(values) == 2 and sum(self._factors[v] for v in values) > self.evidence_per_scale:
             values = tuple(self._rescaled(v) for v in values)
         batched = any(self.batched[v] for v in values)
@@ -103,7 +112,8 @@ class Builder:
         if len(inputs) == 1 and len(axes) == len(self.axes(inputs[0])):
             return inputs[0]
         factors = sum(self._factors[v] for v in inputs)
-        return self._add(Contract(inputs, axes), ("contract", inputs, frozenset(axes)), factors)
+        largest = largest and any(a not in kept for v in inputs for a in self.axes(v))
+        return self._add(Contract(inputs, axes, largest), ("contract", inputs, frozenset(axes), largest), factors)
 
     def _rescaled(self, value: int) -> int:
         """The value with its rows scaled, as far as it depends on evidence."""
@@ -122,11 +132,11 @@ class Builder:
 
     def finish(
         self,
-        query: str,
+        question: Question,
         joint: int,
         selections: Mapping[str, ParentMarginal],
         states: Mapping[str, tuple[int, ...]],
-        soft: tuple[str, ...],
+        owners: Mapping[Axis, str],
     ) -> Program:
         """The program that computes `joint` and what the selections need, without operations nobody uses."""
         used = self._reachable([joint, *(s.marginal for s in selections.values())])
@@ -137,11 +147,13 @@ class Builder:
             operations=operations,
             sizes={a: self.sizes[a] for a in self.sizes if a in axes},
             batched=tuple(self.batched[i] for i in used),
-            query=query,
+            query=question.query,
             joint=place[joint],
             selections={n: ParentMarginal(place[s.marginal], s.axes) for n, s in selections.items()},
             states=states,
-            soft=soft,
+            owners=owners,
+            largest=bool(question.best),
+            soft=question.soft,
             hard=tuple(sorted(self.hard)),
         )
 

@@ -2,6 +2,9 @@
 
 Selection: testing nodes, ancestors first, are flattened, each from the marginal of its parents given the
 evidence on its ancestors. Inference: the query, from the original regular tables and the flattened ones.
+
+Where the largest probability is asked for, inference has two parts, since a maximum does not commute with a sum: what
+is summed out goes first, and the maximum is taken of the rest. Selection sums as always.
 """
 
 from __future__ import annotations
@@ -12,6 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from tacit.compiler import factors as initial
 from tacit.compiler import order as ordering
@@ -19,12 +24,13 @@ from tacit.compiler.builder import Builder
 from tacit.compiler.factors import Factor
 from tacit.compiler.program import ParentMarginal, Program
 from tacit.compiler.prune import Pruned
+from tacit.compiler.question import Question
 from tacit.compiler.tree import MAX_STEP, Path, Problem, Tree, bits
 from tacit.cpt import TestingCPT
 from tacit.errors import TooLargeError
 from tacit.machine import memory
 from tacit.model import Model
-from tacit.operations import Axes, Axis, Likelihood, Parameter
+from tacit.operations import ONE, Axes, Axis, Likelihood, Parameter
 from tacit.operations.select import codes as test_codes
 
 Planner = Callable[[Problem], Path]
@@ -57,24 +63,22 @@ class Elimination:
         self,
         net: Model,
         pruned: Pruned,
-        query: str,
-        soft: tuple[str, ...],
-        hard: frozenset[str],
+        question: Question,
         planner: Planner,
+        evidence_per_scale: int,
         *,
         reuse: bool = True,
         enter_evidence_first: bool = False,
-        evidence_per_scale: int = 16,
     ) -> None:
-        self.net, self.pruned, self.query, self.soft, self.hard = net, pruned, query, soft, hard
+        self.net, self.pruned, self.question, self.hard = net, pruned, question, question.indexed
         self.planner, self.reuse, self.enter_evidence_first = planner, reuse, enter_evidence_first
         self.memory_limit = memory_limit()
         self.names = initial.AxisNames(net)
         self.axis = {n: self._axis(n, states) for n, states in pruned.states.items()}
         self._owners = {axis: n for n, axis in self.axis.items() if axis is not None}
-        self.builder = Builder(self._variable_sizes(), hard, evidence_per_scale)
-        self._readings = initial.readings(net, pruned.nodes, query, hard, self.names)
-        self._evidence = frozenset(soft)
+        self.builder = Builder(self._variable_sizes(), self.hard, evidence_per_scale)
+        self._readings = initial.readings(net, pruned.nodes, question, self.names)
+        self._evidence = frozenset(question.soft)
         self._values: dict[str, list[int]] = {}
         self._selections: dict[str, ParentMarginal] = {}
         self._marginals: dict[frozenset[str], Marginal] = {}
@@ -109,15 +113,17 @@ class Elimination:
             testing = self.net.cpt(name).testing
             self._values[name] = [self.flatten(name)] if testing else self.initialise(name)
             self.enter_evidence(name)
-        joint, plan = self.inference()
-        program = self.builder.finish(self.query, joint, self._selections, self.pruned.states, self.soft)
+        joint, plan = self.maximisation() if self.question.best else self.inference()
+        program = self.builder.finish(self.question, joint, self._selections, self.pruned.states, self._owners)
         check_live(program, self.memory_limit)
         return program, plan
 
     # the parts of the appendix ----------------------------------------------------------------------------
 
     def initialise(self, name: str) -> list[int]:
-        """The factors of a regular node."""
+        """The factors of a regular node: none where an intervention puts its state in their place."""
+        if name in self.question.do:
+            return []
         return [self._restricted(f) for f in initial.node_factors(self.net, name, self._readings, self.names)]
 
     def enter_evidence(self, name: str) -> None:
@@ -175,10 +181,29 @@ class Elimination:
         return self._marginals[key].value
 
     def inference(self) -> tuple[int, Plan]:
-        """p*(q) for all states of the query."""
-        everything = (1 << len(self.pruned.nodes)) - 1
-        value, plan = self.eliminate(everything, (self.query,))
-        return self.builder.embed(self.builder.slice(value), self.query, self.pruned.states[self.query]), plan
+        """p*(q) for all states of the query variables."""
+        query, states = self.question.query, self.pruned.states
+        value, plan = self.eliminate(self._everything, query)
+        return self.builder.embed(self.builder.slice(value), query, [states[n] for n in query], self.axis), plan
+
+    def maximisation(self) -> tuple[int, Plan]:
+        """The largest p*(states of the variables in `best`), with all others summed out.
+
+        Auxiliary axes count as others: those of a noisy-or are sums that no maximum may enter.
+        """
+        best = {axis for name in self.question.best if (axis := self.axis[name]) is not None} - self.hard
+        reused = self._reusable(self._everything, self.question.best) if self.reuse else []
+        values = self._closed_alone(self._factors(self._everything, reused), best | self.hard)
+        summed: list[int] = []
+        for part in self._linked(values, best | self.hard):
+            summed.append(self._eliminated(part, best, self.planner)[0] if len(part) > 1 else part[0])
+        values = self._closed_alone(summed, self.hard, largest=True)
+        value, plan = self._eliminated(values, (), self.planner, largest=True)
+        return self.builder.slice(value), plan
+
+    @property
+    def _everything(self) -> int:
+        return (1 << len(self.pruned.nodes)) - 1
 
     def eliminate(self, nodes: int, keep: Axes) -> tuple[int, Plan]:
         """Eliminate all factors of some nodes (a bit mask) down to one factor over the variables in `keep`."""
@@ -187,13 +212,31 @@ class Elimination:
         if reused and nodes.bit_count() <= MAX_PLANNED_TWICE:
             options.append(self._factors(nodes, []))
         kept = [axis for name in keep if (axis := self.axis[name]) is not None]
-        options = [self._sum_private_axes(values, {*kept, *self.hard}) for values in options]
+        options = [self._closed_alone(values, {*kept, *self.hard}) for values in options]
         if len(options) > 1:
             options.sort(key=lambda values: self._planned(values, kept, quick).total)
-        values = options[0]
-        tree = self._planned(values, kept, self.planner)
+        return self._eliminated(options[0], kept, self.planner)
+
+    def _eliminated(
+        self, values: list[int], keep: Iterable[Axis], planner: Planner, largest: bool = False
+    ) -> tuple[int, Plan]:
+        """Some values as one over the axes in `keep`: summed, or the largest."""
+        tree = self._planned(values, keep, planner)
         check_size(tree, self.memory_limit)
-        return self._execute(tree, values), Plan(tree.problem, tuple(tree.path()))
+        return self._execute(tree, values, largest), Plan(tree.problem, tuple(tree.path()))
+
+    def _linked(self, values: Sequence[int], apart: set[Axis] | frozenset[Axis]) -> list[list[int]]:
+        """Values in groups that have no axis in common but those in `apart`."""
+        axes = [[a for a in self.builder.axes(v) if a not in apart] for v in values]
+        place = {a: len(values) + k for k, a in enumerate(dict.fromkeys(a for own in axes for a in own))}
+        ends = [(i, place[a]) for i, own in enumerate(axes) for a in own]
+        start, stop = np.array(ends, dtype=np.int64).reshape(-1, 2).T
+        size = len(values) + len(place)
+        count, group = connected_components(coo_array((np.ones(len(ends)), (start, stop)), shape=(size, size)), False)
+        found: list[list[int]] = [[] for _ in range(count)]
+        for value, k in zip(values, group, strict=False):
+            found[k].append(value)
+        return found
 
     # factors ----------------------------------------------------------------------------------------------
 
@@ -226,7 +269,7 @@ class Elimination:
         values = [m.value for m in reused]
         for i in bits(nodes):
             values.extend(self._values[self.pruned.nodes[i]])
-        return values
+        return values or [self.builder.factor(Factor(None, np.array(ONE), ()), ())]  # the product of nothing
 
     def _reusable(self, nodes: int, keep: Axes) -> list[Marginal]:
         """Earlier marginals that can stand for the factors they cover.
@@ -246,11 +289,14 @@ class Elimination:
                 taken |= marginal.covers
         return found
 
-    def _sum_private_axes(self, values: list[int], keep: set[Axis]) -> list[int]:
-        """Sum out, in each factor, what no other factor holds."""
+    def _closed_alone(
+        self, values: Sequence[int], keep: set[Axis] | frozenset[Axis], largest: bool = False
+    ) -> list[int]:
+        """Sum out, in each factor, what no other factor holds, or take the largest."""
         uses = Counter(axis for v in values for axis in self.builder.axes(v))
         return [
-            self.builder.contract((v,), [a for a in self.builder.axes(v) if uses[a] > 1 or a in keep]) for v in values
+            self.builder.contract((v,), [a for a in self.builder.axes(v) if uses[a] > 1 or a in keep], largest)
+            for v in values
         ]
 
     # plans ------------------------------------------------------------------------------------------------
@@ -269,14 +315,15 @@ class Elimination:
         )
         return Tree(problem, planner(problem))
 
-    def _execute(self, tree: Tree, values: Sequence[int]) -> int:
+    def _execute(self, tree: Tree, values: Sequence[int], largest: bool) -> int:
         """Carry a plan out, symbolically."""
         made = list(values)
         for i in range(tree.leaves, len(tree.out)):
             pair = (made[tree.left[i]], made[tree.right[i]])
             if tree.soft[i]:  # also where both are tables that observed states index
                 pair = (self.builder.slice(pair[0]), self.builder.slice(pair[1]))
-            made.append(self.builder.contract(pair, [tree.problem.names[axis] for axis in bits(tree.out[i])]))
+            keep = [tree.problem.names[axis] for axis in bits(tree.out[i])]
+            made.append(self.builder.contract(pair, keep, largest))
         return made[-1]
 
 

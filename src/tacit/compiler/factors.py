@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.compiler.question import Question
 from tacit.cpt import CPT, TestingCPT
 from tacit.factored import FunctionCPT, Mux, NoisyOr
 from tacit.model import Model
@@ -89,14 +90,14 @@ def whole(source: Parameter | Likelihood, shape: tuple[int, ...]) -> Factor:
     return Factor(source, np.arange(int(np.prod(shape))).reshape(shape), source.axes)
 
 
-def readings(
-    net: Model, nodes: Sequence[str], query: str, hard: frozenset[str], names: AxisNames
-) -> dict[str, Reading]:
+def readings(net: Model, nodes: Sequence[str], question: Question, names: AxisNames) -> dict[str, Reading]:
     """The selectors that can be read state by state.
 
-    A selector's own axis must not be needed: it is neither the query nor an index, its CPT is a dense table, and
-    it has no children but multiplexers that it selects for.
+    A selector's own axis must not be needed: nobody asks for its state, its CPT is a dense table, and it has no
+    children but multiplexers that it selects for.
     """
+    if question.every_node:  # somebody asks for every state
+        return {}
     users: dict[str, list[str]] = {n: [] for n in nodes}
     for name in nodes:
         for parent in net.parents(name):
@@ -106,7 +107,7 @@ def readings(
         muxes = [net.cpt(user) for user in users[name]]
         only_selects = bool(muxes) and all(isinstance(m, Mux) and m.selector == name for m in muxes)
         dense = isinstance(net.cpt(name), CPT)
-        if only_selects and dense and name not in {query, *hard} and net.variable(name).card > 2:
+        if only_selects and dense and name not in question.named and net.variable(name).card > 2:
             count = net.variable(name).card
             found[name] = Reading((*(names.fresh(f"{name}>{i}") for i in range(count - 1)), None))
     return found

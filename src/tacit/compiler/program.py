@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from tacit.operations import Axes, Axis, Likelihood, Operation, Parameter, Setting, Slice
+from tacit.operations import Axes, Axis, Contract, Likelihood, Operation, Parameter, Select, Setting, Slice
 
 
 @dataclass(frozen=True)
@@ -26,24 +26,40 @@ class ParentMarginal:
 
 
 @dataclass(frozen=True)
+class Decision:
+    """One step of the way down from the joint, on which every axis that was summed out gets a state.
+
+    Given the states of the axes in `known`, the states of those in `chosen` count as much as the product of `inputs`
+    there: a sample draws them with these weights. Of a program that maximises, the largest is taken.
+    """
+
+    inputs: tuple[int, ...]
+    known: Axes
+    chosen: Axes
+
+
+@dataclass(frozen=True)
 class Program:
     """Operations in the order they run, parents before children.
 
     `sizes` gives the length of every axis, `batched[i]` whether value i depends on evidence and so has one
-    entry per row. `joint` is the output, over the query's states; `selections` says, for every testing node, where
-    the marginal of its parents is. `states` gives the possible states of the variables, `hard` names those whose
-    observed state indexes tables, `soft` those that have likelihoods.
+    entry per row. `joint` is the output, over the states of the query variables; `selections` says, for every testing
+    node, where the marginal of its parents is. `states` gives the possible states of the variables, `owners` the
+    variable that an axis stands for, `hard` names those whose observed state indexes tables, `soft` those that have
+    likelihoods. `largest` says that the joint is a maximum over the states of some variables.
     """
 
     operations: tuple[Operation, ...]
     sizes: Mapping[Axis, int]
     batched: tuple[bool, ...]
-    query: str
+    query: tuple[str, ...]
     joint: int
     selections: Mapping[str, ParentMarginal]
     states: Mapping[str, tuple[int, ...]]
+    owners: Mapping[Axis, str]
     soft: tuple[str, ...] = ()
     hard: tuple[str, ...] = ()
+    largest: bool = False
 
     def __len__(self) -> int:
         return len(self.operations)
@@ -63,6 +79,11 @@ class Program:
         return tuple(dict.fromkeys((op.node, op.part) for op in self if isinstance(op, Parameter)))
 
     @cached_property
+    def decisions(self) -> tuple[Decision, ...]:
+        """How to choose states for all variables, from the joint down: see `Decision`."""
+        return tuple(_decisions(self))
+
+    @cached_property
     def nodes(self) -> tuple[str, ...]:
         """The nodes whose numbers the program reads."""
         return tuple(dict.fromkeys(node for node, _ in self.parameters))
@@ -71,6 +92,11 @@ class Program:
     def observed(self) -> tuple[str, ...]:
         """The variables whose observed states the program reads: a query may declare more."""
         return tuple(dict.fromkeys(name for op in self if isinstance(op, Slice) for name in op.variables))
+
+    @property
+    def outputs(self) -> int:
+        """The number of entries of the joint."""
+        return self.size(self.query)
 
     def size(self, axes: Sequence[Axis]) -> int:
         """The number of entries of a value with these axes (per row, if it is batched)."""
@@ -128,6 +154,24 @@ class Program:
 
     def __str__(self) -> str:
         return program_table(self)
+
+
+def _decisions(program: Program) -> Iterator[Decision]:
+    """The contractions that the joint is made by, last ones first: selected tables are given, and so are sums below a
+    maximum.
+    """
+    wanted = {program.joint}
+    for i in reversed(range(len(program))):
+        operation = program.operations[i]
+        if i not in wanted or isinstance(operation, Select):
+            continue
+        if isinstance(operation, Contract):
+            chosen = tuple(a for a in program.union(i) if a not in operation.axes)
+            if chosen and operation.largest != program.largest:
+                continue
+            if chosen:
+                yield Decision(operation.inputs, operation.axes, chosen)
+        wanted.update(operation.inputs)
 
 
 @dataclass(frozen=True)
@@ -201,7 +245,7 @@ def check(program: Program) -> None:
         operation.check(program.setting(i), hard)
     unknown = {op.variable for op in program if isinstance(op, Likelihood)} - set(program.soft)
     assert not unknown, f"likelihoods of variables without soft evidence: {unknown}"
-    assert program.operations[program.joint].axes == (program.query,), "the joint is over the query's states"
+    assert program.operations[program.joint].axes == program.query, "the joint is over the states of the query"
     for node, selection in program.selections.items():
         axes = [a for a in selection.axes if a is not None]
         assert sorted(axes) == sorted(program.operations[selection.marginal].axes), f"selection of {node!r}"

@@ -7,12 +7,13 @@ known 0s make impossible are dropped from their variables, and variables with on
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.compiler.question import Question
 from tacit.cpt import CPT, TestingCPT
 from tacit.factored import FunctionCPT, Mux, NoisyOr
 from tacit.model import Model
@@ -28,13 +29,12 @@ class Pruned:
     states: Possible
 
 
-def prune(
-    net: Model, query: str, evidence: Iterable[str], hard: Iterable[str] = (), every_state: bool = False
-) -> Pruned:
-    """Drop barren nodes and impossible states. Hard evidence keeps all its states: it is an index."""
-    hard = tuple(hard)
-    nodes = relevant(net, [query, *evidence, *hard])
-    return Pruned(nodes, possible_states(net, nodes, frozenset(nodes if every_state else hard)))
+def prune(net: Model, question: Question) -> Pruned:
+    """Drop barren nodes and impossible states. What indexes tables keeps all its states."""
+    names = net.variables if question.every_node else (*question.named, *question.soft)
+    nodes = relevant(net, names)
+    whole = frozenset(nodes) if question.every_state else question.indexed
+    return Pruned(nodes, possible_states(net, nodes, whole, dict(question.given)))
 
 
 def relevant(net: Model, names: Iterable[str]) -> tuple[str, ...]:
@@ -49,10 +49,16 @@ def relevant(net: Model, names: Iterable[str]) -> tuple[str, ...]:
     return tuple(n for n in net.variables if n in kept)
 
 
-def possible_states(net: Model, nodes: Iterable[str], whole: frozenset[str] = frozenset()) -> Possible:
-    """The states of each node that known 0s leave possible; all of them for the names in `whole`."""
+def possible_states(
+    net: Model, nodes: Iterable[str], whole: Collection[str] = (), given: Mapping[str, int] | None = None
+) -> Possible:
+    """The states of each node that known 0s leave possible, or the one that is given; all states for `whole`."""
     found: dict[str, tuple[int, ...]] = {}
+    known = given or {}
     for name in nodes:
+        if name in known:
+            found[name] = (known[name],)
+            continue
         card = net.variable(name).card
         allowed = range(card) if name in whole else np.flatnonzero(_support(net, name, found))
         found[name] = tuple(int(i) for i in allowed) or tuple(range(card))

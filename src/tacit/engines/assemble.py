@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from tacit.compiler.program import Program
 from tacit.cpt import TESTS
 from tacit.engines import opcodes as k
+from tacit.engines.descent_kernels import Way
+from tacit.engines.way import axes_with_states, way_down
 from tacit.errors import TooLargeError
 from tacit.operations import Axes, Axis, Contract, Select, Setting, Slice, Support, spread
 from tacit.operations.base import Array, Ids, Key, Mask
@@ -54,6 +56,8 @@ class Tape:
     scaled: bool
     outputs: int
     decided: tuple[tuple[str, int, tuple[int, ...]], ...]  # testing node, first row of the output, parent states
+    way: Way | None  # down from the joint
+    axes: tuple[Axis, ...]  # that get states on it
 
     @property
     def work(self) -> int:
@@ -84,14 +88,20 @@ def knowledge(program: Program, parameters: Mapping[Key, Array], gammas: Mapping
 
 
 def assemble(
-    program: Program, known: Knowledge, reuse: bool = True, pin: bool = False, selections: bool = False
+    program: Program,
+    known: Knowledge,
+    reuse: bool = True,
+    pin: bool = False,
+    selections: bool = False,
+    descent: bool = False,
 ) -> Tape:
     """The tape of a program. Without `reuse`, every value keeps its slot, as the reverse pass needs.
 
     With `pin`, static values have slots, too: the reverse pass then finds their derivatives row by row. With
-    `selections`, the tape also puts out how testing nodes are decided.
+    `selections`, the tape also puts out how testing nodes are decided; with `descent`, it knows the way down, for
+    which every value must keep its slot.
     """
-    return _Assembler(program, known, reuse, pin, selections).run()
+    return _Assembler(program, known, reuse, pin, selections, descent).run()
 
 
 class _Assembler:
@@ -99,8 +109,11 @@ class _Assembler:
 
     zero, one = NOTHING, ONES
 
-    def __init__(self, program: Program, known: Knowledge, reuse: bool, pin: bool, selections: bool) -> None:
-        self.program, self.known, self.reuse, self.pin, self.selections = program, known, reuse, pin, selections
+    def __init__(
+        self, program: Program, known: Knowledge, reuse: bool, pin: bool, selections: bool, descent: bool
+    ) -> None:
+        self.program, self.known, self.reuse, self.pin = program, known, reuse, pin
+        self.selections, self.descent = selections, descent
         self.slots: dict[int, Ids] = {}
         self.exponent: dict[int, int] = {}
         self.instructions: list[Ids] = []
@@ -117,7 +130,7 @@ class _Assembler:
         self.inputs: list[str] = []
         self.input_rows = 0
         self.codes: dict[str, int] = {}  # observed variable -> its row
-        self.output_count = program.sizes[program.query] + 1
+        self.output_count = program.outputs + 1
         self.decided: list[tuple[str, int, tuple[int, ...]]] = []
 
     def run(self) -> Tape:
@@ -127,9 +140,10 @@ class _Assembler:
             if program.batched[i]:
                 self.slots[i] = operation.scalar(self, i, program.setting(i))
                 self._retain(i)
-            for j in ends[i]:
+            for j in ends[i] if not self.descent else ():
                 self._release(j)
         self._output()
+        way = way_down(program, self._entries) if self.descent else None
         return Tape(
             instructions=_stacked(self.instructions, 4),
             terms=_stacked(self.terms, 2),
@@ -142,11 +156,20 @@ class _Assembler:
             pinned=tuple((slot, constant) for constant, slot in self.pinned.items()),
             inputs=tuple(self.inputs),
             codes=tuple(self.codes),
-            states=program.sizes[program.query],
+            states=program.outputs,
             scaled=program.joint in self.exponent,
             outputs=self.output_count,
             decided=tuple(self.decided),
+            way=way,
+            axes=axes_with_states(program) if self.descent else (),
         )
+
+    def _entries(self, i: int) -> Ids:
+        """The entries of a value as the way down finds them: slots, or -1 - c for constant c."""
+        if not self.program.batched[i]:
+            return -1 - self._constants_of(i).ravel()
+        slots = self.slots[i].ravel()
+        return np.where(slots == NOTHING, -1 - ZERO_CONSTANT, slots)
 
     # slots ------------------------------------------------------------------------------------------------
 
@@ -289,7 +312,8 @@ class _Assembler:
         slots[made] = self._new_slots(int(made.sum()))
         keep = valid & made[:, None]
         terms = np.stack([ids[0][keep], ids[1][keep]], axis=1)
-        self._emit(k.LINEAR if linear else k.PRODUCT, slots[made], terms, counts[made])
+        kinds = (k.LARGEST_PRODUCT, k.LARGEST_LINEAR) if operation.largest else (k.PRODUCT, k.LINEAR)
+        self._emit(kinds[linear], slots[made], terms, counts[made])
         return slots.reshape(setting.shape(operation.axes))
 
     def _operand(self, j: int, order: Axes, shape: list[int], rows: int) -> tuple[Ids, Mask, Mask]:
@@ -436,7 +460,7 @@ class _Assembler:
 
     def _output(self) -> None:
         joint = self.program.joint
-        slots = self._as_slots(joint).ravel() if self.program.batched[joint] else self._pin(self._constants_of(joint))
+        slots = self._as_slots(joint).ravel()
         rows = np.arange(len(slots))
         if joint in self.exponent:
             slots, rows = np.append(slots, self.exponent[joint]), np.append(rows, len(rows))

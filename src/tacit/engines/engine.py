@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.compiler.program import Program
-from tacit.engines.results import Array, Gradients, Results
+from tacit.engines.results import Array, Descent, Gradients, Results
 from tacit.evidence import Column, blocks, take
 from tacit.floats import Floats
 
@@ -49,6 +49,10 @@ class Engine(ABC):
         """Derivatives in plain floats, and whether some rows may be doubtful."""
 
     @abstractmethod
+    def attempt_descent(self, columns: Mapping[str, Column], rows: int, draws: Floats | None) -> Descent:
+        """States from plain floats; the results say which rows are doubtful."""
+
+    @abstractmethod
     def more_careful(self) -> Engine:
         """The same program and numbers, with a wider range of numbers."""
 
@@ -77,6 +81,20 @@ class Engine(ABC):
         doubtful = np.flatnonzero(found.doubtful)
         return found.mended(doubtful, self.again.run(take(columns, doubtful), len(doubtful), selections))
 
+    def descend(self, columns: Mapping[str, Column], rows: int, draws: Floats | None = None) -> Descent:
+        """States for every axis that the program sums out, or maximises: the way down from the joint.
+
+        With `draws` (decisions of the program, rows, samples), numbers between 0 and 1, they are samples given the
+        evidence. Without, the program maximises, and they are the states that its joint belongs to. Give at most
+        `gradient_chunk` rows.
+        """
+        found = self.attempt_descent(columns, rows, draws)
+        if found.results.doubtful is None:
+            return found
+        rare = np.flatnonzero(found.results.doubtful)
+        theirs = None if draws is None else draws[:, rare]
+        return found.mended(rare, self.again.descend(take(columns, rare), len(rare), theirs))
+
     def gradients(
         self,
         columns: Mapping[str, Column],
@@ -96,7 +114,7 @@ class Engine(ABC):
         >>> engine.gradients({}, 1, [[1.0], [0.0]]).tables["A", "table"]  # of p*(B=true)
         array([0.2, 0.7])
         """
-        states = self.program.sizes[self.program.query]
+        states = self.program.outputs
         by_joint = np.broadcast_to(np.asarray(seeds, dtype=np.float64), (states, rows))
         if exponent is not None:
             by_joint = np.ldexp(by_joint, (self.run(columns, rows).exponent - exponent).astype(np.int32))

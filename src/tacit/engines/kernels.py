@@ -84,6 +84,10 @@ def run_tile(tape, values, r0, n):
             op.scale(values, terms, dst, first, end)
         elif kind == op.OUTPUT:
             op.write_output(outputs, values, terms, dst, first, r0, n)
+        elif kind == op.LARGEST_LINEAR:
+            op.largest_linear(values, terms, constants, dst, first, end)
+        elif kind == op.LARGEST_PRODUCT:
+            op.largest_product(values, terms, dst, first, end)
 
 
 @jit(nogil=True)

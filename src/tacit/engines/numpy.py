@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.compiler.program import Program
+from tacit.engines.descent import descend
 from tacit.engines.engine import Engine
 from tacit.engines.frames import Evaluation, Fixed, Steps, changed
 from tacit.engines.numpy_arrays import NumpyArrays, WideArrays, as_floats, lowest
-from tacit.engines.results import Array, Decided, Gradients, Results
+from tacit.engines.results import Array, Decided, Descent, Gradients, Results
 from tacit.engines.reverse import gradients, parameter_gradients
 from tacit.engines.wide import Wide
 from tacit.evidence import Column
@@ -151,7 +152,7 @@ class NumpyEngine(Engine):
     def _results(self, frame: Evaluation, rows: int, selections: bool) -> Results:
         joint, doubtful = frame.values[self.program.joint], np.isneginf(frame.floor(self.program.joint))
         return Results(
-            self._with_rows(self.program.joint, joint.array, rows),
+            self._with_rows(self.program.joint, joint.array, rows).reshape(-1, rows),
             np.broadcast_to(0 if joint.exponent is None else joint.exponent, (rows,)),
             np.broadcast_to(doubtful, (rows,)) if doubtful.any() else None,
             {node: self._decided(node, frame.values, rows) for node in self._selections} if selections else {},
@@ -190,6 +191,14 @@ class NumpyEngine(Engine):
         with np.errstate(over="ignore", invalid="ignore"):
             derivatives = self._down(frame, seeds)
         return value, derivatives if derivatives.finite else self.gradients(columns, rows, seeds)
+
+    @in_own_threads
+    def attempt_descent(self, columns: Mapping[str, Column], rows: int, draws: Floats | None) -> Descent:
+        """States from plain floats. All values are kept: give at most `gradient_chunk` rows."""
+        frame = self._up(columns)
+        observed = {name: columns[name].states() for name in self.program.observed}
+        states = descend(self.program, lambda i: frame.values[i].array, observed, rows, draws)
+        return Descent(states, self._results(frame, rows, selections=False))
 
     def more_careful(self) -> NumpyEngine:
         """The same in float64, or with an exponent for every number."""
@@ -237,7 +246,7 @@ class WideEngine(NumpyEngine):
     def _exponent(self, frame: Evaluation) -> NDArray[np.int64]:
         """The exponent of each row of the joint."""
         joint: Wide = frame.values[self.program.joint].array
-        return joint.top(axis=0)
+        return joint.reshape(self.program.outputs, -1).top(axis=0)
 
     value_and_gradients = Engine.value_and_gradients
 
@@ -251,7 +260,7 @@ class WideEngine(NumpyEngine):
     ) -> Gradients:
         """Derivatives by every parameter and every likelihood; see `Engine.gradients`."""
         frame = self._up(columns, through_selection)
-        states = self.program.sizes[self.program.query]
+        states = self.program.outputs
         by_joint = np.broadcast_to(np.asarray(seeds, dtype=self.dtype), (states, rows))
         scale = self._exponent(frame) if exponent is None else exponent
         return self._down(frame, Wide.of(by_joint, -scale))  # type: ignore[arg-type]

@@ -63,6 +63,9 @@ class PlainArrays(Arrays):
     def sum(self, array: Array, over: Sequence[int], keepdims: bool = False) -> Array:
         return array.sum(axis=tuple(over), keepdims=keepdims) if over else array
 
+    def maximum(self, a: Array, b: Array) -> Array:
+        return np.maximum(a, b)
+
     def compare(self, test: str, a: Array, b: Array) -> Array:
         return COMPARE[test](a, b)
 

@@ -20,6 +20,7 @@ from tacit.engines.flags import raise_underflow
 from tacit.engines.jit import jit
 
 INPUT, INDEX, TABLE, LINEAR, PRODUCT, TEST, TEST_SLOTS, WEIGHT, WEIGHT_SLOTS, MIX, MIX_SLOTS, SCALE, OUTPUT = range(13)
+LARGEST_LINEAR, LARGEST_PRODUCT = 13, 14
 
 # The two weights of a mixture are kept as the lesser one, with a minus sign if it is that of `minus`: taken from 1, it
 # would lose its digits. Weights end at e**-400 = 2**-577, in float32 at e**-60 = 2**-86. That changes nothing beside an
@@ -178,6 +179,31 @@ def product_backward(values, adjoints, terms, a, first, end):
             dx[j] += a[j] * y[j]
         for j in range(values.shape[1]):
             dy[j] += a[j] * x[j]
+
+
+# LARGEST_LINEAR: (constant, slot) ... LARGEST_PRODUCT: (slot, slot) ... The largest product: no derivatives.
+
+
+@jit(nogil=True, fastmath={"nsz"})
+def largest_linear(values, terms, constants, dst, first, end):
+    c, y, out = constants[terms[first, 0]], values[terms[first, 1]], values[dst]
+    for j in range(values.shape[1]):
+        out[j] = c * y[j]
+    for t in range(first + 1, end):
+        c, y = constants[terms[t, 0]], values[terms[t, 1]]
+        for j in range(values.shape[1]):
+            out[j] = max(out[j], c * y[j])
+
+
+@jit(nogil=True, fastmath={"nsz"})
+def largest_product(values, terms, dst, first, end):
+    x, y, out = values[terms[first, 0]], values[terms[first, 1]], values[dst]
+    for j in range(values.shape[1]):
+        out[j] = x[j] * y[j]
+    for t in range(first + 1, end):
+        x, y = values[terms[t, 0]], values[terms[t, 1]]
+        for j in range(values.shape[1]):
+            out[j] = max(out[j], x[j] * y[j])
 
 
 # TEST and TEST_SLOTS: plus where x compares with total * limit as the operator says, else minus.

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tacit.floats import Floats
 
 Array = NDArray[np.floating]
+States = dict[str, NDArray[np.integer]]  # of axes: (rows, samples)
 N = TypeVar("N", bound=np.generic)
 
 
@@ -54,6 +55,21 @@ class Results:
             None,
             decided,
         )
+
+
+@dataclass(frozen=True)
+class Descent:
+    """States for all axes, and the run that they were chosen after."""
+
+    states: States
+    results: Results
+
+    def mended(self, rows: NDArray[np.intp], again: Descent) -> Descent:
+        """With some rows as another run found them."""
+        states = {axis: old.copy() for axis, old in self.states.items()}
+        for axis, codes in states.items():
+            codes[rows] = again.states[axis]
+        return Descent(states, self.results.mended(rows, again.results))
 
 
 @dataclass(frozen=True)

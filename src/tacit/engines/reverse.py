@@ -27,7 +27,8 @@ def gradients(
     """
     program = frame.steps.program
     sweep = _Sweep(frame)
-    sweep.add(program.joint, seeds if program.batched[program.joint] else seeds.sum(axis=-1))
+    by_joint = seeds.reshape([*(program.sizes[a] for a in program.query), seeds.shape[-1]])
+    sweep.add(program.joint, by_joint if program.batched[program.joint] else by_joint.sum(axis=-1))
     sweep.run(batched)
     likelihoods = {}
     for i in batched:

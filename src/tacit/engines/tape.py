@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.compiler.program import Program
-from tacit.engines import kernels
+from tacit.engines import descent_kernels, kernels
 from tacit.engines.assemble import ZERO_CONSTANT, Tape, assemble, knowledge
 from tacit.engines.engine import Engine, Kernel, Packed, SeedOfRows, rows_too_small
 from tacit.engines.numpy import NumpyEngine
-from tacit.engines.results import Array, Decided, Gradients, Results
+from tacit.engines.results import Array, Decided, Descent, Gradients, Results
 from tacit.evidence import Column, take
-from tacit.floats import noting_underflow
+from tacit.floats import Floats, noting_underflow
 from tacit.machine import threads as usable_threads
 from tacit.operations import Parameter
 
@@ -33,6 +33,7 @@ THREADED_WORK = 5e6  # multiply-adds below which a second thread costs more than
 TILE_BYTES = 2**18  # a tile's slots should take at most so much, a part of a core's own cache, ...
 TILE_ROWS = (64, 256)  # ... but narrower tiles pay more for instructions than wider ones for cache misses
 LANES = 8  # a vector register: tiles of fewer rows save nothing
+MAX_TILE = 2**28  # bytes of a tile, beyond which it has that few rows
 
 
 class TapeEngine(Engine):
@@ -52,7 +53,7 @@ class TapeEngine(Engine):
         self.reference = NumpyEngine(program, parameters, gammas, "float64")
         self.known = knowledge(program, parameters, gammas)
         self.tape = assemble(program, self.known)
-        self._tapes: dict[tuple[bool, bool], Tape] = {}
+        self._tapes: dict[tuple[bool, bool, bool], Tape] = {}
         self._constants: dict[Tape, Array] = {}
         self._in_doubt: dict[Tape, bool] = {}
 
@@ -160,6 +161,35 @@ class TapeEngine(Engine):
         doubt = lost or bool(arrays.doubts.any()) or self._tables_in_doubt(tape)
         return self._collected(tape, d_constants, d_inputs, through_selection), doubt
 
+    def attempt_descent(self, columns: Mapping[str, Column], rows: int, draws: Floats | None) -> Descent:
+        """States from plain floats, and which rows are doubtful."""
+        tape = self._tape(descent=True)
+        evidence, lost = self._packed_with_care(tape, columns, rows)
+        arrays, width = self._arrays(tape, *evidence), self._width(tape, rows)
+        numbers = np.empty((0, 0, 1)) if draws is None else draws
+        samples = numbers.shape[2]
+        states = np.empty((len(tape.axes), rows, samples), dtype=np.int32)
+        for place, name in zip(states, self.program.observed, strict=False):
+            place[:] = columns[name].states()[:, None]
+
+        def work(rows: tuple[int, int], some: tuple[int, int]) -> None:
+            values = self._values(tape, arrays.constants, width)
+            descent_kernels.descend(*arrays, tape.way, values, states, numbers, *rows, *some)
+
+        threads = (self.threads or 1) if rows * samples * tape.work > THREADED_WORK else 1
+        if rows < samples:
+            in_blocks(lambda block: work((0, rows), block), threads, samples, 1)
+        else:
+            in_blocks(lambda block: work(block, (0, samples)), threads, rows, width)
+        if lost:
+            arrays.doubts[:] |= rows_too_small(columns, rows, self.dtype)
+        if self._tables_in_doubt(tape):
+            arrays.doubts[:] = True
+        exponent = arrays.outputs[tape.states].astype(np.int64) if tape.scaled else np.zeros(rows, dtype=np.int64)
+        doubts = arrays.doubts if arrays.doubts.any() else None
+        results = Results(arrays.outputs[: tape.states], exponent, doubts)
+        return Descent(dict(zip(tape.axes, states, strict=True)), results)
+
     def small(self, rows: int) -> bool:
         """Whether so many rows are too little work for several threads."""
         return rows * self.tape.work <= THREADED_WORK
@@ -257,12 +287,12 @@ class TapeEngine(Engine):
         """How many derivatives `jacobian` stores for every row."""
         return self._tape(pin=True).constant_count
 
-    def _tape(self, pin: bool = False, selections: bool = False) -> Tape:
+    def _tape(self, pin: bool = False, selections: bool = False, descent: bool = False) -> Tape:
         """A tape made on first use: on which every value keeps its slot, or that puts out the selections."""
-        if (pin, selections) not in self._tapes:
-            made = assemble(self.program, self.known, reuse=selections, pin=pin, selections=selections)
-            self._tapes = {**self._tapes, (pin, selections): made}
-        return self._tapes[pin, selections]
+        if (pin, selections, descent) not in self._tapes:
+            made = assemble(self.program, self.known, selections, pin, selections, descent)
+            self._tapes = {**self._tapes, (pin, selections, descent): made}
+        return self._tapes[pin, selections, descent]
 
     def _collected(self, tape: Tape, d_constants: Array, d_inputs: Array, through_selection: bool = True) -> Gradients:
         adjoints = {}
@@ -347,6 +377,8 @@ def working_space(slots: int, width: int, dtype: np.dtype[np.floating]) -> Array
 
 def tile_width(row_bytes: int, rows: int) -> int:
     """Rows of a tile: as many as keep its slots in cache, within bounds, and no more than there are."""
+    if row_bytes * TILE_ROWS[0] > MAX_TILE:
+        return LANES
     fitting = TILE_BYTES // row_bytes // LANES * LANES
     return min(max(fitting, TILE_ROWS[0]), TILE_ROWS[1], -(-rows // LANES) * LANES)
 

@@ -21,14 +21,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tacit.compiler.program import Program
+from tacit.engines.descent import descend
 from tacit.engines.engine import Engine, rows_too_small
 from tacit.engines.frames import Evaluation, Fixed, Steps, changed
 from tacit.engines.numpy import NumpyEngine
-from tacit.engines.results import Array, Decided, Gradients, Results
+from tacit.engines.results import Array, Decided, Descent, Gradients, Results
 from tacit.engines.torch_arrays import TorchArrays, from_numpy, lowest
 from tacit.errors import EvidenceError
 from tacit.evidence import Column
-from tacit.floats import noting_underflow
+from tacit.floats import Floats, noting_underflow
 from tacit.machine import in_own_threads
 from tacit.operations import Likelihood, Parameter, Select
 from tacit.operations.base import Key
@@ -191,6 +192,21 @@ class TorchEngine(Engine):
         found = self._derivatives(leaves, joint, np.broadcast_to(seeds, tuple(joint.shape)))
         return found, bool(noted) or bool(doubtful.any())
 
+    @in_own_threads
+    def attempt_descent(self, columns: Mapping[str, Column], rows: int, draws: Floats | None) -> Descent:
+        """States from plain floats: the sweep up runs on tensors, the way down, which is far less work, on arrays."""
+        with torch.no_grad(), self._lock:
+            with noting_underflow() as noted:
+                soft = {n: self._likelihood(n, columns) for n in self.soft if n in columns}
+            frame = self._frame(soft, self._codes(columns), {}, {})
+            self._follow(frame, drop=False)
+            joint, exponent, doubtful = (tensor.cpu().numpy() for tensor in self._joint(frame, rows))
+        if noted:
+            doubtful = doubtful | self._rows_too_small(columns, rows)
+        observed = {name: columns[name].states() for name in self.program.observed}
+        states = descend(self.program, lambda i: frame.values[i].array.cpu().numpy(), observed, rows, draws)
+        return Descent(states, Results(joint, exponent, doubtful if doubtful.any() else None))
+
     def more_careful(self) -> NumpyEngine:
         """The same program and numbers with NumPy, in float64."""
         return NumpyEngine(self.program, self._parameters, self.gammas)
@@ -223,7 +239,7 @@ class TorchEngine(Engine):
 
     def _joint(self, frame: Evaluation, rows: int) -> tuple[Tensor, Tensor, Tensor]:
         value = frame.values[self.program.joint]
-        joint = self._with_rows(self.program.joint, value.array, rows)
+        joint = self._with_rows(self.program.joint, value.array, rows).reshape(-1, rows)
         doubtful = torch.isneginf(self._xp.settled(frame.floor(self.program.joint))).expand(rows)
         exponent = value.exponent
         if exponent is None:

@@ -68,6 +68,9 @@ class TorchArrays(Arrays):
     def sum(self, array: Tensor, over: Sequence[int], keepdims: bool = False) -> Tensor:
         return array.sum(dim=tuple(over), keepdim=keepdims) if over else array  # over no axes would be over all
 
+    def maximum(self, a: Tensor, b: Tensor) -> Tensor:
+        return torch.maximum(a, b)
+
     def compare(self, test: str, a: Tensor, b: Tensor) -> Tensor:
         return COMPARE[test](a, b)
 

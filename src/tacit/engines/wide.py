@@ -241,6 +241,7 @@ UFUNCS: dict[np.ufunc, Callable[..., Any]] = {
     np.subtract: lambda a, b: _add(a, _negative(b)),
     np.negative: _negative,
     np.matmul: _matmul,
+    np.maximum: lambda a, b: _where(_sign_of_difference(a, b) >= 0, a, b),
     np.greater_equal: lambda a, b: _sign_of_difference(a, b) >= 0,
     np.greater: lambda a, b: _sign_of_difference(a, b) > 0,
     np.less_equal: lambda a, b: _sign_of_difference(a, b) <= 0,

@@ -31,7 +31,7 @@ def write_onnx(tac: Query, path: str | os.PathLike[str]) -> None:
 
 def onnx_model(tac: Query) -> Any:
     """A compiled query as an `onnx.ModelProto`, checked."""
-    onnx = require("onnx", "onnx")
+    onnx, query = require("onnx", "onnx"), tac.variable
     for name in tac.evidence:
         if "\0" in name or any("\ud800" <= c <= "\udfff" for c in name):
             raise TacitError(f"evidence on {name!r}: an input's name cannot hold a NUL or a lone surrogate; rename it")
@@ -40,11 +40,11 @@ def onnx_model(tac: Query) -> Any:
         opset_imports=[onnx.helper.make_opsetid("", OPSET)],
         ir_version=IR_VERSION,
         producer_name="tacit",
-        doc_string=f"The posterior of {json.dumps(tac.query)}, one row per row of evidence.",
+        doc_string=f"The posterior of {json.dumps(query.name)}, one row per row of evidence.",
     )
     about = {
-        "query": tac.query,
-        "states": tac.network.states(tac.query),
+        "query": query.name,
+        "states": query.states,
         "evidence": {name: tac.network.states(name) for name in tac.evidence},
         "hard": tac.program.hard,
     }
@@ -58,7 +58,7 @@ class _Export:
 
     def __init__(self, tac: Query, onnx: Any) -> None:
         self._program, self._evidence, self._onnx = tac.program, tac.evidence, onnx
-        self._cards = {name: len(tac.network.states(name)) for name in (tac.query, *tac.evidence)}
+        self._cards = {name: len(tac.network.states(name)) for name in tac.evidence}
         self._graph = Graph(onnx, tac.dtype, tac.evidence)
         tables, gammas = tac.numbers()
         engine = NumpyEngine(tac.program, tables, gammas, tac.dtype)
@@ -79,8 +79,7 @@ class _Export:
         needed = _needed(self._program.operations, self._program.joint)
         self._frame.follow([i for i in needed if self._program.batched[i]])
         self._finish(posterior, log_evidence)
-        card = self._cards[self._program.query]
-        outputs = [self._described(posterior, ["rows", card]), self._described(log_evidence, ["rows"])]
+        outputs = [self._described(posterior, ["rows", self._program.outputs]), self._described(log_evidence, ["rows"])]
         inputs = [self._input(name) for name in self._evidence]
         return self._onnx.helper.make_graph(self._graph.nodes, "tacit", inputs, outputs, self._graph.tables)
 

@@ -52,7 +52,7 @@ class Data:
 def read_data(tac: TAC, X: Any, y: Any, weights: ArrayLike | None) -> Data:
     """Evidence, labels and weights of the same rows; the first bad row is an error that names it."""
     known = tac.read(X)
-    targets = read_labels(tac.network.variable(tac.query), y)
+    targets = read_labels(tac.variable, y)
     rows = targets.shape[1]
     if known.rows != rows and any(column.rows > 1 for column in known.columns.values()):
         raise EvidenceError(f"there are {plural(known.rows, 'row')} of evidence but {rows:,} labels")

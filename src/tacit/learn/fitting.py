@@ -272,7 +272,16 @@ class Training:
         loss = identity(self.loss, self.data.targets)
         parts = [data for data in (self.data, self.held_out) if data is not None]
         names = [sorted(data.columns) for data in parts], sorted(self.parameters.learned_slopes)
-        texts = (self.network.to_dict(), self.tac.query, self.tac.evidence, loss, self.prior, names, settings)
+        texts = (
+            self.network.to_dict(),
+            self.tac.query,
+            self.tac.evidence,
+            self.tac.do,
+            loss,
+            self.prior,
+            names,
+            settings,
+        )
         return fingerprint([repr(t) for t in texts], [array for data in parts for array in data.arrays()])
 
     def result(self, run: Run, optimizer: str, stages: Sequence[Stage], seconds: float, interrupted: bool) -> Fit:

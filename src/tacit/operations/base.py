@@ -176,6 +176,10 @@ class Arrays(Protocol):
     def both(self, a: Array, b: Array) -> Array:
         return a & b
 
+    def maximum(self, a: Array, b: Array) -> Array:
+        """The larger of two, entry by entry."""
+        raise NotImplementedError
+
     def likelihood_floor(self, array: Array) -> Any:
         return None
 

@@ -38,10 +38,11 @@ WIDE = 6  # so many multiply-adds per entry read or written make a matrix produc
 
 @dataclass(frozen=True, slots=True)
 class Contract(Operation):
-    """Multiply one or two values and sum out the axes that are not in `axes`."""
+    """Multiply one or two values and sum out the axes that are not in `axes`, or take the largest over them."""
 
     inputs: tuple[int, ...]
     axes: Axes
+    largest: bool = False
 
     def check(self, setting: Setting, hard: frozenset[Axis]) -> None:
         assert 1 <= len(self.inputs) <= 2, f"a contraction has {len(self.inputs)} inputs"
@@ -66,7 +67,7 @@ class Contract(Operation):
             inputs, axes, batched = inputs[::-1], axes[::-1], batched[::-1]
         setting = Setting(axes, batched, setting.sizes)
         layout = Layout.of(setting, self.axes)
-        way = xp.way(layout if len(inputs) == 2 else None, batched.count(False))
+        way = "largest" if self.largest else xp.way(layout if len(inputs) == 2 else None, batched.count(False))
         return _WAYS[way](inputs, layout, setting, xp)
 
     def scalar(self, target: Target, i: int, setting: Setting) -> Ids:
@@ -210,6 +211,27 @@ def _subscripts(axes: Sequence[Axes], batched: Sequence[bool], out: Axes) -> str
     return ",".join(terms) + "->" + "".join(letters[a] for a in out) + "a" * any(batched)
 
 
+class _Largest(_Contraction):
+    """One or two values, multiplied entry by entry: the largest over the axes that disappear, state by state."""
+
+    def _plan(self, layout: Layout, setting: Setting) -> None:
+        gone = (*layout.summed, *layout.lone)
+        self._views = [
+            View(self._xp, axes, rows, (*gone, *layout.out), any(setting.batched), setting)
+            for axes, rows in zip(setting.axes, setting.batched, strict=True)
+        ]
+        self._states = setting.shape(gone)
+
+    def _multiplied(self, frame: Frame) -> Array:
+        arrays = [view.aligned(frame.values[i].array) for view, i in zip(self._views, self._inputs, strict=True)]
+        found = None
+        for place in np.ndindex(*self._states):
+            parts = [a[tuple(min(p, n - 1) for p, n in zip(place, a.shape, strict=False))] for a in arrays]
+            made = parts[0] if len(parts) == 1 else parts[0] * parts[1]
+            found = made if found is None else self._xp.maximum(found, made)
+        return self._xp.in_order(found)
+
+
 class _Spread(_Contraction):
     """Both values over all axes, multiplied entry by entry and summed."""
 
@@ -332,6 +354,7 @@ class _Rows(_Contraction):
 _WAYS: Mapping[str, type[_Contraction]] = {
     "alone": _Alone,
     "einsum": _Einsum,
+    "largest": _Largest,
     "spread": _Spread,
     "matrix": _Matrix,
     "block diagonal": _BlockDiagonal,

@@ -71,7 +71,7 @@ def state_of(tac: Query, state: Label | None) -> int:
     """The position of a state of the query; the first, if left out."""
     if state is None:
         return 0
-    variable = tac.network.variable(tac.query)
+    variable = tac.variable
     if state not in variable.codes:
         hint = similar(state, [str(s) for s in variable.states])
         raise TacitError(f"{state!r} is not a state of {tac.query!r}; expected one of {list(variable.states)}{hint}")

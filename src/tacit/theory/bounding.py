@@ -137,12 +137,12 @@ def bounds(
     """
     low, high = _box(box)
     query = make_selectable(tac, box, given, posterior_only=True)
-    states, which = tac.network.states(tac.query), state_of(tac, state)
+    states, which = tac.variable.states, state_of(tac, state)
     of_state = np.eye(len(states))[which]
     least, most = (maximise(query, low, high, sign * of_state, tolerance, budget) for sign in (-1.0, 1.0))
     minimum, maximum = _extreme(tac, query, least, -1.0), _extreme(tac, query, most, 1.0)
     return Bounds(
-        query=tac.query,
+        query=query.query,
         state=states[which],
         minimum=minimum,
         maximum=maximum,

@@ -175,8 +175,8 @@ def explain(tac: Query, evidence: EvidenceLike | None = None) -> Explanation:
     network = selected_network(tac.network, decided)
     assert isinstance(network, Network)  # as that of a TAC is
     return Explanation(
-        query=tac.query,
-        states=tac.network.states(tac.query),
+        query=tac.variable.name,
+        states=tac.variable.states,
         posterior=answer.posterior[0],
         evidence={name: _said(column) for name, column in columns.items()},
         tests=_tests(query, point, weights),

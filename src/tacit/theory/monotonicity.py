@@ -101,7 +101,7 @@ def monotone(
     increasing in X1
     """
     query = _selectable(tac, input, others, given)
-    objective = np.eye(len(tac.network.states(tac.query)))[state_of(tac, state)]
+    objective = np.eye(tac.variable.card)[state_of(tac, state)]
     search = _MonotonicitySearch(query, query.inputs.index(input), objective)
     search.run(budget)
     return Monotonicity(input, search.direction(), search.steps.get(1), search.steps.get(-1))

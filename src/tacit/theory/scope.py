@@ -97,13 +97,14 @@ class Scope:
 
 def scope_of(tac: Query, inputs: Sequence[str], fixed: Mapping[str, Column], posterior_only: bool) -> Scope:
     """The scope of a query; with `posterior_only`, without evidence and testing nodes that do not bear on P*(query)."""
-    net = tac.network
+    net, query = tac.network, tac.variable.name
+    tac.require_no_do("this")
     hard = [n for n, column in fixed.items() if column.certain]
-    nodes = relevant(net, [tac.query, *inputs, *fixed])
+    nodes = relevant(net, [query, *inputs, *fixed])
     bearing = set(nodes)
     if posterior_only:
-        bearing = _connected(net, nodes, tac.query, hard)
-        nodes = relevant(net, [tac.query, *(n for n in nodes if n in bearing and (n in inputs or n in fixed))])
+        bearing = _connected(net, nodes, query, hard)
+        nodes = relevant(net, [query, *(n for n in nodes if n in bearing and (n in inputs or n in fixed))])
     net.require_numbers(nodes)
     testing = {n: cpt for n in nodes if isinstance(cpt := net.cpt(n), TestingCPT)}
     tests_of, count = {}, 0
@@ -111,7 +112,7 @@ def scope_of(tac: Query, inputs: Sequence[str], fixed: Mapping[str, Column], pos
         tests_of[node] = np.arange(count, count := count + cpt.thresholds.size)
     return Scope(
         network=net,
-        query=tac.query,
+        query=query,
         nodes=nodes,
         inputs=tuple(inputs),
         soft=tuple(n for n in fixed if n not in hard),

@@ -59,7 +59,7 @@ class SelectableQuery:
         self, tac: Query, inputs: Sequence[str], fixed: Mapping[str, Column], posterior_only: bool = False
     ) -> None:
         scope = scope_of(tac, inputs, fixed, posterior_only)
-        self.scope, self.network, self.query, self.inputs = scope, tac.network, tac.query, scope.inputs
+        self.scope, self.network, self.query, self.inputs = scope, tac.network, scope.query, scope.inputs
         self.tests, self.groups, self.fixed = scope.tests, scope.groups, dict(fixed)
         self._by_table = SelectorNetwork(scope, states_by_table)
         self._by_overlap = SelectorNetwork(scope, states_by_overlap)
@@ -296,7 +296,7 @@ class SelectorNetwork:
     def derivatives(self, ranges: Ranges, fixed: Mapping[str, Column], group: Group | None = None) -> Derivatives:
         """Ends of p*(q), or of p*(u) of a group's parents, and of their derivatives."""
         tac, states = self._asked(group)
-        seeds = np.tile(np.eye(states), (len(self.network.states(tac.query)) // states, 1))
+        seeds = np.tile(np.eye(states), (tac.program.outputs // states, 1))
         corners = vertices(ranges.low, ranges.high)
         inputs, boxes, size = corners.shape
         points = corners.reshape(inputs, boxes * size)

@@ -1,0 +1,142 @@
+"""States for many variables at once: the most probable ones together, and samples given evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.engines.engine import Engine
+from tacit.engines.results import States
+from tacit.errors import EvidenceError, TacitError
+from tacit.evidence import Evidence, EvidenceLike
+from tacit.floats import Floats
+from tacit.query import Query, warn_impossible
+from tacit.variable import Variable
+
+Labels = NDArray[Any]
+Codes = NDArray[np.integer]
+SAMPLES = 2**15  # drawn at a time; more do not fit into the caches
+
+
+@dataclass(frozen=True, eq=False)
+class Assignment:
+    """States of some variables that are jointly most probable, row by row.
+
+    `states` maps names to labels (rows,), and `log_probability` (rows,) is the logarithm of p*(states, evidence). Where
+    the evidence is impossible, states are None and the logarithm is minus infinity.
+    """
+
+    states: Mapping[str, Labels]
+    log_probability: Floats
+
+    def __len__(self) -> int:
+        return len(self.log_probability)
+
+    def __repr__(self) -> str:
+        rows, names = len(self), len(self.states)
+        return f"Assignment({names} variable{'s' * (names != 1)}, {rows:,} row{'s' * (rows != 1)})"
+
+
+def most_probable(query: Query, names: Sequence[str], evidence: EvidenceLike | None) -> Assignment:
+    """The jointly most probable states of some variables, with all others summed out."""
+    known = query.read(evidence)
+    asked = query.companion(replace(query.question, query=(), best=tuple(names)))
+    engine, net = asked.engine(), query.network
+    codes: dict[str, list[Codes]] = {name: [] for name in names}
+    logs: list[Floats] = []
+    for block in known.blocks(engine.gradient_chunk):
+        found = engine.descend(block.columns, block.rows)
+        for name, column in _codes(asked, found.states, block, names).items():
+            codes[name].append(column[:, 0])
+        with np.errstate(divide="ignore"):
+            logs.append(np.log(found.results.joint[0]) + found.results.exponent * np.log(2.0))
+    log_probability = np.concatenate(logs)
+    impossible = np.isneginf(log_probability)
+    warn_impossible(impossible, "their states are None")
+    states = {name: labels(net.variable(name), np.concatenate(codes[name])) for name in names}
+    if impossible.any():
+        states = {name: _without(column, impossible) for name, column in states.items()}
+    return Assignment(states, log_probability)
+
+
+def samples(query: Query, evidence: EvidenceLike | None, n: int, seed: int) -> dict[str, Labels]:
+    """Exact samples of all variables, given the evidence of each row: labels (rows, n)."""
+    number = _count(n)
+    known = query.read(evidence)
+    asked = query.companion(replace(query.question, query=(), every_node=True))
+    engine, names = asked.engine(), query.network.variables
+    smallest = np.int16 if max(query.network.variable(name).card for name in names) < 2**15 else np.int32
+    codes = {name: np.empty((known.rows, number), dtype=smallest) for name in names}
+    for rows, columns, draws in _blocks(engine, known, number, _seed(seed)):
+        block = Evidence(rows.stop - rows.start, {n: c.block(rows.start, rows.stop) for n, c in known.columns.items()})
+        found = engine.descend(block.columns, block.rows, draws)
+        for row in np.flatnonzero(found.results.joint[0] <= 0)[:1].tolist():
+            raise EvidenceError(
+                f"row {rows.start + row}: the evidence has probability 0, so there is nothing to sample"
+            )
+        for name, column in _codes(asked, found.states, block, names).items():
+            codes[name][rows, columns] = column
+    return {name: labels(query.network.variable(name), column) for name, column in codes.items()}
+
+
+def _blocks(engine: Engine, known: Evidence, n: int, seed: int) -> Iterator[tuple[slice, slice, Floats]]:
+    """Which rows and samples to draw at a time, and numbers between 0 and 1 for them: the same with every engine."""
+    decisions, at_once = len(engine.program.decisions), min(n, SAMPLES)
+    for r0 in range(0, known.rows, step := max(1, SAMPLES // n)):
+        r1 = min(r0 + step, known.rows)
+        for s0 in range(0, n, at_once):
+            s1 = min(s0 + at_once, n)
+            numbers = np.random.Generator(np.random.SFC64([seed, r0, s0])).random((decisions, r1 - r0, s1 - s0))
+            for start in range(r0, r1, engine.gradient_chunk):
+                stop = min(start + engine.gradient_chunk, r1)
+                yield slice(start, stop), slice(s0, s1), np.ascontiguousarray(numbers[:, start - r0 : stop - r0])
+
+
+def _codes(asked: Query, states: States, block: Evidence, names: Sequence[str]) -> dict[str, Codes]:
+    """The states of variables (rows, samples), from those of axes: some variables have no axis, or a shorter one."""
+    program = asked.program
+    axis = {name: axis for axis, name in program.owners.items()}
+    found: dict[str, Codes] = {}
+    for name in names:
+        possible = np.array(program.states[name])
+        if name in asked.question.indexed and name in block.columns:
+            found[name] = np.broadcast_to(block.columns[name].states(), block.rows)[:, None]
+        elif axis.get(name) in states:
+            chosen = states[axis[name]]
+            found[name] = chosen if len(possible) == asked.network.variable(name).card else possible[chosen]
+        else:
+            found[name] = np.full((block.rows, 1), possible[0])
+    return found
+
+
+def labels(variable: Variable, codes: Codes) -> Labels:
+    """The labels of some states; whole numbers and booleans as such, all else as Python objects."""
+    kinds = {type(label) for label in variable.states}
+    table = np.empty(variable.card, dtype=object)
+    table[:] = variable.states
+    if kinds in ({int}, {bool}, {float}):
+        table = np.array(variable.states)
+    return np.take(table, codes)
+
+
+def _without(column: Labels, rows: NDArray[np.bool_]) -> Labels:
+    """With None in some rows."""
+    made = column.astype(object)
+    made[rows] = None
+    return made
+
+
+def _count(n: Any) -> int:
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise TacitError(f"n is {n!r}, expected the number of samples to draw, 1 or more")
+    return int(n)
+
+
+def _seed(seed: Any) -> int:
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise TacitError(f"seed is {seed!r}, expected a whole number, 0 or more")
+    return int(seed)

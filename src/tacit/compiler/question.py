@@ -1,0 +1,44 @@
+"""What a program is to compute."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+
+@dataclass(frozen=True)
+class Question:
+    """p*(query, evidence) for all states of the query variables; without any, p*(evidence).
+
+    Variables in `evidence` may have any; those in `hard` are observed in every row, and those in `do` are set in every
+    row, as interventions: their own tables do not count. `given` are pairs of a variable and its state, the same in all
+    rows: no other state is compiled. With `best`, all other variables are summed out first, and then the maximum over
+    the states of these is taken.
+
+    Barren nodes, which have no say in the result, are dropped, unless `every_node` is set: a sample has a state for
+    them, too. So are states that known 0s rule out, unless `every_state` is set: derivatives by those 0s need them.
+    """
+
+    query: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()
+    hard: tuple[str, ...] = ()
+    do: tuple[str, ...] = ()
+    given: tuple[tuple[str, int], ...] = ()
+    best: tuple[str, ...] = ()
+    every_node: bool = False
+    every_state: bool = False
+
+    @cached_property
+    def indexed(self) -> frozenset[str]:
+        """The variables whose state indexes tables: a query keeps its axis, also where its state is known."""
+        return frozenset((*self.hard, *self.do)).difference(self.query)
+
+    @cached_property
+    def soft(self) -> tuple[str, ...]:
+        """The variables that have likelihoods."""
+        return tuple(name for name in self.evidence if name not in self.indexed)
+
+    @cached_property
+    def named(self) -> frozenset[str]:
+        """The variables whose own states matter, not only sums over them."""
+        return self.indexed.union(self.query, self.best, (name for name, _ in self.given))

@@ -1,0 +1,71 @@
+"""From the decisions of a program to flat arrays, which the kernels of a tape follow down from the joint."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.compiler.program import Program
+from tacit.engines.descent import offsets_of, strides_of
+from tacit.engines.descent_kernels import Way
+from tacit.operations import Axes
+from tacit.operations.base import Ids
+
+
+def axes_with_states(program: Program) -> Axes:
+    """The axes that have states on the way down: those that rows observe, and then those that are chosen."""
+    return (*program.observed, *(axis for decision in program.decisions for axis in decision.chosen))
+
+
+def way_down(program: Program, entries_of: Callable[[int], Ids]) -> Way:
+    """The decisions of a program; `entries_of` gives the entries of a value as `Way` has them."""
+    number = {axis: i for i, axis in enumerate(axes_with_states(program))}
+    decisions: list[list[int]] = []
+    operands: list[list[int]] = []
+    strides: list[list[int]] = []
+    chosen: list[list[int]] = []
+    offsets, entries = _Flat(), _Flat()
+    for decision in program.decisions:
+        first_operand, first_chosen = len(operands), len(chosen)
+        shape = [program.sizes[a] for a in decision.chosen]
+        for i in decision.inputs:
+            first, steps = len(strides), strides_of(program, i)
+            strides += [[number[a], step] for a, step in steps.items() if a not in decision.chosen]
+            places = offsets_of(program, decision.chosen, steps)
+            operands.append([entries.add(entries_of(i)), first, len(strides), offsets.add(places)])
+        for place, axis in enumerate(decision.chosen):
+            chosen.append([number[axis], math.prod(shape[place + 1 :]), shape[place]])
+        decisions.append([math.prod(shape), first_operand, len(operands), first_chosen, len(chosen)])
+    return Way(
+        _table(decisions, 5),
+        _table(operands, 4),
+        _table(strides, 2),
+        _table(chosen, 3),
+        offsets.array(),
+        entries.array(),
+        most=max((states for states, *_ in decisions), default=1),
+    )
+
+
+class _Flat:
+    """Arrays one after the other in a single one."""
+
+    def __init__(self) -> None:
+        self._blocks: list[Ids] = [np.empty(0, dtype=np.int64)]
+        self._size = 0
+
+    def add(self, block: Ids) -> int:
+        """Append an array; returns where it begins."""
+        first, self._size = self._size, self._size + len(block)
+        self._blocks.append(block)
+        return first
+
+    def array(self) -> NDArray[np.int32]:
+        return np.concatenate(self._blocks).astype(np.int32)
+
+
+def _table(rows: Sequence[Sequence[int]], width: int) -> NDArray[np.int32]:
+    return np.array(rows, dtype=np.int32).reshape(-1, width)
