@@ -1,4 +1,4 @@
-"""The pictures of the documentation: the paper's figures, made anew. Writes docs/images/gallery/.
+"""The pictures of the documentation: the paper's figures, made anew, and more. Writes docs/images/gallery/.
 
 Run with: python docs/make_images.py, which needs matplotlib and igraph (pip install 'tacit-circuits[plot]').
 """
@@ -109,6 +109,8 @@ def drawings() -> dict[str, tacit.Network | tacit.circuit.Circuit]:
         "fig12-pieces": wave.network,
         "fig13-ac": tacit.compile(classical_abc(), "B", ["A", "C"]).circuit(fold=False),
         "relu": neuron,
+        "simpson-network": tacit.examples.kidney_stones(),
+        "simpson-do": tacit.examples.kidney_stones().do({"treatment": "A"}),
     }
 
 
@@ -189,12 +191,38 @@ def staircases() -> plt.Figure:
     return figure
 
 
+def simpson() -> plt.Figure:
+    """How often patients recover from kidney stones: for each size, as seen in all, and under an intervention."""
+    net = tacit.examples.kidney_stones()
+    treatments = net.states("treatment")
+    rates = {
+        "small stones": net.posterior("recovery", {"size": "small", "treatment": treatments}),
+        "large stones": net.posterior("recovery", {"size": "large", "treatment": treatments}),
+        "all, as treated": net.posterior("recovery", {"treatment": treatments}),
+        "all, by do": np.concatenate([net.do({"treatment": t}).posterior("recovery") for t in treatments]),
+    }
+    figure, ax = plt.subplots(figsize=(7.5, 3), layout="constrained")
+    for i, (treatment, color) in enumerate(zip(treatments, (ACCENT, PALE), strict=True)):
+        heights = [100 * rate[i, 0] for rate in rates.values()]
+        bars = ax.bar(
+            np.arange(len(rates)) + 0.36 * (i - 0.5), heights, 0.34, color=color, label=f"treatment {treatment}"
+        )
+        ax.bar_label(bars, fmt="%.1f%%", padding=2, color=INK, fontsize=9)
+    ax.set_xticks(range(len(rates)), rates)
+    ax.set(ylim=(0, 104), yticks=[0, 50, 100], yticklabels=["0%", "50%", "100%"], ylabel="recovery")
+    ax.tick_params(axis="x", length=0)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+    return figure
+
+
 FIGURES: dict[str, Callable[[], Any]] = {
     "fig7-functions.svg": functions,
     "fig8-surfaces.png": surfaces,
     "fig8-fig9-regions.png": maps,
     "fig10-sigmoids.svg": sigmoids,
     "fig11-staircases.png": staircases,
+    "simpson.svg": simpson,
 }
 
 

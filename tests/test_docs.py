@@ -11,7 +11,9 @@ import pytest
 
 ROOT = Path(__file__).parent.parent / "docs"
 PAGES = sorted(
-    path.relative_to(ROOT).as_posix() for where in ("tutorials", "howto") for path in ROOT.glob(f"{where}/*.md")
+    path.relative_to(ROOT).as_posix()
+    for where in ("tutorials/*", "howto/*", "gallery")
+    for path in ROOT.glob(f"{where}.md")
 )
 WITHOUT_CODE = {"tutorials/index.md", "howto/index.md", "howto/command-line.md"}
 NEEDS = {

@@ -1,4 +1,7 @@
-"""The paper's networks have the paper's shapes (counts of diamond and layer: test_conformance.py)."""
+"""The paper's networks have the paper's shapes (counts of diamond and layer: test_conformance.py).
+
+Kidney stones have the published rates: test_do.py.
+"""
 
 import itertools
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
-from tacit import pickling
+from tacit import graph, pickling
 from tacit.cpt import CPT, AnyCPT, TestingCPT, check_gamma, difference
-from tacit.errors import NetworkError, TableError, TooLargeError, UnsetError
+from tacit.errors import EvidenceError, NetworkError, TableError, TooLargeError, UnsetError
+from tacit.evidence import read_column
 from tacit.factored import MAX_DENSE, FunctionCPT, NoisyOr, check_axes
 from tacit.floats import Floats
+from tacit.labels import listed_states, shown
 from tacit.variable import Label, Variable, describe, similar, variable
 from tacit.words import large, plural
 
@@ -187,18 +189,39 @@ class Model:
             {n: node.cpt.with_gamma(slope) for n, node in self._nodes.items() if isinstance(node.cpt, TestingCPT)}
         )
 
+    def do(self, states: Mapping[str, Any]) -> Self:
+        """A copy in which variables are set to states from outside: each loses its parents and is sure of its state.
+
+        A state is named as in evidence. Unlike evidence, an intervention says nothing about what is above: asking
+        `net.do({"X": "x"})` is asking what follows from making X equal to x, not from seeing it. All else stays as
+        it is, and a node that was tied leaves its tie to the others.
+
+        >>> from tacit import examples
+        >>> net = examples.kidney_stones()
+        >>> net.posterior("recovery", {"treatment": ["A", "B"]})[:, 0].round(3)  # seen
+        array([0.78 , 0.826])
+        >>> [net.do({"treatment": t}).posterior("recovery")[0, 0].round(3).item() for t in ("A", "B")]  # done
+        [0.833, 0.779]
+        """
+        if not isinstance(states, Mapping):
+            raise NetworkError(f"do takes a mapping from variables to states, got {shown(states)}")
+        fixed = {name: _fixed(self.variable(name), state) for name, state in states.items()}
+        return self._with_nodes(fixed)
+
     def cut(self, names: Iterable[str]) -> Self:
         """A copy in which these variables have no parents, and all their states are equally likely.
 
         What is above them learns nothing from their states.
         """
-        gone = frozenset(names)
-        if not gone:
-            return self
+        equal = {name: self.variable(name) for name in names}
+        return self._with_nodes(
+            {n: Node(v, (), CPT(np.full(v.card, 1 / v.card)).bind(v, [])) for n, v in equal.items()}
+        )
+
+    def _with_nodes(self, nodes: Mapping[str, Node]) -> Self:
         copy = type(self)(self.name)
         for name, node in self._nodes.items():
-            own = node.variable
-            copy._insert(Node(own, (), CPT(np.full(own.card, 1 / own.card)).bind(own, [])) if name in gone else node)
+            copy._insert(nodes.get(name, node))
         return copy
 
     # reading ----------------------------------------------------------------------------------------------
@@ -261,7 +284,60 @@ class Model:
             if parent not in found:
                 found.add(parent)
                 stack.extend(self._nodes[parent].parents)
-        return tuple(n for n in self._nodes if n in found)
+        return self._in_order(found)
+
+    def descendants(self, name: str) -> tuple[str, ...]:
+        """The proper descendants of a variable, parents before children.
+
+        >>> from tacit import examples
+        >>> examples.diamond().descendants("A")
+        ('B', 'C', 'D')
+        """
+        self.node(name)
+        return self._in_order(graph.descendants(self._graph(), name))
+
+    def markov_blanket(self, name: str) -> tuple[str, ...]:
+        """The parents, the children and the children's other parents, in the order of the network.
+
+        Given their states, the variable is independent of all others.
+
+        >>> from tacit import examples
+        >>> examples.diamond().markov_blanket("B")
+        ('A', 'C', 'D')
+        """
+        self.node(name)
+        return self._in_order(graph.markov_blanket(self._graph(), name))
+
+    def independent(self, a: str | Iterable[str], b: str | Iterable[str], given: str | Iterable[str] = ()) -> bool:
+        """Whether the graph makes `a` and `b` independent where the states of `given` are known (d-separation).
+
+        Each is a name or several. True holds whatever the numbers are: once `given` is observed, evidence on `b`, hard
+        or soft, does not change the posterior of `a`. That is proved for testing networks, too (Shen, Huang, Choi and
+        Darwiche, *Conditional Independence in Testing Bayesian Networks*, ICML 2019): the evidence may select other
+        tables, but none that matters. False says that some numbers make them dependent; those of this network may not.
+
+        >>> from tacit import examples
+        >>> net = examples.diamond()
+        >>> net.independent("B", "C"), net.independent("B", "C", given="A"), net.independent("B", "C", ["A", "D"])
+        (False, True, False)
+        """
+        sets = {"a": self._names(a), "b": self._names(b), "given": self._names(given)}
+        for one, other in (("a", "b"), ("a", "given"), ("b", "given")):
+            for name in self._in_order(sets[one] & sets[other])[:1]:
+                raise NetworkError(f"{name!r} is both in {one} and in {other}; a variable may be in one of them only")
+        return graph.separated(self._graph(), **sets)
+
+    def _names(self, names: str | Iterable[str]) -> set[str]:
+        """A name or several, all of them known."""
+        several = [names] if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
+        return {self.variable(name).name for name in several}
+
+    def _graph(self) -> graph.Parents:
+        return {name: node.parents for name, node in self._nodes.items()}
+
+    def _in_order(self, names: Container[str]) -> tuple[str, ...]:
+        """These names, parents before children."""
+        return tuple(name for name in self._nodes if name in names)
 
     def counts(self) -> Counts:
         """Nodes, edges, testing nodes, static and dynamic parameters, thresholds."""
@@ -359,6 +435,18 @@ def _check_whole_ties(before: Model, after: Model) -> None:
                 f"node {left[0]!r} would leave the tie {tie!r}, which node {kept[0]!r} keeps; "
                 f"give tie={tie!r} to both, or change all nodes of the tie"
             )
+
+
+def _fixed(own: Variable, state: Any) -> Node:
+    """A node without parents that is sure of its state."""
+    try:
+        column, single = read_column(own, state)
+    except EvidenceError:
+        column, single = None, False
+    possible = np.zeros(0) if column is None or not single else column.likelihoods()[:, 0] > 0
+    if possible.sum() != 1:
+        raise NetworkError(f"do cannot set {own.name!r} to {shown(state)}; expected one of {listed_states(own)}")
+    return Node(own, (), CPT(possible.astype(np.float64)))
 
 
 def _located(error: TableError, own: Variable, parents: Sequence[Variable]) -> NetworkError:
