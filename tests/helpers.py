@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit import TAC, ImpossibleEvidenceWarning, Network
+from tacit import TAC, ImpossibleEvidenceWarning, Network, semantics
 from tacit.evidence import read
 from tacit.selection import Selected
+from tests.strategies import tie_margin
 
 ENGINES = ["numpy", "tape", "torch"]
 TOLERANCE = 1e-12
@@ -41,6 +42,18 @@ def always_hard(net: Network, evidence: Any) -> list[str]:
     """The variables of `evidence` that are observed in every row, as `Network.posterior` finds them."""
     columns = read(evidence, [net.variable(n) for n in net]).columns
     return [name for name, column in columns.items() if column.certain]
+
+
+def one_row(columns: dict[str, Any], i: int) -> dict[str, Any]:
+    """One row of some columns."""
+    return {name: column[i : i + 1] for name, column in columns.items()}
+
+
+def decided(net: Network, columns: dict[str, Any], margin: float = 1e-9) -> list[int]:
+    """The rows that have an answer beyond rounding: no test is near a tie, or the evidence is impossible."""
+    rows = len(next(iter(columns.values()))) if columns else 1
+    joint = semantics.joint(net, net.variables[0], columns).sum(axis=1)
+    return [i for i in range(rows) if joint[i] == 0 or tie_margin(net, one_row(columns, i)) > margin]
 
 
 impossible = pytest.mark.filterwarnings("ignore::tacit.ImpossibleEvidenceWarning")

@@ -12,22 +12,11 @@ from tacit import EvidenceError, Network, NetworkError, TacitError, TestingCPT, 
 from tacit import semantics as definition
 from tacit.compiler.program import check
 from tacit.compiler.prune import relevant
-from tests.helpers import ENGINES, always_hard, close, impossible, posterior, selected
-from tests.strategies import evidence, networks, queries, tie_margin
+from tests.helpers import ENGINES, always_hard, close, decided, impossible, one_row, posterior, selected
+from tests.strategies import evidence, networks, queries
 
 ROWS = 3
 pytestmark = pytest.mark.parametrize("engine", ENGINES)
-
-
-def one_row(columns, i):
-    return {name: column[i : i + 1] for name, column in columns.items()}
-
-
-def decided(net, columns, margin=1e-9):
-    """The rows that have an answer beyond rounding: no test is near a tie, or the evidence is impossible."""
-    rows = len(next(iter(columns.values()))) if columns else 1
-    joint = definition.joint(net, net.variables[0], columns).sum(axis=1)
-    return [i for i in range(rows) if joint[i] == 0 or tie_margin(net, one_row(columns, i)) > margin]
 
 
 def agrees(tac, net, columns, tolerance=1e-12):

@@ -32,7 +32,7 @@ def compile_program(
     win sometimes: both are planned, the cheaper is kept.
     """
     _check(net, order, effort)
-    net = net.cut(question.do)
+    net = net.cut(question.do) if question.do else net
     pruned = prune(net, question)
 
     def eliminate(planner: Planner, reuse: bool) -> tuple[Program, Plan]:

@@ -1,0 +1,271 @@
+"""Several query variables, none, interventions, the best states and samples: against the definition."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import tacit
+from tacit import semantics as definition
+from tacit.compiler.program import check
+from tests.helpers import ENGINES, always_hard, close, decided, impossible, one_row
+from tests.strategies import networks, queries, tie_margin
+
+ROWS = 3
+pytestmark = impossible
+
+
+@pytest.fixture(params=ENGINES, scope="module")
+def engine(request):
+    return request.param
+
+
+@st.composite
+def asked(draw, **kinds):
+    """A network, some of its variables, evidence, and those of its columns that are indexed."""
+    net, query, columns = draw(queries(rows=ROWS, **kinds))
+    names = draw(st.lists(st.sampled_from(net.variables), unique=True, max_size=3))
+    certain = always_hard(net, columns)
+    hard = draw(st.lists(st.sampled_from(certain), unique=True)) if certain else []
+    return net, [query, *(n for n in names if n != query)], columns, hard
+
+
+def compiled(net, query, columns, hard, engine):
+    tac = tacit.compile(net, query, [n for n in columns if n not in hard], hard, engine=engine)
+    check(tac.program)
+    return tac
+
+
+@settings(max_examples=80)
+@given(case=asked())
+def test_several_variables(engine, case):
+    net, names, columns, hard = case
+    tac, rows = compiled(net, names, columns, hard, engine), decided(net, columns)
+    assert tac.query == tuple(names)
+    close(tac.joint(columns)[rows], definition.joint(net, names, columns)[rows])
+    close(tac.posterior(columns)[rows], definition.posterior(net, names, columns)[rows])
+
+
+@settings(max_examples=40)
+@given(case=asked())
+def test_no_query(engine, case):
+    net, _, columns, hard = case
+    tac, rows = compiled(net, None, columns, hard, engine), decided(net, columns)
+    close(np.exp(tac.log_evidence(columns)[rows]), definition.joint(net, (), columns)[rows])
+    for name, found in tac.marginals(columns).items():
+        close(found[rows], definition.posterior(net, name, columns)[rows])
+
+
+def agrees(best, net, names, columns, rows):
+    """The probability is the largest, and it is that of the states."""
+    joints = definition.joint(net, names, columns)
+    largest = definition.most_probable(net, names, columns)
+    close(np.exp(best.log_probability[rows]), largest[rows])
+    for i in rows:
+        states = [best.states[name][i] for name in names]
+        if np.isneginf(best.log_probability[i]):
+            assert states == [None] * len(names)
+        else:
+            place = tuple(net.variable(name).codes[state] for name, state in zip(names, states, strict=True))
+            close(joints[i][place], largest[i])
+
+
+@settings(max_examples=100)
+@given(case=asked())
+def test_most_probable_explanation(engine, case):
+    net, query, columns, hard = case
+    tac = compiled(net, query, columns, hard, engine)
+    agrees(tac.mpe(columns), net, net.variables, columns, decided(net, columns))
+
+
+@settings(max_examples=100)
+@given(case=asked())
+def test_most_probable_states_of_some_variables(engine, case):
+    net, query, columns, hard = case
+    tac = compiled(net, query, columns, hard, engine)
+    best = tac.map(columns)
+    assert list(best.states) == query
+    agrees(best, net, query, columns, decided(net, columns))
+
+
+@settings(max_examples=60)
+@given(case=queries(rows=ROWS), data=st.data())
+def test_interventions_are_those_of_the_network_without_the_parents(engine, case, data):
+    net, query, columns = case
+    certain = always_hard(net, columns)
+    assume(certain)
+    do = data.draw(st.lists(st.sampled_from(certain), min_size=1, unique=True))
+    left = [n for n in certain if n not in do]
+    hard = data.draw(st.lists(st.sampled_from(left), unique=True)) if left else []
+    others = [n for n in columns if n not in (*do, *hard)]
+    tac = tacit.compile(net, query, others, hard, do, engine=engine)
+    check(tac.program)
+    states = tac.read(columns).columns
+    marginals, best = tac.marginals(columns), tac.mpe(columns)
+    for i in range(len(next(iter(columns.values())))):
+        set_to = {name: net.states(name)[np.broadcast_to(states[name].states(), ROWS)[i]] for name in do}
+        cut = net.do(set_to)
+        row = one_row({n: c for n, c in columns.items() if n not in do}, i)
+        if tie_margin(cut, row) > 1e-9:
+            close(tac.joint(one_row(columns, i)), definition.joint(cut, query, row))
+            for name, found in marginals.items():
+                close(found[i : i + 1], definition.posterior(cut, name, row))
+            close(np.exp(best.log_probability[i]), definition.most_probable(cut, cut.variables, row)[0])
+
+
+@settings(max_examples=60)
+@given(case=queries(rows=ROWS), data=st.data())
+def test_given_states_count_as_evidence(engine, case, data):
+    net, query, columns = case
+    name = data.draw(st.sampled_from(net.variables))
+    state = data.draw(st.sampled_from(net.states(name)))
+    rest = {n: c for n, c in columns.items() if n != name}
+    tac = tacit.compile(net, query, list(rest), given={name: state}, engine=engine)
+    check(tac.program)
+    whole = {**rest, name: [state] * ROWS}
+    rows = decided(net, whole)
+    evidence = rest if rest else None
+    picked = rows if rest else [0] * len(rows)
+    close(tac.joint(evidence)[picked], definition.joint(net, query, whole)[rows])
+    close(tac.marginals(evidence)[query][picked], definition.posterior(net, query, whole)[rows])
+    assert set(tac.mpe(evidence).states[name]) <= {state, None}
+
+
+SAMPLES = 20_000
+
+
+@settings(max_examples=30)
+@given(case=asked(max_nodes=4))
+def test_samples_have_the_distribution_of_the_selected_network(engine, case):
+    net, _, columns, hard = case
+    possible = [i for i in decided(net, columns) if definition.joint(net, (), columns)[i] > 0]
+    assume(possible)
+    row = one_row(columns, possible[0])
+    drawn = compiled(net, None, columns, hard, engine).sample(row, n=SAMPLES)
+    expected = definition.posterior(net, net.variables, row)[0]
+    codes = [np.array([net.variable(n).codes[x] for x in drawn[n][0].tolist()]) for n in net.variables]
+    counts = np.bincount(np.ravel_multi_index(codes, expected.shape), minlength=expected.size).reshape(expected.shape)
+    assert not counts[expected == 0].any()
+    spread = np.sqrt(SAMPLES * expected * (1 - expected))
+    assert (np.abs(counts - SAMPLES * expected) <= 6 * spread + 6).all()
+
+
+@settings(max_examples=25)
+@given(case=asked())
+def test_every_engine_draws_the_same(case):
+    net, _, columns, hard = case
+    possible = [i for i in decided(net, columns) if definition.joint(net, (), columns)[i] > 0]
+    assume(possible)
+    row = one_row(columns, possible[0])
+    first, *others = (compiled(net, None, columns, hard, engine).sample(row, n=50, seed=7) for engine in ENGINES)
+    for other, name in itertools.product(others, net.variables):
+        assert (first[name] == other[name]).mean() > 0.9  # a draw at the border of two states may fall either way
+
+
+@settings(max_examples=25)
+@given(net=networks(testing=True))
+def test_samples_of_a_network_are_evidence(net):
+    drawn = net.sample(20, seed=3)
+    assert all(column.shape == (20,) for column in drawn.values())
+    names = list(drawn)
+    tac = tacit.compile(net, None, names)
+    read = tac.read(drawn)
+    assert {name: column.states().tolist() for name, column in read.columns.items()} == {
+        name: [net.variable(name).codes[x] for x in drawn[name].tolist()] for name in names
+    }
+
+
+def test_samples_do_not_depend_on_how_rows_are_cut_into_blocks():
+    net = tacit.examples.abc()
+    tac = tacit.compile(net, None, ["A"])
+    one = tac.sample({"A": 0.8}, n=100_000, seed=1)
+    again = tac.sample({"A": 0.8}, n=100_000, seed=1)
+    other = tac.sample({"A": 0.8}, n=100_000, seed=2)
+    assert all((one[name] == again[name]).all() for name in net)
+    assert any((one[name] != other[name]).any() for name in net)
+
+
+def test_labels_keep_their_kind():
+    net = tacit.Network()
+    net.add("count", states=3, cpt=[0.2, 0.3, 0.5])
+    net.add("flag", states=[True, False], cpt=[0.5, 0.5])
+    net.add("word", cpt=[0.5, 0.5])
+    drawn = net.sample(5)
+    assert [drawn[name].dtype.kind for name in net] == ["i", "b", "O"]
+    assert net.posterior("count", {k: v for k, v in drawn.items() if k != "count"}).shape == (5, 3)
+
+
+def test_impossible_rows_have_no_states_and_no_samples():
+    net = tacit.Network()
+    net.add("A", states=3, cpt=[0.5, 0.5, 0.0])
+    net.add("B", ["A"], cpt=[[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]])
+    tac = tacit.compile(net, "A", ["A", "B"])
+    rows = {"A": [0, 0], "B": ["true", "false"]}
+    with pytest.warns(tacit.ImpossibleEvidenceWarning, match="1 of 2 rows"):
+        best = tac.mpe(rows)
+    assert best.states["A"].tolist() == [0, None]
+    assert best.log_probability[1] == -np.inf
+    with pytest.raises(tacit.EvidenceError, match="row 1: the evidence has probability 0"):
+        tac.sample(rows)
+
+
+def test_evidence_far_below_the_smallest_float():
+    """Four hundred findings that are each improbable: the joint is about 1e-1200."""
+    net = tacit.Network()
+    net.add("H", cpt=[0.5, 0.5])
+    for i in range(400):
+        net.add(f"E{i}", ["H"], cpt=[[0.001, 0.999], [0.0011, 0.9989]])
+    row = {f"E{i}": "true" for i in range(400)}
+    for engine in ENGINES:
+        tac = tacit.compile(net, "H", list(row), engine=engine)
+        best = tac.mpe(row)
+        assert best.states["H"].tolist() == ["false"]
+        close(best.log_probability, [np.log(0.5) + 400 * np.log(0.0011)], 1e-10)
+        assert set(tac.sample(row, n=20)["H"][0]) == {"false"}
+
+
+def test_a_joint_too_large_for_a_table_is_maximised_all_the_same():
+    net = tacit.Network()
+    net.add("X0", cpt=[0.6, 0.4])
+    for i in range(1, 60):
+        net.add(f"X{i}", [f"X{i - 1}"], cpt=[[0.9, 0.1], [0.2, 0.8]])
+        net.add(f"Y{i}", [f"X{i}"], cpt=[[0.7, 0.3], [0.4, 0.6]])
+    names = [f"X{i}" for i in range(60)]
+    with pytest.raises(tacit.TooLargeError):
+        tacit.compile(net, names, [])
+    tac = tacit.compile(net, names[0], [f"Y{i}" for i in range(1, 60)])
+    best = tac.map({f"Y{i}": "false" for i in range(1, 60)})
+    assert best.states["X0"].shape == (1,)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"query": []}, "empty sequence"),
+        ({"query": ["A", "A"]}, "twice"),
+        ({"query": "A", "evidence": ["B"], "do": ["B"]}, "'B' is in do= and in evidence="),
+        ({"query": "A", "hard": ["B"], "do": ["B"]}, "'B' is in do= and in hard="),
+        ({"query": "A", "evidence": ["B"], "given": {"B": "true"}}, "'B' is in given="),
+        ({"query": "A", "given": {"B": "maybe"}}, "'maybe'"),
+        ({"query": "A", "do": ["Z"]}, "'Z' is not a variable"),
+    ],
+)
+def test_questions_that_make_no_sense(arguments, message):
+    with pytest.raises(tacit.TacitError, match=message):
+        tacit.compile(tacit.examples.abc(), **arguments)
+
+
+def test_what_needs_a_query_says_so():
+    tac = tacit.compile(tacit.examples.abc(), None, ["A"])
+    for ask in (tac.posterior, tac.joint, tac.map):
+        with pytest.raises(tacit.TacitError, match="query=None"):
+            ask({"A": 0.5})
+    with pytest.raises(tacit.TacitError, match="one variable"):
+        tac.explain({"A": 0.5})
+    with pytest.raises(tacit.TacitError, match="there is no state on 'A'"):
+        tacit.compile(tacit.examples.abc(), "B", do=["A"]).posterior()
+    for n in (0, -1, 1.5, True):
+        with pytest.raises(tacit.TacitError, match="number of samples"):
+            tac.sample({"A": 0.5}, n=n)
