@@ -102,14 +102,15 @@ def _codes(asked: Query, states: States, block: Evidence, names: Sequence[str]) 
     axis = {name: axis for axis, name in program.owners.items()}
     found: dict[str, Codes] = {}
     for name in names:
-        possible = np.array(program.states[name])
-        if name in asked.question.indexed and name in block.columns:
+        possible = program.states[name]
+        if name in asked.question.indexed:
             found[name] = np.broadcast_to(block.columns[name].states(), block.rows)[:, None]
-        elif axis.get(name) in states:
-            chosen = states[axis[name]]
-            found[name] = chosen if len(possible) == asked.network.variable(name).card else possible[chosen]
-        else:
+        elif name not in axis:
             found[name] = np.full((block.rows, 1), possible[0])
+        elif axis[name] == name:
+            found[name] = states[name]
+        else:
+            found[name] = np.array(possible)[states[axis[name]]]
     return found
 
 

@@ -48,6 +48,14 @@ class Column:
         """Whether every row observes a state."""
         return self.codes is not None and not bool(np.any(self.codes == MISSING))
 
+    @property
+    def observed(self) -> Mask:
+        """Where a state is known with certainty: (rows,)."""
+        if self.codes is not None:
+            return np.asarray(self.codes != MISSING)
+        assert self.soft is not None
+        return np.asarray(((self.soft > 0).sum(axis=0) == 1) & (self.variable.card > 1))
+
     def block(self, start: int, stop: int) -> Column:
         """The rows from one place to another."""
         return self.take(slice(start, stop))
@@ -73,10 +81,9 @@ class Column:
         if codes is None:
             assert self.soft is not None
             codes = np.where((self.soft > 0).sum(axis=0) == 1, self.soft.argmax(axis=0), MISSING)
-        missing = np.flatnonzero(codes == MISSING)
-        if len(missing):
+        if codes.min(initial=0) == MISSING:  # the smallest code
             raise error_in_row(
-                self.variable, int(missing[0]), "a state is needed in every row, since the query was compiled "
+                self.variable, int(codes.argmin()), "a state is needed in every row, since the query was compiled "
                 "with this variable in hard= or do=; name it in evidence= to allow soft or missing values"
             )  # fmt: skip
         return codes

@@ -180,7 +180,7 @@ class Query:
         >>> {name: p.round(4).tolist() for name, p in tac.marginals({"A": 0.8, "C": "lo"}).items()}
         {'A': [[0.4615, 0.5385]], 'B': [[0.4692, 0.5308]], 'C': [[1.0, 0.0]]}
         """
-        engine = self.companion(replace(self.question, query=(), evidence=self.network.variables, hard=())).engine()
+        engine = self.companion(replace(self.question, query=(), evidence=self.network.variables, index=False)).engine()
         found: dict[str, list[Floats]] = {name: [] for name in self.network.variables}
         possible: list[NDArray[np.bool_]] = []
         for block in self.read(evidence).blocks(engine.gradient_chunk):

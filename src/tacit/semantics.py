@@ -95,8 +95,7 @@ def information(net: Model, query: str, evidence: EvidenceLike | None = None) ->
         pairs = posterior(net, (query, name) if name != query else (query,), known)
         both = pairs if name != query else pairs[:, :, None] * np.eye(pairs.shape[1])
         drop = _entropy(both.sum(axis=2)) + _entropy(both.sum(axis=1)) - _entropy(both.reshape(len(both), -1))
-        observed = [(known.likelihoods(i).get(name, np.ones(2)) > 0).sum() == 1 for i in range(known.rows)]
-        found[name] = np.where(observed, np.nan, drop)
+        found[name] = np.where(known.columns[name].observed, np.nan, drop) if name in known.columns else drop
     return found
 
 

@@ -17,6 +17,7 @@ class Question:
 
     Barren nodes, which have no say in the result, are dropped, unless `every_node` is set: a sample has a state for
     them, too. So are states that known 0s rule out, unless `every_state` is set: derivatives by those 0s need them.
+    Without `index`, states that are known in every row are likelihoods like all others.
     """
 
     query: tuple[str, ...] = ()
@@ -27,11 +28,12 @@ class Question:
     best: tuple[str, ...] = ()
     every_node: bool = False
     every_state: bool = False
+    index: bool = True
 
     @cached_property
     def indexed(self) -> frozenset[str]:
         """The variables whose state indexes tables: a query keeps its axis, also where its state is known."""
-        return frozenset((*self.hard, *self.do)).difference(self.query)
+        return frozenset((*self.hard, *self.do) if self.index else ()).difference(self.query)
 
     @cached_property
     def soft(self) -> tuple[str, ...]:

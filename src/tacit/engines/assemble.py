@@ -143,7 +143,7 @@ class _Assembler:
             for j in ends[i] if not self.descent else ():
                 self._release(j)
         self._output()
-        way = way_down(program, self._entries) if self.descent else None
+        way = way_down(program, self._constant, self._as_slots) if self.descent else None
         return Tape(
             instructions=_stacked(self.instructions, 4),
             terms=_stacked(self.terms, 2),
@@ -163,13 +163,6 @@ class _Assembler:
             way=way,
             axes=axes_with_states(program) if self.descent else (),
         )
-
-    def _entries(self, i: int) -> Ids:
-        """The entries of a value as the way down finds them: slots, or -1 - c for constant c."""
-        if not self.program.batched[i]:
-            return -1 - self._constants_of(i).ravel()
-        slots = self.slots[i].ravel()
-        return np.where(slots == NOTHING, -1 - ZERO_CONSTANT, slots)
 
     # slots ------------------------------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ def gradients(
     `frame` holds all values of the `batched` operations, `once` those of the `static` ones, with all digits.
     """
     program = frame.steps.program
-    sweep = _Sweep(frame)
+    sweep = Sweep(frame)
     by_joint = seeds.reshape([*(program.sizes[a] for a in program.query), seeds.shape[-1]])
     sweep.add(program.joint, by_joint if program.batched[program.joint] else by_joint.sum(axis=-1))
     sweep.run(batched)
@@ -45,7 +45,7 @@ def parameter_gradients(
     once: Evaluation, static: Sequence[int], adjoints: Mapping[int, Array]
 ) -> tuple[dict[tuple[str, str], Floats], dict[str, float]]:
     """Derivatives by the tables and by the slopes, given those by some values that only depend on parameters."""
-    sweep = _Sweep(once)
+    sweep = Sweep(once)
     for i in static:
         if i in adjoints:
             sweep.add(i, adjoints[i].astype(np.float64, copy=False))
@@ -59,7 +59,7 @@ def parameter_gradients(
     return tables, sweep.slopes
 
 
-class _Sweep:
+class Sweep:
     """Adjoints on their way down; in the end, those of the values that the operations began with."""
 
     def __init__(self, frame: Evaluation) -> None:

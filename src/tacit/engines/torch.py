@@ -227,6 +227,8 @@ class TorchEngine(Engine):
     def _derivatives(self, leaves: Leaves, joint: Tensor, seeds: Array) -> Gradients:
         tables, slopes, soft = leaves
         every = [*tables.values(), *slopes.values(), *soft.values()]
+        if not every:  # torch refuses to be asked for nothing
+            return Gradients({}, {}, {})
         found = iter(torch.autograd.grad(joint, every, self._tensor(seeds), allow_unused=True, materialize_grads=True))
         return Gradients(
             {key: next(found).double().cpu().numpy() for key in tables},

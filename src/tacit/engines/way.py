@@ -20,8 +20,8 @@ def axes_with_states(program: Program) -> Axes:
     return (*program.observed, *(axis for decision in program.decisions for axis in decision.chosen))
 
 
-def way_down(program: Program, entries_of: Callable[[int], Ids]) -> Way:
-    """The decisions of a program; `entries_of` gives the entries of a value as `Way` has them."""
+def way_down(program: Program, constant_of: Callable[[int], int], slots_of: Callable[[int], Ids]) -> Way:
+    """The decisions of a program, given the first constant of a table, and the slots of what depends on evidence."""
     number = {axis: i for i, axis in enumerate(axes_with_states(program))}
     decisions: list[list[int]] = []
     operands: list[list[int]] = []
@@ -35,13 +35,14 @@ def way_down(program: Program, entries_of: Callable[[int], Ids]) -> Way:
             first, steps = len(strides), strides_of(program, i)
             strides += [[number[a], step] for a, step in steps.items() if a not in decision.chosen]
             places = offsets_of(program, decision.chosen, steps)
-            operands.append([entries.add(entries_of(i)), first, len(strides), offsets.add(places)])
+            entry = entries.add(slots_of(i).ravel()) if program.batched[i] else constant_of(i)
+            operands.append([entry, first, len(strides), offsets.add(places), int(not program.batched[i])])
         for place, axis in enumerate(decision.chosen):
             chosen.append([number[axis], math.prod(shape[place + 1 :]), shape[place]])
         decisions.append([math.prod(shape), first_operand, len(operands), first_chosen, len(chosen)])
     return Way(
         _table(decisions, 5),
-        _table(operands, 4),
+        _table(operands, 5),
         _table(strides, 2),
         _table(chosen, 3),
         offsets.array(),

@@ -1,0 +1,115 @@
+"""Derivatives by the tables for each row by itself, where other sweeps add them up over rows.
+
+Tables count as if they depended on evidence: each is one row that speaks for all, and its adjoint has all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from tacit.compiler.program import Program
+from tacit.engines.frames import Evaluation, Fixed
+from tacit.engines.numpy import NumpyEngine, WideEngine
+from tacit.engines.numpy_arrays import as_floats, lowest
+from tacit.engines.results import Array
+from tacit.engines.reverse import Sweep
+from tacit.engines.wide import Wide
+from tacit.evidence import Column, take
+from tacit.floats import divide
+from tacit.machine import in_own_threads
+from tacit.operations import Constant, Parameter
+from tacit.operations.base import Key, Value
+
+
+class ByRow(NumpyEngine):
+    """A program that indexes no tables, with its numbers."""
+
+    def __init__(
+        self,
+        program: Program,
+        parameters: Mapping[Key, Array],
+        gammas: Mapping[str, float | None],
+        dtype: str = "float64",
+    ) -> None:
+        super().__init__(replace(program, batched=(True,) * len(program)), parameters, gammas, dtype)
+        self._sources = Fixed({i: self._source(i) for i in self._batched if not self._depends(i)})
+
+    def _depends(self, i: int) -> bool:
+        return not isinstance(self.program.operations[i], Parameter | Constant)
+
+    def _source(self, i: int) -> Value:
+        operation = self.program.operations[i]
+        if isinstance(operation, Parameter):
+            array = self._parameter(operation.node, operation.part)[..., None]
+        else:
+            assert isinstance(operation, Constant)
+            array = self._rows.constant(operation.table)[..., None]
+        return Value(array, floor=lowest(array.reshape(-1, 1)))
+
+    def _up(self, columns: Mapping[str, Column], through_selection: bool = True) -> Evaluation:
+        frame = self._evaluation(self._sources, columns, through_selection)
+        frame.follow([i for i in self._batched if self._depends(i)])
+        return frame
+
+    @in_own_threads
+    def derivatives(self, columns: Mapping[str, Column], rows: int) -> tuple[Array, dict[Key, Array]]:
+        """The posterior (states, rows), and the derivatives of the joint by all tables, divided by its sum.
+
+        The latter are (states, entries of the table..., rows). Where the evidence is impossible, all are 0. Give at
+        most `gradient_chunk` rows.
+        """
+        frame = self._up(columns)
+        found = self._results(frame, rows, selections=False)
+        joint = found.joint
+        inverse = divide(np.ones(rows), joint.sum(axis=0), otherwise=0.0)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is no number is computed again
+            by_state = [
+                self._by_tables(frame, np.eye(len(joint))[state][:, None] * inverse) for state in range(len(joint))
+            ]
+        made = {key: np.stack([tables[key] for tables in by_state]) for key in by_state[0]}
+        lost = np.zeros(rows, dtype=np.bool_) if found.doubtful is None else found.doubtful.copy()
+        for table in made.values():
+            lost |= ~np.isfinite(table).reshape(-1, rows).all(axis=0)
+        posterior = joint * inverse
+        if lost.any() and not isinstance(self, WideEngine):
+            rare = np.flatnonzero(lost)
+            theirs, more = self.more_careful().derivatives(take(columns, rare), len(rare))
+            posterior[:, rare] = theirs
+            for key, table in made.items():
+                table[..., rare] = more[key]
+        return posterior, made
+
+    def _by_tables(self, frame: Evaluation, seeds: Array) -> dict[Key, Array]:
+        sweep = Sweep(frame)
+        sweep.add(self.program.joint, self._scaled(frame, seeds).reshape([*self._states, seeds.shape[-1]]))
+        sweep.run(self._batched)
+        found: dict[Key, Array] = {}
+        for i, source in self._sources.values.items():
+            if isinstance(operation := self.program.operations[i], Parameter):
+                nothing = np.zeros((*source.array.shape[:-1], seeds.shape[-1]))
+                own = as_floats(sweep.adjoints.get(i, nothing))
+                key = operation.node, operation.part
+                found[key] = found[key] + own if key in found else own
+        return found
+
+    @property
+    def _states(self) -> list[int]:
+        return [self.program.sizes[name] for name in self.program.query]
+
+    def _scaled(self, frame: Evaluation, seeds: Array) -> Array:
+        """Derivatives by mantissas as derivatives by the numbers that the frame has."""
+        return seeds
+
+    def more_careful(self) -> ByRow:
+        """The same with an exponent for every number."""
+        return WideByRow(self.program, self.parameters, self.gammas)
+
+
+class WideByRow(ByRow, WideEngine):
+    """The same on numbers with an exponent each, which cannot underflow."""
+
+    def _scaled(self, frame: Evaluation, seeds: Array) -> Array:
+        return Wide.of(seeds, -self._exponent(frame))  # type: ignore[return-value]

@@ -1,0 +1,50 @@
+"""Which variable to observe next: what each is expected to tell about a query."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tacit.engines.results import Array
+from tacit.evidence import EvidenceLike
+from tacit.floats import Floats, divide
+from tacit.query import Query, warn_impossible, weighted
+
+
+def information(query: Query, evidence: EvidenceLike | None = None) -> dict[str, Floats]:
+    """By how much the entropy of a query is expected to drop if a variable's state is observed: see `TAC.information`.
+
+    That is the mutual information of the two given the evidence. Their joint distribution comes from derivatives of the
+    query's joint by the likelihoods of all variables, one sweep down for each state of the query.
+    """
+    names = query.network.variables
+    engine = query.companion(replace(query.question, evidence=names, index=False)).engine()
+    found: dict[str, list[Floats]] = {name: [] for name in names}
+    impossible = []
+    for block in query.read(evidence).blocks(engine.gradient_chunk):
+        joint = engine.run(block.columns, block.rows).joint
+        total = joint.sum(axis=0)
+        impossible.append(total <= 0)
+        pairs: dict[str, list[Array]] = {name: [] for name in names}
+        for state in range(len(joint)):
+            seeds = np.zeros_like(joint)
+            seeds[state] = divide(np.ones_like(total), total, otherwise=0.0)
+            derivatives = engine.gradients(block.columns, block.rows, seeds, through_selection=False).likelihoods
+            for name, by_state in derivatives.items():
+                column = block.columns.get(name)
+                pairs[name].append(weighted(np.ones((1, 1)) if column is None else column.likelihoods(), by_state))
+        for name, of_states in pairs.items():
+            drop = mutual_information(np.stack(of_states))
+            known = (total <= 0) | (name in block.columns and block.columns[name].observed)
+            found[name].append(np.where(known, np.nan, drop))
+    warn_impossible(np.concatenate(impossible), "their information is NaN")
+    return {name: np.concatenate(blocks) for name, blocks in found.items()}
+
+
+def mutual_information(both: Array) -> Floats:
+    """The mutual information, in nats, of two variables whose joint distribution is (states, states, rows)."""
+    apart = both.sum(axis=0, keepdims=True) * both.sum(axis=1, keepdims=True)
+    ratio = divide(both, apart, otherwise=1.0)
+    logs = np.log(ratio, out=np.zeros_like(ratio), where=both > 0)
+    return np.asarray(np.maximum((both * logs).sum(axis=(0, 1)), 0.0))  # rounding may leave a little less than nothing

@@ -1,0 +1,234 @@
+"""How a posterior hangs on the numbers of a network: derivatives by every entry of every table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tacit.engines.by_row import ByRow
+from tacit.engines.results import Array
+from tacit.errors import TacitError
+from tacit.evidence import EvidenceLike
+from tacit.floats import Floats, divide
+from tacit.installation import how_to_install
+from tacit.model import Model
+from tacit.query import Query, warn_impossible
+from tacit.variable import Label, describe
+
+Key = tuple[str, str]
+THRESHOLDS = "thresholds"  # numbers of their own, not rows that sum to 1
+SHOWN = 10
+
+
+class Entry(NamedTuple):
+    """One entry of a table, and what the posterior of a state of the query owes to it.
+
+    `derivative` is that of the posterior by the entry, with the rest of its row co-varied in proportion. `flips_at` is
+    the value of the entry at which another state of the query becomes the most probable one, the nearest to its present
+    `value`; NaN where there is none between 0 and 1. It takes the tables that tests have selected as they are.
+    """
+
+    node: str
+    part: str
+    place: str
+    value: float
+    derivative: float
+    flips_at: float
+
+
+@dataclass(frozen=True, eq=False)
+class Sensitivity:
+    """Derivatives of posteriors by every entry of every table. Made by `TAC.sensitivity`.
+
+    `posterior` is (rows, states of the query...). `slopes` are by node and part, (rows, states of the query..., entries
+    of the table...): by how much p*(query, evidence) grows with an entry, in units of p*(evidence).
+    """
+
+    network: Model
+    query: tuple[str, ...]
+    posterior: Floats
+    slopes: Mapping[Key, Floats]
+
+    @cached_property
+    def derivatives(self) -> dict[Key, Floats]:
+        """The total derivatives of the posterior: (rows, states of the query..., entries of the table...).
+
+        While an entry changes, the rest of its row changes in proportion, so that the row still sums to 1; NaN for an
+        entry of 1, where no proportion is left. Thresholds change alone.
+        """
+        over = tuple(range(1, self.posterior.ndim))
+        found = {}
+        for key, slope in self.slopes.items():
+            total = slope.sum(axis=over, keepdims=True)
+            posterior = self.posterior.reshape(*self.posterior.shape, *[1] * (slope.ndim - self.posterior.ndim))
+            found[key] = slope - posterior * total
+        return found
+
+    @cached_property
+    def values(self) -> dict[Key, Floats]:
+        """The sensitivity values: the derivatives without their signs."""
+        return {key: np.abs(derivative) for key, derivative in self.derivatives.items()}
+
+    def entries(self, row: int = 0, state: Label | tuple[Label, ...] | None = None) -> list[Entry]:
+        """All entries for one row and one state of the query, those with the largest sensitivity values first.
+
+        The most probable state, if none is given; of several query variables, a tuple of states.
+        """
+        row, which = self._row(row), self._state(row, state)
+        found = []
+        for (node, part), derivative in self.derivatives.items():
+            table, flips = self.network.cpt(node).parts()[part], self._flips(row, (node, part))
+            places = _places(self.network, node, part, table.shape)
+            columns = (table.ravel(), derivative[row][which].ravel(), flips.ravel())
+            for place, *numbers in zip(places, *(column.tolist() for column in columns), strict=True):
+                found.append(Entry(node, part, place, *numbers))
+        return sorted(found, key=lambda entry: -abs(np.nan_to_num(entry.derivative)))
+
+    def changed(
+        self, row: int, state: tuple[int, ...], key: Key, place: tuple[int, ...], value: float | Floats
+    ) -> Floats:
+        """The posterior of a state if an entry had another value, the rest of its row co-varied.
+
+        Exact as long as the same tables are selected, and no sigmoid selects them.
+        """
+        change = np.asarray(value) - self.network.cpt(key[0]).parts()[key[1]][place]
+        slope = self.slopes[key][row][(..., *place)]
+        return np.asarray((self.posterior[row][state] + change * slope[state]) / (1 + change * slope.sum()))
+
+    def to_frame(self, row: int = 0, state: Label | tuple[Label, ...] | None = None) -> Any:
+        """The same as a pandas frame: node, part, place, value, derivative, flips_at."""
+        try:
+            import pandas
+        except ImportError:
+            raise TacitError(f"to_frame needs pandas, which is not installed: {how_to_install('frames')}") from None
+        return pandas.DataFrame(self.entries(row, state), columns=list(Entry._fields))
+
+    def _flips(self, row: int, key: Key) -> Floats:
+        """The value of each entry at which the most probable state changes, the nearest one; NaN if it never does."""
+        table = self.network.cpt(key[0]).parts()[key[1]]
+        posterior = self.posterior[row].ravel()
+        slope = self.slopes[key][row].reshape(len(posterior), *table.shape)
+        best = int(np.argmax(posterior))
+        nearest = np.full(table.shape, np.nan)
+        for other in range(len(posterior)):
+            if other == best:
+                continue
+            gap, closing = posterior[best] - posterior[other], slope[other] - slope[best]
+            change = np.divide(gap, closing, out=np.full(table.shape, np.inf), where=closing != 0)
+            inside = (table + change >= 0) & (table + change <= 1)
+            closer = inside & ~(np.abs(nearest - table) <= np.abs(change))
+            nearest = np.where(closer, table + change, nearest)
+        return nearest
+
+    def _row(self, row: int) -> int:
+        rows = len(self.posterior)
+        if not -rows <= row < rows:
+            raise TacitError(f"row {row} does not exist; there are {rows}")
+        return row % rows
+
+    def _state(self, row: int, state: Label | tuple[Label, ...] | None) -> tuple[int, ...]:
+        posterior = self.posterior[row]
+        if state is None:
+            place = int(np.nan_to_num(posterior, nan=-1.0).argmax())
+            return tuple(int(i) for i in np.unravel_index(place, posterior.shape))
+        given = state if isinstance(state, tuple) else (state,)
+        variables = [self.network.variable(name) for name in self.query]
+        if len(given) != len(variables):
+            raise TacitError(f"state is {state!r}, expected one state for each of {list(self.query)}")
+        for variable, label in zip(variables, given, strict=True):
+            if label not in variable.codes:
+                raise TacitError(
+                    f"{label!r} is not a state of {variable.name!r}; expected one of {list(variable.states)}"
+                )
+        return tuple(variable.codes[label] for variable, label in zip(variables, given, strict=True))
+
+    def title(self, row: int = 0, state: Label | tuple[Label, ...] | None = None) -> str:
+        """What is looked at, and its probability: "P*(B='true') = 0.6"."""
+        row, which = self._row(row), self._state(row, state)
+        variables = [self.network.variable(name) for name in self.query]
+        return f"P*({describe(variables, which)}) = {self.posterior[row][which]:.6g}"
+
+    def __str__(self) -> str:
+        count = len(self.posterior)
+        where = f" in the first of {count:,} rows" if count > 1 else ""
+        head = ("entry", "value", "derivative", "decision changes at")
+        body = [
+            (
+                f"{entry.node}.{entry.part}[{entry.place}]" if entry.part != "table" else f"P({entry.place})",
+                f"{entry.value:.6g}",
+                f"{entry.derivative:+.6g}",
+                "" if np.isnan(entry.flips_at) else f"{entry.flips_at:.6g}",
+            )
+            for entry in self.entries()[:SHOWN]
+        ]
+        widths = [max(len(line[c]) for line in (head, *body)) for c in range(4)]
+        lines = [
+            "  ".join([line[0].ljust(widths[0]), *(line[c].rjust(widths[c]) for c in (1, 2, 3))]).rstrip()
+            for line in (head, *body)
+        ]
+        return "\n".join([f"{self.title()}{where}: the entries it depends on most", *lines])
+
+    def __repr__(self) -> str:
+        entries = sum(self.network.cpt(node).parts()[part].size for node, part in self.slopes)
+        rows = len(self.posterior)
+        return f"Sensitivity(of {', '.join(self.query)} to {entries:,} entries, {rows:,} row{'s' * (rows != 1)})"
+
+
+def sensitivity(query: Query, evidence: EvidenceLike | None = None) -> Sensitivity:
+    """Derivatives of the posterior of a query by every entry of every table, for every row."""
+    asked = query.companion(replace(query.question, every_state=True, index=False))
+    net = query.network
+    net.require_numbers()
+    tables, gammas = asked.numbers()
+    engine = ByRow(asked.program, tables, gammas)
+    posteriors: list[Floats] = []
+    found: dict[Key, list[Floats]] = {key: [] for key in _keys(net)}
+    states = [net.variable(name).card for name in query.question.query]
+    for block in query.read(evidence).blocks(engine.gradient_chunk):
+        posterior, derivatives = engine.derivatives(block.columns, block.rows)
+        impossible = posterior.sum(axis=0) == 0
+        posteriors.append(np.where(impossible, np.nan, posterior).T.reshape(block.rows, *states))
+        for (node, part), blocks in found.items():
+            table = net.cpt(node).parts()[part]
+            nothing = np.zeros((len(posterior), *table.shape, block.rows))
+            slope = np.where(impossible, np.nan, _covaried(part, table, derivatives.get((node, part), nothing)))
+            blocks.append(np.moveaxis(slope, -1, 0).reshape(block.rows, *states, *table.shape).astype(np.float64))
+    whole = np.concatenate(posteriors)
+    warn_impossible(np.isnan(whole.reshape(len(whole), -1)[:, 0]), "their derivatives are NaN")
+    slopes = {key: np.concatenate(blocks) for key, blocks in found.items()}
+    return Sensitivity(net, query.question.query, whole, slopes)
+
+
+def _keys(net: Model) -> Iterator[Key]:
+    for node in net.variables:
+        yield from ((node, part) for part in net.cpt(node).parts())
+
+
+def _covaried(part: str, table: Floats, derivatives: Array) -> Array:
+    """Derivatives (states, entries of the table..., rows) along the line on which a row of the table sums to 1.
+
+    If entry i grows by d, every other entry j of its row loses d t_j / (1 - t_i).
+    """
+    if part == THRESHOLDS:
+        return derivatives
+    numbers = table[..., None]
+    mean = (numbers * derivatives).sum(axis=-2, keepdims=True)
+    return divide(derivatives - mean, 1 - numbers)
+
+
+def _places(net: Model, node: str, part: str, shape: tuple[int, ...]) -> Iterator[str]:
+    """What each entry of a part is the number of, in words."""
+    own, parents = net.variable(node), [net.variable(p) for p in net.parents(node)]
+    cards = tuple(parent.card for parent in parents)
+    for place in np.ndindex(*shape):
+        if shape == (*cards, own.card):
+            given = describe(parents, place[:-1])
+            yield f"{describe([own], place[-1:])}{' | ' if given else ''}{given}"
+        elif shape == cards:
+            yield describe(parents, place)
+        else:
+            yield ", ".join(map(str, place))

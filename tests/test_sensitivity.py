@@ -1,0 +1,185 @@
+"""Derivatives by the entries of tables, and what an observation would tell: against the definition."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+
+import tacit
+from tacit import CPT, TestingCPT
+from tacit import semantics as definition
+from tacit.information import mutual_information
+from tests.helpers import ENGINES, always_hard, close, decided, impossible, one_row
+from tests.strategies import queries
+
+pytestmark = impossible
+STEP = 1e-6
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@settings(max_examples=60)
+@given(case=queries(rows=2))
+def test_information_agrees_with_the_definition(engine, case):
+    net, query, columns = case
+    hard = always_hard(net, columns)
+    tac = tacit.compile(net, query, [n for n in columns if n not in hard], hard, engine=engine)
+    found, rows = tac.information(columns), decided(net, columns)
+    expected = definition.information(net, query, columns)
+    for name in net:
+        close(found[name][rows], expected[name][rows], 1e-12)
+
+
+def test_information_about_several_variables():
+    net = tacit.examples.abc()
+    found = tacit.compile(net, ["A", "B"], ["C"]).information({"C": "lo"})
+    both = definition.posterior(net, ["A", "B"], {"C": "lo"})[0]
+    entropy = -(both * np.log(both)).sum()
+    of_a = -(both.sum(axis=1) * np.log(both.sum(axis=1))).sum()
+    close([found["A"][0], found["B"][0]], [of_a, entropy - (entropy - -(both.sum(0) * np.log(both.sum(0))).sum())])
+    assert np.isnan(found["C"]).all()
+
+
+def test_independent_variables_tell_nothing():
+    both = np.full((2, 3, 1), 1 / 6)
+    assert mutual_information(both).tolist() == [0.0]
+
+
+def changed(net, node, part, place, step):
+    """The network with one entry changed, and the rest of its row in proportion."""
+    cpt = net.cpt(node)
+    table = np.array(cpt.parts()[part])
+    if part != "thresholds":
+        row = table[place[:-1]]
+        others = np.arange(len(row)) != place[-1]
+        row[others] *= (1 - row[place[-1]] - step) / (1 - row[place[-1]])
+    table[place] += step
+    if isinstance(cpt, CPT):
+        return net.with_cpts({node: CPT(table)})
+    parts = {"plus": cpt.plus, "minus": cpt.minus, "thresholds": cpt.thresholds, part: table}
+    return net.with_cpts({node: TestingCPT(**parts, test=cpt.test, gamma=cpt.gamma)})
+
+
+@settings(max_examples=60, deadline=None)
+@given(case=queries(rows=1, max_nodes=4, factored=False))
+def test_derivatives_are_those_of_small_changes(case):
+    net, query, columns = case
+    rows = decided(net, columns, 1e-4)
+    assume(rows)
+    columns = one_row(columns, rows[0])
+    found = tacit.compile(net, query, list(columns)).sensitivity(columns)
+    assume(definition.joint(net, query, columns).sum() > 1e-3)
+    for (node, part), derivative in found.derivatives.items():
+        table = net.cpt(node).parts()[part]
+        assert derivative.shape == (1, net.variable(query).card, *table.shape)
+        for place in np.ndindex(table.shape):
+            value = table[place]
+            if value == 1 and part != "thresholds":
+                assert np.isnan(derivative[(0, slice(None), *place)]).all()
+                continue
+            if value > 1 - 1e-3 and part != "thresholds":
+                continue  # the rest of the row would change too fast for a difference
+            # one-sided near 0, with an error of second order
+            steps = (-STEP, STEP) if STEP <= value <= 1 - STEP else (0.0, STEP) if value < STEP else (-STEP, 0.0)
+            low, high = (definition.posterior(changed(net, node, part, place, s), query, columns)[0] for s in steps)
+            close(derivative[(0, slice(None), *place)], (high - low) / (steps[1] - steps[0]), 2e-3)
+
+
+def alarm_like():
+    rng = np.random.default_rng(0)
+    net = tacit.Network()
+    net.add("H", states=3, cpt=rng.dirichlet([1, 1, 1]))
+    for i in range(4):
+        net.add(f"F{i}", ["H"], cpt=rng.dirichlet([1, 1], size=3))
+    net.add(
+        "S", ["F0", "F1"], cpt=tacit.TestingCPT(*rng.dirichlet([1, 1], size=(2, 2, 2)), np.full((2, 2), 0.3), gamma=8)
+    )
+    return net
+
+
+def test_derivatives_to_six_digits():
+    net, row = alarm_like(), {"F2": "true", "S": "false", "F0": 0.7}
+    found = tacit.compile(net, "H", list(row)).sensitivity(row)
+    for (node, part), derivative in found.derivatives.items():
+        for place in np.ndindex(net.cpt(node).parts()[part].shape):
+            low, high = (
+                definition.posterior(changed(net, node, part, place, step), "H", row)[0] for step in (-1e-5, 1e-5)
+            )
+            close(derivative[(0, slice(None), *place)], (high - low) / 2e-5, 1e-6)
+
+
+def test_rows_are_answered_one_by_one():
+    net = alarm_like()
+    rows = {"F2": ["true", "false", None], "F3": ["false", None, "true"], "S": [0.3, 0.9, 0.5]}
+    tac = tacit.compile(net, "H", list(rows))
+    together = tac.sensitivity(rows)
+    for i in range(3):
+        alone = tac.sensitivity({name: column[i : i + 1] for name, column in rows.items()})
+        for key, derivative in alone.derivatives.items():
+            close(together.derivatives[key][i : i + 1], derivative)
+    close(together.posterior, tac.posterior(rows))
+
+
+def test_tables_without_a_say_have_derivatives_of_0():
+    net = tacit.Network()
+    net.add("A", cpt=[0.3, 0.7])
+    net.add("B", ["A"], cpt=[[1.0, 0.0], [0.25, 0.75]])
+    found = tacit.compile(net, "A").sensitivity()
+    np.testing.assert_array_equal(found.derivatives["B", "table"][0, 0], [[np.nan, 0], [0, 0]])
+
+
+def test_entries_that_are_0_have_derivatives():
+    net = tacit.Network()
+    net.add("A", states=3, cpt=[0.5, 0.5, 0.0])
+    net.add("B", ["A"], cpt=[[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]])
+    for hard in ([], ["B"]):
+        found = tacit.compile(net, "A", ["B"], hard).sensitivity({"B": "true"}).derivatives
+        # P(A=2 | B=true) = t P(B=true | A=2) / ..., which is 0 whatever t is
+        close(found["A", "table"][0, 2], [0, 0, 0])
+        close(found["B", "table"][0, 2, 2], [0, np.nan])
+        expected = definition.posterior(net.with_cpts({"A": [0.5 - 5e-8, 0.5 - 5e-8, 1e-7]}), "A", {"B": "false"})
+        close(
+            tacit.compile(net, "A", ["B"], hard).sensitivity({"B": "false"}).derivatives["A", "table"][0, 2, 2],
+            expected[0, 2] / 1e-7,
+            1e-5,
+        )
+
+
+def test_evidence_far_below_the_smallest_float():
+    net = tacit.Network()
+    net.add("H", cpt=[0.5, 0.5])
+    for i in range(400):
+        net.add(f"E{i}", ["H"], cpt=[[0.0010, 0.9990], [0.00100001, 0.99899999]])
+    row = {f"E{i}": "true" for i in range(400)}
+    found = tacit.compile(net, "H", list(row)).sensitivity(row)
+    p = found.posterior[0, 0]
+    close(p, 1 / (1 + (0.00100001 / 0.001) ** 400))
+    close(found.derivatives["H", "table"][0, 0, 0], p * (1 - p) / 0.25, 1e-9)
+
+
+def test_an_entry_that_a_decision_hangs_on():
+    net = tacit.Network()
+    net.add("D", states=["ill", "well"], cpt=[0.01, 0.99])
+    net.add("T", ["D"], states=["pos", "neg"], cpt=[[0.95, 0.05], [0.05, 0.95]])
+    found = tacit.compile(net, "D", ["T"]).sensitivity({"T": "pos"})
+    prior = next(e for e in found.entries(state="ill") if (e.node, e.place) == ("D", "D='ill'"))
+    assert prior.flips_at == pytest.approx(0.05)  # 0.95 t = 0.05 (1 - t)
+    at = found.changed(0, (0,), ("D", "table"), (0,), np.array([0.05, 0.01]))
+    close(at, [0.5, found.posterior[0, 0]])
+    entries = found.entries(state="ill")
+    assert sorted((abs(e.derivative) for e in entries), reverse=True) == [abs(e.derivative) for e in entries]
+    assert found.to_frame(state="ill")["derivative"].tolist() == [e.derivative for e in entries]
+    assert "decision changes at" in str(found)
+    assert repr(found) == "Sensitivity(of D to 6 entries, 1 row)"
+    with pytest.raises(tacit.TacitError, match="not a state of 'D'"):
+        found.entries(state="sick")
+    with pytest.raises(tacit.TacitError, match="row 1 does not exist"):
+        found.entries(row=1)
+
+
+def test_impossible_evidence_has_no_derivatives():
+    net = tacit.Network()
+    net.add("A", cpt=[1.0, 0.0])
+    net.add("B", ["A"], cpt=[[1.0, 0.0], [0.5, 0.5]])
+    with pytest.warns(tacit.ImpossibleEvidenceWarning, match="1 of 2"):
+        found = tacit.compile(net, "A", ["B"]).sensitivity({"B": ["true", "false"]})
+    assert np.isnan(found.derivatives["B", "table"][1]).all()
+    assert np.isfinite(found.posterior[0]).all()
