@@ -234,7 +234,7 @@ def samples() -> list[Section]:
         ("observed", "frequencies compared", "largest deviation", "verdict"),
     )
     net = network("alarm")
-    for what, row in {"nothing": {}, "5 leaves": FIVE, "all leaves": ELEVEN}.items():
+    for what, row in {"nothing": {}, "five leaves": FIVE, "all leaves": ELEVEN}.items():
         tac = tacit.compile(net, None, hard=tuple(row))
         probability = math.exp(float(tac.log_evidence({n: [s] for n, s in row.items()})[0])) if row else 1.0
         draw = drawing(net, tac, row)
@@ -264,7 +264,8 @@ def samples_of_pyagrum(net: tacit.Network, row: Mapping[str, str], probability: 
     import pyagrum
 
     pyagrum.initRandom(1)
-    generator = pyagrum.BNDatabaseGenerator(to_peer(net))
+    peer = to_peer(net)  # named, because the generator does not keep it alive
+    generator = pyagrum.BNDatabaseGenerator(peer)
     kept = max(500, int(200_000 * probability))
     evidence = {name: f"s{net.states(name).index(state)}" for name, state in row.items()}
     return per_row(lambda: generator.drawSamples(kept, evidence) if row else generator.drawSamples(kept), kept)
@@ -358,7 +359,7 @@ def sensitivities() -> list[Section]:
     for name, published in YODO.items():
         for query, observed in asked(name):
             both, answer, entries = sensitivity(name, query, observed)
-            what = observed[0] if len(observed) == 1 else f"{len(observed)} leaves"
+            what = observed[0] if len(observed) == 1 else "all leaves"
             section.add(
                 name, query, what, entries, f"{both:.3f} s", f"{answer:.4f} s", f"{published} s",
                 Ratio(published, both), Ratio(published, answer), at_most(answer, published),

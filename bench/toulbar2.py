@@ -45,7 +45,10 @@ class Toulbar2:
             self.costs = {n: -np.log(net.table(n)) for n in net}
 
     def solve(self, row: Mapping[str, object]) -> Explanation:
-        """The best assignment given a state for some variables; only `Solve` is timed, not building the problem."""
+        """The best assignment given the states of some variables, which must be possible.
+
+        Only `Solve` is timed, not building the problem.
+        """
         known = {n: self.net.states(n).index(state) for n, state in row.items()}
         free = [n for n in self.net if n not in known]
         problem = self._problem(known, free)
@@ -54,8 +57,7 @@ class Toulbar2:
         seconds = time.perf_counter() - start
         if problem.Option.limited:
             raise NotProvedError(f"no proof of an optimum within {self.limit} s")
-        if found is None:
-            raise ValueError("toulbar2 found no assignment: the evidence has probability 0")
+        assert found is not None, "the evidence has probability 0"
         codes = known | dict(zip(free, found[0], strict=True))
         states = {n: self.net.states(n)[codes[n]] for n in self.net}
         return Explanation(states, log_probability(self.net, states), seconds)
