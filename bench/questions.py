@@ -70,7 +70,7 @@ def explain(section: Section, name: str, what: str, observed: Sequence[str]) -> 
         section.notes.append(f"{name}, {what}: not answered. {problem}")
         section.add(name, what, "-", "-", "-", *theirs, "-", "-", "-", MISSED)
         return
-    error = max(ours.error(plain.found), ours.error(tuned.found))
+    error = ours.error(plain.found, tuned.found)
     ratio = Ratio(plain.seconds, ours.seconds)
     reached = error <= 1e-9 and float(ratio) >= FASTER.get(name, 0)
     section.add(
@@ -89,14 +89,14 @@ class Explained:
     rows: int
     found: Any
 
-    def error(self, theirs: Mapping[int, float]) -> float:
-        """The largest difference to the log-probabilities of a peer, and to those of our own states by the tables."""
-        worst = 0.0
-        for i in theirs.keys() & range(self.rows):
+    def error(self, *peers: Mapping[int, float]) -> float:
+        """The largest difference to the log-probabilities of peers, and to those of our own states by the tables."""
+        found = []
+        for i, theirs in (pair for peer in peers for pair in peer.items() if pair[0] < self.rows):
             claimed = float(self.found.log_probability[i])
             states = {n: column[i] for n, column in self.found.states.items()}
-            worst = max(worst, abs(claimed - theirs[i]), abs(claimed - log_probability(self.net, states)))
-        return worst
+            found += [abs(claimed - theirs), abs(claimed - log_probability(self.net, states))]
+        return float(np.max(found)) if found else math.nan
 
 
 def explained(net: tacit.Network, evidence: Mapping[str, np.ndarray]) -> Explained:
