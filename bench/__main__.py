@@ -3,7 +3,8 @@
 import sys
 from importlib import import_module
 
-NAMES = ("compile", "inference", "learning", "batch")  # modules of this package with a function main(arguments)
+# modules of this package with a function main(arguments)
+NAMES = ("compile", "inference", "learning", "batch", "questions")
 ON_REQUEST = ("against",)  # likewise, but it needs another checkout
 
 
