@@ -121,7 +121,7 @@ def labels(variable: Variable, codes: Codes) -> Labels:
     table[:] = variable.states
     if kinds in ({int}, {bool}, {float}):
         table = np.array(variable.states)
-    return np.take(table, codes)
+    return table[codes]
 
 
 def _without(column: Labels, rows: NDArray[np.bool_]) -> Labels:

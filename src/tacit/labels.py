@@ -37,10 +37,9 @@ def of_plain_objects(variable: Variable, array: NDArray[Any]) -> Codes | None:
         return None  # a float may stand for several whole numbers, of which some are labels
     lookup = {**variable.codes, None: MISSING}
     try:
-        found = [lookup.get(value, UNKNOWN) for value in array.tolist()]
-    except TypeError:  # a sequence of likelihoods cannot be looked up
+        return np.fromiter(map(lookup.__getitem__, array.tolist()), np.int64, len(array))
+    except (KeyError, TypeError):  # a sequence of likelihoods cannot be looked up
         return None
-    return None if UNKNOWN in found else np.array(found, dtype=np.int64)
 
 
 def of_objects(variable: Variable, array: NDArray[Any], missing: Mask) -> Codes:

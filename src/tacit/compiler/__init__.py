@@ -15,6 +15,7 @@ from tacit.errors import TacitError, TooLargeError
 from tacit.model import Model
 
 MAX_GLOBAL = 64  # testing nodes up to which one order for all phases is tried as well: it costs nodes x phases
+DEAR = 1e9  # the price from which a second search is worth its time: several million multiply-adds per row
 EVIDENCE_PER_SCALE = {"float64": 8, "float32": 2}
 
 
@@ -35,12 +36,14 @@ def compile_program(
     net = net.cut(question.do) if question.do else net
     pruned = prune(net, question)
 
-    def eliminate(planner: Planner, reuse: bool) -> tuple[Program, Plan]:
-        return Elimination(net, pruned, question, planner, EVIDENCE_PER_SCALE[dtype], reuse=reuse).run()
+    def eliminate(planner: Planner, reuse: bool, index_first: bool = False) -> tuple[Program, Plan]:
+        scale = EVIDENCE_PER_SCALE[dtype]
+        return Elimination(net, pruned, question, planner, scale, reuse=reuse, index_first=index_first).run()
 
     if order is not None:
         return eliminate(_follow(order), reuse=False)
-    ways: list[tuple[Planner, bool]] = [(lambda problem: ordering.search(problem, effort), True)]
+    search: Planner = lambda problem: ordering.search(problem, effort)  # noqa: E731
+    ways: list[tuple[Planner, bool]] = [(search, True)]
     if 1 < sum(net.cpt(n).testing for n in pruned.nodes) <= MAX_GLOBAL:
         ways.append((_follow(_global_order(net, pruned.nodes, question)), False))
     found: list[tuple[Program, Plan]] = []
@@ -48,6 +51,12 @@ def compile_program(
     for planner, reuse in ways:
         try:
             found.append(eliminate(planner, reuse))
+        except TooLargeError as error:
+            refused.append(error)
+    if question.indexed and (not found or min(price(program) for program, _ in found) > DEAR):
+        # tables over all observed states may have led the search astray
+        try:
+            found.append(eliminate(search, True, index_first=True))
         except TooLargeError as error:
             refused.append(error)
     if not found:

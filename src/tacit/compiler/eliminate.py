@@ -68,10 +68,12 @@ class Elimination:
         evidence_per_scale: int,
         *,
         reuse: bool = True,
+        index_first: bool = False,
         enter_evidence_first: bool = False,
     ) -> None:
         self.net, self.pruned, self.question, self.hard = net, pruned, question, question.indexed
-        self.planner, self.reuse, self.enter_evidence_first = planner, reuse, enter_evidence_first
+        self.planner, self.reuse, self.index_first = planner, reuse, index_first
+        self.enter_evidence_first = enter_evidence_first
         self.memory_limit = memory_limit()
         self.names = initial.AxisNames(net)
         self.axis = {n: self._axis(n, states) for n, states in pruned.states.items()}
@@ -254,9 +256,10 @@ class Elimination:
         index = factor.index[np.ix_(*picks)] if picks else factor.index
         axes = [self.axis.get(a, a) for a in factor.axes]
         index = index.reshape([n for n, a in zip(index.shape, axes, strict=True) if a is not None])
-        return self.builder.factor(
+        value = self.builder.factor(
             Factor(factor.source, index.copy(), factor.axes), tuple(a for a in axes if a is not None)
         )
+        return self.builder.slice(value) if self.index_first else value
 
     def _source_size(self, source: Parameter | Likelihood, axis: Axis) -> int:
         assert isinstance(source, Parameter)  # likelihoods only have axes of variables

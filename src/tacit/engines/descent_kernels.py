@@ -95,9 +95,14 @@ def settle(way, states, place, k, r0, n, first, count):
     decisions, _, _, chosen, _, _, _ = way
     for c in range(decisions[k, 3], decisions[k, 4]):
         axis, stride, cards = chosen[c, 0], chosen[c, 1], chosen[c, 2]
-        for j in range(n):
-            for s in range(count):
-                states[axis, r0 + j, first + s] = place[j * count + s] // stride % cards
+        if cards == decisions[k, 0]:  # the only axis: divisions are slow
+            for j in range(n):
+                for s in range(count):
+                    states[axis, r0 + j, first + s] = place[j * count + s]
+        else:
+            for j in range(n):
+                for s in range(count):
+                    states[axis, r0 + j, first + s] = place[j * count + s] // stride % cards
 
 
 @jit(nogil=True)
