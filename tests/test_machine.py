@@ -156,8 +156,8 @@ def test_the_number_reaches_the_engines(engine, monkeypatch):
     for threads, expected in ((2, 2), (None, 3)):
         tac = tacit.compile(examples.abc(), "B", ["A"], engine=engine, threads=threads)
         tac.marginals({"A": 0.3})
-        assert tac._down is not None
-        assert tac.engine().threads == tac._down.engine().threads == expected
+        (companion,) = tac._companions.values()
+        assert tac.engine().threads == companion.engine().threads == expected
     assert CircuitTape(tac.circuit()).threads == 3
 
 
@@ -307,7 +307,8 @@ def test_marginals_keep_the_values_of_few_rows_at_a_time(monkeypatch):
     tac = tacit.compile(examples.abc(), "B", ["A", "C"], engine="numpy")
     rows = {"A": np.linspace(0.1, 0.9, 50)}
     expected = tac.marginals(rows)
-    monkeypatch.setattr(numpy_engine, "GRADIENT_ELEMENTS", 8 * tac._down.program.cost.elements)
+    (companion,) = tac._companions.values()
+    monkeypatch.setattr(numpy_engine, "GRADIENT_ELEMENTS", 8 * companion.program.cost.elements)
     tac.set_parameters(tac.network)  # another engine
     blocks, original = [], numpy_engine.NumpyEngine.gradients
 

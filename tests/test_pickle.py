@@ -47,7 +47,7 @@ def tac(request):
 @pytest.mark.parametrize("again", WAYS, ids=["copy", "deepcopy", "pickle"])
 def test_a_query_that_has_run_can_be_copied(tac, again):
     other = again(tac)
-    assert other._engine is other._down is None
+    assert (other._engine, other._companions) == (None, {})
     assert (other.evidence, other.hard, other.dtype, other.choice, other.threads) == (
         *(tac.evidence, tac.hard, tac.dtype, tac.choice),
         1,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tacit.engines.engine import Engine
 from tacit.engines.results import States
-from tacit.errors import EvidenceError, TacitError
+from tacit.errors import TacitError
 from tacit.evidence import Evidence, EvidenceLike
 from tacit.floats import Floats
 from tacit.query import Query, warn_impossible
@@ -58,9 +58,7 @@ def most_probable(query: Query, names: Sequence[str], evidence: EvidenceLike | N
     impossible = np.isneginf(log_probability)
     warn_impossible(impossible, "their states are None")
     states = {name: labels(net.variable(name), np.concatenate(codes[name])) for name in names}
-    if impossible.any():
-        states = {name: _without(column, impossible) for name, column in states.items()}
-    return Assignment(states, log_probability)
+    return Assignment({name: _without(column, impossible) for name, column in states.items()}, log_probability)
 
 
 def samples(query: Query, evidence: EvidenceLike | None, n: int, seed: int) -> dict[str, Labels]:
@@ -71,16 +69,15 @@ def samples(query: Query, evidence: EvidenceLike | None, n: int, seed: int) -> d
     engine, names = asked.engine(), query.network.variables
     smallest = np.int16 if max(query.network.variable(name).card for name in names) < 2**15 else np.int32
     codes = {name: np.empty((known.rows, number), dtype=smallest) for name in names}
+    impossible = np.zeros(known.rows, dtype=np.bool_)
     for rows, columns, draws in _blocks(engine, known, number, _seed(seed)):
         block = Evidence(rows.stop - rows.start, {n: c.block(rows.start, rows.stop) for n, c in known.columns.items()})
         found = engine.descend(block.columns, block.rows, draws)
-        for row in np.flatnonzero(found.results.joint[0] <= 0)[:1].tolist():
-            raise EvidenceError(
-                f"row {rows.start + row}: the evidence has probability 0, so there is nothing to sample"
-            )
+        impossible[rows] = found.results.joint[0] <= 0
         for name, column in _codes(asked, found.states, block, names).items():
             codes[name][rows, columns] = column
-    return {name: labels(query.network.variable(name), column) for name, column in codes.items()}
+    warn_impossible(impossible, "their samples are None")
+    return {name: _without(labels(query.network.variable(name), c), impossible) for name, c in codes.items()}
 
 
 def _blocks(engine: Engine, known: Evidence, n: int, seed: int) -> Iterator[tuple[slice, slice, Floats]]:
@@ -126,6 +123,8 @@ def labels(variable: Variable, codes: Codes) -> Labels:
 
 def _without(column: Labels, rows: NDArray[np.bool_]) -> Labels:
     """With None in some rows."""
+    if not rows.any():
+        return column
     made = column.astype(object)
     made[rows] = None
     return made

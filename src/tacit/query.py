@@ -100,13 +100,16 @@ class Query:
             raise TacitError(f"a query of one variable is needed here, and this one {found}; compile one with a name")
         return self.network.variable(self.query)
 
-    def require_no_do(self, what: str) -> None:
+    @property
+    def certain(self) -> tuple[str, ...]:
+        """The variables that have a state in every row: those in `hard` and in `do`."""
+        return (*self.hard, *self.do)
+
+    def require_no_do(self) -> None:
         """An error where the query has interventions, for what is not offered with them."""
         if self.do:
-            raise TacitError(
-                f"{what} takes queries without do=; compile net.do({{{self.do[0]!r}: STATE}}), which is the same for "
-                "one state"
-            )
+            name = self.do[0]
+            raise TacitError(f"this is not offered for queries with do=; compile net.do({{{name!r}: STATE}}) instead")
 
     # asking -----------------------------------------------------------------------------------------------
 
@@ -208,8 +211,8 @@ class Query:
         """Checked evidence on the variables that the query was compiled for; what was read before stays as it is."""
         known = read(evidence, self._variables, self.evidence)
         if self.question.given:
-            known = Evidence(known.rows, {**known.columns, **self._given})
-        for name in (*self.hard, *self.do):
+            known = Evidence(known.rows, {**known.columns, **self.known_columns})
+        for name in self.certain:
             if name not in known.columns:
                 done = name in self.do
                 raise EvidenceError(
@@ -221,7 +224,7 @@ class Query:
         return known
 
     @cached_property
-    def _given(self) -> dict[str, Column]:
+    def known_columns(self) -> dict[str, Column]:
         """What is known of every row."""
         return {name: Column(self.network.variable(name), np.array([state])) for name, state in self.question.given}
 
@@ -271,7 +274,7 @@ class Query:
         """
         if fold:
             return lower(self.program, self.network)
-        self.require_no_do("circuit(fold=False)")
+        self.require_no_do()
         named = dict.fromkeys((*self.evidence, *(name for name, _ in self.question.given)))
         return lower(trace(self.network, self.question.query, tuple(named)), self.network, fold=False)
 

@@ -129,7 +129,7 @@ class TAC(Query):
         """Exact, independent samples of all variables given the evidence of each row: labels (rows, n).
 
         They come from the network that the row's evidence selects. No sample is rejected or weighted, so improbable
-        evidence costs nothing. The same seed gives the same samples.
+        evidence costs nothing; where it is impossible, samples are None. The same seed gives the same samples.
 
         >>> import tacit
         >>> tac = tacit.compile(tacit.examples.abc(), query=None, evidence=["A", "C"])

@@ -69,6 +69,7 @@ class TACModule(nn.Module):  # type: ignore[misc, unused-ignore]
 
     def __init__(self, tac: TAC, slopes: bool = False, seed: int = 0) -> None:
         super().__init__()
+        tac.variable  # noqa: B018  (an error where the query is not one variable)
         self.tac = tac.with_network(tac.network)
         self._learned = Parameters(tac.network, _nodes(tac), slopes)
         start = torch.tensor(self._learned.start(np.random.default_rng(seed)), dtype=getattr(torch, tac.dtype))
@@ -214,9 +215,9 @@ def _from_columns(tac: TAC, columns: dict[str, Tensor], like: Tensor) -> Inputs:
     for name, column in columns.items():
         _check_name(tac, name)
         _check_kind(tac, tac.network.variable(name), column)
-    for name in tac.hard:
+    for name in tac.certain:
         if name not in columns:
-            raise EvidenceError(f"there is no evidence on {name!r}, which the query was compiled to have (hard=)")
+            raise EvidenceError(f"there is no evidence on {name!r}, which the query was compiled to have (hard=, do=)")
     rows = max(map(len, columns.values()), default=1)
     for name, column in columns.items():
         if len(column) not in (1, rows):
@@ -258,7 +259,7 @@ def _check_kind(tac: TAC, variable: Variable, column: Tensor) -> None:
     if not isinstance(column, Tensor):
         raise EvidenceError(f"evidence on {variable.name!r} is a {type(column).__name__}, expected a tensor")
     whole = not (column.is_floating_point() or column.is_complex() or column.dtype == torch.bool)
-    if variable.name in tac.hard:
+    if variable.name in tac.certain:
         fits, expected = whole and column.dim() == 1, "integers (rows,): the positions of the observed states"
     else:
         first = column.dim() == 1 and variable.card == 2 and not variable.numeric  # a number could be meant as a label

@@ -117,7 +117,7 @@ class Program:
         sizes = [self.size(op.axes) for op in self.operations]
         largest = max(range(len(self)), key=lambda i: self.size(self.union(i)))
         return Cost(
-            width=max(len(self.union(i)) for i in range(len(self))) - 1,
+            width=max(1, *(len(self.union(i)) for i in range(len(self)))) - 1,
             multiply_adds=sum(w for w, b in zip(work, self.batched, strict=True) if b),
             static_multiply_adds=sum(w for w, b in zip(work, self.batched, strict=True) if not b),
             elements=sum(s for s, b in zip(sizes, self.batched, strict=True) if b),

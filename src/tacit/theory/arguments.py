@@ -22,7 +22,7 @@ def read_given(tac: Query, given: EvidenceLike | None) -> Evidence:
         if name not in known.columns:
             raise EvidenceError(f"there is no evidence on {name!r}, which the query needs in every row; give its state")
         known.columns[name].states()  # an error where it is not certain
-    return known
+    return Evidence(known.rows, {**known.columns, **tac.known_columns})
 
 
 def first_state(known: Evidence, name: str) -> Floats:

@@ -98,7 +98,7 @@ class Scope:
 def scope_of(tac: Query, inputs: Sequence[str], fixed: Mapping[str, Column], posterior_only: bool) -> Scope:
     """The scope of a query; with `posterior_only`, without evidence and testing nodes that do not bear on P*(query)."""
     net, query = tac.network, tac.variable.name
-    tac.require_no_do("this")
+    tac.require_no_do()
     hard = [n for n, column in fixed.items() if column.certain]
     nodes = relevant(net, [query, *inputs, *fixed])
     bearing = set(nodes)

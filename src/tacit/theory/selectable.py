@@ -114,7 +114,7 @@ class SelectableQuery:
 
     def possible(self, tac: Query, point: Floats) -> bool:
         """Whether evidence has positive probability, what does not bear on the query included."""
-        fixed = {name: column.likelihoods().T for name, column in self.fixed.items()}
+        fixed = {name: column.likelihoods().T for name, column in self.fixed.items() if name in tac.evidence}
         moved = {name: np.array([[value, 1 - value]]) for name, value in zip(self.inputs, point, strict=True)}
         return bool(np.isfinite(tac.log_evidence({**fixed, **moved})).all())
 

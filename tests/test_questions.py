@@ -207,8 +207,9 @@ def test_impossible_rows_have_no_states_and_no_samples():
         best = tac.mpe(rows)
     assert best.states["A"].tolist() == [0, None]
     assert best.log_probability[1] == -np.inf
-    with pytest.raises(tacit.EvidenceError, match="row 1: the evidence has probability 0"):
-        tac.sample(rows)
+    with pytest.warns(tacit.ImpossibleEvidenceWarning, match="1 of 2 rows"):
+        drawn = tac.sample(rows, n=2)
+    assert drawn["A"].tolist() == [[0, 0], [None, None]]
 
 
 def test_evidence_far_below_the_smallest_float():
@@ -269,3 +270,61 @@ def test_what_needs_a_query_says_so():
     for n in (0, -1, 1.5, True):
         with pytest.raises(tacit.TacitError, match="number of samples"):
             tac.sample({"A": 0.5}, n=n)
+
+
+# elsewhere in the library -----------------------------------------------------------------------------------
+
+
+def test_given_states_count_in_explanations_and_bounds():
+    net = tacit.examples.abc()
+    known, asked = tacit.compile(net, "B", ["A"], given={"C": "lo"}), tacit.compile(net, "B", ["A", "C"])
+    assert known.given == {"C": "lo"}
+    assert str(known.explain({"A": 0.8})) == str(asked.explain({"A": 0.8, "C": "lo"}))
+    box = {"A": (0.2, 0.9)}
+    assert str(tacit.theory.bounds(known, box)) == str(tacit.theory.bounds(asked, box, given={"C": "lo"}))
+    close(known.circuit(fold=False).evaluate({"A": 0.8, "C": "lo"}), known.joint({"A": 0.8}))
+    close(known.circuit().evaluate({"A": 0.8}), known.joint({"A": 0.8}))
+
+
+def test_interventions_elsewhere(tmp_path):
+    torch, onnxruntime = pytest.importorskip("torch"), pytest.importorskip("onnxruntime")
+    net = tacit.examples.abc()
+    tac = tacit.compile(net, "B", ["C"], do=["A"])
+    likelihoods = np.array([[0.3, 0.7], [0.8, 0.2]])
+    expected = tac.posterior({"A": ["true", "false"], "C": likelihoods})
+    module = tacit.torch.TACModule(tac)
+    close(module({"A": torch.tensor([0, 1]), "C": torch.tensor(likelihoods)}).detach(), expected)
+    tac.to_onnx(tmp_path / "do.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "do.onnx")
+    close(session.run(["posterior"], {"A": np.array([0, 1]), "C": likelihoods})[0], expected)
+    close(
+        tac.circuit().evaluate({"A": ["true", "false"], "C": likelihoods}),
+        tac.joint({"A": ["true", "false"], "C": likelihoods}),
+    )
+    for refused in (lambda: tac.explain({"A": "true"}), lambda: tac.circuit(fold=False)):
+        with pytest.raises(tacit.TacitError, match=r"compile net\.do"):
+            refused()
+
+
+def test_learning_with_interventions_keeps_the_parents():
+    net = tacit.Network()
+    net.add("Z", cpt=[0.4, 0.6])
+    net.add("X", ["Z"], cpt=[[0.9, 0.1], [0.2, 0.8]])
+    net.add("Y", ["X", "Z"], cpt=None)
+    tac = tacit.compile(net, "Y", do=["X"])
+    fit = tacit.fit(tac, {"X": ["true", "false"]}, [0.7, 0.2], progress=False)
+    assert fit.network.parents("X") == ("Z",)
+    close([fit.network.do({"X": x}).posterior("Y")[0, 0] for x in ("true", "false")], [0.7, 0.2], 1e-4)
+
+
+def test_what_takes_one_variable_refuses_several(tmp_path):
+    tac = tacit.compile(tacit.examples.abc(), ["A", "B"], ["C"])
+    asked = [
+        lambda: tacit.fit(tac, {"C": [0.1]}, [1.0]),
+        lambda: tac.to_onnx(tmp_path / "x.onnx"),
+        lambda: tacit.torch.TACModule(tac),
+        lambda: tacit.theory.bounds(tac, {"C": (0, 1)}),
+    ]
+    for ask in asked:
+        with pytest.raises(tacit.TacitError, match="a query of one variable is needed"):
+            ask()
