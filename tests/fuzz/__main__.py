@@ -16,7 +16,7 @@ from functools import partial
 
 import numpy as np
 
-from tests.fuzz import extreme, files, ordinary, processes
+from tests.fuzz import extreme, files, ordinary, processes, questions
 
 Check = Callable[[np.random.Generator], str]
 
@@ -27,9 +27,10 @@ def check_extreme(rng: np.random.Generator, engine: str, dtype: str) -> str:
 
 
 CHECKS: dict[str, tuple[Check, float]] = {  # with the share of the time that each may have
-    "queries": (ordinary.check_query, 0.3),
+    "queries": (ordinary.check_query, 0.2),
+    "questions": (questions.check_questions, 0.15),
     "threads": (ordinary.check_threads, 0.1),
-    "files": (files.check_files, 0.15),
+    "files": (files.check_files, 0.1),
     "processes": (processes.check_batch, 0.15),
     "extreme-tape": (partial(check_extreme, engine="tape", dtype="float64"), 0.12),
     "extreme-numpy": (partial(check_extreme, engine="numpy", dtype="float64"), 0.06),

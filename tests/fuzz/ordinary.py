@@ -27,13 +27,12 @@ def check_query(rng: np.random.Generator) -> str:
     """One query, asked in a random way; what is wrong, if anything is."""
     net = network(rng)
     query = str(rng.choice(net.variables))
-    kinds = {n: str(rng.choice(["hard", "soft", "gaps", "none"], p=[0.3, 0.3, 0.2, 0.2])) for n in net.variables}
-    columns = {n: _column(rng, net, n, kind) for n, kind in kinds.items() if kind != "none"}
-    rows = [{n: _likelihoods(net, n, column[i]) for n, column in columns.items()} for i in range(ROWS)]
+    columns, certain = random_columns(rng, net)
+    rows = [{n: likelihoods_of(net, n, column[i]) for n, column in columns.items()} for i in range(ROWS)]
     right = [exact.query(net, query, {n: v for n, v in row.items() if v is not None}) for row in rows]
     if min(r.nearest for r in right) < extreme.MARGIN:
         return ""
-    hard = [n for n, kind in kinds.items() if kind == "hard" and rng.random() < 0.5]
+    hard = [n for n in certain if rng.random() < 0.5]
     engine, dtype = str(rng.choice(ENGINES)), str(rng.choice(["float64", "float64", "float32"]))
     effort = "high" if rng.random() < 0.02 else str(rng.choice(["low", "auto"]))
     tac = tacit.compile(net, query, list(columns), hard, engine=engine, dtype=dtype, effort=effort)
@@ -99,6 +98,13 @@ def _rows(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     return rows / rows.sum(axis=-1, keepdims=True)
 
 
+def random_columns(rng: np.random.Generator, net: tacit.Network) -> tuple[Columns, list[str]]:
+    """Evidence of all kinds on some variables, and which of them have a state in every row."""
+    kinds = {n: str(rng.choice(["hard", "soft", "gaps", "none"], p=[0.3, 0.3, 0.2, 0.2])) for n in net.variables}
+    columns = {n: _column(rng, net, n, kind) for n, kind in kinds.items() if kind != "none"}
+    return columns, [n for n, kind in kinds.items() if kind == "hard"]
+
+
 def _column(rng: np.random.Generator, net: tacit.Network, name: str, kind: str) -> list[Any]:
     """Labels, labels with gaps, or likelihoods."""
     states = net.states(name)
@@ -108,7 +114,7 @@ def _column(rng: np.random.Generator, net: tacit.Network, name: str, kind: str) 
     return [None if kind == "gaps" and rng.random() < 0.4 else label for label in labels]
 
 
-def _likelihoods(net: tacit.Network, name: str, value: Any) -> list[float] | None:
+def likelihoods_of(net: tacit.Network, name: str, value: Any) -> list[float] | None:
     if isinstance(value, list):
         return value
     return None if value is None else [float(state == value) for state in net.states(name)]

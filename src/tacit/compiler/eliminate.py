@@ -15,8 +15,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from tacit.compiler import factors as initial
 from tacit.compiler import order as ordering
@@ -229,16 +227,22 @@ class Elimination:
 
     def _linked(self, values: Sequence[int], apart: set[Axis] | frozenset[Axis]) -> list[list[int]]:
         """Values in groups that have no axis in common but those in `apart`."""
-        axes = [[a for a in self.builder.axes(v) if a not in apart] for v in values]
-        place = {a: len(values) + k for k, a in enumerate(dict.fromkeys(a for own in axes for a in own))}
-        ends = [(i, place[a]) for i, own in enumerate(axes) for a in own]
-        start, stop = np.array(ends, dtype=np.int64).reshape(-1, 2).T
-        size = len(values) + len(place)
-        count, group = connected_components(coo_array((np.ones(len(ends)), (start, stop)), shape=(size, size)), False)
-        found: list[list[int]] = [[] for _ in range(count)]
-        for value, k in zip(values, group, strict=False):
-            found[k].append(value)
-        return found
+        leader = list(range(len(values)))
+
+        def find(i: int) -> int:
+            while leader[i] != i:
+                leader[i] = i = leader[leader[i]]
+            return i
+
+        first: dict[Axis, int] = {}
+        for i, value in enumerate(values):
+            for axis in self.builder.axes(value):
+                if axis not in apart:
+                    leader[find(i)] = find(first.setdefault(axis, i))
+        groups: dict[int, list[int]] = {}
+        for i, value in enumerate(values):
+            groups.setdefault(find(i), []).append(value)
+        return list(groups.values())
 
     # factors ----------------------------------------------------------------------------------------------
 
