@@ -45,3 +45,44 @@ def test_posteriors_are_those_of_pyagrum(name, engine):
         close(indexed.posterior(hard | soft), expected, 1e-9)
         likelihoods = tacit.compile(net, query, [*soft, *hard], engine=engine)
         close(likelihoods.posterior(hard | soft), expected, 1e-9)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_joint_posteriors_are_those_of_pyagrum(engine):
+    gum = pytest.importorskip("pyagrum")
+    net = network("alarm")
+    hard, soft, (first, second) = random_evidence(net, seed=3)
+    tac = tacit.compile(net, [second, first], list(soft), list(hard), engine=engine)
+    found = tac.posterior(hard | soft)
+    peer = gum.LazyPropagation(to_peer(net))
+    peer.addJointTarget({first, second})
+    for ours, row in zip(found, likelihood_rows(net, hard | soft), strict=True):
+        peer.setEvidence({name: list(likelihoods) for name, likelihoods in row.items()})
+        joint = peer.jointPosterior({first, second})
+        order = [joint.names.index(name) for name in (second, first)]
+        # pyAgrum's arrays have the axes of a potential in reverse
+        close(ours, joint.toarray().T.transpose(order), 1e-12)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", ["asia", "cancer", "survey"])
+def test_explanations_are_those_of_pgmpy(name, engine):
+    inference = pytest.importorskip("pgmpy.inference")
+    net = network(name)
+    drawn = net.sample(ROWS, seed=5)
+    observed = net.variables[-2:]
+    best = tacit.compile(net, None, hard=observed, engine=engine).mpe({n: drawn[n] for n in observed})
+    peer = inference.VariableElimination(tacit.to_pgmpy(net))
+    free = [n for n in net if n not in observed]
+    for i in range(ROWS):
+        row = {n: drawn[n][i] for n in observed}
+        theirs = {**peer.map_query(free, evidence=row, show_progress=False), **row}
+        ours = {n: best.states[n][i] for n in net}
+        close(logarithm(net, ours), best.log_probability[i], 1e-12)
+        close(logarithm(net, theirs), best.log_probability[i], 1e-12)
+
+
+def logarithm(net, states):
+    """The logarithm of the probability of one state of every variable."""
+    codes = {name: net.variable(name).codes[state] for name, state in states.items()}
+    return sum(np.log(net.table(n)[(*(codes[p] for p in net.parents(n)), codes[n])]) for n in net)

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from bench.networks import network
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -270,6 +271,33 @@ def test_what_needs_a_query_says_so():
     for n in (0, -1, 1.5, True):
         with pytest.raises(tacit.TacitError, match="number of samples"):
             tac.sample({"A": 0.5}, n=n)
+
+
+def test_frequencies_on_a_real_network():
+    """Marginals and pairs of a million samples are within 5 standard deviations."""
+    net, n = network("alarm"), 1_000_000
+    row = {"HISTORY": "FALSE", "CVP": "NORMAL", "PCWP": "NORMAL", "HRBP": "HIGH", "HREKG": "NORMAL"}
+    drawn = tacit.compile(net, None, list(row)).sample(row, n=n)
+    marginals = tacit.compile(net, None, list(row)).marginals(row)
+    codes = {name: sum(np.int8(i) * (drawn[name][0] == s) for i, s in enumerate(net.states(name))) for name in net}
+    for name, (expected,) in marginals.items():
+        unlikely(np.bincount(codes[name], minlength=len(expected)), expected)
+    for a, b in (
+        ("LVFAILURE", "HYPOVOLEMIA"),
+        ("CO", "HR"),
+        ("CATECHOL", "ARTCO2"),
+        ("BP", "TPR"),
+        ("SAO2", "VENTALV"),
+    ):
+        expected = net.posterior([a, b], row)[0]
+        counts = np.bincount(np.ravel_multi_index((codes[a], codes[b]), expected.shape), minlength=expected.size)
+        unlikely(counts, expected.ravel())
+
+
+def unlikely(counts, expected):
+    """An error where a count is further from its expectation than five standard deviations."""
+    n = counts.sum()
+    assert (np.abs(counts - n * expected) <= 5 * np.sqrt(n * expected * (1 - expected)) + 5).all()
 
 
 # elsewhere in the library -----------------------------------------------------------------------------------
