@@ -1,6 +1,7 @@
 """The pictures of the documentation: the paper's figures, made anew, and more. Writes docs/images/gallery/.
 
-Run with: python docs/make_images.py, which needs matplotlib and igraph (pip install 'tacit-circuits[plot]').
+Run with: python -m docs.make_images, which needs matplotlib and igraph (pip install 'tacit-circuits[plot]'), and the
+files inside pgmpy's wheel.
 """
 
 import io
@@ -14,6 +15,7 @@ import numpy as np
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+from bench.networks import network
 from PIL import Image
 
 import tacit
@@ -216,6 +218,12 @@ def simpson() -> plt.Figure:
     return figure
 
 
+def tornado() -> plt.Figure:
+    """What the posterior of a misplaced tube depends on, in alarm."""
+    tac = tacit.compile(network("alarm"), "INTUBATION", ["MINVOL"])
+    return plot.tornado(tac.sensitivity({"MINVOL": "LOW"}), state="ESOPHAGEAL", n=8).figure
+
+
 FIGURES: dict[str, Callable[[], Any]] = {
     "fig7-functions.svg": functions,
     "fig8-surfaces.png": surfaces,
@@ -223,6 +231,7 @@ FIGURES: dict[str, Callable[[], Any]] = {
     "fig10-sigmoids.svg": sigmoids,
     "fig11-staircases.png": staircases,
     "simpson.svg": simpson,
+    "tornado.svg": tornado,
 }
 
 

@@ -5,9 +5,11 @@ text that follows.
 """
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
+from bench.networks import folder
 
 ROOT = Path(__file__).parent.parent / "docs"
 PAGES = sorted(
@@ -17,6 +19,7 @@ PAGES = sorted(
 )
 WITHOUT_CODE = {"tutorials/index.md", "howto/index.md", "howto/command-line.md"}
 NEEDS = {
+    "tutorials/beyond.md": ["matplotlib", "pandas", "pgmpy"],
     "tutorials/neural.md": ["torch"],
     "howto/frames.md": ["pandas", "polars", "pyarrow"],
     "howto/gpu.md": ["torch"],
@@ -24,6 +27,7 @@ NEEDS = {
     "howto/peers.md": ["pgmpy.models", "pyagrum"],
     "howto/scikit-learn.md": ["sklearn"],
 }
+FILES = {"tutorials/beyond.md": ["alarm.bif.gz"]}  # what a reader has downloaded
 BLOCK = re.compile(r"^```python\n(.*?)^```$(?:\n+^```text\n(.*?)^```$)?", flags=re.MULTILINE | re.DOTALL)
 PRINTED = re.compile(r"^print\(.*\)  # (.+)$", flags=re.MULTILINE)
 
@@ -35,6 +39,8 @@ def test_pages_run_as_they_stand(
     for package in NEEDS.get(page, ()):
         pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)
+    for file in FILES.get(page, ()):
+        shutil.copy(folder() / file, tmp_path)
     text = (ROOT / page).read_text(encoding="utf-8")
     blocks = list(BLOCK.finditer(text))
     assert blocks

@@ -1,4 +1,4 @@
-"""Pictures of queries: functions of one and two inputs with their pieces, and staircases that approximate.
+"""Pictures of queries: functions of one and two inputs with their pieces, staircases that approximate, tornados.
 
 Needs matplotlib (`pip install 'tacit-circuits[plot]'`). Every function draws on the axes it is given, or on new ones,
 and returns them.
@@ -7,8 +7,9 @@ and returns them.
 from __future__ import annotations
 
 import itertools
+import textwrap
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,16 +17,18 @@ from tacit.cpt import TestingCPT
 from tacit.errors import TacitError
 from tacit.evidence import EvidenceLike
 from tacit.installation import how_to_install
+from tacit.sensitivity import THRESHOLDS, Key, Sensitivity
 from tacit.tac import TAC
 from tacit.theory.approximation import Approximation
 from tacit.theory.arguments import checked_inputs, read_given, state_of
 from tacit.theory.piecewise import pieces
-from tacit.variable import Label
+from tacit.variable import Label, describe
 
 Axes = Any  # of matplotlib, which carries no types
 INK, ACCENT, PALE = "#1b2a41", "#c8553d", "#8d99ae"
 POINTS = 400  # samples of a curve; a surface has an eighth of them along each side
 MAX_REGIONS = 12  # regions that get a number of their own on a map
+LABEL = 44  # characters in a line of a tornado's labels
 
 
 def curve(
@@ -120,15 +123,115 @@ def staircase(f: Callable[..., Any], approximation: Approximation, ax: Any = Non
     return _plain(ax)
 
 
+def tornado(
+    found: Sensitivity,
+    row: int = 0,
+    state: Label | tuple[Label, ...] | None = None,
+    n: int = 10,
+    change: float = 0.1,
+    ax: Any = None,
+) -> Axes:
+    """What happens to a posterior if single entries of tables are lowered and raised: a bar for each, widest on top.
+
+    It shows the n entries with the largest sensitivity values, fewer if the posterior depends on fewer. Each is lowered
+    and raised by `change`, within 0 and 1, while the rest of its row changes in proportion; `change` is absolute, so
+    that the two entries of a binary row make the same bar, of which one is drawn. Bars are exact as long as the same
+    tables are selected; where a sigmoid selects them, they are right for small changes only.
+
+    `row` and `state` are those of `Sensitivity.entries`: the first row, and its most probable state, if left out.
+
+    >>> import tacit
+    >>> tac = tacit.compile(tacit.examples.kidney_stones(), "recovery", ["treatment"])
+    >>> ax = tornado(tac.sensitivity({"treatment": "A"}), n=3)
+    >>> print(ax.get_yticklabels()[-1].get_text())
+    P(recovery='yes' | size='large',
+    treatment='A') = 0.73
+    """
+    title = found.title(row, state)
+    which = _which(found, row, state)
+    now = float(found.posterior[row][which])
+    if np.isnan(now):
+        raise TacitError(f"row {row}: the evidence has probability 0, so no posterior depends on anything")
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise TacitError(f"n is {n!r}, expected the number of bars, 1 or more")
+    if not 0 < change <= 1:
+        raise TacitError(f"change is {change!r}, expected a number above 0, at most 1")
+    bars = [_bar(found, row, which, *entry, change) for entry in _largest(found, row, which, int(n))]
+    bars.sort(key=lambda bar: abs(bar.raised - bar.lowered))
+    labels = [textwrap.fill(bar.label, LABEL, break_long_words=False, break_on_hyphens=False) for bar in bars]
+    height = 0.22 + 0.16 * max((label.count("\n") + 1 for label in labels), default=1)  # inches for a bar
+    ax = _axes(ax, size=(7, height * max(len(bars), 1) + 1))
+    for word, color in (("lowered", PALE), ("raised", ACCENT)):
+        widths = [getattr(bar, word) - now for bar in bars]
+        ax.barh(range(len(bars)), widths, 0.66, now, color=color, label=f"{word} by {change:g}")
+    ax.axvline(now, color=INK, linewidth=1)
+    ax.set_yticks(range(len(bars)), labels, fontsize=8)
+    ax.tick_params(axis="y", length=0)
+    ax.set(xlabel=title, ylim=(-0.5, max(len(bars), 1) - 0.5))
+    ax.legend(frameon=False, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
+    return _plain(ax)
+
+
 # parts ----------------------------------------------------------------------------------------------------
 
 
-def _axes(ax: Any, **how: Any) -> Any:
+def _which(found: Sensitivity, row: int, state: Label | tuple[Label, ...] | None) -> tuple[int, ...]:
+    """Where a state of the query is in its posterior; the most probable one, if none is given."""
+    if state is None:
+        posterior = found.posterior[row]
+        return tuple(int(i) for i in np.unravel_index(int(posterior.argmax()), posterior.shape))
+    labels = state if isinstance(state, tuple) else (state,)
+    return tuple(found.network.variable(name).codes[label] for name, label in zip(found.query, labels, strict=True))
+
+
+def _largest(found: Sensitivity, row: int, which: tuple[int, ...], n: int) -> list[tuple[Key, tuple[int, ...]]]:
+    """The entries with the largest sensitivity values, by table and place; one for each row of two."""
+    entries: list[tuple[float, Key, tuple[int, ...]]] = []
+    for key, values in found.values.items():
+        own = np.nan_to_num(values[row][which])
+        if key[1] != THRESHOLDS and own.shape[-1] == 2:  # the first of the two, unless it is 1 and cannot be raised
+            own = np.where([True, False], own, np.where(own[..., :1] > 0, 0.0, own))
+        for flat in np.argsort(-own, axis=None, kind="stable")[:n].tolist():
+            place = tuple(int(i) for i in np.unravel_index(flat, own.shape))
+            if own[place] > 0:
+                entries.append((float(own[place]), key, place))
+    entries.sort(key=lambda entry: -entry[0])
+    return [(key, place) for _, key, place in entries[:n]]
+
+
+class _Bar(NamedTuple):
+    """What an entry is, and the posterior with it lowered and raised."""
+
+    label: str
+    lowered: float
+    raised: float
+
+
+def _bar(found: Sensitivity, row: int, which: tuple[int, ...], key: Key, place: tuple[int, ...], change: float) -> _Bar:
+    value = float(found.network.cpt(key[0]).parts()[key[1]][place])
+    ends = np.clip([value - change, value + change], 0, 1)
+    lowered, raised = np.clip(found.changed(row, which, key, place, ends), 0, 1).tolist()
+    return _Bar(f"{_entry(found, key, place)} = {value:.3g}", lowered, raised)
+
+
+def _entry(found: Sensitivity, key: Key, place: tuple[int, ...]) -> str:
+    """An entry in words: "P(B='true' | A='false')"; of what is no dense table, by its part."""
+    (node, part), net = key, found.network
+    own, parents = net.variable(node), [net.variable(p) for p in net.parents(node)]
+    if part == "table":
+        given = describe(parents, place[:-1])
+        return f"P({describe([own], place[-1:])}{' | ' if given else ''}{given})"
+    if part in ("plus", "minus", THRESHOLDS):
+        return f"{node}.{part}[{describe([*parents, own][: len(place)], place)}]"
+    return f"{node}.{part}[{', '.join(map(str, place))}]"
+
+
+def _axes(ax: Any, size: tuple[float, float] = (5, 4), **how: Any) -> Any:
     try:
         import matplotlib.pyplot as plt
     except ImportError:
         raise TacitError(f"pictures need matplotlib, which is not installed: {how_to_install('plot')}") from None
-    return ax if ax is not None else plt.figure(figsize=(5, 4), layout="constrained").add_subplot(**how)
+    return ax if ax is not None else plt.figure(figsize=size, layout="constrained").add_subplot(**how)
 
 
 def _plain(ax: Any) -> Any:
