@@ -179,7 +179,7 @@ def test_an_entry_that_a_decision_hangs_on():
     net.add("D", states=["ill", "well"], cpt=[0.01, 0.99])
     net.add("T", ["D"], states=["pos", "neg"], cpt=[[0.95, 0.05], [0.05, 0.95]])
     found = tacit.compile(net, "D", ["T"]).sensitivity({"T": "pos"})
-    prior = next(e for e in found.entries(state="ill") if (e.node, e.place) == ("D", "D='ill'"))
+    prior = next(e for e in found.entries(state="ill") if e.name == "P(D='ill')")
     assert prior.flips_at == pytest.approx(0.05)  # 0.95 t = 0.05 (1 - t)
     at = found.changed(0, (0,), ("D", "table"), (0,), np.array([0.05, 0.01]))
     close(at, [0.5, found.posterior[0, 0]])

@@ -17,12 +17,12 @@ from tacit.cpt import TestingCPT
 from tacit.errors import TacitError
 from tacit.evidence import EvidenceLike
 from tacit.installation import how_to_install
-from tacit.sensitivity import THRESHOLDS, Key, Sensitivity
+from tacit.sensitivity import THRESHOLDS, Entry, Sensitivity
 from tacit.tac import TAC
 from tacit.theory.approximation import Approximation
 from tacit.theory.arguments import checked_inputs, read_given, state_of
 from tacit.theory.piecewise import pieces
-from tacit.variable import Label, describe
+from tacit.variable import Label
 
 Axes = Any  # of matplotlib, which carries no types
 INK, ACCENT, PALE = "#1b2a41", "#c8553d", "#8d99ae"
@@ -148,7 +148,7 @@ def tornado(
     treatment='A') = 0.73
     """
     title = found.title(row, state)
-    which = _which(found, row, state)
+    which = found.state(row, state)
     now = float(found.posterior[row][which])
     if np.isnan(now):
         raise TacitError(f"row {row}: the evidence has probability 0, so no posterior depends on anything")
@@ -156,7 +156,7 @@ def tornado(
         raise TacitError(f"n is {n!r}, expected the number of bars, 1 or more")
     if not 0 < change <= 1:
         raise TacitError(f"change is {change!r}, expected a number above 0, at most 1")
-    bars = [_bar(found, row, which, *entry, change) for entry in _largest(found, row, which, int(n))]
+    bars = [_bar(found, row, which, entry, change) for entry in _largest(found, row, state, int(n))]
     bars.sort(key=lambda bar: abs(bar.raised - bar.lowered))
     labels = [textwrap.fill(bar.label, LABEL, break_long_words=False, break_on_hyphens=False) for bar in bars]
     height = 0.22 + 0.16 * max((label.count("\n") + 1 for label in labels), default=1)  # inches for a bar
@@ -175,28 +175,17 @@ def tornado(
 # parts ----------------------------------------------------------------------------------------------------
 
 
-def _which(found: Sensitivity, row: int, state: Label | tuple[Label, ...] | None) -> tuple[int, ...]:
-    """Where a state of the query is in its posterior; the most probable one, if none is given."""
-    if state is None:
-        posterior = found.posterior[row]
-        return tuple(int(i) for i in np.unravel_index(int(posterior.argmax()), posterior.shape))
-    labels = state if isinstance(state, tuple) else (state,)
-    return tuple(found.network.variable(name).codes[label] for name, label in zip(found.query, labels, strict=True))
-
-
-def _largest(found: Sensitivity, row: int, which: tuple[int, ...], n: int) -> list[tuple[Key, tuple[int, ...]]]:
-    """The entries with the largest sensitivity values, by table and place; one for each row of two."""
-    entries: list[tuple[float, Key, tuple[int, ...]]] = []
-    for key, values in found.values.items():
-        own = np.nan_to_num(values[row][which])
-        if key[1] != THRESHOLDS and own.shape[-1] == 2:  # the first of the two, unless it is 1 and cannot be raised
-            own = np.where([True, False], own, np.where(own[..., :1] > 0, 0.0, own))
-        for flat in np.argsort(-own, axis=None, kind="stable")[:n].tolist():
-            place = tuple(int(i) for i in np.unravel_index(flat, own.shape))
-            if own[place] > 0:
-                entries.append((float(own[place]), key, place))
-    entries.sort(key=lambda entry: -entry[0])
-    return [(key, place) for _, key, place in entries[:n]]
+def _largest(found: Sensitivity, row: int, state: Label | tuple[Label, ...] | None, n: int) -> list[Entry]:
+    """The entries with the largest sensitivity values; of a row of two, which change together, one."""
+    chosen: dict[tuple[str, str, tuple[int, ...]], Entry] = {}
+    for entry in found.entries(row, state):
+        binary = found.network.variable(entry.node).card == 2 and entry.part != THRESHOLDS
+        key = (entry.node, entry.part, entry.place[:-1] if binary else entry.place)
+        if not abs(entry.derivative) > 0:  # also where it is NaN
+            continue
+        if key not in chosen or entry.place < chosen[key].place:
+            chosen[key] = entry
+    return list(chosen.values())[:n]
 
 
 class _Bar(NamedTuple):
@@ -207,23 +196,10 @@ class _Bar(NamedTuple):
     raised: float
 
 
-def _bar(found: Sensitivity, row: int, which: tuple[int, ...], key: Key, place: tuple[int, ...], change: float) -> _Bar:
-    value = float(found.network.cpt(key[0]).parts()[key[1]][place])
-    ends = np.clip([value - change, value + change], 0, 1)
-    lowered, raised = np.clip(found.changed(row, which, key, place, ends), 0, 1).tolist()
-    return _Bar(f"{_entry(found, key, place)} = {value:.3g}", lowered, raised)
-
-
-def _entry(found: Sensitivity, key: Key, place: tuple[int, ...]) -> str:
-    """An entry in words: "P(B='true' | A='false')"; of what is no dense table, by its part."""
-    (node, part), net = key, found.network
-    own, parents = net.variable(node), [net.variable(p) for p in net.parents(node)]
-    if part == "table":
-        given = describe(parents, place[:-1])
-        return f"P({describe([own], place[-1:])}{' | ' if given else ''}{given})"
-    if part in ("plus", "minus", THRESHOLDS):
-        return f"{node}.{part}[{describe([*parents, own][: len(place)], place)}]"
-    return f"{node}.{part}[{', '.join(map(str, place))}]"
+def _bar(found: Sensitivity, row: int, which: tuple[int, ...], entry: Entry, change: float) -> _Bar:
+    ends = np.clip([entry.value - change, entry.value + change], 0, 1)
+    lowered, raised = np.clip(found.changed(row, which, (entry.node, entry.part), entry.place, ends), 0, 1).tolist()
+    return _Bar(f"{entry.name} = {entry.value:.3g}", lowered, raised)
 
 
 def _axes(ax: Any, size: tuple[float, float] = (5, 4), **how: Any) -> Any:

@@ -21,20 +21,23 @@ from tacit.variable import Label, describe
 
 Key = tuple[str, str]
 THRESHOLDS = "thresholds"  # numbers of their own, not rows that sum to 1
+CAUSE = "cause "  # the parts of a noisy-or
 SHOWN = 10
 
 
 class Entry(NamedTuple):
     """One entry of a table, and what the posterior of a state of the query owes to it.
 
-    `derivative` is that of the posterior by the entry, with the rest of its row co-varied in proportion. `flips_at` is
-    the value of the entry at which another state of the query becomes the most probable one, the nearest to its present
-    `value`; NaN where there is none between 0 and 1. It takes the tables that tests have selected as they are.
+    It is at `place` in a part of the node's CPT, and `name` says in words what it is the number of. `derivative` is that
+    of the posterior by the entry, with the rest of its row co-varied in proportion. `flips_at` is the value of the entry
+    at which another state of the query becomes the most probable one, the nearest to its present `value`; NaN where
+    there is none between 0 and 1. It takes the tables that tests have selected as they are.
     """
 
     node: str
     part: str
-    place: str
+    place: tuple[int, ...]
+    name: str
     value: float
     derivative: float
     flips_at: float
@@ -78,14 +81,14 @@ class Sensitivity:
 
         The most probable state, if none is given; of several query variables, a tuple of states.
         """
-        row, which = self._row(row), self._state(row, state)
+        row, which = self._row(row), self.state(row, state)
         found = []
         for (node, part), derivative in self.derivatives.items():
             table, flips = self.network.cpt(node).parts()[part], self._flips(row, (node, part))
-            places = _places(self.network, node, part, table.shape)
-            columns = (table.ravel(), derivative[row][which].ravel(), flips.ravel())
-            for place, *numbers in zip(places, *(column.tolist() for column in columns), strict=True):
-                found.append(Entry(node, part, place, *numbers))
+            columns = (column.ravel().tolist() for column in (table, derivative[row][which], flips))
+            for place, *numbers in zip(np.ndindex(*table.shape), *columns, strict=True):
+                if not _is_rule(part, place):
+                    found.append(Entry(node, part, place, _name(self.network, node, part, place), *numbers))
         return sorted(found, key=lambda entry: -abs(np.nan_to_num(entry.derivative)))
 
     def changed(
@@ -100,7 +103,7 @@ class Sensitivity:
         return np.asarray((self.posterior[row][state] + change * slope[state]) / (1 + change * slope.sum()))
 
     def to_frame(self, row: int = 0, state: Label | tuple[Label, ...] | None = None) -> Any:
-        """The same as a pandas frame: node, part, place, value, derivative, flips_at."""
+        """The same as a pandas frame: node, part, place, name, value, derivative, flips_at."""
         try:
             import pandas
         except ImportError:
@@ -130,7 +133,8 @@ class Sensitivity:
             raise TacitError(f"row {row} does not exist; there are {rows}")
         return row % rows
 
-    def _state(self, row: int, state: Label | tuple[Label, ...] | None) -> tuple[int, ...]:
+    def state(self, row: int = 0, state: Label | tuple[Label, ...] | None = None) -> tuple[int, ...]:
+        """Where a state of the query is in its posterior; the most probable one, if none is given."""
         posterior = self.posterior[row]
         if state is None:
             place = int(np.nan_to_num(posterior, nan=-1.0).argmax())
@@ -148,7 +152,7 @@ class Sensitivity:
 
     def title(self, row: int = 0, state: Label | tuple[Label, ...] | None = None) -> str:
         """What is looked at, and its probability: "P*(B='true') = 0.6"."""
-        row, which = self._row(row), self._state(row, state)
+        row, which = self._row(row), self.state(row, state)
         variables = [self.network.variable(name) for name in self.query]
         return f"P*({describe(variables, which)}) = {self.posterior[row][which]:.6g}"
 
@@ -158,7 +162,7 @@ class Sensitivity:
         head = ("entry", "value", "derivative", "decision changes at")
         body = [
             (
-                f"{entry.node}.{entry.part}[{entry.place}]" if entry.part != "table" else f"P({entry.place})",
+                entry.name,
                 f"{entry.value:.6g}",
                 f"{entry.derivative:+.6g}",
                 "" if np.isnan(entry.flips_at) else f"{entry.flips_at:.6g}",
@@ -220,15 +224,22 @@ def _covaried(part: str, table: Floats, derivatives: Array) -> Array:
     return divide(derivatives - mean, 1 - numbers)
 
 
-def _places(net: Model, node: str, part: str, shape: tuple[int, ...]) -> Iterator[str]:
-    """What each entry of a part is the number of, in words."""
+def _name(net: Model, node: str, part: str, place: tuple[int, ...]) -> str:
+    """What an entry is the number of: "P(B='true' | A='false')"; of what is no dense table, with the part's name."""
     own, parents = net.variable(node), [net.variable(p) for p in net.parents(node)]
-    cards = tuple(parent.card for parent in parents)
-    for place in np.ndindex(*shape):
-        if shape == (*cards, own.card):
-            given = describe(parents, place[:-1])
-            yield f"{describe([own], place[-1:])}{' | ' if given else ''}{given}"
-        elif shape == cards:
-            yield describe(parents, place)
-        else:
-            yield ", ".join(map(str, place))
+    family = [*parents, own]
+    if part == "table":
+        given = describe(parents, place[:-1])
+        return f"P({describe([own], place[-1:])}{' | ' if given else ''}{given})"
+    if part.startswith(CAUSE):
+        cause = parents[int(part.removeprefix(CAUSE))] if parents else None
+        given = "" if cause is None else f" | {describe([cause], place[:1])} alone"
+        return f"P({describe([own], place[-1:])}{given})"
+    if len(place) == len(family) or part == THRESHOLDS:
+        return f"{node}.{part}[{describe(family[: len(place)], place)}]"
+    return f"{node}.{part}[{place[0]}, {describe([own], place[-1:])}]"
+
+
+def _is_rule(part: str, place: tuple[int, ...]) -> bool:
+    """Whether an entry is no number of the network, but says that what one cause brought about stays."""
+    return part.startswith(CAUSE) and len(place) == 3 and place[1] == 0

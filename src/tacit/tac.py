@@ -166,7 +166,7 @@ class TAC(Query):
         >>> found.derivatives["A", "table"].round(4).tolist()
         [[[0.9467, -0.9467], [-0.9467, 0.9467]]]
         >>> first = found.entries()[0]
-        >>> f"P({first.place}) is {first.value}; the decision changes at {first.flips_at:.4f}"
+        >>> f"{first.name} is {first.value}; the decision changes at {first.flips_at:.4f}"
         "P(A='true') is 0.3; the decision changes at 0.3333"
         """
         self._require_query("sensitivity")

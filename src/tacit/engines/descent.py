@@ -1,7 +1,7 @@
 """The way down from the joint, on arrays: every axis that was summed out, or maximised, gets a state.
 
-It follows the decisions of a program, and looks only at the entries that the states chosen so far leave open, so that
-it costs far less than the sweep up.
+It follows the decisions of a program, and looks only at the entries that the states chosen so far leave open: in wide
+networks, that is far less than the sweep up.
 """
 
 from __future__ import annotations
