@@ -28,10 +28,10 @@ SHOWN = 10
 class Entry(NamedTuple):
     """One entry of a table, and what the posterior of a state of the query owes to it.
 
-    It is at `place` in a part of the node's CPT, and `name` says in words what it is the number of. `derivative` is that
-    of the posterior by the entry, with the rest of its row co-varied in proportion. `flips_at` is the value of the entry
-    at which another state of the query becomes the most probable one, the nearest to its present `value`; NaN where
-    there is none between 0 and 1. It takes the tables that tests have selected as they are.
+    It is at `place` in a part of the node's CPT, and `name` says in words what it is the number of. `derivative` is
+    that of the posterior by the entry, with the rest of its row co-varied in proportion. `flips_at` is the value of the
+    entry at which another state of the query becomes the most probable one, the nearest to its present `value`; NaN
+    where there is none between 0 and 1. It takes the tables that tests have selected as they are.
     """
 
     node: str
