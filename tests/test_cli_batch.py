@@ -22,6 +22,7 @@ pa = pytest.importorskip("pyarrow")
 from pyarrow import csv, parquet  # noqa: E402
 
 from tacit.cli import batch, columns, parts, tables  # noqa: E402
+from tacit.cli.wanted import Posteriors  # noqa: E402
 from tests.cli_helpers import answers, as_json, tacit_  # noqa: E402
 
 
@@ -324,12 +325,12 @@ def test_names_of_columns_are_compared_about_once_each(wide, monkeypatch):
     for used in (names("X{}"), names("X{}.true") + names("X{}.false")):
         found = columns.choose(wide, used, wanted=[], but=[Name("X0")])
         assert len(found) == WIDTH - 1
-        columns.note_unused(wide, [*used, Name("id")], [name for one in found.values() for name in one.columns], "X0")
+        columns.note_unused(wide, [*used, Name("id")], [name for one in found.values() for name in one.columns], ["X0"])
         assert Name.compared <= 10 * WIDTH
     columns.choose(wide, names("X{}"), wanted=list(wide), but=names("X{}"))
     assert Name.compared <= 10 * WIDTH
     table = SimpleNamespace(path=Path("rows.csv"), names=names("X{}"))
-    batch._asked(wide, table, "X0", [], [str(name) for name in table.names], False, False)
+    batch._asked(wide, table, Posteriors((("X0",),)), (), [], [str(name) for name in table.names])
     assert Name.compared <= 10 * WIDTH
 
 

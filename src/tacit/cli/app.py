@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 import tacit
-from tacit.cli import ask, batch, measure, models, train
+from tacit.cli import ask, batch, measure, models, reliance, states, train
 from tacit.cli.output import note
 from tacit.errors import TacitError
 
@@ -89,10 +89,13 @@ def common(
 
 app.command()(models.info)
 app.command()(ask.query)
+app.command()(states.mpe)
+app.command()(states.sample)
 app.command()(batch.batch)
 app.command()(train.train)
 app.command()(ask.explain)
 app.command()(ask.bounds)
+app.command()(reliance.sensitivity)
 app.command()(models.convert)
 app.command()(models.draw)
 app.command()(measure.bench)

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from tacit.network import Network
+
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A network: .bif, .bif.gz, .xmlbif, .uai, .net or .json.")]
 Rows = Annotated[Path, typer.Argument(metavar="TABLE", help="A table of evidence: .csv or .parquet.")]
 Query = Annotated[str, typer.Option("--query", "-q", metavar="VARIABLE", help="The variable that is asked for.")]
+Queries = Annotated[
+    list[str],
+    typer.Option("--query", "-q", metavar="VARIABLE", help="A variable that is asked for. May be given many times."),
+]
 Evidence = Annotated[
     list[str] | None,
     typer.Option(
@@ -18,6 +25,23 @@ Evidence = Annotated[
         metavar="VARIABLE=VALUE",
         help="A state, the likelihood of the first of two states (0.7), or one likelihood per state (0.2,0.3,0.5). "
         "May be given many times.",
+    ),
+]
+Do = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--do",
+        metavar="VARIABLE=STATE",
+        help="A state that is set, not seen: what is above the variable learns nothing from it. "
+        "May be given many times.",
+    ),
+]
+Only = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--only",
+        metavar="VARIABLES",
+        help="The most probable states of these together, all others summed out. Separated by commas.",
     ),
 ]
 Columns = Annotated[
@@ -38,3 +62,18 @@ def names(texts: list[str] | None) -> list[str]:
     ['A', 'B', 'C']
     """
     return [name for text in texts or () for name in text.split(",") if name]
+
+
+def variables(net: Network, texts: list[str] | None) -> tuple[str, ...]:
+    """Variables from options that may be repeated; several with commas between, unless one has a comma in its name.
+
+    >>> from tacit.examples import abc
+    >>> variables(abc(), ["A,B", "C"])
+    ('A', 'B', 'C')
+    """
+    found = [name for text in texts or () for name in ([text] if text in net else names([text]))]
+    for name in found:
+        net.variable(name)
+    if doubled := [name for name, count in Counter(found).items() if count > 1]:
+        raise typer.BadParameter(f"{doubled[0]} is named twice")
+    return tuple(found)

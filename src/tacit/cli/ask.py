@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
-import tacit
 from tacit import theory
-from tacit.cli.arguments import Evidence, Json, Model, Query
-from tacit.cli.output import aligned, asked, heading, show_json
-from tacit.cli.values import label_of, read_box, read_evidence
-from tacit.errors import EvidenceError
-from tacit.query import Answer
-from tacit.tac import TAC
-from tacit.variable import Label
-from tacit.words import bars
+from tacit.cli.arguments import Do, Evidence, Json, Model, Queries, Query, variables
+from tacit.cli.output import aligned, asked, heading, show_json, together
+from tacit.cli.posteriors import Posterior, posterior
+from tacit.cli.row import Row
+from tacit.cli.values import read_box, state_of
 
 
-def query(model: Model, query: Query, evidence: Evidence = None, json: Json = False) -> None:
-    """Show the posterior of a variable, given evidence.
+def query(
+    model: Model,
+    query: Queries,
+    evidence: Evidence = None,
+    do: Do = None,
+    joint: Annotated[
+        bool, typer.Option("--joint", help="The joint posterior of all query variables, not one of each.")
+    ] = False,
+    next_: Annotated[
+        bool, typer.Option("--next", help="Also which variables would tell most about the query if they were observed.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Show the posterior of a variable, given evidence; or of several variables, each by itself or all together.
 
     A value is a state; or the likelihood of the first state, for a variable that has two; or one likelihood per state,
     with commas between. Likelihoods need not sum to 1.
@@ -31,17 +37,36 @@ def query(model: Model, query: Query, evidence: Evidence = None, json: Json = Fa
     Examples:
       tacit query asia.bif -q lung
       tacit query asia.bif -q lung -e xray=yes -e smoke=0.7
+      tacit query asia.bif -q lung -q bronc --joint -e dysp=yes
+      tacit query asia.bif -q lung -e xray=yes --next
+      tacit query asia.bif -q lung --do smoke=no
       tacit query alarm.bif -q LVFAILURE -e CVP=0.1,0.2,0.7 --json
     """
-    tac, _, answer = _asked(model, query, evidence or [])
-    states, posterior, log_evidence = tac.network.states(query), answer.posterior[0].tolist(), answer.log_evidence[0]
+    row = Row(model, evidence, do)
+    names = variables(row.net, query)
+    found = [posterior(row, group, next_) for group in ([names] if joint else [(name,) for name in names])]
     if json:
-        by_state = dict(zip(map(str, states), posterior, strict=True))
-        return show_json({"query": query, "posterior": by_state, "log_evidence": log_evidence})
-    heading(asked(query, evidence or ()))
-    print(bars(states, posterior))
+        return show_json(_posterior_data(names, found))
+    for one in found:
+        heading(asked(together(one.names), row.given))
+        print(one.text())
+        if one.drops is not None:
+            print(one.observations())
     if evidence:
-        print(f"log-probability of the evidence: {log_evidence:.6g}")
+        print(f"log-probability of the evidence: {found[0].log_evidence:.6g}")
+
+
+def _posterior_data(names: tuple[str, ...], found: list[Posterior]) -> dict[str, Any]:
+    """What --json prints; where there is only one posterior, without an object around it."""
+    apart = {",".join(one.names): one for one in found} if len(found) > 1 else None
+    data = {
+        "query": names[0] if len(names) == 1 else names,
+        "posterior": {name: one.data() for name, one in apart.items()} if apart else found[0].data(),
+        "log_evidence": found[0].log_evidence,
+    }
+    if found[0].drops is not None:
+        data["next"] = {name: one.drops for name, one in apart.items()} if apart else found[0].drops
+    return data
 
 
 def explain(model: Model, query: Query, evidence: Evidence = None, json: Json = False) -> None:
@@ -53,8 +78,10 @@ def explain(model: Model, query: Query, evidence: Evidence = None, json: Json = 
     Example:
       tacit explain abc.json -q B -e A=0.8 -e C=lo
     """
-    tac, row, _ = _asked(model, query, evidence or [])
-    found = tac.explain(row)
+    row = Row(model, evidence)
+    tac = row.compile(query)
+    row.ask(tac)
+    found = tac.explain(row.values)
     if not json:
         return print(found)
     functions = None
@@ -85,31 +112,12 @@ def bounds(
       tacit bounds abc.json -q B A=0.2:0.9 -e C=lo
     """
     ranges = read_box(box)
-    tac, row, _ = _asked(model, query, evidence or [], list(ranges))
-    found = theory.bounds(tac, ranges, _state(tac, state), row)
+    row = Row(model, evidence)
+    tac = row.compile(query, list(ranges))
+    row.ask(tac)
+    found = theory.bounds(tac, ranges, None if state is None else state_of(tac.variable, state), row.values)
     if json:
         ends = {name: asdict(end) for name, end in (("minimum", found.minimum), ("maximum", found.maximum))}
         return show_json({"query": query, "state": found.state, **ends, "exact": found.exact})
     heading(asked(f"{query}={found.state}", [*box, *(evidence or ())]))
     print(aligned([("minimum", str(found.minimum)), ("maximum", str(found.maximum))]))
-
-
-def _asked(
-    model: Path, query: str, texts: list[str], inputs: list[str] | None = None
-) -> tuple[TAC, dict[str, Any], Answer]:
-    """A query, evidence of the command line, and its answer. NumPy has it ready before numba is loaded."""
-    net = tacit.io.read(model)
-    row, hard = read_evidence(net, texts)
-    tac = tacit.compile(net, query, [*row, *(inputs or ())], hard, engine="numpy")
-    answer = tac.ask(row)
-    if np.isneginf(answer.log_evidence[0]):
-        raise EvidenceError("the evidence has probability 0, so that there is no posterior")
-    return tac, row, answer
-
-
-def _state(tac: TAC, text: str | None) -> Label | None:
-    """The label of the query that was written; one that is a number is found by its text."""
-    if text is None:
-        return None
-    variable = tac.variable
-    return label_of(variable, text) or next((label for label in variable.states if str(label) == text), text)

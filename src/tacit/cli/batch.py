@@ -13,12 +13,13 @@ import typer
 import tacit
 from tacit.cli import tables
 from tacit.cli.answers import Answers, Asked
-from tacit.cli.arguments import Columns, Json, Model, Query, Rows, names
+from tacit.cli.arguments import Columns, Json, Model, Only, Rows, names, variables
 from tacit.cli.columns import choose, note_unused
 from tacit.cli.lock import only_writer
 from tacit.cli.output import listed, note, show_json
 from tacit.cli.parts import Parts
 from tacit.cli.tables import Batch, Table, is_parquet, open_table, write_table
+from tacit.cli.wanted import MostProbable, Posteriors, Wanted
 from tacit.errors import EvidenceError, TacitError
 from tacit.network import Network
 from tacit.words import plural
@@ -27,24 +28,50 @@ from tacit.words import plural
 def batch(
     model: Model,
     table: Rows,
-    query: Query,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The .csv or .parquet file to write.")],
+    query: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--query", "-q", metavar="VARIABLE", help="A variable that is asked for. May be given many times."
+        ),
+    ] = None,
+    joint: Annotated[
+        bool,
+        typer.Option("--joint", help="The joint posterior of all query variables, in columns such as A.true,B.lo."),
+    ] = False,
+    mpe: Annotated[
+        bool,
+        typer.Option("--mpe", help="The states that are jointly most probable, in a column for each variable."),
+    ] = False,
+    only: Only = None,
+    do: Annotated[
+        list[str] | None,
+        typer.Option(metavar="VARIABLES", help="The variables that each row sets, not observes. Separated by commas."),
+    ] = None,
     columns: Columns = None,
     keep: Annotated[
         list[str] | None,
         typer.Option(metavar="COLUMNS", help="Columns of the table to copy to the output, with commas between."),
     ] = None,
-    argmax: Annotated[bool, typer.Option("--argmax", help="Add the most probable state, as QUERY.argmax.")] = False,
+    argmax: Annotated[
+        bool,
+        typer.Option(
+            "--argmax", help="Add the most probable state, as QUERY.argmax; with --joint, of the combination."
+        ),
+    ] = False,
     log_evidence: Annotated[
         bool, typer.Option("--log-evidence", help="Add the logarithm of the probability of the evidence.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Answer a query for every row of a table.
+    """Answer a query for every row of a table, or find the most probable explanation of each.
 
     Columns named like variables are evidence: states, or likelihoods of the first of two states; an empty cell is no
     evidence. Columns A.lo, A.mid and A.hi hold one likelihood for each state of A. The output has a column for each
     state of the query, such as Q.true and Q.false, empty where the evidence has probability 0.
+
+    With --mpe, the output has a column of states for each variable, named like it, and log_probability, the logarithm
+    of the probability of these states and the evidence. What a row observes stays; what it leaves open is filled in.
 
     An empty line of a CSV file is skipped, unless the table has only one column: there it is a row with an empty cell.
 
@@ -56,14 +83,19 @@ def batch(
       tacit batch alarm.bif rows.parquet -q LVFAILURE -o answers.parquet
       tacit batch alarm.bif rows.csv -q LVFAILURE -o answers.csv --keep id --argmax
       tacit batch alarm.bif rows.csv -q LVFAILURE -o answers.csv --columns HISTORY,CVP
+      tacit batch alarm.bif rows.csv -q LVFAILURE -q HYPOVOLEMIA --joint -o answers.csv
+      tacit batch alarm.bif rows.csv --mpe -o explanations.csv
+      tacit batch alarm.bif rows.csv --mpe --only LVFAILURE,HYPOVOLEMIA -o explanations.csv
     """
     started = time.perf_counter()
     output = output.resolve() if output.is_symlink() else output
     is_parquet(output)  # an error, now rather than at the end, if it is no table
-    net, source = tacit.io.read(model), open_table(table)
+    net = tacit.io.read(model)
+    wanted = _wanted(net, query, joint, mpe, only, argmax, log_evidence)
+    source = open_table(table)
     if output.exists() and output.samefile(table):
         raise TacitError(f"{output}: the output would replace the table it is made from")
-    asked = _asked(net, source, query, names(columns), names(keep), argmax, log_evidence)
+    asked = _asked(net, source, wanted, variables(net, do), names(columns), names(keep))
     answers = Answers(net, source, asked)
     with only_writer(output):
         parts = Parts(output, _settings(net, source, asked))
@@ -78,16 +110,43 @@ def batch(
         note(f"the evidence of {plural(impossible, 'row')} has probability 0; the answers are empty there")
 
 
+def _wanted(
+    net: Network,
+    query: list[str] | None,
+    joint: bool,
+    mpe: bool,
+    only: list[str] | None,
+    argmax: bool,
+    log_evidence: bool,
+) -> Wanted:
+    """What is asked of every row; wrong usage where options contradict each other."""
+    if mpe:
+        if query or joint or argmax:
+            raise typer.BadParameter("--mpe finds states, and takes no -q, --joint or --argmax; see --only")
+        return MostProbable(variables(net, only), log_evidence)
+    if only:
+        raise typer.BadParameter("--only names variables for --mpe; give --mpe as well")
+    if not query:
+        raise typer.BadParameter("nothing is asked for; name a variable with -q, or give --mpe")
+    found = variables(net, query)
+    return Posteriors((found,) if joint else tuple((name,) for name in found), argmax, log_evidence)
+
+
 def _asked(
-    net: Network, table: Table, query: str, columns: list[str], keep: list[str], argmax: bool, log_evidence: bool
+    net: Network, table: Table, wanted: Wanted, do: tuple[str, ...], columns: list[str], keep: list[str]
 ) -> Asked:
     present = set(table.names)
     for name in keep:
         if name not in present:
             raise EvidenceError(f"{table.path} has no column {name!r} to keep; it has {listed(table.names, 20)}")
-    asked = Asked(query, choose(net, table.names, columns, but=[query]), keep, log_evidence, argmax)
+    chosen = list(dict.fromkeys([*columns, *do])) if columns else []
+    sources = choose(net, table.names, chosen, but=[name for name in wanted.names if name not in do])
+    for name in do:
+        if name not in sources:
+            raise EvidenceError(f"{table.path} has no column {name!r} to set; it has {listed(table.names, 20)}")
+    asked = Asked(wanted, sources, do, keep)
     if not columns:
-        note_unused(net, table.names, asked.columns, query)
+        note_unused(net, table.names, asked.columns, wanted.names)
     return asked
 
 
@@ -101,7 +160,7 @@ def _settings(net: Network, table: Table, asked: Asked) -> dict[str, object]:
         "model": net.to_dict(),
         "table": [str(table.path.resolve()), file.st_size, file.st_mtime_ns],
         "batches": [tables.BATCH_ROWS, tables.BLOCK_BYTES],
-        "asked": [asked.query, asked.columns, list(asked.sources), asked.keep, asked.argmax, asked.log_evidence],
+        "asked": [repr(asked.wanted), asked.columns, list(asked.sources), asked.do, asked.keep],
     }
 
 

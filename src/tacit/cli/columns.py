@@ -112,7 +112,7 @@ def _hint(net: Network, names: Sequence[str]) -> str:
     return next((text for name in suspects if (text := similar(name, net))), "")
 
 
-def note_unused(net: Network, names: Sequence[str], used: Iterable[str], query: str) -> None:
+def note_unused(net: Network, names: Sequence[str], used: Iterable[str], queries: Sequence[str]) -> None:
     """Say which columns of a table have no part in what is done; one that is misspelt must not be passed over."""
     used, present = set(used), set(names)
     unused = [name for name in names if name not in used]
@@ -122,11 +122,34 @@ def note_unused(net: Network, names: Sequence[str], used: Iterable[str], query: 
             raise EvidenceError(
                 f"column {name!r} is no variable; did you mean {meant!r}? Rename it, or choose with --columns"
             )
-    if query in unused:
-        note(f"the column {query!r} is the query and not used as evidence, unless --columns names it")
+    asked = set(queries)
+    for query in [name for name in unused if name in asked]:
+        note(f"the column {query!r} is asked for and not used as evidence, unless --columns names it")
         unused.remove(query)
     if unused:
         note(f"columns that are not used: {listed(unused)}")
+
+
+def written(variable: Variable, labels: Any) -> Any:
+    """Labels as a column of a file: as they are where all states are of one type, or else as text.
+
+    >>> written(Variable("A", ("no", 1)), ["no", None, 1]).to_pylist()
+    ['no', None, '1']
+    """
+    import pyarrow as pa
+
+    kind = written_type(variable)
+    if len({type(state) for state in variable.states}) > 1:
+        labels = [None if label is None else str(label) for label in labels]
+    return pa.array(labels, kind)
+
+
+def written_type(variable: Variable) -> Any:
+    """The pyarrow type of labels in a file."""
+    import pyarrow as pa
+
+    states = variable.states
+    return pa.array(states if len({type(state) for state in states}) == 1 else list(map(str, states))).type
 
 
 def columns_of(sources: Iterable[Source]) -> list[str]:

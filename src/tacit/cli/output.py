@@ -47,6 +47,21 @@ def aligned(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
     )
 
 
+def together(names: Sequence[str]) -> str:
+    """Several names in words.
+
+    >>> together(["A", "B", "C"])
+    'A, B and C'
+    """
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def bar(share: float, width: int = 30) -> str:
+    """A share as a bar of text."""
+    return "█" * round(width * share)
+
+
 def listed(names: Sequence[object], limit: int = 8) -> str:
     """Some names, and how many more there are.
 

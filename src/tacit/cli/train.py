@@ -75,7 +75,7 @@ def train(
     if leaks:
         raise EvidenceError(f"{leaks[0]!r} is the answer to be learned; it cannot be evidence, too (--columns)")
     if not columns:
-        note_unused(net, source.names, columns_of([*chosen.values(), answers]), query)
+        note_unused(net, source.names, columns_of([*chosen.values(), answers]), [query])
     if not learn and not learned(net):
         raise TacitError(f"all numbers of {model} are known: name the nodes to learn with --learn, or --learn all")
     try:

@@ -11,8 +11,9 @@ import typer
 
 from tacit.errors import EvidenceError
 from tacit.evidence import read_column
+from tacit.labels import listed_states
 from tacit.network import Network
-from tacit.variable import Variable
+from tacit.variable import Label, Variable
 
 MISSING = {"", "na", "n/a", "nan", "none", "null"}
 _ROW = re.compile(r"(^|, )row (\d+)(?=:)")  # where messages about evidence name the row
@@ -39,6 +40,22 @@ def read_evidence(net: Network, texts: Sequence[str]) -> tuple[dict[str, Any], l
         if column is not None and column.certain:
             hard.append(name)
     return evidence, hard
+
+
+def read_states(net: Network, texts: Sequence[str]) -> dict[str, Label]:
+    """The states that variables are set to.
+
+    >>> from tacit.examples import abc
+    >>> read_states(abc(), ["A=TRUE"])
+    {'A': 'true'}
+    """
+    states: dict[str, Label] = {}
+    for text in texts:
+        name, value = split(text, "VARIABLE=STATE, such as A=true")
+        if name in states:
+            raise typer.BadParameter(f"there are two states for {name}")
+        states[name] = state_of(net.variable(name), value)
+    return states
 
 
 def read_box(texts: Sequence[str]) -> dict[str, tuple[float, float]]:
@@ -95,6 +112,18 @@ def label_of(variable: Variable, text: str) -> str | None:
     return alike[0] if len(alike) == 1 else None
 
 
+def state_of(variable: Variable, text: str) -> Label:
+    """The label that a text means, which may be a number; an error if it means none.
+
+    >>> state_of(Variable("A", (0, 1)), "1")
+    1
+    """
+    label = label_of(variable, text) or next((label for label in variable.states if str(label) == text.strip()), None)
+    if label is None:
+        raise EvidenceError(f"{text!r} is not a state of {variable.name!r}; expected one of {listed_states(variable)}")
+    return label
+
+
 def numbers_are_labels(variable: Variable) -> bool:
     """Whether labels of text spell numbers, as in BIF files, so that a number can only be read as a label."""
     labels = [as_number(label) for label in variable.states if isinstance(label, str)]
@@ -113,7 +142,7 @@ def as_number(text: str) -> int | float | str:
 
 def without_row(error: EvidenceError) -> EvidenceError:
     """The error for evidence that has one row only, and no need to number it."""
-    return EvidenceError(_ROW.sub("", str(error), count=1))
+    return EvidenceError(_ROW.sub("", str(error), count=1).removeprefix(": "))
 
 
 def in_file(error: EvidenceError, path: Path, first: int = 0) -> EvidenceError:

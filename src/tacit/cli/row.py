@@ -1,0 +1,45 @@
+"""One row of evidence and interventions, as it is written on the command line, and what it is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+
+import tacit
+from tacit.cli.values import read_evidence, read_states
+from tacit.errors import EvidenceError
+from tacit.query import Answer
+from tacit.tac import TAC
+
+
+class Row:
+    """A network with one row: what is observed, and what is set."""
+
+    def __init__(self, model: Path, evidence: list[str] | None, do: list[str] | None = None) -> None:
+        self.net = tacit.io.read(model)
+        self.observed, self.hard = read_evidence(self.net, evidence or ())
+        self.set = read_states(self.net, do or ())
+        if both := [name for name in self.set if name in self.observed]:
+            raise typer.BadParameter(f"{both[0]} is observed (-e) and set (--do); expected one or the other")
+        self.given = [*(evidence or ()), *(f"do({text})" for text in do or ())]
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The row as queries take it."""
+        return {**self.observed, **self.set}
+
+    def compile(self, query: str | tuple[str, ...] | None, inputs: Sequence[str] = ()) -> TAC:
+        """A query for this row, and for evidence on some `inputs`. NumPy has it ready before numba is loaded."""
+        evidence = [*self.observed, *inputs]
+        return tacit.compile(self.net, query, evidence, self.hard, list(self.set), engine="numpy")
+
+    def ask(self, tac: TAC) -> Answer:
+        """What the row says about a query."""
+        answer = tac.ask(self.values)
+        if np.isneginf(answer.log_evidence[0]):
+            raise EvidenceError("the evidence has probability 0, so that there is no posterior")
+        return answer
