@@ -543,7 +543,8 @@ def test_help_needs_no_package_that_is_slow_to_load():
 
 
 def test_every_command_has_help_with_an_example():
-    for name in ("info", "query", "batch", "train", "explain", "bounds", "convert", "draw", "bench"):
+    commands = "info query mpe sample batch train explain bounds sensitivity convert draw bench"
+    for name in commands.split():
         assert f"\n    tacit {name} " in tacit_(name, "--help")
     assert "tacit batch" in tacit_("-h")
     assert tacit_("--version") == f"tacit {tacit.__version__}\n"

@@ -28,10 +28,12 @@ def query(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Show the posterior of a variable, given evidence; or of several variables, each by itself or all together.
+    """Show the posterior of one or more variables.
 
     A value is a state; or the likelihood of the first state, for a variable that has two; or one likelihood per state,
     with commas between. Likelihoods need not sum to 1.
+
+    The variables are answered one by one; with --joint, all combinations of their states are.
 
     \b
     Examples:

@@ -64,7 +64,7 @@ def batch(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Answer a query for every row of a table, or find the most probable explanation of each.
+    """Answer a query for every row of a table.
 
     Columns named like variables are evidence: states, or likelihoods of the first of two states; an empty cell is no
     evidence. Columns A.lo, A.mid and A.hi hold one likelihood for each state of A. The output has a column for each

@@ -25,10 +25,11 @@ def sensitivity(
     top: Annotated[int, typer.Option(metavar="N", min=1, help="How many entries to show.")] = 20,
     json: Json = False,
 ) -> None:
-    """Show which numbers of a network a posterior hangs on: the entries of all tables, the largest derivatives first.
+    """Show which numbers a posterior hangs on.
 
-    While an entry changes, the rest of its row changes in proportion. "Decision changes at" is the value of the entry
-    at which another state of the query becomes the most probable one, the nearest to its present value.
+    These are the entries of all tables of the network, those with the largest derivatives first. While an entry
+    changes, the rest of its row changes in proportion. "Decision changes at" is the value of the entry at which another
+    state of the query becomes the most probable one, the nearest to its present value.
 
     \b
     Examples:

@@ -37,9 +37,9 @@ class Row:
         evidence = [*self.observed, *inputs]
         return tacit.compile(self.net, query, evidence, self.hard, list(self.set), engine="numpy")
 
-    def ask(self, tac: TAC) -> Answer:
-        """What the row says about a query."""
+    def ask(self, tac: TAC, wanted: str = "posterior") -> Answer:
+        """What the row says about a query; an error if its evidence is impossible, so that nothing wanted exists."""
         answer = tac.ask(self.values)
         if np.isneginf(answer.log_evidence[0]):
-            raise EvidenceError("the evidence has probability 0, so that there is no posterior")
+            raise EvidenceError(f"the evidence has probability 0, so that there is no {wanted}")
         return answer

@@ -17,17 +17,16 @@ from tacit.cli.columns import written
 from tacit.cli.output import aligned, asked, heading, show_json, together
 from tacit.cli.row import Row
 from tacit.cli.tables import is_parquet, write_table
-from tacit.cli.values import without_row
-from tacit.errors import EvidenceError
 from tacit.network import Network
 from tacit.words import plural
 
 
 def mpe(model: Model, evidence: Evidence = None, do: Do = None, only: Only = None, json: Json = False) -> None:
-    """Show the most probable explanation: the states of all variables that are jointly most probable.
+    """Find the most probable states of all variables together.
 
-    The most probable state of each variable by itself, which "tacit query" shows, may be another. What is observed
-    keeps its state. With --only, the others are summed out, which can be much more work.
+    This is the most probable explanation of the evidence. The most probable state of each variable by itself, which
+    "tacit query" shows, may be another. What is observed keeps its state. With --only, the others are summed out, which
+    can be much more work.
 
     \b
     Examples:
@@ -38,7 +37,7 @@ def mpe(model: Model, evidence: Evidence = None, do: Do = None, only: Only = Non
     row = Row(model, evidence, do)
     names = variables(row.net, only)
     tac = row.compile(names or None)
-    log_evidence = float(row.ask(tac).log_evidence[0])
+    log_evidence = float(row.ask(tac, "explanation").log_evidence[0])
     best = tac.map(row.values) if names else tac.mpe(row.values)
     states = {name: labels[0] for name, labels in best.states.items()}
     log_probability = float(best.log_probability[0])
@@ -69,10 +68,10 @@ def sample(
         ),
     ] = None,
 ) -> None:
-    """Draw samples of all variables, given evidence: a table with a row for each sample, a column for each variable.
+    """Draw samples of all variables.
 
-    The samples are exact and independent, however improbable the evidence is. "tacit batch" and "tacit train" take such
-    tables.
+    The output is a table with a row for each sample and a column for each variable, as "tacit batch" and "tacit train"
+    take it. The samples are exact and independent, however improbable the evidence is.
 
     \b
     Examples:
@@ -83,11 +82,9 @@ def sample(
     if output is not None:
         is_parquet(output)  # an error, now rather than at the end, if it is no table
     row = Row(model, evidence, do)
-    try:
-        drawn = row.compile(None).sample(row.values, n, seed)
-    except EvidenceError as error:
-        raise without_row(error) from None
-    columns = {name: labels[0] for name, labels in drawn.items()}
+    tac = row.compile(None)
+    row.ask(tac, "sample")
+    columns = {name: labels[0] for name, labels in tac.sample(row.values, n, seed).items()}
     if output is None:
         return _print_csv(columns)
     _write(output, row.net, columns)

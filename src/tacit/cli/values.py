@@ -142,7 +142,7 @@ def as_number(text: str) -> int | float | str:
 
 def without_row(error: EvidenceError) -> EvidenceError:
     """The error for evidence that has one row only, and no need to number it."""
-    return EvidenceError(_ROW.sub("", str(error), count=1).removeprefix(": "))
+    return EvidenceError(_ROW.sub("", str(error), count=1))
 
 
 def in_file(error: EvidenceError, path: Path, first: int = 0) -> EvidenceError:
