@@ -240,7 +240,7 @@ def test_sensitivities_for_scripts(abc):
     assert (found["query"], found["state"]) == ("B", "true")
     close(found["posterior"], semantics.posterior(abc, "B", GIVEN)[0, 0])
     matter = [entry for entry in entries if abs(entry.derivative) > 1e-13]
-    assert [entry["place"] for entry in found["entries"]] == [entry.place for entry in matter]
+    assert [entry["name"] for entry in found["entries"]] == [entry.name for entry in matter]
     for entry, expected in zip(found["entries"], matter, strict=True):
         close(entry["derivative"], expected.derivative)
         close(entry["flips_at"] if entry["flips_at"] is not None else np.nan, expected.flips_at)

@@ -62,9 +62,8 @@ def _matters(entry: Entry) -> bool:
 
 
 def _cells(entry: Entry) -> tuple[str, str, str, str]:
-    name = f"P({entry.place})" if entry.part == "table" else f"{entry.node}.{entry.part}[{entry.place}]"
     flips = "" if isnan(entry.flips_at) else f"{entry.flips_at:.6g}"
-    return name, f"{entry.value:.6g}", f"{entry.derivative:+.6g}", flips
+    return entry.name, f"{entry.value:.6g}", f"{entry.derivative:+.6g}", flips
 
 
 def _data(entry: Entry) -> dict[str, Any]:
