@@ -39,7 +39,7 @@ def compiled(net, query, columns, hard, engine):
     return tac
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(case=asked())
 def test_several_variables(engine, case):
     net, names, columns, hard = case
@@ -49,7 +49,7 @@ def test_several_variables(engine, case):
     close(tac.posterior(columns)[rows], definition.posterior(net, names, columns)[rows])
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(case=asked())
 def test_no_query(engine, case):
     net, _, columns, hard = case
@@ -73,7 +73,7 @@ def agrees(best, net, names, columns, rows):
             close(joints[i][place], largest[i])
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(case=asked())
 def test_most_probable_explanation(engine, case):
     net, query, columns, hard = case
@@ -81,7 +81,7 @@ def test_most_probable_explanation(engine, case):
     agrees(tac.mpe(columns), net, net.variables, columns, decided(net, columns))
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(case=asked())
 def test_most_probable_states_of_some_variables(engine, case):
     net, query, columns, hard = case
@@ -91,7 +91,7 @@ def test_most_probable_states_of_some_variables(engine, case):
     agrees(best, net, query, columns, decided(net, columns))
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(case=queries(rows=ROWS), data=st.data())
 def test_interventions_are_those_of_the_network_without_the_parents(engine, case, data):
     net, query, columns = case
@@ -116,7 +116,7 @@ def test_interventions_are_those_of_the_network_without_the_parents(engine, case
             close(np.exp(best.log_probability[i]), definition.most_probable(cut, cut.variables, row)[0])
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(case=queries(rows=ROWS), data=st.data())
 def test_given_states_count_as_evidence(engine, case, data):
     net, query, columns = case
@@ -137,7 +137,7 @@ def test_given_states_count_as_evidence(engine, case, data):
 SAMPLES = 20_000
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(case=asked(max_nodes=4))
 def test_samples_have_the_distribution_of_the_selected_network(engine, case):
     net, _, columns, hard = case
@@ -214,17 +214,17 @@ def test_impossible_rows_have_no_states_and_no_samples():
 
 
 def test_evidence_far_below_the_smallest_float():
-    """Four hundred findings that are each improbable: the joint is about 1e-1200."""
+    """Findings that are each improbable: the joint is about 1e-440."""
     net = tacit.Network()
     net.add("H", cpt=[0.5, 0.5])
-    for i in range(400):
-        net.add(f"E{i}", ["H"], cpt=[[0.001, 0.999], [0.0011, 0.9989]])
-    row = {f"E{i}": "true" for i in range(400)}
+    for i in range(150):
+        net.add(f"E{i}", ["H"], cpt=[[0.001, 0.999], [0.0012, 0.9988]])
+    row = {f"E{i}": "true" for i in range(150)}
     for engine in ENGINES:
         tac = tacit.compile(net, "H", list(row), engine=engine)
         best = tac.mpe(row)
         assert best.states["H"].tolist() == ["false"]
-        close(best.log_probability, [np.log(0.5) + 400 * np.log(0.0011)], 1e-10)
+        close(best.log_probability, [np.log(0.5) + 150 * np.log(0.0012)], 1e-10)
         assert set(tac.sample(row, n=20)["H"][0]) == {"false"}
 
 
@@ -274,8 +274,8 @@ def test_what_needs_a_query_says_so():
 
 
 def test_frequencies_on_a_real_network():
-    """Marginals and pairs of a million samples are within 5 standard deviations."""
-    net, n = network("alarm"), 1_000_000
+    """Marginals and pairs of many samples are within 5 standard deviations."""
+    net, n = network("alarm"), 200_000
     row = {"HISTORY": "FALSE", "CVP": "NORMAL", "PCWP": "NORMAL", "HRBP": "HIGH", "HREKG": "NORMAL"}
     drawn = tacit.compile(net, None, list(row)).sample(row, n=n)
     marginals = tacit.compile(net, None, list(row)).marginals(row)

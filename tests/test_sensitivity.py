@@ -17,7 +17,7 @@ STEP = 1e-6
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(case=queries(rows=2))
 def test_information_agrees_with_the_definition(engine, case):
     net, query, columns = case
@@ -59,7 +59,7 @@ def changed(net, node, part, place, step):
     return net.with_cpts({node: TestingCPT(**parts, test=cpt.test, gamma=cpt.gamma)})
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(case=queries(rows=1, max_nodes=4, factored=False))
 def test_derivatives_are_those_of_small_changes(case):
     net, query, columns = case

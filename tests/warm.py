@@ -22,4 +22,6 @@ for hard in ((), ("E2",)):
         query = tacit.compile(fit.network, "Q", ["E1", "E2"], hard, engine="tape", dtype=dtype)
         query.posterior(evidence)
         query.marginals(evidence)
+        query.mpe(evidence)
+        query.sample(evidence)
 tacit.compile(tacit.examples.abc(), "B", ["A"]).circuit().tape().evaluate({"A": [0.5]})
