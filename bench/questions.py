@@ -108,7 +108,7 @@ def explained(net: tacit.Network, evidence: Mapping[str, np.ndarray]) -> Explain
     tac.mpe(few)
     rows = int(np.clip(SECONDS / 3 / per_row(lambda: tac.mpe(few), 8, repeats=1), 8, ROWS))
     part = first(evidence, rows)
-    seconds = per_row(lambda: tac.mpe(part), rows)
+    seconds = per_row(lambda: tac.mpe(part), rows, repeats=3 if rows < ROWS else 15)
     return Explained(net, compiling, seconds, rows, tac.mpe(part))
 
 

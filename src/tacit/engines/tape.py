@@ -20,7 +20,7 @@ from tacit.engines import descent_kernels, kernels
 from tacit.engines.assemble import ZERO_CONSTANT, Tape, assemble, knowledge
 from tacit.engines.engine import Engine, Kernel, Packed, SeedOfRows, rows_too_small
 from tacit.engines.numpy import NumpyEngine
-from tacit.engines.results import Array, Decided, Descent, Gradients, Results
+from tacit.engines.results import Array, Decided, Descent, Gradients, Results, States
 from tacit.evidence import Column, take
 from tacit.floats import Floats, noting_underflow
 from tacit.machine import threads as usable_threads
@@ -166,15 +166,15 @@ class TapeEngine(Engine):
         tape = self._tape(descent=True)
         evidence, lost = self._packed_with_care(tape, columns, rows)
         arrays, width = self._arrays(tape, *evidence), self._width(tape, rows)
-        numbers = np.empty((0, 0, 1)) if draws is None else draws
-        samples = numbers.shape[2]
-        states = np.empty((len(tape.axes), rows, samples), dtype=np.int32)
+        samples = 1 if draws is None else draws.shape[2]
+        numbers = np.empty((0, 0)) if draws is None else draws.reshape(-1, rows * samples)
+        states = np.empty((len(tape.axes), rows * samples), dtype=np.int32)
         for place, name in zip(states, self.program.observed, strict=False):
-            place[:] = columns[name].states()[:, None]
+            place.reshape(rows, samples)[:] = columns[name].states()[:, None]
 
         def work(rows: tuple[int, int], some: tuple[int, int]) -> None:
             values = self._values(tape, arrays.constants, width)
-            descent_kernels.descend(*arrays, tape.way, values, states, numbers, *rows, *some)
+            descent_kernels.descend(arrays, tape.way, values, states, numbers, samples, *rows, *some)
 
         threads = (self.threads or 1) if rows * samples * tape.work > THREADED_WORK else 1
         if rows < samples:
@@ -188,7 +188,8 @@ class TapeEngine(Engine):
         exponent = arrays.outputs[tape.states].astype(np.int64) if tape.scaled else np.zeros(rows, dtype=np.int64)
         doubts = arrays.doubts if arrays.doubts.any() else None
         results = Results(arrays.outputs[: tape.states], exponent, doubts)
-        return Descent(dict(zip(tape.axes, states, strict=True)), results)
+        found: States = {axis: own.reshape(rows, samples) for axis, own in zip(tape.axes, states, strict=True)}
+        return Descent(found, results)
 
     def small(self, rows: int) -> bool:
         """Whether so many rows are too little work for several threads."""
