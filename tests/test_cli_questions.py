@@ -131,7 +131,7 @@ def test_what_to_observe_next(abc):
     text = tacit_("query", "abc.json", "-q", "B", "-e", "C=lo", "--next")
     entropy = expected["B"][0]
     assert f"to observe next, by the expected drop of the entropy, now {entropy:.6f} nats:\n  A  " in text
-    assert "no observation would tell more about B" in tacit_("query", "abc.json", "-q", "B", "-e", "B=true", "--next")
+    assert "no further observation would be informative about B" in tacit_("query", "abc.json", "-q", "B", "-e", "B=true", "--next")
     several = as_json("query", "abc.json", "-q", "A", "-q", "B", "--next")
     assert [list(drops) for drops in several["next"].values()] == [["B", "C"], ["A", "C"]]
 
@@ -385,8 +385,8 @@ def test_parts_of_another_question_are_not_used(abc, rows):
         ("query abc.json -q B --do A=0.7", "'0.7' is not a state of 'A'; expected one of 'true', 'false'"),
         ("query abc.json -q B --do Z=1", "'Z' is not a variable of the network"),
         ("mpe abc.json --only Z", "'Z' is not a variable of the network"),
-        ("mpe not.json -e A=true -e B=true", "the evidence has probability 0, so that there is no explanation"),
-        ("sample not.json -e A=true -e B=true", "the evidence has probability 0, so that there is no sample"),
+        ("mpe not.json -e A=true -e B=true", "the evidence has probability 0, so there is no explanation"),
+        ("sample not.json -e A=true -e B=true", "the evidence has probability 0, so there is no sample"),
         ("sample abc.json -o out.txt", "out.txt: a table is a .csv or a .parquet file"),
         ("sensitivity abc.json -q B --state maybe", "'maybe' is not a state of 'B'; expected one of 'true', 'false'"),
         ("sensitivity not.json -q B -e A=true -e B=true", "the evidence has probability 0"),

@@ -208,6 +208,7 @@ def test_impossible_rows_have_no_states_and_no_samples():
         best = tac.mpe(rows)
     assert best.states["A"].tolist() == [0, None]
     assert best.log_probability[1] == -np.inf
+    assert best.to_frame()["log_probability"].tolist() == best.log_probability.tolist()
     with pytest.warns(tacit.ImpossibleEvidenceWarning, match="1 of 2 rows"):
         drawn = tac.sample(rows, n=2)
     assert drawn["A"].tolist() == [[0, 0], [None, None]]
@@ -235,17 +236,29 @@ def test_a_joint_too_large_for_a_table_is_maximised_all_the_same():
         net.add(f"X{i}", [f"X{i - 1}"], cpt=[[0.9, 0.1], [0.2, 0.8]])
         net.add(f"Y{i}", [f"X{i}"], cpt=[[0.7, 0.3], [0.4, 0.6]])
     names = [f"X{i}" for i in range(60)]
-    with pytest.raises(tacit.TooLargeError):
-        tacit.compile(net, names, [])
-    tac = tacit.compile(net, names[0], [f"Y{i}" for i in range(1, 60)])
-    best = tac.map({f"Y{i}": "false" for i in range(1, 60)})
-    assert best.states["X0"].shape == (1,)
+    seen = {f"Y{i}": ["false", "true"] for i in range(1, 60)}
+    tac = tacit.compile(net, names, list(seen))
+    best = tac.map(seen)
+    assert list(best.states) == names
+    everything = {**best.states, **seen}
+    close(best.log_probability, tacit.compile(net, None, hard=list(everything)).log_evidence(everything), 1e-9)
+    # with all of Y observed, these are all variables there are
+    close(best.log_probability, tac.mpe(seen).log_probability, 1e-9)
+    assert (tac.log_evidence(seen) > best.log_probability).all()
+    assert tac.sample(seen, n=2)["X0"].shape == (2, 2)
+    for ask in (tac.posterior, tac.joint, tac.ask, tac.selected):
+        with pytest.raises(tacit.TooLargeError, match=r"joint states .* map\(...\)"):
+            ask(seen)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"query": []}, "empty sequence"),
+        ({"query": {"A", "B"}}, "query is a set"),
+        ({"query": "A", "evidence": {"B": "true"}}, "evidence takes names, not states"),
+        ({"query": "A", "do": {"B": "true"}}, "do takes names, not states"),
+        ({"query": "A", "given": ["B"]}, "given is .* expected a mapping"),
         ({"query": ["A", "A"]}, "twice"),
         ({"query": "A", "evidence": ["B"], "do": ["B"]}, "'B' is in do= and in evidence="),
         ({"query": "A", "hard": ["B"], "do": ["B"]}, "'B' is in do= and in hard="),
@@ -268,6 +281,13 @@ def test_what_needs_a_query_says_so():
         tac.explain({"A": 0.5})
     with pytest.raises(tacit.TacitError, match="there is no state on 'A'"):
         tacit.compile(tacit.examples.abc(), "B", do=["A"]).posterior()
+    done = tacit.compile(tacit.examples.abc(), "B", do=["A"])
+    for states in (["true", None], [0.3, 0.7]):
+        with pytest.raises(tacit.EvidenceError, match=r"intervention on 'A', row .: a state is needed"):
+            done.posterior({"A": states})
+    with pytest.raises(tacit.TacitError, match="query=None"):
+        tacit.examples.abc().posterior(None)
+    assert any((tac.sample(n=50, seed=None)["C"] != tac.sample(n=50, seed=None)["C"]).any() for _ in range(5))
     for n in (0, -1, 1.5, True):
         with pytest.raises(tacit.TacitError, match="number of samples"):
             tac.sample({"A": 0.5}, n=n)

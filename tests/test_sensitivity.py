@@ -194,6 +194,28 @@ def test_an_entry_that_a_decision_hangs_on():
         found.entries(row=1)
 
 
+def test_a_change_that_turns_a_test_is_asked_again():
+    net = tacit.Network()
+    net.add("flu", states=["yes", "no"], cpt=[0.3, 0.7])
+    net.add("treat", ["flu"], cpt=TestingCPT([[0.9, 0.1], [0.5, 0.5]], [[0.2, 0.8], [0.1, 0.9]], [0.4, 0.8]))
+    found = tacit.compile(net, "treat").sensitivity()
+    assert found.selects
+    assert "a change that turns one" in str(found)
+    for value in (0.2, 0.4, 0.55):
+        other = net.with_cpts({"flu": [value, 1 - value]})
+        close(found.changed(0, (0,), ("flu", "table"), (0,), value), definition.posterior(other, "treat")[0, 0])
+
+
+def test_rounding_is_no_sensitivity():
+    net = tacit.Network()
+    net.add("A", states=3, cpt=[0.3, 0.3, 0.4])
+    net.add("B", ["A"], cpt=[[0.1, 0.9], [0.7, 0.3], [0.2, 0.8]])
+    found = tacit.compile(net, "B", ["A"]).sensitivity({"A": 1})
+    assert not found.derivatives["A", "table"].any()
+    assert all(np.isnan(e.flips_at) for e in found.entries() if e.node == "A")
+    assert "P(A" not in str(found)
+
+
 def test_impossible_evidence_has_no_derivatives():
     net = tacit.Network()
     net.add("A", cpt=[1.0, 0.0])
@@ -201,4 +223,6 @@ def test_impossible_evidence_has_no_derivatives():
     with pytest.warns(tacit.ImpossibleEvidenceWarning, match="1 of 2"):
         found = tacit.compile(net, "A", ["B"]).sensitivity({"B": ["true", "false"]})
     assert np.isnan(found.derivatives["B", "table"][1]).all()
+    with pytest.warns(tacit.ImpossibleEvidenceWarning):
+        assert str(tacit.compile(net, "A", ["B"]).sensitivity({"B": "false"})).startswith("the evidence has prob")
     assert np.isfinite(found.posterior[0]).all()

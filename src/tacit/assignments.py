@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,6 +15,7 @@ from tacit.engines.results import States
 from tacit.errors import TacitError
 from tacit.evidence import Evidence, EvidenceLike
 from tacit.floats import Floats
+from tacit.installation import how_to_install
 from tacit.query import Query, warn_impossible
 from tacit.variable import Variable
 
@@ -35,6 +37,14 @@ class Assignment:
 
     def __len__(self) -> int:
         return len(self.log_probability)
+
+    def to_frame(self) -> Any:
+        """A pandas frame: a column for every variable, and `log_probability`."""
+        try:
+            import pandas
+        except ImportError:
+            raise TacitError(f"to_frame needs pandas, which is not installed: {how_to_install('frames')}") from None
+        return pandas.DataFrame({**self.states, "log_probability": self.log_probability})
 
     def __repr__(self) -> str:
         rows, names = len(self), len(self.states)
@@ -61,7 +71,7 @@ def most_probable(query: Query, names: Sequence[str], evidence: EvidenceLike | N
     return Assignment({name: _without(column, impossible) for name, column in states.items()}, log_probability)
 
 
-def samples(query: Query, evidence: EvidenceLike | None, n: int, seed: int) -> dict[str, Labels]:
+def samples(query: Query, evidence: EvidenceLike | None, n: int, seed: int | None) -> dict[str, Labels]:
     """Exact samples of all variables, given the evidence of each row: labels (rows, n)."""
     number = _count(n)
     known = query.read(evidence)
@@ -132,11 +142,13 @@ def _without(column: Labels, rows: NDArray[np.bool_]) -> Labels:
 
 def _count(n: Any) -> int:
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise TacitError(f"n is {n!r}, expected the number of samples to draw, 1 or more")
+        raise TacitError(f"n is {n!r}, expected the number of samples to draw, a whole number >= 1")
     return int(n)
 
 
 def _seed(seed: Any) -> int:
+    if seed is None:
+        return secrets.randbits(63)
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise TacitError(f"seed is {seed!r}, expected a whole number, 0 or more")
+        raise TacitError(f"seed is {seed!r}, expected a whole number >= 0, or None for another one each time")
     return int(seed)

@@ -84,7 +84,7 @@ class Column:
         if codes.min(initial=0) == MISSING:  # the smallest code
             raise error_in_row(
                 self.variable, int(codes.argmin()), "a state is needed in every row, since the query was compiled "
-                "with this variable in hard= or do=; name it in evidence= to allow soft or missing values"
+                "with this variable in hard=; name it in evidence= to allow soft or missing values"
             )  # fmt: skip
         return codes
 

@@ -61,11 +61,11 @@ class Network(Model):
         known = self._read(evidence)
         hard = tuple(sorted(known.certain))
         soft = tuple(sorted(n for n in known.columns if n not in hard))
-        key = (query if isinstance(query, str) else tuple(query), soft, hard)
+        key = (query if isinstance(query, str) else tuple(query or ()), soft, hard)
         tac = self._compiled.get(key, lambda: compiled(Query, self, query, soft, hard))
         return tac.posterior(known)  # not read again: the columns of an array follow the network, not the query
 
-    def sample(self, n: int, seed: int = 0) -> dict[str, Labels]:
+    def sample(self, n: int, seed: int | None = 0) -> dict[str, Labels]:
         """Samples of all variables from the network as it stands, without evidence: labels (n,), by name.
 
         The columns can be given as evidence, or to pandas. See `TAC.sample` for samples given evidence.

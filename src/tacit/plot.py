@@ -29,6 +29,7 @@ INK, ACCENT, PALE = "#1b2a41", "#c8553d", "#8d99ae"
 POINTS = 400  # samples of a curve; a surface has an eighth of them along each side
 MAX_REGIONS = 12  # regions that get a number of their own on a map
 LABEL = 44  # characters in a line of a tornado's labels
+LOOKED_AT = 40  # entries whose bars are worked out by asking again
 
 
 def curve(
@@ -133,10 +134,9 @@ def tornado(
 ) -> Axes:
     """What happens to a posterior if single entries of tables are lowered and raised: a bar for each, widest on top.
 
-    It shows the n entries with the largest sensitivity values, fewer if the posterior depends on fewer. Each is lowered
-    and raised by `change`, within 0 and 1, while the rest of its row changes in proportion; `change` is absolute, so
-    that the two entries of a binary row make the same bar, of which one is drawn. Bars are exact as long as the same
-    tables are selected; where a sigmoid selects them, they are right for small changes only.
+    It shows the n widest bars, fewer if the posterior depends on fewer entries. Each entry is lowered and raised by
+    `change`, within 0 and 1, while the rest of its row changes in proportion; `change` is absolute, so that the two
+    entries of a binary row make the same bar, of which one is drawn. Testing nodes select their tables anew.
 
     `row` and `state` are those of `Sensitivity.entries`: the first row, and its most probable state, if left out.
 
@@ -147,23 +147,33 @@ def tornado(
     P(recovery='yes' | size='large',
     treatment='A') = 0.73
     """
+    if not isinstance(found, Sensitivity):
+        raise TacitError(f"found is a {type(found).__name__}, expected what tac.sensitivity(evidence) returns")
     title = found.title(row, state)
     which = found.state(row, state)
     now = float(found.posterior[row][which])
     if np.isnan(now):
-        raise TacitError(f"row {row}: the evidence has probability 0, so no posterior depends on anything")
+        raise TacitError(f"row {row}: the evidence has probability 0, so there is no posterior to vary")
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise TacitError(f"n is {n!r}, expected the number of bars, 1 or more")
+        raise TacitError(f"n is {n!r}, expected the number of bars, a whole number >= 1")
     if not 0 < change <= 1:
         raise TacitError(f"change is {change!r}, expected a number above 0, at most 1")
-    bars = [_bar(found, row, which, entry, change) for entry in _largest(found, row, state, int(n))]
-    bars.sort(key=lambda bar: abs(bar.raised - bar.lowered))
+    most = max(LOOKED_AT, 2 * int(n)) if found.selects else None  # to select anew takes a while
+    bars = [_bar(found, row, which, entry, change) for entry in _entries(found, row, state)[:most]]
+    bars = sorted(bars, key=lambda bar: abs(bar.raised - bar.lowered))[-int(n) :]
     labels = [textwrap.fill(bar.label, LABEL, break_long_words=False, break_on_hyphens=False) for bar in bars]
     height = 0.22 + 0.16 * max((label.count("\n") + 1 for label in labels), default=1)  # inches for a bar
     ax = _axes(ax, size=(7, height * max(len(bars), 1) + 1))
     for word, color in (("lowered", PALE), ("raised", ACCENT)):
         widths = [getattr(bar, word) - now for bar in bars]
-        ax.barh(range(len(bars)), widths, 0.66, now, color=color, label=f"{word} by {change:g}")
+        ax.barh(
+            range(len(bars)),
+            widths,
+            0.66,
+            now,
+            color=color,
+            label=f"{word} by {change:g}, within 0 and 1" if word == "raised" else word,
+        )
     ax.axvline(now, color=INK, linewidth=1)
     ax.set_yticks(range(len(bars)), labels, fontsize=8)
     ax.tick_params(axis="y", length=0)
@@ -175,8 +185,8 @@ def tornado(
 # parts ----------------------------------------------------------------------------------------------------
 
 
-def _largest(found: Sensitivity, row: int, state: Label | tuple[Label, ...] | None, n: int) -> list[Entry]:
-    """The entries with the largest sensitivity values; of a row of two, which change together, one."""
+def _entries(found: Sensitivity, row: int, state: Label | tuple[Label, ...] | None) -> list[Entry]:
+    """The entries that matter, largest sensitivity values first; of a row of two, which change together, one."""
     chosen: dict[tuple[str, str, tuple[int, ...]], Entry] = {}
     for entry in found.entries(row, state):
         binary = found.network.variable(entry.node).card == 2 and entry.part != THRESHOLDS
@@ -185,7 +195,7 @@ def _largest(found: Sensitivity, row: int, state: Label | tuple[Label, ...] | No
             continue
         if key not in chosen or entry.place < chosen[key].place:
             chosen[key] = entry
-    return list(chosen.values())[:n]
+    return list(chosen.values())
 
 
 class _Bar(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,19 +26,20 @@ from tacit.compiler.question import Question
 from tacit.cpt import CPT, TestingCPT
 from tacit.engines.engine import Engine
 from tacit.engines.results import Array
-from tacit.errors import EvidenceError, NetworkError, TacitError
+from tacit.errors import EvidenceError, NetworkError, TacitError, TooLargeError
 from tacit.evidence import Column, Evidence, EvidenceLike, read
 from tacit.factored import NoisyOr
 from tacit.floats import Floats, divide
 from tacit.model import Model
 from tacit.selection import Selected, join_rows, selected_rows
 from tacit.variable import Label, Variable
-from tacit.words import plural
+from tacit.words import large, plural
 
 DTYPES = ("float64", "float32")
 Q = TypeVar("Q", bound="Query")
 N = TypeVar("N", bound=np.generic)
 Asked = str | tuple[str, ...] | None  # one query variable, several, or none
+MAX_JOINT = 2**26  # joint states of several query variables up to which their posterior is compiled: half a gigabyte
 MAX_COUNTED = 2_000_000  # multiply-adds up to which cost() counts the nodes of the circuit
 
 
@@ -58,8 +60,10 @@ class Query:
         dtype: str = "float64",
         engine: str = "auto",
         threads: int | None = None,
+        refused: TooLargeError | None = None,
     ) -> None:
         self.query, self.question, self.program, self.plan, self.dtype = query, question, program, plan, dtype
+        self._refused = refused  # why there is no posterior: the program is that of the evidence alone
         self.network = net.copy()  # nodes added to the user's network later are none of ours
         self._variables = [net.variable(n) for n in net]
         self.choice, self.threads = engine, threads
@@ -123,6 +127,7 @@ class Query:
         >>> answer.posterior.round(4).tolist(), answer.log_evidence.round(4).tolist()
         ([[0.6053, 0.3947], [0.6773, 0.3227]], [-0.9676, -0.4155])
         """
+        self._require_posterior()
         known, engine = self.read(evidence), self.engine()
         found, decided = [], []
         for block in known.blocks(engine.chunk):  # so that memory does not grow with the number of rows
@@ -157,6 +162,10 @@ class Query:
         self._require_query("joint")
         return self.ask(evidence).joint
 
+    def _require_posterior(self) -> None:
+        if self._refused is not None:
+            raise TooLargeError(str(self._refused))
+
     def _require_query(self, what: str) -> None:
         if not self.question.query:
             raise TacitError(
@@ -166,6 +175,8 @@ class Query:
 
     def log_evidence(self, evidence: EvidenceLike | None = None) -> Floats:
         """The logarithm of p*(evidence) for every row; minus infinity where it is impossible."""
+        if self._refused is not None:
+            return self.companion(replace(self.question, query=())).log_evidence(self.read(evidence))
         return self.ask(evidence).log_evidence
 
     def selected(self, evidence: EvidenceLike | None = None) -> dict[str, Selected]:
@@ -220,6 +231,11 @@ class Query:
                     f"{'set' if done else 'have'} in every row ({'do' if done else 'hard'}=); "
                     f"{'give the state that it is set to' if done else 'name it in evidence= to leave it out'}"
                 )
+            if name in self.do and not (seen := known.columns[name].observed).all():
+                raise EvidenceError(
+                    f"intervention on {name!r}, row {int(seen.argmin())}: a state is needed in every row (do=); it may "
+                    "be neither missing nor soft"
+                )
             known.columns[name].states()  # an error where a row has none
         return known
 
@@ -242,10 +258,11 @@ class Query:
         `dtype` and `engine` stay as they are unless others are given.
         """
         how = (dtype or self.dtype, engine or self.choice, self.threads)
-        return type(self)(net, self.query, self.question, self.program, self.plan, *how)
+        return type(self)(net, self.query, self.question, self.program, self.plan, *how, self._refused)
 
     def in_dtype(self, dtype: str) -> Self:
         """The same query, compiled anew for numbers of another type."""
+        self._require_posterior()
         program, plan = compile_program(self.network, self.question, dtype=dtype)
         return type(self)(self.network, self.query, self.question, program, plan, dtype, self.choice, self.threads)
 
@@ -272,6 +289,7 @@ class Query:
         paper's trace, with every node kept: evidence is entered into the tables, one elimination order serves
         selection and inference, and hard evidence is a likelihood of 1.
         """
+        self._require_posterior()
         if fold:
             return lower(self.program, self.network)
         self.require_no_do()
@@ -379,8 +397,26 @@ def compiled(
                          "or observes it, so name it in one of them")  # fmt: skip
     question = Question(wanted, tuple(dict.fromkeys((*maybe, *certain, *done))), certain, done, known)
     steps = None if order is None else _names(net, order, "order")
-    program, plan = compile_program(net, question, steps, effort, number)
+    try:
+        _check_joint(net, wanted)
+        program, plan = compile_program(net, question, steps, effort, number)
+    except TooLargeError as error:
+        if len(wanted) < 2:
+            raise
+        # map() needs no table of all joint states
+        program, plan = compile_program(net, replace(question, query=()), steps, effort, number)
+        return kind(net, asked, question, program, plan, number, engine, threads, error)
     return kind(net, asked, question, program, plan, number, engine, threads)
+
+
+def _check_joint(net: Model, names: tuple[str, ...]) -> None:
+    """Stop before a table of all joint states is planned that nobody could look at."""
+    states = math.prod(net.variable(name).card for name in names)
+    if len(names) > 1 and states > MAX_JOINT:
+        raise TooLargeError(
+            f"the {len(names)} query variables have {large(states)} joint states (limit {MAX_JOINT:,}); ask for the "
+            "posterior of fewer, or for the most probable states, map(...)"
+        )
 
 
 def _asked(net: Model, query: Any) -> Asked:
@@ -389,6 +425,8 @@ def _asked(net: Model, query: Any) -> Asked:
         if query is not None:
             net.node(query)
         return query
+    if isinstance(query, set | frozenset):
+        raise TacitError("query is a set, which has no order; give a list, whose order the axes of the answer follow")
     names = _names(net, query, "query")
     if len(names) != len(list(query)):
         raise TacitError(f"query names a variable twice: {list(query)!r}")
@@ -399,6 +437,8 @@ def _asked(net: Model, query: Any) -> Asked:
 
 def _given(net: Model, given: Mapping[str, Label] | None) -> tuple[tuple[str, int], ...]:
     """Variables and the states that they are known to be in."""
+    if given is not None and not isinstance(given, Mapping):
+        raise TacitError(f"given is {given!r}, expected a mapping from variables to states")
     found = read({name: [label] for name, label in (given or {}).items()}, [net.variable(n) for n in net])
     return tuple((name, int(column.states()[0])) for name, column in found.columns.items())
 
@@ -414,6 +454,11 @@ def _dtype(dtype: Any) -> str:
 
 
 def _names(net: Model, names: Iterable[str] | None, what: str) -> tuple[str, ...]:
+    if isinstance(names, Mapping):
+        raise TacitError(
+            f"{what} takes names, not states: {what}={list(names)!r}; the states of each row go to posterior(...), and "
+            "those that are the same in all rows to given="
+        )
     if isinstance(names, str):
         raise TacitError(f"{what} must be a sequence of names, e.g. [{names!r}]")
     try:

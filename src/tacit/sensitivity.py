@@ -1,4 +1,4 @@
-"""How a posterior hangs on the numbers of a network: derivatives by every entry of every table."""
+"""How a posterior depends on the numbers of a network: derivatives with respect to every entry of every table."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tacit.cpt import CPT, AnyCPT, TestingCPT
 from tacit.engines.by_row import ByRow
 from tacit.engines.results import Array
 from tacit.errors import TacitError
-from tacit.evidence import EvidenceLike
+from tacit.evidence import Evidence, EvidenceLike, take
 from tacit.floats import Floats, divide
 from tacit.installation import how_to_install
 from tacit.model import Model
@@ -23,10 +24,11 @@ Key = tuple[str, str]
 THRESHOLDS = "thresholds"  # numbers of their own, not rows that sum to 1
 CAUSE = "cause "  # the parts of a noisy-or
 SHOWN = 10
+NOISE = 1e-14  # what rounding leaves of a derivative of 0
 
 
 class Entry(NamedTuple):
-    """One entry of a table, and what the posterior of a state of the query owes to it.
+    """One entry of a table, and how much the posterior of a query state depends on it.
 
     It is at `place` in a part of the node's CPT, and `name` says in words what it is the number of. `derivative` is
     that of the posterior by the entry, with the rest of its row co-varied in proportion. `flips_at` is the value of the
@@ -48,13 +50,29 @@ class Sensitivity:
     """Derivatives of posteriors by every entry of every table. Made by `TAC.sensitivity`.
 
     `posterior` is (rows, states of the query...). `slopes` are by node and part, (rows, states of the query..., entries
-    of the table...): by how much p*(query, evidence) grows with an entry, in units of p*(evidence).
+    of the table...): by how much p*(query, evidence) grows with an entry, in units of p*(evidence). `asked` is the
+    query with all its states, and `known` the evidence, for what slopes do not tell.
     """
 
-    network: Model
-    query: tuple[str, ...]
     posterior: Floats
     slopes: Mapping[Key, Floats]
+    asked: Query
+    known: Evidence
+
+    @property
+    def network(self) -> Model:
+        """The network with its numbers."""
+        return self.asked.network
+
+    @property
+    def query(self) -> tuple[str, ...]:
+        """The query variables."""
+        return self.asked.question.query
+
+    @property
+    def selects(self) -> bool:
+        """Whether testing nodes take part, so that slopes only hold while the same tables are selected."""
+        return bool(self.asked.program.selections)
 
     @cached_property
     def derivatives(self) -> dict[Key, Floats]:
@@ -68,7 +86,8 @@ class Sensitivity:
         for key, slope in self.slopes.items():
             total = slope.sum(axis=over, keepdims=True)
             posterior = self.posterior.reshape(*self.posterior.shape, *[1] * (slope.ndim - self.posterior.ndim))
-            found[key] = slope - posterior * total
+            derivative = slope - posterior * total
+            found[key] = np.where(np.abs(derivative) < NOISE, 0.0, derivative)
         return found
 
     @cached_property
@@ -94,13 +113,29 @@ class Sensitivity:
     def changed(
         self, row: int, state: tuple[int, ...], key: Key, place: tuple[int, ...], value: float | Floats
     ) -> Floats:
-        """The posterior of a state if an entry had another value, the rest of its row co-varied.
-
-        Exact as long as the same tables are selected, and no sigmoid selects them.
-        """
+        """The posterior of a state if an entry had another value, the rest of its row co-varied."""
+        if self.selects and isinstance(self.network.cpt(key[0]), CPT | TestingCPT):
+            values = np.asarray(value, dtype=np.float64)
+            found = [float(self._asked_again(row, key, place, new)[state]) for new in values.ravel().tolist()]
+            return np.array(found).reshape(values.shape)
         change = np.asarray(value) - self.network.cpt(key[0]).parts()[key[1]][place]
         slope = self.slopes[key][row][(..., *place)]
         return np.asarray((self.posterior[row][state] + change * slope[state]) / (1 + change * slope.sum()))
+
+    def _asked_again(self, row: int, key: Key, place: tuple[int, ...], value: float) -> Floats:
+        """The posterior of a network with another entry: it may select other tables."""
+        (node, part), cpt = key, self.network.cpt(key[0])
+        table = np.array(cpt.parts()[part])
+        if part != THRESHOLDS:
+            others = np.arange(table.shape[-1]) != place[-1]
+            table[place[:-1]] *= np.where(others, (1 - value) / (1 - table[place]), 1.0)
+        table[place] = value
+        names = self.network.ties.get(cpt.tie, ()) if cpt.tie is not None else ()
+        loose = {name: _with_part(self.network.cpt(name), "", table) for name in names}  # of a tie, one alone changes
+        net = self.network.with_cpts({**loose, node: _with_part(cpt, part, table)})
+        known = Evidence(1, take(self.known.columns, np.array([row])))
+        found: Floats = self.asked.with_network(net).posterior(known)[0]
+        return found
 
     def to_frame(self, row: int = 0, state: Label | tuple[Label, ...] | None = None) -> Any:
         """The same as a pandas frame: node, part, place, name, value, derivative, flips_at."""
@@ -121,8 +156,9 @@ class Sensitivity:
             if other == best:
                 continue
             gap, closing = posterior[best] - posterior[other], slope[other] - slope[best]
-            change = np.divide(gap, closing, out=np.full(table.shape, np.inf), where=closing != 0)
-            inside = (table + change >= 0) & (table + change <= 1)
+            change = np.divide(gap, closing, out=np.full(table.shape, np.nan), where=np.abs(closing) > NOISE)
+            possible = 1 + change * slope.sum(axis=0) > NOISE  # the evidence
+            inside = (table + change >= 0) & (table + change <= 1) & possible
             closer = inside & ~(np.abs(nearest - table) <= np.abs(change))
             nearest = np.where(closer, table + change, nearest)
         return nearest
@@ -130,7 +166,9 @@ class Sensitivity:
     def _row(self, row: int) -> int:
         rows = len(self.posterior)
         if not -rows <= row < rows:
-            raise TacitError(f"row {row} does not exist; there are {rows}")
+            raise TacitError(
+                f"row {row} does not exist; there {'is 1 row, number 0' if rows == 1 else f'are {rows:,}'}"
+            )
         return row % rows
 
     def state(self, row: int = 0, state: Label | tuple[Label, ...] | None = None) -> tuple[int, ...]:
@@ -158,6 +196,8 @@ class Sensitivity:
 
     def __str__(self) -> str:
         count = len(self.posterior)
+        if np.isnan(self.posterior[0]).any():
+            return "the evidence has probability 0, so there is no posterior to depend on anything"
         where = f" in the first of {count:,} rows" if count > 1 else ""
         head = ("entry", "value", "derivative", "decision changes at")
         body = [
@@ -168,13 +208,15 @@ class Sensitivity:
                 "" if np.isnan(entry.flips_at) else f"{entry.flips_at:.6g}",
             )
             for entry in self.entries()[:SHOWN]
+            if entry.derivative
         ]
         widths = [max(len(line[c]) for line in (head, *body)) for c in range(4)]
         lines = [
             "  ".join([line[0].ljust(widths[0]), *(line[c].rjust(widths[c]) for c in (1, 2, 3))]).rstrip()
             for line in (head, *body)
         ]
-        return "\n".join([f"{self.title()}{where}: the entries it depends on most", *lines])
+        note = ["", "As long as tests come out as they do now: a change that turns one does more."] * self.selects
+        return "\n".join([f"{self.title()}{where}: the entries it depends on most", *lines, *note])
 
     def __repr__(self) -> str:
         entries = sum(self.network.cpt(node).parts()[part].size for node, part in self.slopes)
@@ -192,7 +234,8 @@ def sensitivity(query: Query, evidence: EvidenceLike | None = None) -> Sensitivi
     posteriors: list[Floats] = []
     found: dict[Key, list[Floats]] = {key: [] for key in _keys(net)}
     states = [net.variable(name).card for name in query.question.query]
-    for block in query.read(evidence).blocks(engine.gradient_chunk):
+    known = query.read(evidence)
+    for block in known.blocks(engine.gradient_chunk):
         posterior, derivatives = engine.derivatives(block.columns, block.rows)
         impossible = posterior.sum(axis=0) == 0
         posteriors.append(np.where(impossible, np.nan, posterior).T.reshape(block.rows, *states))
@@ -204,7 +247,7 @@ def sensitivity(query: Query, evidence: EvidenceLike | None = None) -> Sensitivi
     whole = np.concatenate(posteriors)
     warn_impossible(np.isnan(whole.reshape(len(whole), -1)[:, 0]), "their derivatives are NaN")
     slopes = {key: np.concatenate(blocks) for key, blocks in found.items()}
-    return Sensitivity(net, query.question.query, whole, slopes)
+    return Sensitivity(whole, slopes, asked, known)
 
 
 def _keys(net: Model) -> Iterator[Key]:
@@ -238,6 +281,15 @@ def _name(net: Model, node: str, part: str, place: tuple[int, ...]) -> str:
     if len(place) == len(family) or part == THRESHOLDS:
         return f"{node}.{part}[{describe(family[: len(place)], place)}]"
     return f"{node}.{part}[{place[0]}, {describe([own], place[-1:])}]"
+
+
+def _with_part(cpt: AnyCPT, part: str, table: Floats) -> AnyCPT:
+    """A CPT with another table for one of its parts, out of its tie."""
+    if isinstance(cpt, TestingCPT):
+        parts = {**cpt.parts(), part: table} if part else cpt.parts()
+        return TestingCPT(parts["plus"], parts["minus"], parts["thresholds"], cpt.test, cpt.gamma)
+    assert isinstance(cpt, CPT)
+    return CPT(table if part else cpt.table)
 
 
 def _is_rule(part: str, place: tuple[int, ...]) -> bool:

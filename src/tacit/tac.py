@@ -125,11 +125,12 @@ class TAC(Query):
         self._require_query("map")
         return most_probable(self, self.question.query, evidence)
 
-    def sample(self, evidence: EvidenceLike | None = None, n: int = 1, seed: int = 0) -> dict[str, Labels]:
+    def sample(self, evidence: EvidenceLike | None = None, n: int = 1, seed: int | None = 0) -> dict[str, Labels]:
         """Exact, independent samples of all variables given the evidence of each row: labels (rows, n).
 
         They come from the network that the row's evidence selects. No sample is rejected or weighted, so improbable
-        evidence costs nothing; where it is impossible, samples are None. The same seed gives the same samples.
+        evidence costs nothing; where it is impossible, samples are None. The same seed gives the same samples,
+        None others each time.
 
         >>> import tacit
         >>> tac = tacit.compile(tacit.examples.abc(), query=None, evidence=["A", "C"])
@@ -142,8 +143,9 @@ class TAC(Query):
     def information(self, evidence: EvidenceLike | None = None) -> dict[str, Floats]:
         """For every variable, by how much the query's entropy is expected to drop if its state were observed: (rows,).
 
-        In nats; the variable with the largest value is the question to ask next. NaN where the state is observed
-        already. All of it is said of the network that the present evidence selects: nothing is selected anew.
+        In nats; apart from the query itself, the variable with the largest value is the one to ask about next. NaN
+        where the state is observed already. All of it is said of the network that the present evidence selects. Where
+        testing nodes are below a variable, observing it may also select other tables, which is not counted.
 
         >>> import tacit
         >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
@@ -154,7 +156,7 @@ class TAC(Query):
         return information(self, evidence)
 
     def sensitivity(self, evidence: EvidenceLike | None = None) -> Sensitivity:
-        """How the posterior hangs on the numbers: its derivatives by every entry of every table, for every row.
+        """How the posterior depends on the numbers: its derivatives with respect to every entry of every table.
 
         While an entry changes, the rest of its row changes in proportion. Derivatives pass through sigmoids; hard tests
         are constant. Tied entries count one by one. All derivatives of a row come from one sweep up and one sweep down

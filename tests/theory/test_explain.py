@@ -123,7 +123,7 @@ def test_one_row_at_a_time():
 def test_impossible_evidence_has_no_explanation():
     net = tacit.Network()
     net.add("A", cpt=[1.0, 0.0])
-    with pytest.raises(EvidenceError, match="probability 0, so that there is no answer to explain"):
+    with pytest.raises(EvidenceError, match="probability 0, so there is no answer to explain"):
         tacit.compile(net, "A", ["A"]).explain({"A": "false"})
 
 

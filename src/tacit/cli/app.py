@@ -73,7 +73,7 @@ def common(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Ask Bayesian networks, classical and testing: one question, or millions of rows.
+    """Query Bayesian networks, classical and testing: one question, or millions of rows.
 
     A MODEL is a file: .bif, .bif.gz, .xmlbif, .uai, .net or .json.
 

@@ -15,7 +15,7 @@ Rows = Annotated[Path, typer.Argument(metavar="TABLE", help="A table of evidence
 Query = Annotated[str, typer.Option("--query", "-q", metavar="VARIABLE", help="The variable that is asked for.")]
 Queries = Annotated[
     list[str],
-    typer.Option("--query", "-q", metavar="VARIABLE", help="A variable that is asked for. May be given many times."),
+    typer.Option("--query", "-q", metavar="VARIABLE", help="A variable to query. May be repeated."),
 ]
 Evidence = Annotated[
     list[str] | None,
@@ -32,8 +32,7 @@ Do = Annotated[
     typer.Option(
         "--do",
         metavar="VARIABLE=STATE",
-        help="A state that is set, not seen: what is above the variable learns nothing from it. "
-        "May be given many times.",
+        help="A state that is set, not seen: its ancestors are not updated. May be given many times.",
     ),
 ]
 Only = Annotated[

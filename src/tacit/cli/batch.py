@@ -31,9 +31,7 @@ def batch(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The .csv or .parquet file to write.")],
     query: Annotated[
         list[str] | None,
-        typer.Option(
-            "--query", "-q", metavar="VARIABLE", help="A variable that is asked for. May be given many times."
-        ),
+        typer.Option("--query", "-q", metavar="VARIABLE", help="A variable to query. May be repeated."),
     ] = None,
     joint: Annotated[
         bool,

@@ -58,7 +58,7 @@ class Posterior:
         entropy = float(-(self.values * np.log(np.where(self.values > 0, self.values, 1.0))).sum())
         best = [(name, drop) for name, drop in (self.drops or {}).items() if drop > NOTHING][:OBSERVATIONS]
         if not best:
-            return f"no observation would tell more about {together(self.names)}"
+            return f"no further observation would be informative about {together(self.names)}"
         rows = [(f"  {name}", f"{drop:.6f}", bar(drop / entropy)) for name, drop in best]
         return f"to observe next, by the expected drop of the entropy, now {entropy:.6f} nats:\n{aligned(rows)}"
 

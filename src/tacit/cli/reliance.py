@@ -25,7 +25,7 @@ def sensitivity(
     top: Annotated[int, typer.Option(metavar="N", min=1, help="How many entries to show.")] = 20,
     json: Json = False,
 ) -> None:
-    """Show which numbers a posterior hangs on.
+    """Show which numbers a posterior depends on.
 
     These are the entries of all tables of the network, those with the largest derivatives first. While an entry
     changes, the rest of its row changes in proportion. "Decision changes at" is the value of the entry at which another

@@ -41,5 +41,5 @@ class Row:
         """What the row says about a query; an error if its evidence is impossible, so that nothing wanted exists."""
         answer = tac.ask(self.values)
         if np.isneginf(answer.log_evidence[0]):
-            raise EvidenceError(f"the evidence has probability 0, so that there is no {wanted}")
+            raise EvidenceError(f"the evidence has probability 0, so there is no {wanted}")
         return answer

@@ -22,7 +22,7 @@ TAPE_TERM = 0.15e-9
 EINSUM_TERM, MATMUL_TERM = 1.0e-9, 0.08e-9
 NUMPY_ELEMENT, NUMPY_OPERATION = 2.0e-9, 10e-6
 WIDE = 2**14  # entries of a table from which BLAS is worth its threads, which on a busy machine wait for each other
-MAX_TAPE_LIVE = 2_000_000  # entries alive at one time: a tile of the tape holds at least 64 rows of each
+MAX_TAPE_LIVE = 2_000_000  # entries put out, or alive at one time: a tile of the tape holds at least 64 rows of each
 GPU_WORK = 1e9  # multiply-adds of all rows from which learning on a GPU is worth its start
 MAX_TAPE = 50_000_000  # multiply-adds per row up to which a tape is worth its memory (8 bytes each)
 
@@ -51,7 +51,7 @@ def _has_gpu() -> bool:
 
 def choose(program: Program) -> str:
     """The engine that is expected to be faster, from the cost of the program."""
-    if program.cost.multiply_adds > MAX_TAPE or program.cost.live > MAX_TAPE_LIVE:
+    if program.cost.multiply_adds > MAX_TAPE or max(program.cost.live, program.outputs) > MAX_TAPE_LIVE:
         return "numpy"
     return "tape" if tape_seconds(program) <= numpy_seconds(program) else "numpy"
 

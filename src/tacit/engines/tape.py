@@ -321,8 +321,9 @@ class TapeEngine(Engine):
         """A working space of one tile, with its constant slots filled in."""
         values = working_space(tape.slots, width, self.dtype)
         values[0] = 1.0
-        for slot, constant in tape.pinned:
-            values[slot] = constants[constant]
+        if tape.pinned:
+            slots, places = np.array(tape.pinned).T
+            values[slots] = constants[places, None]
         return values
 
     def _arrays(self, tape: Tape, inputs: Array, codes: NDArray[np.int32]) -> kernels.Arrays:

@@ -168,7 +168,7 @@ def _box(box: Mapping[str, tuple[float, float]]) -> tuple[Floats, Floats]:
 
 def _extreme(tac: Query, query: SelectableQuery, found: Maximum, sign: float) -> Extreme:
     if found.best is None or not query.possible(tac, found.best.point):
-        raise EvidenceError("the evidence has probability 0 all over the box, so that there is no posterior to bound")
+        raise EvidenceError("the evidence has probability 0 all over the box, so there is no posterior to bound")
     bound, value = sign * found.bound + 0.0, sign * found.best.value + 0.0  # not -0.0
     return Extreme(bound, value, query.evidence(found.best.point), found.best.kind > ValueKind.LIMIT)
 

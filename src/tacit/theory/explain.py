@@ -161,7 +161,7 @@ def explain(tac: Query, evidence: EvidenceLike | None = None) -> Explanation:
         raise EvidenceError(f"explain takes one row of evidence, got {known.rows} rows")
     answer = tac.ask(evidence, selected=True)
     if np.isneginf(answer.log_evidence).any():
-        raise EvidenceError("the evidence has probability 0, so that there is no answer to explain")
+        raise EvidenceError("the evidence has probability 0, so there is no answer to explain")
     columns = {n: c for n, c in known.columns.items() if not _says_nothing(c)}
     soft = [n for n, c in columns.items() if c.soft is not None and c.variable.card == 2]
     inputs = [n for n in soft if n not in tac.hard]

@@ -89,7 +89,7 @@ def robust(
     query = SelectableQuery(tac, names, fixed, posterior_only=True)
     points = np.array([first_state(known, n) for n in names]).reshape(-1, known.rows)
     for row in np.flatnonzero(np.isneginf(tac.log_evidence(evidence)))[:1].tolist():
-        raise EvidenceError(f"row {row}: the evidence has probability 0, so that there is no decision to change")
+        raise EvidenceError(f"row {row}: the evidence has probability 0, so there is no decision to change")
     found = []
     for row in range(known.rows):
         here = query.with_fixed({n: c.block(row, row + 1) for n, c in fixed.items()})
