@@ -131,7 +131,9 @@ def test_what_to_observe_next(abc):
     text = tacit_("query", "abc.json", "-q", "B", "-e", "C=lo", "--next")
     entropy = expected["B"][0]
     assert f"to observe next, by the expected drop of the entropy, now {entropy:.6f} nats:\n  A  " in text
-    assert "no further observation would be informative about B" in tacit_("query", "abc.json", "-q", "B", "-e", "B=true", "--next")
+    assert "no further observation would be informative about B" in tacit_(
+        "query", "abc.json", "-q", "B", "-e", "B=true", "--next"
+    )
     several = as_json("query", "abc.json", "-q", "A", "-q", "B", "--next")
     assert [list(drops) for drops in several["next"].values()] == [["B", "C"], ["A", "C"]]
 

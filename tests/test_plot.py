@@ -136,7 +136,7 @@ def test_a_tornado_on_given_axes_and_with_rules():
     _, ax = plt.subplots()
     found = tacit.compile(examples.noisy_or_classifier(), "H", ["X1"]).sensitivity({"X1": "true"})
     assert plot.tornado(found, ax=ax) is ax
-    assert "P(H='true' | X1='true' alone) = 0.82" in bars(ax)
+    assert "P(H='true' by X1='true' or the leak) = 0.82" in bars(ax)
 
 
 @pytest.mark.filterwarnings("ignore::tacit.query.ImpossibleEvidenceWarning")

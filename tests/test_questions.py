@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import tacit
 from tacit import semantics as definition
 from tacit.compiler.program import check
+from tacit.engines import numpy as numpy_engine
 from tests.helpers import ENGINES, always_hard, close, decided, impossible, one_row
 from tests.strategies import networks, queries, tie_margin
 
@@ -178,14 +179,35 @@ def test_samples_of_a_network_are_evidence(net):
     }
 
 
-def test_samples_do_not_depend_on_how_rows_are_cut_into_blocks():
-    net = tacit.examples.abc()
-    tac = tacit.compile(net, None, ["A"])
-    one = tac.sample({"A": 0.8}, n=100_000, seed=1)
-    again = tac.sample({"A": 0.8}, n=100_000, seed=1)
-    other = tac.sample({"A": 0.8}, n=100_000, seed=2)
-    assert all((one[name] == again[name]).all() for name in net)
+def test_samples_do_not_depend_on_how_rows_are_cut_into_blocks(monkeypatch):
+    net, row = tacit.examples.abc(), {"A": [0.8, 0.1, None]}
+    tac = tacit.compile(net, None, ["A"], engine="tape")
+    one = tac.sample(row, n=40_000, seed=1)
+    other = tac.sample(row, n=40_000, seed=2)
     assert any((one[name] != other[name]).any() for name in net)
+    blocks = tacit.compile(net, None, ["A"], engine="numpy")
+    monkeypatch.setattr(numpy_engine, "GRADIENT_ELEMENTS", 1)  # a row at a time
+    again = blocks.sample(row, n=40_000, seed=1)
+    assert all((one[name] == again[name]).all() for name in net)
+
+
+def test_companions_take_other_numbers_without_being_compiled_again():
+    net = tacit.examples.abc()
+    tac = tacit.compile(net, "B", ["A", "C"])
+    tac.mpe({"A": 0.8})
+    (companion,) = tac._companions.values()
+    other = net.with_cpts({"A": [0.9, 0.1]})
+    tac.set_parameters(other)
+    close(np.exp(tac.mpe({"A": 0.8}).log_probability), definition.most_probable(other, other.variables, {"A": 0.8}))
+    assert list(tac._companions.values()) == [companion]
+    narrow = tacit.Network()
+    narrow.add("A", cpt=[1.0, 0.0])
+    narrow.add("B", ["A"], cpt=[[0.4, 0.6], [0.9, 0.1]])
+    tac = tacit.compile(narrow, "A")
+    tac.sample()
+    wide = narrow.with_cpts({"B": [[1.0, 0.0], [0.9, 0.1]]})
+    tac.set_parameters(wide)
+    assert set(tac.sample(n=20)["B"][0]) == {"true"}
 
 
 def test_labels_keep_their_kind():
@@ -264,6 +286,9 @@ def test_a_joint_too_large_for_a_table_is_maximised_all_the_same():
         ({"query": "A", "hard": ["B"], "do": ["B"]}, "'B' is in do= and in hard="),
         ({"query": "A", "evidence": ["B"], "given": {"B": "true"}}, "'B' is in given="),
         ({"query": "A", "given": {"B": "maybe"}}, "'maybe'"),
+        ({"query": "A", "given": {"B": 0.5}}, "expected one of its states"),
+        ({"query": "A", "given": {"B": None}}, "expected one of its states"),
+        ({"query": "A", "do": "numpy"}, "engine=..."),
         ({"query": "A", "do": ["Z"]}, "'Z' is not a variable"),
     ],
 )
@@ -332,6 +357,12 @@ def test_given_states_count_in_explanations_and_bounds():
     assert str(tacit.theory.bounds(known, box)) == str(tacit.theory.bounds(asked, box, given={"C": "lo"}))
     close(known.circuit(fold=False).evaluate({"A": 0.8, "C": "lo"}), known.joint({"A": 0.8}))
     close(known.circuit().evaluate({"A": 0.8}), known.joint({"A": 0.8}))
+    close(known.posterior(known.read({"A": 0.8})), known.posterior({"A": 0.8}))
+    of_known, of_asked = known.sensitivity({"A": 0.8}), asked.sensitivity({"A": 0.8, "C": "lo"})
+    for key, derivative in of_asked.derivatives.items():
+        close(of_known.derivatives[key], derivative)
+    close(of_known.changed(0, (0,), ("A", "table"), (0,), 0.5), of_asked.changed(0, (0,), ("A", "table"), (0,), 0.5))
+    close(known.information({"A": 0.8})["A"], asked.information({"A": 0.8, "C": "lo"})["A"])
 
 
 def test_interventions_elsewhere(tmp_path):

@@ -33,9 +33,9 @@ def test_information_about_several_variables():
     net = tacit.examples.abc()
     found = tacit.compile(net, ["A", "B"], ["C"]).information({"C": "lo"})
     both = definition.posterior(net, ["A", "B"], {"C": "lo"})[0]
-    entropy = -(both * np.log(both)).sum()
     of_a = -(both.sum(axis=1) * np.log(both.sum(axis=1))).sum()
-    close([found["A"][0], found["B"][0]], [of_a, entropy - (entropy - -(both.sum(0) * np.log(both.sum(0))).sum())])
+    of_b = -(both.sum(axis=0) * np.log(both.sum(axis=0))).sum()
+    close([found["A"][0], found["B"][0]], [of_a, of_b])
     assert np.isnan(found["C"]).all()
 
 
@@ -123,6 +123,58 @@ def test_derivatives_on_a_real_network():
             tac.with_network(changed(net, node, "table", place, step)).posterior(row)[0] for step in (-1e-5, 1e-5)
         )
         close(found[node, "table"][(0, slice(None), *place)], (high - low) / 2e-5, 1e-6)
+
+
+def test_derivatives_of_rules_are_those_of_their_parts():
+    """A noisy-or, and a function with noise, against small changes of their numbers."""
+    net = tacit.Network()
+    for name in "XY":
+        net.add(name, cpt=[0.3, 0.7])
+    net.add("N", ["X", "Y"], cpt=tacit.NoisyOr({"X": 0.8, "Y": 0.4}, leak=0.1))
+    net.add("F", ["N", "Y"], cpt=CPT.from_function(lambda n, y: [0.9, 0.1] if n == y else [0.2, 0.8]))
+    row = {"F": "true"}
+    found = tacit.compile(net, "X", ["F"]).sensitivity(row)
+
+    def posterior(y):
+        return definition.posterior(net.with_cpts({"N": tacit.NoisyOr({"X": 0.8, "Y": y}, leak=0.1)}), "X", row)[0]
+
+    slope = (posterior(0.4 + 1e-6) - posterior(0.4 - 1e-6)) / 2e-6
+    close(found.derivatives["N", "cause 1"][0, :, 0, 1, 0], slope, 1e-6)  # Y true, no effect yet, effect now
+
+    def noisy(p):
+        rule = CPT.from_function(lambda n, y: [p, 1 - p] if n == y else [0.2, 0.8])
+        return definition.posterior(net.with_cpts({"F": rule}), "X", row)[0]
+
+    place = int(np.argmax(net.cpt("F").rows[:, 0]))
+    close(found.derivatives["F", "rows"][0, :, place, 0], (noisy(0.9 + 1e-6) - noisy(0.9 - 1e-6)) / 2e-6, 1e-6)
+    assert "P(N='true' by Y='true')" in {entry.name for entry in found.entries()}
+
+
+@pytest.mark.parametrize("e", [1e-3, 1e-9, 1e-12, 2.0**-52])
+def test_entries_near_1(e):
+    net = tacit.Network()
+    net.add("A", cpt=[1 - e, e])
+    net.add("B", ["A"], cpt=[[0.3, 0.7], [0.9, 0.1]])
+    found = tacit.compile(net, "B").sensitivity().derivatives["A", "table"]
+    close(found[0, 0], [-0.6, 0.6], 1e-12)
+
+
+def test_small_derivatives_are_not_taken_for_rounding():
+    net = tacit.Network()
+    net.add("A", cpt=[1e-15, 1 - 1e-15])
+    net.add("B", ["A"], cpt=[[0.5, 0.5], [0.25, 0.75]])
+    found = tacit.compile(net, "A", ["B"]).sensitivity({"B": "true"}).derivatives["B", "table"]
+    np.testing.assert_allclose(found[0, 0, 0, 0], 4e-15, rtol=1e-9)
+
+
+def test_where_sigmoids_bend_nothing_is_said_of_decisions():
+    net = tacit.Network()
+    net.add("A", cpt=[0.2, 0.8])
+    net.add("B", ["A"], cpt=TestingCPT([[0.9, 0.1], [0.8, 0.2]], [[0.1, 0.9], [0.3, 0.7]], [0.5, 0.95], gamma=12))
+    found = tacit.compile(net, "B").sensitivity()
+    assert all(np.isnan(entry.flips_at) for entry in found.entries())
+    certain = tacit.compile(net.with_cpts({"A": [1.0, 0.0]}), "B").sensitivity()
+    assert np.isnan(certain.changed(0, (0,), ("A", "table"), (0,), 0.5))
 
 
 def test_rows_are_answered_one_by_one():

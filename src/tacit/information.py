@@ -22,7 +22,8 @@ def information(query: Query, evidence: EvidenceLike | None = None) -> dict[str,
     engine = query.companion(replace(query.question, evidence=names, index=False)).engine()
     found: dict[str, list[Floats]] = {name: [] for name in names}
     impossible = []
-    for block in query.read(evidence).blocks(engine.gradient_chunk):
+    at_once = max(1, engine.gradient_chunk // engine.program.outputs)  # pairs of states take as much room as values
+    for block in query.read(evidence).blocks(at_once):
         joint = engine.run(block.columns, block.rows).joint
         total = joint.sum(axis=0)
         impossible.append(total <= 0)

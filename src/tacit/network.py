@@ -61,7 +61,8 @@ class Network(Model):
         known = self._read(evidence)
         hard = tuple(sorted(known.certain))
         soft = tuple(sorted(n for n in known.columns if n not in hard))
-        key = (query if isinstance(query, str) else tuple(query or ()), soft, hard)
+        query = query if query is None or isinstance(query, str) else tuple(query)
+        key = (query, soft, hard)
         tac = self._compiled.get(key, lambda: compiled(Query, self, query, soft, hard))
         return tac.posterior(known)  # not read again: the columns of an array follow the network, not the query
 

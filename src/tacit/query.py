@@ -6,6 +6,7 @@ import math
 import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -39,7 +40,7 @@ DTYPES = ("float64", "float32")
 Q = TypeVar("Q", bound="Query")
 N = TypeVar("N", bound=np.generic)
 Asked = str | tuple[str, ...] | None  # one query variable, several, or none
-MAX_JOINT = 2**26  # joint states of several query variables up to which their posterior is compiled: half a gigabyte
+MAX_JOINT = 2**22  # joint states of several query variables up to which their posterior is compiled
 MAX_COUNTED = 2_000_000  # multiply-adds up to which cost() counts the nodes of the circuit
 
 
@@ -60,13 +61,14 @@ class Query:
         dtype: str = "float64",
         engine: str = "auto",
         threads: int | None = None,
+        effort: str = "auto",
         refused: TooLargeError | None = None,
     ) -> None:
         self.query, self.question, self.program, self.plan, self.dtype = query, question, program, plan, dtype
         self._refused = refused  # why there is no posterior: the program is that of the evidence alone
         self.network = net.copy()  # nodes added to the user's network later are none of ours
         self._variables = [net.variable(n) for n in net]
-        self.choice, self.threads = engine, threads
+        self.choice, self.threads, self.effort = engine, threads, effort
         self._engine: Engine | None = None
         self._companions: dict[Question, Query] = {}  # one for each kind of question, at most
 
@@ -127,12 +129,15 @@ class Query:
         >>> answer.posterior.round(4).tolist(), answer.log_evidence.round(4).tolist()
         ([[0.6053, 0.3947], [0.6773, 0.3227]], [-0.9676, -0.4155])
         """
-        self._require_posterior()
+        self.require_posterior()
+        return self._answer(evidence, self._states, selected)
+
+    def _answer(self, evidence: EvidenceLike | None, shape: tuple[int, ...], selected: bool = False) -> Answer:
         known, engine = self.read(evidence), self.engine()
         found, decided = [], []
         for block in known.blocks(engine.chunk):  # so that memory does not grow with the number of rows
             result = engine.run(block.columns, block.rows, selected)
-            found.append((result.joint.T.reshape(block.rows, *self._states), result.exponent))
+            found.append((result.joint.T.reshape(block.rows, *shape), result.exponent))
             decided.append({
                 node: selected_rows(self.network, self.program, node, how, block.columns)
                 for node, how in result.selections.items()
@@ -162,7 +167,8 @@ class Query:
         self._require_query("joint")
         return self.ask(evidence).joint
 
-    def _require_posterior(self) -> None:
+    def require_posterior(self) -> None:
+        """An error where the query variables have too many joint states for a table."""
         if self._refused is not None:
             raise TooLargeError(str(self._refused))
 
@@ -175,9 +181,7 @@ class Query:
 
     def log_evidence(self, evidence: EvidenceLike | None = None) -> Floats:
         """The logarithm of p*(evidence) for every row; minus infinity where it is impossible."""
-        if self._refused is not None:
-            return self.companion(replace(self.question, query=())).log_evidence(self.read(evidence))
-        return self.ask(evidence).log_evidence
+        return self._answer(evidence, () if self._refused else self._states).log_evidence
 
     def selected(self, evidence: EvidenceLike | None = None) -> dict[str, Selected]:
         """For every testing node that the query needs, how each row of evidence decided it."""
@@ -212,14 +216,16 @@ class Query:
     def companion(self, question: Question) -> Query:
         """The same network asked something else, compiled on first use."""
         if question not in self._companions:
-            program, plan = compile_program(self.network, question, dtype=self.dtype)
-            query = question.query or None
-            made = Query(self.network, query, question, program, plan, self.dtype, self.choice, self.threads)
-            self._companions[question] = made
+            program, plan = compile_program(self.network, question, effort=self.effort, dtype=self.dtype)
+            how = (self.dtype, self.choice, self.threads, self.effort)
+            self._companions[question] = Query(self.network, question.query or None, question, program, plan, *how)
         return self._companions[question]
 
     def read(self, evidence: EvidenceLike | None) -> Evidence:
         """Checked evidence on the variables that the query was compiled for; what was read before stays as it is."""
+        if isinstance(evidence, Evidence) and self.question.given:  # which were read before
+            others = {name: column for name, column in evidence.columns.items() if name not in self.known_columns}
+            evidence = Evidence(evidence.rows, others)
         known = read(evidence, self._variables, self.evidence)
         if self.question.given:
             known = Evidence(known.rows, {**known.columns, **self.known_columns})
@@ -250,21 +256,26 @@ class Query:
         """Take the numbers (and slopes) of another network of the same structure; nothing is compiled again."""
         check_same_structure(self, net)
         self.network = net.copy()
-        self._engine, self._companions = None, {}
+        self._engine, companions, self._companions = None, self._companions, {}
+        for question, companion in companions.items():
+            with suppress(NetworkError):  # known 0s differ in a part that this query does not need
+                companion.set_parameters(net)
+                self._companions[question] = companion
 
     def with_network(self, net: Model, dtype: str | None = None, engine: str | None = None) -> Self:
         """The same query with the numbers of another network of the same structure; nothing is compiled again.
 
         `dtype` and `engine` stay as they are unless others are given.
         """
-        how = (dtype or self.dtype, engine or self.choice, self.threads)
+        how = (dtype or self.dtype, engine or self.choice, self.threads, self.effort)
         return type(self)(net, self.query, self.question, self.program, self.plan, *how, self._refused)
 
     def in_dtype(self, dtype: str) -> Self:
         """The same query, compiled anew for numbers of another type."""
-        self._require_posterior()
-        program, plan = compile_program(self.network, self.question, dtype=dtype)
-        return type(self)(self.network, self.query, self.question, program, plan, dtype, self.choice, self.threads)
+        self.require_posterior()
+        program, plan = compile_program(self.network, self.question, effort=self.effort, dtype=dtype)
+        how = (dtype, self.choice, self.threads, self.effort)
+        return type(self)(self.network, self.query, self.question, program, plan, *how)
 
     def engine(self) -> Engine:
         """The program with its numbers, ready to run."""
@@ -289,7 +300,7 @@ class Query:
         paper's trace, with every node kept: evidence is entered into the tables, one elimination order serves
         selection and inference, and hard evidence is a likelihood of 1.
         """
-        self._require_posterior()
+        self.require_posterior()
         if fold:
             return lower(self.program, self.network)
         self.require_no_do()
@@ -303,7 +314,7 @@ class Query:
     def cost(self) -> Cost:
         """Width, multiply-adds and bytes per row, circuit nodes (None where the circuit would be very large)."""
         cost = self.program.cost
-        small = cost.multiply_adds + cost.static_multiply_adds <= MAX_COUNTED
+        small = self._refused is None and cost.multiply_adds + cost.static_multiply_adds <= MAX_COUNTED
         return replace(cost, circuit_nodes=len(self.circuit())) if small else cost
 
     def __repr__(self) -> str:
@@ -405,8 +416,8 @@ def compiled(
             raise
         # map() needs no table of all joint states
         program, plan = compile_program(net, replace(question, query=()), steps, effort, number)
-        return kind(net, asked, question, program, plan, number, engine, threads, error)
-    return kind(net, asked, question, program, plan, number, engine, threads)
+        return kind(net, asked, question, program, plan, number, engine, threads, effort, error)
+    return kind(net, asked, question, program, plan, number, engine, threads, effort)
 
 
 def _check_joint(net: Model, names: tuple[str, ...]) -> None:
@@ -427,9 +438,10 @@ def _asked(net: Model, query: Any) -> Asked:
         return query
     if isinstance(query, set | frozenset):
         raise TacitError("query is a set, which has no order; give a list, whose order the axes of the answer follow")
-    names = _names(net, query, "query")
-    if len(names) != len(list(query)):
-        raise TacitError(f"query names a variable twice: {list(query)!r}")
+    wanted = list(query) if isinstance(query, Iterable) else query
+    names = _names(net, wanted, "query")
+    if len(names) != len(wanted):
+        raise TacitError(f"query names a variable twice: {wanted!r}")
     if not names:
         raise TacitError("query is an empty sequence; give at least one name, or None to ask without a query")
     return names
@@ -439,7 +451,11 @@ def _given(net: Model, given: Mapping[str, Label] | None) -> tuple[tuple[str, in
     """Variables and the states that they are known to be in."""
     if given is not None and not isinstance(given, Mapping):
         raise TacitError(f"given is {given!r}, expected a mapping from variables to states")
-    found = read({name: [label] for name, label in (given or {}).items()}, [net.variable(n) for n in net])
+    states = dict(given or {})
+    found = read({name: [label] for name, label in states.items()}, [net.variable(n) for n in net])
+    for name, label in states.items():
+        if name not in found.columns or not found.columns[name].observed.all():
+            raise TacitError(f"given[{name!r}] is {label!r}, expected one of its states: {list(net.states(name))}")
     return tuple((name, int(column.states()[0])) for name, column in found.columns.items())
 
 
@@ -460,9 +476,10 @@ def _names(net: Model, names: Iterable[str] | None, what: str) -> tuple[str, ...
             "those that are the same in all rows to given="
         )
     if isinstance(names, str):
-        raise TacitError(f"{what} must be a sequence of names, e.g. [{names!r}]")
+        meant = "; an engine is given by name: engine=..." if what == "do" and names in engines.ENGINES else ""
+        raise TacitError(f"{what} must be a sequence of names, e.g. [{names!r}]{meant}")
     try:
-        found = tuple(dict.fromkeys(names or ()))
+        found = tuple(dict.fromkeys(() if names is None else names))
     except TypeError:
         raise TacitError(f"{what} must be a sequence of names, got {names!r}") from None
     for name in found:
@@ -509,7 +526,9 @@ def check_same_structure(query: Query, new: Model) -> None:
                 f"node {name!r} differs in states, parents, kind of CPT or tests from the compiled network; "
                 "compile the query again"
             )
-    before = possible_states(new.cut(question.do), program.states, program.hard, dict(question.given))
+    before = possible_states(
+        new.cut(question.do) if question.do else new, program.states, program.hard, dict(question.given)
+    )
     for name, states in before.items():
         extra = set(states) - set(program.states[name])
         if extra:

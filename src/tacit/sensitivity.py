@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ Key = tuple[str, str]
 THRESHOLDS = "thresholds"  # numbers of their own, not rows that sum to 1
 CAUSE = "cause "  # the parts of a noisy-or
 SHOWN = 10
-NOISE = 1e-14  # what rounding leaves of a derivative of 0
+NOISE = 1e-14  # what rounding leaves of a difference of equals, relative to them
 
 
 class Entry(NamedTuple):
@@ -33,7 +33,8 @@ class Entry(NamedTuple):
     It is at `place` in a part of the node's CPT, and `name` says in words what it is the number of. `derivative` is
     that of the posterior by the entry, with the rest of its row co-varied in proportion. `flips_at` is the value of the
     entry at which another state of the query becomes the most probable one, the nearest to its present `value`; NaN
-    where there is none between 0 and 1. It takes the tables that tests have selected as they are.
+    where there is none between 0 and 1, and where sigmoids leave it unknown. It takes the tables that tests have
+    selected as they are.
     """
 
     node: str
@@ -74,6 +75,12 @@ class Sensitivity:
         """Whether testing nodes take part, so that slopes only hold while the same tables are selected."""
         return bool(self.asked.program.selections)
 
+    @property
+    def bends(self) -> bool:
+        """Whether sigmoids take part, so that a slope is only that of a tangent."""
+        cpts = [self.network.cpt(node) for node in self.asked.program.selections]
+        return any(isinstance(cpt, TestingCPT) and cpt.gamma is not None for cpt in cpts)
+
     @cached_property
     def derivatives(self) -> dict[Key, Floats]:
         """The total derivatives of the posterior: (rows, states of the query..., entries of the table...).
@@ -86,8 +93,7 @@ class Sensitivity:
         for key, slope in self.slopes.items():
             total = slope.sum(axis=over, keepdims=True)
             posterior = self.posterior.reshape(*self.posterior.shape, *[1] * (slope.ndim - self.posterior.ndim))
-            derivative = slope - posterior * total
-            found[key] = np.where(np.abs(derivative) < NOISE, 0.0, derivative)
+            found[key] = _difference(slope, posterior * total)
         return found
 
     @cached_property
@@ -127,6 +133,8 @@ class Sensitivity:
         (node, part), cpt = key, self.network.cpt(key[0])
         table = np.array(cpt.parts()[part])
         if part != THRESHOLDS:
+            if table[place] == 1:  # no proportion is left to keep
+                return np.full(self.posterior.shape[1:], np.nan)
             others = np.arange(table.shape[-1]) != place[-1]
             table[place[:-1]] *= np.where(others, (1 - value) / (1 - table[place]), 1.0)
         table[place] = value
@@ -152,11 +160,13 @@ class Sensitivity:
         slope = self.slopes[key][row].reshape(len(posterior), *table.shape)
         best = int(np.argmax(posterior))
         nearest = np.full(table.shape, np.nan)
+        if self.bends:
+            return nearest
         for other in range(len(posterior)):
             if other == best:
                 continue
-            gap, closing = posterior[best] - posterior[other], slope[other] - slope[best]
-            change = np.divide(gap, closing, out=np.full(table.shape, np.nan), where=np.abs(closing) > NOISE)
+            gap, closing = posterior[best] - posterior[other], _difference(slope[other], slope[best])
+            change = np.divide(gap, closing, out=np.full(table.shape, np.nan), where=closing != 0)
             possible = 1 + change * slope.sum(axis=0) > NOISE  # the evidence
             inside = (table + change >= 0) & (table + change <= 1) & possible
             closer = inside & ~(np.abs(nearest - table) <= np.abs(change))
@@ -173,7 +183,7 @@ class Sensitivity:
 
     def state(self, row: int = 0, state: Label | tuple[Label, ...] | None = None) -> tuple[int, ...]:
         """Where a state of the query is in its posterior; the most probable one, if none is given."""
-        posterior = self.posterior[row]
+        posterior = self.posterior[self._row(row)]
         if state is None:
             place = int(np.nan_to_num(posterior, nan=-1.0).argmax())
             return tuple(int(i) for i in np.unravel_index(place, posterior.shape))
@@ -182,7 +192,7 @@ class Sensitivity:
         if len(given) != len(variables):
             raise TacitError(f"state is {state!r}, expected one state for each of {list(self.query)}")
         for variable, label in zip(variables, given, strict=True):
-            if label not in variable.codes:
+            if not isinstance(label, Hashable) or label not in variable.codes:
                 raise TacitError(
                     f"{label!r} is not a state of {variable.name!r}; expected one of {list(variable.states)}"
                 )
@@ -262,9 +272,16 @@ def _covaried(part: str, table: Floats, derivatives: Array) -> Array:
     """
     if part == THRESHOLDS:
         return derivatives
-    numbers = table[..., None]
-    mean = (numbers * derivatives).sum(axis=-2, keepdims=True)
-    return divide(derivatives - mean, 1 - numbers)
+    others = 1 - np.eye(table.shape[-1])  # sums over them, since a sum less one of its terms would lose digits
+    rest = table @ others
+    moved = np.einsum("...jr,ji->...ir", table[..., None] * derivatives, others)
+    return _difference(derivatives, divide(moved, rest[..., None]))
+
+
+def _difference(a: Array, b: Array) -> Floats:
+    """a - b; 0 where rounding alone makes it differ from that."""
+    made = a - b
+    return np.asarray(np.where(np.abs(made) <= NOISE * (np.abs(a) + np.abs(b)), 0.0, made), dtype=np.float64)
 
 
 def _name(net: Model, node: str, part: str, place: tuple[int, ...]) -> str:
@@ -276,8 +293,9 @@ def _name(net: Model, node: str, part: str, place: tuple[int, ...]) -> str:
         return f"P({describe([own], place[-1:])}{' | ' if given else ''}{given})"
     if part.startswith(CAUSE):
         cause = parents[int(part.removeprefix(CAUSE))] if parents else None
-        given = "" if cause is None else f" | {describe([cause], place[:1])} alone"
-        return f"P({describe([own], place[-1:])}{given})"
+        by = [describe([cause], place[:1])] if cause is not None else []
+        by += ["the leak"] * (part == f"{CAUSE}0")  # which the first part has in it
+        return f"P({'no ' * (place[-1] == 1)}{describe([own], (0,))} by {' or '.join(by)})"
     if len(place) == len(family) or part == THRESHOLDS:
         return f"{node}.{part}[{describe(family[: len(place)], place)}]"
     return f"{node}.{part}[{place[0]}, {describe([own], place[-1:])}]"

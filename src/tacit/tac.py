@@ -153,6 +153,7 @@ class TAC(Query):
         {'A': [0.0766], 'B': [0.668], 'C': [nan]}
         """
         self._require_query("information")
+        self.require_posterior()
         return information(self, evidence)
 
     def sensitivity(self, evidence: EvidenceLike | None = None) -> Sensitivity:
@@ -172,6 +173,7 @@ class TAC(Query):
         "P(A='true') is 0.3; the decision changes at 0.3333"
         """
         self._require_query("sensitivity")
+        self.require_posterior()
         return sensitivity(self, evidence)
 
     def to_onnx(self, path: str | os.PathLike[str]) -> None:

@@ -39,7 +39,12 @@ class Row:
 
     def ask(self, tac: TAC, wanted: str = "posterior") -> Answer:
         """What the row says about a query; an error if its evidence is impossible, so that nothing wanted exists."""
-        answer = tac.ask(self.values)
-        if np.isneginf(answer.log_evidence[0]):
+        self.log_evidence(tac, wanted)
+        return tac.ask(self.values)
+
+    def log_evidence(self, tac: TAC, wanted: str) -> float:
+        """The logarithm of the probability of the evidence; an error if it is impossible."""
+        found = float(tac.log_evidence(self.values)[0])
+        if np.isneginf(found):
             raise EvidenceError(f"the evidence has probability 0, so there is no {wanted}")
-        return answer
+        return found

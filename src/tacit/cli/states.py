@@ -37,7 +37,7 @@ def mpe(model: Model, evidence: Evidence = None, do: Do = None, only: Only = Non
     row = Row(model, evidence, do)
     names = variables(row.net, only)
     tac = row.compile(names or None)
-    log_evidence = float(row.ask(tac, "explanation").log_evidence[0])
+    log_evidence = row.log_evidence(tac, "explanation")
     best = tac.map(row.values) if names else tac.mpe(row.values)
     states = {name: labels[0] for name, labels in best.states.items()}
     log_probability = float(best.log_probability[0])

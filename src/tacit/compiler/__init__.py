@@ -15,7 +15,7 @@ from tacit.errors import TacitError, TooLargeError
 from tacit.model import Model
 
 MAX_GLOBAL = 64  # testing nodes up to which one order for all phases is tried as well: it costs nodes x phases
-DEAR = 1e9  # the price from which a second search is worth its time: several million multiply-adds per row
+DEAR = 5e9  # the price from which a second search is worth its time: 20 million multiply-adds per row
 EVIDENCE_PER_SCALE = {"float64": 8, "float32": 2}
 
 

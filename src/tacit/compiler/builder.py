@@ -83,12 +83,12 @@ class Builder:
         `axis` gives the axis of each variable, none where one state is possible.
         """
         own = self.axes(value)
+        if own == names and all(len(s) == self.sizes[n] for s, n in zip(states, names, strict=True)):
+            return value
         places = np.arange(math.prod(self.sizes[a] for a in own)).reshape([self.sizes[a] for a in own])
         places = spread(places, own, tuple(axis[name] or name for name in names))
         index = np.full([self.sizes[name] for name in names], ZERO, dtype=np.int64)
         index[np.ix_(*states)] = places
-        if _is_arange(index) and own == names:
-            return value
         return self._add(
             Gather((value,), index, names), ("gather", value, names, index.tobytes()), self._factors[value]
         )

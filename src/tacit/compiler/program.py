@@ -29,12 +29,11 @@ class ParentMarginal:
 class Decision:
     """One step of the way down from the joint, on which every axis that was summed out gets a state.
 
-    Given the states of the axes in `known`, the states of those in `chosen` count as much as the product of `inputs`
-    there: a sample draws them with these weights. Of a program that maximises, the largest is taken.
+    Given the states of all other axes, those of the axes in `chosen` count as much as the product of `inputs` there: a
+    sample draws them with these weights. Of a program that maximises, the largest is taken.
     """
 
     inputs: tuple[int, ...]
-    known: Axes
     chosen: Axes
 
 
@@ -170,7 +169,7 @@ def _decisions(program: Program) -> Iterator[Decision]:
             if chosen and operation.largest != program.largest:
                 continue
             if chosen:
-                yield Decision(operation.inputs, operation.axes, chosen)
+                yield Decision(operation.inputs, chosen)
         wanted.update(operation.inputs)
 
 
