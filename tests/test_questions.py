@@ -40,7 +40,7 @@ def compiled(net, query, columns, hard, engine):
     return tac
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(case=asked())
 def test_several_variables(engine, case):
     net, names, columns, hard = case
@@ -74,7 +74,7 @@ def agrees(best, net, names, columns, rows):
             close(joints[i][place], largest[i])
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(case=asked())
 def test_most_probable_explanation(engine, case):
     net, query, columns, hard = case
@@ -82,7 +82,7 @@ def test_most_probable_explanation(engine, case):
     agrees(tac.mpe(columns), net, net.variables, columns, decided(net, columns))
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(case=asked())
 def test_most_probable_states_of_some_variables(engine, case):
     net, query, columns, hard = case

@@ -17,7 +17,7 @@ STEP = 1e-6
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(case=queries(rows=2))
 def test_information_agrees_with_the_definition(engine, case):
     net, query, columns = case
