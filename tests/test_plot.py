@@ -139,7 +139,7 @@ def test_a_tornado_on_given_axes_and_with_rules():
     assert "P(H='true' by X1='true' or the leak) = 0.82" in bars(ax)
 
 
-@pytest.mark.filterwarnings("ignore::tacit.query.ImpossibleEvidenceWarning")
+@pytest.mark.filterwarnings("ignore::tacit.ImpossibleEvidenceWarning")
 def test_what_a_tornado_refuses():
     net = Network()
     net.add("A", cpt=[1.0, 0.0])

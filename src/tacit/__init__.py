@@ -6,6 +6,7 @@ Bayesian-network queries, classical and testing, compiled into fast, trainable c
 from typing import TYPE_CHECKING, Any
 
 from tacit import examples
+from tacit.answer import ImpossibleEvidenceWarning
 from tacit.cpt import CPT, TestingCPT
 from tacit.errors import (
     EvidenceError,
@@ -19,7 +20,6 @@ from tacit.factored import Mux, NoisyOr
 from tacit.installation import VERSION, refuse_a_mixture
 from tacit.io import RoundingWarning, load, read, save, write
 from tacit.network import Network
-from tacit.query import ImpossibleEvidenceWarning
 from tacit.tac import TAC, compile
 
 if TYPE_CHECKING:

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.answer import warn_impossible
 from tacit.engines.engine import Engine
 from tacit.engines.results import States
 from tacit.errors import TacitError
 from tacit.evidence import Evidence, EvidenceLike
 from tacit.floats import Floats
 from tacit.installation import how_to_install
-from tacit.query import Query, warn_impossible
+from tacit.query import Query
 from tacit.variable import Variable
 
 Labels = NDArray[Any]

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from tacit.answer import warn_impossible
 from tacit.engines.results import Array
 from tacit.evidence import EvidenceLike
 from tacit.floats import Floats, divide
-from tacit.query import Query, warn_impossible, weighted
+from tacit.query import Query, weighted
 
 
 def information(query: Query, evidence: EvidenceLike | None = None) -> dict[str, Floats]:

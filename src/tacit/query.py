@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-import sys
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit import engines, machine, pickling
+from tacit.answer import Answer, warn_impossible
 from tacit.circuit import Circuit
 from tacit.circuit.lower import lower
 from tacit.compiler import compile_program, trace
@@ -42,10 +40,6 @@ N = TypeVar("N", bound=np.generic)
 Asked = str | tuple[str, ...] | None  # one query variable, several, or none
 MAX_JOINT = 2**22  # joint states of several query variables up to which their posterior is compiled
 MAX_COUNTED = 2_000_000  # multiply-adds up to which cost() counts the nodes of the circuit
-
-
-class ImpossibleEvidenceWarning(UserWarning):
-    """Some rows of evidence have probability zero: their joint is 0 and their posterior NaN."""
 
 
 class Query:
@@ -325,57 +319,6 @@ class Query:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Answer:
-    """What rows of evidence say about a query. Made by `TAC.ask`.
-
-    The joint is `mantissa` (rows, states) times 2**`exponent` (rows,); `decided` tells of the testing nodes. Of several
-    query variables, arrays are (rows, states of the first, states of the second, ...).
-    """
-
-    mantissa: Floats
-    exponent: NDArray[np.int64]
-    decided: dict[str, Selected]
-
-    @property
-    def posterior(self) -> Floats:
-        """P*(q) for every state of the query: (rows, states); NaN where the evidence has probability zero."""
-        total = self._total
-        if not np.isfinite(total).all():
-            row, dtype = int(np.argmin(np.isfinite(total))), self.mantissa.dtype
-            raise TacitError(f"row {row}: the numbers leave the range of {dtype}; compile with dtype='float64'")
-        warn_impossible(total == 0, "their posterior is NaN")
-        return divide(self.mantissa, self._by_row(total))
-
-    @property
-    def joint(self) -> Floats:
-        """p*(q) for every state of the query: (rows, states), in float64, which has the range that it needs."""
-        return np.ldexp(self.mantissa.astype(np.float64), self._by_row(self.exponent))
-
-    @property
-    def _total(self) -> Floats:
-        total: Floats = self.mantissa.reshape(len(self.mantissa), -1).sum(axis=1)
-        return total
-
-    def _by_row(self, numbers: NDArray[N]) -> NDArray[N]:
-        """One number for each row, ready to broadcast."""
-        return numbers.reshape(-1, *[1] * (self.mantissa.ndim - 1))
-
-    @property
-    def log_evidence(self) -> Floats:
-        """The logarithm of p*(evidence) for every row; minus infinity where it is impossible."""
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self._total) + self.exponent * np.log(2.0))
-
-    @property
-    def selected(self) -> dict[str, Selected]:
-        """For every testing node that the query needs, how each row decided it; none, unless that was asked for."""
-        undecided = [np.isnan(how.posterior.reshape(len(how.posterior), -1)[:, 0]) for how in self.decided.values()]
-        if undecided:
-            warn_impossible(np.logical_or.reduce(undecided), "the posterior of some testing node's parents is NaN")
-        return self.decided
-
-
 def compiled(
     kind: type[Q],
     net: Model,
@@ -490,25 +433,6 @@ def _names(net: Model, names: Iterable[str] | None, what: str) -> tuple[str, ...
 def weighted(likelihood: Floats, derivative: Array) -> Array:
     """Likelihoods times derivatives by them: those of states that are ruled out may leave the range of floats."""
     return np.multiply(likelihood, derivative, out=np.zeros_like(derivative), where=likelihood > 0)
-
-
-def warn_impossible(rows: NDArray[np.bool_], what: str) -> None:
-    """One warning that counts the rows of impossible evidence, placed where the user called."""
-    if rows.any():
-        warnings.warn(
-            f"the evidence of {int(rows.sum())} of {len(rows)} rows has probability 0; {what}",
-            ImpossibleEvidenceWarning,
-            stacklevel=_level_of_the_caller(),
-        )
-
-
-def _level_of_the_caller() -> int:
-    """How many frames up the first one outside this package is."""
-    here = str(Path(__file__).parent)
-    level, frame = 0, sys._getframe()
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(here):
-        level, frame = level + 1, frame.f_back
-    return level
 
 
 def check_same_structure(query: Query, new: Model) -> None:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tacit.answer import warn_impossible
 from tacit.cpt import CPT, AnyCPT, TestingCPT
 from tacit.engines.by_row import ByRow
 from tacit.engines.results import Array
@@ -17,7 +18,7 @@ from tacit.evidence import Evidence, EvidenceLike, take
 from tacit.floats import Floats, divide
 from tacit.installation import how_to_install
 from tacit.model import Model
-from tacit.query import Query, warn_impossible
+from tacit.query import Query
 from tacit.variable import Label, describe
 
 Key = tuple[str, str]

@@ -12,10 +12,10 @@ import typer
 from numpy.typing import NDArray
 
 import tacit
+from tacit.answer import ImpossibleEvidenceWarning
 from tacit.cli.arguments import Json, Model, Query
 from tacit.cli.output import aligned, asked, heading, listed, show_json
 from tacit.network import Network
-from tacit.query import ImpossibleEvidenceWarning
 from tacit.tac import TAC
 from tacit.variable import Label
 

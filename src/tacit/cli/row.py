@@ -10,9 +10,9 @@ import numpy as np
 import typer
 
 import tacit
+from tacit.answer import Answer
 from tacit.cli.values import read_evidence, read_states
 from tacit.errors import EvidenceError
-from tacit.query import Answer
 from tacit.tac import TAC
 
 

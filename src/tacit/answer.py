@@ -1,0 +1,92 @@
+"""What rows of evidence say about a query, and the warning where they are impossible."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import TacitError
+from tacit.floats import Floats, divide
+from tacit.selection import Selected
+
+N = TypeVar("N", bound=np.generic)
+
+
+class ImpossibleEvidenceWarning(UserWarning):
+    """Some rows of evidence have probability zero: their joint is 0 and their posterior NaN."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What rows of evidence say about a query. Made by `TAC.ask`.
+
+    The joint is `mantissa` (rows, states) times 2**`exponent` (rows,); `decided` tells of the testing nodes. Of several
+    query variables, arrays are (rows, states of the first, states of the second, ...).
+    """
+
+    mantissa: Floats
+    exponent: NDArray[np.int64]
+    decided: dict[str, Selected]
+
+    @property
+    def posterior(self) -> Floats:
+        """P*(q) for every state of the query: (rows, states); NaN where the evidence has probability zero."""
+        total = self._total
+        if not np.isfinite(total).all():
+            row, dtype = int(np.argmin(np.isfinite(total))), self.mantissa.dtype
+            raise TacitError(f"row {row}: the numbers leave the range of {dtype}; compile with dtype='float64'")
+        warn_impossible(total == 0, "their posterior is NaN")
+        return divide(self.mantissa, self._by_row(total))
+
+    @property
+    def joint(self) -> Floats:
+        """p*(q) for every state of the query: (rows, states), in float64, which has the range that it needs."""
+        return np.ldexp(self.mantissa.astype(np.float64), self._by_row(self.exponent))
+
+    @property
+    def _total(self) -> Floats:
+        total: Floats = self.mantissa.reshape(len(self.mantissa), -1).sum(axis=1)
+        return total
+
+    def _by_row(self, numbers: NDArray[N]) -> NDArray[N]:
+        """One number for each row, ready to broadcast."""
+        return numbers.reshape(-1, *[1] * (self.mantissa.ndim - 1))
+
+    @property
+    def log_evidence(self) -> Floats:
+        """The logarithm of p*(evidence) for every row; minus infinity where it is impossible."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self._total) + self.exponent * np.log(2.0))
+
+    @property
+    def selected(self) -> dict[str, Selected]:
+        """For every testing node that the query needs, how each row decided it; none, unless that was asked for."""
+        undecided = [np.isnan(how.posterior.reshape(len(how.posterior), -1)[:, 0]) for how in self.decided.values()]
+        if undecided:
+            warn_impossible(np.logical_or.reduce(undecided), "the posterior of some testing node's parents is NaN")
+        return self.decided
+
+
+def warn_impossible(rows: NDArray[np.bool_], what: str) -> None:
+    """One warning that counts the rows of impossible evidence, placed where the user called."""
+    if rows.any():
+        warnings.warn(
+            f"the evidence of {int(rows.sum())} of {len(rows)} rows has probability 0; {what}",
+            ImpossibleEvidenceWarning,
+            stacklevel=_level_of_the_caller(),
+        )
+
+
+def _level_of_the_caller() -> int:
+    """How many frames up the first one outside this package is."""
+    here = str(Path(__file__).parent)
+    level, frame = 0, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(here):
+        level, frame = level + 1, frame.f_back
+    return level
