@@ -279,15 +279,15 @@ def test_text_of_zeros_and_ones_in_a_file_is_refused(run):
 @pytest.mark.parametrize("name", ["rows.csv", "rows.parquet"])
 @pytest.mark.parametrize("place", [0, 5, 11])
 def test_a_likelihood_anywhere_in_a_file_makes_all_numbers_likelihoods(run, monkeypatch, name, place):
-    from tacit.cli import tables
+    from tacit.rows import files
 
-    monkeypatch.setattr(tables, "BATCH_ROWS", 2)
-    monkeypatch.setattr(tables, "BLOCK_BYTES", 24)
+    monkeypatch.setattr(files, "BATCH_ROWS", 2)
+    monkeypatch.setattr(files, "BLOCK_BYTES", 24)
     values = [1.0, 0.0] * 6
     values[place] = 0.25
     scans = []
-    batches = tables.CSV.batches if name.endswith("csv") else tables.Parquet.batches
-    kind = tables.CSV if name.endswith("csv") else tables.Parquet
+    batches = files.CSV.batches if name.endswith("csv") else files.Parquet.batches
+    kind = files.CSV if name.endswith("csv") else files.Parquet
     monkeypatch.setattr(kind, "batches", lambda *a: scans.append(a[1]) or batches(*a))
     batch(run, written(name, {"Test": values, "Fever": ["true"] * 12}))
     close(answers(), semantics.posterior(network(), "Ill", {"Test": values, "Fever": "true"})[:, 1])
@@ -295,10 +295,10 @@ def test_a_likelihood_anywhere_in_a_file_makes_all_numbers_likelihoods(run, monk
 
 
 def test_labels_elsewhere_in_a_file_make_no_likelihoods(run, monkeypatch):
-    from tacit.cli import tables
+    from tacit.rows import files
 
-    monkeypatch.setattr(tables, "BATCH_ROWS", 2)
-    monkeypatch.setattr(tables, "BLOCK_BYTES", 16)
+    monkeypatch.setattr(files, "BATCH_ROWS", 2)
+    monkeypatch.setattr(files, "BLOCK_BYTES", 16)
     Path("rows.csv").write_text("Test,Fever\n" + "1.0,true\n" * 4 + "neg,true\n" * 4)
     assert REFUSED in batch(run, "rows.csv", code=1)
 

@@ -21,8 +21,9 @@ pa = pytest.importorskip("pyarrow")
 
 from pyarrow import csv, parquet  # noqa: E402
 
-from tacit.cli import batch, columns, parts, tables  # noqa: E402
+from tacit.cli import batch, parts, unused  # noqa: E402
 from tacit.cli.wanted import Posteriors  # noqa: E402
+from tacit.rows import columns, files  # noqa: E402
 from tests.cli_helpers import answers, as_json, tacit_  # noqa: E402
 
 
@@ -42,8 +43,8 @@ def abc():
 
 PAUSED = """
 import os, signal
-import tacit.cli.parts as parts, tacit.cli.tables as tables
-tables.BATCH_ROWS, tables.BLOCK_BYTES = 10, 64
+import tacit.cli.parts as parts, tacit.rows.files as files
+files.BATCH_ROWS, files.BLOCK_BYTES = 10, 64
 add = parts.Parts.add
 def then_pause(self, table):
     add(self, table)
@@ -64,8 +65,8 @@ def paused(*arguments):
 
 
 def small_batches(monkeypatch):
-    monkeypatch.setattr(tables, "BATCH_ROWS", 10)
-    monkeypatch.setattr(tables, "BLOCK_BYTES", 64)
+    monkeypatch.setattr(files, "BATCH_ROWS", 10)
+    monkeypatch.setattr(files, "BLOCK_BYTES", 64)
 
 
 @pytest.fixture
@@ -199,8 +200,8 @@ def test_all_rows_that_other_programs_write_are_read(tmp_path_factory, writer, c
     path = tmp_path_factory.mktemp("written") / "rows.csv"
     write_with(writer, table, path)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tables, "BLOCK_BYTES", 64)
-        read = tables.open_table(path)
+        patch.setattr(files, "BLOCK_BYTES", 64)
+        read = files.open_table(path)
         assert read.names == list(table)
         blocks = [batch.rows.to_pydict() for batch in read.batches(read.names)]
     for name, column in table.items():
@@ -235,7 +236,7 @@ def test_rows_of_more_than_a_mebibyte_are_read(abc):
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_the_block_is_as_large_as_the_longest_line_needs(monkeypatch, end):
-    monkeypatch.setattr(tables, "BLOCK_BYTES", 16)
+    monkeypatch.setattr(files, "BLOCK_BYTES", 16)
     for lengths, block in (
         ([5, 5, 5], 16),
         ([15] * 9, 16),
@@ -245,20 +246,20 @@ def test_the_block_is_as_large_as_the_longest_line_needs(monkeypatch, end):
     ):
         text = end.join("x" * length for length in lengths)
         Path("rows.csv").write_text("A" + end + text + end, newline="")
-        assert tables._block_for_lines(Path("rows.csv")) == block
-        read = [batch.rows["A"].to_pylist() for batch in tables.open_table(Path("rows.csv")).batches(["A"])]
+        assert files._block_for_lines(Path("rows.csv")) == block
+        read = [batch.rows["A"].to_pylist() for batch in files.open_table(Path("rows.csv")).batches(["A"])]
         assert [len(cell) for cells in read for cell in cells] == lengths
 
 
 def test_a_line_that_is_too_long_is_named(abc, monkeypatch):
-    monkeypatch.setattr(tables, "MAX_BLOCK_BYTES", 2**21)
+    monkeypatch.setattr(files, "MAX_BLOCK_BYTES", 2**21)
     Path("rows.csv").write_text("A,text\ntrue,\nfalse," + "x" * 2**22 + "\n")
     error = tacit_("batch", "abc.json", "rows.csv", "-q", "B", "-o", "out.csv", code=1)
     assert error == "tacit: rows.csv: the line at byte 13 is too long; expected up to 2,097,152 bytes\n"
 
 
 def test_a_quotation_mark_without_its_partner_is_looked_for(abc, monkeypatch):
-    monkeypatch.setattr(tables, "BLOCK_BYTES", 64)
+    monkeypatch.setattr(files, "BLOCK_BYTES", 64)
     Path("rows.csv").write_text("A,text\n" + "true,x\n" * 50 + 'true,"x\n' + "true,x\n" * 50)
     error = tacit_("batch", "abc.json", "rows.csv", "-q", "B", "-o", "out.csv", code=1)
     assert "has more than 64 bytes; is there a quotation mark without its partner?" in error
@@ -318,14 +319,14 @@ def names(pattern):
 
 
 def test_names_of_columns_are_compared_about_once_each(wide, monkeypatch):
-    monkeypatch.setattr(tables, "CSV", lambda path: SimpleNamespace(names=names("X{}")))
+    monkeypatch.setattr(files, "CSV", lambda path: SimpleNamespace(names=names("X{}")))
     Path("rows.csv").touch()
-    assert len(tables.open_table(Path("rows.csv")).names) == WIDTH
+    assert len(files.open_table(Path("rows.csv")).names) == WIDTH
     assert Name.compared <= 5 * WIDTH
     for used in (names("X{}"), names("X{}.true") + names("X{}.false")):
         found = columns.choose(wide, used, wanted=[], but=[Name("X0")])
         assert len(found) == WIDTH - 1
-        columns.note_unused(wide, [*used, Name("id")], [name for one in found.values() for name in one.columns], ["X0"])
+        unused.note_unused(wide, [*used, Name("id")], [name for one in found.values() for name in one.columns], ["X0"])
         assert Name.compared <= 10 * WIDTH
     columns.choose(wide, names("X{}"), wanted=list(wide), but=names("X{}"))
     assert Name.compared <= 10 * WIDTH
@@ -355,4 +356,4 @@ def test_a_hundred_thousand_columns(abc):
     assert answers("out.csv")[others[-1]] == [1, 2]
     Path("twice.csv").write_text(",".join(["A", *others, "column_7"]) + "\n")
     with pytest.raises(FormatError, match="there are two columns 'column_7'"):
-        tables.open_table(Path("twice.csv"))
+        files.open_table(Path("twice.csv"))

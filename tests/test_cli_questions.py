@@ -15,7 +15,8 @@ pa = pytest.importorskip("pyarrow")
 
 from pyarrow import parquet  # noqa: E402
 
-from tacit.cli import parts, posteriors, tables, wanted  # noqa: E402
+from tacit.cli import parts, posteriors, wanted  # noqa: E402
+from tacit.rows import files  # noqa: E402
 from tests.cli_helpers import answers, as_json, tacit_  # noqa: E402
 
 
@@ -339,7 +340,7 @@ def test_rows_of_a_batch_may_set_variables(stones):
     "asked", [("--mpe",), ("--mpe", "--only", "B"), ("-q", "B", "-q", "A", "--joint", "--do", "C")]
 )
 def test_after_an_interruption_a_batch_goes_on_to_an_identical_file(abc, monkeypatch, asked):
-    monkeypatch.setattr(tables, "BATCH_ROWS", 10)
+    monkeypatch.setattr(files, "BATCH_ROWS", 10)
     rng = np.random.default_rng(0)
     given = {"A": rng.choice(["true", "false", None], 95).tolist(), "C": rng.choice(["lo", "hi"], 95).tolist()}
     given["A"][:20] = ["true"] * 20  # at first a state in every row

@@ -33,3 +33,22 @@ def bars(labels: Sequence[object], values: Sequence[float], width: int = 30) -> 
         f"{label!s:>{pad}}  {value:8.6f}  {'█' * round(width * value)}"
         for label, value in zip(labels, values, strict=True)
     )
+
+
+def listed(names: Sequence[object], limit: int = 8) -> str:
+    """Some names, and how many more there are.
+
+    >>> listed("ABCD", limit=2)
+    'A, B and 2 more'
+    """
+    shown = ", ".join(map(str, names[:limit]))
+    return shown if len(names) <= limit else f"{shown} and {len(names) - limit:,} more"
+
+
+def counted(rows: float) -> str:
+    """A number of rows, which need not be whole where they have weights.
+
+    >>> counted(2.0), counted(2.5)
+    ('2 rows', 'rows that weigh 2.5')
+    """
+    return plural(int(rows), "row") if rows == int(rows) else f"rows that weigh {rows:,.6g}"

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from tacit.cli.columns import AmbiguousColumnError, Source, columns_of
-from tacit.cli.tables import Batch, Table, repeated
-from tacit.cli.values import in_file
 from tacit.cli.wanted import Wanted
 from tacit.errors import EvidenceError, TacitError
-from tacit.evidence import Evidence, read
+from tacit.evidence import Evidence
 from tacit.network import Network
+from tacit.rows.columns import Source, columns_of
+from tacit.rows.files import Batch, Table, repeated
+from tacit.rows.places import in_file
+from tacit.rows.reading import Reader
 from tacit.tac import TAC, compile
 
 
@@ -44,13 +45,13 @@ class Answers:
     def __init__(self, net: Network, table: Table, asked: Asked) -> None:
         import pyarrow as pa
 
-        self.net, self.path, self.table, self.asked = net, table.path, table, asked
+        self.net, self.path, self.asked = net, table.path, asked
+        self._reader = Reader(table, asked.sources)
         fields = [*zip(asked.keep, table.types(asked.keep), strict=True), *asked.wanted.fields(net)]
         for name in repeated([name for name, _ in fields])[:1]:
             raise TacitError(f"the output would have two columns {name!r}; do not keep the one of the table")
         self.schema = pa.schema(fields)
         self._tacs: list[TAC] = []
-        self._soft: set[str] = set()  # the variables whose columns are known to hold likelihoods
 
     def go_on(self, last: Any) -> None:
         """Continue after a part that was answered before."""
@@ -68,26 +69,13 @@ class Answers:
 
     def _evidence(self, batch: Batch) -> Evidence:
         """What some rows say, checked."""
+        known = self._reader.evidence(batch)
         try:
-            given = {name: self._values(name, batch.rows) for name in self.asked.sources}
-            known = read(given, [source.variable for source in self.asked.sources.values()])
             for name in self.asked.do:
                 _require_states(known, name)
-            return known
         except EvidenceError as error:
             raise in_file(error, self.path, batch.first) from None
-
-    def _values(self, name: str, rows: Any) -> Any:
-        """What some rows say of a variable. Where they hold only 0 and 1, the rest of the table says what is meant."""
-        source = self.asked.sources[name]
-        if name not in self._soft:
-            try:
-                return source.values(rows)
-            except AmbiguousColumnError:
-                if not any(source.has_likelihoods(other.rows) for other in self.table.batches(source.columns)):
-                    raise
-                self._soft.add(name)
-        return source.likelihoods(rows)
+        return known
 
     def _compiled_for(self, certain: list[str]) -> list[TAC]:
         if not self._tacs:

@@ -11,18 +11,19 @@ from typing import Annotated
 import typer
 
 import tacit
-from tacit.cli import tables
 from tacit.cli.answers import Answers, Asked
 from tacit.cli.arguments import Columns, Json, Model, Only, Rows, names, variables
-from tacit.cli.columns import choose, note_unused
 from tacit.cli.lock import only_writer
-from tacit.cli.output import listed, note, show_json
+from tacit.cli.output import note, show_json
 from tacit.cli.parts import Parts
-from tacit.cli.tables import Batch, Table, is_parquet, open_table, write_table
+from tacit.cli.unused import note_unused
 from tacit.cli.wanted import MostProbable, Posteriors, Wanted
 from tacit.errors import EvidenceError, TacitError
 from tacit.network import Network
-from tacit.words import plural
+from tacit.rows import files
+from tacit.rows.columns import choose
+from tacit.rows.files import Batch, Table, is_parquet, open_table, write_table
+from tacit.words import listed, plural
 
 
 def batch(
@@ -157,7 +158,7 @@ def _settings(net: Network, table: Table, asked: Asked) -> dict[str, object]:
         "versions": [tacit.__version__, pyarrow.__version__],
         "model": net.to_dict(),
         "table": [str(table.path.resolve()), file.st_size, file.st_mtime_ns],
-        "batches": [tables.BATCH_ROWS, tables.BLOCK_BYTES],
+        "batches": [files.BATCH_ROWS, files.BLOCK_BYTES],
         "asked": [repr(asked.wanted), asked.columns, list(asked.sources), asked.do, asked.keep],
     }
 

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 import tacit
 from tacit.answer import ImpossibleEvidenceWarning
 from tacit.cli.arguments import Json, Model, Query
-from tacit.cli.output import aligned, asked, heading, listed, show_json
+from tacit.cli.output import aligned, asked, heading, show_json
 from tacit.network import Network
 from tacit.tac import TAC
 from tacit.variable import Label
+from tacit.words import listed
 
 SIZES = (1, 1_000, 100_000)
 LONG = 10.0  # seconds from which on a measurement is left out

@@ -60,13 +60,3 @@ def together(names: Sequence[str]) -> str:
 def bar(share: float, width: int = 30) -> str:
     """A share as a bar of text."""
     return "█" * round(width * share)
-
-
-def listed(names: Sequence[object], limit: int = 8) -> str:
-    """Some names, and how many more there are.
-
-    >>> listed("ABCD", limit=2)
-    'A, B and 2 more'
-    """
-    shown = ", ".join(map(str, names[:limit]))
-    return shown if len(names) <= limit else f"{shown} and {len(names) - limit:,} more"

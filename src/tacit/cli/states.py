@@ -13,11 +13,11 @@ import numpy as np
 import typer
 
 from tacit.cli.arguments import Do, Evidence, Json, Model, Only, variables
-from tacit.cli.columns import written
 from tacit.cli.output import aligned, asked, heading, show_json, together
 from tacit.cli.row import Row
-from tacit.cli.tables import is_parquet, write_table
 from tacit.network import Network
+from tacit.rows.columns import written
+from tacit.rows.files import is_parquet, write_table
 from tacit.words import plural
 
 

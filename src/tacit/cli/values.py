@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import typer
@@ -13,10 +11,9 @@ from tacit.errors import EvidenceError
 from tacit.evidence import read_column
 from tacit.labels import listed_states
 from tacit.network import Network
+from tacit.rows.places import without_row
+from tacit.rows.spelling import MISSING, as_number, label_of, numbers_are_labels
 from tacit.variable import Label, Variable
-
-MISSING = {"", "na", "n/a", "nan", "none", "null"}
-_ROW = re.compile(r"(^|, )row (\d+)(?=:)")  # where messages about evidence name the row
 
 
 def read_evidence(net: Network, texts: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
@@ -97,21 +94,6 @@ def value_of(variable: Variable, text: str) -> Any:
     return text if numbers_are_labels(variable) else as_number(text)
 
 
-def label_of(variable: Variable, text: str) -> str | None:
-    """The label of text that a text means: it may differ in case, or in how it writes a number, if no other one fits.
-
-    >>> label_of(Variable("A", ("no", "yes")), "YES"), label_of(Variable("A", ("0", "1")), "1.0")
-    ('yes', '1')
-    """
-    text = text.strip()
-    if text in variable.codes:
-        return text
-    alike = [label for label in variable.states if isinstance(label, str) and label.lower() == text.lower()]
-    if not alike and numbers_are_labels(variable) and isinstance(number := as_number(text), int | float):
-        alike = [label for label in variable.states if isinstance(label, str) and as_number(label) == number]
-    return alike[0] if len(alike) == 1 else None
-
-
 def state_of(variable: Variable, text: str) -> Label:
     """The label that a text means, which may be a number; an error if it means none.
 
@@ -122,35 +104,3 @@ def state_of(variable: Variable, text: str) -> Label:
     if label is None:
         raise EvidenceError(f"{text!r} is not a state of {variable.name!r}; expected one of {listed_states(variable)}")
     return label
-
-
-def numbers_are_labels(variable: Variable) -> bool:
-    """Whether labels of text spell numbers, as in BIF files, so that a number can only be read as a label."""
-    labels = [as_number(label) for label in variable.states if isinstance(label, str)]
-    return any(isinstance(label, int | float) and not isinstance(label, bool) for label in labels)
-
-
-def as_number(text: str) -> int | float | str:
-    """The number, or truth value, that a text spells, if any."""
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return {"true": True, "false": False}.get(text.strip().lower(), text)
-
-
-def without_row(error: EvidenceError) -> EvidenceError:
-    """The error for evidence that has one row only, and no need to number it."""
-    return EvidenceError(_ROW.sub("", str(error), count=1))
-
-
-def in_file(error: EvidenceError, path: Path, first: int = 0) -> EvidenceError:
-    """The error for rows of a file from `first` on; people count them from 1.
-
-    >>> in_file(EvidenceError("evidence on 'A', row 2: 'x' is not a state"), Path("rows.csv"), first=100)
-    EvidenceError("rows.csv: evidence on 'A', row 103: 'x' is not a state")
-    """
-    return EvidenceError(
-        f"{path}: {_ROW.sub(lambda found: f'{found[1]}row {first + int(found[2]) + 1}', str(error), 1)}"
-    )

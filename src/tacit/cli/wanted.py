@@ -12,10 +12,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from tacit.answer import Answer, ImpossibleEvidenceWarning
-from tacit.cli.columns import state_column, written, written_type
 from tacit.errors import TacitError
 from tacit.evidence import Evidence
 from tacit.network import Network
+from tacit.rows.columns import state_column, written, written_type
 from tacit.tac import TAC
 
 MOST_COLUMNS = 1_000  # for the combinations of a joint posterior; 65,536 rows of them take half a gigabyte

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from tacit.cli.output import listed, note
-from tacit.cli.values import MISSING, as_number, label_of, numbers_are_labels
 from tacit.containers import decoded, objects
 from tacit.errors import EvidenceError
 from tacit.evidence import is_ambiguous
 from tacit.floats import Floats
 from tacit.network import Network
+from tacit.rows.spelling import MISSING, as_number, label_of, numbers_are_labels
 from tacit.variable import Variable, similar
+from tacit.words import listed
 
 
 class AmbiguousColumnError(EvidenceError):
@@ -38,7 +38,7 @@ class Source:
     def values(self, rows: Any) -> Any:
         """What some rows (of pyarrow) say: labels, numbers, or likelihoods (rows, states)."""
         if self.per_state:
-            return np.column_stack([_floats(name, rows.column(name)) for name in self.columns])
+            return np.column_stack([floats_of(name, rows.column(name)) for name in self.columns])
         values = spelled(self.variable, rows.column(self.columns[0]))
         numbers = _numbers_of(values)
         if numbers is not None and is_ambiguous(self.variable, numbers):
@@ -47,7 +47,7 @@ class Source:
 
     def likelihoods(self, rows: Any) -> Floats:
         """What some rows say where the column is known to hold likelihoods of the first state."""
-        return _floats(self.columns[0], rows.column(self.columns[0]))
+        return floats_of(self.columns[0], rows.column(self.columns[0]))
 
     def has_likelihoods(self, rows: Any) -> bool:
         """Whether some number among these rows can only be a likelihood."""
@@ -112,22 +112,17 @@ def _hint(net: Network, names: Sequence[str]) -> str:
     return next((text for name in suspects if (text := similar(name, net))), "")
 
 
-def note_unused(net: Network, names: Sequence[str], used: Iterable[str], queries: Sequence[str]) -> None:
-    """Say which columns of a table have no part in what is done; one that is misspelt must not be passed over."""
+def unused(net: Network, names: Sequence[str], used: Iterable[str]) -> list[str]:
+    """The columns of a table that have no part in what is done; an error where one seems to be a variable misspelt."""
     used, present = set(used), set(names)
-    unused = [name for name in names if name not in used]
     absent = {other.lower(): other for other in reversed(net.variables) if other not in present}
-    for name in unused:
+    found = [name for name in names if name not in used]
+    for name in found:
         if meant := absent.get(name.strip().lower()):
             raise EvidenceError(
-                f"column {name!r} is no variable; did you mean {meant!r}? Rename it, or choose with --columns"
+                f"column {name!r} is no variable; did you mean {meant!r}? Rename the column, or leave it out"
             )
-    asked = set(queries)
-    for query in [name for name in unused if name in asked]:
-        note(f"the column {query!r} is asked for and not used as evidence, unless --columns names it")
-        unused.remove(query)
-    if unused:
-        note(f"columns that are not used: {listed(unused)}")
+    return found
 
 
 def written(variable: Variable, labels: Any) -> Any:
@@ -228,8 +223,8 @@ def _numbers_of(values: Any) -> Floats | None:
     return np.asarray(values.cast(pa.float64(), safe=False), dtype=np.float64)
 
 
-def _floats(name: str, column: Any) -> Floats:
-    """A column of likelihoods; NaN where there is none."""
+def floats_of(name: str, column: Any) -> Floats:
+    """A column of likelihoods, or of other numbers; NaN where there is none."""
     import pyarrow as pa
 
     column = _decoded(column)
@@ -242,10 +237,10 @@ def _floats(name: str, column: Any) -> Floats:
     try:
         return np.asarray(column.cast(pa.float64()), dtype=np.float64)
     except pa.ArrowException:
-        raise EvidenceError(f"column {name!r} has type {column.type}; expected likelihoods") from None
+        raise EvidenceError(f"column {name!r} has type {column.type}; expected numbers") from None
 
 
 def _no_number(name: str, words: Sequence[str | None]) -> EvidenceError:
     """An error that names the first row whose word spells no number."""
     row = next(i for i, word in enumerate(words) if _numbers([word]) is None)
-    return EvidenceError(f"column {name!r}, row {row}: {words[row]!r} is not a likelihood")
+    return EvidenceError(f"column {name!r}, row {row}: {words[row]!r} is not a number")

@@ -1,0 +1,1 @@
+"""Rows of evidence in files: CSV and Parquet, batch by batch."""
