@@ -19,8 +19,9 @@ pa = pytest.importorskip("pyarrow")
 
 from pyarrow import csv, ipc, parquet  # noqa: E402
 
-from tacit.cli import columns, parts, tables, values  # noqa: E402
 from tacit.cli import main as command  # noqa: E402
+from tacit.cli import parts, values  # noqa: E402
+from tacit.rows import columns, files  # noqa: E402
 from tests.cli_helpers import answers, as_json, tacit_  # noqa: E402
 
 
@@ -194,8 +195,8 @@ def test_small_row_groups_are_gathered(abc, monkeypatch):
     rng = np.random.default_rng(0)
     given = {"A": rng.random(50), "C": pa.array(rng.choice(["lo", "hi"], 50))}
     parquet.write_table(pa.table(given), "rows.parquet", row_group_size=7)
-    monkeypatch.setattr(tables, "BATCH_ROWS", 20)
-    sizes = [batch.rows.num_rows for batch in tables.open_table(Path("rows.parquet")).batches(["A", "C"])]
+    monkeypatch.setattr(files, "BATCH_ROWS", 20)
+    sizes = [batch.rows.num_rows for batch in files.open_table(Path("rows.parquet")).batches(["A", "C"])]
     assert sum(sizes) == 50
     assert min(sizes[:-1]) >= 20
     tacit_("batch", "abc.json", "rows.parquet", "-q", "B", "-o", "out.parquet", "--keep", "C")
@@ -205,7 +206,7 @@ def test_small_row_groups_are_gathered(abc, monkeypatch):
 
 
 def test_a_state_that_is_missing_later_is_no_error(abc, monkeypatch):
-    monkeypatch.setattr(tables, "BATCH_ROWS", 2)
+    monkeypatch.setattr(files, "BATCH_ROWS", 2)
     given = {"A": ["true", "false", "true", None, "true"], "C": ["lo", "hi", "hi", "lo", "lo"]}
     parquet.write_table(pa.table(given), "rows.parquet")
     tacit_("batch", "abc.json", "rows.parquet", "-q", "B", "-o", "out.csv")
@@ -216,8 +217,8 @@ def test_a_state_that_is_missing_later_is_no_error(abc, monkeypatch):
 
 KILLED = """
 import os, signal, sys
-import tacit.cli.batch as batch, tacit.cli.tables as tables, tacit.cli.parts as parts
-tables.BATCH_ROWS = 10
+import tacit.cli.batch as batch, tacit.rows.files as files, tacit.cli.parts as parts
+files.BATCH_ROWS = 10
 def then_die(function, calls):
     def wrapped(*arguments):
         global count
@@ -251,7 +252,7 @@ def test_after_kill_9_the_same_command_goes_on_to_an_identical_file(abc, monkeyp
         assert not Path("killed.parquet").exists()
     stored = [ipc.open_file(path).schema.metadata[b"hard"] for path in sorted(folder.glob("*.arrow"))]
     assert stored == [b'["A", "C"]'] * 2 + [b'["C"]'] * 8  # the second process went on with what the first compiled
-    monkeypatch.setattr(tables, "BATCH_ROWS", 10)
+    monkeypatch.setattr(files, "BATCH_ROWS", 10)
     tacit_(*arguments, "killed.parquet")
     tacit_(*arguments, "whole.parquet")
     assert Path("killed.parquet").read_bytes() == Path("whole.parquet").read_bytes()
@@ -450,7 +451,7 @@ def test_train_starts_from_known_numbers_where_it_is_told_to(abc):
         ("batch abc.json rows.csv -q B -o out.csv --columns B", "the table has no column 'B'; it has id, A, C"),
         ("batch abc.json rows.csv -q B -o out.csv --keep z", "rows.csv has no column 'z' to keep; it has id, A, C"),
         ("batch abc.json bad.csv -q B -o out.csv", "bad.csv: evidence on 'C', row 2: 'medium' is not a state"),
-        ("batch abc.json number.csv -q B -o out.csv", "number.csv: column 'C.lo', row 1: 'x' is not a likelihood"),
+        ("batch abc.json number.csv -q B -o out.csv", "number.csv: column 'C.lo', row 1: 'x' is not a number"),
         ("batch abc.json short.csv -q B -o out.csv", "short.csv: CSV parse error: Expected 2 columns, got 1"),
         ("batch abc.json twice.csv -q B -o out.csv", "twice.csv: there are two columns 'A'"),
         ("batch abc.json half.csv -q B -o out.csv", "the table has a column 'C.lo' but no 'C.hi'"),
@@ -543,7 +544,7 @@ def test_help_needs_no_package_that_is_slow_to_load():
 
 
 def test_every_command_has_help_with_an_example():
-    commands = "info query mpe sample batch train explain bounds sensitivity convert draw bench"
+    commands = "info query mpe sample batch estimate train explain bounds sensitivity convert draw bench"
     for name in commands.split():
         assert f"\n    tacit {name} " in tacit_(name, "--help")
     assert "tacit batch" in tacit_("-h")

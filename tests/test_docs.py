@@ -21,6 +21,7 @@ WITHOUT_CODE = {"tutorials/index.md", "howto/index.md", "howto/command-line.md"}
 NEEDS = {
     "tutorials/beyond.md": ["matplotlib", "pandas", "pgmpy"],
     "tutorials/neural.md": ["torch"],
+    "howto/estimate.md": ["pandas", "pyarrow"],
     "howto/frames.md": ["pandas", "polars", "pyarrow"],
     "howto/gpu.md": ["torch"],
     "howto/onnx.md": ["onnx", "onnxruntime"],

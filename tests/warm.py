@@ -24,4 +24,6 @@ for hard in ((), ("E2",)):
         query.marginals(evidence)
         query.mpe(evidence)
         query.sample(evidence)
+for weights in (None, [1.0, 2.0]):
+    tacit.estimate(tacit.examples.kidney_stones().learnable(), {"size": ["small", "large"]}, weights=weights)
 tacit.compile(tacit.examples.abc(), "B", ["A"]).circuit().tape().evaluate({"A": [0.5]})

@@ -25,7 +25,7 @@ from tacit.tac import TAC, compile
 if TYPE_CHECKING:
     from tacit.io.pgmpy import from_pgmpy, to_pgmpy
     from tacit.io.pyagrum import from_pyagrum, to_pyagrum
-    from tacit.learn import Fit, fit
+    from tacit.learn import Estimate, Fit, estimate, fit
 
 refuse_a_mixture()
 
@@ -34,6 +34,7 @@ __version__ = VERSION
 __all__ = [
     "CPT",
     "TAC",
+    "Estimate",
     "EvidenceError",
     "Fit",
     "FormatError",
@@ -48,6 +49,7 @@ __all__ = [
     "TooLargeError",
     "UnsetError",
     "compile",
+    "estimate",
     "examples",
     "fit",
     "from_pgmpy",
@@ -69,7 +71,7 @@ def __getattr__(name: str) -> Any:
     """What needs more packages, or more time to load, is loaded when it is first used."""
     from importlib import import_module
 
-    if name in ("Fit", "fit"):
+    if name in ("Estimate", "Fit", "estimate", "fit"):
         return getattr(import_module("tacit.learn"), name)
     if name in ("from_pgmpy", "to_pgmpy", "from_pyagrum", "to_pyagrum"):
         return getattr(import_module(f"tacit.io.{name.partition('_')[2]}"), name)

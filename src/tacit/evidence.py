@@ -7,13 +7,14 @@ A column is hard (a state per row) or soft (a likelihood per state and row). Axe
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit import labels
+from tacit import labels, machine
 from tacit.containers import ConversionError, Text, as_array, is_framed, unpack
 from tacit.errors import EvidenceError
 from tacit.floats import Floats, noting_underflow
@@ -25,6 +26,7 @@ from tacit.words import plural
 EvidenceLike = Mapping[str, Any] | Any
 
 NUMBER = int | FLOAT | np.integer | np.bool_
+MANY_ROWS = 100_000  # of a frame, from which on its columns are read in several threads
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,11 @@ class Column:
     def certain(self) -> bool:
         """Whether every row observes a state."""
         return self.codes is not None and not bool(np.any(self.codes == MISSING))
+
+    @property
+    def empty(self) -> bool:
+        """Whether no row says anything."""
+        return bool(np.all(self.soft == 1) if self.codes is None else np.all(self.codes == MISSING))
 
     @property
     def observed(self) -> Mask:
@@ -75,7 +82,7 @@ class Column:
         states = np.arange(self.variable.card)[:, None]
         return np.asarray((states == self.codes) | (self.codes == MISSING), dtype=np.float64)
 
-    def states(self) -> Codes:
+    def states(self) -> NDArray[np.int64]:
         """The observed state of every row; an error where there is none, or where it is soft."""
         codes = self.codes
         if codes is None:
@@ -86,7 +93,7 @@ class Column:
                 self.variable, int(codes.argmin()), "a state is needed in every row, since the query was compiled "
                 "with this variable in hard=; name it in evidence= to allow soft or missing values"
             )  # fmt: skip
-        return codes
+        return codes.astype(np.int64, copy=False)
 
 
 @dataclass(frozen=True)
@@ -132,7 +139,6 @@ class _Given:
     framed: bool = False
 
 
-@np.errstate(over="ignore")  # sums of huge likelihoods that overflow are repaired
 def read(
     evidence: EvidenceLike | None, variables: Sequence[Variable], declared: Iterable[str] | None = None
 ) -> Evidence:
@@ -147,7 +153,7 @@ def read(
     given = _split(evidence, [by_name[n] for n in names])
     rows = given.rows
     columns: dict[str, Column] = {}
-    for name, values in given.columns.items():
+    for name in given.columns:
         if name not in by_name:
             raise EvidenceError(
                 f"evidence names {name!r}, which is not a variable of the network{similar(name, by_name)}"
@@ -157,7 +163,8 @@ def read(
                 f"evidence on {name!r}, but the query was compiled for evidence on {names}; "
                 "name it in evidence= or hard="
             )
-        column, broadcasts = read_column(by_name[name], values, given.framed)
+    found = _read_columns([(by_name[name], values) for name, values in given.columns.items()], given)
+    for name, (column, broadcasts) in zip(given.columns, found, strict=True):
         if column is None:
             continue
         if not broadcasts:
@@ -172,23 +179,28 @@ def read(
     return Evidence(1 if rows is None else rows, columns)
 
 
+def _read_columns(columns: Sequence[tuple[Variable, Any]], given: _Given) -> Iterable[tuple[Column | None, bool]]:
+    """All columns in turn; those of a large frame side by side."""
+
+    def one(column: tuple[Variable, Any]) -> tuple[Column | None, bool]:
+        with np.errstate(over="ignore"):  # sums of huge likelihoods that overflow are repaired
+            return read_column(*column, given.framed)
+
+    if not given.framed or (given.rows or 0) < MANY_ROWS:
+        return map(one, columns)
+    with ThreadPoolExecutor(machine.threads()) as pool:
+        return list(pool.map(one, columns))
+
+
 def _split(evidence: EvidenceLike | None, variables: Sequence[Variable]) -> _Given:
     """Evidence of any accepted kind as named columns."""
     if evidence is None:
         return _Given({})
-    if isinstance(evidence, Mapping):
-        return _Given(evidence)
     if isinstance(evidence, Evidence):
         return _Given(evidence.columns, evidence.rows)
-    if type(evidence).__name__ == "LazyFrame":
-        raise EvidenceError("the evidence is a polars LazyFrame, which holds no rows yet; call .collect() on it first")
-    for attribute in ("column_names", "columns"):  # pyarrow; pandas and polars
-        if hasattr(evidence, attribute):
-            names = list(getattr(evidence, attribute))
-            if len(set(names)) < len(names):
-                repeated = next(name for i, name in enumerate(names) if name in names[:i])
-                raise EvidenceError(f"the evidence has two columns {repeated!r}; expected one per variable")
-            return _Given({name: evidence[name] for name in names}, len(evidence), framed=True)
+    columns = named_columns(evidence)
+    if columns is not None:
+        return _Given(columns) if isinstance(evidence, Mapping) else _Given(columns, len(evidence), framed=True)
     table = _as_table(evidence)
     if table.shape[1] != len(variables):
         raise EvidenceError(
@@ -201,6 +213,24 @@ def _split(evidence: EvidenceLike | None, variables: Sequence[Variable]) -> _Giv
                 f"a 2-D evidence array needs binary variables, but {v.name!r} has {v.card} states; pass a mapping"
             )
     return _Given({v.name: table[:, i] for i, v in enumerate(variables)}, len(table))
+
+
+def named_columns(evidence: Any) -> Mapping[Any, Any] | None:
+    """The columns of a mapping or a frame by their names; None for what has no names."""
+    if isinstance(evidence, Mapping):
+        return evidence
+    if isinstance(evidence, Evidence):
+        return evidence.columns
+    if type(evidence).__name__ == "LazyFrame":
+        raise EvidenceError("the evidence is a polars LazyFrame, which holds no rows yet; call .collect() on it first")
+    for attribute in ("column_names", "columns"):  # pyarrow; pandas and polars
+        if hasattr(evidence, attribute):
+            names = list(getattr(evidence, attribute))
+            if len(set(names)) < len(names):
+                repeated = next(name for i, name in enumerate(names) if name in names[:i])
+                raise EvidenceError(f"the evidence has two columns {repeated!r}; expected one per variable")
+            return {name: evidence[name] for name in names}
+    return None
 
 
 def _as_table(evidence: Any) -> NDArray[Any]:

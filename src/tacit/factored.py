@@ -116,20 +116,23 @@ class NoisyOr(Immutable):
 
     `causes` gives, for each parent, the probability that it brings about the effect alone: a number (for the
     parent's first state; 0 for the others), or one number per parent state. `leak` is the probability of the
-    effect when no cause is present. A mapping names the parents, a sequence follows the node's `parents`.
+    effect when no cause is present. A mapping names the parents, a sequence follows the node's `parents`. With
+    `learn=True`, `tacit.estimate` starts from these numbers; exact 0s and 1s stay.
 
     >>> NoisyOr({"flu": 0.6, "cold": 0.3}, leak=0.01)
     NoisyOr({'flu': 0.6, 'cold': 0.3}, leak=0.01)
     """
 
     testing = False
-    learn = False
     tie = None
+    learn: bool
     names: tuple[str, ...] | None
     causes: tuple[Floats, ...]
     leak: float
 
-    def __init__(self, causes: Mapping[str, ArrayLike] | Sequence[ArrayLike], leak: float = 0.0) -> None:
+    def __init__(
+        self, causes: Mapping[str, ArrayLike] | Sequence[ArrayLike], leak: float = 0.0, learn: bool = False
+    ) -> None:
         names = tuple(causes) if isinstance(causes, Mapping) else None
         values = causes.values() if isinstance(causes, Mapping) else causes
         per_parent = tuple(as_floats(c, "NoisyOr, causes") for c in values)
@@ -141,7 +144,7 @@ class NoisyOr(Immutable):
         level = as_floats(leak, "NoisyOr, leak")
         if level.ndim or not 0 <= level <= 1:
             raise NetworkError(f"NoisyOr: leak {leak!r} is not a probability in [0, 1]")
-        self._set(names=names, causes=per_parent, leak=float(level))
+        self._set(names=names, causes=per_parent, leak=float(level), learn=bool(learn))
 
     def implied_parents(self) -> tuple[str, ...] | None:
         return self.names
@@ -156,7 +159,7 @@ class NoisyOr(Immutable):
         if len(self.causes) != len(parents):
             raise NetworkError(f"NoisyOr has {len(self.causes)} causes for {len(parents)} parents")
         by_name = dict(zip(self.names or [p.name for p in parents], self.causes, strict=True))
-        return NoisyOr({p.name: _per_state(by_name[p.name], p) for p in parents}, self.leak)
+        return NoisyOr({p.name: _per_state(by_name[p.name], p) for p in parents}, self.leak, self.learn)
 
     def inhibitions(self) -> tuple[Floats, ...]:
         """Per parent, the probability (per state) that it does *not* bring about the effect."""
@@ -181,7 +184,8 @@ class NoisyOr(Immutable):
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, NoisyOr)
-            and (self.names, self.leak, len(self.causes)) == (other.names, other.leak, len(other.causes))
+            and (self.names, self.leak, self.learn) == (other.names, other.leak, other.learn)
+            and len(self.causes) == len(other.causes)
             and all(map(same, self.causes, other.causes))
         )
 
@@ -190,9 +194,9 @@ class NoisyOr(Immutable):
     def __repr__(self) -> str:
         values = [c.tolist() for c in self.causes]
         if len(values) > 8:
-            return f"NoisyOr({len(values)} causes, leak={self.leak:g})"
+            return f"NoisyOr({len(values)} causes, leak={self.leak:g}{', learn=True' * self.learn})"
         shown = dict(zip(self.names, values, strict=True)) if self.names is not None else values
-        return f"NoisyOr({shown}, leak={self.leak:g})"
+        return f"NoisyOr({shown}, leak={self.leak:g}{', learn=True' * self.learn})"
 
 
 class Mux(Immutable):

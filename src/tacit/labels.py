@@ -11,11 +11,14 @@ from tacit.containers import EXACT, Text
 from tacit.errors import EvidenceError
 from tacit.variable import Variable
 
-Codes = NDArray[np.int64]  # (rows,): the place of a state among those of its variable, or one of these three
+Codes = NDArray[np.signedinteger[Any]]  # (rows,): the place of a state of its variable, or one of these three
 MISSING = -1
 UNKNOWN = -2
 SEVERAL = -3
 FEW_STATES = 32
+BYTE = 127  # the largest code of one byte
+FEW_LABELS = 8
+BLOCK = 2**17
 SHOWN = 80  # characters of a value in a message
 FLOAT = float | np.floating
 Mask = NDArray[np.bool_]
@@ -25,9 +28,26 @@ def of_text(variable: Variable, text: Text) -> Codes:
     """The states that a column of text names."""
     lookup = {**variable.codes, None: MISSING}
     code_of_place = np.array([*(lookup.get(label, UNKNOWN) for label in text.labels), MISSING], dtype=np.int64)
-    codes: Codes = code_of_place[text.places]  # place -1, no label, is the last
-    for row in np.flatnonzero(codes == UNKNOWN)[:1].tolist():
-        raise _not_a_state(variable, text.labels[text.places[row]], row)
+    codes = _looked_up(code_of_place, text.places)
+    if UNKNOWN in code_of_place:
+        for row in np.flatnonzero(codes == UNKNOWN)[:1].tolist():
+            raise _not_a_state(variable, text.labels[text.places[row]], row)
+    return codes
+
+
+def _looked_up(code_of_place: Codes, places: NDArray[np.integer[Any]]) -> Codes:
+    """The codes of places; -1, no label, is the last. Bytes are compared with each label, many at once."""
+    if places.dtype != np.int8 or code_of_place.max() > BYTE:
+        return np.asarray(code_of_place[places])
+    if len(code_of_place) > FEW_LABELS:
+        table = np.full(256, MISSING, dtype=np.int8)
+        table[: len(code_of_place)] = code_of_place
+        return np.frombuffer(places.tobytes().translate(table.tobytes()), dtype=np.int8)
+    codes = np.full(len(places), MISSING, dtype=np.int8)
+    for start in range(0, len(places), BLOCK):  # what is made on the way stays in the cache
+        some, own = places[start : start + BLOCK], codes[start : start + BLOCK]
+        for place, code in enumerate(code_of_place[:-1].tolist()):
+            own += (some == place).view(np.int8) * np.int8(code - MISSING)
     return codes
 
 
@@ -56,6 +76,8 @@ def of_objects(variable: Variable, array: NDArray[Any], missing: Mask) -> Codes:
 
 def of_array(variable: Variable, array: NDArray[Any], missing: Mask) -> Codes:
     """The states that an array of one machine type names."""
+    if (codes := _as_codes(variable, array)) is not None and not missing.any():
+        return codes
     meanings = _meanings(variable, array.dtype)
     if variable.card <= FEW_STATES:  # a comparison per state: faster than sorting the column
         codes = np.full(len(array), UNKNOWN, dtype=np.int64)
@@ -67,6 +89,16 @@ def of_array(variable: Variable, array: NDArray[Any], missing: Mask) -> Codes:
         codes = np.array([meanings.get(v, UNKNOWN) for v in distinct.tolist()], dtype=np.int64)[inverse]
     codes[missing] = MISSING
     return _checked(variable, codes, array)
+
+
+def _as_codes(variable: Variable, array: NDArray[Any]) -> Codes | None:
+    """Whole numbers that are the places of states already, in a byte each; None where they are not, or do not fit."""
+    if array.dtype.kind not in "iu" or variable.card > BYTE or variable.states != tuple(range(variable.card)):
+        return None
+    if not len(array) or not 0 <= np.bitwise_or.reduce(array) <= BYTE:  # one look at large numbers: none is negative
+        return None
+    codes = array.astype(np.int8)
+    return codes if codes.max() < variable.card else None
 
 
 def _checked(variable: Variable, codes: Codes, array: NDArray[Any]) -> Codes:

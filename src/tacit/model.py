@@ -224,6 +224,18 @@ class Model:
             copy._insert(nodes.get(name, node))
         return copy
 
+    def learnable(self) -> Self:
+        """A copy in which every table, and every noisy-or, is `learn=True`: a start for `tacit.estimate`.
+
+        Exact 0s and 1s stay, and so do rules: functions and multiplexers.
+
+        >>> net = Model()
+        >>> net.add("rain", cpt=[0.2, 0.8])
+        >>> net.learnable().cpt("rain").learn
+        True
+        """
+        return self.with_cpts({name: _learnable(node.cpt) for name, node in self._nodes.items()})
+
     # reading ----------------------------------------------------------------------------------------------
 
     @property
@@ -360,7 +372,8 @@ class Model:
                 values = getattr(node.cpt, part, None)
                 if values is not None and np.isnan(values).any():
                     raise UnsetError(
-                        f"node {name!r}: {part} has unset numbers (NaN); give them, or learn them with tacit.fit"
+                        f"node {name!r}: {part} has unset numbers (NaN); give them, or learn them: tacit.estimate, "
+                        "tacit.fit"
                     )
 
     # comparing, showing -----------------------------------------------------------------------------------
@@ -406,6 +419,19 @@ def _as_cpt(
     if not isinstance(given, TestingCPT):
         raise NetworkError("gamma is given, but the CPT is a regular one; only testing nodes have a slope")
     return given.with_gamma(gamma)
+
+
+def _learnable(cpt: AnyCPT) -> AnyCPT:
+    match cpt:
+        case CPT():
+            return CPT(cpt.table, True, cpt.tie)
+        case TestingCPT():
+            return TestingCPT(cpt.plus, cpt.minus, cpt.thresholds, cpt.test, cpt.gamma, True, cpt.tie)
+        case NoisyOr():
+            causes = cpt.causes if cpt.names is None else dict(zip(cpt.names, cpt.causes, strict=True))
+            return NoisyOr(causes, cpt.leak, learn=True)
+        case _:
+            return cpt
 
 
 def _unset(

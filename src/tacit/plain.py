@@ -119,7 +119,8 @@ def cpt_to_dict(cpt: AnyCPT) -> dict[str, Any]:
         case FunctionCPT():
             return {"kind": "function", "codes": cpt.codes.tolist(), "rows": cpt.rows.tolist()}
         case NoisyOr():
-            return {"kind": "noisy-or", "causes": [c.tolist() for c in cpt.causes], "leak": cpt.leak}
+            numbers = {"kind": "noisy-or", "causes": [c.tolist() for c in cpt.causes], "leak": cpt.leak}
+            return numbers | ({"learn": True} if cpt.learn else {})
         case Mux():
             return {"kind": "mux", "selector": cpt.selector, "inputs": list(cpt.inputs)}
 
@@ -152,7 +153,8 @@ def cpt_from_dict(data: Any, place: str, parents: int) -> AnyCPT:
                 f"{place}.causes has {len(data['causes']):,} entries, expected {parents:,}: one per parent"
             )
         causes = item.array("causes", lambda values: [_floats(cause) for cause in values])
-        return NoisyOr(causes, item.get("leak", float, int) if "leak" in item.data else 0.0)
+        leak = item.get("leak", float, int) if "leak" in item.data else 0.0
+        return NoisyOr(causes, leak, item.get("learn", bool) if "learn" in item.data else False)
     if kind == "mux":
         return Mux(item.get("selector", str), item.get("inputs", list))
     raise FormatError(f"{item.place}.kind {kind!r} is not known; expected table, testing, function, noisy-or or mux")

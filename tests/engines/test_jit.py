@@ -13,8 +13,8 @@ import pytest
 
 import tacit
 from tacit.engines import descent_kernels, exponential, flags, jit, kernels, opcodes
+from tacit.learn import count_kernels, parameters
 from tacit.learn import kernels as learning_kernels
-from tacit.learn import parameters
 
 PACKAGE = Path(tacit.__file__).parent
 
@@ -169,7 +169,7 @@ def test_the_stamp_covers_all_kernels_and_all_they_use():
     decorated = {name for name, file in files.items() if ("jit", "engines/jit.py") in imported(file)}
     assert {*decorated, "engines/jit.py"} == sources
     assert [name for name, file in files.items() if "njit" in file.read_text()] == ["engines/jit.py"]
-    modules = (descent_kernels, exponential, flags, kernels, opcodes, learning_kernels, parameters)
+    modules = (count_kernels, descent_kernels, exponential, flags, kernels, opcodes, learning_kernels, parameters)
     assert {Path(module.__file__).relative_to(PACKAGE).as_posix() for module in modules} == decorated
     for module in modules:
         own = {f for f in vars(module).values() if isinstance(f, numba.core.dispatcher.Dispatcher)}

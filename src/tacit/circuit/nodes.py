@@ -124,7 +124,9 @@ class Nodes:
         """Raise `UnsetError` where a parameter is still to be learned."""
         for i in np.flatnonzero((self.kind == CODE["parameter"]) & np.isnan(numbers))[:1].tolist():
             node, part = self.tables[self.owner[i]]
-            raise UnsetError(f"node {node!r}: {part} has unset numbers (NaN); give them, or learn them with tacit.fit")
+            raise UnsetError(
+                f"node {node!r}: {part} has unset numbers (NaN); give them, or learn them: tacit.estimate, tacit.fit"
+            )
 
     def _observed(self, columns: Mapping[str, Column]) -> dict[str, Column]:
         """The columns, with states where slices need them: checked for all rows, so that errors name the true row."""

@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 import tacit
-from tacit.cli import ask, batch, measure, models, reliance, states, train
+from tacit.cli import ask, batch, estimate, measure, models, reliance, states, train
 from tacit.cli.output import note
 from tacit.errors import TacitError
 
@@ -92,6 +92,7 @@ app.command()(ask.query)
 app.command()(states.mpe)
 app.command()(states.sample)
 app.command()(batch.batch)
+app.command()(estimate.estimate)
 app.command()(train.train)
 app.command()(ask.explain)
 app.command()(ask.bounds)

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from tacit.errors import TacitError
+from tacit.io.files import format_of
 from tacit.network import Network
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A network: .bif, .bif.gz, .xmlbif, .uai, .net or .json.")]
@@ -52,6 +54,13 @@ Columns = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+
+
+def check_output(path: Path) -> None:
+    """An error, now rather than after the work, if a network cannot be written there."""
+    format_of(path)
+    if not path.parent.is_dir():
+        raise TacitError(f"{path}: there is no folder {str(path.parent)!r} to write to")
 
 
 def names(texts: list[str] | None) -> list[str]:

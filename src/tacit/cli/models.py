@@ -13,12 +13,13 @@ import typer
 import tacit
 from tacit.atomic import write_atomically
 from tacit.cli.arguments import Json, Model
-from tacit.cli.output import aligned, asked, heading, listed, show_json
+from tacit.cli.output import aligned, asked, heading, show_json
 from tacit.compiler.program import Cost
 from tacit.cpt import CPT, AnyCPT, TestingCPT
+from tacit.factored import NoisyOr
 from tacit.network import Network
 from tacit.pictures import cpt_kind
-from tacit.words import large, plural
+from tacit.words import large, listed, plural
 
 
 def info(
@@ -145,5 +146,5 @@ def learned(net: Network) -> dict[str, int]:
 
 
 def _to_learn(cpt: AnyCPT) -> int:
-    learn = isinstance(cpt, CPT | TestingCPT) and cpt.learn  # rules know all their numbers
+    learn = isinstance(cpt, CPT | TestingCPT | NoisyOr) and cpt.learn  # other rules know all their numbers
     return sum(table.size if learn else int(np.isnan(table).sum()) for table in cpt.parts().values())

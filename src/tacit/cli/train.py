@@ -8,17 +8,17 @@ from typing import Annotated, Any, Literal
 import typer
 
 import tacit
-from tacit.cli.arguments import Columns, Json, Model, Query, Rows, names
-from tacit.cli.columns import Source, choose, columns_of, find, note_unused
+from tacit.cli.arguments import Columns, Json, Model, Query, Rows, check_output, names
 from tacit.cli.models import learned
-from tacit.cli.output import listed, show_json
-from tacit.cli.tables import Table, open_table
-from tacit.cli.values import in_file
-from tacit.cpt import CPT, AnyCPT, TestingCPT
+from tacit.cli.output import show_json
+from tacit.cli.unused import note_unused
 from tacit.errors import EvidenceError, TacitError
 from tacit.evidence import read
 from tacit.network import Network
-from tacit.words import plural
+from tacit.rows.columns import Source, choose, columns_of, find
+from tacit.rows.files import Table, open_table
+from tacit.rows.places import in_file
+from tacit.words import listed, plural
 
 RESULTS = ("loss", "hard_loss", "validation_loss", "optimizer", "seconds", "interrupted")  # of a Fit
 
@@ -65,7 +65,8 @@ def train(
       tacit train layer.json rows.csv -q Q --label y --validation 0.2
       tacit train asia.bif rows.csv -q lung --learn all --loss cross_entropy -o asia.json
     """
-    net, source = _with_starts(tacit.io.read(model), names(learn)), open_table(table)
+    check_output(output)
+    net, source = with_starts(tacit.io.read(model), names(learn)), open_table(table)
     answers = find(net.variable(query), set(source.names), label)
     if answers is None:
         raise EvidenceError(f"{table} has no column {label or query!r}; it has {listed(source.names, 20)}; see --label")
@@ -96,19 +97,10 @@ def train(
     print(f"{plural(len(y), 'row')}, {found.optimizer}, {found.seconds:.1f} s")
 
 
-def _with_starts(net: Network, nodes: list[str]) -> Network:
+def with_starts(net: Network, nodes: list[str]) -> Network:
     """The network with the numbers of some nodes, or of all, as a start for learning."""
-    return net.with_cpts({name: _as_start(net.cpt(name)) for name in (net if nodes == ["all"] else nodes)})
-
-
-def _as_start(cpt: AnyCPT) -> AnyCPT:
-    match cpt:
-        case CPT():
-            return CPT(cpt.table, learn=True, tie=cpt.tie)
-        case TestingCPT():
-            return TestingCPT(cpt.plus, cpt.minus, cpt.thresholds, cpt.test, cpt.gamma, learn=True, tie=cpt.tie)
-        case _:
-            return cpt  # a rule, not a table
+    start = net.learnable()
+    return start if nodes == ["all"] else net.with_cpts({name: start.cpt(name) for name in nodes})
 
 
 def _read(table: Table, sources: dict[str, Source], answers: Source) -> tuple[dict[str, Any], Any]:

@@ -124,7 +124,7 @@ def plain_table(net: Network, name: str, form: str) -> Floats:
     table = _dense(net, name)
     if np.isnan(table).any():
         raise UnsetError(
-            f"node {name!r} has unset numbers (NaN), which {form} cannot hold; learn them with tacit.fit, "
+            f"node {name!r} has unset numbers (NaN), which {form} cannot hold; learn them (tacit.estimate, tacit.fit), "
             "or write .json, .xmlbif or .net"
         )
     return table

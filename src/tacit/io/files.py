@@ -44,7 +44,7 @@ def read(path: str | os.PathLike[str]) -> Network:
     >>> read(path) == net
     True
     """
-    return _format(path).parse(read_bytes(path), os.fspath(path))
+    return format_of(path).parse(read_bytes(path), os.fspath(path))
 
 
 def write(net: Network, path: str | os.PathLike[str]) -> None:
@@ -61,10 +61,11 @@ def write(net: Network, path: str | os.PathLike[str]) -> None:
     """
     if not isinstance(net, Network):
         raise TacitError(f"cannot write a {type(net).__name__}; expected a Network")
-    write_text(_format(path).compose(net), path)
+    write_text(format_of(path).compose(net), path)
 
 
-def _format(path: str | os.PathLike[str]) -> _Format:
+def format_of(path: str | os.PathLike[str]) -> _Format:
+    """The format that a suffix tells; an error if it tells none."""
     name = PurePath(path)
     suffix = (PurePath(name.stem) if is_packed(path) else name).suffix.lower()
     if suffix not in _FORMATS:

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from tacit.errors import TacitError
+from tacit.network import Network
 
+LARGEST_SEED = 2**128  # as many bits as NumPy advises
 LARGEST = 2**53  # whole numbers up to here are exact as floats, too
 
 
@@ -24,6 +26,11 @@ def whole(name: str, value: Any, least: int = 1, most: int = LARGEST) -> int:
     if value > most:
         raise TacitError(f"{name} is {_shown(value)}, expected at most {most:,}")
     return value
+
+
+def seed(value: Any) -> int:
+    """A seed of random numbers."""
+    return whole("seed", value, least=0, most=LARGEST_SEED)
 
 
 def whole_or_none(name: str, value: Any) -> int | None:
@@ -39,6 +46,13 @@ def positive(name: str, value: Any, what: str) -> float:
 def not_negative(name: str, value: Any, what: str) -> float:
     """A finite number >= 0."""
     return _number(name, value, f"{what} >= 0", lambda number: number >= 0)
+
+
+def prior(value: Any) -> tuple[float, Network | None]:
+    """Pseudo-counts, and the network whose tables they are in proportion to, if there is one."""
+    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], Network):
+        return not_negative("prior", value[1], "how many rows the network counts as: a number"), value[0]
+    return not_negative("prior", value, "a number of pseudo-counts, or (network, strength), with numbers"), None
 
 
 def share(name: str, value: Any, what: str) -> float:

@@ -11,10 +11,10 @@ import json
 import math
 import os
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ PLAIN = ("alive", "stage", "round", "best_stage", "best_loss", "stale", "steps",
 LARGEST = 2**53  # of the whole numbers in a file: all of them are exact floats
 
 Arrays = Mapping[str, NDArray[Any]]
+T = TypeVar("T")
 
 
 def fingerprint(settings: Any, arrays: Iterable[NDArray[Any]]) -> str:
@@ -47,8 +48,6 @@ def write_run(path: str | os.PathLike[str], run: Run, key: str) -> None:
         {"loss": s.loss, "steps": s.steps, "done": s.done, "memory": sorted(s.memory)} for s in run.states
     ]  # fmt: skip
     head = {
-        "format": FORMAT,
-        "key": key,
         "states": states,
         "run": {name: getattr(run, name) for name in PLAIN},
         "history": [list(asdict(record).values()) for record in run.history],
@@ -57,20 +56,37 @@ def write_run(path: str | os.PathLike[str], run: Run, key: str) -> None:
     arrays |= {f"{name}{i}": array for i, state in enumerate(run.states) for name, array in state.memory.items()}
     if run.best is not None:
         arrays["best"] = run.best
-    content = packed(head, arrays)
+    write(path, FORMAT, key, head, arrays)
+
+
+def read_run(
+    path: str | os.PathLike[str], key: str, fresh: Run, stages: Sequence[Stage], sizes: Sequence[int] | None = None
+) -> Run | None:
+    """The run that was stored, if there is one; an error if it is damaged or of another training.
+
+    `fresh` is the same training before its first step, and says with `stages` what a run of it looks like; `sizes` are
+    the numbers of weights in each stage, if they differ.
+    """
+    sizes = sizes or [len(fresh.states[0].weights)] * len(stages)
+    return read(path, FORMAT, key, lambda head, arrays: _run(head, arrays, fresh, stages, sizes))
+
+
+# any checkpoint -------------------------------------------------------------------------------------------
+
+
+def write(path: str | os.PathLike[str], form: str, key: str, head: Mapping[str, Any], arrays: Arrays) -> None:
+    """Store what JSON can hold, and arrays."""
+    content = packed({"format": form, "key": key, **head}, arrays)
     write_atomically(path, lambda file: file.write(content), binary=True)
 
 
-def read_run(path: str | os.PathLike[str], key: str, fresh: Run, stages: Sequence[Stage]) -> Run | None:
-    """The run that was stored, if there is one; an error if it is damaged or of another training.
-
-    `fresh` is the same training before its first step, and says with `stages` what a run of it looks like.
-    """
+def read(path: str | os.PathLike[str], form: str, key: str, made: Callable[[dict[str, Any], Arrays], T]) -> T | None:
+    """What is made of a checkpoint, if there is one; an error if it is damaged or of another training."""
     if not Path(path).exists():
         return None
     # zipfile, NumPy and JSON raise whatever a damaged file leads them to
     try:
-        head, arrays = _unpacked(Path(path).read_bytes())
+        head, arrays = _unpacked(Path(path).read_bytes(), form)
     except Exception as error:
         raise _damaged(path, error) from None
     if head.get("key") != key:
@@ -79,7 +95,7 @@ def read_run(path: str | os.PathLike[str], key: str, fresh: Run, stages: Sequenc
             "remove it to start anew, or name another file"
         )
     try:
-        return _run(head, arrays, fresh, stages)
+        return made(head, arrays)
     except Exception as error:
         raise _damaged(path, error) from None
 
@@ -101,7 +117,7 @@ def packed(head: Any, arrays: Arrays) -> bytes:
     return buffer.getvalue()
 
 
-def _unpacked(content: bytes) -> tuple[dict[str, Any], Arrays]:
+def _unpacked(content: bytes, form: str) -> tuple[dict[str, Any], Arrays]:
     with zipfile.ZipFile(io.BytesIO(content)) as file:
         if any(member.compress_type != zipfile.ZIP_STORED for member in file.infolist()):
             raise ValueError("it is compressed")  # and may be far larger than it seems
@@ -110,7 +126,7 @@ def _unpacked(content: bytes) -> tuple[dict[str, Any], Arrays]:
     with np.load(io.BytesIO(content), allow_pickle=False) as stored:
         arrays = dict(stored)
     head = json.loads(str(arrays.pop("head")))
-    _require(isinstance(head, dict) and head.get("format") == FORMAT, "format")
+    require(isinstance(head, dict) and head.get("format") == form, "format")
     return head, arrays
 
 
@@ -126,61 +142,61 @@ def _digest(file: zipfile.ZipFile) -> bytes:
 # what it says ---------------------------------------------------------------------------------------------
 
 
-def _run(head: dict[str, Any], arrays: Arrays, fresh: Run, stages: Sequence[Stage]) -> Run:
-    plain, lines, alive = head["run"], _list(head["states"]), _list(head["run"]["alive"])
-    _require(set(plain) == set(PLAIN), "names")
-    _require(len(lines) == len(fresh.states), "number of restarts")
-    _require(all(_is_whole(r, len(lines) - 1) for r in alive) and 0 < len(alive) == len(set(alive)), "restarts")
+def _run(head: dict[str, Any], arrays: Arrays, fresh: Run, stages: Sequence[Stage], sizes: Sequence[int]) -> Run:
+    plain, lines, alive = head["run"], list_of(head["states"]), list_of(head["run"]["alive"])
+    require(set(plain) == set(PLAIN), "names")
+    require(len(lines) == len(fresh.states), "number of restarts")
+    require(all(is_whole(r, len(lines) - 1) for r in alive) and 0 < len(alive) == len(set(alive)), "restarts")
+    require(is_whole(plain["stage"], len(stages)), "stage")
+    size = sizes[min(plain["stage"], len(stages) - 1)]
     run = Run(
-        [_state(line, i, arrays, fresh.states[i]) for i, line in enumerate(lines)],
-        best=_vector(arrays["best"], len(fresh.states[0].weights)) if "best" in arrays else None,
-        history=[_record(_list(line)) for line in _list(head["history"])],
+        [_state(line, i, arrays, size) for i, line in enumerate(lines)],
+        best=vector(arrays["best"], size) if "best" in arrays else None,
+        history=[_record(list_of(line)) for line in list_of(head["history"])],
         **plain,
     )
-    _require(type(run.finished) is bool, "end")
-    _require(_is_whole(run.stage, len(stages)) and (run.stage == len(stages)) == run.finished, "stage")
-    _require(_is_whole(run.round, 0 if run.finished else stages[run.stage].rounds - 1), "round")
-    _require(_is_whole(run.best_stage, min(run.stage, len(stages) - 1)), "best stage")
-    _require(_is_number(run.best_loss) and (run.best is not None or run.best_loss == math.inf), "best loss")
-    _require(_is_whole(run.stale) and _is_whole(run.steps), "count of steps")
+    require(type(run.finished) is bool, "end")
+    require((run.stage == len(stages)) == run.finished, "stage")
+    require(is_whole(run.round, 0 if run.finished else stages[run.stage].rounds - 1), "round")
+    require(is_whole(run.best_stage, min(run.stage, len(stages) - 1)), "best stage")
+    require(is_number(run.best_loss) and (run.best is not None or run.best_loss == math.inf), "best loss")
+    require(is_whole(run.stale) and is_whole(run.steps), "count of steps")
     return run
 
 
-def _state(line: dict[str, Any], i: int, arrays: Arrays, fresh: State) -> State:
-    weights = _vector(arrays[f"weights{i}"], len(fresh.weights))
-    memory = {
-        name: _vector(arrays[f"{name}{i}"], MEMORY[name] or len(fresh.weights)) for name in _list(line["memory"])
-    }  # fmt: skip
-    _require("damping" not in memory or bool((memory["damping"][:2] > 0).all()), "damping")
-    _require(_is_number(line["loss"]) and _is_whole(line["steps"]) and type(line["done"]) is bool, "state")
+def _state(line: dict[str, Any], i: int, arrays: Arrays, size: int) -> State:
+    weights = vector(arrays[f"weights{i}"], size)
+    memory = {name: vector(arrays[f"{name}{i}"], MEMORY[name] or size) for name in list_of(line["memory"])}
+    require("damping" not in memory or bool((memory["damping"][:2] > 0).all()), "damping")
+    require(is_number(line["loss"]) and is_whole(line["steps"]) and type(line["done"]) is bool, "state")
     return State(weights, line["loss"], line["steps"], line["done"], memory)
 
 
 def _record(line: list[Any]) -> Record:
     record = Record(*line)
-    _require(all(_is_whole(value) for value in line[:4]) and _is_number(record.loss), "history")
-    _require(record.validation is None or _is_number(record.validation), "history")
+    require(all(is_whole(value) for value in line[:4]) and is_number(record.loss), "history")
+    require(record.validation is None or is_number(record.validation), "history")
     return record
 
 
-def _vector(array: NDArray[Any], length: int) -> Floats:
-    _require(array.dtype == np.float64 and array.shape == (length,), "number of weights")
+def vector(array: NDArray[Any], length: int) -> Floats:
+    require(array.dtype == np.float64 and array.shape == (length,), "number of weights")
     return array
 
 
-def _list(value: Any) -> list[Any]:
-    _require(type(value) is list, "list")
+def list_of(value: Any) -> list[Any]:
+    require(type(value) is list, "list")
     return value  # type: ignore[no-any-return]
 
 
-def _is_whole(value: Any, largest: int = LARGEST) -> bool:
+def is_whole(value: Any, largest: int = LARGEST) -> bool:
     return type(value) is int and 0 <= value <= largest
 
 
-def _is_number(value: Any) -> bool:
-    return type(value) is float or _is_whole(value)
+def is_number(value: Any) -> bool:
+    return type(value) is float or is_whole(value)
 
 
-def _require(condition: bool, what: str) -> None:
+def require(condition: bool, what: str) -> None:
     if not condition:
         raise ValueError(f"its {what} cannot be")

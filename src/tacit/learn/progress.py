@@ -1,4 +1,4 @@
-"""A line in the terminal that says how far training is."""
+"""A line in the terminal that says how far learning is."""
 
 from __future__ import annotations
 
@@ -9,32 +9,46 @@ from typing import TextIO
 WIDTH = 24
 
 
-class Bar:
+class Line:
     """Rewrites one line of a terminal; silent where the stream is none."""
 
-    def __init__(self, total: int, on: bool, before: tuple[int, int] = (0, 0), stream: TextIO | None = None) -> None:
-        self.total, self.stream = total, stream or sys.stderr
+    def __init__(self, on: bool, stream: TextIO | None = None) -> None:
+        self.stream = stream or sys.stderr
         self.on = on and self.stream.isatty()
         self.started = time.monotonic()
+
+    @property
+    def spent(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self.started
+
+    def say(self, text: str, end: str = "") -> None:
+        """Replace the line."""
+        if self.on:
+            self.stream.write(f"\r\x1b[2K{text}{end}")
+            self.stream.flush()
+
+    def end(self, text: str) -> None:
+        """Replace the line by a last word."""
+        self.say(f"{text}  {clock(self.spent)}", end="\n")
+
+
+class Bar(Line):
+    """A line with a bar."""
+
+    def __init__(self, total: int, on: bool, before: tuple[int, int] = (0, 0), stream: TextIO | None = None) -> None:
+        super().__init__(on, stream)
+        self.total = total
         self.before = before  # rounds and steps that an earlier run did
 
     def show(self, done: int, steps: int, text: str) -> None:
         """Show that so many rounds and steps are done, with a text beside the bar."""
-        if not self.on:
-            return
-        spent = time.monotonic() - self.started
+        spent = self.spent
         left = spent / max(1, done - self.before[0]) * (self.total - done)
-        rate = (steps - self.before[1]) / spent
+        rate = (steps - self.before[1]) / max(spent, 1e-9)
         full = round(WIDTH * done / self.total)
         bar = "█" * full + "░" * (WIDTH - full)
-        self.stream.write(f"\r\x1b[2K{bar} {done}/{self.total}  {text}  {rate:,.0f} steps/s  {clock(left)} left")
-        self.stream.flush()
-
-    def end(self, text: str) -> None:
-        """Replace the bar by a last word."""
-        if self.on:
-            self.stream.write(f"\r\x1b[2K{text}  {clock(time.monotonic() - self.started)}\n")
-            self.stream.flush()
+        self.say(f"{bar} {done}/{self.total}  {text}  {rate:,.0f} steps/s  {clock(left)} left")
 
 
 def clock(seconds: float) -> str:

@@ -1,0 +1,130 @@
+"""The numbers of a network that are estimated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tacit.cpt import CPT, AnyCPT, TestingCPT
+from tacit.errors import TacitError, UnsetError
+from tacit.factored import NoisyOr
+from tacit.floats import Floats
+from tacit.learn.prior import pseudo_counts
+from tacit.learn.units import Causes, Key, Table, causes_of
+from tacit.network import Network
+from tacit.recent import Recent
+
+
+class Estimable:
+    """The free numbers of a network, as one vector.
+
+    `prior` is added to the count of every free entry; with a `centre`, it is how many rows its tables count as.
+    """
+
+    def __init__(self, net: Network, prior: float = 0.0, centre: Network | None = None) -> None:
+        self.network, self._prior, self._centre = net, prior, centre
+        self.units: list[Table | Causes] = []
+        self._recent: Recent[Network] = Recent(2)
+        members: dict[str, list[str]] = {}
+        for name in net.variables:
+            cpt = net.cpt(name)
+            if isinstance(cpt, CPT | TestingCPT):
+                members.setdefault(cpt.tie if cpt.tie is not None else f"\0{name}", []).append(name)
+            elif isinstance(cpt, NoisyOr) and cpt.learn:
+                self.units.append(Causes(name, cpt, self._prior_of_causes(name, cpt)))
+        for names in members.values():
+            self.units += self._tables(names)
+        if not self.units:
+            raise TacitError(
+                "no table of the network is to be learned; leave tables out (cpt=None), mark them with learn=True, or "
+                "estimate net.learnable(), a copy in which all of them are"
+            )
+
+    @property
+    def count(self) -> int:
+        """How many numbers are free."""
+        return sum(unit.count for unit in self.units)
+
+    @property
+    def random(self) -> bool:
+        """Whether some number has no start of its own."""
+        return any(unit.random for unit in self.units)
+
+    def numbers(self, net: Network) -> Floats:
+        """Those of a network."""
+        return np.concatenate([unit.numbers(net) for unit in self.units])
+
+    def start(self, rng: np.random.Generator) -> Floats:
+        """Numbers to start from."""
+        return np.concatenate([unit.start(rng) for unit in self.units])
+
+    def maximised(self, counts: Mapping[Key, Floats], now: Floats) -> Floats:
+        """The numbers that the counts, and the prior, make most probable."""
+        return np.concatenate([unit.maximised(counts, own) for unit, own in self._split(now)])
+
+    def log_prior(self, numbers: Floats) -> float:
+        """What the prior adds to the log-likelihood, up to a constant."""
+        return sum(unit.log_prior(own) for unit, own in self._split(numbers))
+
+    def filled(self, numbers: Floats) -> Network:
+        """The network with such numbers."""
+        return self._recent.get(numbers.tobytes(), lambda: self._made(numbers))
+
+    def _made(self, numbers: Floats) -> Network:
+        cpts: dict[str, AnyCPT] = {}
+        tables: dict[str, dict[str, Floats]] = {}
+        for unit, own in self._split(numbers):
+            if isinstance(unit, Causes):
+                cpts[unit.node] = unit.filled(own)
+                continue
+            for name, part in unit.keys:
+                tables.setdefault(name, {})[part] = own.reshape(unit.given.shape)
+        for name, parts in tables.items():
+            cpts[name] = _with_parts(self.network.cpt(name), parts)
+        return self.network.with_cpts(cpts)
+
+    def _split(self, numbers: Floats) -> list[tuple[Table | Causes, Floats]]:
+        ends = np.cumsum([unit.size for unit in self.units])
+        return list(zip(self.units, np.split(numbers, ends[:-1]), strict=True))
+
+    # what there is -----------------------------------------------------------------------------------------
+
+    def _tables(self, names: list[str]) -> list[Table]:
+        """The tables of a node, and of those that are tied to it."""
+        cpt = self.network.cpt(names[0])
+        if isinstance(cpt, TestingCPT) and np.isnan(cpt.thresholds).any():
+            raise UnsetError(
+                f"node {names[0]!r}: thresholds are unset (NaN), and estimating leaves them as they are; give them, or "
+                "learn them with tacit.fit"
+            )
+        found = []
+        for part, table in cpt.parts().items():
+            free = (table != 0) & (table != 1) if cpt.learn else np.isnan(table)
+            if part != "thresholds" and free.any():
+                believed = [pseudo_counts(self.network, n, part, self._prior, self._centre) for n in names]
+                prior = np.where(free, np.mean(believed, axis=0), 0.0)
+                found.append(Table(tuple((name, part) for name in names), table, free, prior))
+        return found
+
+    def _prior_of_causes(self, name: str, cpt: NoisyOr) -> Floats:
+        if self._centre is None:
+            return np.full((2, len(causes_of(cpt))), self._prior)
+        own = self._centre.cpt(name) if name in self._centre else None
+        parents = self.network.parents(name)
+        if not isinstance(own, NoisyOr) or set(self._centre.parents(name)) != set(parents):
+            raise TacitError(f"prior: node {name!r} of that network is no noisy-or of the same causes")
+        causes = [own.causes[self._centre.parents(name).index(parent)] for parent in parents]
+        if list(map(len, causes)) != list(map(len, cpt.causes)):
+            raise TacitError(f"prior: the causes of node {name!r} of that network have other states")
+        numbers = np.concatenate([[own.leak], *causes])
+        return self._prior * np.stack([numbers, 1 - numbers])
+
+
+def _with_parts(cpt: AnyCPT, parts: Mapping[str, Floats]) -> AnyCPT:
+    """A CPT with some of its tables replaced."""
+    if isinstance(cpt, CPT):
+        return CPT(parts["table"], cpt.learn, cpt.tie)
+    assert isinstance(cpt, TestingCPT)
+    plus, minus = (parts.get(part, getattr(cpt, part)) for part in ("plus", "minus"))
+    return TestingCPT(plus, minus, cpt.thresholds, cpt.test, cpt.gamma, cpt.learn, cpt.tie)
