@@ -1,7 +1,8 @@
-"""One step of learning (loss, gradient, update), beside the same model written in torch.
+"""One step of learning (loss, gradient, update), beside the same model written in torch, and fits of deep chains.
 
 One run: both sides take turns on the same rows, and their losses and gradients are compared. torch is used if it is
-there. `python -m bench learning 5` takes 5 turns and writes nothing.
+there. `python -m bench learning 5` takes 5 turns of steps and writes nothing; `python -m bench learning chains 3` fits
+the chains with 3 seeds and writes nothing.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+from paper.functions import examples
 
 import tacit
 from bench.tables import MISSED, OK, Ratio, Seconds, Section, write
@@ -27,6 +29,8 @@ PAGE = Path(__file__).parent.parent / "docs" / "bench-learning.md"
 ROWS, TESTS, GAMMA, RATE = 1024, 4, 16.0, 1e-3
 TURNS, STEPS = 30, 10
 MILLISECONDS, FASTER, AGREEMENT = 0.5, 5, 1e-12
+CHAINS, SEEDS, LONGEST = (4, 8, 16), 3, 60.0  # tests one below the other; seeds; seconds of a fit
+LOSSES = {"g1": 1e-6, "g2": 1.5e-6}  # what the longest chain must reach
 INTRO = f"""Written by `python -m bench learning`. 2 cores, which other programs may have used at the same time; every
 figure comes from one run, in which all sides take turns. The model is a layer of {TESTS} tests, all of whose numbers
 are learned; the loss is the mean squared error of {ROWS:,} rows of soft evidence, in float64. A step is the loss, its
@@ -191,9 +195,45 @@ def one_step(turns: int) -> Section:
     return section
 
 
+def chains(seeds: int) -> Section:
+    """Chains of more and more tests, fitted with nothing but a seed: the loss never rises."""
+    section = Section(
+        "2. Deep chains",
+        f"16 tests reach {LOSSES['g1']:g} on g1 and {LOSSES['g2']:g} on g2; more tests are never worse; at most "
+        f"{LONGEST:g} s each",
+        ("function", "seed", *(f"{tests} tests" for tests in CHAINS), *(f"{tests}, s" for tests in CHAINS), "cpu, s",
+         "verdict"),
+    )  # fmt: skip
+    for function, bar in LOSSES.items():
+        for seed in range(seeds):
+            began = time.process_time()
+            found = [_fitted(function, tests, seed) for tests in CHAINS]
+            spent = time.process_time() - began
+            losses, seconds = [fit.loss for fit in found], [fit.seconds for fit in found]
+            good = losses == sorted(losses, reverse=True) and losses[-1] <= bar and max(seconds) <= LONGEST
+            figures = [f"{loss:.1e}" for loss in losses] + [f"{s:.1f}" for s in (*seconds, spent)]
+            section.add(function, seed, *figures, OK if good else MISSED)
+    section.notes.append(
+        "Mean squared errors of `tacit.fit(tacit.compile(tacit.examples.chain(tests), ...), ...)` on the paper's grid "
+        "of 1,024 points, and the seconds each took; *cpu*: processor time of all three."
+    )
+    return section
+
+
+def _fitted(function: str, tests: int, seed: int) -> tacit.learn.Fit:
+    tac = tacit.compile(tacit.examples.chain(tests), "Q", ["E1", "E2"])
+    return tacit.fit(tac, *examples(function), seed=seed, progress=False)
+
+
 def main(arguments: list[str]) -> None:
-    """Measure and print; write the page unless the number of turns is given."""
-    section = one_step(int(arguments[0]) if arguments else TURNS)
-    print(section.text())
+    """Measure and print; write the page unless it is said what to measure."""
+    if arguments[:1] == ["chains"]:
+        print(chains(int(arguments[1]) if len(arguments) > 1 else SEEDS).text())
+        return
+    sections = [one_step(int(arguments[0]) if arguments else TURNS)]
+    if not arguments:
+        sections.append(chains(SEEDS))
+    for section in sections:
+        print(section.text())
     if not arguments and find_spec("torch") is not None:
-        write(PAGE, "Learning: measured", INTRO, [section])
+        write(PAGE, "Learning: measured", INTRO, sections)

@@ -107,8 +107,8 @@ def _first_table(results: Results) -> Iterable[str]:
         "<p>Every function has a TAC that follows it; the AC follows only f<sub>5</sub>, which is nearly multilinear. "
         "f<sub>4</sub>, on which the TAC of the paper falls short, is fitted by the chain. The AC is drawn once: "
         "without tests, all three networks can compute exactly the same functions. Below each TAC: its error; its "
-        "error with hard tests in place of the sigmoids; the error of a network that was annealed, that is, trained "
-        "with slopes that rise until the tests are hard; and the time of the fit.</p>"
+        "error with hard tests in place of the sigmoids; the error of a network that was hardened, that is, trained "
+        "on with hard tests; and the time of the fit.</p>"
     )
     for function in (f for f in FUNCTIONS if f.startswith("f") and _has(results, f)):
         errors = {dag: results[t].mse for dag in DAGS if (t := Task(function, dag)) in results}
@@ -138,9 +138,8 @@ def _hard_tests(results: Results) -> Iterable[str]:
     yield "<h2>Hard tests</h2>"
     yield (
         "<p>With real tests in place of sigmoids, a function has pieces and jumps, and training has no gradient by the "
-        "thresholds. It starts with sigmoids, lets their slopes rise, and ends with a search for thresholds. These are "
-        "the best hard networks of four tests. The gap to sigmoids remains wide, and networks of eight, annealed from "
-        "one start, do not always end below those of four, annealed from several.</p>"
+        "thresholds. It starts with sigmoids and ends with a search for thresholds. These are the best hard networks "
+        "of four tests. A gap to sigmoids remains.</p>"
     )
     figures = []
     for function in FUNCTIONS:
@@ -209,9 +208,9 @@ def _fitted(results: Results, task: Task, title: str, style: str = "") -> str:
     """A TAC's surface with its errors, soft and hard, and its time."""
     result = results[task]
     lines = [f"hard {scientific(result.hard_mse)}"]
-    annealed = results.get(Task(task.function, task.dag, task.tests, "hard"))
-    if annealed is not None:
-        lines.append(f"annealed {scientific(annealed.mse)}")
+    hardened = results.get(Task(task.function, task.dag, task.tests, "hard"))
+    if hardened is not None:
+        lines.append(f"hardened {scientific(hardened.mse)}")
     text = f"<b>{title}</b>{_mse(result.mse)}{'<br>'.join([*lines, f'{result.seconds:.1f} s'])}"
     return _figure(_image(surface_png(result.surface), f"{task.function}, TAC, {title}"), text, style)
 

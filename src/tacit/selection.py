@@ -42,6 +42,12 @@ def selected_rows(net: Model, program: Program, node: str, how: Decided, columns
     return Selected(np.moveaxis(divide(full, n), -1, 0), np.moveaxis(weight, -1, 0))
 
 
+def parent_posterior(net: Model, program: Program, node: str, how: Decided, columns: Mapping[str, Column]) -> Floats:
+    """P*(u) of all states of a testing node's parents, NaN where the evidence is impossible: (states..., rows)."""
+    full = _over_all_states(net, program, node, how.marginal, columns, 0.0)
+    return divide(full, full.sum(axis=tuple(range(full.ndim - 1)), keepdims=True))
+
+
 def join_rows(blocks: Sequence[Selected]) -> Selected:
     """Blocks of rows as one."""
     return Selected(*(np.concatenate(column) for column in zip(*blocks, strict=True)))

@@ -63,3 +63,15 @@ def test_a_row_that_outweighs_a_batch_is_in_every_one():
 def test_no_more_rows_than_a_batch_has_are_in_every_one():
     batches = Batches(np.array([0.3, 0.26, 0.27, 0.17] + [0.0] * 6), 2, 0)  # three weigh more than a fifth
     assert [batches.of_step(step).rows[:2].tolist() for step in range(5)] == [[0, 2]] * 5
+
+
+def test_every_step_has_the_weight_of_all_rows_on_average():
+    """Ten rows make batches of 3, 3 and 4: which comes first is another one in every epoch."""
+    weights = np.arange(1.0, 11.0) / 55
+    for step in range(3):
+        found = np.zeros(10)
+        for seed in range(400):
+            batch = Batches(weights, 4, seed).of_step(step)
+            found[batch.rows] += batch.shares / 400
+        assert abs((found / weights).mean() - 1) < 0.03
+        np.testing.assert_allclose(found, weights, rtol=0.35)

@@ -8,7 +8,7 @@ import pytest
 
 import tacit
 from tacit import EvidenceError, Network, TacitError, examples
-from tacit.learn.data import read_labels, read_weights
+from tacit.learn.data import read_data, read_labels, read_weights
 
 
 @pytest.fixture
@@ -163,7 +163,7 @@ def test_weights_sum_to_one_however_large_they_are(kind):
         ({"gamma": np.array([1.0, 2.0])}, "gamma is array"),
         ({"harden": "yes"}, "harden is 'yes', expected True or False"),
         ({"harden": None}, "harden is None"),
-        ({"prior": "a"}, "prior is 'a', expected a number of pseudo-counts >= 0"),
+        ({"prior": "a"}, r"prior is 'a', expected a number of pseudo-counts, or \(network, strength\)"),
         ({"prior": np.inf}, "prior is inf"),
         ({"prior": 10**400}, "prior is 10+"),
         ({"rate": -1}, "rate is -1, expected a learning rate > 0"),
@@ -200,3 +200,59 @@ def test_numbers_of_numpy_are_as_good_as_others(tac):
 def test_a_network_that_is_all_known_has_nothing_to_learn():
     with pytest.raises(TacitError, match="there is nothing to learn"):
         tacit.fit(tacit.compile(examples.abc(), "B", ["A"]), {"A": [0.1, 0.2]}, [0.5, 0.5])
+
+
+# labels in a frame ----------------------------------------------------------------------------------------
+
+TABLE = {"F0": ["no", "much", "no", "some"], "F1": ["some", None, "no", "no"], "C": ["a", "c", "a", "b"]}
+
+
+def findings():
+    net = tacit.Network()
+    net.add("C", states=["a", "b", "c"])
+    for name in ("F0", "F1"):
+        net.add(name, ["C"], states=["no", "some", "much"])
+    return tacit.compile(net, "C", ["F0", "F1"])
+
+
+@pytest.mark.parametrize(
+    "frame", [dict, pd.DataFrame, pl.DataFrame, pa.table], ids=["dict", "pandas", "polars", "arrow"]
+)
+@pytest.mark.parametrize("name", ["C", "diagnosis"])
+def test_a_frame_may_hold_the_labels(frame, name):
+    columns = {name if column == "C" else column: values for column, values in TABLE.items()}
+    held = read_data(findings(), frame(columns), None, None, label=name)
+    apart = read_data(findings(), {"F0": TABLE["F0"], "F1": TABLE["F1"]}, TABLE["C"], None)
+    assert all((one == other).all() for one, other in zip(held.arrays(), apart.arrays(), strict=True))
+
+
+def test_labels_are_learned_from_the_column_they_are_in():
+    how = {"loss": "cross_entropy", "steps": 5, "restarts": 1, "prior": 1.0, "progress": False}
+    frame = pd.DataFrame(TABLE)
+    found = tacit.fit(findings(), frame, label="C", **how)
+    assert found.network == tacit.fit(findings(), frame[["F0", "F1"]], frame["C"], **how).network
+
+
+@pytest.mark.parametrize(
+    "frame", [dict, pd.DataFrame, pl.DataFrame, pa.table], ids=["dict", "pandas", "polars", "arrow"]
+)
+def test_labels_come_once_and_from_a_column_that_is_there(frame):
+    tac, table = findings(), frame(TABLE)
+    with pytest.raises(EvidenceError, match=r"there are no labels; expected y, or label="):
+        tacit.fit(tac, table)
+    with pytest.raises(EvidenceError, match=r"labels are given twice, as y and by label="):
+        tacit.fit(tac, table, TABLE["C"], label="C")
+    with pytest.raises(EvidenceError, match=r"X has a column 'C', which holds labels .* pass label='C'"):
+        tacit.fit(tac, table, table["C"])
+    with pytest.raises(EvidenceError, match=r"label is 'D', expected one of the columns of X: \['F0', 'F1', 'C'\]"):
+        tacit.fit(tac, table, label="D")
+    with pytest.raises(EvidenceError, match="evidence names 'G', which is not a variable"):
+        tacit.fit(tac, frame({**TABLE, "G": [1, 2, 3, 4]}), label="C")
+    with pytest.raises(EvidenceError, match="label is 'C', but X, a ndarray, has no named columns; pass labels as y"):
+        tacit.fit(tac, np.zeros((2, 2)), label="C")
+
+
+def test_a_column_named_as_the_labels_is_told_from_evidence():
+    frame = pd.DataFrame({**TABLE, "y": TABLE["C"]}).drop(columns="C")
+    with pytest.raises(EvidenceError, match=r"X has a column 'y', .* pass label='y'"):
+        tacit.fit(findings(), frame, frame["y"])

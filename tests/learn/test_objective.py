@@ -8,7 +8,7 @@ import pytest
 import tacit
 from tacit import CPT, Network, TestingCPT, semantics
 from tacit.engines.tape import THREADED_WORK
-from tacit.learn.batches import Batch
+from tacit.learn.batches import Batch, Batches
 from tacit.learn.data import read_data
 from tacit.learn.fitting import Training
 from tacit.learn.optimizers import LBFGS
@@ -152,6 +152,33 @@ def test_a_prior_adds_pseudo_counts_to_every_learned_entry(batch):
     assert objective.value(weights) == plain.value(weights)  # the loss of the rows alone
 
 
+def test_a_prior_around_tables_adds_pseudo_counts_in_proportion_to_them():
+    made = problem(OF_STATES)
+    centre = made.parameters.fill(made.parameters.start(np.random.default_rng(2)))
+    plain, weights = objective_of(OF_STATES)
+    objective, _ = objective_of(OF_STATES, prior=(centre, 20.0))
+
+    def penalty(weights):
+        net = objective.parameters.fill(weights)
+        pairs = [(net.cpt("E").table, centre.cpt("E").table), (net.table("Q")[0], centre.table("Q")[0])]
+        pairs += [(getattr(net.cpt("T"), part), getattr(centre.cpt("T"), part)) for part in ("plus", "minus")]
+        pairs += [(net.table("Q")[1, 1:], centre.table("Q")[1, 1:])]
+        return -20.0 / ROWS * sum((believed * np.log(entry)).sum() for entry, believed in pairs)
+
+    (loss, gradient), (alone, by_rows) = (o.value_and_gradient(weights) for o in (objective, plain))
+    assert loss - alone == pytest.approx(penalty(weights), rel=1e-9)
+    np.testing.assert_allclose(gradient - by_rows, differences(penalty, weights), rtol=1e-5, atol=1e-9)
+
+
+def test_the_mean_of_an_epoch_is_the_gradient_of_all_rows():
+    objective, weights = objective_of(OF_STATES)
+    batches = Batches(objective.data.weights, 3, seed=1)
+    parts = [objective.value_and_gradient(weights, batches.of_step(step)) for step in range(batches.count)]
+    value, gradient = objective.value_and_gradient(weights)
+    assert np.mean([part[0] for part in parts]) == pytest.approx(value, rel=1e-12)
+    np.testing.assert_allclose(np.mean([part[1] for part in parts], axis=0), gradient, rtol=1e-10, atol=1e-15)
+
+
 def test_learned_slopes_have_derivatives():
     objective, weights = objective_of(OF_STATES, gamma="learn")
     assert objective.parameters.learned_slopes == {"T"}
@@ -167,9 +194,8 @@ def test_learned_slopes_have_derivatives():
 def test_a_stage_has_the_slope_it_says():
     made = problem(OF_STATES)
     weights = made.parameters.start(np.random.default_rng(1))
-    for slope, gamma in ((20.0, 20.0), ("hard", None)):
+    for slope, net in (("own", made.network), ("hard", made.network.with_gamma(None))):
         objective, _ = made.objectives(Stage(slope, 1, 1, LBFGS()))
-        net = made.network.with_gamma(gamma)
         expected = SHARES @ of_rows(made.parameters, weights, OF_STATES, errors, net)
         assert objective.value(weights) == pytest.approx(expected, rel=1e-10)
 

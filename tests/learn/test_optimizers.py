@@ -6,15 +6,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tacit.learn.optimizers import LBFGS, MAX_TRIALS, Adam, LevenbergMarquardt, State, ThresholdSearch, _Point
+from tacit.learn.optimizers import LBFGS, MAX_TRIALS, Adam, LevenbergMarquardt, State, _Point
 
 
 class Function:
     """Stands for an objective: a function of weights with its gradient, on rows that have weights."""
 
-    def __init__(self, function, limit=30.0, count=2, rows=8, thresholds=()):
+    def __init__(self, function, limit=30.0, count=2, rows=8):
         self.function = function
-        self.parameters = SimpleNamespace(limits=np.full(count, limit), threshold_weights=np.array(thresholds, int))
+        self.parameters = SimpleNamespace(limits=np.full(count, limit))
         self.data = SimpleNamespace(weights=np.full(rows, 1 / rows))
         self.asked = []  # (weights, batch) of every call
 
@@ -304,95 +304,3 @@ def test_adam_sees_other_rows_in_every_step_of_an_epoch():
     assert other.asked[0][1].rows.tolist() != batches[0].rows.tolist()
     Adam(batch=10, total=8).advance(other, State(np.zeros(2)), 1)
     assert other.asked[1][1] is None
-
-
-# the search for thresholds --------------------------------------------------------------------------------
-
-
-class Still:
-    """An optimizer that stays where it is, and says what it was asked for."""
-
-    def __init__(self):
-        self.asked = []
-
-    def advance(self, objective, state, steps):
-        self.asked.append((steps, dict(state.memory), state.done))
-        state.steps += steps
-        state.memory, state.done = {"damping": np.zeros(3)}, True
-
-
-def threshold(w):
-    return 1 / (1 + np.exp(-w))
-
-
-def steps_at(*places):
-    """A loss that only depends on which side of some place a threshold lies: its distance in tenths."""
-
-    def function(w):
-        return float(sum(np.floor(10 * abs(threshold(w[i]) - p)) for i, p in enumerate(places))), np.zeros(len(w))
-
-    return function
-
-
-def test_thresholds_are_searched_for_without_a_gradient():
-    state, function = State(np.zeros(3)), Function(steps_at(0.9, 0.15), count=3, thresholds=[0, 1])
-    ThresholdSearch(Still()).advance(function, state, 8)
-    assert function.function(state.weights)[0] == 0.0
-    np.testing.assert_array_equal(state.weights[2], 0.0)  # not a threshold
-
-
-def test_a_search_tries_some_anywhere_and_some_near():
-    function = Function(lambda w: (0.0, np.zeros(1)), count=1, thresholds=[0])  # nothing is better
-    ThresholdSearch(Still(), candidates=2000, sweeps=1).advance(function, State(np.full(1, -0.8)), 1)
-    assert len(function.asked) == 1 + 2000
-    np.testing.assert_array_equal(function.asked[0][0], -0.8)
-    tried = np.array([threshold(w[0]) for w, _ in function.asked[1:]])
-    np.testing.assert_allclose(np.quantile(tried[:1000], [0.1, 0.5, 0.9]), [0.1, 0.5, 0.9], atol=0.05)
-    distances = np.abs(tried[1000:] - threshold(-0.8))
-    assert np.median(distances[:100]) < 0.004 < 0.04 < np.median(distances[-100:]) < 0.08
-
-
-def test_what_is_not_better_is_not_taken():
-    state, function = State(np.array([0.4])), Function(lambda w: (1.0, np.zeros(1)), count=1, thresholds=[0])
-    ThresholdSearch(Still()).advance(function, state, 4)
-    np.testing.assert_array_equal(state.weights, [0.4])
-    assert state.loss == 1.0
-
-
-def test_the_best_threshold_of_a_sweep_is_taken():
-    tried = []
-
-    def function(w):
-        tried.append(abs(threshold(w[0]) - 0.7))
-        return tried[-1], np.zeros(1)
-
-    state = State(np.zeros(1))
-    ThresholdSearch(Still(), sweeps=1).advance(Function(function, count=1, thresholds=[0]), state, 4)
-    assert abs(threshold(state.weights[0]) - 0.7) == min(tried) == state.loss < tried[0]
-
-
-def test_found_thresholds_stay_within_limits():
-    state = State(np.zeros(1))
-    ThresholdSearch(Still(), candidates=200).advance(
-        Function(lambda w: (-w[0], np.zeros(1)), limit=1.5, count=1, thresholds=[0]), state, 4
-    )
-    assert state.weights[0] == 1.5
-
-
-def test_tables_are_advanced_between_sweeps():
-    tables, state = Still(), State(np.zeros(1), memory={"damping": np.ones(3)}, done=True)
-    ThresholdSearch(tables, sweeps=3).advance(Function(steps_at(0.9), count=1, thresholds=[0]), state, 7)
-    assert tables.asked == [(3, {}, False)] * 3  # each with a third of the steps, and a fresh start
-    assert not state.done
-    assert state.steps == 9
-
-
-def test_a_search_depends_on_the_seed_and_the_step():
-    def tried(seed, steps=0):
-        function = Function(lambda w: (0.0, np.zeros(2)), thresholds=[0, 1])
-        ThresholdSearch(Still(), seed).advance(function, State(np.zeros(2), steps=steps), 4)
-        return [w.tolist() for w, _ in function.asked]
-
-    assert tried(1) == tried(1)
-    assert tried(1) != tried(2)
-    assert tried(1) != tried(1, steps=5)

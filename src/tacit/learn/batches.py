@@ -26,7 +26,8 @@ class Batches:
     `weights` are those of all rows, and sum to 1. The shares of a batch are the weights of its rows times the number
     of batches, so that their mean over an epoch is exactly what all rows come to. A row that weighs more than an
     average batch would come as a shock once in every epoch. It is in every batch instead, with its plain weight;
-    so are at most `size` such rows.
+    so are at most `size` such rows. Where batches differ in size, another one is first in every epoch, so that the
+    shares of any step are the weights of all rows on average.
     """
 
     def __init__(self, weights: Floats, size: int, seed: int) -> None:
@@ -35,7 +36,7 @@ class Batches:
         heavy = np.flatnonzero(weights * self.count > 1)
         self._heavy = heavy[np.argsort(-weights[heavy], kind="stable")[:size]]
         self._light = np.setdiff1d(np.arange(len(weights)), self._heavy)
-        self._epoch, self._order = -1, self._light
+        self._epoch, self._first, self._order = -1, 0, self._light
 
     def of_step(self, step: int) -> Batch | None:
         """The rows of a step, which depend on the seed and the number of the step only; None for all rows."""
@@ -43,7 +44,9 @@ class Batches:
             return None
         epoch, place = divmod(step, self.count)
         if epoch != self._epoch:
-            self._epoch, self._order = epoch, np.random.default_rng((self.seed, epoch)).permutation(self._light)
+            rng = np.random.default_rng((self.seed, epoch))
+            self._epoch, self._order, self._first = epoch, rng.permutation(self._light), int(rng.integers(self.count))
+        place = (place + self._first) % self.count
         first, stop = (len(self._order) * i // self.count for i in (place, place + 1))
         light = self._order[first:stop]
         shares = np.concatenate([self.weights[self._heavy], self.weights[light] * self.count])

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.containers import Text, is_framed, unpack
 from tacit.errors import EvidenceError
-from tacit.evidence import Column, is_ambiguous, read_column
+from tacit.evidence import Column, is_ambiguous, named_columns, read_column
 from tacit.floats import Floats
 from tacit.labels import shown_number
 from tacit.tac import TAC
@@ -49,14 +49,44 @@ class Data:
         return Data(columns, np.ascontiguousarray(self.targets[:, rows]), weights / weights.sum())
 
 
-def read_data(tac: TAC, X: Any, y: Any, weights: ArrayLike | None) -> Data:
-    """Evidence, labels and weights of the same rows; the first bad row is an error that names it."""
+def read_data(tac: TAC, X: Any, y: Any, weights: ArrayLike | None, label: Any = None) -> Data:
+    """Evidence, labels and weights of the same rows; the first bad row is an error that names it.
+
+    The labels are `y`, or the column of `X` that is called `label`.
+    """
+    if (y is None) == (label is None):
+        problem = "there are no labels" if y is None else "labels are given twice, as y and by label="
+        raise EvidenceError(f"{problem}; expected y, or label= with the name of a column of X")
+    if label is None:
+        _check_no_label(tac, X, y)
+    else:
+        X, y = _without_label(X, label)
     known = tac.read(X)
     targets = read_labels(tac.variable, y)
     rows = targets.shape[1]
     if known.rows != rows and any(column.rows > 1 for column in known.columns.values()):
         raise EvidenceError(f"there are {plural(known.rows, 'row')} of evidence but {rows:,} labels")
     return Data(known.columns, targets, read_weights(weights, rows))
+
+
+def _without_label(X: Any, label: Any) -> tuple[dict[Any, Any], Any]:
+    """The columns of a frame that are evidence, and the one that holds the labels."""
+    columns = named_columns(X)
+    if columns is None:
+        raise EvidenceError(f"label is {label!r}, but X, a {type(X).__name__}, has no named columns; pass labels as y")
+    if label not in list(columns):
+        raise EvidenceError(f"label is {label!r}, expected one of the columns of X: {list(columns)}")
+    return {name: values for name, values in columns.items() if name != label}, columns[label]
+
+
+def _check_no_label(tac: TAC, X: Any, y: Any) -> None:
+    """A column of labels among the evidence is an error that says what to do about it."""
+    for name in named_columns(X) or ():
+        if name in (tac.query, getattr(y, "name", None)) and name not in tac.evidence:
+            raise EvidenceError(
+                f"X has a column {name!r}, which holds labels and is no evidence; take it out of X, or leave out y and "
+                f"pass label={name!r}"
+            )
 
 
 def read_labels(variable: Variable, y: Any) -> Floats:
@@ -142,15 +172,22 @@ def read_weights(weights: ArrayLike | None, rows: int) -> Floats:
     """The weights of rows, scaled to sum to 1; equal ones if left out."""
     if weights is None:
         return np.full(rows, 1 / rows)
-    found = _numbers(weights)
-    if found.shape != (rows,):
-        raise EvidenceError(f"weights have shape {found.shape}, expected ({rows},): one per row")
-    for row in np.flatnonzero(~(np.isfinite(found) & (found >= 0)))[:1].tolist():
-        raise EvidenceError(f"weights, row {row}: {found[row]:g} is not a finite number >= 0")
+    found = checked_weights(weights, rows)
     if not found.any():
         raise EvidenceError("all weights are 0; at least one row must count")
     found = found / found.max()  # the sum of large ones may be more than a float holds
     return np.asarray(found / found.sum())
+
+
+def checked_weights(weights: ArrayLike, rows: int | None = None) -> Floats:
+    """The weights of rows: finite numbers >= 0, as many as there are rows, where that is known."""
+    found = _numbers(weights)
+    if found.ndim != 1 or rows not in (None, len(found)):
+        expected = "(rows,)" if rows is None else f"({rows},)"
+        raise EvidenceError(f"weights have shape {found.shape}, expected {expected}: one per row")
+    for row in np.flatnonzero(~(np.isfinite(found) & (found >= 0)))[:1].tolist():
+        raise EvidenceError(f"weights, row {row}: {found[row]:g} is not a finite number >= 0")
+    return found
 
 
 def _numbers(weights: ArrayLike) -> Floats:

@@ -7,27 +7,30 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tacit.cpt import TestingCPT, check_gamma
+from tacit.cpt import check_gamma
 from tacit.engines import for_learning
 from tacit.engines.engine import Engine
 from tacit.errors import EvidenceError, TacitError
 from tacit.evidence import blocks
+from tacit.floats import Floats
 from tacit.learn import arguments
 from tacit.learn.checkpoint import fingerprint, read_run, write_run
 from tacit.learn.data import Data, read_data
+from tacit.learn.links import deeper, depths, shortened
 from tacit.learn.losses import Loss, check_loss, identity
 from tacit.learn.objective import Objective
-from tacit.learn.optimizers import LBFGS, Adam, LevenbergMarquardt, Optimizer, State, ThresholdSearch
+from tacit.learn.optimizers import LBFGS, Adam, LevenbergMarquardt, Optimizer, State
 from tacit.learn.parameters import Parameters
 from tacit.learn.progress import Bar, clock
 from tacit.learn.run import Record, Run, Stage, Trainer
+from tacit.learn.thresholds import ThresholdSearch
 from tacit.network import Network
 from tacit.tac import TAC
 
@@ -36,11 +39,15 @@ STEPS = {"lm": 200, "lbfgs": 500, "adam": 2000}
 RESTARTS = {"lm": 16, "lbfgs": 4, "adam": 1}
 ROUND = {"lm": 50, "lbfgs": 100, "adam": 100}  # the most steps between two looks at the losses
 LM_WEIGHTS, LM_ENTRIES = 600, 4_000_000  # what Levenberg-Marquardt is the best choice for: its Jacobian is dense
+LARGE = 20_000  # numbers of a table that Adam is the best choice for: L-BFGS hardly follows their tiny gradients
+RATE, LARGE_RATE = 0.05, 0.2
 MAX_JACOBIAN = 50_000_000  # derivatives of all rows by all numbers, known ones included: 400 MB
 FULL_BATCH_ROWS = 20_000
 CHECKPOINT_EVERY = 1.0  # seconds
-LARGEST_SEED = 2**128  # as many bits as NumPy advises
-HARDENING = (2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # by how much slopes rise, stage by stage
+SHORT = 4  # tests one below the other that are trained at once; longer chains grow, twice as long each time
+COPIES = 0.75  # the share of a link's row that copies the parent, where it starts as a loose copy
+GROWN = 4  # short chains that go on into longer ones
+SEARCHES, SWEEPS = 2, 4  # rounds with hard tests before the worse half is dropped, and what each consists of
 KEPT = 8  # restarts that are hardened: the best with sigmoids is seldom the best with tests
 
 
@@ -71,7 +78,7 @@ class Fit:
 def fit(
     tac: TAC,
     X: Any,
-    y: Any,
+    y: Any = None,
     loss: Loss = "mse",
     optimizer: str = "auto",
     steps: int | None = None,
@@ -80,11 +87,12 @@ def fit(
     validation: float | tuple[Any, Any] | None = None,
     progress: bool = True,
     *,
+    label: Any = None,
     weights: ArrayLike | None = None,
     gamma: float | str | None = None,
     harden: bool = False,
-    prior: float = 0.0,
-    rate: float = 0.05,
+    prior: float | tuple[Network, float] = 0.0,
+    rate: float | None = None,
     batch: int = 1024,
     clip: float | None = 1.0,
     patience: int = 5,
@@ -99,14 +107,16 @@ def fit(
         The compiled query. Numbers that are NaN are learned, and those of tables with `learn=True`.
     X, y
         Evidence, in any form that `tac.posterior` takes, and labels: probabilities of the query's first state,
-        distributions (rows, states), or states.
+        distributions (rows, states), or states. Without `y`, `label` names the column of `X` that holds them.
     loss
         "mse", "cross_entropy", or a function `loss(p, y)` that returns the loss of every row and its derivatives.
     optimizer
         "lm" (Levenberg-Marquardt: squared errors, few hundred weights), "lbfgs" (all rows in every step), "adam"
-        (mini-batches), or "auto".
+        (mini-batches, large tables), or "auto".
     steps, restarts, seed
-        Steps of every restart; how many random starts (the worse half is dropped again and again); the seed.
+        Steps of every restart; how many starts (the worse half is dropped again and again); the seed of all that is
+        random. Where more than four tests hang one below the other, chains of four are trained first, then chains of
+        eight, and so on, each with so many steps and restarts.
     validation
         A share of the rows to hold out, or other rows `(X, y)`. Training ends when their loss has not fallen
         for `patience` rounds, and the numbers with the lowest are kept.
@@ -117,13 +127,14 @@ def fit(
     gamma
         The slope to train with, "learn" to learn the slope of every testing node, or None for each node's own.
     harden
-        Let slopes rise after training and end with hard tests, so that the network is good with these. Without it,
-        thresholds of hard tests have no gradient and stay where they start.
+        End with hard tests: search their thresholds and fit the tables again, so that the network is good with
+        these. Without it, thresholds of hard tests have no gradient and stay where they start.
     prior
-        Pseudo-counts for every learned entry of a table, as of a Dirichlet prior.
+        Pseudo-counts for every learned entry of a table, as of a Dirichlet prior; or `(network, strength)`: every row
+        of its tables counts as so many rows of data.
     rate, batch, clip
-        For "adam": the highest learning rate, the rows of a step, the largest norm of a gradient. Rows that weigh more
-        than a whole batch are in every step.
+        For "adam": the highest learning rate (None: 0.05, or 0.2 for tables of 20,000 numbers), the rows of a step,
+        the largest norm of a gradient. Rows that weigh more than a whole batch are in every step.
     callbacks
         Functions of a `Run`, called after every round; training ends when one returns True.
     checkpoint
@@ -146,27 +157,29 @@ def fit(
             f"tac is a {type(tac).__name__}, expected a compiled query: tacit.compile(net, query, evidence)"
         )
     steps, restarts = arguments.whole_or_none("steps", steps), arguments.whole_or_none("restarts", restarts)
-    seed, patience = arguments.whole("seed", seed, least=0, most=LARGEST_SEED), arguments.whole("patience", patience)
+    seed, patience = arguments.seed(seed), arguments.whole("patience", patience)
     progress, harden = arguments.flag("progress", progress), arguments.flag("harden", harden)
     callbacks = arguments.functions("callbacks", callbacks)
     path = arguments.file_path("checkpoint", checkpoint)
+    training = Training(tac, read_data(tac, X, y, weights, label), check_loss(loss), gamma, prior)
     pace = Pace(
-        arguments.positive("rate", rate, "a learning rate"),
+        training.rate if rate is None else arguments.positive("rate", rate, "a learning rate"),
         arguments.whole("batch", batch),
         None if clip is None else arguments.positive("clip", clip, "None, or the norm of a gradient"),
         seed,
     )
-    training = Training(tac, read_data(tac, X, y, weights), check_loss(loss), gamma, prior)
     training.hold_out(validation, seed)
     chosen = training.choose(optimizer)
     steps = steps or STEPS[chosen]
     restarts = restarts or (RESTARTS[chosen] if training.parameters.random else 1)
-    stages = _stages(chosen, pace, steps, restarts, harden, training.gamma)
-    trainer = Trainer(stages, training.objectives, patience if training.held_out is not None else 0)
-    run = Run([State(training.parameters.start(np.random.default_rng((seed, r)))) for r in range(restarts)])
+    stages = _growing(training.depths, _stages(chosen, pace, steps, restarts, harden))
+    levels = Levels(training, seed)
+    trainer = Trainer(stages, training.objectives, patience if training.held_out is not None else 0, levels.grow)
+    run = Run(levels.first(stages[0], restarts))
     store = None if path is None else Store(path, training.key(stages, steps, restarts, seed, patience))
     if store is not None:
-        run = read_run(store.path, store.key, run, stages) or run
+        sizes = [training.parameters_of(stage).count for stage in stages]
+        run = read_run(store.path, store.key, run, stages, sizes) or run
     interrupted = _train(trainer, run, progress, callbacks, store)
     return training.result(run, chosen, stages, time.monotonic() - started, interrupted)
 
@@ -174,9 +187,16 @@ def fit(
 class Training:
     """What is to be learned from which rows, and the objectives of every stage of it."""
 
-    def __init__(self, tac: TAC, data: Data, loss: Loss, gamma: float | str | None = None, prior: float = 0.0) -> None:
+    def __init__(
+        self,
+        tac: TAC,
+        data: Data,
+        loss: Loss,
+        gamma: float | str | None = None,
+        prior: float | tuple[Network, float] = 0.0,
+    ) -> None:
         self.tac, self.data, self.loss = tac, data, loss
-        self.prior = arguments.not_negative("prior", prior, "a number of pseudo-counts")
+        self.prior, self.centre = arguments.prior(prior)
         self.held_out: Data | None = None
         learn_slopes = isinstance(gamma, str) and gamma == "learn"
         slope = None if learn_slopes else check_gamma(gamma)  # type: ignore[arg-type]
@@ -205,32 +225,50 @@ class Training:
         order = np.random.default_rng((seed, rows)).permutation(rows)
         self.data, self.held_out = self.data.take(np.sort(order[count:])), self.data.take(np.sort(order[:count]))
 
-    @property
-    def gamma(self) -> float | None:
-        """The largest slope of the sigmoids, if there are any."""
-        cpts = [self.network.cpt(node) for node in self.tac.program.selections]
-        return max((cpt.gamma for cpt in cpts if isinstance(cpt, TestingCPT) and cpt.gamma), default=None)
-
     def objectives(self, stage: Stage) -> tuple[Objective, Objective | None]:
         """The objective of the training rows and that of the rows held out, with the slopes of a stage."""
-        net = self.network
+        parameters = self.parameters_of(stage)
+        net = parameters.network
         if stage.slope != "own":
-            net = net.with_gamma(None if stage.slope == "hard" else stage.slope)
-        parameters = self.parameters if stage.slope == "own" else self.parameters.without_slopes()
-        objective = Objective(parameters, self._engine(net, parameters), self.data, self.loss, self.prior)
+            net = net.with_gamma(None)
+            parameters = parameters.without_slopes()
+        prior = parameters.pseudo_counts(self.prior, self.centre) if self.prior else None
+        objective = Objective(parameters, self._engine(net, parameters), self.data, self.loss, prior)
         if self.held_out is None:
             return objective, None
         return objective, Objective(parameters, objective.engine.twin(), self.held_out, self.loss)
 
+    def parameters_of(self, stage: Stage) -> Parameters:
+        """What is learned in a stage: all that is left out, but for links that are exact copies still."""
+        if stage.depth is None:
+            return self.parameters
+        nodes = self.tac.program.nodes
+        slopes = bool(self.parameters.learned_slopes)
+        return Parameters(shortened(self.network, nodes, stage.depth), nodes, slopes)
+
+    @property
+    def depths(self) -> list[int]:
+        """How deep chains of tests are at first, and as they grow; empty where none is deep."""
+        found, depth = [], SHORT
+        while deeper(self.network, self.tac.program.nodes, depth):
+            found.append(depth)
+            depth *= 2
+        return found
+
     def _engine(self, net: Network, parameters: Parameters) -> Engine:
         """An engine with numbers to start from: it relies on their exact 0s and 1s, which stay."""
-        start = parameters.fill(self.parameters.start(np.random.default_rng(0)), net)
+        start = parameters.fill(parameters.start(np.random.default_rng(0)), net)
         return self._filled(start, "float64").engine()
 
     def _filled(self, network: Network, dtype: str) -> TAC:
         """The compiled query with other numbers; what is large is learned on a GPU, where there is one."""
         engine = for_learning(self.tac.choice, self.tac.program, self.data.rows)
         return self.tac.with_network(network, dtype, engine)
+
+    @property
+    def rate(self) -> float:
+        """The learning rate that suits the training."""
+        return LARGE_RATE if self.parameters.largest >= LARGE else RATE
 
     def choose(self, optimizer: str) -> str:
         """The optimizer asked for, or the one that suits the training."""
@@ -246,7 +284,7 @@ class Training:
             if optimizer == "lm":
                 raise TacitError(f"optimizer='lm' is for squared errors of soft evidence: {reason}; use 'lbfgs'")
         if optimizer == "auto":
-            return "lbfgs" if self.data.rows <= FULL_BATCH_ROWS else "adam"
+            return "lbfgs" if self.data.rows <= FULL_BATCH_ROWS and self.parameters.largest < LARGE else "adam"
         return optimizer
 
     def _not_least_squares(self) -> str:
@@ -278,7 +316,7 @@ class Training:
             self.tac.evidence,
             self.tac.do,
             loss,
-            self.prior,
+            self.prior if self.centre is None else (self.prior, self.centre.to_dict()),
             names,
             settings,
         )
@@ -289,9 +327,9 @@ class Training:
         if run.best is None:
             raise TacitError("the loss is not a number from any of the starts; some rows may have probability 0")
         last = stages[run.best_stage]
-        network = self.parameters.fill(run.best)
-        if last.slope != "own":
-            network = network.with_gamma(None if last.slope == "hard" else last.slope)
+        network = self.parameters_of(stages[min(run.stage, len(stages) - 1)]).fill(run.best)
+        if last.slope == "hard":
+            network = network.with_gamma(None)
         loss = self._loss(network, self.data)
         hard = network.with_gamma(None)
         return Fit(
@@ -309,6 +347,49 @@ class Training:
     def _loss(self, network: Network, data: Data) -> float:
         engine = self._filled(network, "float64").engine()
         return Objective(self.parameters, engine, data, self.loss).loss_of_rows()
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Where restarts start, and where they go on as chains grow.
+
+    Short chains start with random numbers. Those that cannot grow start so, or with links as loose copies of their
+    parent, in turns. Of chains that have grown, half go on from the best of the shorter ones, with new links as loose
+    copies, and half start anew with all links as loose copies: the best long chain does not always come from the best
+    short one.
+    """
+
+    training: Training
+    seed: int
+
+    def first(self, stage: Stage, restarts: int) -> list[State]:
+        """Where the restarts start."""
+        parameters = self.training.parameters_of(stage)
+        copies = (COPIES, 0.0) if self._is_deep(parameters) else (0.0, 0.0)
+        return [State(parameters.start(self._rng(r), copies[r % 2])) for r in range(restarts)]
+
+    def grow(self, run: Run, before: Stage, after: Stage) -> tuple[list[State], Floats | None]:
+        """The restarts in longer chains, and the best of the shorter ones, whose new links are exact copies."""
+        small, large = self.training.parameters_of(before), self.training.parameters_of(after)
+        best = run.states[run.alive[0]].weights if run.best is None else run.best
+        others = sorted(run.states, key=lambda state: (math.isnan(state.loss), state.loss))[1:GROWN]
+        kept = [small.numbers(weights) for weights in (best, *(state.weights for state in others))]
+        states = []
+        for r in range(len(run.states)):
+            start = large.start(self._rng(r, run.stage), COPIES)
+            states.append(State(start if r % 2 else large.taking(small, kept[r // 2 % len(kept)], start)))
+        if run.best is None:
+            return states, None
+        return states, large.taking(small, kept[0], large.start(self._rng(0), copies=1.0))
+
+    def _is_deep(self, parameters: Parameters) -> bool:
+        """Whether there is a long chain of links that could not grow: tied ones, or those with numbers of their own."""
+        learned = {place.key[0] for place in parameters.places}
+        depth = depths(parameters.network, self.training.tac.program.nodes)
+        return any(own > SHORT for node, own in depth.items() if node in learned)
+
+    def _rng(self, *which: int) -> np.random.Generator:
+        return np.random.default_rng((self.seed, *which))
 
 
 def _train(
@@ -370,17 +451,20 @@ def _optimizer(name: str, pace: Pace, steps: int) -> Optimizer:
     return Adam(pace.rate, pace.batch, steps, pace.clip, pace.seed)
 
 
-def _stages(name: str, pace: Pace, steps: int, restarts: int, harden: bool, gamma: float | None) -> list[Stage]:
-    """First each node's own slope; to harden, slopes that rise from `gamma` on, if any, and hard tests at last."""
+def _growing(depths: Sequence[int], stages: list[Stage]) -> list[Stage]:
+    """Stages for shorter chains before those for all of them, each like the first of these."""
+    return [*(replace(stages[0], depth=depth) for depth in depths), *stages]
+
+
+def _stages(name: str, pace: Pace, steps: int, restarts: int, harden: bool) -> list[Stage]:
+    """First each node's own slope; to harden, hard tests at last."""
     longest = ROUND[name]
     halvings = min(max(0, math.ceil(math.log2(restarts / (KEPT if harden else 1)))), steps - 1)
     rounds = (halvings + 1) * math.ceil(steps / (halvings + 1) / longest)
     stages = [Stage("own", rounds, max(1, steps // rounds), _optimizer(name, pace, steps), halvings)]
     if not harden:
         return stages
-    share = max(1, steps // 4)
-    rounds = math.ceil(share / longest)
-    each, optimizer = math.ceil(share / rounds), _optimizer(name, pace, share)
-    if gamma is not None:
-        stages += [Stage(gamma * rise, rounds, each, optimizer) for rise in HARDENING]
-    return [*stages, Stage("hard", rounds, each, ThresholdSearch(optimizer, pace.seed))]
+    share = math.ceil(steps / 4)
+    search = ThresholdSearch(_optimizer(name, pace, math.ceil(share / SWEEPS)), pace.seed, sweeps=SWEEPS)
+    more = math.ceil(math.log2(math.ceil(restarts / 2**halvings)))
+    return [*stages, Stage("hard", SEARCHES * (more + 1), share, search, more)]

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from tacit.engines.jit import jit
 from tacit.engines.kernels import add_pinned, backward_tile, forward_tile
 
@@ -49,6 +51,14 @@ def loss_of_rows(kind, outputs, targets, weights, seeds, r0, n):
         for s in range(states):
             seeds[s, j] = weights[j] * (seeds[s, j] - inner) / total
     return loss
+
+
+@jit(nogil=True, error_model="numpy")
+def losses_of_rows(kind, outputs, targets, weights, found):
+    """The weighted loss of each row, into `found`."""
+    seeds = np.empty(outputs.shape)
+    for j in range(len(found)):
+        found[j] = loss_of_rows(kind, outputs, targets, weights, seeds, j, 1)
 
 
 @jit(nogil=True)

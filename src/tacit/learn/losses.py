@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from tacit.engines.results import Array
 from tacit.errors import TacitError
+from tacit.floats import Floats
 from tacit.learn import kernels
 
 Loss = str | Callable[[NDArray[np.float64], NDArray[np.float64]], tuple[Array, Array]]
@@ -60,24 +61,45 @@ def identity(loss: Loss, targets: Array) -> str:
 
 def evaluate(loss: Loss, joint: Array, targets: Array, weights: Array) -> tuple[float, Array]:
     """The weighted loss of some rows, and its derivatives by their joint (states, rows)."""
-    seeds = np.empty(joint.shape)
     if not callable(loss):
+        seeds = np.empty(joint.shape)
         joint = np.asarray(joint, dtype=np.float64)
         value = kernels.loss_of_rows(KINDS[loss], joint, targets, weights, seeds, 0, len(weights))
         return float(value), seeds
+    p, group = _grouped(joint, targets)
+    values, slopes = _asked(loss, p, targets, weights)
+    inner = (slopes.T * p).sum(axis=0)
+    return float(weights @ values), weights * (slopes.T[group] - inner) / joint.sum(axis=0)
+
+
+def evaluate_rows(loss: Loss, joint: Array, targets: Array, weights: Array) -> Floats:
+    """The weighted loss of each of some rows: (rows,)."""
+    if not callable(loss):
+        found = np.empty(len(weights))
+        kernels.losses_of_rows(KINDS[loss], np.asarray(joint, dtype=np.float64), targets, weights, found)
+        return found
+    p, _ = _grouped(joint, targets)
+    return np.asarray(weights * _asked(loss, p, targets, weights)[0])
+
+
+def _grouped(joint: Array, targets: Array) -> tuple[Floats, NDArray[np.intp]]:
+    """The posterior of groups of states (groups, rows), and the group of every state."""
     states, groups = len(joint), len(targets)
-    total = joint.sum(axis=0)
     group = np.minimum(np.arange(states), groups - 1)
     p = np.zeros(targets.shape)
-    np.add.at(p, group, joint / total)
+    np.add.at(p, group, joint / joint.sum(axis=0))
+    return p, group
+
+
+def _asked(loss: Callable[..., Any], p: Floats, targets: Array, weights: Array) -> tuple[Array, Array]:
+    """What a function of the user's says about the posteriors of some rows."""
     values, slopes = _arrays(loss(p.T, np.asarray(targets.T, dtype=np.float64)))
     if values.shape != weights.shape or slopes.shape != p.T.shape:
         raise TacitError(
             f"loss returned shapes {values.shape} and {slopes.shape}, expected {weights.shape}: the loss of every row, "
             f"and {p.T.shape}: its derivatives by p"
         )
-    inner = (slopes.T * p).sum(axis=0)
-    return float(weights @ values), weights * (slopes.T[group] - inner) / total
+    return values, slopes
 
 
 def _arrays(made: Any) -> tuple[Array, Array]:

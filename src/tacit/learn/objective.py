@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator
 from copy import copy
 
 import numpy as np
@@ -14,18 +15,23 @@ from tacit.floats import Floats
 from tacit.learn.batches import Batch
 from tacit.learn.data import Data
 from tacit.learn.kernels import learn
-from tacit.learn.losses import KINDS, Loss, evaluate
-from tacit.learn.parameters import SOFTMAX, Parameters
+from tacit.learn.losses import KINDS, Loss, evaluate, evaluate_rows
+from tacit.learn.parameters import Parameters
+from tacit.selection import parent_posterior
 
 
 class Objective:
     """The loss of a network's numbers on labelled rows, plus a penalty for improbable numbers.
 
-    `prior` is a number of pseudo-counts per learned entry (of all rows together), as of a Dirichlet distribution.
+    `prior` holds the pseudo-counts of every learned number (of all rows together), as of a Dirichlet distribution.
     """
 
-    def __init__(self, parameters: Parameters, engine: Engine, data: Data, loss: Loss, prior: float = 0.0) -> None:
+    def __init__(
+        self, parameters: Parameters, engine: Engine, data: Data, loss: Loss, prior: Floats | None = None
+    ) -> None:
         self.parameters, self.engine, self.data, self.loss, self.prior = parameters, engine, data, loss, prior
+        self._believed = np.zeros(0, dtype=np.intp) if prior is None else np.flatnonzero(prior)
+        self._shares = np.zeros(0) if prior is None else prior[self._believed] / data.rows
         self._packed = engine.pack(data.columns, data.rows)
 
     @property
@@ -49,6 +55,17 @@ class Objective:
         self._update(weights)
         return self.loss_of_rows()
 
+    def total(self, weights: Floats) -> float:
+        """The loss of all rows and the penalty."""
+        return self.value(weights) + self.penalty(weights)
+
+    def penalty(self, weights: Floats) -> float:
+        """What improbable numbers cost."""
+        if not len(self._believed):
+            return 0.0
+        numbers = self.parameters.numbers(weights)
+        return self._penalty(numbers, np.empty_like(numbers))
+
     def loss_of_rows(self) -> float:
         """The loss with the numbers that the engine has."""
         total, data = 0.0, self.data
@@ -57,12 +74,41 @@ class Objective:
             total += evaluate(self.loss, joint, data.targets[:, rows], data.weights[rows])[0]
         return total
 
+    def losses(self, several: Iterable[Floats], node: str) -> Iterator[Floats]:
+        """What every row adds to the loss, (rows,), with several weights that differ in the numbers of one node."""
+        data, changed = self.data, None
+        for weights in several:
+            self._update(weights, changed)
+            changed = {node}
+            found = np.empty(data.rows)
+            for rows, block in blocks(data.columns, data.rows, self.engine.chunk):
+                joint = self.engine.run(block.columns, block.rows).joint
+                found[rows] = evaluate_rows(self.loss, joint, data.targets[:, rows], data.weights[rows])
+            yield found
+
+    def parent_posteriors(
+        self, weights: Floats, nodes: Collection[str], changed: Collection[str] | None = None
+    ) -> dict[str, Floats]:
+        """What some testing nodes test, P*(u) of all states of their parents: (states, rows).
+
+        `changed` are the nodes whose numbers are others than in the last call of any method, if that is known.
+        """
+        self._update(weights, changed)
+        net, program, data = self.parameters.network, self.engine.program, self.data
+        found: dict[str, list[Floats]] = {node: [] for node in nodes}
+        for _, block in blocks(data.columns, data.rows, self.engine.chunk):
+            decided = self.engine.run(block.columns, block.rows, selections=True).selections
+            for node, own in found.items():
+                posterior = parent_posterior(net, program, node, decided[node], block.columns)
+                own.append(posterior.reshape(-1, posterior.shape[-1]))
+        return {node: np.concatenate(own, axis=1) for node, own in found.items()}
+
     def value_and_gradient(self, weights: Floats, batch: Batch | None = None) -> tuple[float, Floats]:
         """The loss of all rows, or what a batch makes of it, and its derivatives by the weights."""
         numbers = self._update(weights)
         loss, found = self._run(batch)
         by_number = self.parameters.by_number(found.tables, found.slopes)
-        if self.prior:
+        if len(self._believed):
             loss += self._penalty(numbers, by_number)
         return loss, self.parameters.by_weight(numbers, by_number)
 
@@ -81,9 +127,10 @@ class Objective:
             slopes.append(self.parameters.by_weight(numbers, by_number) * scale)
         return np.concatenate(residuals), np.concatenate(slopes, axis=1)
 
-    def _update(self, weights: Floats) -> Floats:
+    def _update(self, weights: Floats, nodes: Collection[str] | None = None) -> Floats:
+        """Give the engine the numbers of all nodes, or of those that changed."""
         numbers = self.parameters.numbers(weights)
-        self.engine.update(self.parameters.tables(numbers), self.parameters.slopes(numbers))
+        self.engine.update(self.parameters.tables(numbers, nodes), self.parameters.slopes(numbers))
         return numbers
 
     def _run(self, batch: Batch | None) -> tuple[float, Gradients]:
@@ -100,7 +147,6 @@ class Objective:
         return self.engine.fused(packed, seed_of, learn, shares, KINDS[self.loss], targets)
 
     def _penalty(self, numbers: Floats, by_number: Floats) -> float:
-        share = self.prior / self.data.rows
-        entries = self.parameters.kinds == SOFTMAX
-        by_number[entries] -= share / numbers[entries]
-        return -share * float(np.log(numbers[entries]).sum())
+        believed = numbers[self._believed]
+        by_number[self._believed] -= self._shares / believed
+        return -float(self._shares @ np.log(believed))

@@ -180,36 +180,3 @@ class Adam:
         if step <= warm:
             return self.rate * step / warm
         return self.rate * 0.5 * (1 + math.cos(math.pi * (step - warm) / max(1, self.total - warm)))
-
-
-@dataclass(frozen=True)
-class ThresholdSearch:
-    """For hard tests, whose thresholds have no gradient: try other thresholds one by one, then tables as usual."""
-
-    tables: Optimizer
-    seed: int = 0
-    candidates: int = 16
-    sweeps: int = 4  # of a round
-
-    def advance(self, objective: Objective, state: State, steps: int) -> None:
-        """Sweep over the thresholds, and take a share of the steps with what is found, several times."""
-        rng = np.random.default_rng((self.seed, state.steps))
-        for _ in range(self.sweeps):
-            state.loss = objective.value(state.weights)
-            for place in rng.permutation(objective.parameters.threshold_weights):
-                self._try(objective, state, int(place), rng)
-            state.memory, state.done = {}, False
-            self.tables.advance(objective, state, math.ceil(steps / self.sweeps))
-        state.done = False
-
-    def _try(self, objective: Objective, state: State, place: int, rng: np.random.Generator) -> None:
-        """Some anywhere, some near: the best of them, if it is better."""
-        here = 1 / (1 + math.exp(-state.weights[place]))
-        near = here + rng.normal(size=self.candidates // 2) * np.geomspace(0.003, 0.1, self.candidates // 2)
-        found = np.concatenate([rng.random(self.candidates // 2), near])
-        for threshold in found[(found > 0) & (found < 1)]:
-            weights = state.weights.copy()
-            weights[place] = math.log(threshold / (1 - threshold))
-            loss = objective.value(objective.within_limits(weights))
-            if loss < state.loss:
-                state.weights, state.loss = objective.within_limits(weights), loss

@@ -10,7 +10,7 @@ a weight, a slope its exponential. Rows of tied tables share their weights.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 from tacit.cpt import CPT, TestingCPT
 from tacit.engines.jit import jit
 from tacit.floats import Floats
+from tacit.learn.links import axis_of, copy_of
+from tacit.learn.prior import pseudo_counts
 from tacit.network import Network
 
 Key = tuple[str, str]
@@ -117,9 +119,9 @@ class Parameters:
         _numbers(*self.units, weights, numbers)
         return numbers
 
-    def tables(self, numbers: Floats) -> dict[Key, Floats]:
-        """The tables that hold learned numbers, complete."""
-        return {place.key: place.filled(numbers) for place in self.places}
+    def tables(self, numbers: Floats, nodes: Collection[str] | None = None) -> dict[Key, Floats]:
+        """The tables that hold learned numbers, complete; those of some nodes, or all."""
+        return {place.key: place.filled(numbers) for place in self.places if nodes is None or place.key[0] in nodes}
 
     def slopes(self, numbers: Floats) -> dict[str, float]:
         """The learned slopes."""
@@ -146,11 +148,11 @@ class Parameters:
         _by_weight(*self.units, numbers, columns, found.reshape(self.count, columns.shape[1]))
         return found
 
-    @property
-    def threshold_weights(self) -> Ints:
-        """The weights that thresholds are made of."""
-        kinds, weight = self.units[:2]
-        return np.asarray(weight[kinds == LOGISTIC])
+    def weights_of(self, entry: int) -> slice:
+        """The weights that make a number: those of its whole row, if it is in a table."""
+        unit = int(np.searchsorted(self.units[2], entry, side="right")) - 1
+        first = int(self.units[1][unit])
+        return slice(first, first + self._weights[unit])
 
     @property
     def learned_slopes(self) -> frozenset[str]:
@@ -161,6 +163,11 @@ class Parameters:
     def random(self) -> bool:
         """Whether some number has no start of its own."""
         return any(np.isnan(place.table.ravel()[place.index]).any() for place in self.places)
+
+    @property
+    def largest(self) -> int:
+        """How many numbers of one table are learned, at most."""
+        return max((len(place.index) for place in self.places), default=0)
 
     def without_slopes(self) -> Parameters:
         """The same weights, with slopes left as the network has them."""
@@ -193,8 +200,21 @@ class Parameters:
                 cpts.update(dict.fromkeys(names, learned))
         return net.with_cpts(cpts)
 
-    def start(self, rng: np.random.Generator) -> Floats:
-        """Weights to start from: the numbers given with `learn=True`, random ones for those left out."""
+    def pseudo_counts(self, strength: float, centre: Network | None = None) -> Floats:
+        """The pseudo-counts of a prior for every learned number: those of tables have some."""
+        found = np.zeros(self.entries)
+        for place in self.places:
+            node, part = place.key
+            if part != "thresholds":
+                counts = pseudo_counts(self.network, node, part, strength, centre).ravel()[place.index]
+                found[place.first : place.first + len(place.index)] = counts
+        return found
+
+    def start(self, rng: np.random.Generator, copies: float = 0.0) -> Floats:
+        """Weights to start from: the numbers given with `learn=True`, random ones for those left out.
+
+        `copies` is the share of a link's rows that goes to the state of its parent; the rest is random.
+        """
         numbers = np.full(self.entries, np.nan)
         for place in self.places:
             numbers[place.first : place.first + len(place.index)] = place.table.ravel()[place.index]
@@ -203,8 +223,34 @@ class Parameters:
             assert isinstance(cpt, TestingCPT)
             numbers[entry] = cpt.gamma
         draws = np.where(self.kinds == LOGISTIC, rng.random(self.entries), rng.gamma(CONCENTRATION, size=self.entries))
+        if copies:
+            self._lean(draws, copies)
         _complete(*self.units, numbers, draws)
         return self.weights(numbers)
+
+    def _lean(self, draws: Floats, copies: float) -> None:
+        """Let the rows of links lean towards copies of their parent."""
+        for place in self.places:
+            node, part = place.key
+            axis = axis_of(self.network, node)
+            if axis is None or part == "thresholds":
+                continue
+            rows = np.zeros(place.table.shape)
+            rows.reshape(-1)[place.index] = draws[place.first : place.first + len(place.index)]
+            total = rows.sum(axis=-1, keepdims=True)
+            rows = (1 - copies) * rows + copies * total * copy_of(rows.shape, axis)
+            draws[place.first : place.first + len(place.index)] = rows.reshape(-1)[place.index]
+
+    def taking(self, other: Parameters, numbers: Floats, start: Floats) -> Floats:
+        """The weights of a start, but with the numbers of other parameters where these have the same tables."""
+        found = self.numbers(start)
+        first = {place.key: place.first for place in self.places}
+        for place in other.places:
+            begin = first[place.key]
+            found[begin : begin + len(place.index)] = numbers[place.first : place.first + len(place.index)]
+        for node, entry in other.slope_entries.items():
+            found[self.slope_entries[node]] = numbers[entry]
+        return self.weights(found)
 
     def weights(self, numbers: Floats) -> Floats:
         """The weights that make these numbers, within the limits of weights."""

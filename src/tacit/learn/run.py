@@ -1,4 +1,4 @@
-"""Training round by round: restarts side by side, the worse half dropped as it goes, slopes that rise in stages.
+"""Training round by round: restarts side by side, the worse half dropped as it goes, stage by stage.
 
 A `Run` is all that training knows at the end of a round. Nothing else is carried over, so a run that is stored and
 read again goes on to the same result.
@@ -20,17 +20,19 @@ from tacit.machine import limited
 
 @dataclass(frozen=True)
 class Stage:
-    """Some rounds with the same slope: a number, each node's own, or none: hard tests."""
+    """Some rounds with the same slopes: each node's own, or none, that is, hard tests."""
 
-    slope: float | Literal["own", "hard"]
+    slope: Literal["own", "hard"]
     rounds: int
     steps: int  # of every restart in every round
     optimizer: Optimizer
     halvings: int = 0  # how often the worse half of the restarts is dropped
+    depth: int | None = None  # of chains of tests, which are longer in the next stage; None: all there are
 
     def __repr__(self) -> str:  # a checkpoint holds a digest of this text, so its words must not change
         what = f"slope={self.slope!r}, rounds={self.rounds}, steps={self.steps}"
-        return f"Stage({what}, optimiser={self.optimizer!r}, halvings={self.halvings})"
+        depth = "" if self.depth is None else f", depth={self.depth}"
+        return f"Stage({what}, optimiser={self.optimizer!r}, halvings={self.halvings}{depth})"
 
 
 @dataclass(frozen=True)
@@ -66,15 +68,26 @@ class Run:
 
 
 Objectives = Callable[[Stage], tuple[Objective, Objective | None]]
+Grown = tuple[list[State], Floats | None]
+Grow = Callable[[Run, Stage, Stage], Grown]
+
+
+def _no_growth(run: Run, before: Stage, after: Stage) -> Grown:
+    raise AssertionError("no stage has a depth")
 
 
 @dataclass(frozen=True)
 class Trainer:
-    """Takes a run through the stages; `objectives` gives those of a stage, for training and for validation."""
+    """Takes a run through the stages; `objectives` gives those of a stage, for training and for validation.
+
+    `grow` gives, after a stage whose chains are shorter than those of the next, where every restart goes on, and the
+    best numbers so far as numbers of the longer chains.
+    """
 
     stages: Sequence[Stage]
     objectives: Objectives
     patience: int
+    grow: Grow = _no_growth
 
     @property
     def rounds(self) -> int:
@@ -90,6 +103,8 @@ class Trainer:
         while not run.finished:
             stage = self.stages[run.stage]
             objective, validation = self.objectives(stage)
+            if run.round == 0 and self._grew(run):
+                self._measure_best(run, objective, validation)
             # restarts run in threads of their own where one evaluation is not worth several
             twins = [objective.twin() for _ in run.alive] if objective.small else [objective]
             ended = False
@@ -139,8 +154,23 @@ class Trainer:
         return over or (self.patience > 0 and run.stale >= self.patience)
 
     def _next_stage(self, run: Run) -> None:
-        """Those still in go on to the next stage, where losses are others and count anew."""
-        if run.stage + 1 < len(self.stages):
-            run.states = [State(state.weights) for state in run.states]
-            run.best_loss, run.stale = math.inf, 0
+        """Those still in go on to the next stage, where losses are others and count anew; or chains grow."""
         run.stage, run.round = run.stage + 1, 0
+        if run.stage == len(self.stages):
+            return
+        if self._grew(run):
+            run.states, run.best = self.grow(run, self.stages[run.stage - 1], self.stages[run.stage])
+            run.alive, run.best_stage = list(range(len(run.states))), run.stage
+        else:
+            run.states = [State(state.weights) for state in run.states]
+        run.best_loss, run.stale = math.inf, 0
+
+    def _grew(self, run: Run) -> bool:
+        """Whether the chains of this stage are longer than those of the stage before."""
+        return run.stage > 0 and self.stages[run.stage - 1].depth is not None
+
+    def _measure_best(self, run: Run, objective: Objective, validation: Objective | None) -> None:
+        """The best of the shorter chains is still the best, until a longer one is better."""
+        if run.best is not None:
+            measured = objective.value_and_gradient(run.best)[0] if validation is None else validation.value(run.best)
+            run.best_loss = math.inf if math.isnan(measured) else measured

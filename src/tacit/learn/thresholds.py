@@ -1,0 +1,298 @@
+"""Training with hard tests, whose thresholds have no gradient: splits that are searched for exactly, and refits.
+
+With the rest fixed, a threshold only decides which rows of data lie above it. Sorted by the posterior that is tested,
+all thresholds are tried at once, as the split of a regression tree: what a row costs on either side is known from one
+evaluation each, and prefix sums tell the rest. The two rows of the tables that a test chooses from are redrawn in the
+same move: a test between rows that are alike has no good threshold, and no gradient leads away from there.
+
+Between sweeps of such splits, tables are refitted with the selection held: thresholds follow the posteriors, so that
+as many rows as before lie above them. Where they stayed, the first row that changed sides would stop the refit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.cpt import TestingCPT
+from tacit.floats import Floats
+from tacit.learn.batches import Batch
+from tacit.learn.objective import Objective
+from tacit.learn.optimizers import Optimizer, State
+from tacit.learn.parameters import Parameters
+from tacit.operations.select import MIRRORED
+
+CLOSEST = 1e-9  # posteriors nearer to each other than this are the same: no threshold comes between them
+SMALLEST_GAIN = 0.01  # of a sweep and its refit, relatively: with less, the search ends
+HOPELESS = 2.0  # times the loss that is to be improved on: a search that is worse after a sweep ends
+KICKS = (0.03, 1.0)  # standard deviations of the noise that a later search starts with
+MAX_LEVELS = 8  # of tests below tests whose thresholds follow one after the other; deeper ones follow together
+
+
+@dataclass(frozen=True)
+class LearnedTest:
+    """A learned threshold: the weight that it is made of, and where it is used, in several places if it is tied.
+
+    `below` and `above` are the weights of the rows of tables that rule on either side of it, if both are learned and
+    of the same form.
+    """
+
+    weight: int
+    places: tuple[tuple[str, int], ...]  # testing nodes, and states of their parents
+    below: slice | None = None
+    above: slice | None = None
+
+
+@dataclass(frozen=True)
+class ThresholdSearch:
+    """Sweeps of splits and refits in turn; what later rounds find from a kick is kept if it is better."""
+
+    tables: Optimizer
+    seed: int = 0
+    draws: int = 12  # rows tried for either side of a split, besides those that rule
+    sweeps: int = 4  # of a round, at most
+
+    def advance(self, objective: Objective, state: State, steps: int) -> None:
+        """Search from where the state is, or from near there in later rounds. A sweep counts as a step, too."""
+        rng = np.random.default_rng((self.seed, state.steps))
+        first = state.steps == 0
+        found = State(state.weights if first else _kicked(objective, state.weights, rng))
+        tests = list(learned_tests(objective.parameters))
+        found.loss = objective.total(found.weights)
+        for _ in range(self.sweeps):
+            before = found.loss
+            sweep(objective, found, tests, self.draws, rng)
+            self._refit(objective, found, tests, math.ceil(steps / self.sweeps))
+            if not (found.loss < (1 - SMALLEST_GAIN) * before and found.loss < HOPELESS * state.loss):
+                break
+        state.steps += found.steps
+        if first or found.loss < state.loss:
+            state.weights, state.loss = found.weights, found.loss
+        state.memory, state.done = {}, False
+
+    def _refit(self, objective: Objective, found: State, tests: list[LearnedTest], steps: int) -> None:
+        following = Following(objective, found.weights, tests)
+        refitted = State(found.weights)
+        self.tables.advance(following, refitted, steps)
+        found.steps += refitted.steps + 1
+        weights = following.followed(refitted.weights)
+        loss = objective.total(weights)
+        if loss < found.loss:
+            found.weights, found.loss = weights, loss
+
+
+def _kicked(objective: Objective, weights: Floats, rng: np.random.Generator) -> Floats:
+    """Other weights nearby: how near is drawn, too, since valleys are of all widths."""
+    scale = math.exp(rng.uniform(*np.log(KICKS)))
+    return objective.within_limits(weights + scale * rng.normal(size=len(weights)))
+
+
+# what there is to search ----------------------------------------------------------------------------------
+
+
+def learned_tests(parameters: Parameters) -> Iterator[LearnedTest]:
+    """All learned thresholds."""
+    rows = dict(_learned_rows(parameters))
+    places: dict[int, list[tuple[str, int]]] = {}
+    for place in parameters.places:
+        if place.key[1] == "thresholds":
+            for i, state in enumerate(place.index.tolist()):
+                weight = parameters.weights_of(place.first + i).start
+                places.setdefault(weight, []).append((place.key[0], state))
+    for weight, used in places.items():
+        node, state = used[0]
+        cpt = parameters.network.cpt(node)
+        assert isinstance(cpt, TestingCPT)
+        sides = ("plus", "minus") if cpt.test.ravel()[state] in MIRRORED else ("minus", "plus")
+        below, above = (rows.get((node, part, state)) for part in sides)
+        if len(used) > 1 or below is None or above is None or below[1] != above[1]:
+            yield LearnedTest(weight, tuple(used))
+        else:
+            yield LearnedTest(weight, tuple(used), below[0], above[0])
+
+
+def _learned_rows(parameters: Parameters) -> Iterator[tuple[tuple[str, str, int], tuple[slice, tuple[float, ...]]]]:
+    """The weights of every learned row of a table, and its form: the mass that they share, and among which states."""
+    for place in parameters.places:
+        if place.key[1] in ("plus", "minus"):
+            row, column = np.divmod(place.index, place.table.shape[-1])
+            for state in np.unique(row).tolist():
+                own = np.flatnonzero(row == state)
+                weights = parameters.weights_of(place.first + int(own[0]))
+                if weights.start < weights.stop:
+                    known = np.delete(place.table.reshape(-1, place.table.shape[-1])[state], column[own])
+                    yield (*place.key, state), (weights, (1 - float(known.sum()), *column[own].tolist()))
+
+
+# splits ---------------------------------------------------------------------------------------------------
+
+
+def sweep(objective: Objective, state: State, tests: list[LearnedTest], draws: int, rng: np.random.Generator) -> None:
+    """Split the rows anew at every test once, node by node in any order."""
+    nodes = list(dict.fromkeys(test.places[0][0] for test in tests))
+    for i in rng.permutation(len(nodes)):
+        # thresholds and tables of a node have no part in what it tests
+        own = [test for test in tests if test.places[0][0] == nodes[i]]
+        posteriors = objective.parent_posteriors(state.weights, [nodes[i]])[nodes[i]]
+        for j in rng.permutation(len(own)):
+            values = posteriors[own[j].places[0][1]]
+            if len(own[j].places) == 1:
+                split(objective, state, own[j], values, draws, rng)
+            else:
+                _try(objective, state, own[j], values, draws, rng)
+
+
+def split(
+    objective: Objective, state: State, test: LearnedTest, values: Floats, draws: int, rng: np.random.Generator
+) -> None:
+    """Take the best threshold, with the best of the rows tried on either side, if that is better.
+
+    `values` are the posteriors tested.
+    """
+    order = np.argsort(values)
+    tried = list(_tried(objective, state.weights, test, draws, rng))
+    least = np.full((2, len(values) + 1), math.inf)  # cost of the rows below a cut and of those above
+    best = np.zeros((2, len(values) + 1), dtype=np.intp)  # what it is reached with
+    for j, losses in enumerate(objective.losses((weights for weights, _ in tried), test.places[0][0])):
+        weights, sides = tried[j]
+        below = np.concatenate([[0.0], np.cumsum(losses[order])])
+        for side in sides:
+            costs = (below if side == 0 else below[-1] - below) + _penalty(objective, state, weights, test, side)
+            better = costs < least[side]
+            least[side, better], best[side, better] = costs[better], j
+    ends = _with_ends(values[order])
+    cuts = _cuts(ends)
+    loss = least.sum(axis=0) + objective.penalty(state.weights)
+    cut = int(cuts[np.argmin(loss[cuts])])
+    if loss[cut] < state.loss:
+        weights = state.weights.copy()
+        weights[test.weight] = _weight(ends, cut)
+        for side, rows in enumerate((test.below, test.above)):
+            if rows is not None:
+                weights[rows] = tried[best[side, cut]][0][rows]
+        state.weights, state.loss = weights, float(loss[cut])
+
+
+def _tried(
+    objective: Objective, weights: Floats, test: LearnedTest, draws: int, rng: np.random.Generator
+) -> Iterator[tuple[Floats, tuple[int, ...]]]:
+    """Weights with which all rows are below the threshold (0), above it (1), or it does not matter."""
+    if test.below is None or test.above is None:
+        limit = objective.parameters.limits[test.weight]
+        for side, end in enumerate((limit, -limit)):
+            made = weights.copy()
+            made[test.weight] = end
+            yield made, (side,)
+        return
+    count = test.below.stop - test.below.start
+    for row in [weights[test.below], weights[test.above], *_drawn(count, draws, rng)]:
+        made = weights.copy()
+        made[test.below] = made[test.above] = row
+        yield objective.within_limits(made), (0, 1)
+
+
+def _drawn(count: int, draws: int, rng: np.random.Generator) -> Floats:
+    """The weights of rows of tables, all equally likely: (draws, weights)."""
+    if count == 1:  # one of each of so many parts of the unit interval
+        shares = (np.arange(draws) + rng.random(draws)) / draws
+        return np.asarray(np.log(shares / (1 - shares))[:, None])
+    logs = np.log(rng.exponential(size=(draws, count)))
+    return np.asarray(logs - logs.mean(axis=1, keepdims=True))
+
+
+def _penalty(objective: Objective, state: State, tried: Floats, test: LearnedTest, side: int) -> float:
+    """What the row on one side adds to the penalty."""
+    rows = (test.below, test.above)[side]
+    if objective.prior is None or rows is None:
+        return 0.0
+    weights = state.weights.copy()
+    weights[rows] = tried[rows]
+    return objective.penalty(weights) - objective.penalty(state.weights)
+
+
+def _with_ends(values: Floats) -> Floats:
+    """Sorted posteriors between 0 and 1, where thresholds end."""
+    return np.concatenate([[0.0], values, [1.0]])
+
+
+def _cuts(ends: Floats) -> NDArray[np.intp]:
+    """Where a threshold can come between sorted posteriors: how many lie below it."""
+    return np.flatnonzero(np.diff(ends) > CLOSEST)
+
+
+def _weight(ends: Floats, cut: int) -> float:
+    """The weight of the threshold midway between the posteriors around a cut, which are equal only at 0 or at 1."""
+    middle = np.clip((ends[cut] + ends[cut + 1]) / 2, 1e-15, 1 - 1e-15)
+    return float(np.log(middle) - np.log1p(-middle))
+
+
+def _try(
+    objective: Objective, state: State, test: LearnedTest, values: Floats, draws: int, rng: np.random.Generator
+) -> None:
+    """Try some thresholds of a tied test, which change more than one selection, one by one."""
+    ends = _with_ends(np.sort(values))
+    cuts = _cuts(ends)
+    for cut in rng.choice(cuts, min(draws, len(cuts)), replace=False).tolist():
+        weights = state.weights.copy()
+        weights[test.weight] = _weight(ends, cut)
+        loss = objective.total(weights)
+        if loss < state.loss:
+            state.weights, state.loss = weights, loss
+
+
+# refits ---------------------------------------------------------------------------------------------------
+
+
+class Following(Objective):
+    """An objective as a function of the tables alone: thresholds follow, so that as many rows lie below each."""
+
+    def __init__(self, objective: Objective, weights: Floats, tests: list[LearnedTest]) -> None:
+        super().__init__(objective.parameters, objective.engine, objective.data, objective.loss, objective.prior)
+        self._levels = _levels(objective.parameters, [test for test in tests if len(test.places) == 1])
+        posteriors = self.parent_posteriors(weights, {node for level in self._levels for node in level})
+        thresholds = 1 / (1 + np.exp(-weights))
+        self._below = {
+            test.weight: int((posteriors[node][test.places[0][1]] < thresholds[test.weight]).sum())
+            for level in self._levels
+            for node, own in level.items()
+            for test in own
+        }
+
+    def followed(self, weights: Floats) -> Floats:
+        """The same tables, with thresholds moved to where as many rows lie below them as at first."""
+        weights, changed = weights.copy(), None
+        for level in self._levels:
+            posteriors = self.parent_posteriors(weights, level, changed)
+            for node, own in level.items():
+                for test in own:
+                    ends = _with_ends(np.sort(posteriors[node][test.places[0][1]]))
+                    weights[test.weight] = _weight(ends, self._below[test.weight])
+            weights, changed = self.within_limits(weights), level
+        return weights
+
+    def residuals(self, weights: Floats) -> tuple[Floats, Floats]:
+        """Those of the tables."""
+        return super().residuals(self.followed(weights))
+
+    def value_and_gradient(self, weights: Floats, batch: Batch | None = None) -> tuple[float, Floats]:
+        """Those of the tables; with a batch, which is to be quick, thresholds stay."""
+        return super().value_and_gradient(self.followed(weights) if batch is None else weights, batch)
+
+
+def _levels(parameters: Parameters, tests: list[LearnedTest]) -> list[dict[str, list[LearnedTest]]]:
+    """Tests by node, those whose thresholds may have a part in what others test before these."""
+    by_node: dict[str, list[LearnedTest]] = {}
+    for test in tests:
+        by_node.setdefault(test.places[0][0], []).append(test)
+    net, level = parameters.network, dict[str, int]()
+    levels: list[dict[str, list[LearnedTest]]] = [{} for _ in range(MAX_LEVELS)]
+    for node in net:
+        above = max((level[parent] for parent in net.parents(node)), default=0)
+        level[node] = above + (node in by_node)
+        if node in by_node:
+            levels[min(above, MAX_LEVELS - 1)][node] = by_node[node]
+    return [own for own in levels if own]
