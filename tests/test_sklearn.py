@@ -10,19 +10,26 @@ pytest.importorskip("sklearn")
 import pandas as pd
 import polars as pl
 from sklearn.base import clone
-from sklearn.datasets import load_iris, make_friedman1
+from sklearn.datasets import load_iris, load_wine, make_friedman1
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.metrics import log_loss, mutual_info_score
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score, train_test_split
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import KBinsDiscretizer, StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import tacit
 from tacit import EvidenceError, Network, NetworkError, TacitError, examples, semantics
-from tacit.sklearn import KNOTS, Ranks, TACClassifier, TACRegressor, default_network
+from tacit.sklearn import TACClassifier, TACRegressor, default_network
+from tacit.sklearn.columns import Levels
+from tacit.sklearn.default import KNOTS, Ranks
+from tacit.sklearn.selection import Labelled, folds_of, keys_of
+from tacit.sklearn.structure import Counts, forest
+from tacit.sklearn.table import Table
 from tests.helpers import close
 
 IRIS, SPECIES = load_iris(return_X_y=True)
+QUICK = {"prior": 1.0, "random_state": 0}  # validation chooses the structure only
 SMALL = {"tests": 1, "components": 1, "steps": 20, "random_state": 0}
 
 
@@ -51,7 +58,9 @@ def patients(rows=200):
 # scikit-learn's conventions -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("estimator", [TACClassifier(steps=20, tests=1), TACRegressor(steps=20, tests=1)])
+@pytest.mark.parametrize(
+    "estimator", [TACClassifier(**QUICK, steps=5), TACClassifier(steps=20, tests=1), TACRegressor(steps=20, tests=1)]
+)
 def test_all_of_scikit_learns_checks_pass(estimator):
     results = check_estimator(estimator, on_skip=None)
     skipped = {result["check_name"] for result in results if result["status"] == "skipped"}
@@ -201,7 +210,142 @@ def test_a_regressor_scales_y_and_stays_in_its_range():
     np.testing.assert_array_equal(TACRegressor(**SMALL).fit(X, np.full(200, 7.0)).predict(X), 7.0)
 
 
+# the network that validation chooses ----------------------------------------------------------------------
+
+
+def clinic(rows=150):
+    """Numbers, whole numbers, text and truth values, some of them missing, and who is ill."""
+    rng = np.random.default_rng(0)
+    ill = rng.random(rows) < 0.4
+    frame = pd.DataFrame(
+        {
+            "age": 50 + 10 * rng.normal(size=rows) + 8 * ill,
+            "visits": rng.poisson(1 + 2 * ill),
+            "ward": np.where(rng.random(rows) < 0.8, np.where(ill, "north", "south"), "east"),
+            "smoker": rng.random(rows) < 0.3 + 0.3 * ill,
+        }
+    )
+    return frame.astype({"visits": float, "smoker": object}).mask(rng.random(frame.shape) < 0.1), ill
+
+
+@pytest.mark.parametrize("holes", [False, True])
+def test_what_is_chosen_is_one_network_whose_posterior_is_predicted(holes):
+    X, y = clinic(80)
+    X = X[["age", "ward"]] if holes else X[["age", "ward"]].ffill().bfill()
+    model = TACClassifier(**QUICK).fit(X, y)
+    evidence = model.to_evidence(X[:10])
+    close(model.predict_proba(X[:10]), semantics.posterior(model.network_, "Q", evidence))
+    close(model.predict_proba(X[:10]), model.tac_.posterior(evidence))
+
+
+def test_text_and_missing_values_are_taken_as_they_are():
+    X, y = clinic()
+    model = TACClassifier(**QUICK).fit(X, y)
+    assert model.score(X, y) > 0.85
+    assert set(model.network_.variables) - {"C", "Q"} == set(X.columns)
+    assert model.network_.states("ward") == ("east", "north", "south")
+    assert model.network_.states("smoker") == ("0", "1")
+    strange = X[:1].assign(age=np.nan, visits=np.nan, ward="west", smoker=None)  # no ward of that name was seen
+    shares = np.array([(~y).sum() + 1, y.sum() + 1]) / (len(y) + 2)
+    close(model.predict_proba(strange), shares[None])
+    for same in (pl.from_pandas(X.astype({"smoker": float})), X.to_numpy(dtype=object)):
+        close(TACClassifier(**QUICK).fit(same, y).predict_proba(same), model.predict_proba(X), tolerance=1e-6)
+
+
+def test_columns_may_have_the_names_of_other_nodes_or_say_nothing():
+    X = pd.DataFrame({"Q": ["a", "b"] * 20, "C": np.arange(40.0), "same": 1.0, "none": None})
+    model = TACClassifier(**QUICK).fit(X, ["yes", "no"] * 20)
+    assert set(model.to_evidence(X)) == {"Q (column 0)", "C (column 1)"}
+    assert model.score(X, ["yes", "no"] * 20) == 1.0
+    for silent in (np.ones((9, 2)), np.full((9, 2), np.nan)):
+        model = TACClassifier(**QUICK).fit(silent, [0, 0, 1] * 3)
+        close(model.predict_proba(np.zeros((2, 2))), np.tile([2 / 3, 1 / 3], (2, 1)), tolerance=0.05)
+    assert TACClassifier(**QUICK).fit([[0.0], [1.0]], [0, 1]).predict_proba([[0.0]]).shape == (
+        1,
+        2,
+    )  # nothing to hold out
+
+
+def test_infinite_numbers_in_a_frame_are_an_error():
+    X, y = clinic(20)
+    with pytest.raises(ValueError, match="column 'age' of X contains infinity"):
+        TACClassifier().fit(X.assign(age=np.inf), y)
+
+
+def test_repeated_rows_are_held_out_together():
+    rng = np.random.default_rng(0)
+    columns, classes = [rng.normal(size=60), rng.choice(np.array(["a", "b"], dtype=object), 60)], np.arange(60) % 3
+    rows = Labelled(Table(columns), ["x", "y"], np.eye(3)[classes], [0, 1, 2], np.ones(60))
+    twice = rows.take(np.repeat(np.arange(60), 2))
+    folds, again = (folds_of(some, keys_of(some.table, 0)) for some in (rows, twice))
+    assert len(folds) == 5
+    np.testing.assert_array_equal(np.sum(folds, axis=0), 1)  # each row once
+    for out, both in zip(folds, again, strict=True):
+        np.testing.assert_array_equal(np.bincount(classes[out]), 4)
+        np.testing.assert_array_equal(both, np.repeat(out, 2))
+
+
+def test_trees_join_the_columns_that_know_most_of_each_other():
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, 3, 500)
+    second = np.where(rng.random(500) < 0.9, first, rng.integers(0, 3, 500))
+    third = np.where(rng.random(500) < 0.7, second, rng.integers(0, 3, 500))
+    alone = rng.integers(0, 3, 500)
+    likelihoods = [np.eye(3)[column] for column in (first, alone, second, third)]
+    likelihoods[0][:50] = np.nan  # missing
+    counts = Counts(likelihoods, np.ones(500))
+    information = counts.information()
+    chance = 4 * np.log(450) / 2
+    assert information[0, 2] == pytest.approx(450 * mutual_info_score(first[50:], second[50:]) - chance)
+    assert forest(information) == {0: None, 2: 0, 3: 2, 1: None}
+
+
+def test_levels_are_a_deviation_apart_and_weights_count():
+    column = np.array([1.0, 2.0, 2.0, 4.0, 6.0, np.nan])
+    levels = Levels.of(column, np.ones(6), 3, 4.0)
+    assert (levels.mean, levels.deviation) == (pytest.approx(3.0), pytest.approx(np.std(column[:5])))
+    weighted = Levels.of(column[[0, 1, 3, 4]], np.array([1.0, 2.0, 1.0, 1.0]), 3, 4.0)
+    assert (weighted.mean, weighted.deviation) == (pytest.approx(3.0), pytest.approx(levels.deviation))
+    found = levels(np.array([3.0, -1e9, np.nan]))
+    assert found[0].argmax() == 1
+    assert found[1].argmax() == 0
+    assert np.isnan(found[2]).all()
+    close(found[:2].sum(axis=1), np.ones(2))
+    assert np.isfinite(Levels.of(np.array([-1e300, 0.0, 1e300]), np.ones(3), 2, 2.0).deviation)
+
+
+def test_it_is_worth_choosing():
+    X, y = load_wine(return_X_y=True)
+    train, test = train_test_split(np.arange(len(y)), test_size=0.4, stratify=y, random_state=0)
+    model = TACClassifier(random_state=0).fit(X[train], y[train])
+    assert log_loss(y[test], model.predict_proba(X[test])) < 0.1
+
+
 # a given network ------------------------------------------------------------------------------------------
+
+
+def test_a_given_network_starts_from_counts_and_stays_a_model_of_the_data():
+    bins = KBinsDiscretizer(4, encode="ordinal", strategy="quantile", quantile_method="averaged_inverted_cdf")
+    X = pd.DataFrame(bins.fit_transform(IRIS).astype(int), columns=list("abcd"))
+    net = Network("naive")
+    net.add("species", states=3)
+    for name in X:
+        net.add(name, ["species"], 4)
+    model = TACClassifier(net, "species")
+    trained = model.fit(X, SPECIES).network_
+    np.testing.assert_allclose(trained.table("species"), 1 / 3, atol=0.03)
+    counted = tacit.estimate(net, {**X, "species": SPECIES}, prior=1.0, progress=False).network
+    for name in X:
+        np.testing.assert_allclose(trained.table(name), counted.table(name), atol=0.2)
+    folds = StratifiedKFold(3, shuffle=True, random_state=0)
+    losses = [
+        -cross_val_score(
+            TACClassifier(net, "species", prior=prior), X, SPECIES, cv=folds, scoring="neg_log_loss"
+        ).mean()
+        for prior in (None, 0.0)
+    ]
+    assert losses[0] < 0.2
+    assert losses[0] < losses[1]
 
 
 def test_with_a_network_to_fit_is_to_call_tacit_fit():

@@ -1,31 +1,24 @@
-"""`TACClassifier` and `TACRegressor`: testing Bayesian networks as scikit-learn estimators.
+"""`TACClassifier` and `TACRegressor`: Bayesian networks, testing ones among them, as scikit-learn estimators.
 
 Rows of X become evidence, y is what the posterior of the query is learned from, and predictions are read from that
-posterior. The network is the user's, and the columns of X are variables of it; or it is `default_network`, and the
-columns of X are any numbers, which `Scaled` turns into likelihoods.
+posterior. The network is the user's, and the columns of X are variables of it; or it is made for the table: one of
+several structures that validation chooses, or `default_network`, whose tests compare the ranks of numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-
-from tacit.installation import how_to_install
-
-try:
-    from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(
-        f"tacit.sklearn needs scikit-learn: {how_to_install('sklearn')}", name="sklearn"
-    ) from error  # fmt: skip
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
+    _num_samples,
     assert_all_finite,
     check_consistent_length,
     check_is_fitted,
@@ -34,99 +27,28 @@ from sklearn.utils.validation import (
 )
 
 from tacit.containers import as_array
-from tacit.errors import EvidenceError, NetworkError, TacitError
+from tacit.cpt import CPT, check_gamma
+from tacit.errors import EvidenceError, TacitError
 from tacit.evidence import read_column
 from tacit.floats import Floats
-from tacit.learn import Fit, arguments, fit
+from tacit.learn import Fit, arguments, estimate, fit
 from tacit.learn.fitting import FULL_BATCH_ROWS
-from tacit.learn.losses import Loss
+from tacit.learn.losses import Loss, check_loss
 from tacit.network import Network
+from tacit.sklearn.default import Ranks, Scaled, default_network
+from tacit.sklearn.selection import STRENGTHS, Labelled, candidates, choose
+from tacit.sklearn.table import Table, read_table
 from tacit.tac import TAC, compile
 from tacit.variable import DEFAULT_STATES, Label, Variable, similar
 from tacit.words import plural
 
-__all__ = ["TACClassifier", "TACRegressor", "default_network"]
-
-SLOPE = 16.0  # of the default network's tests
+COUNTED_PRIOR = 1.0  # pseudo-counts of the tables that a given network starts from
+EM_STEPS = 20
+HOLD = 10.0  # how many rows these count as in training
+CHOSEN_ROWS = 200_000  # up to which it sees all rows in every step: it starts near its end
+CHOSEN_STEPS = 30  # of the chosen network's training on all rows, from where its validation led
+TESTS, COMPONENTS = 2, 2  # of the default network
 STEPS = 100  # of the default network's training on all rows; 500 take four times as long and score the same
-KNOTS = 256  # the most points by which the scaling of a feature is remembered
-
-
-def default_network(
-    features: int, states: Sequence[Label] = DEFAULT_STATES, tests: int = 2, components: int = 2
-) -> Network:
-    """The network that is learned where none is given: a mixture of naive Bayes models whose factors are tested.
-
-    - `C`, a root, has `components` states for each state of the query `Q`, which it determines.
-    - `E0`, `E1`, ... are the features. Their prior is uniform, so that the likelihood of the first state, a feature
-      scaled into [0, 1], is also the posterior that tests compare with their thresholds.
-    - `T0.0`, `T0.1`, ... are `tests` testing nodes for each feature.
-    - `V0.0`, `V0.1`, ... have a test and `C` as parents, and are observed to be "true": their tables say how well
-      each outcome of the test fits each component.
-
-    So the posterior of a component is proportional to a product of one curve per feature, which tests bend; that of
-    a state of `Q` is the sum over its components, through which features interact. A table has at most four numbers
-    per component, and the circuit grows linearly with the number of features.
-
-    >>> default_network(features=30, states=["benign", "malignant"])
-    Network('default': 152 nodes, 181 edges, 60 testing, 1,512 parameters, 120 thresholds)
-    """
-    for name, value in (("features", features), ("tests", tests), ("components", components)):
-        if not isinstance(value, int | np.integer) or value < 1:
-            raise NetworkError(f"{name} is {value!r}, expected a whole number >= 1")
-    state_of_component = np.repeat(np.eye(len(states)), components, axis=0)
-    net = Network("default")
-    net.add("C", states=len(state_of_component))
-    net.add("Q", ["C"], states, state_of_component)
-    for i in range(features):
-        net.add(f"E{i}", cpt=[0.5, 0.5])
-        for j in range(tests):
-            net.add(f"T{i}.{j}", [f"E{i}"], testing=True, gamma=SLOPE)
-            net.add(f"V{i}.{j}", [f"T{i}.{j}", "C"])
-    return net
-
-
-@dataclass(frozen=True)
-class Ranks:
-    """Where numbers stand among those of a column, from 0 for the lowest to 1; linear between them.
-
-    >>> Ranks.of(np.array([1.0, 10.0, 100.0]), np.ones(3))(np.array([-5.0, 10.0, 55.0, np.nan]))
-    array([0.  , 0.5 , 0.75,  nan])
-    """
-
-    values: Floats  # ascending
-    ranks: Floats
-
-    @classmethod
-    def of(cls, column: Floats, weights: Floats) -> Ranks:
-        """The ranks of the numbers of a column; a row of weight 2 counts as two rows, NaN as none."""
-        counted = (weights > 0) & ~np.isnan(column)
-        if not counted.any():
-            return cls(np.zeros(1), np.full(1, np.nan))
-        values, inverse = np.unique(column[counted], return_inverse=True)
-        shares = np.bincount(inverse, weights[counted])
-        middles = np.cumsum(shares) - shares / 2  # equal numbers share the middle of their places
-        if len(values) == 1:
-            return cls(values, np.full(1, 0.5))
-        ranks = (middles - middles[0]) / (middles[-1] - middles[0])
-        kept = np.unique(np.searchsorted(ranks, np.linspace(0, 1, KNOTS))) if len(ranks) > KNOTS else slice(None)
-        return cls(values[kept], ranks[kept])
-
-    def __call__(self, column: Floats) -> Floats:
-        """The ranks of these numbers: 0 or 1 beyond those seen, NaN for NaN."""
-        return np.interp(column, self.values, self.ranks)
-
-
-@dataclass(frozen=True)
-class Scaled:
-    """X as evidence for the default network: features by their ranks, and every `V` observed."""
-
-    ranks: tuple[Ranks, ...]
-    observed: tuple[str, ...]
-
-    def __call__(self, X: Floats) -> dict[str, Any]:
-        """The evidence of rows of features."""
-        return {f"E{i}": ranks(X[:, i]) for i, ranks in enumerate(self.ranks)} | dict.fromkeys(self.observed, "true")
 
 
 @dataclass(frozen=True)
@@ -144,6 +66,21 @@ class Named:
         return {name: as_array(X[name]) if name in self.soft else X[name] for name in self.names}
 
 
+Encoder = Callable[[Any], dict[str, Any]]  # from X, as read, to evidence
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """A query to train, with the settings that suit it; `prior` is for every entry, or for the tables of `centre`."""
+
+    tac: TAC
+    prior: float = 0.0
+    steps: int | None = None
+    restarts: int | None = None
+    centre: Network | None = None
+    optimizer: str = "auto"
+
+
 class _TACEstimator(BaseEstimator):  # type: ignore[misc]
     """What classifier and regressor share: from X to evidence, training, and the posterior."""
 
@@ -155,8 +92,8 @@ class _TACEstimator(BaseEstimator):  # type: ignore[misc]
         network: Network | None = None,
         query: str | None = None,
         evidence: Sequence[str] | None = None,
-        tests: int = 2,
-        components: int = 2,
+        tests: int | None = None,
+        components: int | None = None,
         gamma: float | str | None = None,
         loss: Loss | None = None,
         optimizer: str = "auto",
@@ -194,7 +131,8 @@ class _TACEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _posterior(self, X: Any) -> Floats:
         evidence = self.to_evidence(X)
-        return self.tac_.posterior(evidence)
+        posterior = self.tac_.posterior(evidence)
+        return np.broadcast_to(posterior, (_num_samples(X), posterior.shape[1]))  # no column may say anything
 
     # training ---------------------------------------------------------------------------------------------
 
@@ -217,32 +155,47 @@ class _TACEstimator(BaseEstimator):  # type: ignore[misc]
         return X, y, weights
 
     def _learn(self, X: Any, targets: Floats, states: Sequence[Label], weights: Floats) -> Self:
-        """Compile the query and learn its network; `states` are those that the default network's query has."""
-        tac = self._default(X, states, weights) if self.network is None else self._given(X)
-        rows = len(weights)
-        prior = arguments.not_negative(
-            "prior", self._setting(self.prior, default=self._prior, given=0.0), "None, or a number of pseudo-counts"
-        )
-        all_rows = self.optimizer != "adam" and rows <= FULL_BATCH_ROWS
+        """Compile the query and learn its network; `states` are those of the query of a network made for the table."""
+        self._check_settings()
+        # a row of weight 2 counts as two rows, also against pseudo-counts
+        scale = np.count_nonzero(weights) / weights.sum()
+        start = self._start(X, targets, states, weights)
+        prior = start.prior if self.prior is None or start.centre is not None else self.prior
         self.fit_: Fit = fit(
-            tac,
+            start.tac,
             self._encoder(X),
             targets,
             loss=self._loss if self.loss is None else self.loss,
-            optimizer=self.optimizer,
-            steps=self._setting(self.steps, default=STEPS if all_rows else None, given=None),
-            restarts=self._setting(self.restarts, default=1, given=None),
+            optimizer=start.optimizer if self.optimizer == "auto" else self.optimizer,
+            steps=start.steps if self.steps is None else self.steps,
+            restarts=start.restarts if self.restarts is None else self.restarts,
             seed=self._seed(),
             validation=self.validation,
             progress=False,
             weights=weights,
             gamma=self.gamma,
-            # a row of weight 2 counts as two rows, also against pseudo-counts
-            prior=prior * np.count_nonzero(weights) / weights.sum(),
+            prior=prior * scale if start.centre is None else (start.centre, prior * scale),
         )
         self.tac_: TAC = self.fit_.tac
         self.network_: Network = self.fit_.network
         return self
+
+    def _check_settings(self) -> None:
+        """Say what is wrong before long work, not after it."""
+        if self.prior is not None:
+            arguments.not_negative("prior", self.prior, "None, or a number of pseudo-counts")
+        for name in ("steps", "restarts"):
+            arguments.whole_or_none(name, getattr(self, name))
+        if self.validation is not None:
+            arguments.share("validation", self.validation, "a share of the rows")
+        if self.loss is not None:
+            check_loss(self.loss)
+        if not isinstance(self.gamma, str):
+            check_gamma(self.gamma)
+
+    def _start(self, X: Any, targets: Floats, states: Sequence[Label], weights: Floats) -> Start:
+        """What to train, and what the settings are where none are given."""
+        return Start(self._given(X)) if self.network is not None else self._default(X, states, weights)
 
     def _seed(self) -> int:
         try:
@@ -253,19 +206,17 @@ class _TACEstimator(BaseEstimator):  # type: ignore[misc]
                 "numpy.random.RandomState"
             ) from None
 
-    def _setting(self, value: Any, default: Any, given: Any) -> Any:
-        """A value, or what None stands for, with the default network and with a given one."""
-        if value is not None:
-            return value
-        return default if self.network is None else given
-
-    def _default(self, X: Floats, states: Sequence[Label], weights: Floats) -> TAC:
+    def _default(self, X: Floats, states: Sequence[Label], weights: Floats) -> Start:
         """The query of the default network."""
-        net = default_network(X.shape[1], states, self.tests, self.components)
+        tests = TESTS if self.tests is None else self.tests
+        components = COMPONENTS if self.components is None else self.components
+        net = default_network(X.shape[1], states, tests, components)
         features = [name for name in net if name.startswith("E")]
         observed = tuple(name for name in net if name.startswith("V"))
-        self._encoder: Scaled | Named = Scaled(tuple(Ranks.of(column, weights) for column in X.T), observed)
-        return compile(net, "Q", features, hard=observed, effort="low")  # a tree of families: nothing to search for
+        self._encoder: Encoder = Scaled(tuple(Ranks.of(column, weights) for column in X.T), observed)
+        tac = compile(net, "Q", features, hard=observed, effort="low")  # a tree of families: nothing to search for
+        all_rows = self.optimizer != "adam" and len(weights) <= FULL_BATCH_ROWS
+        return Start(tac, self._prior, STEPS if all_rows else None, restarts=1)
 
     def _given(self, X: Any) -> TAC:
         """The query of the network that the user gave."""
@@ -306,11 +257,16 @@ class _TACEstimator(BaseEstimator):  # type: ignore[misc]
 
 
 class TACClassifier(ClassifierMixin, _TACEstimator):  # type: ignore[misc]
-    """A classifier whose probabilities are the posterior of a testing Bayesian network.
+    """A classifier whose probabilities are the posterior of a Bayesian network.
 
-    Without a network, X holds any numbers and y any classes. `default_network` is learned; each feature is given to
-    it by its rank among the training rows, linear in between, so that neither units nor outliers matter. With a
-    network, X holds evidence on its variables, and what the network knows stays as it is.
+    Without a network, X holds numbers and text, and y any classes. One of a few networks is learned, which rows held
+    out choose: naive Bayes, or with two components per class, through which columns interact; and, where values are
+    missing, with a tree of the columns, which tells what they may have been. Numbers become soft evidence on a few
+    levels. The tables say nothing about the class at first; training leaves that as far as the rows demand, and
+    validation says how strongly to hold on to it.
+
+    With a network, X holds evidence on its variables, and what the network knows stays as it is. The rest is estimated
+    from X and y (`tacit.estimate`), and then trained on to predict y (`tacit.fit`), from these tables and around them.
 
     Parameters
     ----------
@@ -320,18 +276,23 @@ class TACClassifier(ClassifierMixin, _TACEstimator):  # type: ignore[misc]
         The variables that the columns of X are evidence on: by name in a data frame (all columns, if left out), by
         place in an array. A column holds labels, or likelihoods of the first state of a binary variable.
     tests, components
-        For the default network: testing nodes per feature, components per class.
+        Testing nodes per feature and components per class, to learn `default_network` instead: X holds numbers, and
+        tests compare their ranks with thresholds. If only one of them is given, the other is 2.
     gamma
         The slope to train with, or "learn". None: each testing node's own, 16 in the default network.
     loss
         "cross_entropy" if left out, "mse", or a function; see `tacit.fit`.
     optimizer, validation
         As for `tacit.fit`; `validation` is a share of the rows to hold out.
-    steps, restarts, prior
-        As for `tacit.fit`, also where None. But for the default network None is 100 steps (2,000 of "adam", which is
-        taken for more than 20,000 rows), one start, and 0.1 pseudo-counts.
+    steps, restarts
+        As for `tacit.fit`, also where None. But without a network None is one start, and 30 steps from where validation
+        led; with `tests`, 100 steps. (2,000 of "adam", which is taken for very many rows.)
+    prior
+        Without a network, how many rows the tables that say nothing count as; None: validation chooses. With one, or
+        with `tests`, pseudo-counts as for `tacit.fit`; None: the estimated tables count as 10 rows, and with `tests`,
+        0.1 pseudo-counts.
     random_state
-        Where the random start comes from.
+        Where random starts, and the choice of the rows to hold out, come from.
 
     Attributes
     ----------
@@ -344,22 +305,74 @@ class TACClassifier(ClassifierMixin, _TACEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    NaN is no evidence: X may have missing values, in training and in prediction. `fit` takes weights of rows; a row
-    of weight 2 counts as two. Evidence of probability 0, which needs a network with known zeros, gives NaN from
-    `predict_proba` and is an error in `predict`.
+    NaN and None are no evidence: X may have missing values, in training and in prediction. So is a category that was
+    never seen. `fit` takes weights of rows; a row of weight 2 counts as two. Evidence of probability 0, which needs a
+    network with known zeros, gives NaN from `predict_proba` and is an error in `predict`.
 
     All of scikit-learn's estimator checks pass (without a network).
 
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
-    >>> model = TACClassifier(steps=50, random_state=0).fit(X, y)
+    >>> model = TACClassifier(random_state=0).fit(X, y)
     >>> model.score(X, y) > 0.95
     True
-    >>> model.tac_.selected(model.to_evidence(X[:1]))["T2.0"].posterior.round(1)  # petal length, by its rank
-    array([[0.1, 0.9]])
+    >>> model.network_.states("petal length (cm)")  # levels, a standard deviation apart
+    ('0.2392', '1.999', '3.758', '5.517', '7.277')
+    >>> model.to_evidence(X[:1])["petal length (cm)"].round(1)  # 1.4 cm
+    array([[0.3, 0.6, 0. , 0. , 0. ]])
     """
 
     _loss, _prior = "cross_entropy", 0.1
+
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn may expect of the estimator."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = tags.input_tags.categorical = not self._tested
+        return tags
+
+    @property
+    def _tested(self) -> bool:
+        """Whether the default network is asked for, whose tests compare numbers."""
+        return self.network is None and (self.tests is not None or self.components is not None)
+
+    def _read(self, X: Any, reset: bool) -> Any:
+        """X after scikit-learn's checks: a list of columns for a network that is made for the table."""
+        return super()._read(X, reset) if self.network is not None or self._tested else read_table(self, X, reset)
+
+    def _start(self, X: Any, targets: Floats, states: Sequence[Label], weights: Floats) -> Start:
+        if self.network is not None:
+            return self._counted(X, targets, weights)
+        return (
+            super()._start(X, targets, states, weights) if self._tested else self._chosen(X, targets, states, weights)
+        )
+
+    def _chosen(self, X: Table, targets: Floats, states: Sequence[Label], weights: Floats) -> Start:
+        """The network that validation chooses."""
+        strengths = STRENGTHS if self.prior is None else (float(self.prior),)
+        rows = Labelled(X, self._columns(), targets, states, weights)
+        choice = choose(candidates(X), strengths, rows, self._seed())
+        self._encoder = choice.built.evidence
+        tac = choice.built.with_numbers(choice.weights)
+        optimizer = "lbfgs" if self.optimizer == "auto" and len(weights) <= CHOSEN_ROWS else self.optimizer
+        steps = CHOSEN_STEPS if optimizer == "lbfgs" else None
+        return Start(tac, choice.strength, steps, 1, choice.built.centre, optimizer)
+
+    def _columns(self) -> list[str]:
+        """Names for the variables of the columns: their own, unless these are taken."""
+        given = getattr(self, "feature_names_in_", [f"x{i}" for i in range(self.n_features_in_)])
+        return [f"{name} (column {i})" if name in ("C", "Q", "") else str(name) for i, name in enumerate(given)]
+
+    def _counted(self, X: Any, targets: Floats, weights: Floats) -> Start:
+        """The user's network, its tables estimated from the rows: where training starts, and what it holds on to."""
+        tac = self._given(X)
+        try:
+            rows = self._encoder(X) | {tac.variable.name: targets}
+            found = estimate(tac.network, rows, COUNTED_PRIOR, weights, steps=EM_STEPS, progress=False)
+        except TacitError:  # unset thresholds, nothing to learn, impossible rows: training learns them or says so
+            return Start(tac)
+        start = tac.with_network(_startable(tac.network, found.network))
+        prior = HOLD if self.prior is None else float(self.prior)
+        return Start(start, prior, None, None, found.network if self.prior is None else None)
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from rows X and their classes y."""
@@ -443,6 +456,16 @@ def _is_soft(variable: Variable, values: Any) -> bool:
     """Whether a column holds likelihoods."""
     column, _ = read_column(variable, values)
     return column is not None and column.soft is not None
+
+
+def _startable(net: Network, found: Network) -> Network:
+    """The network with the numbers found where a whole table is to be learned; other gaps are filled by training."""
+    cpts = {}
+    for name in net.variables:
+        cpt, own = net.cpt(name), found.cpt(name)
+        if isinstance(cpt, CPT) and isinstance(own, CPT) and (cpt.learn or np.isnan(cpt.table).all()):
+            cpts[name] = CPT(own.table, True, cpt.tie)
+    return net.with_cpts(cpts)
 
 
 def _sorted(query: str, states: Sequence[Label]) -> NDArray[Any]:
