@@ -1,7 +1,7 @@
 # Everything runs in .venv, which the first target that needs it creates: Python >= 3.11, pip and make are
 # all a machine has to have.
 #
-#   make test                                          lint, format, types, all tests and doctests
+#   make test                                          lint, format, types, doctests and all tests but slow ones
 #   make test ARGS="tests/test_network.py -k gamma"    only pytest, with these arguments
 
 PYTHON ?= python3
@@ -18,7 +18,7 @@ STAMP := $(VENV)/.installed
 BENCH_STAMP := $(VENV)/.installed-bench
 
 .DEFAULT_GOAL := help
-.PHONY: help demo study test fuzz lint types docs bench format clean
+.PHONY: help demo study test slow fuzz lint types docs bench format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -30,14 +30,18 @@ study: $(STAMP) ## what background knowledge buys, measured: ends in a report (a
 	@$(BIN)/python -m paper.knowledge
 
 ifeq ($(strip $(ARGS)),)
-test: lint types docs ## lint, types, documentation and all tests; ARGS="tests/test_x.py -k word": only pytest on that part
+test: lint types docs ## lint, types, documentation and all tests but slow ones; ARGS="tests/test_x.py -k word": only pytest on that part
 	@echo "== pytest"
 	@$(BIN)/python -m tests.warm
-	@$(BIN)/python -m pytest -q -n $(WORKERS)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow"
 else
 test: $(STAMP)
 	@$(BIN)/python -m pytest $(ARGS)
 endif
+
+slow: $(STAMP) ## the tests that take long: kills, long chains, the checks of other libraries
+	@$(BIN)/python -m tests.warm
+	@$(BIN)/python -m pytest -q -n $(WORKERS) -m slow
 
 fuzz: $(STAMP) ## random trials against the definition: networks, numbers, files, threads, kills; MINUTES=5, SEED=7 repeats
 	@$(BIN)/python -m tests.fuzz --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))

@@ -238,6 +238,7 @@ main()
 """
 
 
+@pytest.mark.slow
 def test_after_kill_9_the_same_command_goes_on_to_an_identical_file(abc, monkeypatch):
     rng = np.random.default_rng(0)
     given = {"A": rng.choice(["true", "false", None], 95).tolist(), "C": rng.choice(["lo", "hi"], 95).tolist()}

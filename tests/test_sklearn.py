@@ -58,6 +58,7 @@ def patients(rows=200):
 # scikit-learn's conventions -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "estimator", [TACClassifier(**QUICK, steps=5), TACClassifier(steps=20, tests=1), TACRegressor(steps=20, tests=1)]
 )

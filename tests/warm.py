@@ -24,6 +24,8 @@ for hard in ((), ("E2",)):
         query.marginals(evidence)
         query.mpe(evidence)
         query.sample(evidence)
+hardened = tacit.compile(tacit.examples.chain(tests=2, gamma=16.0), "Q", ["E1", "E2"], engine="tape")
+tacit.fit(hardened, rows, rng.random(32), steps=2, restarts=1, harden=True, progress=False)
 for weights in (None, [1.0, 2.0]):
     tacit.estimate(tacit.examples.kidney_stones().learnable(), {"size": ["small", "large"]}, weights=weights)
 tacit.compile(tacit.examples.abc(), "B", ["A"]).circuit().tape().evaluate({"A": [0.5]})

@@ -41,6 +41,7 @@ def chain(length, seed=0):
     return net.with_cpts(cpts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("everywhere", [False, True], ids=["evidence on top", "evidence everywhere"])
 def test_a_chain_of_testing_nodes_costs_linearly(everywhere):
     sizes = []

@@ -112,6 +112,7 @@ def test_a_chain_agrees_with_exact_rational_arithmetic(engine):
         close(found[row], by_hand(net, evidence, row, Fraction, scaled=False), 1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["numpy", "tape"])
 def test_a_chain_of_2000_does_not_underflow(engine):
     net, evidence = chain(2000)

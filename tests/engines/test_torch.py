@@ -137,6 +137,7 @@ def test_more_rows_than_a_chunk():
     close(tac.joint(evidence), tacit.compile(net, "Q", list(evidence), engine="numpy").joint(evidence))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("gamma", [None, 8.0])
 def test_a_long_chain_does_not_underflow(dtype, gamma):
@@ -379,6 +380,7 @@ def test_new_numbers():
     close(twin.run(columns, 6).joint.T, semantics.joint(with_slope, "Q", evidence))
 
 
+@pytest.mark.slow
 def test_blocks_for_gradients_are_smaller():
     engine = on_cpu(tacit.compile(chain(1500), "X1499", [f"X{i}" for i in range(1499)], engine="torch"))
     assert 1 <= engine.gradient_chunk < engine.chunk

@@ -97,6 +97,7 @@ def test_impossible_evidence_is_told_from_improbable_evidence(engine, dtype):
     assert np.isneginf(tac.log_evidence({**row, "never": ["true", "false"]})).tolist() == [False, True]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 def test_marginals_of_rows_that_are_computed_again(engine):
     net, names = sensors(122, 1e-6)
@@ -125,6 +126,7 @@ def test_derivatives_of_rows_that_are_computed_again(engine):
     np.testing.assert_allclose(found.tables["E0", "table"], [[1 / (1 - 1e-6), 0], [-1e6, 0]], rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 def test_fit_takes_rows_that_are_computed_again(engine):
     """The prior of Q is learned from a row that leaves the range of floats, and one that does not."""

@@ -281,6 +281,7 @@ tacit.estimate(hidden(), observed(3000), checkpoint=sys.argv[1], **HOW | {"steps
 """
 
 
+@pytest.mark.slow
 def test_a_process_that_was_killed_leaves_a_checkpoint_that_can_be_read(tmp_path, monkeypatch):
     path = tmp_path / "em.npz"
     with subprocess.Popen([sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE) as process:

@@ -280,6 +280,7 @@ def long_training(optimizer, path, pause):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimizer", ["lm", "lbfgs", "adam"])
 def test_killed_and_resumed_ends_the_same(tmp_path, monkeypatch, optimizer):
     monkeypatch.setattr(fitting, "CHECKPOINT_EVERY", 0.0)

@@ -131,6 +131,7 @@ def test_without_a_gain_the_short_chain_stays():
         np.testing.assert_allclose(long.tac.posterior(X), short.tac.posterior(X), atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "how",
     [
@@ -152,6 +153,7 @@ def test_growing_goes_with_all_the_rest(how):
     assert again.network == found.network
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop", [1, 2, 3, 4, 5])
 def test_a_growing_chain_that_was_cut_off_goes_on_to_the_same_bits(tmp_path, stop):
     straight = tacit.fit(compiled(6), X, Y, **FEW)

@@ -77,6 +77,7 @@ PAIRS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAIRS)
 def test_losses_that_differ_are_told_apart(name):
     one, other = PAIRS[name]
