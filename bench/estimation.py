@@ -23,7 +23,7 @@ from tests.pyagrum_peer import to_peer
 
 import tacit
 from bench.networks import network
-from bench.tables import MISSED, OK, Ratio, Section, write
+from bench.tables import MISSED, OK, Ratio, Section, run_parts
 
 PAGE = Path(__file__).parent.parent / "docs" / "bench-estimation.md"
 
@@ -320,16 +320,7 @@ PARTS: dict[str, Callable[[], list[Section]]] = {"complete": complete, "holes": 
 
 def main(arguments: list[str]) -> None:
     """Measure, print, and write the page when all was measured."""
-    unknown = [name for name in arguments if name not in PARTS]
-    if unknown:
-        sys.exit(f"unknown part {unknown[0]!r}, expected some of {', '.join(PARTS)}")
-    sections = []
-    for name in arguments or PARTS:
-        for section in PARTS[name]():
-            print(section.text(), flush=True)
-            sections.append(section)
-    if not arguments:
-        write(PAGE, "Tables from rows: measured", INTRO, sections)
+    run_parts(arguments, PARTS, PAGE, "Tables from rows: measured", INTRO)
 
 
 INTRO = """Made by `make bench`. Two cores, and as many threads as each program takes by itself. Every figure of a row

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +23,7 @@ from tests.pyagrum_peer import to_peer
 import tacit
 from bench.inference import Case, per_row, pgmpy_evidence, pgmpy_model, sample, sampled, us
 from bench.networks import leaves, network, widest_root
-from bench.tables import MISSED, OK, Ratio, Section, at_least, at_most, write
+from bench.tables import MISSED, OK, Ratio, Section, at_least, at_most, run_parts
 from bench.toulbar2 import NARY, NotProvedError, Toulbar2, log_probability
 
 PAGE = Path(__file__).parent.parent / "docs" / "bench-questions.md"
@@ -408,16 +407,7 @@ QUESTIONS = {"mpe": explanations, "joint": pairs, "samples": samples, "sensitivi
 
 def main(arguments: list[str]) -> None:
     """Measure, print, and write the page when all questions were asked."""
-    unknown = [name for name in arguments if name not in QUESTIONS]
-    if unknown:
-        sys.exit(f"unknown question {unknown[0]!r}, expected some of {', '.join(QUESTIONS)}")
-    sections = []
-    for name in arguments or QUESTIONS:
-        for section in QUESTIONS[name]():
-            print(section.text(), flush=True)
-            sections.append(section)
-    if not arguments:
-        write(PAGE, "More questions: measured", INTRO, sections)
+    run_parts(arguments, QUESTIONS, PAGE, "More questions: measured", INTRO)
 
 
 INTRO = """Made by `make bench`. Two cores and as many threads as each program takes by itself: tacit up to two,

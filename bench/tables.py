@@ -1,8 +1,9 @@
 """Sections of a benchmark: one table each, printed as text and written as markdown."""
 
 import statistics
+import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -115,6 +116,22 @@ def missed(sections: Sequence[Section]) -> list[str]:
     """The rows that miss a bar, as lines."""
     rows = [f"- Section {s.title.split('.')[0]}: {row}." for s in sections for row in s.missed]
     return ["Bars that are missed:", "", *rows] if rows else ["No bar is missed."]
+
+
+def run_parts(
+    arguments: Sequence[str], parts: Mapping[str, Callable[[], list[Section]]], path: Path, title: str, intro: str
+) -> None:
+    """Measure the parts that are named, or all, and print them; write the page when all were measured."""
+    unknown = [name for name in arguments if name not in parts]
+    if unknown:
+        sys.exit(f"unknown part {unknown[0]!r}, expected some of {', '.join(parts)}")
+    sections = []
+    for name in arguments or parts:
+        for section in parts[name]():
+            print(section.text(), flush=True)
+            sections.append(section)
+    if not arguments:
+        write(path, title, intro, sections)
 
 
 def write(path: Path, title: str, intro: str, sections: Sequence[Section]) -> None:

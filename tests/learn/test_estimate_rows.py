@@ -185,6 +185,11 @@ def test_what_rows_cannot_be(asia, rows, tmp_path):
     for nothing in (None, {}, [{}]):
         with pytest.raises(tacit.EvidenceError, match="there are no rows"):
             tacit.estimate(start, nothing)
+    with pytest.raises(tacit.EvidenceError, match="the rows have no columns"):
+        tacit.estimate(start, pa.table({"smoke": ["yes"]}).drop_columns("smoke"))
+    silent = tacit.estimate(start, {"smoke": [None, None], "lung": [None, None]}, **STEPS)
+    assert silent.log_likelihood == 0
+    close(silent.network.table("lung"), asia.table("lung"))
     with pytest.raises(tacit.EvidenceError, match="more than a float holds"):
         tacit.estimate(start, rows, weights=[1e308] * 500)
     csv.write_csv(pa.table({"smoke": ["yes", "no"], "n": ["1", "many"]}), tmp_path / "weights.csv")

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import EvidenceError, TacitError
-from tacit.evidence import Column, Evidence, read, take
+from tacit.evidence import Column, Evidence, named_columns, read, take
 from tacit.floats import Floats
 from tacit.labels import MISSING
 from tacit.learn.data import checked_weights
@@ -160,6 +160,8 @@ def _piece(net: Network, rows: Any, weights: Any, first: int) -> Piece:
     if isinstance(weights, str):
         rows, weights = _split_off(rows, weights)
     known = read(rows, [net.variable(name) for name in net])
+    if not known.columns and not isinstance(rows, Mapping):
+        raise EvidenceError("the rows have no columns; expected some that are named like variables")
     if isinstance(rows, Mapping):  # a single value that is missing is no column, but in other batches it may be one
         gaps = {
             name: Column(net.variable(name), codes=np.array([MISSING])) for name in rows if name not in known.columns
@@ -171,12 +173,12 @@ def _piece(net: Network, rows: Any, weights: Any, first: int) -> Piece:
 
 def _split_off(rows: Any, name: str) -> tuple[dict[str, Any], Any]:
     """Evidence without a column, and that column."""
-    if not isinstance(rows, Mapping) and not _is_frame(rows):
+    columns = named_columns(rows)
+    if columns is None:
         raise TacitError(f"weights name a column, {name!r}, but the rows are a {type(rows).__name__} without names")
-    names = list(rows if isinstance(rows, Mapping) else getattr(rows, "column_names", rows.columns))
-    if name not in names:
-        raise EvidenceError(f"the rows have no column {name!r} of weights{similar(name, names)}")
-    return {other: rows[other] for other in names if other != name}, rows[name]
+    if name not in columns:
+        raise EvidenceError(f"the rows have no column {name!r} of weights{similar(name, columns)}")
+    return {other: values for other, values in columns.items() if other != name}, columns[name]
 
 
 # files ----------------------------------------------------------------------------------------------------
