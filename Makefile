@@ -15,13 +15,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 STAMP := $(VENV)/.installed
+SCALE_STAMP := $(VENV)/.installed-scale
 BENCH_STAMP := $(VENV)/.installed-bench
 
 .DEFAULT_GOAL := help
-.PHONY: help demo study test slow fuzz lint types docs bench format clean
+.PHONY: help demo study test slow test-scale fuzz lint types docs bench format clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 demo: $(STAMP) ## set up if needed, then the worked examples and the paper's experiments: ends in a report
 	@$(BIN)/python -m paper.demo
@@ -33,7 +34,7 @@ ifeq ($(strip $(ARGS)),)
 test: lint types docs ## lint, types, documentation and all tests but slow ones; ARGS="tests/test_x.py -k word": only pytest on that part
 	@echo "== pytest"
 	@$(BIN)/python -m tests.warm
-	@$(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow"
+	@$(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow and not scale"
 else
 test: $(STAMP)
 	@$(BIN)/python -m pytest $(ARGS)
@@ -41,7 +42,11 @@ endif
 
 slow: $(STAMP) ## the tests that take long: kills, long chains, the checks of other libraries
 	@$(BIN)/python -m tests.warm
-	@$(BIN)/python -m pytest -q -n $(WORKERS) -m slow
+	@$(BIN)/python -m pytest -q -n $(WORKERS) -m "slow and not scale"
+
+test-scale: $(SCALE_STAMP) ## the tests that start clusters: Dask, Ray, Spark (which needs Java) and torch.distributed
+	@$(BIN)/python -m tests.warm
+	@$(BIN)/python -m pytest -q tests/scale src/tacit/dask src/tacit/ray src/tacit/spark
 
 fuzz: $(STAMP) ## random trials against the definition: networks, numbers, files, threads, kills; MINUTES=5, SEED=7 repeats
 	@$(BIN)/python -m tests.fuzz --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
@@ -79,6 +84,11 @@ $(STAMP): pyproject.toml constraints.txt
 # and take the newest one.
 	@$(PIP) install -c constraints.txt hatchling editables
 	@$(PIP) install -c constraints.txt --no-build-isolation -e ".[dev]"
+	@touch $@
+
+$(SCALE_STAMP): $(STAMP)
+	@echo "== installing Dask, Ray and Spark"
+	@$(PIP) install -c constraints.txt --no-build-isolation -e ".[scale]"
 	@touch $@
 
 $(BENCH_STAMP): $(STAMP)

@@ -62,9 +62,11 @@ __all__ = [
     "write",
 ]
 
+LATER = ("dask", "drawing", "learn", "plot", "ray", "semantics", "sklearn", "spark", "theory", "torch")
+
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "drawing", "learn", "plot", "semantics", "sklearn", "theory", "torch"])
+    return sorted([*__all__, *LATER])
 
 
 def __getattr__(name: str) -> Any:
@@ -75,6 +77,6 @@ def __getattr__(name: str) -> Any:
         return getattr(import_module("tacit.learn"), name)
     if name in ("from_pgmpy", "to_pgmpy", "from_pyagrum", "to_pyagrum"):
         return getattr(import_module(f"tacit.io.{name.partition('_')[2]}"), name)
-    if name in ("drawing", "learn", "plot", "semantics", "sklearn", "theory", "torch"):
+    if name in LATER:
         return import_module(f"tacit.{name}")
     raise AttributeError(f"module 'tacit' has no attribute {name!r}")

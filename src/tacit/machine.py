@@ -11,6 +11,8 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import cache, wraps
 from typing import Any, ParamSpec, TypeVar
 
@@ -27,7 +29,33 @@ UNKNOWN_MEMORY = 8 * 2.0**30  # bytes, where the system does not tell
 
 def threads(asked: int | None = None) -> int:
     """How many threads to use: as many as asked for, else as TACIT_THREADS says, else one for every usable core."""
-    return threads_wanted(asked) or usable_cores()
+    return threads_wanted(asked) or int(min(_SHARE.get().threads, usable_cores()))
+
+
+@dataclass(frozen=True)
+class Share:
+    """What a task may use of the process it runs in, where others run beside it."""
+
+    threads: float = math.inf
+    memory: float = math.inf  # bytes
+
+
+_SHARE: ContextVar[Share] = ContextVar("share", default=Share())  # noqa: B039  # it is frozen
+
+
+@contextmanager
+def within(share: Share) -> Iterator[None]:
+    """Let `threads` and `memory` keep to a share while this lasts, in this thread; what a user asked for still goes.
+
+    >>> with within(Share(threads=1)):
+    ...     threads()
+    1
+    """
+    before = _SHARE.set(share)
+    try:
+        yield
+    finally:
+        _SHARE.reset(before)
 
 
 def threads_wanted(asked: int | None = None) -> int | None:
@@ -55,7 +83,7 @@ def usable_cores(root: str = "/") -> int:
 def memory(root: str = "/") -> float:
     """The bytes that this process may use: those of the machine, or of its smallest container."""
     limits = [_positive(_text(f"{folder}/{MEMORY[version]}")) for folder, version in _cgroups(root, "memory")]
-    return min([_machine_memory(), *limits])
+    return min([_machine_memory(), _SHARE.get().memory, *limits])
 
 
 @contextmanager

@@ -1,0 +1,1 @@
+"""What scoring and learning on Dask, Ray and Spark have in common."""

@@ -1,0 +1,8 @@
+"""Scoring and learning on Spark: `posterior`, `log_evidence`, `mpe`, `sample`; `estimate` and `fit`."""
+
+from tacit.installation import how_to_install
+
+try:
+    import pyspark  # noqa: F401
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(f"tacit.spark needs PySpark: {how_to_install('spark')}", name="pyspark") from error
