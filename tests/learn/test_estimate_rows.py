@@ -223,7 +223,7 @@ def observed(count):
 HOW = {"restarts": 3, "steps": 12, "tolerance": 0, "progress": False}
 
 
-@pytest.mark.parametrize("stop", [1, 12, 13, 29, 37])
+@pytest.mark.parametrize("stop", [1, 2, 7, 11, 12])
 def test_an_estimate_that_was_cut_off_goes_on_to_the_same_result(stop, tmp_path, monkeypatch):
     net, rows, path = hidden(), observed(200), tmp_path / "em.npz"
     expected = tacit.estimate(net, rows, **HOW)
@@ -242,7 +242,7 @@ def test_an_estimate_that_was_cut_off_goes_on_to_the_same_result(stop, tmp_path,
     same(tacit.estimate(net, rows, checkpoint=path, **HOW), expected)
     again = len(written)
     same(tacit.estimate(net, rows, checkpoint=path, **HOW), expected)
-    assert len(written) == again + 1  # what is finished is not done again
+    assert len(written) == again  # what is finished is not done again
 
 
 def test_a_checkpoint_belongs_to_its_rows_and_settings(tmp_path):
@@ -298,7 +298,7 @@ def test_a_process_that_was_killed_leaves_a_checkpoint_that_can_be_read(tmp_path
     steps = []
 
     def stop(path, key, search):
-        steps.append(len(search.trail.history))
+        steps.append(search.iterations)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(estimation, "write_search", stop)
@@ -308,5 +308,5 @@ def test_a_process_that_was_killed_leaves_a_checkpoint_that_can_be_read(tmp_path
         found = tacit.estimate(net, rows, checkpoint=path, **HOW | {"steps": 100_000})
     assert (found.interrupted, found.converged) == (True, False)
     assert steps[0] > 1  # it went on, and did not start anew
-    expected = tacit.estimate(net, rows, **HOW | {"steps": steps[0], "restarts": 1})
+    expected = tacit.estimate(net, rows, **HOW | {"steps": steps[0]})
     close(found.network.table("x0"), expected.network.table("x0"), 1e-300)

@@ -1,16 +1,18 @@
 """How often each entry of each table was at work in some rows: counted where all is observed, expected elsewhere.
 
 The expected count of an entry is the entry times the derivative of log p*(evidence) by it, with the selection held
-fixed. One sweep up and one down give those of all tables for many rows.
+fixed. One sweep up and one down give those of all tables for many rows. Rows may lie in several places (`parts`).
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Iterator, Sequence
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, reduce
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,28 +22,75 @@ from tacit import machine
 from tacit.compiler.prune import relevant
 from tacit.cpt import CPT
 from tacit.engines.engine import Engine
+from tacit.errors import EvidenceError
 from tacit.evidence import Column, blocks
 from tacit.floats import Floats
 from tacit.labels import BYTE
+from tacit.learn.checkpoint import fingerprint
 from tacit.learn.count_kernels import LANES, count_families
+from tacit.learn.parts import Carried, Parts
 from tacit.learn.sources import Piece
 from tacit.learn.units import Key, log_sum
 from tacit.network import Network
 from tacit.query import Query, compiled
+from tacit.rows.places import in_partition
 
 BLOCK = 2**16  # rows that a thread counts at a time
 
 
-@dataclass
+@dataclass(frozen=True)
 class Counts:
-    """Counts by node and part, and the log-likelihood of the rows."""
+    """Counts by node and part, and the log-likelihood of the rows; an error about a row that cannot be, if any."""
 
-    tables: dict[Key, Floats] = field(default_factory=dict)
+    tables: Mapping[Key, Floats] = field(default_factory=dict)
     log_likelihood: float = 0.0
+    impossible: EvidenceError | None = None
 
-    def add(self, key: Key, table: Floats) -> None:
-        """Some more of one table."""
-        self.tables[key] = self.tables[key] + table if key in self.tables else table
+    def __add__(self, other: Counts) -> Counts:
+        total = self.log_likelihood + other.log_likelihood
+        return Counts(_added(self.tables, other.tables), total, self.impossible or other.impossible)
+
+
+def _added(first: Mapping[Key, Floats], second: Mapping[Key, Floats]) -> dict[Key, Floats]:
+    """Tables summed where both have them."""
+    return {**first, **{key: first[key] + table if key in first else table for key, table in second.items()}}
+
+
+def add_each(first: Sequence[Counts], second: Sequence[Counts]) -> list[Counts]:
+    """Sums one by one."""
+    return [a + b for a, b in zip(first, second, strict=True)]
+
+
+# at first sight -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What rows came to at first sight: those that are complete are counted, the others are kept in pieces."""
+
+    count: int = 0  # of rows
+    rows: float = 0.0  # the sum of their weights
+    complete: Mapping[Key, Floats] = field(default_factory=dict)
+    seen: frozenset[str] = frozenset()  # the variables that some row says something about
+    pieces: int = 0  # that were kept
+    certain: Mapping[str, int] = field(default_factory=dict)  # by column: in how many of them every row has a state
+    digests: tuple[str, ...] = ()
+
+    def __add__(self, other: Summary) -> Summary:
+        with np.errstate(over="ignore"):  # an infinite sum is refused by those who ask for it
+            rows = self.rows + other.rows
+        certain = {
+            name: self.certain.get(name, 0) + other.certain.get(name, 0) for name in {**self.certain, **other.certain}
+        }
+        return Summary(
+            self.count + other.count,
+            rows,
+            _added(self.complete, other.complete),
+            self.seen | other.seen,
+            self.pieces + other.pieces,
+            certain,
+            self.digests + other.digests,
+        )
 
 
 class Kept(Protocol):
@@ -52,62 +101,50 @@ class Kept(Protocol):
     def __iter__(self) -> Iterator[Piece]: ...
 
 
-class Counter:
-    """Counts rows with numbers that change from pass to pass, while the structure stays.
+@dataclass(frozen=True)
+class Lot:
+    """Some rows after a first look: a complete row counts the same in every pass, so only the others are kept."""
 
-    A complete row counts the same in every pass, so it is looked at once; all others are kept. `start` are numbers to
-    start from: what is 0 or 1 in these must stay so, since engines rely on it.
-    """
+    summary: Summary
+    kept: Kept
 
-    def __init__(self, start: Network, kept: Kept) -> None:
-        self.structure, self.kept = start, kept
-        self.rows = 0.0
-        self._complete = Counts()
-        self._pieces = 0  # that were kept
-        self._certain: dict[str, int] = {}  # by their columns: in how many of them every row has a state
-        self._seen: set[str] = set()  # the variables that some row says something about
 
-    @property
-    def holes(self) -> bool:
-        """Whether some rows were not complete."""
-        return self._pieces > 0
+def summary_of(lot: Lot, number: int | None) -> Summary:
+    """What a sum over lots needs."""
+    return lot.summary
 
-    def add(self, piece: Piece) -> None:
-        """Some more rows."""
-        with np.errstate(over="ignore"):  # an infinite sum is refused by those who ask for it
-            self.rows += float(piece.weights.sum())
-        self._seen.update(name for name, column in piece.columns.items() if not column.empty)
+
+@dataclass(frozen=True)
+class Sorter:
+    """Takes the first look. `structure` is the network with any numbers, in which known 0s are 0."""
+
+    structure: Network
+    digest: bool = False  # whether to tell rows from others
+
+    def lot(self, pieces: Iterable[Piece], kept: Kept, after: Callable[[int], None] | None = None) -> Lot:
+        """Look at all rows; `after` is told how many they were so far."""
+        found, digest = Summary(), hashlib.sha256()
+        for piece in pieces:
+            found += self._summary(piece, kept)
+            if self.digest:
+                digest.update(fingerprint(list(piece.columns), piece.arrays()).encode())
+            if after is not None:
+                after(found.count)
+        return Lot(replace(found, digests=(digest.hexdigest(),)) if self.digest else found, kept)
+
+    def _summary(self, piece: Piece, kept: Kept) -> Summary:
         complete = self._is_complete(piece)
         whole, rest = np.flatnonzero(complete), np.flatnonzero(~complete)
-        if len(whole):
-            self._count(piece if not len(rest) else piece.take(whole))
+        counted = self._counted(piece if not len(rest) else piece.take(whole)) if len(whole) else {}
+        certain = {}
         if len(rest):
-            self._keep(piece if not len(whole) else piece.take(rest))
-
-    def _keep(self, piece: Piece) -> None:
-        self.kept.append(piece)
-        self._pieces += 1
-        for name, column in piece.columns.items():
-            self._certain[name] = self._certain.get(name, 0) + column.certain
-
-    def counts(self, net: Network) -> Counts:
-        """The counts of all rows, with the numbers of `net`."""
-        found = Counts(dict(self._complete.tables))
-        for (name, _), counts in found.tables.items():
-            found.log_likelihood += log_sum(counts, net.table(name))
-        if self.holes:
-            engine, parameters = self._query.engine(), self._query.program.parameters
-            engine.update({(node, part): net.cpt(node).parts()[part] for node, part in parameters}, {})
-            for piece in self.kept:
-                _expect(found, net, piece.only(self._seen), engine)
-        return found
-
-    @cached_property
-    def _query(self) -> Query:
-        """What is observed in every row is indexed, which is far cheaper, and possible in wider networks."""
-        hard = [name for name, pieces in self._certain.items() if pieces == self._pieces]
-        soft = [name for name in self._certain if name in self._seen and name not in hard]
-        return compiled(Query, self.structure, None, soft, hard)
+            left = piece if not len(whole) else piece.take(rest)
+            kept.append(left)
+            certain = {name: int(column.certain) for name, column in left.columns.items()}
+        with np.errstate(over="ignore"):
+            rows = float(piece.weights.sum())
+        seen = frozenset(name for name, column in piece.columns.items() if not column.empty)
+        return Summary(piece.rows, rows, counted, seen, int(len(rest) > 0), certain)
 
     def _is_complete(self, piece: Piece) -> NDArray[np.bool_]:
         """The rows in which every variable that takes part is observed, if its CPT is a plain table."""
@@ -119,16 +156,116 @@ class Counter:
             found &= piece.columns[name].observed
         return found
 
-    def _count(self, piece: Piece) -> None:
+    def _counted(self, piece: Piece) -> dict[Key, Floats]:
         names = relevant(self.structure, piece.columns)
         families = Families(self.structure, names)
         codes = [_codes(piece.columns[name], piece.rows) for name in names]
         weights = np.zeros(0) if (piece.weights == 1).all() else piece.weights
+        found = {}
         for name, counts in zip(names, families.counts(codes, weights), strict=True):
             table = self.structure.table(name)
             if (counts[table == 0] > 0).any():
                 raise piece.impossible(families.first_impossible(name, table, codes, piece.weights))
-            self._complete.add((name, "table"), counts)
+            found[name, "table"] = counts
+        return found
+
+
+# again and again ------------------------------------------------------------------------------------------
+
+
+class Counter:
+    """Counts lots of rows with numbers that change from pass to pass, while the structure stays.
+
+    `structure` has numbers to start from: what is 0 or 1 in these must stay so, since engines rely on it.
+    """
+
+    def __init__(self, structure: Network, lots: Parts[Lot]) -> None:
+        self.structure, self.lots = structure, lots
+        self.summary: Summary = lots.sum(summary_of, operator.add)
+
+    @property
+    def rows(self) -> float:
+        """How many rows there are, or the sum of their weights."""
+        return self.summary.rows
+
+    @property
+    def holes(self) -> bool:
+        """Whether some rows were not complete."""
+        return self.summary.pieces > 0
+
+    def counts(self, nets: Sequence[Network]) -> list[Counts]:
+        """The counts of all rows, with the numbers of each network."""
+        complete = [self._complete(net) for net in nets]
+        if not self.holes:
+            return complete
+        numbers = [self._numbers(net) for net in nets]
+        found = self.lots.sum(Expectation(self._query, numbers, self.summary.seen), add_each)
+        return [
+            own + replace(counts, tables={key: tables[key] * table for key, table in counts.tables.items()})
+            for own, tables, counts in zip(complete, numbers, found, strict=True)
+        ]
+
+    def _complete(self, net: Network) -> Counts:
+        tables = self.summary.complete
+        return Counts(tables, sum(log_sum(counts, net.table(name)) for (name, _), counts in tables.items()))
+
+    def _numbers(self, net: Network) -> dict[Key, Floats]:
+        """The tables that the query reads."""
+        return {(node, part): net.cpt(node).parts()[part] for node, part in self._query.get().program.parameters}
+
+    @cached_property
+    def _query(self) -> Carried[Query]:
+        """What is observed in every row is indexed, which is far cheaper, and possible in wider networks."""
+        certain, seen = self.summary.certain, self.summary.seen
+        hard = [name for name, pieces in certain.items() if pieces == self.summary.pieces]
+        soft = [name for name in certain if name in seen and name not in hard]
+        return self.lots.carried(compiled(Query, self.structure, None, soft, hard))
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """The log-likelihood of the rows of a lot that are not complete, and its derivatives by all tables.
+
+    Times the entry, a derivative is an expected count. `numbers` are several sets of tables.
+    """
+
+    query: Carried[Query]
+    numbers: Sequence[Mapping[Key, Floats]]
+    seen: frozenset[str]
+
+    def __call__(self, lot: Lot, number: int | None) -> list[Counts]:
+        if not lot.summary.pieces:
+            return [Counts() for _ in self.numbers]
+        engine = self.query.get().engine().twin()
+        found = []
+        for tables in self.numbers:
+            engine.update(tables, {})
+            try:
+                pieces = (_expected(piece.only(self.seen), engine) for piece in lot.kept)
+                found.append(reduce(operator.add, pieces))
+            except EvidenceError as error:  # whether that is the end, depends on the numbers
+                placed = error if number is None else in_partition(error, number)
+                found.append(Counts({}, -math.inf, placed))
+        return found
+
+
+def _expected(piece: Piece, engine: Engine) -> Counts:
+    """The same of some rows."""
+    found = Counts()
+    for place, block in blocks(piece.columns, piece.rows, engine.gradient_chunk):
+        result, weights = engine.run(block.columns, block.rows), piece.weights[place]
+        mantissa, counted = result.joint[0], weights > 0
+        for row in np.flatnonzero((mantissa <= 0) & counted)[:1].tolist():
+            raise piece.impossible(place.start + row)
+        logs = np.log(mantissa, out=np.zeros(block.rows), where=counted) + result.exponent * np.log(2.0)
+        seeds = np.divide(weights, mantissa, out=np.zeros(block.rows), where=counted)
+        derivatives = engine.gradients(block.columns, block.rows, seeds, through_selection=False).tables
+        tables = {key: derivative for key, derivative in derivatives.items() if key[1] != "thresholds"}
+        found += Counts(tables, float((weights * logs).sum()))
+    return found
+
+
+# complete rows --------------------------------------------------------------------------------------------
 
 
 def _codes(column: Column, rows: int) -> NDArray[Any]:
@@ -174,19 +311,3 @@ class Families:
         """The first row that weighs something and whose entry of a table is 0."""
         entries = table[tuple(codes[m] for m in self.members[self.place[name]])]
         return int(((entries == 0) & (weights > 0)).argmax())
-
-
-def _expect(found: Counts, net: Network, piece: Piece, engine: Engine) -> None:
-    """Add what some rows let expect."""
-    for place, block in blocks(piece.columns, piece.rows, engine.gradient_chunk):
-        result, weights = engine.run(block.columns, block.rows), piece.weights[place]
-        mantissa, counted = result.joint[0], weights > 0
-        for row in np.flatnonzero((mantissa <= 0) & counted)[:1].tolist():
-            raise piece.impossible(place.start + row)
-        logs = np.log(mantissa, out=np.zeros(block.rows), where=counted) + result.exponent * np.log(2.0)
-        found.log_likelihood += float((weights * logs).sum())
-        seeds = np.divide(weights, mantissa, out=np.zeros(block.rows), where=counted)
-        derivatives = engine.gradients(block.columns, block.rows, seeds, through_selection=False).tables
-        for (node, part), derivative in derivatives.items():
-            if part != "thresholds":
-                found.add((node, part), net.cpt(node).parts()[part] * derivative)

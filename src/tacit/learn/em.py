@@ -1,26 +1,25 @@
 """Expectation maximisation: counts with the numbers of now, numbers from the counts, again and again.
 
-A `Search` is all that is known after an iteration. Nothing else is carried over, so a search that is stored and read
-again goes on to the same result.
+All starts go on side by side, so that one pass over the rows serves them all. A `Search` is all that is known after an
+iteration. Nothing else is carried over, so a search that is stored and read again goes on to the same result.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tacit.errors import EvidenceError
 from tacit.floats import Floats
-from tacit.learn.checkpoint import Arrays, is_number, is_whole, list_of, read, require, vector, write
+from tacit.learn.checkpoint import Arrays, is_number, list_of, read, require, vector, write
 from tacit.learn.counting import Counter, Counts
 from tacit.learn.estimable import Estimable
 
-FORMAT = "tacit-estimate-1"
+FORMAT = "tacit-estimate-2"
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,17 +35,19 @@ class Trail:
 
 @dataclass
 class Search:
-    """How far EM is: the number of the start it came from, where that led so far, and the best of those before."""
+    """How far EM is: where each start led so far."""
 
-    trail: Trail
-    restart: int = 0
-    best: Trail | None = None
-    finished: bool = False
+    trails: list[Trail]
 
     @property
     def found(self) -> Trail:
-        """The best of all starts, so far."""
-        return self.trail if self.best is None or self.trail.objective > self.best.objective else self.best
+        """The best of all starts, so far; of equal ones, the first."""
+        return max(self.trails, key=lambda trail: trail.objective)
+
+    @property
+    def iterations(self) -> int:
+        """How many there were."""
+        return max(len(trail.history) for trail in self.trails)
 
 
 @dataclass(frozen=True)
@@ -62,61 +63,61 @@ class EM:
 
     @property
     def settings(self) -> list[float]:
-        """What the result depends on, beside network and rows."""
-        return [self.restarts, self.seed, self.tolerance, *([self.steps] if self.restarts > 1 else [])]
+        """What the result depends on, beside network and rows, and the number of steps."""
+        return [self.restarts, self.seed, self.tolerance]
 
     def begin(self) -> Search:
         """Before the first iteration."""
-        return Search(self._start(0))
+        rngs = [np.random.default_rng([self.seed, restart]) for restart in range(self.restarts)]
+        return Search([Trail(self.estimable.start(rng)) for rng in rngs])
 
-    def extend(self, search: Search) -> None:
-        """Let a search that ended for lack of steps go on, if there are more of them now."""
-        trail = search.trail
-        if search.finished and self.restarts == 1 and not trail.settled and len(trail.history) < self.steps:
-            search.restart, search.best, search.finished = 0, None, False
+    def finished(self, search: Search) -> bool:
+        """Whether there is nothing left to do."""
+        return not self._active(search)
 
     def run(self, search: Search, after: Callable[[Search], None]) -> None:
-        """Go on with a search to its end; `after` is called after each iteration."""
-        while not search.finished:
-            for trail in self._iterations(search.trail):
-                search.trail = trail
-                after(search)
-            search.best = search.found
-            search.restart += 1
-            search.finished = search.restart >= self.restarts
-            search.trail = search.best if search.finished else self._start(search.restart)
-        after(search)
+        """Go on with a search to its end; `after` is called after each iteration.
 
-    def _start(self, restart: int) -> Trail:
-        return Trail(self.estimable.start(np.random.default_rng([self.seed, restart])))
-
-    def _iterations(self, trail: Trail) -> Iterator[Trail]:
-        """From one start until the log-likelihood no longer grows; complete rows need one iteration.
-
-        That of a testing network may fall, since other tables may lead to other tests that hold; then it ends before.
+        Complete rows need one iteration.
         """
-        if trail.settled or len(trail.history) >= self.steps:
-            return
-        counts, objective = self._measured(trail.numbers)
-        while not trail.settled and len(trail.history) < self.steps:
-            history, before = [*trail.history, counts.log_likelihood], objective
-            numbers = self.estimable.maximised(counts.tables, trail.numbers)
-            try:
-                counts, objective = self._measured(numbers)
-            except EvidenceError:  # other tests hold, and the tables they select have learned to exclude some row
-                objective = -math.inf
-            if objective == -math.inf or (objective < before and self.tolerance):
-                trail = Trail(trail.numbers, history, history[-1], before, settled=True)
-            else:
-                gained = objective - before > self.tolerance * abs(objective)
-                settled = not self.counter.holes or (self.tolerance > 0 and not gained)
-                trail = Trail(numbers, history, counts.log_likelihood, objective, settled)
-            yield trail
+        measured: dict[int, Counts] = {}
+        while active := self._active(search):
+            if fresh := [i for i in active if i not in measured]:
+                measured |= zip(fresh, self._measured([search.trails[i].numbers for i in fresh]), strict=True)
+                for error in [error for i in fresh if (error := measured[i].impossible)]:
+                    raise error
+            trails = [search.trails[i] for i in active]
+            numbers = [
+                self.estimable.maximised(measured[i].tables, trail.numbers)
+                for i, trail in zip(active, trails, strict=True)
+            ]
+            for i, trail, new, counts in zip(active, trails, numbers, self._measured(numbers), strict=True):
+                search.trails[i] = self._next(trail, measured[i], new, counts)
+                measured[i] = counts
+            after(search)
 
-    def _measured(self, numbers: Floats) -> tuple[Counts, float]:
-        """The counts with such numbers, and the log-likelihood with the prior."""
-        counts = self.counter.counts(self.estimable.filled(numbers))
-        return counts, counts.log_likelihood + self.estimable.log_prior(numbers)
+    def _active(self, search: Search) -> list[int]:
+        """The starts that go on."""
+        trails = enumerate(search.trails)
+        return [i for i, trail in trails if not trail.settled and len(trail.history) < self.steps]
+
+    def _measured(self, several: Sequence[Floats]) -> list[Counts]:
+        return self.counter.counts([self.estimable.filled(numbers) for numbers in several])
+
+    def _next(self, trail: Trail, before: Counts, numbers: Floats, counts: Counts) -> Trail:
+        """One iteration further, or the end: where the log-likelihood no longer grows.
+
+        That of a testing network may fall, since with other numbers other tests may hold, whose tables may even have
+        learned to exclude some row. Then it ends before.
+        """
+        history = [*trail.history, before.log_likelihood]
+        old = before.log_likelihood + self.estimable.log_prior(trail.numbers)
+        new = counts.log_likelihood + self.estimable.log_prior(numbers)
+        if new == -math.inf or (new < old and self.tolerance):
+            return Trail(trail.numbers, history, history[-1], old, settled=True)
+        gained = new - old > self.tolerance * abs(new)
+        settled = not self.counter.holes or (self.tolerance > 0 and not gained)
+        return Trail(numbers, history, counts.log_likelihood, new, settled)
 
 
 # in a file ------------------------------------------------------------------------------------------------
@@ -124,22 +125,20 @@ class EM:
 
 def write_search(path: Path, key: str, search: Search) -> None:
     """Store a search."""
-    trails = {"trail": search.trail} | ({} if search.best is None else {"best": search.best})
-    head: dict[str, Any] = {"restart": search.restart, "finished": search.finished}
-    for name, trail in trails.items():
-        head[name] = [trail.history, trail.log_likelihood, trail.objective, trail.settled]
-    write(path, FORMAT, key, head, {name: trail.numbers for name, trail in trails.items()})
+    lines = [[t.history, t.log_likelihood, t.objective, t.settled] for t in search.trails]
+    write(path, FORMAT, key, {"trails": lines}, {f"numbers{i}": t.numbers for i, t in enumerate(search.trails)})
 
 
 def read_search(path: Path, key: str, fresh: Search) -> Search | None:
     """The search that was stored, if there is one; `fresh` is the same before its first iteration."""
-    return read(path, FORMAT, key, lambda head, arrays: _search(head, arrays, len(fresh.trail.numbers)))
+    return read(path, FORMAT, key, lambda head, arrays: _search(head, arrays, fresh))
 
 
-def _search(head: dict[str, Any], arrays: Arrays, size: int) -> Search:
-    require(is_whole(head["restart"]) and type(head["finished"]) is bool, "restart")
-    best = _trail(head["best"], arrays["best"], size) if "best" in head else None
-    return Search(_trail(head["trail"], arrays["trail"], size), head["restart"], best, head["finished"])
+def _search(head: dict[str, Any], arrays: Arrays, fresh: Search) -> Search:
+    lines = list_of(head["trails"])
+    require(len(lines) == len(fresh.trails), "number of starts")
+    size = len(fresh.trails[0].numbers)
+    return Search([_trail(line, arrays[f"numbers{i}"], size) for i, line in enumerate(lines)])
 
 
 def _trail(line: Any, numbers: Any, size: int) -> Trail:

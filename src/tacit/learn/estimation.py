@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
 import time
 import warnings
-from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +18,12 @@ from numpy.typing import ArrayLike
 from tacit.errors import EvidenceError, TacitError
 from tacit.learn import arguments
 from tacit.learn.checkpoint import fingerprint
-from tacit.learn.counting import Counter, Kept
+from tacit.learn.counting import Counter, Kept, Lot, Sorter, Summary
 from tacit.learn.em import EM, Search, read_search, write_search
 from tacit.learn.estimable import Estimable
+from tacit.learn.parts import Here, Parts
 from tacit.learn.progress import Line
-from tacit.learn.sources import Piece, is_stream, pieces
+from tacit.learn.sources import is_stream, pieces
 from tacit.learn.spool import Spool
 from tacit.network import Network
 from tacit.words import counted, plural
@@ -118,41 +118,87 @@ def estimate(
     >>> found.network.table("rain").round(3), found.network.table("wet").round(3).tolist()
     (array([0.4, 0.6]), [[1.0, 0.0], [0.333, 0.667]])
     """
-    started = time.monotonic()
-    if not isinstance(net, Network):
-        raise TacitError(f"net is a {type(net).__name__}, expected a Network; tacit.read(path) reads one from a file")
-    strength, centre = arguments.prior(prior)
-    estimable = Estimable(net, strength, centre)
-    restarts, steps = arguments.whole("restarts", restarts), arguments.whole("steps", steps)
-    seed = arguments.seed(seed)
-    tolerance = arguments.not_negative("tolerance", tolerance, "a relative change")
-    path = arguments.file_path("checkpoint", checkpoint)
-    line = Line(arguments.flag("progress", progress))
+    settings = Settings.checked(net, prior, restarts, seed, tolerance, steps, progress, checkpoint)
     place: AbstractContextManager[Kept] = Spool(net) if is_stream(rows) else nullcontext([])
     with place as kept:
-        counter = Counter(estimable.filled(estimable.start(np.random.default_rng([seed, 0]))), kept)
-        digest = _gather(counter, pieces(net, rows, weights), path is not None, line)
-        em = EM(estimable, counter, restarts if estimable.random and counter.holes else 1, seed, tolerance, steps)
-        told = [net.to_dict(), strength, None if centre is None else centre.to_dict(), em.settings, digest]
-        store = None if path is None else Store(path, fingerprint(told, []))
-        search, interrupted = _search(em, store, line)
-    return _result(em, search, time.monotonic() - started, interrupted)
+        lot = settings.sorter.lot(pieces(net, rows, weights), kept, settings.say_rows)
+        return settings.estimate(Here(lot))
 
 
-def _gather(counter: Counter, rows: Iterator[Piece], wanted: bool, line: Line) -> str:
-    """Go through all rows; if it is wanted, a digest of them."""
-    digest, number = hashlib.sha256(), 0
-    for piece in rows:
-        counter.add(piece)
-        number += piece.rows
-        if wanted:
-            digest.update(fingerprint(list(piece.columns), piece.arrays()).encode())
-        line.say(f"{number:,} rows  {number / max(line.spent, 1e-9):,.0f} rows/s")
-    if not math.isfinite(counter.rows):
+@dataclass(frozen=True)
+class Settings:
+    """What to estimate, and how. Rows come later, and may lie in many places."""
+
+    network: Network
+    strength: float  # of the prior
+    centre: Network | None
+    restarts: int
+    seed: int
+    tolerance: float
+    steps: int
+    path: Path | None
+    line: Line
+    started: float
+
+    @staticmethod
+    def checked(
+        net: Network, prior: Any, restarts: Any, seed: Any, tolerance: Any, steps: Any, progress: Any, checkpoint: Any
+    ) -> Settings:
+        """The arguments of `estimate`; an error where one is wrong."""
+        started = time.monotonic()
+        if not isinstance(net, Network):
+            raise TacitError(
+                f"net is a {type(net).__name__}, expected a Network; tacit.read(path) reads one from a file"
+            )
+        strength, centre = arguments.prior(prior)
+        settings = Settings(
+            network=net,
+            strength=strength,
+            centre=centre,
+            restarts=arguments.whole("restarts", restarts),
+            seed=arguments.seed(seed),
+            tolerance=arguments.not_negative("tolerance", tolerance, "a relative change"),
+            steps=arguments.whole("steps", steps),
+            path=arguments.file_path("checkpoint", checkpoint),
+            line=Line(arguments.flag("progress", progress)),
+            started=started,
+        )
+        assert settings.estimable  # an error where there is nothing to estimate
+        return settings
+
+    @cached_property
+    def estimable(self) -> Estimable:
+        """The free numbers."""
+        return Estimable(self.network, self.strength, self.centre)
+
+    @cached_property
+    def sorter(self) -> Sorter:
+        """What takes a first look at rows."""
+        start = self.estimable.filled(self.estimable.start(np.random.default_rng([self.seed, 0])))
+        return Sorter(start, digest=self.path is not None)
+
+    def say_rows(self, count: int) -> None:
+        """Tell how many rows were looked at."""
+        self.line.say(f"{count:,} rows  {count / max(self.line.spent, 1e-9):,.0f} rows/s")
+
+    def estimate(self, lots: Parts[Lot]) -> Estimate:
+        """Estimate from rows that were looked at."""
+        counter = Counter(self.sorter.structure, lots)
+        _require_rows(counter.summary)
+        restarts = self.restarts if self.estimable.random and counter.holes else 1
+        em = EM(self.estimable, counter, restarts, self.seed, self.tolerance, self.steps)
+        centre = None if self.centre is None else self.centre.to_dict()
+        told = [self.network.to_dict(), self.strength, centre, em.settings, counter.summary.digests]
+        store = None if self.path is None else Store(self.path, fingerprint(told, []))
+        search, interrupted = _search(em, store, self.line)
+        return _result(em, search, time.monotonic() - self.started, interrupted)
+
+
+def _require_rows(summary: Summary) -> None:
+    if not math.isfinite(summary.rows):
         raise EvidenceError("the weights sum to more than a float holds; divide them by their mean")
-    if not counter.rows:
-        raise EvidenceError("all weights are 0; at least one row must count" if number else "there are no rows")
-    return digest.hexdigest()
+    if not summary.rows:
+        raise EvidenceError("all weights are 0; at least one row must count" if summary.count else "there are no rows")
 
 
 @dataclass(frozen=True)
@@ -168,14 +214,13 @@ def _search(em: EM, store: Store | None, line: Line) -> tuple[Search, bool]:
     search = em.begin()
     if store is not None:
         search = read_search(store.path, store.key, search) or search
-        em.extend(search)
     written = time.monotonic()
 
     def after(search: Search) -> None:
         nonlocal written
-        start = "" if em.restarts == 1 else f"start {min(search.restart + 1, em.restarts)} of {em.restarts}  "
-        line.say(f"{start}iteration {len(search.trail.history)}  log-likelihood {search.trail.log_likelihood:.8g}")
-        if store is not None and (search.finished or time.monotonic() - written >= CHECKPOINT_EVERY):
+        starts = "" if em.restarts == 1 else f"{em.restarts} starts  "
+        line.say(f"{starts}iteration {search.iterations}  log-likelihood {search.found.log_likelihood:.8g}")
+        if store is not None and (em.finished(search) or time.monotonic() - written >= CHECKPOINT_EVERY):
             write_search(store.path, store.key, search)
             written = time.monotonic()
 

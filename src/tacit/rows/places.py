@@ -31,3 +31,12 @@ def in_file(error: EvidenceError, path: Path, first: int = 0) -> EvidenceError:
     EvidenceError("rows.csv: evidence on 'A', row 103: 'x' is not a state")
     """
     return EvidenceError(f"{path}: {moved(error, first + 1)}")
+
+
+def in_partition(error: EvidenceError, number: int | None, first: int = 0) -> EvidenceError:
+    """The error for rows of a partition from `first` on; rows and partitions count from 0.
+
+    >>> in_partition(EvidenceError("evidence on 'A', row 2: 'x' is not a state"), 3, first=100)
+    EvidenceError("partition 3: evidence on 'A', row 102: 'x' is not a state")
+    """
+    return EvidenceError(f"{'a partition' if number is None else f'partition {number}'}: {moved(error, first)}")
