@@ -14,9 +14,10 @@ import tacit
 from tacit import CPT, FormatError, Network, TestingCPT, examples
 from tacit.learn import fitting
 from tacit.learn.data import read_data
-from tacit.learn.fitting import Training
+from tacit.learn.labelled import InMemory
 from tacit.learn.optimizers import LBFGS
 from tacit.learn.run import Stage
+from tacit.learn.training import Training
 from tests.conformance_files import read
 
 RNG = np.random.default_rng(0)
@@ -72,7 +73,7 @@ def test_auto_picks_by_size_and_loss():
 def test_auto_picks_adam_for_large_tables():
     for tests, optimizer, rate in ((12, "lbfgs", 0.05), (14, "adam", 0.2)):
         tac = tacit.compile(examples.split_layer(tests), "Q", ["E1", "E2"])
-        training = Training(tac, read_data(tac, X[:3], Y[:3], None), "mse")
+        training = Training(tac, InMemory(read_data(tac, X[:3], Y[:3], None)), "mse")
         assert (training.choose("auto"), training.rate) == (optimizer, rate)
 
 
@@ -372,7 +373,7 @@ def test_gradients_by_weights_against_the_conformance_file(case):
     tac = tacit.compile(net, case["query"], names)
     evidence = {name: np.array([row["evidence"][name] for row in case["data"]]) for name in names}
     y = np.array([row["label"] for row in case["data"]])
-    problem = Training(tac, read_data(tac, evidence, y, None), "mse")
+    problem = Training(tac, InMemory(read_data(tac, evidence, y, None)), "mse")
     objective, _ = problem.objectives(Stage("own", 1, 1, LBFGS()))
     weights = problem.parameters.start(np.random.default_rng(0))
     loss, gradient = objective.value_and_gradient(weights)

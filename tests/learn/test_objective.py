@@ -10,9 +10,10 @@ from tacit import CPT, Network, TestingCPT, semantics
 from tacit.engines.tape import THREADED_WORK
 from tacit.learn.batches import Batch, Batches
 from tacit.learn.data import read_data
-from tacit.learn.fitting import Training
+from tacit.learn.labelled import InMemory
 from tacit.learn.optimizers import LBFGS
 from tacit.learn.run import Stage
+from tacit.learn.training import Training
 
 RNG = np.random.default_rng(0)
 ROWS = 7
@@ -36,7 +37,7 @@ def step_network():
 
 def problem(y, loss="mse", engine="tape", net=None, **more):
     tac = tacit.compile(net or step_network(), "Q", ["E"], engine=engine)
-    return Training(tac, read_data(tac, EVIDENCE, y, WEIGHTS), loss, **more)
+    return Training(tac, InMemory(read_data(tac, EVIDENCE, y, WEIGHTS)), loss, **more)
 
 
 def objective_of(*arguments, slope="own", **more):

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from tacit.learn.objective import Squares
 from tacit.learn.optimizers import LBFGS, MAX_TRIALS, Adam, LevenbergMarquardt, State, _Point
 
 
@@ -26,9 +27,10 @@ class Function:
         self.asked.append((weights.copy(), None))
         return self.function(weights)[0]
 
-    def residuals(self, weights):
+    def squares(self, weights):
         self.asked.append((weights.copy(), None))
-        return self.function(weights)
+        residuals, slopes = self.function(weights)
+        return Squares(residuals @ residuals, slopes @ residuals, slopes @ slopes.T)
 
     def within_limits(self, weights):
         return np.clip(weights, -self.parameters.limits, self.parameters.limits)

@@ -8,10 +8,11 @@ import pytest
 import tacit
 from tacit import Network, TestingCPT, semantics
 from tacit.learn.data import read_data
-from tacit.learn.fitting import Training
+from tacit.learn.labelled import InMemory
 from tacit.learn.optimizers import LBFGS, State
 from tacit.learn.run import Stage
 from tacit.learn.thresholds import Following, ThresholdSearch, _learned_rows, learned_tests, split, sweep
+from tacit.learn.training import Training
 
 ROWS = 10
 NAN = np.nan
@@ -36,7 +37,7 @@ def training(net, loss="mse", prior=0.0, seed=0):
     rng = np.random.default_rng(seed)
     tac = tacit.compile(net, "E", ["A"])
     evidence, y = np.repeat(rng.random(ROWS // 2), 2), rng.random(ROWS)
-    return Training(tac, read_data(tac, {"A": evidence}, y, rng.random(ROWS)), loss, prior=prior), evidence, y
+    return Training(tac, InMemory(read_data(tac, {"A": evidence}, y, rng.random(ROWS))), loss, prior=prior), evidence, y
 
 
 def started(train, seed=1):
@@ -48,7 +49,7 @@ def started(train, seed=1):
 def by_definition(train, weights, evidence, y):
     net = train.parameters.fill(weights).with_gamma(None)
     p = semantics.posterior(net, "E", {"A": evidence})[:, 0]
-    return float(train.data.weights @ (p - y) ** 2)
+    return float(train.rows.data.weights @ (p - y) ** 2)
 
 
 def all_splits(weights, test, values):

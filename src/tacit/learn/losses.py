@@ -37,17 +37,18 @@ def check_loss(loss: Loss) -> Loss:
     raise TacitError(f"loss is {loss!r}, expected one of {', '.join(map(repr, KINDS))}, or a function loss(p, y)")
 
 
-def identity(loss: Loss, targets: Array) -> str:
-    """What tells a loss from others: its name, or what it computes against some targets (groups, rows).
+def identity(loss: Loss, groups: int) -> str:
+    """What tells a loss from others: its name, or what it computes.
 
-    It is asked about random distributions, many of them nearly certain, and about certain ones. That works for any
-    function, however it was made, in any process and version of Python.
+    It is asked about random distributions, many of them nearly certain, and about certain ones, with targets of the
+    same kinds. That works for any function, however it was made, in any process and version of Python.
     """
     if not callable(loss):
         return loss
-    groups = len(targets)
-    p = np.concatenate([np.random.default_rng(0).dirichlet(np.full(groups, 0.2), PROBES), np.eye(groups)])
-    y = np.resize(np.asarray(targets.T, dtype=np.float64), p.shape)
+    rng = np.random.default_rng(0)
+    p = np.concatenate([rng.dirichlet(np.full(groups, 0.2), PROBES), np.eye(groups)])
+    y = np.concatenate([rng.dirichlet(np.full(groups, 0.2), PROBES // 2), np.eye(groups)])
+    y = np.resize(y, p.shape)
     with np.errstate(all="ignore"):  # at probability 0 a loss may be infinite
         first, second = (np.concatenate([np.ravel(a) for a in _arrays(loss(p.copy(), y.copy()))]) for _ in range(2))
         digest = first.astype(np.float32)  # the last digits may depend on the machine

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from copy import copy
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,15 @@ from tacit.learn.parameters import Parameters
 from tacit.selection import parent_posterior
 
 
+@dataclass(frozen=True, eq=False)
+class Squares:
+    """A squared error around some weights, half of its gradient, and half of its (Gauss-Newton) curvature."""
+
+    loss: float
+    gradient: Floats
+    normal: Floats
+
+
 class Objective:
     """The loss of a network's numbers on labelled rows, plus a penalty for improbable numbers.
 
@@ -29,15 +39,25 @@ class Objective:
     def __init__(
         self, parameters: Parameters, engine: Engine, data: Data, loss: Loss, prior: Floats | None = None
     ) -> None:
-        self.parameters, self.engine, self.data, self.loss, self.prior = parameters, engine, data, loss, prior
-        self._believed = np.zeros(0, dtype=np.intp) if prior is None else np.flatnonzero(prior)
-        self._shares = np.zeros(0) if prior is None else prior[self._believed] / data.rows
+        self.parameters, self.engine, self.data, self.loss = parameters, engine, data, loss
+        self.believe(prior, data.rows)
         self._packed = engine.pack(data.columns, data.rows)
+
+    def believe(self, prior: Floats | None, rows: int) -> None:
+        """Take the pseudo-counts, and how many rows they stand against."""
+        self.prior = prior
+        self._believed = np.zeros(0, dtype=np.intp) if prior is None else np.flatnonzero(prior)
+        self._shares = np.zeros(0) if prior is None else prior[self._believed] / rows
 
     @property
     def small(self) -> bool:
         """Whether one evaluation is too little work for several threads; a user's function keeps to one."""
         return not callable(self.loss) and self.engine.small(self.data.rows)
+
+    @property
+    def at_once(self) -> int | None:
+        """How many restarts may evaluate twins at the same time, where one evaluation is small."""
+        return self.engine.threads
 
     def twin(self) -> Objective:
         """The same objective for another thread."""
@@ -61,10 +81,15 @@ class Objective:
 
     def penalty(self, weights: Floats) -> float:
         """What improbable numbers cost."""
+        return self.penalty_and_gradient(weights)[0]
+
+    def penalty_and_gradient(self, weights: Floats) -> tuple[float, Floats]:
+        """What improbable numbers cost, and its derivatives by the weights."""
         if not len(self._believed):
-            return 0.0
+            return 0.0, np.zeros_like(weights)
         numbers = self.parameters.numbers(weights)
-        return self._penalty(numbers, np.empty_like(numbers))
+        by_number = np.zeros_like(numbers)
+        return self._penalty(numbers, by_number), self.parameters.by_weight(numbers, by_number)
 
     def loss_of_rows(self) -> float:
         """The loss with the numbers that the engine has."""
@@ -111,6 +136,11 @@ class Objective:
         if len(self._believed):
             loss += self._penalty(numbers, by_number)
         return loss, self.parameters.by_weight(numbers, by_number)
+
+    def squares(self, weights: Floats) -> Squares:
+        """The model of a squared error around some weights."""
+        residuals, slopes = self.residuals(weights)
+        return Squares(float(residuals @ residuals), slopes @ residuals, slopes @ slopes.T)
 
     def residuals(self, weights: Floats) -> tuple[Floats, Floats]:
         """Numbers whose squares sum to the mean squared error, and their derivatives: (weights, numbers)."""

@@ -86,10 +86,8 @@ class _Point:
     def __init__(self, objective: Objective, weights: Floats) -> None:
         self.limits = objective.parameters.limits
         self.weights = weights
-        residuals, slopes = objective.residuals(weights)
-        self.loss = float(residuals @ residuals)
-        self.gradient = slopes @ residuals  # half of it
-        self.normal = slopes @ slopes.T
+        found = objective.squares(weights)
+        self.loss, self.gradient, self.normal = found.loss, found.gradient, found.normal
 
     def proposal(self, damping: float, largest_step: float) -> Floats:
         """The weights where the damped model is lowest, or as far towards them as a step may go."""

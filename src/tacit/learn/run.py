@@ -146,7 +146,7 @@ class Trainer:
                 stage.optimizer.advance(twins[0], state, stage.steps)
             return
         # the threads of BLAS are of no use to small matrices, and wait for each other where cores are busy
-        with limited(1), ThreadPoolExecutor(twins[0].engine.threads) as pool:
+        with limited(1), ThreadPoolExecutor(twins[0].at_once) as pool:
             list(pool.map(stage.optimizer.advance, twins[: len(states)], states, [stage.steps] * len(states)))
 
     def _stage_ends(self, run: Run, stage: Stage) -> bool:

@@ -32,8 +32,8 @@ from tacit.errors import EvidenceError, TacitError
 from tacit.evidence import read_column
 from tacit.floats import Floats
 from tacit.learn import Fit, arguments, estimate, fit
-from tacit.learn.fitting import FULL_BATCH_ROWS
 from tacit.learn.losses import Loss, check_loss
+from tacit.learn.training import FULL_BATCH_ROWS
 from tacit.network import Network
 from tacit.sklearn.default import Ranks, Scaled, default_network
 from tacit.sklearn.selection import STRENGTHS, Labelled, candidates, choose
