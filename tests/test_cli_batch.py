@@ -22,8 +22,8 @@ pa = pytest.importorskip("pyarrow")
 from pyarrow import csv, parquet  # noqa: E402
 
 from tacit.cli import batch, parts, unused  # noqa: E402
-from tacit.cli.wanted import Posteriors  # noqa: E402
 from tacit.rows import columns, files  # noqa: E402
+from tacit.wanted import Posteriors  # noqa: E402
 from tests.cli_helpers import answers, as_json, tacit_  # noqa: E402
 
 

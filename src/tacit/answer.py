@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -73,9 +76,25 @@ class Answer:
         return self.decided
 
 
+_QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """No warning of impossible evidence while this lasts, in this thread: for tables, in which empty cells tell.
+
+    The filters of `warnings` belong to the whole process, where other threads may be at work.
+    """
+    before = _QUIET.set(True)
+    try:
+        yield
+    finally:
+        _QUIET.reset(before)
+
+
 def warn_impossible(rows: NDArray[np.bool_], what: str) -> None:
     """One warning that counts the rows of impossible evidence, placed where the user called."""
-    if rows.any():
+    if rows.any() and not _QUIET.get():
         warnings.warn(
             f"the evidence of {int(rows.sum())} of {len(rows)} rows has probability 0; {what}",
             ImpossibleEvidenceWarning,

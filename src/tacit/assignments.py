@@ -81,7 +81,7 @@ def samples(query: Query, evidence: EvidenceLike | None, n: int, seed: int | Non
     smallest = np.int16 if max(query.network.variable(name).card for name in names) < 2**15 else np.int32
     codes = {name: np.empty((known.rows, number), dtype=smallest) for name in names}
     impossible = np.zeros(known.rows, dtype=np.bool_)
-    for rows, columns, draws in _blocks(engine, known, number, _seed(seed)):
+    for rows, columns, draws in _blocks(engine, known, number, checked_seed(seed)):
         block = Evidence(rows.stop - rows.start, {n: c.block(rows.start, rows.stop) for n, c in known.columns.items()})
         found = engine.descend(block.columns, block.rows, draws)
         impossible[rows] = found.results.joint[0] <= 0
@@ -147,7 +147,8 @@ def _count(n: Any) -> int:
     return int(n)
 
 
-def _seed(seed: Any) -> int:
+def checked_seed(seed: Any) -> int:
+    """A whole number that is not negative; a random one for None."""
     if seed is None:
         return secrets.randbits(63)
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:

@@ -29,6 +29,10 @@ NUMBER = int | FLOAT | np.integer | np.bool_
 MANY_ROWS = 100_000  # of a frame, from which on its columns are read in several threads
 
 
+class AmbiguousEvidenceError(EvidenceError):
+    """A column of a frame holds only 0, 1 and gaps, which may be codes or likelihoods."""
+
+
 @dataclass(frozen=True)
 class Column:
     """The evidence on one variable; one of the two arrays is given.
@@ -329,11 +333,12 @@ def _first_state(variable: Variable, values: Floats, framed: bool) -> Column:
         )
     if framed and is_ambiguous(variable, values):
         row = int(np.isnan(values).argmin())
-        raise error_in_row(
-            variable, row, f"{shown_number(values[row])} may be a code or the likelihood of the first state, "
+        problem = (
+            f"{shown_number(values[row])} may be a code or the likelihood of the first state, "
             f"{shown(variable.states[0])}, since the column holds only 0, 1 and gaps; pass labels "
             f"({listed_states(variable)}), or likelihoods of shape (rows, 2)"
-        )  # fmt: skip
+        )
+        raise AmbiguousEvidenceError(str(error_in_row(variable, row, problem)))
     soft = np.stack([values, 1.0 - values])
     if soft.size and not soft.min() >= 0:  # out of range, or missing
         missing = np.isnan(values)

@@ -150,7 +150,7 @@ class Query:
 
         Of several query variables, their joint posterior: (rows, states of the first, states of the second, ...).
         """
-        self._require_query("posterior")
+        self.require_query("posterior")
         return self.ask(evidence).posterior
 
     def joint(self, evidence: EvidenceLike | None = None) -> Floats:
@@ -158,7 +158,7 @@ class Query:
 
         Of several query variables, their joint: (rows, states of the first, states of the second, ...).
         """
-        self._require_query("joint")
+        self.require_query("joint")
         return self.ask(evidence).joint
 
     def require_posterior(self) -> None:
@@ -166,7 +166,8 @@ class Query:
         if self._refused is not None:
             raise TooLargeError(str(self._refused))
 
-    def _require_query(self, what: str) -> None:
+    def require_query(self, what: str) -> None:
+        """An error where no variable is asked for."""
         if not self.question.query:
             raise TacitError(
                 f"this was compiled without a query (query=None), so there is no {what}; it answers log_evidence, "

@@ -122,7 +122,7 @@ class TAC(Query):
         >>> best.states["A"].tolist(), best.states["B"].tolist()
         (['false', 'false'], ['true', 'true'])
         """
-        self._require_query("map")
+        self.require_query("map")
         return most_probable(self, self.question.query, evidence)
 
     def sample(self, evidence: EvidenceLike | None = None, n: int = 1, seed: int | None = 0) -> dict[str, Labels]:
@@ -152,7 +152,7 @@ class TAC(Query):
         >>> {name: drop.round(4).tolist() for name, drop in tac.information({"C": "lo"}).items()}
         {'A': [0.0766], 'B': [0.668], 'C': [nan]}
         """
-        self._require_query("information")
+        self.require_query("information")
         self.require_posterior()
         return information(self, evidence)
 
@@ -172,7 +172,7 @@ class TAC(Query):
         >>> f"{first.name} is {first.value}; the decision changes at {first.flips_at:.4f}"
         "P(A='true') is 0.3; the decision changes at 0.3333"
         """
-        self._require_query("sensitivity")
+        self.require_query("sensitivity")
         self.require_posterior()
         return sensitivity(self, evidence)
 

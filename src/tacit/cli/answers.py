@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from tacit.cli.wanted import Wanted
 from tacit.errors import EvidenceError, TacitError
 from tacit.evidence import Evidence
 from tacit.network import Network
@@ -17,6 +16,7 @@ from tacit.rows.files import Batch, Table, repeated
 from tacit.rows.places import in_file
 from tacit.rows.reading import Reader
 from tacit.tac import TAC, compile
+from tacit.wanted import Wanted
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,12 @@ from tacit.cli.lock import only_writer
 from tacit.cli.output import note, show_json
 from tacit.cli.parts import Parts
 from tacit.cli.unused import note_unused
-from tacit.cli.wanted import MostProbable, Posteriors, Wanted
 from tacit.errors import EvidenceError, TacitError
 from tacit.network import Network
 from tacit.rows import files
 from tacit.rows.columns import choose
 from tacit.rows.files import Batch, Table, is_parquet, open_table, write_table
+from tacit.wanted import MostProbable, Posteriors, Wanted
 from tacit.words import listed, plural
 
 

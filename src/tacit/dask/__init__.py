@@ -7,3 +7,7 @@ try:
     import distributed  # noqa: F401
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(f"tacit.dask needs Dask: {how_to_install('dask')}", name="dask") from error
+
+from tacit.dask.scoring import log_evidence, mpe, posterior, sample
+
+__all__ = ["log_evidence", "mpe", "posterior", "sample"]

@@ -114,15 +114,21 @@ def _hint(net: Network, names: Sequence[str]) -> str:
 
 def unused(net: Network, names: Sequence[str], used: Iterable[str]) -> list[str]:
     """The columns of a table that have no part in what is done; an error where one seems to be a variable misspelt."""
-    used, present = set(used), set(names)
-    absent = {other.lower(): other for other in reversed(net.variables) if other not in present}
+    used = set(used)
     found = [name for name in names if name not in used]
-    for name in found:
+    refuse_misspelt(net.variables, names, found)
+    return found
+
+
+def refuse_misspelt(variables: Sequence[str], names: Iterable[str], left: Iterable[str]) -> None:
+    """An error where a column that is `left` seems to be a variable that is not among the `names` of a table."""
+    present = set(names)
+    absent = {other.lower(): other for other in reversed(variables) if other not in present}
+    for name in left:
         if meant := absent.get(name.strip().lower()):
             raise EvidenceError(
                 f"column {name!r} is no variable; did you mean {meant!r}? Rename the column, or leave it out"
             )
-    return found
 
 
 def written(variable: Variable, labels: Any) -> Any:

@@ -1,17 +1,17 @@
-"""What a batch wants of every row: the posteriors of some variables, or the states that are most probable together."""
+"""What is wanted of every row of a table, and the columns that answer it."""
 
 from __future__ import annotations
 
 import itertools
-import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, Protocol
 
 import numpy as np
 
-from tacit.answer import Answer, ImpossibleEvidenceWarning
+from tacit.answer import Answer, quietly
 from tacit.errors import TacitError
 from tacit.evidence import Evidence
 from tacit.network import Network
@@ -24,7 +24,8 @@ MOST_COLUMNS = 1_000  # for the combinations of a joint posterior; 65,536 rows o
 class Wanted(Protocol):
     """What is wanted of every row, as a question and as columns of the answer.
 
-    The first column is empty where the evidence has probability 0, and only there.
+    The first column is empty where the evidence has probability 0, and only there. (Of `LogEvidence`, it is minus
+    infinity.)
     """
 
     @property
@@ -53,6 +54,7 @@ class Posteriors:
     groups: tuple[tuple[str, ...], ...]
     argmax: bool = False
     log_evidence: bool = False
+    dtype: str = "float64"  # of the compiled queries
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -68,9 +70,10 @@ class Posteriors:
         """A column for each combination of states, and for each most probable state."""
         import pyarrow as pa
 
+        kind = pa.from_numpy_dtype(self.dtype)
         found: list[tuple[str, Any]] = []
         for group in self.groups:
-            found += [(name, pa.float64()) for name in _combinations(net, group)]
+            found += [(name, kind) for name in _combinations(net, group)]
             if self.argmax:
                 found += [(f"{name}.argmax", written_type(net.variable(name))) for name in group]
         return found + [("log_evidence", pa.float64())] * self.log_evidence
@@ -90,7 +93,7 @@ class Posteriors:
     def _group_columns(self, net: Network, group: tuple[str, ...], answer: Answer) -> list[Any]:
         import pyarrow as pa
 
-        with warnings.catch_warnings(action="ignore", category=ImpossibleEvidenceWarning):
+        with quietly():
             posterior = answer.posterior
         flat = posterior.reshape(len(posterior), -1)
         impossible = np.isnan(flat[:, 0])
@@ -119,7 +122,7 @@ class MostProbable:
         """A column for each variable."""
         import pyarrow as pa
 
-        found = [(name, written_type(net.variable(name))) for name in self.names or net]
+        found = _label_fields(net, self.names or net.variables)
         found.append(("log_probability", pa.float64()))
         return found + [("log_evidence", pa.float64())] * self.log_evidence
 
@@ -128,13 +131,81 @@ class MostProbable:
         import pyarrow as pa
 
         (tac,) = tacs
-        with warnings.catch_warnings(action="ignore", category=ImpossibleEvidenceWarning):
+        with quietly():
             best = tac.map(known) if self.names else tac.mpe(known)
-        found = [written(net.variable(name), labels) for name, labels in best.states.items()]
+        found = _label_columns(net, best.states)
         found.append(pa.array(best.log_probability))
         if self.log_evidence:
             found.append(pa.array(tac.log_evidence(known)))
         return found
+
+
+@dataclass(frozen=True)
+class LogEvidence:
+    """The logarithm of the probability of the evidence, and nothing else."""
+
+    names: tuple[str, ...] = ()
+
+    @property
+    def queries(self) -> list[None]:
+        """No variable is asked for."""
+        return [None]
+
+    def fields(self, net: Network) -> list[tuple[str, Any]]:
+        """One column."""
+        import pyarrow as pa
+
+        return [("log_evidence", pa.float64())]
+
+    def columns(self, net: Network, tacs: Sequence[TAC], known: Evidence) -> list[Any]:
+        """Minus infinity where the evidence is impossible."""
+        import pyarrow as pa
+
+        (tac,) = tacs
+        return [pa.array(tac.log_evidence(known))]
+
+
+@dataclass(frozen=True)
+class Samples:
+    """One draw of all variables for each row. The same seeds give the same draws; none gives others each time."""
+
+    seeds: tuple[int, ...] = ()
+    names: tuple[str, ...] = ()
+
+    @property
+    def queries(self) -> list[None]:
+        """No variable is asked for."""
+        return [None]
+
+    def of_part(self, *place: int) -> Samples:
+        """The same for one part of the rows, with draws of its own."""
+        return replace(self, seeds=(*self.seeds, *place)) if self.seeds else self
+
+    def fields(self, net: Network) -> list[tuple[str, Any]]:
+        """A column for each variable."""
+        return _label_fields(net, net.variables)
+
+    def columns(self, net: Network, tacs: Sequence[TAC], known: Evidence) -> list[Any]:
+        """The states that were drawn."""
+        (tac,) = tacs
+        with quietly():
+            drawn = tac.sample(known, seed=self._seed)
+        return _label_columns(net, {name: labels[:, 0] for name, labels in drawn.items()})
+
+    @property
+    def _seed(self) -> int:
+        """One number of all seeds: a sequence of them is mixed, so that neighbours have nothing in common."""
+        if not self.seeds:
+            return secrets.randbits(63)
+        return int(np.random.SeedSequence(self.seeds).generate_state(1, np.uint64)[0])
+
+
+def _label_fields(net: Network, names: Sequence[str]) -> list[tuple[str, Any]]:
+    return [(name, written_type(net.variable(name))) for name in names]
+
+
+def _label_columns(net: Network, states: Mapping[str, Any]) -> list[Any]:
+    return [written(net.variable(name), labels) for name, labels in states.items()]
 
 
 def _combinations(net: Network, names: Sequence[str]) -> list[str]:
@@ -143,7 +214,7 @@ def _combinations(net: Network, names: Sequence[str]) -> list[str]:
     if count > MOST_COLUMNS and len(names) > 1:
         raise TacitError(
             f"{', '.join(names)} have {count:,} combinations of states, and at most {MOST_COLUMNS:,} can be columns; "
-            f"name fewer variables, or ask for the most probable combination: --mpe --only {','.join(names)}"
+            f"name fewer variables, or ask for the most probable combination (tac.map; --mpe --only {','.join(names)})"
         )
     columns = [[state_column(name, state) for state in net.states(name)] for name in names]
     return [",".join(combination) for combination in itertools.product(*columns)]
