@@ -14,11 +14,11 @@ import pyarrow as pa
 from tacit import machine
 from tacit.answer import quietly
 from tacit.assignments import checked_seed
-from tacit.clusters.places import in_partition
 from tacit.clusters.remote import Remote
 from tacit.clusters.scoring import Request, Scorer, posteriors
 from tacit.errors import EvidenceError, TacitError
 from tacit.floats import Floats
+from tacit.rows.places import in_partition
 from tacit.tac import TAC
 from tacit.wanted import LogEvidence, MostProbable, Samples
 
