@@ -18,6 +18,7 @@ PAGES = sorted(
     for path in ROOT.glob(f"{where}.md")
 )
 WITHOUT_CODE = {"tutorials/index.md", "howto/index.md", "howto/command-line.md"}
+ELSEWHERE = {"howto/torch-distributed.md"}  # run by tests/scale
 NEEDS = {
     "tutorials/beyond.md": ["matplotlib", "pandas", "pgmpy"],
     "tutorials/neural.md": ["torch"],
@@ -33,7 +34,7 @@ BLOCK = re.compile(r"^```python\n(.*?)^```$(?:\n+^```text\n(.*?)^```$)?", flags=
 PRINTED = re.compile(r"^print\(.*\)  # (.+)$", flags=re.MULTILINE)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page not in WITHOUT_CODE])
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in WITHOUT_CODE | ELSEWHERE])
 def test_pages_run_as_they_stand(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
