@@ -14,6 +14,7 @@ from tacit.compiler import eliminate
 from tacit.engines import assemble
 from tacit.engines import numpy as numpy_engine
 from tacit.learn import run as running
+from tacit.machine import Share
 
 GB = 2**30
 CORES = 8  # that the process is bound to, in these tests
@@ -179,6 +180,103 @@ def test_the_number_reaches_the_restarts_of_fit(monkeypatch):
     assert fit.tac.threads == 3
 
 
+def wide():
+    """A network with a table of 4096 bytes, and the table's parents."""
+    net, names = Network(), [f"R{i}" for i in range(8)]
+    for name in names:
+        net.add(name, cpt=[0.5, 0.5])
+    net.add("C", names, cpt=np.full((2,) * 9, 0.5))
+    return net, names
+
+
+# a share of the process -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def five_cores(monkeypatch):
+    monkeypatch.setattr(machine, "usable_cores", lambda: 5)
+    monkeypatch.delenv("TACIT_THREADS", raising=False)
+
+
+def engine_threads(threads=None, engine="numpy"):
+    return tacit.compile(examples.abc(), "B", ["A"], engine=engine, threads=threads).engine().threads
+
+
+@pytest.mark.parametrize("engine", ["numpy", "tape", "torch", "auto"])
+def test_engines_made_within_a_share_keep_to_it(engine, five_cores):
+    if engine == "torch":
+        pytest.importorskip("torch")
+    tac = tacit.compile(examples.abc(), "B", ["A"], engine=engine)
+    with machine.within(Share(threads=1)):
+        assert tac.engine().threads == 1
+        assert CircuitTape(tac.circuit()).threads == 1
+    assert tac.engine().threads == 1  # it was made there
+    assert engine_threads(engine=engine) == 5
+
+
+def test_what_a_user_asked_for_goes_beyond_a_share(five_cores, monkeypatch):
+    with machine.within(Share(threads=1)):
+        assert engine_threads(3) == 3
+        monkeypatch.setenv("TACIT_THREADS", "4")
+        assert (engine_threads(), engine_threads(3)) == (4, 3)
+
+
+@pytest.mark.parametrize(("share", "threads"), [(2, 2), (2.5, 2), (0.5, 1), (7, 5), (np.inf, 5)])
+def test_a_share_is_of_the_cores_and_at_least_one_thread(five_cores, share, threads):
+    with machine.within(Share(threads=share)):
+        assert engine_threads() == threads
+
+
+def test_memory_is_that_of_the_share_or_of_the_container(system):
+    root = system("0::/pod", **v2({"pod/memory.max": str(3 * GB)}))
+    for share, memory in ((GB, GB), (5 * GB, 3 * GB)):
+        with machine.within(Share(memory=share)):
+            assert machine.memory(root) == memory
+    assert machine.memory(root) == 3 * GB
+
+
+def test_the_compiler_keeps_to_the_memory_of_a_share():
+    net, names = wide()
+    with machine.within(Share(memory=8192)):
+        tacit.compile(net, "C", names)
+    with machine.within(Share(memory=8191)), pytest.raises(TooLargeError, match="too wide to compile"):
+        tacit.compile(net, "C", names)
+    tacit.compile(net, "C", names)
+
+
+def test_the_inner_of_two_shares_holds_and_ends_also_by_an_error(five_cores):
+    def fail():
+        assert engine_threads() == 2
+        raise KeyError
+
+    with machine.within(Share(threads=3, memory=GB)):
+        with pytest.raises(KeyError), machine.within(Share(threads=2)):
+            fail()
+        assert (engine_threads(), machine.memory() <= GB) == (3, True)
+    assert engine_threads() == 5
+
+
+def test_a_share_is_that_of_one_thread(five_cores):
+    inside = threading.Barrier(3)
+
+    def work(share):
+        with machine.within(share):
+            inside.wait(10)  # all of them are
+            found = engine_threads(), machine.memory() <= GB
+            inside.wait(10)
+        return found
+
+    shares = [Share(threads=1), Share(threads=2, memory=GB), Share()]
+    with machine.within(Share(threads=4)), ThreadPoolExecutor(3) as pool:
+        small = machine._machine_memory() <= GB
+        assert list(pool.map(work, shares)) == [(1, small), (2, True), (5, small)]
+        assert pool.submit(engine_threads).result(10) == 5
+        assert engine_threads() == 4
+
+
+# threads that are not ours ------------------------------------------------------------------------------------
+
+
 class Library:
     """What threadpoolctl knows of a BLAS."""
 
@@ -264,10 +362,7 @@ def test_torch_is_limited_in_every_thread_and_left_as_it_was():
 
 
 def test_the_limit_is_half_of_the_memory_of_the_container(monkeypatch):
-    net, names = Network(), [f"R{i}" for i in range(8)]
-    for name in names:
-        net.add(name, cpt=[0.5, 0.5])
-    net.add("C", names, cpt=np.full((2,) * 9, 0.5))  # 4096 bytes
+    net, names = wide()
     monkeypatch.setattr(eliminate, "memory", lambda: 8192.0)
     tacit.compile(net, "C", names)
     monkeypatch.setattr(eliminate, "memory", lambda: 8191.0)

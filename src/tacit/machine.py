@@ -29,7 +29,7 @@ UNKNOWN_MEMORY = 8 * 2.0**30  # bytes, where the system does not tell
 
 def threads(asked: int | None = None) -> int:
     """How many threads to use: as many as asked for, else as TACIT_THREADS says, else one for every usable core."""
-    return threads_wanted(asked) or int(min(_SHARE.get().threads, usable_cores()))
+    return threads_wanted(asked) or max(1, int(min(_SHARE.get().threads, usable_cores())))  # half a core: one thread
 
 
 @dataclass(frozen=True)
