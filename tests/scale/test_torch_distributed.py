@@ -27,7 +27,7 @@ from torch.nn.parallel import DistributedDataParallel  # noqa: E402
 from tacit.torch import TACModule  # noqa: E402
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "torch-distributed.md"
-PATIENCE = 40  # seconds that anything may take: a machine that is busy needs them, and nothing waits longer
+PATIENCE = 60  # seconds that anything may take: a machine that is busy needs them, and nothing waits longer
 ROWS = 8
 
 
