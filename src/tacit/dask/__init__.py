@@ -8,6 +8,7 @@ try:
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(f"tacit.dask needs Dask: {how_to_install('dask')}", name="dask") from error
 
+from tacit.dask.learning import estimate, fit
 from tacit.dask.scoring import log_evidence, mpe, posterior, sample
 
-__all__ = ["log_evidence", "mpe", "posterior", "sample"]
+__all__ = ["estimate", "fit", "log_evidence", "mpe", "posterior", "sample"]

@@ -119,7 +119,7 @@ def estimate(
     (array([0.4, 0.6]), [[1.0, 0.0], [0.333, 0.667]])
     """
     settings = Settings.checked(net, prior, restarts, seed, tolerance, steps, progress, checkpoint)
-    place: AbstractContextManager[Kept] = Spool(net) if is_stream(rows) else nullcontext([])
+    place: AbstractContextManager[Kept] = Spool() if is_stream(rows) else nullcontext([])
     with place as kept:
         lot = settings.sorter.lot(pieces(net, rows, weights), kept, settings.say_rows)
         return settings.estimate(Here(lot))

@@ -56,10 +56,32 @@ class Piece:
         """The same with some of the columns."""
         return replace(self, columns={name: column for name, column in self.columns.items() if name in names})
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A pickle in little room: a state takes one byte, for up to 127 of them."""
+        columns = {name: _packed(column) for name, column in self.columns.items()}
+        weights = None if (self.weights == 1).all() else self.weights
+        steps = np.diff(self.numbers, prepend=self.numbers[:1])
+        places = (int(self.numbers[0]), self.rows, None if (steps[1:] == 1).all() else steps.astype(np.int32))
+        return _unpacked, (columns, weights, places, self.path)
+
     def impossible(self, row: int) -> EvidenceError:
         """An error that says that a row cannot be."""
         error = EvidenceError(f"row {self.numbers[row]}: the evidence has probability 0; known 0s rule it out")
         return error if self.path is None else in_file(error, self.path)
+
+
+def _packed(column: Column) -> Column:
+    if column.codes is None:
+        return column
+    return Column(column.variable, column.codes.astype(np.min_scalar_type(-column.variable.card), copy=False))
+
+
+def _unpacked(
+    columns: dict[str, Column], weights: Floats | None, places: tuple[int, int, Any], path: Path | None
+) -> Piece:
+    first, rows, steps = places
+    numbers = first + (np.arange(rows) if steps is None else np.cumsum(steps, dtype=np.int64))
+    return Piece(columns, np.ones(rows) if weights is None else weights, numbers, path)
 
 
 def is_stream(rows: Any) -> bool:
@@ -139,12 +161,12 @@ def _gathered(pieces: Iterable[Piece]) -> Iterator[Piece]:
 def _joined(pieces: Sequence[Piece]) -> Piece:
     if len(pieces) == 1:
         return pieces[0]
-    columns = {name: _one_column([(piece.columns[name], piece.rows) for piece in pieces]) for name in pieces[0].columns}
+    columns = {name: one_column([(piece.columns[name], piece.rows) for piece in pieces]) for name in pieces[0].columns}
     weights, numbers = (np.concatenate([getattr(piece, part) for piece in pieces]) for part in ("weights", "numbers"))
     return Piece(columns, weights, numbers, pieces[0].path)
 
 
-def _one_column(parts: Sequence[tuple[Column, int]]) -> Column:
+def one_column(parts: Sequence[tuple[Column, int]]) -> Column:
     """Columns one below the other, each with its number of rows."""
     variable = parts[0][0].variable
     codes = [np.broadcast_to(column.codes, rows) for column, rows in parts if column.codes is not None]

@@ -6,3 +6,7 @@ try:
     import ray.data  # noqa: F401
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(f"tacit.ray needs Ray: {how_to_install('ray')}", name="ray") from error
+
+from tacit.ray.learning import estimate, fit
+
+__all__ = ["estimate", "fit"]

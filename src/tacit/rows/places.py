@@ -21,7 +21,7 @@ def moved(error: EvidenceError, first: int) -> EvidenceError:
     >>> moved(EvidenceError("evidence on 'A', row 2: 'x' is not a state"), first=100)
     EvidenceError("evidence on 'A', row 102: 'x' is not a state")
     """
-    return EvidenceError(_ROW.sub(lambda found: f"{found[1]}row {first + int(found[2])}", str(error), 1))
+    return type(error)(_ROW.sub(lambda found: f"{found[1]}row {first + int(found[2])}", str(error), 1))
 
 
 def in_file(error: EvidenceError, path: Path, first: int = 0) -> EvidenceError:

@@ -6,3 +6,7 @@ try:
     import pyspark  # noqa: F401
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(f"tacit.spark needs PySpark: {how_to_install('spark')}", name="pyspark") from error
+
+from tacit.spark.learning import estimate, fit
+
+__all__ = ["estimate", "fit"]

@@ -1,0 +1,172 @@
+"""Learning from a table on a cluster: a first look at every partition, and then sums over what it left there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tacit.clusters.columns import Columns, floats, has, hinting, likelihoods_of, planned
+from tacit.errors import EvidenceError, TacitError
+from tacit.learn.counting import Lot, Sorter
+from tacit.learn.data import Data, checked_weights, read_labels
+from tacit.learn.estimation import Estimate, Settings
+from tacit.learn.parts import Carried, Parts
+from tacit.learn.scattered import Part, Scattered, some_rows
+from tacit.learn.sources import one_column, pieces
+from tacit.learn.training import Fit, How, Training, train
+from tacit.network import Network
+from tacit.rows.places import moved
+from tacit.tac import TAC
+from tacit.variable import similar
+
+Tables = Iterable[Any]  # pandas frames or pyarrow tables, one after the other: the rows of a partition
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table on a cluster: the names of its columns, and its partitions with some of them."""
+
+    columns: Sequence[Any]
+    parts: Callable[[list[Any]], Parts[Tables]]
+
+    def require(self, name: Any, what: str) -> None:
+        """An error, if there is no such column."""
+        if name not in self.columns:
+            raise EvidenceError(f"the table has no column {name!r} of {what}; {has(self.columns)}")
+
+
+# estimate -------------------------------------------------------------------------------------------------
+
+
+def estimated(table: Table, settings: Settings, weights: str | None, likelihoods: Sequence[str]) -> Estimate:
+    """The tables of a network from the rows of a table."""
+    net = settings.network
+    _check_weights(table, weights, net)
+    variables = [net.variable(name) for name in net]
+    others = [] if weights is None else [weights]
+    columns = planned(variables, table.columns, likelihoods, others)
+    parts = table.parts([*columns.names, *others])
+    return settings.estimate(parts.map(FirstLook(parts.carried(settings.sorter), columns, weights)))
+
+
+@dataclass(frozen=True)
+class FirstLook:
+    """Reads the rows of a partition, counts those that are complete, and keeps the others."""
+
+    sorter: Carried[Sorter]
+    columns: Columns
+    weights: str | None
+
+    def __call__(self, tables: Tables, number: int | None) -> Lot:
+        sorter = self.sorter.get()
+        with hinting():
+            return sorter.lot(pieces(sorter.structure, self._batches(tables), self.weights), [])
+
+    def _batches(self, tables: Tables) -> Iterator[dict[str, Any]]:
+        for rows in tables:
+            if len(rows):
+                weights = {} if self.weights is None else {self.weights: floats(self.weights, rows[self.weights])}
+                yield {**self.columns.of(rows), **weights}
+
+
+# fit ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Which columns of a table to learn from."""
+
+    label: str | None
+    weights: str | None
+    likelihoods: Sequence[str]
+
+    def scattered(self, table: Table, tac: TAC) -> Scattered:
+        """The labelled rows of a table."""
+        label = tac.variable.name if self.label is None else self.label
+        table.require(label, "labels")
+        if label in tac.evidence:
+            raise TacitError(f"label is {label!r}, which is evidence; expected a column of labels of {tac.query!r}")
+        _check_weights(table, self.weights, tac.network)
+        names = (self.likelihoods,) if isinstance(self.likelihoods, str) else tuple(self.likelihoods)
+        others = [label, *([] if self.weights is None else [self.weights])]
+        variables = [tac.network.variable(name) for name in tac.evidence]
+        columns = planned(variables, table.columns, [name for name in names if name != label], others)
+        parts = table.parts([*columns.names, *others])
+        return Scattered(parts.map(Labels(parts.carried(tac), columns, label, label in names, self.weights)))
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Reads the labelled rows of a partition. `soft`: the labels are probabilities of the first of two states."""
+
+    tac: Carried[TAC]
+    columns: Columns
+    label: str
+    soft: bool
+    weights: str | None
+
+    def __call__(self, tables: Tables, number: int | None) -> Part:
+        found: list[Data] = []
+        first = 0
+        for rows in tables:
+            if len(rows):
+                try:
+                    found.append(self._data(rows))
+                except EvidenceError as error:
+                    raise moved(error, first) from None
+            first += len(rows)
+        if not found:
+            return None
+        data = found[0] if len(found) == 1 else _joined(found)
+        return some_rows(data, np.flatnonzero(data.weights))
+
+    def _data(self, rows: Any) -> Data:
+        tac = self.tac.get()
+        with hinting():
+            known = tac.read(self.columns.of(rows))
+        targets = read_labels(tac.variable, likelihoods_of(rows, self.label) if self.soft else rows[self.label])
+        weights = np.ones(len(rows))
+        if self.weights is not None:
+            weights = checked_weights(floats(self.weights, rows[self.weights]), len(rows))
+        return Data(known.columns, targets, weights)
+
+
+def _joined(several: Sequence[Data]) -> Data:
+    """Rows one after the other."""
+    names = {name for data in several for name in data.columns}
+    columns = {name: one_column([(data.columns[name], data.rows) for data in several]) for name in names}
+    if len({len(data.targets) for data in several}) > 1:
+        raise EvidenceError("labels are of different kinds in one partition")
+    targets = np.concatenate([data.targets for data in several], axis=1)
+    return Data(columns, targets, np.concatenate([data.weights for data in several]))
+
+
+def fitted(
+    table: Table, tac: Any, roles: Roles, how: How, loss: Any, gamma: Any, prior: Any, validation: Table | Any
+) -> Fit:
+    """The numbers that a network leaves out, from the rows of a table. `validation` is a table, a share, or None."""
+    if not isinstance(tac, TAC):
+        raise TacitError(
+            f"tac is a {type(tac).__name__}, expected a compiled query: tacit.compile(net, query, evidence)"
+        )
+    training = Training(tac, roles.scattered(table, tac), loss, gamma, prior)
+    if isinstance(validation, Table):
+        training.validate_on(roles.scattered(validation, tac))
+    elif validation is not None:
+        training.hold_out(validation, how.seed)
+    return train(training, how)
+
+
+def _check_weights(table: Table, weights: Any, net: Network) -> None:
+    if weights is None:
+        return
+    if not isinstance(weights, str):
+        raise TacitError("rows are on a cluster; then weights are the name of one of their columns")
+    if weights in net:
+        raise TacitError(f"weights name {weights!r}, which is a variable; expected a column of numbers")
+    if weights not in table.columns:
+        hint = similar(weights, [name for name in table.columns if isinstance(name, str)])
+        raise EvidenceError(f"the table has no column {weights!r} of weights{hint}")

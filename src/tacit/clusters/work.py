@@ -1,0 +1,72 @@
+"""How work is done on the parts of a cluster, and how what it comes to is summed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import reduce
+from typing import TypeVar
+
+from tacit import machine
+from tacit.answer import quietly
+from tacit.errors import EvidenceError, TacitError
+from tacit.rows.places import in_partition
+
+T = TypeVar("T")
+S = TypeVar("S")
+
+FAN_IN = 16  # partial sums that are added at a time: sums form a tree, and no process has to hold them all
+ONE_THREAD = machine.Share(threads=1)  # the engines themselves run a task on each core
+
+_OURS = re.compile(r"tacit\.errors\.(\w*Error): (.*)")
+
+
+def done(work: Callable[[T, int | None], S], thing: T, number: int, share: machine.Share = ONE_THREAD) -> S:
+    """What work makes of a part, within the share of a task; an error names the part."""
+    with machine.within(share), quietly():
+        try:
+            return work(thing, number)
+        except EvidenceError as error:
+            raise in_partition(error, number) from None
+
+
+def summed(add: Callable[[S, S], S], several: Sequence[S]) -> S:
+    """The sum from first to last."""
+    return reduce(add, several)
+
+
+def groups(parts: Sequence[T]) -> list[Sequence[T]]:
+    """Neighbours that are added at a time.
+
+    >>> [len(group) for group in groups(range(40))]
+    [16, 16, 8]
+    """
+    return [parts[start : start + FAN_IN] for start in range(0, len(parts), FAN_IN)]
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """An error of ours that a cluster wrapped into its own is raised as it was."""
+    try:
+        yield
+    except TacitError:
+        raise
+    except Exception as error:
+        found = _ours(error)
+        if found is None:
+            raise
+        raise found from None
+
+
+def _ours(error: BaseException | None) -> TacitError | None:
+    """The error that a task raised, found among causes or in the text of a traceback."""
+    text = "" if error is None else str(error)
+    while error is not None:
+        for candidate in (error, getattr(error, "cause", None)):
+            if isinstance(candidate, TacitError):
+                return candidate
+        error = error.__cause__
+    for name, message in _OURS.findall(text)[-1:]:
+        return EvidenceError(message) if name == "EvidenceError" else TacitError(message)
+    return None

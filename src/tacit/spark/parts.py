@@ -1,0 +1,134 @@
+"""The partitions of a Spark DataFrame as parts that learning sums over."""
+
+from __future__ import annotations
+
+import pickle
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import pyarrow as pa
+from pyspark import StorageLevel, TaskContext
+from pyspark.sql import functions
+
+from tacit.clusters.learning import Table, Tables
+from tacit.clusters.remote import Remote
+from tacit.clusters.work import FAN_IN, done, plain_errors, summed
+from tacit.errors import TacitError
+from tacit.learn.parts import Carried, Parts
+
+T = TypeVar("T")
+S = TypeVar("S")
+
+SCHEMA = "part int, made binary"
+ARROW = pa.schema([("part", pa.int32()), ("made", pa.binary())])
+
+
+def table(rows: Any) -> Table:
+    """A DataFrame as a table to learn from."""
+    if not hasattr(rows, "mapInArrow"):
+        raise TacitError(
+            f"the rows are of type {type(rows).__name__}, expected a Spark DataFrame; rows that are in memory can be "
+            "given to tacit.estimate and tacit.fit"
+        )
+    return Table(list(rows.columns), lambda columns: Partitions(numbered(rows, columns), columns))
+
+
+def numbered(rows: Any, columns: Sequence[str]) -> Any:
+    """Some columns, by their numbers: Spark takes names apart at their dots."""
+    quoted = ["`" + name.replace("`", "``") + "`" for name in columns]
+    return rows.select([functions.col(name).alias(f"c{i}") for i, name in enumerate(quoted)])
+
+
+class Partitions(Parts[Tables]):
+    """The partitions of a DataFrame with numbered columns, which stream through the workers."""
+
+    def __init__(self, rows: Any, columns: Sequence[str]) -> None:
+        self.rows, self.columns = rows, list(columns)
+
+    def carried(self, thing: S) -> Carried[S]:
+        """A pickle that each worker unpacks once."""
+        return Remote(thing)
+
+    def map(self, work: Callable[[Tables, int | None], S]) -> Parts[S]:
+        """What work makes of every partition, kept by Spark in memory, or on disk."""
+        names = self.columns
+
+        def made(batches: Iterator[Any]) -> Iterator[Any]:
+            number = _partition()
+            tables = (pa.Table.from_batches([batch]).rename_columns(names) for batch in batches)
+            yield _row(number, done(work, tables, number))
+
+        return SparkParts(self.rows.mapInArrow(made, SCHEMA))
+
+    def sum(self, work: Callable[[Tables, int | None], S], add: Callable[[S, S], S]) -> S:
+        """The sum over all partitions."""
+        return self.map(work).sum(_itself, add)
+
+
+class SparkParts(Parts[T]):
+    """A DataFrame with a row for each part: its number, and a pickle of the thing."""
+
+    def __init__(self, parts: Any) -> None:
+        self.parts = parts.persist(StorageLevel.MEMORY_AND_DISK)
+        weakref.finalize(self, self.parts.unpersist)
+
+    def carried(self, thing: S) -> Carried[S]:
+        """A pickle that each worker unpacks once."""
+        return Remote(thing)
+
+    def map(self, work: Callable[[T, int | None], S]) -> Parts[S]:
+        """What work makes of every part, kept by Spark in memory, or on disk."""
+        return SparkParts(self._done(work))
+
+    def sum(self, work: Callable[[T, int | None], S], add: Callable[[S, S], S]) -> S:
+        """A tree of sums of neighbours: of groups of parts by Spark, of the groups here."""
+        partial = self._done(work)
+        with plain_errors():
+            for _ in range(self._levels):
+                partial = partial.groupBy((functions.col("part") / FAN_IN).cast("int").alias("part"))
+                partial = partial.applyInArrow(_Summed(add), SCHEMA)
+            found = sorted((row["part"], bytes(row["made"])) for row in partial.collect())
+        partial_sums: list[S] = [pickle.loads(made) for _, made in found]
+        return summed(add, partial_sums)
+
+    @property
+    def _levels(self) -> int:
+        """How often groups are summed before the rest comes here."""
+        parts, levels = self.parts.rdd.getNumPartitions(), 0
+        while parts > FAN_IN**2:
+            parts, levels = parts // FAN_IN, levels + 1
+        return levels
+
+    def _done(self, work: Callable[[T, int | None], S]) -> Any:
+        def made(batches: Iterator[Any]) -> Iterator[Any]:
+            for batch in batches:
+                for number, thing in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                    yield _row(number, done(work, pickle.loads(thing), number))
+
+        return self.parts.mapInArrow(made, SCHEMA)
+
+
+class _Summed:
+    """The sum of a group of parts."""
+
+    def __init__(self, add: Callable[[Any, Any], Any]) -> None:
+        self.add = add
+
+    def __call__(self, rows: Any) -> Any:
+        found = sorted(zip(*(rows.column(name).to_pylist() for name in ("part", "made")), strict=True))
+        made = summed(self.add, [pickle.loads(made) for _, made in found])
+        return pa.Table.from_batches([_row(found[0][0] // FAN_IN, made)])
+
+
+def _row(number: int, made: Any) -> Any:
+    return pa.record_batch([[number], [pickle.dumps(made, protocol=5)]], schema=ARROW)
+
+
+def _partition() -> int:
+    context = TaskContext.get()
+    return 0 if context is None else context.partitionId()
+
+
+def _itself(thing: S, number: int | None) -> S:
+    return thing
