@@ -55,7 +55,7 @@ class ScoringContract:
     def test_posteriors_have_the_bits_of_one_machine(self, engine, case):
         made = case()
         found, expected = scored(engine, made), made.tac.posterior(made.known)
-        np.testing.assert_array_equal(found.to_numpy(), expected.reshape(len(expected), -1))
+        np.testing.assert_array_equal(floats(found), expected.reshape(len(expected), -1))
 
     def test_columns_are_named_as_batch_names_them(self, engine):
         joint = cases.joint()
@@ -113,20 +113,23 @@ class ScoringContract:
 
     def test_mistakes_show_before_anything_is_read(self, engine):
         made = cases.certain()
-        columns = made.frames[0]
-        posterior = engine.scoring.posterior
+        columns, posterior = made.frames[0], engine.scoring.posterior
+
+        def table(frame: pd.DataFrame) -> Any:
+            return engine.table([frame])
+
         with pytest.raises(EvidenceError, match="no column 'HRBP', which is observed in every row"):
-            posterior(made.tac, engine.failing(columns.drop(columns="HRBP")))
+            posterior(made.tac, table(columns.drop(columns="HRBP")))
         with pytest.raises(EvidenceError, match=r"column 'cvp ' is no variable; did you mean 'CVP'\?"):
-            posterior(made.tac, engine.failing(columns.rename(columns={"CVP": "cvp "})))
+            posterior(made.tac, table(columns.rename(columns={"CVP": "cvp "})))
         with pytest.raises(EvidenceError, match="no column 'ID' to keep; it has HRBP, CVP, HYPOVOLEMIA, id"):
-            posterior(made.tac, engine.failing(columns), keep=["ID"])
+            posterior(made.tac, table(columns), keep=["ID"])
         with pytest.raises(TacitError, match=r"'LVFAILURE\.true', which is no column of the result; did you mean"):
-            posterior(made.tac, engine.failing(columns), names={"LVFAILURE.true": "risk"})
+            posterior(made.tac, table(columns), names={"LVFAILURE.true": "risk"})
         with pytest.raises(TacitError, match="two columns 'id'"):
-            posterior(made.tac, engine.failing(columns), keep=["id"], names={"LVFAILURE.TRUE": "id"})
+            posterior(made.tac, table(columns), keep=["id"], names={"LVFAILURE.TRUE": "id"})
         with pytest.raises(TacitError, match="without a query"):
-            posterior(tacit.compile(made.tac.network, None, evidence=["CVP"]), engine.failing(columns))
+            posterior(tacit.compile(made.tac.network, None, evidence=["CVP"]), table(columns))
         with pytest.raises(TacitError, match="the rows are of type dict"):
             posterior(made.tac, {"CVP": ["LOW"]})
 
@@ -143,14 +146,19 @@ class ScoringContract:
         marker = tmp_path / "dead"
         found = scored(engine, Case("deadly", cases.deadly(tac, marker), frames))
         assert marker.exists()
-        np.testing.assert_array_equal(found.to_numpy(), tac.posterior({"HISTORY": pd.concat(frames)["HISTORY"]}))
+        np.testing.assert_array_equal(floats(found), tac.posterior({"HISTORY": pd.concat(frames)["HISTORY"]}))
 
     def test_two_jobs_at_once(self, engine):
         made = [cases.alarm(), cases.testing()]
         with ThreadPoolExecutor(2) as pool:
             found = list(pool.map(lambda case: scored(engine, case), made))
         for case, answer in zip(made, found, strict=True):
-            np.testing.assert_array_equal(answer.to_numpy(), case.tac.posterior(case.known))
+            np.testing.assert_array_equal(floats(answer), case.tac.posterior(case.known))
+
+
+def floats(frame: pd.DataFrame) -> np.ndarray:
+    """All columns; NaN where there is nothing, whatever an engine has there."""
+    return frame.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 def plain(labels: Any) -> list[Any]:

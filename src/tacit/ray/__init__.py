@@ -8,5 +8,6 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError(f"tacit.ray needs Ray: {how_to_install('ray')}", name="ray") from error
 
 from tacit.ray.learning import estimate, fit
+from tacit.ray.scoring import log_evidence, mpe, posterior, sample
 
-__all__ = ["estimate", "fit"]
+__all__ = ["estimate", "fit", "log_evidence", "mpe", "posterior", "sample"]
