@@ -8,5 +8,6 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError(f"tacit.spark needs PySpark: {how_to_install('spark')}", name="pyspark") from error
 
 from tacit.spark.learning import estimate, fit
+from tacit.spark.scoring import log_evidence, mpe, posterior, sample
 
-__all__ = ["estimate", "fit"]
+__all__ = ["estimate", "fit", "log_evidence", "mpe", "posterior", "sample"]
