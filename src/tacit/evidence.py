@@ -302,7 +302,7 @@ def _from_typed(variable: Variable, array: NDArray[Any], missing: Mask, framed: 
     if (kind == "f" and not variable.numeric) or (kind in "iub" and variable.states == DEFAULT_STATES):
         values = array.astype(np.float64)
         values[missing] = np.nan
-        return _first_state(variable, values, framed)
+        return first_state(variable, values, framed)
     if kind in "USfiub":
         return Column(variable, codes=labels.of_array(variable, array, missing))
     raise EvidenceError(f"evidence on {variable.name!r} has type {array.dtype}, expected labels or floats")
@@ -321,11 +321,12 @@ def _from_objects(variable: Variable, array: NDArray[Any], framed: bool) -> Colu
     if numbers and not variable.numeric and (floats or variable.states == DEFAULT_STATES):
         values = np.full(len(array), np.nan)
         values[~missing] = [as_float(v) for v in present]
-        return _first_state(variable, values, framed)
+        return first_state(variable, values, framed)
     return Column(variable, codes=labels.of_objects(variable, array, missing))
 
 
-def _first_state(variable: Variable, values: Floats, framed: bool) -> Column:
+def first_state(variable: Variable, values: Floats, framed: bool = False) -> Column:
+    """Likelihoods of the first of two states, NaN for no evidence; codes must not be mistaken for them in a frame."""
     if variable.card != 2:
         raise EvidenceError(
             f"evidence on {variable.name!r}, which has {variable.card} states, is a column of floats; "

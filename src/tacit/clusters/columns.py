@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from tacit.errors import EvidenceError
-from tacit.evidence import AmbiguousEvidenceError
+from tacit.evidence import AmbiguousEvidenceError, first_state
 from tacit.floats import Floats
 from tacit.rows.columns import Source, columns_of, find, floats_of, refuse_misspelt, state_column
 from tacit.rows.files import repeated
@@ -50,11 +50,13 @@ class Columns:
         return {source.variable.name: self._values(source, rows) for source in self.sources}
 
     def _values(self, source: Source, rows: Any) -> Any:
-        """As it stands, or as likelihoods (rows, states)."""
+        """As it stands, or as likelihoods."""
         if source.per_state:
             return np.column_stack([floats(name, rows[name]) for name in source.columns])
         (column,) = source.columns
-        return likelihoods_of(rows, column) if source.variable.name in self.soft else rows[column]
+        if source.variable.name in self.soft:
+            return first_state(source.variable, floats(column, rows[column]))
+        return rows[column]
 
 
 def planned(
@@ -91,12 +93,6 @@ def _soft(sources: Sequence[Source], likelihoods: Sequence[str]) -> frozenset[st
                 f"enough for two states only, expected columns {listed(expected, SHOWN)}"
             )
     return frozenset(name for name in names if not by_name[name].per_state)
-
-
-def likelihoods_of(rows: Any, column: str) -> Floats:
-    """A column of likelihoods of the first of two states, as those of both: (rows, 2)."""
-    likelihood = floats(column, rows[column])
-    return np.column_stack([likelihood, 1.0 - likelihood])  # they sum to exactly 1
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.clusters.columns import Columns, floats, has, hinting, likelihoods_of, planned
+from tacit.clusters.columns import Columns, floats, has, hinting, planned
 from tacit.errors import EvidenceError, TacitError
 from tacit.learn.counting import Lot, Sorter
 from tacit.learn.data import Data, checked_weights, read_labels
@@ -127,7 +127,8 @@ class Labels:
         tac = self.tac.get()
         with hinting():
             known = tac.read(self.columns.of(rows))
-        targets = read_labels(tac.variable, likelihoods_of(rows, self.label) if self.soft else rows[self.label])
+        labels = floats(self.label, rows[self.label]) if self.soft else rows[self.label]  # no frame: no codes
+        targets = read_labels(tac.variable, labels)
         weights = np.ones(len(rows))
         if self.weights is not None:
             weights = checked_weights(floats(self.weights, rows[self.weights]), len(rows))
