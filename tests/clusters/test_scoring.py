@@ -118,9 +118,7 @@ def test_queries_that_cannot_be_asked():
 FRAME = pd.DataFrame({"id": [1, 2, 3], "A": [0.8, np.nan, 0.3], "C": ["lo", "hi", None]})
 
 
-@pytest.mark.parametrize(
-    "make", [lambda frame: frame, pa.Table.from_pandas, lambda frame: pa.table(frame).to_batches()[0]]
-)
+@pytest.mark.parametrize("make", [pd.DataFrame, pa.Table.from_pandas, pa.RecordBatch.from_pandas])
 def test_a_part_of_any_kind(make):
     tac = compiled()
     scorer = pickle.loads(pickle.dumps(request(tac).scorer(FRAME.columns)))
@@ -168,10 +166,8 @@ def test_likelihoods_of_each_state():
     ],
 )
 def test_likelihoods_that_look_like_codes(column):
-    tac, rows = (
-        compiled(),
-        pa.table({"C": column}) if isinstance(column, pa.Array | pa.ChunkedArray) else pd.DataFrame({"C": column}),
-    )
+    tac = compiled()
+    rows = pd.DataFrame({"C": column}) if isinstance(column, pd.Series) else pa.table({"C": column})
     found = request(tac, likelihoods=["C"]).scorer(["C"]).score(rows)
     np.testing.assert_array_equal(found.to_pandas().to_numpy(), tac.posterior({"C": np.array([0.0, 1.0, np.nan])}))
 
@@ -212,7 +208,7 @@ def test_seeds_partitions_and_places_decide_samples():
     [
         (
             {"C": ["lo", "mid"]},
-            "partition 3: evidence on 'C', row 101: 'mid' is not a state; expected one of 'lo', 'hi'",
+            "partition 3: evidence on 'C', row 101: 'mid' is not a state; expected one of 'lo'",
         ),
         ({"A": [0.5, 1.5]}, "partition 3: evidence on 'A', row 101: 1.5 is not a likelihood in [0, 1] of state 'true'"),
         ({"C.lo": [0.5, -1.0], "C.hi": [0.5, 1.0]}, "partition 3: evidence on 'C', row 101: [-1.0, 1.0]: likelihoods"),
@@ -236,5 +232,5 @@ def test_a_state_that_every_row_needs_is_missing():
 def test_a_likelihood_that_is_none():
     for values in ([0.5, 1.5], [0.5, np.inf]):
         frame = pd.DataFrame({"C": values})
-        with pytest.raises(EvidenceError, match="a partition: evidence on 'C', row 1: "):
+        with pytest.raises(EvidenceError, match="a partition: evidence on 'C', row 1: .* is not a likelihood"):
             request(likelihoods=["C"]).scorer(frame.columns).score(frame)

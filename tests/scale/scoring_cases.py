@@ -1,5 +1,6 @@
 """Tables in partitions, as clusters hold them, and what one machine answers to the same rows."""
 
+import itertools
 import os
 import signal
 from collections.abc import Callable
@@ -30,6 +31,13 @@ class Case:
     def whole(self) -> pd.DataFrame:
         """All rows, by their number."""
         return pd.concat(self.frames, ignore_index=True).sort_values("id", ignore_index=True)
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of the posterior, named as `tacit batch` does, or otherwise if that is wanted."""
+        query = [self.tac.query] if isinstance(self.tac.query, str) else self.tac.query
+        states = [[f"{name}.{state}" for state in self.tac.network.states(name)] for name in query]
+        return [self.options.get("names", {}).get(name, name) for name in map(",".join, itertools.product(*states))]
 
     @cached_property
     def known(self) -> Any:
