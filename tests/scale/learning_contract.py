@@ -1,6 +1,7 @@
 """What learning must do on every cluster engine: each of them runs these tests, by a small adapter."""
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,7 @@ from bench.networks import network
 
 import tacit
 from tacit.errors import EvidenceError, TacitError
+from tacit.learn import estimation
 from tests.scale.scoring_cases import divided
 
 QUIET = {"progress": False}
@@ -79,7 +81,7 @@ class LearningContract:
             {f"x{i}": np.array(list("abc"))[np.where(rng.random(300) < 0.7, kind, noise[i])] for i in range(4)}
         )
         frame["times"] = rng.integers(0, 4, size=300).astype(float)
-        how = {"restarts": 3, "steps": 15, "tolerance": 0, "prior": 0.5, **QUIET}
+        how = {"restarts": 3, "steps": 6, "tolerance": 0, "prior": 0.5, **QUIET}
         expected = tacit.estimate(net, frame, weights="times", **how)
         same(engine.learning.estimate(net, engine.table(parts(frame, 70, 80)), weights="times", **how), expected)
 
@@ -89,7 +91,7 @@ class LearningContract:
         a = rng.random(200)
         c = rng.random(200)
         frame = pd.DataFrame({"A": a, "C.lo": c, "C.hi": 1 - c, "B": rng.choice(["true", "false"], 200)})
-        how = {"steps": 5, "tolerance": 0, **QUIET}
+        how = {"steps": 3, "tolerance": 0, **QUIET}
         whole = {"A": a, "C": np.stack([c, 1 - c], axis=1), "B": frame["B"].to_numpy()}
         same(
             engine.learning.estimate(net, engine.table(parts(frame, 60, 80)), **how), tacit.estimate(net, whole, **how)
@@ -115,7 +117,7 @@ class LearningContract:
             ],
             "word": [v for piece in pieces for v in np.asarray(piece["word"], dtype=object)],
         }
-        how = {"steps": 6, "tolerance": 0, **QUIET}
+        how = {"steps": 3, "tolerance": 0, **QUIET}
         same(engine.learning.estimate(net.learnable(), engine.table(frames), **how),
              tacit.estimate(net.learnable(), whole, **how))  # fmt: skip
 
@@ -145,7 +147,7 @@ class LearningContract:
     @pytest.mark.parametrize("optimizer", ["lbfgs", "lm"])
     def test_fit_is_that_of_one_machine(self, engine, optimizer):
         tac, frame = layer()
-        how = {"optimizer": optimizer, "steps": 6, "restarts": 2, **QUIET}
+        how = {"optimizer": optimizer, "steps": 3, "restarts": 2, **QUIET}
         expected = tacit.fit(tac, frame[["E1", "E2"]], frame["Q"], weights=frame["w"], **how)
         found = engine.learning.fit(tac, engine.table(parts(frame, 100, 50, 0)), weights="w", **how)
         assert (found.optimizer, len(found.history)) == (optimizer, len(expected.history))
@@ -160,7 +162,7 @@ class LearningContract:
         net = net.with_cpts({"dysp": None, "bronc": None})
         evidence = [name for name in net if name not in ("bronc", "dysp")]
         tac = tacit.compile(net, "dysp", evidence)
-        how = {"loss": "cross_entropy", "optimizer": "lbfgs", "steps": 5, "prior": 1.0, **QUIET}
+        how = {"loss": "cross_entropy", "optimizer": "lbfgs", "steps": 3, "prior": 1.0, **QUIET}
         rest, others = frame.iloc[:300], frame.iloc[300:]
         expected = tacit.fit(
             tac, rest[evidence], rest["dysp"], validation=(others[evidence], others["dysp"]), restarts=1, **how
@@ -186,7 +188,7 @@ class LearningContract:
 
     def test_a_loss_of_ones_own(self, engine):
         tac, frame = layer()
-        how = {"optimizer": "lbfgs", "steps": 4, "restarts": 1, **QUIET}
+        how = {"optimizer": "lbfgs", "steps": 2, "restarts": 1, **QUIET}
         own = engine.learning.fit(tac, engine.table(parts(frame, 100)), loss=_squared, **how)
         known = engine.learning.fit(tac, engine.table(parts(frame, 100)), loss="mse", **how)
         assert own.loss == pytest.approx(known.loss, rel=1e-9)
@@ -200,6 +202,23 @@ class LearningContract:
         same(found, engine.learning.estimate(net.learnable(), table, steps=4, **how), tolerance=1e-15)
         with pytest.raises(tacit.FormatError, match="other data"):
             engine.learning.estimate(net.learnable(), engine.table(parts(frame, 90)), checkpoint=path, steps=4, **how)
+
+    def test_a_worker_that_is_killed_changes_nothing(self, engine, tmp_path, monkeypatch):
+        net, frame = drawn("alarm", 4000, holes=0.2)
+        table, path = engine.table(parts(frame, 1000, 1000, 1000)), tmp_path / "em.npz"
+        how = {"steps": 6, "tolerance": 0, **QUIET}
+        expected = engine.learning.estimate(net.learnable(), table, **how)
+        monkeypatch.setattr(estimation, "CHECKPOINT_EVERY", 0.0)
+        with ThreadPoolExecutor(1) as pool:
+            running = pool.submit(engine.learning.estimate, net.learnable(), table, checkpoint=path, **how)
+            until = time.monotonic() + 60
+            while not path.exists() and time.monotonic() < until:
+                time.sleep(0.01)
+            assert not running.done()
+            killed = engine.kill_worker()
+            found = running.result(timeout=120)
+        assert killed
+        same(found, expected, tolerance=1e-15)
 
 
 def _squared(p, y):

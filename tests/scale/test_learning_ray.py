@@ -5,6 +5,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from tests.scale.killing import kill_one
 from tests.scale.learning_contract import LearningContract
 
 data = pytest.importorskip("ray.data", reason="Ray is not installed")
@@ -22,6 +23,9 @@ class Ray:
 
     def table(self, frames: list[pd.DataFrame]) -> Any:
         return data.from_pandas(frames)
+
+    def kill_worker(self) -> int:
+        return kill_one(lambda process: " ".join(process.cmdline()).startswith("ray::_sum"))
 
 
 @pytest.fixture

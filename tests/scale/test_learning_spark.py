@@ -5,6 +5,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from tests.scale.killing import kill_one
 from tests.scale.learning_contract import LearningContract
 
 pytest.importorskip("pyspark", reason="PySpark is not installed")
@@ -36,6 +37,9 @@ class Spark:
 
         return self.session.range(0, len(frames), 1, len(frames)).mapInArrow(part, from_arrow_schema(schema))
 
+    def kill_worker(self) -> int:
+        return kill_one(lambda process: "pyspark.daemon" in process.cmdline() and is_daemon(process.parent()))
+
 
 @pytest.fixture
 def engine(spark: Any) -> Spark:
@@ -44,3 +48,8 @@ def engine(spark: Any) -> Spark:
 
 class TestSpark(LearningContract):
     pass
+
+
+def is_daemon(process: Any) -> bool:
+    """Whether it is the process that forks Spark's Python workers."""
+    return process is not None and "pyspark.daemon" in process.cmdline()

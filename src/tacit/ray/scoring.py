@@ -11,6 +11,7 @@ import ray.data
 from tacit import machine
 from tacit.clusters.scoring import Request, Scorer, posteriors
 from tacit.errors import TacitError
+from tacit.ray.tasks import current_task
 from tacit.tac import TAC
 from tacit.wanted import LogEvidence, MostProbable, Samples
 
@@ -189,16 +190,5 @@ def _with_task(batch: Any) -> Any:
 
     Ray does this in the actor, too, on the way to it.
     """
-    task = _current_task()
+    task = current_task()
     return batch if task is None else batch.append_column(TASK, pa.repeat(pa.scalar(task, pa.int32()), len(batch)))
-
-
-def _current_task() -> int | None:
-    """The number of the task that is running, where Ray tells: there is no public way to ask."""
-    try:
-        from ray.data._internal.execution.interfaces import TaskContext
-
-        context = TaskContext.get_current()
-        return None if context is None else int(context.task_idx)
-    except (ImportError, AttributeError, TypeError):
-        return None

@@ -9,13 +9,14 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark import StorageLevel, TaskContext
-from pyspark.sql import functions
+from pyspark.sql import DataFrame, functions
 
 from tacit.clusters.learning import Table, Tables
 from tacit.clusters.remote import Remote
 from tacit.clusters.work import FAN_IN, done, plain_errors, summed
 from tacit.errors import TacitError
 from tacit.learn.parts import Carried, Parts
+from tacit.spark.frames import numbered
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -26,18 +27,12 @@ ARROW = pa.schema([("part", pa.int32()), ("made", pa.binary())])
 
 def table(rows: Any) -> Table:
     """A DataFrame as a table to learn from."""
-    if not hasattr(rows, "mapInArrow"):
+    if not isinstance(rows, DataFrame):
         raise TacitError(
             f"the rows are of type {type(rows).__name__}, expected a Spark DataFrame; rows that are in memory can be "
             "given to tacit.estimate and tacit.fit"
         )
     return Table(list(rows.columns), lambda columns: Partitions(numbered(rows, columns), columns))
-
-
-def numbered(rows: Any, columns: Sequence[str]) -> Any:
-    """Some columns, by their numbers: Spark takes names apart at their dots."""
-    quoted = ["`" + name.replace("`", "``") + "`" for name in columns]
-    return rows.select([functions.col(name).alias(f"c{i}") for i, name in enumerate(quoted)])
 
 
 class Partitions(Parts[Tables]):

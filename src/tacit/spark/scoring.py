@@ -14,6 +14,7 @@ from tacit import machine
 from tacit.assignments import checked_seed
 from tacit.clusters.scoring import Request, Scorer, posteriors
 from tacit.errors import TacitError
+from tacit.spark.frames import numbered
 from tacit.tac import TAC
 from tacit.wanted import LogEvidence, MostProbable, Samples
 
@@ -118,14 +119,7 @@ def _scored(request: Request, rows: Any) -> Any:
             "given to the method of the compiled query"
         )
     scorer = request.scorer(rows.columns)
-    needed = rows.select(*map(_quoted, scorer.columns))
-    plain = needed.toDF(*(f"c{i}" for i in range(len(scorer.columns))))  # mapInArrow takes no names with dots
-    return plain.mapInArrow(_Task(scorer), _schema(scorer, needed.schema))
-
-
-def _quoted(name: str) -> str:
-    """A name as Spark reads it: a dot would lead into a structure."""
-    return "`" + name.replace("`", "``") + "`"
+    return numbered(rows, scorer.columns).mapInArrow(_Task(scorer), _schema(scorer, rows.schema))
 
 
 def _schema(scorer: Scorer, table: Any) -> Any:
