@@ -4,7 +4,7 @@ import sys
 from importlib import import_module
 
 # modules of this package with a function main(arguments)
-NAMES = ("compile", "inference", "estimation", "learning", "classifiers", "batch", "questions")
+NAMES = ("compile", "inference", "estimation", "learning", "classifiers", "batch", "questions", "scale")
 ON_REQUEST = ("against",)  # likewise, but it needs another checkout
 
 

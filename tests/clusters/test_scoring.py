@@ -232,5 +232,5 @@ def test_a_state_that_every_row_needs_is_missing():
 def test_a_likelihood_that_is_none():
     for values in ([0.5, 1.5], [0.5, np.inf]):
         frame = pd.DataFrame({"C": values})
-        with pytest.raises(EvidenceError, match="a partition: evidence on 'C', row 1: .* is not a likelihood"):
+        with pytest.raises(EvidenceError, match=r"a partition: evidence on 'C', row 1: .* is not a likelihood"):
             request(likelihoods=["C"]).scorer(frame.columns).score(frame)
