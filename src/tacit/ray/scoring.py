@@ -51,6 +51,7 @@ def posterior(
         What Ray reserves for each actor. An actor uses as many threads as CPUs are reserved for it, one by default.
     concurrency
         How many actors there are, or the fewest and the most of them. By default, Ray starts more as they are needed.
+        Actors keep their CPUs: leave some for other steps, such as writing, or Ray waits for them in vain.
 
     A row whose evidence has probability 0 gets nulls. An error in the rows names the task of Ray ("partition 3": there
     is one for each block or file that is read), and the row in it; both are counted from 0. Mistakes in the names of
