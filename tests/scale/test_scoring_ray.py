@@ -2,9 +2,11 @@
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
+from tests.scale import scoring_cases as cases
 from tests.scale.scoring_contract import ScoringContract, fail
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
@@ -39,3 +41,14 @@ def engine(ray_cluster: Any) -> Ray:
 
 class TestRay(ScoringContract):
     pass
+
+
+def test_actors(engine):
+    made = cases.testing()
+    answer = tacit.ray.posterior(made.tac, engine.table(made.frames), keep=["id"], concurrency=1)
+    found = engine.collect(answer).sort_values("id").drop(columns="id").to_numpy()
+    np.testing.assert_array_equal(found, made.tac.posterior(made.known))
+    frames = [frame.copy() for frame in made.frames]
+    frames[1].loc[frames[1].index[0], "A"] = 7.0
+    with pytest.raises(Exception, match="partition 1: evidence on 'A', row 0"):
+        engine.collect(tacit.ray.posterior(made.tac, engine.table(frames), concurrency=(1, 2)))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -42,13 +43,17 @@ class Request:
         """The plan for a table with these columns; an error if they do not fit."""
         self.tac.numbers()  # an error, now rather than in a worker, where some are not set
         keep = self._kept(columns)
-        scorer = Scorer(Remote(self.tac), self.wanted, self._columns(columns, keep), keep, self._fields())
+        scorer = Scorer(self._query, self.wanted, self._columns(columns, keep), keep, self._fields())
         for name in repeated([*keep, *scorer.results])[:1]:
             raise TacitError(
                 f"the answer would have two columns {name!r}; give the result another name with names=, or do not keep "
                 "the column of the table"
             )
         return scorer
+
+    @cached_property
+    def _query(self) -> Remote[TAC]:
+        return Remote(self.tac)
 
     def _kept(self, columns: Sequence[Any]) -> tuple[str, ...]:
         keep = (self.keep,) if isinstance(self.keep, str) else tuple(self.keep)

@@ -1,4 +1,4 @@
-"""Scoring on Ray: the answers to all rows of a Dataset, lazily, by a pool of actors."""
+"""Scoring on Ray: the answers to all rows of a Dataset, lazily, by tasks or by a pool of actors."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pyarrow as pa
 import ray.data
 
 from tacit import machine
+from tacit.clusters.remote import Remote
 from tacit.clusters.scoring import Request, Scorer, posteriors
 from tacit.errors import TacitError
 from tacit.ray.tasks import current_task
@@ -16,6 +17,7 @@ from tacit.tac import TAC
 from tacit.wanted import LogEvidence, MostProbable, Samples
 
 TASK = "tacit: the number of the task"  # a column that only messages need
+BLOCKS = {"batch_format": "pyarrow", "batch_size": None}  # as they are: the types of their columns may differ
 
 
 def posterior(
@@ -31,7 +33,7 @@ def posterior(
 ) -> Any:
     """The posterior of the query for every row of a Ray Dataset, computed where the rows are.
 
-    Nothing is computed yet: the answer is another Dataset. Each actor holds the query once.
+    Nothing is computed yet: the answer is another Dataset. Each worker process holds the query once.
 
     Parameters
     ----------
@@ -48,10 +50,11 @@ def posterior(
         Variables of two states whose column holds likelihoods of the first state. Needed where a block may happen to
         hold only 0s and 1s, which could be codes.
     num_cpus, num_gpus
-        What Ray reserves for each actor. An actor uses as many threads as CPUs are reserved for it, one by default.
+        What Ray reserves for each task or actor. It uses as many threads as CPUs are reserved for it, one by default.
     concurrency
-        How many actors there are, or the fewest and the most of them. By default, Ray starts more as they are needed.
-        Actors keep their CPUs: leave some for other steps, such as writing, or Ray waits for them in vain.
+        How many actors there are, or the fewest and the most of them. Without it, and without GPUs, rows are answered
+        by tasks, which start at once in processes that are there already. Actors keep their CPUs: leave some for other
+        steps, such as reading and writing, or Ray waits for them in vain.
 
     A row whose evidence has probability 0 gets nulls. An error in the rows names the task of Ray ("partition 3": there
     is one for each block or file that is read), and the row in it; both are counted from 0. Mistakes in the names of
@@ -143,11 +146,13 @@ def _scored(
     columns = rows.columns(fetch_if_missing=False)
     if columns:
         rows = rows.select_columns(request.scorer(columns).columns)
-    blocks = {"batch_format": "pyarrow", "batch_size": None}  # as they are: the types of their columns may differ
-    return rows.map_batches(_with_task, **blocks).map_batches(
-        Actor,
-        **blocks,
-        fn_constructor_kwargs={"request": request, "threads": max(1, int(num_cpus or 1))},
+    threads = max(1, int(num_cpus or 1))
+    if num_gpus is None and concurrency is None:
+        return rows.map_batches(Worker(request, threads), **BLOCKS, num_cpus=num_cpus)
+    return rows.map_batches(_with_task, **BLOCKS).map_batches(
+        Worker,
+        **BLOCKS,
+        fn_constructor_kwargs={"request": request, "threads": threads},
         compute=_pool(concurrency),
         num_cpus=num_cpus,
         num_gpus=num_gpus,
@@ -163,23 +168,26 @@ def _pool(concurrency: int | tuple[int, int] | None) -> Any:
     return ray.data.ActorPoolStrategy(min_size=fewest, max_size=most)
 
 
-class Actor:
-    """A worker process of Ray that answers one batch of rows after the other."""
+class Worker:
+    """Answers one batch of rows after the other: in tasks, or in an actor.
+
+    Tasks run in processes that Ray keeps for the next ones, and all of a process share one copy of the query.
+    """
 
     def __init__(self, request: Request, threads: int) -> None:
-        self._request, self._share = request, machine.Share(threads=threads)
+        self._request, self._share = Remote(request), machine.Share(threads=threads)
         self._scorer: Scorer | None = None
         self._task: int | None = None
         self._first = 0  # row of the next batch, in its task
 
     def __call__(self, batch: Any) -> Any:
         """The answers to a pyarrow table."""
-        task = None
+        task = current_task()
         if TASK in batch.column_names:
             task = batch[TASK][0].as_py() if len(batch) else None
             batch = batch.drop_columns([TASK])
         if self._scorer is None:
-            self._scorer = self._request.scorer(batch.column_names)
+            self._scorer = self._request.get().scorer(batch.column_names)
         first = self._first if task is not None and task == self._task else 0
         self._task, self._first = task, first + len(batch)
         with machine.within(self._share):
