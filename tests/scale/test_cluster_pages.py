@@ -20,7 +20,7 @@ def test_a_page_runs_as_it_stands(engine: str, tmp_path: Path) -> None:
     if engine == "spark" and shutil.which("java") is None:
         pytest.skip("there is no Java, which Spark needs")
     found = list(blocks(f"howto/{engine}.md"))
-    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "RAY_DATA_DISABLE_PROGRESS_BARS": "1"}
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
     with subprocess.Popen(
         [sys.executable, "-c", "\n".join(block.code for block in found)],
         cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
