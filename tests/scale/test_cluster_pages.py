@@ -21,13 +21,19 @@ def test_a_page_runs_as_it_stands(engine: str, tmp_path: Path) -> None:
         pytest.skip("there is no Java, which Spark needs")
     found = list(blocks(f"howto/{engine}.md"))
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
-    with subprocess.Popen(
-        [sys.executable, "-c", "\n".join(block.code for block in found)],
-        cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    ) as process:  # fmt: skip
+    printed, errors = tmp_path / "printed", tmp_path / "errors"  # no pipes, which processes of the cluster keep open
+    with (
+        printed.open("w") as out,
+        errors.open("w") as err,
+        subprocess.Popen(
+            [sys.executable, "-c", "\n".join(block.code for block in found)],
+            cwd=tmp_path, env=environment, stdout=out, stderr=err,
+        ) as process,
+    ):  # fmt: skip
         try:
-            printed, errors = process.communicate(timeout=PATIENCE)
+            process.wait(PATIENCE)
         finally:
             process.terminate()  # its cluster goes with it
-    assert process.returncode == 0, errors
-    assert [line.rstrip() for line in printed.splitlines()] == [line for block in found for line in block.printed]
+    assert process.returncode == 0, errors.read_text()
+    expected = [line for block in found for line in block.printed]
+    assert [line.rstrip() for line in printed.read_text().splitlines()] == expected
