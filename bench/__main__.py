@@ -5,7 +5,7 @@ from importlib import import_module
 
 # modules of this package with a function main(arguments)
 NAMES = ("compile", "inference", "estimation", "learning", "classifiers", "batch", "questions", "scale")
-ON_REQUEST = ("against",)  # likewise, but it needs another checkout
+ON_REQUEST = ("against", "simulation")  # likewise, but one needs another checkout, and the other measures nothing
 
 
 def main(arguments: list[str]) -> int:

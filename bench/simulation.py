@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench.tables import Section
+from tacit.clusters.work import FAN_IN
 
 
 @dataclass(frozen=True)
@@ -62,8 +63,7 @@ def simulate(work: Work, cluster: Cluster, seed: int = 0) -> Outcome:
     scheduler, useful, again, end = 0.0, 0.0, 0, 0.0
     left = tasks
     while left:
-        start = max(heapq.heappop(free), scheduler)
-        scheduler = start + cluster.dispatch if start == scheduler else max(scheduler + cluster.dispatch, start)
+        start = scheduler = max(heapq.heappop(free), scheduler) + cluster.dispatch
         seconds = mean * rng.lognormal(-(cluster.spread**2) / 2, cluster.spread)
         death = rng.exponential(3600 / cluster.deaths) if cluster.deaths else math.inf
         if death < seconds:
@@ -94,7 +94,7 @@ def table(works: Sequence[Work], clusters: Sequence[Cluster]) -> Section:
                 _time(found.seconds * work.passes),
                 f"{found.busy:.0%}",
                 found.again,
-                _bytes(work.partial * tasks * work.passes / 16),
+                _bytes(work.partial * tasks * work.passes / FAN_IN),
             )
     return section
 
@@ -112,3 +112,21 @@ def _bytes(count: float) -> str:
             return f"{count:.0f} {unit}"
         count /= 1000
     return f"{count:.0f} PB"
+
+
+# Measured on two cores (docs/bench-scale.md, docs/bench-estimation.md): rows per second and core, bytes of Parquet.
+WORKS = (
+    Work("scoring", 1e12, 0.6e6, 2.5, 5.6),
+    Work("estimate, complete rows", 1e12, 0.45e6, 8.0, 0.0, partial=8e3),
+    Work("EM, 2% of values missing, 20 passes", 1e12, 0.08e6, 0.0, 0.0, passes=20, partial=8e3),
+)
+CLUSTERS = (
+    Cluster(cores=64, dispatch=0.002, storage=2e9),
+    Cluster(cores=1_000, dispatch=0.002, storage=20e9),
+    Cluster(cores=10_000, dispatch=0.002, storage=20e9),
+)
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    """Print the table."""
+    print(table(WORKS, CLUSTERS).markdown())

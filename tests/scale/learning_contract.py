@@ -179,6 +179,8 @@ class LearningContract:
         table = engine.table(parts(frame, 100))
         with pytest.raises(TacitError, match="'adam' needs all rows in one place"):
             engine.learning.fit(tac, table, optimizer="adam", **QUIET)
+        with pytest.raises(TacitError, match="harden=True needs all rows in one place"):
+            engine.learning.fit(tac, table, harden=True, **QUIET)
         with pytest.raises(EvidenceError, match="no column 'P' of labels"):
             engine.learning.fit(tac, table, label="P", **QUIET)
         with pytest.raises(TacitError, match="rows that are in memory"):

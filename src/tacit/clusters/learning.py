@@ -27,10 +27,10 @@ Tables = Iterable[Any]  # pandas frames or pyarrow tables, one after the other: 
 
 @dataclass(frozen=True)
 class Table:
-    """A table on a cluster: the names of its columns, and its partitions with some of them."""
+    """A table on a cluster: the names of its columns, and its partitions with those that are evidence, and others."""
 
     columns: Sequence[Any]
-    parts: Callable[[list[Any]], Parts[Tables]]
+    parts: Callable[[Columns, list[str]], Parts[Tables]]
 
     def require(self, name: Any, what: str) -> None:
         """An error, if there is no such column."""
@@ -48,7 +48,7 @@ def estimated(table: Table, settings: Settings, weights: str | None, likelihoods
     variables = [net.variable(name) for name in net]
     others = [] if weights is None else [weights]
     columns = planned(variables, table.columns, likelihoods, others)
-    parts = table.parts([*columns.names, *others])
+    parts = table.parts(columns, others)
     return settings.estimate(parts.map(FirstLook(parts.carried(settings.sorter), columns, weights)))
 
 
@@ -94,7 +94,7 @@ class Roles:
         others = [label, *([] if self.weights is None else [self.weights])]
         variables = [tac.network.variable(name) for name in tac.evidence]
         columns = planned(variables, table.columns, [name for name in names if name != label], others)
-        parts = table.parts([*columns.names, *others])
+        parts = table.parts(columns, others)
         return Scattered(parts.map(Labels(parts.carried(tac), columns, label, label in names, self.weights)))
 
 

@@ -75,6 +75,7 @@ def fit(
     *,
     weights: str | None = None,
     gamma: float | str | None = None,
+    harden: bool = False,
     prior: float | tuple[Network, float] = 0.0,
     patience: int = 5,
     callbacks: Sequence[Callable[[Run], Any]] = (),
@@ -116,7 +117,15 @@ def fit(
     True
     """
     how = How.checked(
-        optimizer, steps, restarts, seed, progress, patience=patience, callbacks=callbacks, checkpoint=checkpoint
+        optimizer,
+        steps,
+        restarts,
+        seed,
+        progress,
+        harden,
+        patience=patience,
+        callbacks=callbacks,
+        checkpoint=checkpoint,
     )
     others = table(validation) if hasattr(validation, "columns") else validation
     return fitted(table(rows), tac, Roles(label, weights, likelihoods), how, loss, gamma, prior, others)

@@ -9,6 +9,7 @@ import dask
 import dask.dataframe as dd
 from dask.delayed import delayed
 
+from tacit.clusters.columns import Columns
 from tacit.clusters.learning import Table, Tables
 from tacit.clusters.remote import Remote
 from tacit.clusters.work import done, groups, plain_errors, summed
@@ -27,8 +28,8 @@ def table(rows: Any) -> Table:
             "given to tacit.estimate and tacit.fit"
         )
 
-    def parts(columns: list[Any]) -> Parts[Tables]:
-        return DaskParts([_alone(part) for part in rows[columns].to_delayed()])
+    def parts(evidence: Columns, others: Sequence[str]) -> Parts[Tables]:
+        return DaskParts([_alone(part) for part in rows[[*evidence.names, *others]].to_delayed()])
 
     return Table(list(rows.columns), parts)
 

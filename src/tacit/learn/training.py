@@ -318,6 +318,8 @@ class How:
 
 def train(training: Training, how: How) -> Fit:
     """Train to the end."""
+    if how.harden and not training.rows.here:
+        raise TacitError("harden=True needs all rows in one place, where thresholds are searched for among them")
     chosen = training.choose(how.optimizer)
     steps = how.steps or STEPS[chosen]
     restarts = how.restarts or (RESTARTS[chosen] if training.parameters.random else 1)

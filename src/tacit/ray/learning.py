@@ -66,6 +66,7 @@ def fit(
     *,
     weights: str | None = None,
     gamma: float | str | None = None,
+    harden: bool = False,
     prior: float | tuple[Network, float] = 0.0,
     patience: int = 5,
     callbacks: Sequence[Callable[[Run], Any]] = (),
@@ -97,7 +98,15 @@ def fit(
         probabilities of the first state. Needed where a block may happen to hold only 0s and 1s.
     """
     how = How.checked(
-        optimizer, steps, restarts, seed, progress, patience=patience, callbacks=callbacks, checkpoint=checkpoint
+        optimizer,
+        steps,
+        restarts,
+        seed,
+        progress,
+        harden,
+        patience=patience,
+        callbacks=callbacks,
+        checkpoint=checkpoint,
     )
     others = table(validation) if hasattr(validation, "map_batches") else validation
     return fitted(table(rows), tac, Roles(label, weights, likelihoods), how, loss, gamma, prior, others)

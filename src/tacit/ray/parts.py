@@ -10,6 +10,7 @@ import pyarrow as pa
 import ray
 from ray.data import Dataset
 
+from tacit.clusters.columns import Columns
 from tacit.clusters.learning import Table, Tables
 from tacit.clusters.remote import Remote
 from tacit.clusters.work import done, groups, plain_errors, summed
@@ -29,7 +30,11 @@ def table(rows: Any) -> Table:
             "to tacit.estimate and tacit.fit"
         )
     names = list(schema.names) if (schema := rows.schema()) is not None else []
-    return Table(names, lambda columns: Blocks(rows.select_columns(columns)))
+
+    def parts(evidence: Columns, others: Sequence[str]) -> Parts[Tables]:
+        return Blocks(rows.select_columns([*evidence.names, *others]))
+
+    return Table(names, parts)
 
 
 class Blocks(Parts[Tables]):

@@ -11,12 +11,14 @@ import pyarrow as pa
 from pyspark import StorageLevel, TaskContext
 from pyspark.sql import DataFrame, functions
 
+from tacit.clusters.columns import Columns
 from tacit.clusters.learning import Table, Tables
 from tacit.clusters.remote import Remote
 from tacit.clusters.work import FAN_IN, done, plain_errors, summed
-from tacit.errors import TacitError
+from tacit.errors import EvidenceError, TacitError
 from tacit.learn.parts import Carried, Parts
-from tacit.spark.frames import numbered
+from tacit.rows.places import moved
+from tacit.spark.coding import Coding
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -32,14 +34,18 @@ def table(rows: Any) -> Table:
             f"the rows are of type {type(rows).__name__}, expected a Spark DataFrame; rows that are in memory can be "
             "given to tacit.estimate and tacit.fit"
         )
-    return Table(list(rows.columns), lambda columns: Partitions(numbered(rows, columns), columns))
+
+    def parts(evidence: Columns, others: Sequence[str]) -> Parts[Tables]:
+        return Partitions(rows, Coding.of(rows, evidence, others))
+
+    return Table(list(rows.columns), parts)
 
 
 class Partitions(Parts[Tables]):
-    """The partitions of a DataFrame with numbered columns, which stream through the workers."""
+    """The partitions of a DataFrame, which stream through the workers."""
 
-    def __init__(self, rows: Any, columns: Sequence[str]) -> None:
-        self.rows, self.columns = rows, list(columns)
+    def __init__(self, rows: Any, coding: Coding) -> None:
+        self.rows, self.coding = coding.sent(rows), coding
 
     def carried(self, thing: S) -> Carried[S]:
         """A pickle that each worker unpacks once."""
@@ -47,12 +53,11 @@ class Partitions(Parts[Tables]):
 
     def map(self, work: Callable[[Tables, int | None], S]) -> Parts[S]:
         """What work makes of every partition, kept by Spark in memory, or on disk."""
-        names = self.columns
+        coding = self.coding
 
         def made(batches: Iterator[Any]) -> Iterator[Any]:
             number = _partition()
-            tables = (pa.Table.from_batches([batch]).rename_columns(names) for batch in batches)
-            yield _row(number, done(work, tables, number))
+            yield _row(number, done(work, _received(coding, batches), number))
 
         return SparkParts(self.rows.mapInArrow(made, SCHEMA))
 
@@ -114,6 +119,16 @@ class _Summed:
         found = sorted(zip(*(rows.column(name).to_pylist() for name in ("part", "made")), strict=True))
         made = summed(self.add, [pickle.loads(made) for _, made in found])
         return pa.Table.from_batches([_row(found[0][0] // FAN_IN, made)])
+
+
+def _received(coding: Coding, batches: Iterator[Any]) -> Iterator[Any]:
+    first = 0
+    for batch in batches:
+        try:
+            yield coding.received(pa.Table.from_batches([batch]))
+        except EvidenceError as error:
+            raise moved(error, first) from None
+        first += len(batch)
 
 
 def _row(number: int, made: Any) -> Any:

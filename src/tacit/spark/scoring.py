@@ -13,8 +13,9 @@ from pyspark.sql.types import BooleanType, DoubleType, FloatType, LongType, Stri
 from tacit import machine
 from tacit.assignments import checked_seed
 from tacit.clusters.scoring import Request, Scorer, posteriors
-from tacit.errors import TacitError
-from tacit.spark.frames import numbered
+from tacit.errors import EvidenceError, TacitError
+from tacit.rows.places import in_partition
+from tacit.spark.coding import Coding
 from tacit.tac import TAC
 from tacit.wanted import LogEvidence, MostProbable, Samples
 
@@ -119,7 +120,8 @@ def _scored(request: Request, rows: Any) -> Any:
             "given to the method of the compiled query"
         )
     scorer = request.scorer(rows.columns)
-    return numbered(rows, scorer.columns).mapInArrow(_Task(scorer), _schema(scorer, rows.schema))
+    coding = Coding.of(rows, scorer.evidence, scorer.keep)
+    return coding.sent(rows).mapInArrow(_Task(scorer, coding), _schema(scorer, rows.schema))
 
 
 def _schema(scorer: Scorer, table: Any) -> Any:
@@ -131,19 +133,27 @@ def _schema(scorer: Scorer, table: Any) -> Any:
 class _Task:
     """What Spark calls with the batches of a partition."""
 
-    def __init__(self, scorer: Scorer) -> None:
-        self._scorer = scorer
+    def __init__(self, scorer: Scorer, coding: Coding) -> None:
+        self._scorer, self._coding = scorer, coding
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         context = TaskContext.get()
         partition, threads = (None, 1) if context is None else (context.partitionId(), context.cpus())
         first = 0
         for chunk in _chunks(batches):
-            rows = chunk.rename_columns(self._scorer.columns)
             with machine.within(machine.Share(threads=threads)):
-                answer = self._scorer.with_kept(rows, partition, first)
-            first += len(rows)
+                answer = self._answer(chunk, partition, first)
+            first += len(chunk)
             yield from answer.to_batches()
+
+    def _answer(self, chunk: Any, partition: int | None, first: int) -> Any:
+        try:
+            rows = self._coding.received(chunk)
+        except EvidenceError as error:
+            raise in_partition(error, partition, first) from None
+        found = self._scorer.score(rows, partition, first)
+        kept = {name: rows.plain[name] for name in self._scorer.keep}
+        return pa.table({**kept, **{name: found[name] for name in found.column_names}})
 
 
 def _chunks(batches: Iterable[Any]) -> Iterator[Any]:
