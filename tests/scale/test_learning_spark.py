@@ -14,6 +14,8 @@ pa = pytest.importorskip("pyarrow")
 from pyspark.sql.pandas.types import from_arrow_schema  # noqa: E402
 
 import tacit.spark  # noqa: E402
+from tacit.clusters.columns import Columns  # noqa: E402
+from tacit.spark.parts import table  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 
@@ -53,3 +55,17 @@ class TestSpark(LearningContract):
 def is_daemon(process: Any) -> bool:
     """Whether it is the process that forks Spark's Python workers."""
     return process is not None and "pyspark.daemon" in process.cmdline()
+
+
+def test_many_parts_are_summed_in_groups_and_in_order(spark: Any) -> None:
+    rows = spark.range(0, 300, 1, 300)
+    parts = table(rows).parts(Columns((), frozenset()), ["id"])
+    assert parts.sum(numbers, add) == list(range(300))
+
+
+def numbers(tables: Any, number: int | None) -> list[int]:
+    return [row for rows in tables for row in rows["id"].to_pylist()]
+
+
+def add(first: list[int], second: list[int]) -> list[int]:
+    return first + second

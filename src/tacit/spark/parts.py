@@ -86,8 +86,8 @@ class SparkParts(Parts[T]):
         partial = self._done(work)
         with plain_errors():
             for _ in range(self._levels):
-                partial = partial.groupBy((functions.col("part") / FAN_IN).cast("int").alias("part"))
-                partial = partial.applyInArrow(_Summed(add), SCHEMA)
+                partial = partial.groupBy((functions.col("part") / FAN_IN).cast("int").alias("group"))
+                partial = partial.applyInArrow(_summing(add), SCHEMA)
             found = sorted((row["part"], bytes(row["made"])) for row in partial.collect())
         partial_sums: list[S] = [pickle.loads(made) for _, made in found]
         return summed(add, partial_sums)
@@ -109,16 +109,15 @@ class SparkParts(Parts[T]):
         return self.parts.mapInArrow(made, SCHEMA)
 
 
-class _Summed:
-    """The sum of a group of parts."""
+def _summing(add: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
+    """A function that sums a group of parts."""
 
-    def __init__(self, add: Callable[[Any, Any], Any]) -> None:
-        self.add = add
-
-    def __call__(self, rows: Any) -> Any:
+    def sum_of(rows: Any) -> Any:
         found = sorted(zip(*(rows.column(name).to_pylist() for name in ("part", "made")), strict=True))
-        made = summed(self.add, [pickle.loads(made) for _, made in found])
+        made = summed(add, [pickle.loads(made) for _, made in found])
         return pa.Table.from_batches([_row(found[0][0] // FAN_IN, made)])
+
+    return sum_of
 
 
 def _received(coding: Coding, batches: Iterator[Any]) -> Iterator[Any]:
