@@ -58,9 +58,9 @@ def is_daemon(process: Any) -> bool:
 
 
 def test_many_parts_are_summed_in_groups_and_in_order(spark: Any) -> None:
-    rows = spark.range(0, 300, 1, 300)
+    rows = spark.range(0, 70, 1, 70)
     parts = table(rows).parts(Columns((), frozenset()), ["id"])
-    assert parts.sum(numbers, add) == list(range(300))
+    assert parts.sum(numbers, add) == list(range(70))
 
 
 def numbers(tables: Any, number: int | None) -> list[int]:

@@ -23,6 +23,7 @@ from tacit.spark.coding import Coding
 T = TypeVar("T")
 S = TypeVar("S")
 
+MOST_HERE = 4 * FAN_IN  # partial sums that are added here
 SCHEMA = "part int, made binary"
 ARROW = pa.schema([("part", pa.int32()), ("made", pa.binary())])
 
@@ -96,7 +97,7 @@ class SparkParts(Parts[T]):
     def _levels(self) -> int:
         """How often groups are summed before the rest comes here."""
         parts, levels = self.parts.rdd.getNumPartitions(), 0
-        while parts > FAN_IN**2:
+        while parts > MOST_HERE:
             parts, levels = parts // FAN_IN, levels + 1
         return levels
 
