@@ -15,7 +15,8 @@ pa = pytest.importorskip("pyarrow")
 
 from pyarrow import parquet  # noqa: E402
 
-from tacit.cli import parts, posteriors, wanted  # noqa: E402
+from tacit import wanted  # noqa: E402
+from tacit.cli import parts, posteriors  # noqa: E402
 from tacit.rows import files  # noqa: E402
 from tests.cli_helpers import answers, as_json, tacit_  # noqa: E402
 

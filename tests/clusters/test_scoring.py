@@ -88,7 +88,7 @@ def test_variables_that_are_no_evidence_are_left_alone():
 
 
 def test_one_name_needs_no_list():
-    assert request(keep="id", likelihoods="C").scorer(["id", "C"]).soft == {"C"}
+    assert request(keep="id", likelihoods="C").scorer(["id", "C"]).evidence.soft == {"C"}
 
 
 @pytest.mark.parametrize(("how", "word"), [("hard", "observed"), ("do", "set")])
