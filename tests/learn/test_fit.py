@@ -12,7 +12,7 @@ import pytest
 
 import tacit
 from tacit import CPT, FormatError, Network, TestingCPT, examples
-from tacit.learn import fitting
+from tacit.learn import training
 from tacit.learn.data import read_data
 from tacit.learn.labelled import InMemory
 from tacit.learn.optimizers import LBFGS
@@ -284,10 +284,10 @@ def long_training(optimizer, path, pause):
 @pytest.mark.slow
 @pytest.mark.parametrize("optimizer", ["lm", "lbfgs", "adam"])
 def test_killed_and_resumed_ends_the_same(tmp_path, monkeypatch, optimizer):
-    monkeypatch.setattr(fitting, "CHECKPOINT_EVERY", 0.0)
+    monkeypatch.setattr(training, "CHECKPOINT_EVERY", 0.0)
     straight = long_training(optimizer, tmp_path / "straight", 0.0)
     script = (
-        "import sys\nfrom tacit.learn import fitting\nfitting.CHECKPOINT_EVERY = 0.0\n"
+        "import sys\nfrom tacit.learn import training\ntraining.CHECKPOINT_EVERY = 0.0\n"
         "from tests.learn.test_fit import long_training\nlong_training(*sys.argv[1:], 0.5)"
     )
     process = subprocess.Popen([sys.executable, "-c", script, optimizer, str(tmp_path / "killed")])
