@@ -10,7 +10,9 @@ from typing import TypeVar
 
 from tacit import machine
 from tacit.answer import quietly
+from tacit.clusters.remote import Remote
 from tacit.errors import EvidenceError, TacitError
+from tacit.learn.parts import Carried, Parts
 from tacit.rows.places import in_partition
 
 T = TypeVar("T")
@@ -20,6 +22,19 @@ FAN_IN = 16  # partial sums that are added at a time: sums form a tree, and no p
 ONE_THREAD = machine.Share(threads=1)  # the engines themselves run a task on each core
 
 _OURS = re.compile(r"tacit\.errors\.(\w*Error): (.*)")
+
+
+class ClusterParts(Parts[T]):
+    """Parts that lie on other machines."""
+
+    def carried(self, thing: S) -> Carried[S]:
+        """A pickle that each worker unpacks once."""
+        return Remote(thing)
+
+
+def itself(thing: S, number: int | None) -> S:
+    """Work that was done before."""
+    return thing
 
 
 def done(work: Callable[[T, int | None], S], thing: T, number: int, share: machine.Share = ONE_THREAD) -> S:

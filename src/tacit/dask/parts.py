@@ -11,10 +11,9 @@ from dask.delayed import delayed
 
 from tacit.clusters.columns import Columns
 from tacit.clusters.learning import Table, Tables
-from tacit.clusters.remote import Remote
-from tacit.clusters.work import done, groups, plain_errors, summed
+from tacit.clusters.work import ClusterParts, done, groups, plain_errors, summed
 from tacit.errors import TacitError
-from tacit.learn.parts import Carried, Parts
+from tacit.learn.parts import Parts
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -34,15 +33,11 @@ def table(rows: Any) -> Table:
     return Table(list(rows.columns), parts)
 
 
-class DaskParts(Parts[T]):
+class DaskParts(ClusterParts[T]):
     """Delayed values, one for each part. What is mapped stays in the memory of workers, or spills to their disks."""
 
     def __init__(self, parts: Sequence[Any]) -> None:
         self.parts = parts
-
-    def carried(self, thing: S) -> Carried[S]:
-        """A pickle that each worker unpacks once."""
-        return Remote(thing)
 
     def map(self, work: Callable[[T, int | None], S]) -> Parts[S]:
         """Started at once; what a worker that dies had made is made again."""

@@ -16,13 +16,13 @@ from tacit.answer import quietly
 from tacit.assignments import checked_seed
 from tacit.clusters.remote import Remote
 from tacit.clusters.scoring import Request, Scorer, posteriors
+from tacit.clusters.work import ONE_THREAD
 from tacit.errors import EvidenceError, TacitError
 from tacit.floats import Floats
 from tacit.rows.places import in_partition
 from tacit.tac import TAC
 from tacit.wanted import LogEvidence, MostProbable, Samples
 
-ONE_THREAD = machine.Share(threads=1)  # Dask itself runs a task on each core
 NULLABLE = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}  # others have a missing value of their own
 
 

@@ -12,10 +12,9 @@ from ray.data import Dataset
 
 from tacit.clusters.columns import Columns
 from tacit.clusters.learning import Table, Tables
-from tacit.clusters.remote import Remote
-from tacit.clusters.work import done, groups, plain_errors, summed
+from tacit.clusters.work import ClusterParts, done, groups, itself, plain_errors, summed
 from tacit.errors import TacitError
-from tacit.learn.parts import Carried, Parts
+from tacit.learn.parts import Parts
 from tacit.ray.tasks import current_task
 
 T = TypeVar("T")
@@ -37,15 +36,11 @@ def table(rows: Any) -> Table:
     return Table(names, parts)
 
 
-class Blocks(Parts[Tables]):
+class Blocks(ClusterParts[Tables]):
     """The blocks of a Dataset, which stream through the workers, so that they need not all be in memory at once."""
 
     def __init__(self, rows: Any) -> None:
         self.rows = rows
-
-    def carried(self, thing: S) -> Carried[S]:
-        """A pickle that each worker unpacks once."""
-        return Remote(thing)
 
     def map(self, work: Callable[[Tables, int | None], S]) -> Parts[S]:
         """What work makes of every block, in Ray's object store."""
@@ -58,7 +53,7 @@ class Blocks(Parts[Tables]):
 
     def sum(self, work: Callable[[Tables, int | None], S], add: Callable[[S, S], S]) -> S:
         """The sum over all blocks."""
-        return self.map(work).sum(_itself, add)
+        return self.map(work).sum(itself, add)
 
 
 class _Packing:
@@ -73,15 +68,11 @@ class _Packing:
         return pa.table({"number": [number], "made": pa.array([pickle.dumps(made, protocol=5)], pa.large_binary())})
 
 
-class RayParts(Parts[T]):
+class RayParts(ClusterParts[T]):
     """Objects in Ray's store, each a list of things that belong together."""
 
     def __init__(self, refs: Sequence[Any]) -> None:
         self.refs = refs
-
-    def carried(self, thing: S) -> Carried[S]:
-        """A pickle that each worker unpacks once."""
-        return Remote(thing)
 
     def map(self, work: Callable[[T, int | None], S]) -> Parts[S]:
         """What work makes of every part, in Ray's object store."""
@@ -96,10 +87,6 @@ class RayParts(Parts[T]):
             partial = [_summed.remote(carried, *group) for group in groups(partial)]
         with plain_errors():
             return ray.get(partial[0])  # type: ignore[no-any-return]
-
-
-def _itself(thing: S, number: int | None) -> S:
-    return thing
 
 
 @ray.remote(num_returns=2)

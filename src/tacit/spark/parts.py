@@ -13,10 +13,9 @@ from pyspark.sql import DataFrame, functions
 
 from tacit.clusters.columns import Columns
 from tacit.clusters.learning import Table, Tables
-from tacit.clusters.remote import Remote
-from tacit.clusters.work import FAN_IN, done, plain_errors, summed
+from tacit.clusters.work import FAN_IN, ClusterParts, done, itself, plain_errors, summed
 from tacit.errors import EvidenceError, TacitError
-from tacit.learn.parts import Carried, Parts
+from tacit.learn.parts import Parts
 from tacit.rows.places import moved
 from tacit.spark.coding import Coding
 
@@ -42,15 +41,11 @@ def table(rows: Any) -> Table:
     return Table(list(rows.columns), parts)
 
 
-class Partitions(Parts[Tables]):
+class Partitions(ClusterParts[Tables]):
     """The partitions of a DataFrame, which stream through the workers."""
 
     def __init__(self, rows: Any, coding: Coding) -> None:
         self.rows, self.coding = coding.sent(rows), coding
-
-    def carried(self, thing: S) -> Carried[S]:
-        """A pickle that each worker unpacks once."""
-        return Remote(thing)
 
     def map(self, work: Callable[[Tables, int | None], S]) -> Parts[S]:
         """What work makes of every partition, kept by Spark in memory, or on disk."""
@@ -64,19 +59,15 @@ class Partitions(Parts[Tables]):
 
     def sum(self, work: Callable[[Tables, int | None], S], add: Callable[[S, S], S]) -> S:
         """The sum over all partitions."""
-        return self.map(work).sum(_itself, add)
+        return self.map(work).sum(itself, add)
 
 
-class SparkParts(Parts[T]):
+class SparkParts(ClusterParts[T]):
     """A DataFrame with a row for each part: its number, and a pickle of the thing."""
 
     def __init__(self, parts: Any) -> None:
         self.parts = parts.persist(StorageLevel.MEMORY_AND_DISK)
         weakref.finalize(self, self.parts.unpersist)
-
-    def carried(self, thing: S) -> Carried[S]:
-        """A pickle that each worker unpacks once."""
-        return Remote(thing)
 
     def map(self, work: Callable[[T, int | None], S]) -> Parts[S]:
         """What work makes of every part, kept by Spark in memory, or on disk."""
@@ -138,7 +129,3 @@ def _row(number: int, made: Any) -> Any:
 def _partition() -> int:
     context = TaskContext.get()
     return 0 if context is None else context.partitionId()
-
-
-def _itself(thing: S, number: int | None) -> S:
-    return thing
