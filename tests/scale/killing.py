@@ -4,12 +4,16 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-import psutil
+if TYPE_CHECKING:
+    import psutil
 
 
-def kill_one(is_worker: Callable[[psutil.Process], bool], seconds: float = 20) -> int:
+def kill_one(is_worker: "Callable[[psutil.Process], bool]", seconds: float = 20) -> int:
     """Kill a process below this one that is a worker, as soon as there is one; its number, 0 if there was none."""
+    import psutil  # comes with the clusters: pytest imports this file where there are none, too
+
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         for process in psutil.Process().children(recursive=True):
