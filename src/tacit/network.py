@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
@@ -9,6 +10,7 @@ from tacit import pickling
 from tacit.assignments import Labels, samples
 from tacit.errors import EvidenceError
 from tacit.evidence import Evidence, EvidenceLike, read
+from tacit.explorer import Captions, Explorer, page_html, write_page
 from tacit.floats import Floats
 from tacit.model import Model, Node
 from tacit.pictures import network_dot, network_html
@@ -122,6 +124,35 @@ class Network(Model):
     def to_dot(self) -> str:
         """A Graphviz drawing; testing nodes are shaded, as in the paper."""
         return network_dot(self)
+
+    def page(self, path: str | os.PathLike[str], captions: str | os.PathLike[str] | None = None) -> None:
+        """Write the explorer of the network: one HTML file that shows every posterior and takes evidence by clicks.
+
+        The page computes its answers itself, without a server or a network connection. Needs igraph (`pip install
+        'tacit-circuits[page]'`).
+
+        Parameters
+        ----------
+        path
+            The file to write.
+        captions
+            A TOML file with a title, labels, groups and shown states; see `docs/howto/explorer.md`.
+
+        >>> import tempfile, pathlib
+        >>> from tacit import examples
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "abc.html"
+        >>> examples.abc().page(path)
+        >>> path.stat().st_size < 500_000
+        True
+        """
+        write_page(self, path, self._captions(captions))
+
+    def explore(self, captions: str | os.PathLike[str] | None = None) -> Explorer:
+        """The same explorer in a cell of a notebook."""
+        return Explorer(page_html(self, self._captions(captions)))
+
+    def _captions(self, path: str | os.PathLike[str] | None) -> Captions | None:
+        return None if path is None else Captions.read(path, self)
 
     def _repr_html_(self) -> str:
         return network_html(self)

@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 import tacit
-from tacit.cli import ask, batch, estimate, measure, models, reliance, states, train
+from tacit.cli import ask, batch, estimate, measure, models, page, reliance, states, train
 from tacit.cli.output import note
 from tacit.errors import TacitError
 
@@ -99,4 +99,5 @@ app.command()(ask.bounds)
 app.command()(reliance.sensitivity)
 app.command()(models.convert)
 app.command()(models.draw)
+app.command()(page.page)
 app.command()(measure.bench)

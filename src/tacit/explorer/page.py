@@ -1,0 +1,57 @@
+"""The page itself: files of `web/` put into one, with the model inside."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+from tacit.atomic import write_atomically
+from tacit.explorer.captions import Captions
+from tacit.explorer.model import page_model
+from tacit.model import Model
+
+PARTS = re.compile(r'<link rel="stylesheet" href="([\w.-]+)">|<script src="([\w.-]+)"></script>')
+MODEL = '<script type="application/json" id="model"></script>'
+HEIGHT = 640  # of the explorer in a notebook, in pixels
+
+
+def page_html(net: Model, captions: Captions | None = None, remote: bool = False) -> str:
+    """The explorer of a network: one page that needs nothing else, or (`remote`) one that asks a server."""
+    model = page_model(net, captions or Captions(), remote)
+    page = PARTS.sub(_inlined, _web("page.html"))
+    data = json.dumps(model, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    page = page.replace(MODEL, MODEL.replace("></", f">{data}</"), 1)
+    return page.replace("<title></title>", f"<title>{escape(model['title'])}</title>", 1)
+
+
+def write_page(net: Model, path: str | os.PathLike[str], captions: Captions | None = None) -> None:
+    """Write the explorer of a network to a file."""
+    page = page_html(net, captions)
+    write_atomically(path, lambda file: file.write(page))
+
+
+class Explorer:
+    """The explorer in a cell of a notebook."""
+
+    def __init__(self, html: str) -> None:
+        self.html = html
+
+    def _repr_html_(self) -> str:
+        """The page in a frame of its own: its styles and scripts do not meet those of the notebook."""
+        return (
+            f'<iframe srcdoc="{escape(self.html, quote=True)}" sandbox="allow-scripts allow-downloads" '
+            f'title="Explorer" style="width: 100%; height: {HEIGHT}px; border: 0"></iframe>'
+        )
+
+
+def _inlined(part: re.Match[str]) -> str:
+    style, script = part.groups()
+    return f"<style>\n{_web(style)}</style>" if style else f"<script>\n{_web(script)}</script>"
+
+
+def _web(name: str) -> Any:
+    return files("tacit.explorer").joinpath("web", name).read_text("utf-8")
