@@ -19,13 +19,16 @@ SCALE_STAMP := $(VENV)/.installed-scale
 BENCH_STAMP := $(VENV)/.installed-bench
 
 .DEFAULT_GOAL := help
-.PHONY: help demo study test slow test-scale fuzz lint types docs bench format clean
+.PHONY: help demo page study test slow test-scale fuzz lint types docs bench format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 demo: $(STAMP) ## set up if needed, then the worked examples and the paper's experiments: ends in a report
 	@$(BIN)/python -m paper.demo
+
+page: $(STAMP) ## set up if needed, then write alarm.html: a page to explore a network
+	@PYTHONPATH=. $(BIN)/python docs/make_explorer.py alarm.html
 
 study: $(STAMP) ## what background knowledge buys, measured: ends in a report (about ten minutes)
 	@$(BIN)/python -m paper.knowledge

@@ -10,7 +10,6 @@ from typing import Any
 
 from tacit.errors import TacitError
 from tacit.model import Model
-from tacit.words import quote
 
 KEYS = ("title", "query", "variables")
 OF_VARIABLES = ("label", "group", "states")
@@ -73,14 +72,14 @@ class Captions:
 def _states(given: Any, own: list[str], where: str) -> dict[str, str]:
     for state in _table(given, where):
         if state not in own:
-            raise TacitError(f"{where}: {quote(state)} is not a state; expected one of {', '.join(map(quote, own))}")
+            raise TacitError(f"{where}: {state!r} is not a state; expected one of {', '.join(map(repr, own))}")
     return {state: _text(text, f"{where}.{state}") for state, text in given.items()}
 
 
 def _known(given: Mapping[str, Any], keys: tuple[str, ...], where: str) -> None:
     for key in given:
         if key not in keys:
-            raise TacitError(f"{quote(key)} is not known in {where}; expected {', '.join(keys)}")
+            raise TacitError(f"{key!r} is not known in {where}; expected {', '.join(keys)}")
 
 
 def _table(given: Any, where: str) -> Mapping[str, Any]:
