@@ -4,7 +4,7 @@ import sys
 from importlib import import_module
 
 # modules of this package with a function main(arguments)
-NAMES = ("compile", "inference", "estimation", "learning", "classifiers", "batch", "questions", "scale")
+NAMES = ("compile", "inference", "estimation", "learning", "classifiers", "batch", "questions", "scale", "page")
 ON_REQUEST = ("against", "simulation")  # likewise, but one needs another checkout, and the other measures nothing
 
 
