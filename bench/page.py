@@ -22,9 +22,10 @@ CLICKS, OPENINGS = 100, 7
 SIZE, READY, FRAME = 500, 1000, 16
 PAGE = Path(__file__).parent.parent / "docs" / "bench-page.md"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-INTRO = """`python -m bench page` writes this page. Pages are opened in headless Chromium on 2 cores, 1440 by 900 pixels;
-figures are medians of 7 openings and 100 clicks. A page is ready when all posteriors are drawn. A click is timed from the
-event until the layout of the new bars is done; the engine is the part that computes the posteriors of all variables."""
+INTRO = """`python -m bench page` writes this page. Pages are opened in headless Chromium on 2 cores, 1440 by 900
+pixels; figures are medians of 7 openings and 100 clicks. A page is ready when all posteriors are drawn. A click is
+timed from the event until the layout of the new bars is done; the engine is the part that computes the posteriors of
+all variables."""
 CLICK = """async (clicks) => {
   const times = [], engines = [];
   for (const [i, k] of clicks) {
