@@ -7,12 +7,14 @@ a hang or an explosion ends as a failed test. Also a program: `python -m tests.h
 
 import json
 import os
-import resource
 import subprocess
 import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+
+if sys.platform != "win32":
+    import resource
 
 MEMORY = 10**9  # bytes
 SECONDS = 20  # of the processor; four times what is promised, for slow machines

@@ -86,6 +86,7 @@ def rows():
     return given
 
 
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="stops a process in the middle, as only POSIX can")
 @pytest.mark.parametrize(("source", "suffix"), [("rows.csv", "parquet"), ("rows.parquet", "csv")])
 def test_while_one_run_writes_an_output_another_is_refused(abc, other, rows, monkeypatch, source, suffix):
     small_batches(monkeypatch)
