@@ -163,7 +163,7 @@ def test_drawings_name_everything_and_shade_testing_nodes(tmp_path):
     assert drawing.svg.count("<path d=") == 2 + 1  # two edges and the tip of their arrows
     assert drawing.svg.count('fill="#d9dee7"') == 1
     drawing.save(tmp_path / "abc.svg")
-    assert (tmp_path / "abc.svg").read_text(encoding="utf-8") == drawing.svg == drawing._repr_svg_()
+    assert (tmp_path / "abc.svg").read_text(encoding="utf-8") == drawing.svg
 
     circuit = tacit.compile(examples.abc(), "B", ["A", "C"]).circuit(fold=False)
     svg = draw(circuit).svg

@@ -16,12 +16,15 @@ from tacit.engines.results import States
 from tacit.errors import TacitError
 from tacit.evidence import Evidence, EvidenceLike
 from tacit.floats import Floats
+from tacit.html_table import table
 from tacit.installation import how_to_install
 from tacit.query import Query
 from tacit.variable import Variable
+from tacit.words import plural
 
 Labels = NDArray[Any]
 Codes = NDArray[np.integer]
+MAX_ROWS, MAX_COLUMNS = 10, 12  # that a notebook shows
 SAMPLES = 2**15  # drawn at a time; more do not fit into the caches
 
 
@@ -51,6 +54,36 @@ class Assignment:
         rows, names = len(self), len(self.states)
         return f"Assignment({names} variable{'s' * (names != 1)}, {rows:,} row{'s' * (rows != 1)})"
 
+    def _repr_html_(self) -> str:
+        return _columns_html(repr(self), {**self.states, "log probability": self.log_probability})
+
+
+class Samples(dict[str, Labels]):
+    """Labels by name; a dictionary that notebooks show as a table. Made by `TAC.sample` and `Network.sample`."""
+
+    def _repr_html_(self) -> str:
+        shape = next(iter(self.values())).shape if self else (0,)
+        each = f" of {plural(shape[0], 'row')}" if len(shape) > 1 else ""
+        title = f"{plural(shape[-1], 'sample')}{each}, {plural(len(self), 'variable')}"
+        flat = {name: column.reshape(-1) for name, column in self.items()}
+        if len(shape) == 1:
+            return _columns_html(title, flat)
+        numbers = np.indices(shape).reshape(2, -1)
+        return _columns_html(title, {"row": numbers[0], "sample": numbers[1], **flat})
+
+
+def _columns_html(title: str, columns: Mapping[str, NDArray[Any]]) -> str:
+    """The first rows of columns, and the first columns."""
+    names, count = list(columns), len(next(iter(columns.values()), ()))
+    shown = names if len(names) <= MAX_COLUMNS else names[:MAX_COLUMNS]
+    rows = zip(*(columns[name][:MAX_ROWS].tolist() for name in shown), strict=True)
+    hidden = [
+        f"{plural(more, noun)} more"
+        for more, noun in ((count - MAX_ROWS, "row"), (len(names) - len(shown), "column"))
+        if more > 0
+    ]
+    return table(shown, rows, title, notes=[f"... and {' and '.join(hidden)}"] if hidden else ())
+
 
 def most_probable(query: Query, names: Sequence[str], evidence: EvidenceLike | None) -> Assignment:
     """The jointly most probable states of some variables, with all others summed out."""
@@ -72,7 +105,7 @@ def most_probable(query: Query, names: Sequence[str], evidence: EvidenceLike | N
     return Assignment({name: _without(column, impossible) for name, column in states.items()}, log_probability)
 
 
-def samples(query: Query, evidence: EvidenceLike | None, n: int, seed: int | None) -> dict[str, Labels]:
+def samples(query: Query, evidence: EvidenceLike | None, n: int, seed: int | None) -> Samples:
     """Exact samples of all variables, given the evidence of each row: labels (rows, n)."""
     number = _count(n)
     known = query.read(evidence)
@@ -88,7 +121,8 @@ def samples(query: Query, evidence: EvidenceLike | None, n: int, seed: int | Non
         for name, column in _codes(asked, found.states, block, names).items():
             codes[name][rows, columns] = column
     warn_impossible(impossible, "their samples are None")
-    return {name: _without(labels(query.network.variable(name), c), impossible) for name, c in codes.items()}
+    drawn = {name: labels(query.network.variable(name), c) for name, c in codes.items()}
+    return Samples({name: _without(column, impossible) for name, column in drawn.items()})
 
 
 def _blocks(engine: Engine, known: Evidence, n: int, seed: int) -> Iterator[tuple[slice, slice, Floats]]:

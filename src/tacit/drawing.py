@@ -27,6 +27,7 @@ from tacit.network import Network
 
 CHARACTER, LINE = 7.2, 20  # a letter's width, a node's height
 GAP, ROW = 18, 64  # between nodes of a row, between rows
+IN_A_CELL = "max-width:100%;height:auto;background:#fff"  # as wide as a notebook's cell at most, and not dark on dark
 INK, SHADE, LIGHT = "#1b2a41", "#d9dee7", "#ffffff"
 
 
@@ -56,7 +57,7 @@ class Drawing:
         write_atomically(path, lambda file: file.write(self.svg))
 
     def _repr_svg_(self) -> str:
-        return self.svg
+        return self.svg.replace("<svg ", f'<svg style="{IN_A_CELL}" ', 1)
 
 
 def draw(what: Network | Circuit) -> Drawing:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from tacit import pickling
-from tacit.assignments import Labels, samples
+from tacit.assignments import Labels, Samples, samples
 from tacit.errors import EvidenceError
 from tacit.evidence import Evidence, EvidenceLike, read
 from tacit.explorer import Captions, Explorer, page_html, write_page
@@ -92,7 +92,7 @@ class Network(Model):
         0.3
         """
         tac = self._compiled.get("sample", lambda: compiled(Query, self, None))
-        return {name: drawn[0] for name, drawn in samples(tac, None, n, seed).items()}
+        return Samples({name: drawn[0] for name, drawn in samples(tac, None, n, seed).items()})
 
     def select(self, evidence: EvidenceLike | None = None) -> Self:
         """The Bayesian network, with no testing node, that one row of evidence selects.

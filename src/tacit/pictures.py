@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from html import escape
-
 from tacit.cpt import CPT, TestingCPT
+from tacit.html_table import table
 from tacit.model import Model, Node
 from tacit.words import plural, quote, short
 
@@ -12,21 +11,21 @@ MAX_HTML_ROWS = 60
 
 
 def network_html(net: Model) -> str:
-    """A table with a row per variable."""
-    rows = [_html_row(name, net.node(name)) for name in net.variables[:MAX_HTML_ROWS]]
-    if len(net) > MAX_HTML_ROWS:
-        rows.append(f"<tr><td colspan='4'>... and {len(net) - MAX_HTML_ROWS} more</td></tr>")
-    return (
-        f"<b>{escape(repr(net))}</b>"
-        "<table><thead><tr><th>variable</th><th>states</th><th>parents</th><th>CPT</th></tr></thead>"
-        f"<tbody>{''.join(rows)}</tbody></table>"
+    """A table with a row per variable; testing nodes are shaded."""
+    shown = net.variables[:MAX_HTML_ROWS]
+    hidden = len(net) - len(shown)
+    return table(
+        ("variable", "states", "parents", "CPT"),
+        [_cells(name, net.node(name)) for name in shown],
+        title=repr(net),
+        notes=[f"... and {hidden} more"] if hidden else (),
+        shaded=[i for i, name in enumerate(shown) if net.cpt(name).testing],
     )
 
 
-def _html_row(name: str, node: Node) -> str:
-    shade = " style='background:#d9d9d9;color:#000'" if node.cpt.testing else ""
+def _cells(name: str, node: Node) -> tuple[str, ...]:
     cells = (name, ", ".join(map(str, node.variable.states)), ", ".join(node.parents), cpt_kind(node))
-    return f"<tr{shade}>{''.join(f'<td>{escape(short(cell))}</td>' for cell in cells)}</tr>"
+    return tuple(map(short, cells))
 
 
 def cpt_kind(node: Node) -> str:

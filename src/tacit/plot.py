@@ -217,7 +217,14 @@ def _axes(ax: Any, size: tuple[float, float] = (5, 4), **how: Any) -> Any:
         import matplotlib.pyplot as plt
     except ImportError:
         raise TacitError(f"pictures need matplotlib, which is not installed: {how_to_install('plot')}") from None
-    return ax if ax is not None else plt.figure(figsize=size, layout="constrained").add_subplot(**how)
+    if ax is None:
+        ax = plt.figure(figsize=size, layout="constrained").add_subplot(**how)
+        ax._ipython_display_ = _say_nothing
+    return ax
+
+
+def _say_nothing() -> None:
+    """What a notebook prints of new axes that end a cell: it shows their figure anyway."""
 
 
 def _plain(ax: Any) -> Any:

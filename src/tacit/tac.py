@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from tacit.assignments import Assignment, Labels, most_probable, samples
 from tacit.evidence import EvidenceLike
 from tacit.floats import Floats
+from tacit.html_table import facts
 from tacit.information import information
 from tacit.io.onnx import write_onnx
 from tacit.network import Network
@@ -15,6 +16,7 @@ from tacit.query import Query, compiled
 from tacit.sensitivity import Sensitivity, sensitivity
 from tacit.theory.explain import Explanation, explain
 from tacit.variable import Label
+from tacit.words import listed
 
 
 def compile(
@@ -194,3 +196,20 @@ class TAC(Query):
         array([[0.469231, 0.530769]])
         """
         write_onnx(self, path)
+
+    def _repr_html_(self) -> str:
+        cost = self.program.cost
+        return facts(
+            repr(self),
+            {
+                "query": self.query if isinstance(self.query, str) else ", ".join(self.query or ()),
+                "evidence": listed([name for name in self.evidence if name not in self.certain]),
+                "always observed": listed(self.hard),
+                "set by intervention": listed(self.do),
+                "given": ", ".join(f"{name}={state}" for name, state in self.given.items()),
+                "operations": len(self.program),
+                "multiply-adds per row": cost.multiply_adds,
+                "bytes written per row": cost.bytes,
+                "numbers": f"{self.dtype}, engine {self.choice}",
+            },
+        )

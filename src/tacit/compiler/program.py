@@ -11,7 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from tacit.html_table import table
 from tacit.operations import Axes, Axis, Contract, Likelihood, Operation, Parameter, Select, Setting, Slice
+from tacit.words import plural
 
 
 @dataclass(frozen=True)
@@ -151,8 +153,16 @@ class Program:
                 ends[i].append(j)
         return ends
 
+    def __repr__(self) -> str:
+        cost = self.cost
+        size = plural(len(self), "operation")
+        return f"Program({size}, width {cost.width}, {cost.multiply_adds:,} multiply-adds per row)"
+
     def __str__(self) -> str:
         return program_table(self)
+
+    def _repr_html_(self) -> str:
+        return table(HEAD, _steps(self, limit=60), title=repr(self), notes=[_summary(self)])
 
 
 def _decisions(program: Program) -> Iterator[Decision]:
@@ -199,36 +209,48 @@ class Cost:
         return 8 * self.elements
 
 
+HEAD = ("value", "operation", "axes", "entries", "multiply-adds", "per")
+
+
 def program_table(program: Program, limit: int = 200) -> str:
     """A program as a table of steps: what is made, over which axes, at what cost, for each row or once."""
-    body = [
-        (
-            f"v{i}",
-            str(operation),
-            " ".join(operation.axes) or "-",
-            f"{program.size(operation.axes):,}",
-            f"{program.multiply_adds(i):,}",
-            "row" if program.batched[i] else "query",
-        )
-        for i, operation in enumerate(program)
-    ]
-    hidden = len(body) - limit
-    if hidden > 0:
-        first = limit // 2
-        body = [*body[:first], ("...", f"{hidden:,} more", "", "", "", ""), *body[first + hidden :]]
-    rows = [("value", "operation", "axes", "entries", "multiply-adds", "per"), *body]
+    steps = [[f"{cell:,}" if isinstance(cell, int) else cell for cell in step] for step in _steps(program, limit)]
+    rows = [HEAD, *steps]
     widths = [max(len(row[c]) for row in rows) for c in range(6)]
     right = (False, False, False, True, True, False)
     lines = [
         "  ".join(cell.rjust(w) if r else cell.ljust(w) for cell, w, r in zip(row, widths, right, strict=True)).rstrip()
         for row in rows
     ]
+    return "\n".join([*lines, _summary(program)])
+
+
+def _steps(program: Program, limit: int) -> list[tuple[str | int, ...]]:
+    """A row of a table for every operation; of many, for the first and the last ones."""
+    body: list[tuple[str | int, ...]] = [
+        (
+            f"v{i}",
+            str(operation),
+            " ".join(operation.axes) or "-",
+            program.size(operation.axes),
+            program.multiply_adds(i),
+            "row" if program.batched[i] else "query",
+        )
+        for i, operation in enumerate(program)
+    ]
+    hidden = len(body) - limit
+    if hidden <= 0:
+        return body
+    first = limit // 2
+    return [*body[:first], ("...", f"{hidden:,} more", "", "", "", ""), *body[first + hidden :]]
+
+
+def _summary(program: Program) -> str:
     cost = program.cost
-    lines.append(
+    return (
         f"width {cost.width}; per row: {cost.multiply_adds:,} multiply-adds, {cost.bytes:,} bytes written, "
         f"largest value {cost.peak:,}; once: {cost.static_multiply_adds:,} multiply-adds"
     )
-    return "\n".join(lines)
 
 
 def check(program: Program) -> None:

@@ -16,13 +16,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.errors import EvidenceError, TacitError
+from tacit.html_table import curve, facts
 from tacit.learn import arguments
 from tacit.learn.checkpoint import fingerprint
 from tacit.learn.counting import Counter, Kept, Lot, Sorter, Summary
 from tacit.learn.em import EM, Search, read_search, write_search
 from tacit.learn.estimable import Estimable
 from tacit.learn.parts import Here, Parts
-from tacit.learn.progress import Line
+from tacit.learn.progress import Line, clock
 from tacit.learn.sources import is_stream, pieces
 from tacit.learn.spool import Spool
 from tacit.network import Network
@@ -65,6 +66,18 @@ class Estimate:
             f"Estimate(log-likelihood {self.log_likelihood:.6g} of {counted(self.rows)}, "
             f"{plural(self.parameters, 'free number')}, {plural(len(self.history), 'iteration')}{end})"
         )
+
+    def _repr_html_(self) -> str:
+        values = {
+            "log-likelihood": self.log_likelihood,
+            "rows": self.rows,
+            "free numbers": self.parameters,
+            "AIC": self.aic,
+            "BIC": self.bic,
+            "iterations": f"{len(self.history):,}{'' if self.converged else ', not converged'}",
+            "time": clock(self.seconds) + ", interrupted" * self.interrupted,
+        }
+        return facts(repr(self), values) + curve(self.history)
 
 
 def estimate(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 import warnings
@@ -16,6 +17,7 @@ from tacit.cpt import check_gamma
 from tacit.engines import for_learning
 from tacit.errors import TacitError
 from tacit.floats import Floats
+from tacit.html_table import curve, facts
 from tacit.learn import arguments
 from tacit.learn.checkpoint import fingerprint, read_run, write_run
 from tacit.learn.labelled import InMemory, Labelled
@@ -68,6 +70,18 @@ class Fit:
         held_out = "" if self.validation_loss is None else f", validation {self.validation_loss:.3g}"
         hard = "" if self.hard_loss == self.loss else f", {self.hard_loss:.3g} with hard tests"
         return f"Fit(loss {self.loss:.3g}{hard}{held_out}; {self.optimizer}, {clock(self.seconds)})"
+
+    def _repr_html_(self) -> str:
+        best = list(itertools.accumulate((record.loss for record in self.history), min))
+        values = {
+            "loss": self.loss,
+            "with hard tests": None if self.hard_loss == self.loss else self.hard_loss,
+            "of the rows held out": self.validation_loss,
+            "optimizer": self.optimizer,
+            "restarts": len({record.restart for record in self.history}),
+            "time": clock(self.seconds) + ", interrupted" * self.interrupted,
+        }
+        return facts(repr(self), values) + curve(best)
 
 
 class Training:

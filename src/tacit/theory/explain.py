@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from html import escape
 
 import numpy as np
 
 from tacit.errors import EvidenceError
 from tacit.evidence import Column, EvidenceLike
 from tacit.floats import Floats
+from tacit.html_table import lines, table
 from tacit.network import Network
 from tacit.query import Query
 from tacit.selection import selected_network
@@ -115,17 +115,9 @@ class Explanation:
         return "\n\n".join(parts)
 
     def _repr_html_(self) -> str:
-        posterior = "".join(
-            f"<tr><td>{escape(str(q))}</td><td>{p:.6f}</td></tr>"
-            for q, p in zip(self.states, self.posterior, strict=True)
-        )
-        head = "".join(f"<th>{cell}</th>" for cell in _HEAD)
-        body = "".join(
-            f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in test.cells())}</tr>" for test in self._shown()
-        )
-        tests = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if self.tests else ""
-        notes = "".join(f"<div>{escape(line)}</div>" for line in [*self._hidden(), *self._functions()])
-        return f"<b>{escape(self._title())}</b><table><tbody>{posterior}</tbody></table>{tests}{notes}"
+        posterior = table((), zip(map(str, self.states), self.posterior.tolist(), strict=True), self._title())
+        tests = table(_HEAD, [test.cells() for test in self._shown()], notes=self._hidden()) if self.tests else ""
+        return posterior + tests + lines(self._functions())
 
     def _title(self) -> str:
         given = ", ".join(f"{name}: {value}" for name, value in self.evidence.items())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import NamedTuple, overload
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from tacit.errors import EvidenceError, NetworkError
 from tacit.evidence import EvidenceLike, read
 from tacit.floats import Floats
+from tacit.html_table import table
 from tacit.model import Model
 from tacit.query import Query
 from tacit.theory.arguments import first_state
@@ -189,20 +189,17 @@ class Pieces(Sequence[Region]):
         return "\n   ".join([*lines, *(f"{name} = {value}" for name, value in self._functions(region))])
 
     def _repr_html_(self) -> str:
-        body = [self._html(region) for region in self._regions[:MAX_SHOWN]]
-        head = [f"p*({self.query}={state})" for state in self.states]
-        if len(self) > MAX_SHOWN:
-            body.append(f"<td colspan='{2 + len(head)}'>... and {len(self) - MAX_SHOWN} more</td>")
-        return (
-            f"<b>{escape(repr(self))}</b><table><thead><tr>"
-            f"{''.join(f'<th>{escape(cell)}</th>' for cell in ('where', 'selected', *head))}</tr></thead>"
-            f"<tbody>{''.join(f'<tr>{row}</tr>' for row in body)}</tbody></table>"
+        hidden = len(self) - MAX_SHOWN
+        return table(
+            ("where", "selected", *(f"p*({self.query}={state})" for state in self.states)),
+            [self._cells(region) for region in self._regions[:MAX_SHOWN]],
+            title=repr(self),
+            notes=[f"... and {hidden} more"] if hidden > 0 else (),
         )
 
-    def _html(self, region: Region) -> str:
-        where = "<br>".join(escape(text) for text in self._where(region))
-        chosen = escape(_selection_text(self._query.network, region.selection))
-        return "".join(f"<td>{c}</td>" for c in (where, chosen, *(escape(v) for _, v in self._functions(region))))
+    def _cells(self, region: Region) -> tuple[str, ...]:
+        chosen = _selection_text(self._query.network, region.selection)
+        return "\n".join(self._where(region)), chosen, *(value for _, value in self._functions(region))
 
     def _where(self, region: Region) -> list[str]:
         if region.interval is not None:
