@@ -43,9 +43,9 @@ test: $(STAMP)
 	@$(BIN)/python -m pytest $(ARGS)
 endif
 
-slow: $(STAMP) ## the tests that take long: kills, long chains, the checks of other libraries
+slow: $(STAMP) ## the tests that take long: kills, long chains, other libraries; and all random cases of the others
 	@$(BIN)/python -m tests.warm
-	@$(BIN)/python -m pytest -q -n $(WORKERS) -m "slow and not scale"
+	@TACIT_CASES=all $(BIN)/python -m pytest -q -n $(WORKERS) -m "(slow or hypothesis) and not scale"
 
 test-scale: $(SCALE_STAMP) ## the tests that start clusters: Dask, Ray, Spark (which needs Java) and torch.distributed
 	@$(BIN)/python -m tests.warm

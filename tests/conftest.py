@@ -7,9 +7,10 @@ from hypothesis import HealthCheck, settings
 
 from tacit.compiler import eliminate
 from tacit.compiler.program import Program, check
+from tests.helpers import tries
 
 settings.register_profile(
-    "tacit", deadline=None, derandomize=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
+    "tacit", tries(60), deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("tacit")
 

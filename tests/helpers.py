@@ -1,10 +1,12 @@
 """What many test files share: the engines to go through, and how results are compared."""
 
+import os
 import warnings
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 from tacit import TAC, ImpossibleEvidenceWarning, Network, semantics
 from tacit.evidence import read
@@ -13,6 +15,12 @@ from tests.strategies import tie_margin
 
 ENGINES = ["numpy", "tape", "torch"]
 TOLERANCE = 1e-12
+ALL_CASES = os.environ.get("TACIT_CASES") == "all"  # as `make slow` sets it
+
+
+def tries(cases: int) -> settings:
+    """So many random cases in `make slow`, a third of them in `make test`."""
+    return settings(max_examples=cases if ALL_CASES else max(min(cases, 10), cases // 3))
 
 
 def close(actual: Any, expected: Any, tolerance: float = TOLERANCE) -> None:

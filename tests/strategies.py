@@ -79,19 +79,23 @@ def labels(cards: Sequence[int] = (2, 3, 2, 3, 2, 1, 4)) -> st.SearchStrategy[li
 
 
 @st.composite
-def evidence(draw: st.DrawFn, net: Network, names: Sequence[str] | None = None, rows: int = 1) -> dict[str, Any]:
+def evidence(
+    draw: st.DrawFn, net: Network, names: Sequence[str] | None = None, rows: int = 1, certain: bool = False
+) -> dict[str, Any]:
     """Columns of `rows` rows on some of the variables `names` (all of the network's if left out).
 
     A column is hard (a list of labels), soft (an array of likelihoods, not normalised) or, for binary variables
     without numeric labels, floats. Any value may be missing; likelihoods may be 0, so evidence may be impossible.
+    With `certain`, one variable at least is observed in every row.
     """
     rng = draw(rngs)
     columns: dict[str, Any] = {}
+    observed_always = draw(st.sampled_from(net.variables if names is None else names)) if certain else None
     for name in net.variables if names is None else names:
         variable = net.variable(name)
         kinds = ["none", "hard", "soft"] + ["floats"] * (variable.card == 2 and not variable.numeric)
-        kind = draw(st.sampled_from(kinds))
-        missing = rng.random(rows) < 0.15
+        kind = "hard" if name == observed_always else draw(st.sampled_from(kinds))
+        missing = (rng.random(rows) < 0.15) & (name != observed_always)
         if kind == "hard":
             observed = draw(st.lists(st.sampled_from(variable.states), min_size=rows, max_size=rows))
             columns[name] = [None if gone else label for label, gone in zip(observed, missing, strict=True)]
@@ -104,10 +108,10 @@ def evidence(draw: st.DrawFn, net: Network, names: Sequence[str] | None = None, 
 
 
 @st.composite
-def queries(draw: st.DrawFn, rows: int = 1, **kinds: Any) -> tuple[Network, str, dict[str, Any]]:
+def queries(draw: st.DrawFn, rows: int = 1, certain: bool = False, **kinds: Any) -> tuple[Network, str, dict[str, Any]]:
     """A network (with `kinds` as for `networks`), a query variable and evidence."""
     net = draw(networks(**kinds))
-    return net, draw(st.sampled_from(net.variables)), draw(evidence(net, rows=rows))
+    return net, draw(st.sampled_from(net.variables)), draw(evidence(net, rows=rows, certain=certain))
 
 
 def tie_margin(net: Network, row: Any) -> float:

@@ -111,13 +111,13 @@ def test_nothing_is_independent_of_everything():
 
 
 def test_long_chains_and_wide_stars_take_linear_time():
-    chain, star, nodes, table = Network(), Network(), 50_000, CPT([[0.9, 0.1], [0.2, 0.8]])
+    chain, star, nodes, table = Network(), Network(), 20_000, CPT([[0.9, 0.1], [0.2, 0.8]])
     for i in range(nodes):
         chain.add(f"X{i}", [f"X{i - 1}"] if i else [], cpt=table if i else [0.5, 0.5])
         star.add(f"X{i}", ["X0"] if i else [], cpt=table if i else [0.5, 0.5])
     last = f"X{nodes - 1}"
     assert not chain.independent("X0", last)
-    assert chain.independent("X0", last, given="X25000")
-    assert not star.independent(star.variables[1:25_000], star.variables[25_000:])
-    assert star.independent(star.variables[1:25_000], star.variables[25_000:], given="X0")
+    assert chain.independent("X0", last, given="X10000")
+    assert not star.independent(star.variables[1:10_000], star.variables[10_000:])
+    assert star.independent(star.variables[1:10_000], star.variables[10_000:], given="X0")
     assert len(chain.descendants("X0")) == len(star.markov_blanket("X0")) == nodes - 1

@@ -5,14 +5,14 @@ import itertools
 import numpy as np
 import pytest
 from bench.networks import network
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import tacit
 from tacit import semantics as definition
 from tacit.compiler.program import check
 from tacit.engines import numpy as numpy_engine
-from tests.helpers import ENGINES, always_hard, close, decided, impossible, one_row
+from tests.helpers import ENGINES, always_hard, close, decided, impossible, one_row, tries
 from tests.strategies import networks, queries, tie_margin
 
 ROWS = 3
@@ -40,7 +40,7 @@ def compiled(net, query, columns, hard, engine):
     return tac
 
 
-@settings(max_examples=25)
+@tries(25)
 @given(case=asked())
 def test_several_variables(engine, case):
     net, names, columns, hard = case
@@ -50,7 +50,7 @@ def test_several_variables(engine, case):
     close(tac.posterior(columns)[rows], definition.posterior(net, names, columns)[rows])
 
 
-@settings(max_examples=20)
+@tries(20)
 @given(case=asked())
 def test_no_query(engine, case):
     net, _, columns, hard = case
@@ -74,7 +74,7 @@ def agrees(best, net, names, columns, rows):
             close(joints[i][place], largest[i])
 
 
-@settings(max_examples=30)
+@tries(30)
 @given(case=asked())
 def test_most_probable_explanation(engine, case):
     net, query, columns, hard = case
@@ -82,7 +82,7 @@ def test_most_probable_explanation(engine, case):
     agrees(tac.mpe(columns), net, net.variables, columns, decided(net, columns))
 
 
-@settings(max_examples=30)
+@tries(30)
 @given(case=asked())
 def test_most_probable_states_of_some_variables(engine, case):
     net, query, columns, hard = case
@@ -92,7 +92,7 @@ def test_most_probable_states_of_some_variables(engine, case):
     agrees(best, net, query, columns, decided(net, columns))
 
 
-@settings(max_examples=30)
+@tries(30)
 @given(case=queries(rows=ROWS), data=st.data())
 def test_interventions_are_those_of_the_network_without_the_parents(engine, case, data):
     net, query, columns = case
@@ -117,7 +117,7 @@ def test_interventions_are_those_of_the_network_without_the_parents(engine, case
             close(np.exp(best.log_probability[i]), definition.most_probable(cut, cut.variables, row)[0])
 
 
-@settings(max_examples=30)
+@tries(30)
 @given(case=queries(rows=ROWS), data=st.data())
 def test_given_states_count_as_evidence(engine, case, data):
     net, query, columns = case
@@ -138,7 +138,7 @@ def test_given_states_count_as_evidence(engine, case, data):
 SAMPLES = 20_000
 
 
-@settings(max_examples=20)
+@tries(20)
 @given(case=asked(max_nodes=4))
 def test_samples_have_the_distribution_of_the_selected_network(engine, case):
     net, _, columns, hard = case
@@ -154,7 +154,7 @@ def test_samples_have_the_distribution_of_the_selected_network(engine, case):
     assert (np.abs(counts - SAMPLES * expected) <= 6 * spread + 6).all()
 
 
-@settings(max_examples=25)
+@tries(25)
 @given(case=asked())
 def test_every_engine_draws_the_same(case):
     net, _, columns, hard = case
@@ -166,7 +166,7 @@ def test_every_engine_draws_the_same(case):
         assert (first[name] == other[name]).mean() > 0.9  # a draw at the border of two states may fall either way
 
 
-@settings(max_examples=25)
+@tries(25)
 @given(net=networks(testing=True))
 def test_samples_of_a_network_are_evidence(net):
     drawn = net.sample(20, seed=3)

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 from bench.networks import network
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 
 import tacit
 from tacit import CPT, TestingCPT
 from tacit import semantics as definition
 from tacit.information import mutual_information
-from tests.helpers import ENGINES, always_hard, close, decided, impossible, one_row
+from tests.helpers import ENGINES, always_hard, close, decided, impossible, one_row, tries
 from tests.strategies import queries
 
 pytestmark = impossible
@@ -17,7 +17,7 @@ STEP = 1e-6
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@settings(max_examples=20)
+@tries(20)
 @given(case=queries(rows=2))
 def test_information_agrees_with_the_definition(engine, case):
     net, query, columns = case
@@ -59,7 +59,7 @@ def changed(net, node, part, place, step):
     return net.with_cpts({node: TestingCPT(**parts, test=cpt.test, gamma=cpt.gamma)})
 
 
-@settings(max_examples=40, deadline=None)
+@tries(40)
 @given(case=queries(rows=1, max_nodes=4, factored=False))
 def test_derivatives_are_those_of_small_changes(case):
     net, query, columns = case

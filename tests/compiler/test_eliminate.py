@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tacit
@@ -25,7 +25,7 @@ from tacit.operations import (
     Select,
     Slice,
 )
-from tests.helpers import ENGINES, always_hard, close
+from tests.helpers import ENGINES, always_hard, close, tries
 from tests.strategies import queries
 
 
@@ -98,7 +98,7 @@ def test_compilation_is_repeatable_and_ignores_the_numbers():
     assert str(first) == str(again) == str(other)
 
 
-@settings(max_examples=60)
+@tries(60)
 @given(queries(factored=False))
 def test_the_trace_stays_within_the_papers_bound(case):
     """O((m + 1) n exp(w)): internal nodes against the number of nodes and the largest cluster."""
@@ -229,7 +229,7 @@ def test_products_that_cannot_underflow_are_not_rescaled(kind):
             assert any(isinstance(op, Rescale) for op in program) == (count > limit)
 
 
-@settings(max_examples=60)
+@tries(60)
 @given(queries(rows=2, max_nodes=8), st.sampled_from([2, 3, 8]), st.booleans())
 def test_random_products_have_no_more_evidence_than_allowed(case, limit, indexed):
     net, query, columns = case

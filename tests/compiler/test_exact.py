@@ -4,7 +4,7 @@ import itertools
 import random
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import tacit
@@ -14,6 +14,7 @@ from tacit.compiler.exact import cheapest_path, perfect_order
 from tacit.compiler.order import search
 from tacit.compiler.tree import MAX_STATIC, MAX_STEP, ROWS, Problem, Tree, bits
 from tests.compiler.test_order import complete, named, problem, problems
+from tests.helpers import tries
 
 
 def all_paths(nodes, new):
@@ -29,7 +30,7 @@ def least_total(p):
     return min(Tree(p, path).total for path in all_paths(list(range(leaves)), leaves))
 
 
-@settings(max_examples=100)
+@tries(100)
 @given(problems(max_factors=5))
 def test_the_cheapest_path_is_the_cheapest_of_all(p):
     path = cheapest_path(p)
@@ -53,7 +54,7 @@ def test_few_factors_are_planned_exhaustively():
         assert Tree(p, search(p, effort)).total == least_total(p)
 
 
-@settings(max_examples=30)
+@tries(30)
 @given(problems(max_factors=7))
 def test_the_highest_effort_finds_the_cheapest_plan_of_a_small_problem(p):
     assert Tree(p, search(p, "high")).total <= Tree(p, search(p, "auto")).total * (1 + 1e-12)
@@ -143,7 +144,7 @@ def test_perfect_orders_eliminate_everything_and_add_nothing(p):
     assert edges_added(p, found) == 0
 
 
-@settings(max_examples=40)
+@tries(40)
 @given(st.integers(0, 2**32), st.integers(1, 3), st.integers(4, 12))
 def test_trees_of_cliques_have_perfect_orders(seed, width, count):
     """A k-tree: every new axis is joined to a clique of k axes that is there."""

@@ -1,6 +1,6 @@
 """The jointree view of a plan (paper, appendix C)."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tacit
@@ -9,7 +9,7 @@ from tacit.compiler.jointree import jointree
 from tacit.compiler.prune import prune
 from tacit.compiler.question import Question
 from tacit.compiler.tree import Problem
-from tests.helpers import always_hard
+from tests.helpers import always_hard, tries
 from tests.strategies import evidence, networks
 
 
@@ -33,7 +33,7 @@ def has_running_intersection(tree):
     return True
 
 
-@settings(max_examples=120)
+@tries(120)
 @given(net=networks(max_nodes=8, factored=False), data=st.data())
 def test_plans_are_binary_jointrees_that_cover_every_family(net, data):
     columns = data.draw(evidence(net))

@@ -3,12 +3,13 @@
 import random
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tacit.compiler import order
 from tacit.compiler.order import by_elimination, elimination_order, greedy, search
 from tacit.compiler.tree import Problem, Tree, anneal, bits
+from tests.helpers import tries
 
 ELIMINATIONS = [order.min_fill, order.weighted_min_fill, order.min_size]
 SCORES = [order.score_cost, order.score_growth, order.score_relative]
@@ -125,7 +126,7 @@ def test_every_method_makes_a_complete_plan(p):
             complete(p, greedy(p, score, jitter))
 
 
-@settings(max_examples=100)
+@tries(100)
 @given(problems())
 def test_search_is_never_worse_than_min_fill_and_repeatable(p):
     found = search(p)

@@ -3,14 +3,14 @@
 import warnings
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import tacit
 from tacit import ImpossibleEvidenceWarning, Network, TestingCPT, compiler, semantics
 from tacit.compiler.program import check
 from tacit.operations import Rescale, Slice
-from tests.helpers import ENGINES, always_hard, close
+from tests.helpers import ENGINES, always_hard, close, tries
 from tests.strategies import queries, tie_margin
 
 engines = pytest.mark.parametrize("engine", ENGINES)
@@ -56,7 +56,7 @@ def test_an_observed_constant_above_a_testing_node():
 
 
 @engines
-@settings(max_examples=80)
+@tries(80)
 @given(case=queries(rows=3, max_nodes=8, singles=True), scale=st.sampled_from([1, 2]), data=st.data())
 def test_networks_full_of_single_states_agree_with_the_definition(engine, case, scale, data):
     """With rescaling as often as can be, so that every value that may be marked as batched is."""

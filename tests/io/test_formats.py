@@ -10,13 +10,13 @@ import numpy as np
 import pyagrum
 import pytest
 from bench.networks import NAMES, folder, network
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 
 from tacit import CPT, FormatError, Mux, Network, NoisyOr, TacitError, TestingCPT, TooLargeError, examples
 from tacit.io import RoundingWarning, content, read, write
 from tacit.io.uai import read_evidence, write_evidence
 from tests import conformance_files
-from tests.helpers import close
+from tests.helpers import close, tries
 from tests.strategies import networks, tied_networks
 
 nan = np.nan
@@ -56,7 +56,7 @@ def folder_for_all(tmp_path_factory):
 
 
 @pytest.mark.parametrize("suffix", [*EXTENDED, "xmlbif.gz"])
-@settings(max_examples=25)
+@tries(25)
 @given(net=networks(unset=True) | tied_networks(unset=True))
 def test_any_network_comes_back(folder_for_all, suffix, net):
     path = folder_for_all / f"net.{suffix}"
@@ -67,7 +67,7 @@ def test_any_network_comes_back(folder_for_all, suffix, net):
 
 
 @pytest.mark.parametrize("suffix", [*PLAIN, "bif.gz"])
-@settings(max_examples=25)
+@tries(25)
 @given(net=networks(testing=False))
 def test_any_network_of_tables_comes_back(folder_for_all, suffix, net):
     path = folder_for_all / f"net.{suffix}"
@@ -219,7 +219,7 @@ def test_pyagrum_and_we_read_each_others_uai(tmp_path, seed):
 
 
 @pytest.mark.parametrize("suffix", ["bif", "bifxml", "net"])
-@settings(max_examples=20)
+@tries(20)
 @given(net=networks(testing=False))
 def test_pyagrum_reads_odd_names_and_any_numbers(folder_for_all, suffix, net):
     """Names are changed, but the nodes stay in order. pyAgrum reads BIF and NET as float32, hence the tolerance."""

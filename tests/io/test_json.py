@@ -5,11 +5,12 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tacit
 from tacit import CPT, FormatError, Mux, Network, NoisyOr, TestingCPT, examples, load, save
+from tests.helpers import tries
 from tests.strategies import networks, tied_networks
 
 nan = np.nan
@@ -192,7 +193,7 @@ def test_a_cpt_without_a_tie_has_no_key_for_it():
     assert sum("tie" in cpt for cpt in cpts) == 2
 
 
-@settings(max_examples=300)
+@tries(300)
 @given(st.data())
 def test_a_file_with_any_spoilt_characters_is_refused_or_a_network(scratch, data):
     text = json.dumps(every_kind().to_dict())
@@ -229,7 +230,7 @@ JUNK = st.sampled_from(
 ) | st.recursive(st.none() | st.floats() | st.text(max_size=2), lambda s: st.lists(s, max_size=3), max_leaves=6)
 
 
-@settings(max_examples=300)
+@tries(300)
 @given(st.data())
 def test_a_document_with_any_spoilt_value_is_refused_or_a_network(data):
     document = every_kind().to_dict()

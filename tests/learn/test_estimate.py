@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 from bench.networks import network
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import tacit
 from tacit import CPT, NoisyOr, TestingCPT, semantics
 from tacit.compiler.prune import relevant
 from tacit.evidence import read_column
-from tests.helpers import close, impossible
+from tests.helpers import close, impossible, tries
 from tests.strategies import evidence, networks, tie_margin
 
 ROWS = 4
@@ -59,7 +59,7 @@ def one_step(table, counts, free, prior):
 
 
 @impossible
-@settings(max_examples=40, deadline=None)
+@tries(40)
 @given(net=networks(max_nodes=4, factored=False), data=st.data())
 def test_one_iteration_is_that_of_the_definition(net, data):
     columns = data.draw(evidence(net, rows=ROWS))

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tacit
 from tacit import Network, TacitError, TestingCPT, examples, semantics
 from tacit.learn import Parameters, grow, links
+from tests.helpers import tries
 
 RNG = np.random.default_rng(0)
 X = RNG.random((60, 2))
@@ -190,7 +191,7 @@ PAIRS = {
 }
 
 
-@settings(max_examples=15)
+@tries(15)
 @given(st.sampled_from(sorted(PAIRS)), st.integers(0, 1000), st.sampled_from([16.0, None]))
 def test_growing_does_not_change_the_function(pair, seed, gamma):
     small, large = (make().with_gamma(gamma) for make in PAIRS[pair])

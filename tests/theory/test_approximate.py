@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tacit
@@ -14,7 +14,7 @@ from tacit.cpt import TestingCPT
 from tacit.theory import approximate
 from tacit.theory.staircase import find_turning_points
 from tests.conformance_files import queries
-from tests.helpers import close
+from tests.helpers import close, tries
 
 X = np.random.default_rng(0).random(10_000)
 MONOTONIC = {
@@ -98,11 +98,12 @@ def test_the_posterior_counts_the_levels_that_are_reached(name, n):
     close(found.error, 1 / n)
 
 
-def test_a_thousand_levels():
-    found = approximate(MONOTONIC["x2"], error=0.001)
-    expected, sure = steps(MONOTONIC["x2"], 1000, X)
+@pytest.mark.parametrize("levels", [200, pytest.param(1000, marks=pytest.mark.slow)])
+def test_many_levels(levels):
+    found = approximate(MONOTONIC["x2"], error=1 / levels)
+    expected, sure = steps(MONOTONIC["x2"], levels, X)
     close(posterior(found, X)[sure], expected[sure])
-    assert found.network.counts().nodes == 1003
+    assert found.network.counts().nodes == levels + 3
 
 
 @pytest.mark.parametrize("name", ["sqrt", "exp", "dec", "inner", "constant", "flat", "turning cos", "turning kink"])
@@ -208,7 +209,7 @@ def test_rounding_and_plateaus_are_no_turning_points():
     assert 0.2 <= turn <= 0.8
 
 
-@settings(max_examples=30)
+@tries(30)
 @given(st.lists(st.integers(0, 100), min_size=2, max_size=9), st.integers(1, 40))
 def test_polygons(heights, levels):
     knots, values = np.linspace(0, 1, len(heights)), np.array(heights) / 100
@@ -227,7 +228,7 @@ def _reversals(heights):
     return sum(a != b for a, b in pairwise(signs)) + 1
 
 
-@settings(max_examples=20)
+@tries(20)
 @given(st.lists(st.integers(0, 10), min_size=2, max_size=4), st.integers(1, 3))
 def test_small_networks_against_the_definition(heights, levels):
     def f(x):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import tacit
@@ -10,7 +10,7 @@ from tacit.errors import EvidenceError, TacitError, TooLargeError
 from tacit.theory import bounds, pieces, robust
 from tacit.theory.bounding import TOLERANCE
 from tests.conformance_files import network, read
-from tests.helpers import close, impossible, posterior
+from tests.helpers import close, impossible, posterior, tries
 from tests.theory.support import clear, evidence, queries
 
 ROUNDING = 1e-12
@@ -41,7 +41,7 @@ def contains(tac, inputs, box, found):
 
 
 @given(queries(most=3), st.integers(0, 99))
-@settings(max_examples=40)
+@tries(40)
 @impossible
 def test_bounds_hold_all_samples_and_are_met(query, seed):
     tac, inputs = query
@@ -227,7 +227,7 @@ def test_evidence_behind_certain_evidence_costs_nothing():
 
 
 @given(queries(most=2), st.integers(0, 99), st.sampled_from([0.0, 4.0, 30.0]))
-@settings(max_examples=25)
+@tries(25)
 @impossible
 def test_bounds_of_sigmoids_hold_all_samples(query, seed, gamma):
     tac, inputs = query
@@ -258,7 +258,7 @@ def test_sigmoids_and_tests_in_one_network():
 
 
 @given(queries(most=3), st.integers(0, 99), st.sampled_from([0.0, 0.05, 0.3]))
-@settings(max_examples=30)
+@tries(30)
 @impossible
 def test_robust_decisions_survive_samples_and_others_have_a_counterexample(query, seed, radius):
     tac, inputs = query

@@ -1,7 +1,7 @@
 """What bounds and pieces rest on: multilinear functions by their vertices, and ends of values and derivatives."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tacit
@@ -10,7 +10,7 @@ from tacit.theory.derivatives import derivative_ends
 from tacit.theory.linear_programs import Quotient, greatest, interior
 from tacit.theory.multilinear import at_point, bernstein, moebius, products, restricted, unit_vertices, vertices
 from tacit.theory.selectable import Ranges, SelectableQuery, make_selectable
-from tests.helpers import close
+from tests.helpers import close, tries
 from tests.theory.support import queries
 
 dimensions = st.integers(0, 4)
@@ -66,7 +66,7 @@ def test_one_input_is_relaxed_exactly():
 
 
 @given(queries(most=3), seeds, st.sampled_from([None, 3.0, 16.0]))
-@settings(max_examples=30)
+@tries(30)
 def test_ends_hold_everything_in_a_box(drawn, seed, gamma):
     """Sides that are decided, and ends of weights, are true of every point of the box; bounds of its values, too."""
     tac, inputs = drawn
@@ -89,7 +89,7 @@ def test_ends_hold_everything_in_a_box(drawn, seed, gamma):
 
 
 @given(seeds, st.sampled_from([0.0, 4.0, 16.0]))
-@settings(max_examples=30)
+@tries(30)
 def test_derivatives_hold_all_differences(seed, gamma):
     """Between two points of a box, a query changes by no more than the ends of its derivatives say."""
     rng = np.random.default_rng(seed)
@@ -140,7 +140,7 @@ def test_derivatives_of_a_sigmoid_that_crosses_its_threshold():
 
 
 @given(seeds, st.sampled_from([None, 16.0]))
-@settings(max_examples=20)
+@tries(20)
 def test_ends_hold_along_a_chain_of_tests(seed, gamma):
     """Open tests above a test leave it open unless it comes out the same with any of their outcomes."""
     rng = np.random.default_rng(seed)

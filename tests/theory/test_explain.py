@@ -2,17 +2,17 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 
 import tacit
 from tacit import semantics
 from tacit.errors import EvidenceError
-from tests.helpers import close
+from tests.helpers import close, tries
 from tests.theory.support import clear, evidence, points, queries
 
 
 @given(queries(most=3))
-@settings(max_examples=40)
+@tries(40)
 def test_tests_are_those_of_the_semantics(query):
     tac, inputs = query
     row = evidence(inputs, points(inputs, 2)[1:]) if inputs else {}
@@ -31,7 +31,7 @@ def test_tests_are_those_of_the_semantics(query):
 
 
 @given(queries(most=3))
-@settings(max_examples=40)
+@tries(40)
 def test_coefficients_give_the_joint_of_the_row(query):
     tac, inputs = query
     assume(inputs)

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tacit
 from tacit.errors import EvidenceError
 from tacit.theory import monotone
-from tests.helpers import impossible, posterior
+from tests.helpers import impossible, posterior, tries
 from tests.theory.support import evidence, queries
 
 
@@ -33,7 +33,7 @@ def agrees(tac, inputs, found):
 
 
 @given(queries(most=3))
-@settings(max_examples=40)
+@tries(40)
 @impossible
 def test_no_sample_goes_against_what_is_proven(query):
     tac, inputs = query
@@ -43,7 +43,7 @@ def test_no_sample_goes_against_what_is_proven(query):
 
 
 @given(queries(most=2), st.sampled_from([0.0, 4.0, 16.0]))
-@settings(max_examples=25)
+@tries(25)
 @impossible
 def test_nor_with_sigmoids(query, gamma):
     tac, inputs = query

@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import tacit
@@ -12,7 +12,7 @@ from tacit import semantics
 from tacit.errors import EvidenceError, NetworkError, TooLargeError
 from tacit.theory import pieces, reachable
 from tests.conformance_files import network, read
-from tests.helpers import close
+from tests.helpers import close, tries
 from tests.theory.support import clear, evidence, points, queries
 
 REGIONS = read("regions.json")
@@ -99,7 +99,7 @@ def test_evidence_on_a_non_ancestor_moves_no_border():
 
 
 @given(queries(most=4))
-@settings(max_examples=40)
+@tries(40)
 def test_coefficients_reproduce_the_circuit(query):
     tac, inputs = query
     tac = tacit.compile(tac.network.with_gamma(None), tac.query, inputs)
@@ -116,7 +116,7 @@ def test_coefficients_reproduce_the_circuit(query):
 
 
 @given(queries(most=3, factored=False), st.integers(0, 1000))
-@settings(max_examples=25)
+@tries(25)
 def test_every_point_away_from_ties_lies_in_a_region_that_was_found(query, seed):
     tac, inputs = query
     tac = tacit.compile(tac.network.with_gamma(None), tac.query, inputs)
@@ -136,7 +136,7 @@ def _value(coefficients, inputs, point):
 
 
 @given(queries(most=3, factored=False))
-@settings(max_examples=25)
+@tries(25)
 def test_a_region_holds_its_own_point(query):
     tac, inputs = query
     found = pieces(tacit.compile(tac.network.with_gamma(None), tac.query, inputs), budget=200)
@@ -187,7 +187,7 @@ def test_granularity_of_a_fan_is_at_most_2k_plus_1(count):
 
 
 @given(st.lists(st.tuples(*[st.floats(0, 1)] * 2), min_size=1, max_size=4), st.sampled_from([">=", ">", "<=", "<"]))
-@settings(max_examples=30)
+@tries(30)
 def test_a_fan_has_one_region_between_neighbouring_thresholds(thresholds, test):
     tac = fan(thresholds, test)
     borders = sorted({t for e, not_e in thresholds for t in (e, 1 - not_e) if 0 < t < 1})
