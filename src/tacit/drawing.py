@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.optimize import isotonic_regression
 
 from tacit.atomic import write_atomically
 from tacit.circuit import Circuit
@@ -21,8 +19,8 @@ from tacit.circuit.nodes import KINDS, LEAVES, node_name
 from tacit.circuit.text import MAX_DRAWN, SIGNS
 from tacit.cpt import TESTS
 from tacit.errors import TacitError, TooLargeError
-from tacit.floats import Floats
 from tacit.installation import how_to_install
+from tacit.layout import Point, apart, chains, rows
 from tacit.network import Network
 
 CHARACTER, LINE = 7.2, 20  # a letter's width, a node's height
@@ -119,51 +117,19 @@ def _svg(shapes: Sequence[Shape], edges: Sequence[tuple[int, int]], upwards: boo
     yield "</svg>"
 
 
-Point = tuple[float, float]
-
-
 def _places(shapes: Sequence[Shape], edges: Sequence[tuple[int, int]]) -> tuple[list[Point], list[list[Point]]]:
     """Where nodes go, in rows, and the points that every edge passes: long ones go through rows of their own."""
     try:
         import igraph
     except ImportError:
         raise TacitError(f"drawings need igraph, which is not installed: {how_to_install('plot')}") from None
-    rows = _rows(len(shapes), edges)
-    layers, links, paths = list(rows), [], []
-    for tail, head in edges:
-        path = [tail, *range(len(layers), len(layers) + rows[head] - rows[tail] - 1), head]
-        layers += range(rows[tail] + 1, rows[head])
-        links += list(itertools.pairwise(path))
-        paths.append(path)
+    layers, links, paths = chains(rows(len(shapes), edges), edges)
     graph = igraph.Graph(n=len(layers), edges=links, directed=True)
     widths = np.array([shape.width for shape in shapes] + [4.0] * (len(layers) - len(shapes)))
     found = np.array(graph.layout_sugiyama(layers=layers, hgap=1.0, vgap=1.0, maxiter=500).coords)[:, 0]
-    x = _apart(found * (np.median(widths[: len(shapes)]) + GAP), widths, np.array(layers))
+    x = apart(found * (np.median(widths[: len(shapes)]) + GAP), widths, np.array(layers), GAP)
     points = [(float(at), float(row * ROW)) for at, row in zip(x, layers, strict=True)]
     return points[: len(shapes)], [[points[i] for i in path] for path in paths]
-
-
-def _apart(x: Floats, widths: Floats, layers: NDArray[np.int64]) -> Floats:
-    """The places nearest to `x` at which no two nodes of a row overlap."""
-    moved = x.copy()
-    for row in range(int(layers.max()) + 1):
-        here = np.flatnonzero(layers == row)
-        here = here[np.argsort(x[here], kind="stable")]
-        needed = np.concatenate([[0.0], np.cumsum((widths[here][:-1] + widths[here][1:]) / 2 + GAP)])
-        moved[here] = isotonic_regression(x[here] - needed).x + needed
-    return moved
-
-
-def _rows(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
-    """The row of every node: one below the lowest of those above it. Edges lead from lower to higher numbers."""
-    rows = [0] * count
-    above: Mapping[int, list[int]] = {i: [] for i in range(count)}
-    for tail, head in edges:
-        above[head].append(tail)
-    for i in range(count):
-        rows[i] = max((rows[j] + 1 for j in above[i]), default=0)
-    lowest = {i: min((rows[head] for tail, head in edges if tail == i), default=rows[i] + 1) for i in range(count)}
-    return [lowest[i] - 1 if not above[i] else rows[i] for i in range(count)]  # roots come down to where they are used
 
 
 # signs ----------------------------------------------------------------------------------------------------
