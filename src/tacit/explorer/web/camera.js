@@ -1,0 +1,151 @@
+"use strict";
+// Zoom and pan of the map.
+
+const FOLD = 0.5; // below this scale, letters of 11 pixels cannot be read: boxes fold
+const CLOSEST = 3;
+const SPECKS = 0.3; // where the whole network would be smaller than that, begin with the part around the query
+
+class Camera {
+  constructor(map, host) {
+    Object.assign(this, { map, host, x: 0, y: 0, scale: 1, touched: false });
+    this.pointers = new Map();
+    this.listeners = [];
+    host.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
+    map.svg.addEventListener("pointerdown", (event) => this.down(event));
+    map.svg.addEventListener("pointermove", (event) => this.move(event));
+    for (const end of ["pointerup", "pointercancel"]) map.svg.addEventListener(end, (event) => this.up(event));
+    new ResizeObserver(() => this.resized()).observe(host);
+    document.getElementById("zoom-in").addEventListener("click", () => this.zoom(1.3));
+    document.getElementById("zoom-out").addEventListener("click", () => this.zoom(1 / 1.3));
+    document.getElementById("fit").addEventListener("click", () => this.fit());
+  }
+
+  get room() {
+    return [this.host.clientWidth, this.host.clientHeight];
+  }
+
+  listen(f) {
+    this.listeners.push(f);
+  }
+
+  // A window that was resized shows what it showed; one that nobody moved, the whole.
+  resized() {
+    if (!this.touched) this.begin();
+  }
+
+  begin() {
+    this.fit();
+    if (this.scale >= SPECKS) return;
+    const [x, y, w, h] = this.map.model.layout.boxes[this.map.session.query];
+    this.scale = 0.75;
+    this.center(x + w / 2, y + h / 2);
+    this.touched = false;
+  }
+
+  smallest() {
+    const [w, h] = this.room;
+    return Math.min(1, w / this.map.width, h / this.map.height);
+  }
+
+  fit() {
+    const [w, h] = this.room;
+    if (!w || !h) return;
+    this.scale = Math.min(1.4, w / this.map.width, h / this.map.height);
+    this.x = (w - this.scale * this.map.width) / 2;
+    this.y = (h - this.scale * this.map.height) / 2;
+    this.touched = false;
+    this.show();
+  }
+
+  zoom(factor, at = this.room.map((x) => x / 2)) {
+    const scale = Math.min(Math.max(this.scale * factor, this.smallest() * 0.8), CLOSEST);
+    this.x = at[0] - ((at[0] - this.x) * scale) / this.scale;
+    this.y = at[1] - ((at[1] - this.y) * scale) / this.scale;
+    this.scale = scale;
+    this.touched = true;
+    this.show();
+  }
+
+  pan(dx, dy) {
+    this.x += dx;
+    this.y += dy;
+    this.touched = true;
+    this.show();
+  }
+
+  // The middle of the window, in the map's own pixels.
+  center(x, y) {
+    const [w, h] = this.room;
+    this.x = w / 2 - this.scale * x;
+    this.y = h / 2 - this.scale * y;
+    this.touched = true;
+    this.show();
+  }
+
+  show() {
+    const [w, h] = this.room;
+    const kept = 60; // some of the network always stays in sight
+    this.x = Math.min(Math.max(this.x, kept - this.scale * this.map.width), w - kept);
+    this.y = Math.min(Math.max(this.y, kept - this.scale * this.map.height), h - kept);
+    this.map.scene.setAttribute("transform", `translate(${this.x.toFixed(2)} ${this.y.toFixed(2)}) scale(${this.scale.toFixed(4)})`);
+    this.map.svg.classList.toggle("far-off", this.scale < FOLD);
+    this.listeners.forEach((f) => f());
+  }
+
+  // Bring a box into view, near enough to be read.
+  reveal(i, always = false) {
+    const [w, h] = this.room;
+    if (!w || !h) return;
+    const [bx, by, bw, bh] = this.map.model.layout.boxes[i];
+    const [left, top] = [this.x + this.scale * bx, this.y + this.scale * by];
+    const inside = left >= 8 && top >= 8 && left + this.scale * bw <= w - 8 && top + this.scale * bh <= h - 8;
+    if (inside && this.scale >= FOLD && !always) return;
+    this.scale = Math.max(this.scale, always || this.scale < FOLD ? 1 : this.scale);
+    this.center(bx + bw / 2, by + bh / 2);
+  }
+
+  wheel(event) {
+    if (event.target.closest(".zoom")) return;
+    event.preventDefault();
+    const lines = event.deltaMode === 1 ? 16 : 1;
+    this.zoom(Math.exp(-Math.max(-100, Math.min(100, event.deltaY * lines)) * (event.ctrlKey ? 0.01 : 0.0022)), this.place(event));
+  }
+
+  place({ clientX, clientY }) {
+    const { left, top } = this.host.getBoundingClientRect();
+    return [clientX - left, clientY - top];
+  }
+
+  // One pointer on the background moves the map, two zoom it.
+  down(event) {
+    this.pointers.set(event.pointerId, this.place(event));
+    if (this.pointers.size === 2) this.pinched = true;
+    this.moved = 0;
+  }
+
+  move(event) {
+    const old = this.pointers.get(event.pointerId);
+    if (!old || (this.busy && !this.pinched)) return;
+    const now = this.place(event);
+    if (this.pointers.size === 2) {
+      const [other] = [...this.pointers].filter(([id]) => id !== event.pointerId).map(([, at]) => at);
+      const ratio = Math.hypot(now[0] - other[0], now[1] - other[1]) / Math.max(Math.hypot(old[0] - other[0], old[1] - other[1]), 1);
+      this.zoom(ratio, [(now[0] + other[0]) / 2, (now[1] + other[1]) / 2]);
+      this.pan((now[0] - old[0]) / 2, (now[1] - old[1]) / 2);
+    } else {
+      const [dx, dy] = [now[0] - old[0], now[1] - old[1]];
+      this.moved += Math.abs(dx) + Math.abs(dy);
+      if (this.moved < 4) return;
+      if (!this.map.svg.hasPointerCapture(event.pointerId)) this.map.svg.setPointerCapture(event.pointerId);
+      this.map.svg.classList.add("panned");
+      this.pan(dx, dy);
+    }
+    this.pointers.set(event.pointerId, now);
+  }
+
+  up(event) {
+    this.pointers.delete(event.pointerId);
+    if (!this.pointers.size) this.pinched = false;
+    this.map.svg.classList.remove("panned");
+  }
+}

@@ -1,0 +1,88 @@
+"use strict";
+// The variables as a list of cards, for narrow screens: made when first shown.
+
+class Cards {
+  constructor(session, host) {
+    Object.assign(this, { session, host, model: session.model, parts: null });
+  }
+
+  get visible() {
+    return this.host.offsetParent !== null;
+  }
+
+  // Those of one's own choice first: the query stands on top.
+  make() {
+    this.nothing = element("p", { class: "quiet", hidden: true }, "No variable has such a name.");
+    this.parts = this.model.variables.map((variable, i) => this.card(variable, i));
+    this.host.append(this.nothing, ...this.parts.map(({ card }) => card));
+    this.mark();
+  }
+
+  card(variable, i) {
+    const title = element("button", { type: "button", class: "title", "data-variable": i, "aria-pressed": "false", "aria-label": `${variable.label}: make it the query` }, element("span", {}, variable.label), element("i", { class: "group-dot" }));
+    const rows = variable.states.map((state, k) => stateRow(i, k, state));
+    const tests = element("p", { class: "card-tests", hidden: !variable.testing });
+    const card = element("article", { class: "card", "data-card": i, "aria-label": variable.label }, title, ...rows.map(({ control }) => control), tests);
+    card.classList.toggle("testing", variable.testing);
+    rows[0].control.tabIndex = 0;
+    return { card, title, rows, tests };
+  }
+
+  update() {
+    if (!this.visible) return;
+    if (!this.parts) this.make();
+    const { answer, evidence } = this.session;
+    this.parts.forEach((part, i) => {
+      const seen = observedState(evidence[i]);
+      part.card.classList.toggle("observed", seen >= 0);
+      part.card.classList.toggle("soft", evidence[i] !== null && seen < 0);
+      updateRows(this.session, part.rows, i);
+    });
+    for (const [node, { rows, holding }] of testsByNode(answer)) {
+      setText(this.parts[node].tests, `${holding} of ${rows.length} ${rows.length === 1 ? "test holds" : "tests hold"}`);
+    }
+  }
+
+  mark() {
+    this.parts?.forEach(({ card, title }, i) => {
+      card.classList.toggle("chosen", i === this.session.query);
+      setAttribute(title, "aria-pressed", i === this.session.query);
+    });
+  }
+
+  // Show only cards whose variables pass.
+  filter(passes) {
+    if (!this.parts) return;
+    this.parts.forEach(({ card }, i) => (card.hidden = !passes(i)));
+    this.nothing.hidden = this.parts.some(({ card }) => !card.hidden);
+  }
+
+  reveal(i) {
+    this.parts[i].card.scrollIntoView({ block: "center", behavior: calm() ? "auto" : "smooth" });
+  }
+
+  track(i, k) {
+    return this.parts[i].rows[k].track.getBoundingClientRect();
+  }
+}
+
+// A state as a line of HTML: label, bar, percentage. The query above the panels uses it, too.
+function stateRow(i, k, state) {
+  const made = { bar: element("i", { class: "bar" }), likelihood: element("i", { class: "likelihood" }), number: element("span", { class: "number" }) };
+  made.track = element("span", { class: "track" }, made.bar, made.likelihood);
+  made.control = element("div", { class: "state", role: "button", tabindex: -1, "data-variable": i, "data-state": k, "aria-pressed": "false" }, element("span", { class: "label", title: state }, state), made.track, made.number);
+  return made;
+}
+
+function updateRows(session, rows, i) {
+  const posterior = session.answer.posteriors[i];
+  const seen = observedState(session.evidence[i]);
+  const soft = session.evidence[i] && seen < 0 ? shares(session.evidence[i]) : null;
+  rows.forEach((row, k) => {
+    row.bar.style.width = `${(100 * share01(posterior[k])).toFixed(2)}%`;
+    row.likelihood.style.width = soft ? `${(100 * soft[k]).toFixed(2)}%` : "0";
+    setText(row.number, percent(posterior[k]));
+    setAttribute(row.control, "aria-pressed", seen === k);
+    setAttribute(row.control, "aria-label", session.spoken(i, k));
+  });
+}

@@ -1,0 +1,99 @@
+"use strict";
+// Evidence on one variable is null or a likelihood for each state; these functions make, read and write it.
+
+function observed(count, state) {
+  return Array.from({ length: count }, (_, k) => (k === state ? 1 : 0));
+}
+
+// The state that is observed for certain, or -1.
+function observedState(likelihoods) {
+  if (!likelihoods) return -1;
+  const positive = likelihoods.filter((x) => x > 0);
+  return positive.length === 1 ? likelihoods.findIndex((x) => x > 0) : -1;
+}
+
+function shares(likelihoods, count) {
+  if (!likelihoods) return Array(count).fill(1 / count);
+  const total = likelihoods.reduce((sum, x) => sum + x, 0);
+  return likelihoods.map((x) => x / total);
+}
+
+// The share of one state becomes x; the others keep their proportions.
+function withShare(likelihoods, count, state, x) {
+  const old = shares(likelihoods, count);
+  const rest = 1 - old[state];
+  return old.map((share, k) => (k === state ? x : rest > 0 ? (share / rest) * (1 - x) : (1 - x) / (count - 1)));
+}
+
+function rounded(x) {
+  return Number(x.toPrecision(6));
+}
+
+// "CVP=LOW&HR=0.2,0.5,0.3": the network's own names, encoded for addresses.
+function toFragment(model, evidence) {
+  return pairs(model, evidence)
+    .map(({ name, state, numbers }) => `${encoded(name)}=${state === null ? numbers.join(",") : encoded(state)}`)
+    .join("&");
+}
+
+// A line for each finding: "CVP = LOW".
+function toLines(model, evidence) {
+  return pairs(model, evidence)
+    .map(({ name, state, numbers }) => `${name} = ${state === null ? numbers.join(", ") : state}`)
+    .join("\n");
+}
+
+function encoded(text) {
+  return encodeURIComponent(text).replace(/['()*!~]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`);
+}
+
+function pairs(model, evidence) {
+  return evidence.flatMap((likelihoods, i) => {
+    if (!likelihoods) return [];
+    const state = observedState(likelihoods);
+    const { name, names } = model.variables[i];
+    return [{ name, state: state < 0 ? null : names[state], numbers: likelihoods.map(rounded) }];
+  });
+}
+
+// The other way: evidence, and a sentence for each part that cannot be read. Takes fragments, links and lines.
+function fromText(model, text) {
+  const evidence = model.variables.map(() => null);
+  const problems = [];
+  const isLines = /\n|\s=\s/.test(text.trim());
+  const body = isLines ? text : text.trim().replace(/^[^#]*#/, "");
+  for (const part of body.split(isLines ? /\n/ : /&/)) {
+    if (!part.trim()) continue;
+    try {
+      const [i, likelihoods] = finding(model, part, isLines);
+      evidence[i] = likelihoods;
+    } catch (error) {
+      problems.push(error instanceof URIError ? `“${part}” is not encoded as an address.` : error.message);
+    }
+  }
+  return { evidence, problems };
+}
+
+function finding(model, part, isLine) {
+  const clean = (piece) => (isLine ? piece.trim() : decodeURIComponent(piece.replaceAll("+", "%20")));
+  const cut = isLine ? lineCut(model, part) : part.indexOf("=");
+  if (cut < 0) throw new Error(`“${part.trim()}” is not of the form NAME = STATE.`);
+  const [name, value] = [clean(part.slice(0, cut)), part.slice(cut + 1)];
+  const i = model.variables.findIndex((one) => one.name === name);
+  if (i < 0) throw new Error(`This network has no variable “${name}”.`);
+  const { names } = model.variables[i];
+  const state = names.indexOf(clean(value));
+  if (state >= 0) return [i, observed(names.length, state)];
+  const numbers = value.split(",").map((piece) => (clean(piece).trim() === "" ? NaN : Number(clean(piece))));
+  const right = numbers.length === names.length && numbers.every((x) => Number.isFinite(x) && x >= 0);
+  if (right && numbers.some((x) => x > 0)) return [i, numbers];
+  throw new Error(`“${clean(value)}” is not a state of ${name} (${names.join(", ")}), nor ${names.length} likelihoods.`);
+}
+
+// Names may contain "=": the longest one that the line begins with decides.
+function lineCut(model, line) {
+  const text = line.trimStart();
+  const names = model.variables.map(({ name }) => name).filter((name) => /^\s*=/.test(text.startsWith(name) ? text.slice(name.length) : ""));
+  const longest = names.reduce((best, name) => (name.length > best.length ? name : best), "");
+  return longest ? line.indexOf("=", line.length - text.length + longest.length) : line.indexOf("=");
+}

@@ -1,0 +1,101 @@
+"use strict";
+// What is observed, how probable it is, and ways to take it along.
+
+class FindingsPanel {
+  constructor(session) {
+    Object.assign(this, { session, id: "findings", label: "Findings", light: true });
+  }
+
+  make(host) {
+    this.likely = element("p", { class: "likely" });
+    this.list = element("ul", { class: "findings" });
+    this.none = element("p", { class: "quiet" }, "Nothing is observed yet. Click a state to observe it, or drag its bar for soft evidence.");
+    this.undo = element("button", { type: "button", click: () => this.session.undo() }, "Undo");
+    this.redo = element("button", { type: "button", click: () => this.session.redo() }, "Redo");
+    this.clear = element("button", { type: "button", click: () => this.session.clear() }, "Clear all");
+    this.told = element("p", { class: "told", role: "status" });
+    this.steps = element("div", { class: "buttons" }, this.undo, this.redo, this.clear);
+    host.append(this.none, this.list, this.steps, this.likely, this.carry(), this.told);
+  }
+
+  carry() {
+    const { model } = this.session;
+    this.text = element("textarea", { rows: 3, spellcheck: "false", "aria-label": "Findings as text", placeholder: `${model.variables[0].name} = ${model.variables[0].names[0]}` });
+    const button = (text, click) => element("button", { type: "button", click }, text);
+    return element(
+      "details",
+      { class: "carry", open: true },
+      element("summary", {}, "Share and save"),
+      element("div", { class: "buttons" }, button("Copy link", () => this.copy(address(model, this.session.evidence))), button("Copy as text", () => this.copy(toLines(model, this.session.evidence))), button("Posteriors as CSV", () => downloadTable(this.session)), button("Picture as PNG", () => this.session.tell({ picture: true }))),
+      element("label", { class: "paste" }, "Paste findings or a link", this.text),
+      element("div", { class: "buttons" }, button("Observe these", () => this.paste())),
+    );
+  }
+
+  async copy(text) {
+    try {
+      await navigator.clipboard.writeText(text);
+      setText(this.told, "Copied.");
+    } catch {
+      this.text.value = text; // frames may not use the clipboard
+      this.text.select();
+      setText(this.told, "The clipboard is out of reach here: copy the text from the field.");
+    }
+  }
+
+  paste() {
+    const { evidence, problems } = fromText(this.session.model, this.text.value);
+    setText(this.told, problems.join(" "));
+    if (!problems.length || evidence.some((one) => one)) this.session.replace(evidence);
+  }
+
+  update() {
+    const { model, evidence, answer, past, future } = this.session;
+    const found = evidence.flatMap((likelihoods, i) => (likelihoods ? [this.finding(i, likelihoods)] : []));
+    this.list.replaceChildren(...found);
+    this.none.hidden = found.length > 0;
+    this.steps.hidden = !found.length && !past.length && !future.length;
+    [this.undo.disabled, this.redo.disabled, this.clear.disabled] = [!past.length, !future.length, !found.length];
+    const log = answer.logEvidence;
+    this.likely.replaceChildren();
+    if (!found.length || !answer.possible) return;
+    this.likely.append("log p(findings) = ", element("b", {}, brief(log, 5)), `, p = ${brief(Math.exp(log))}`);
+    if (model.variables.some(({ testing }) => testing)) this.likely.append(" (p* of the selected network)");
+  }
+
+  finding(i, likelihoods) {
+    const { model } = this.session;
+    const { label, states } = model.variables[i];
+    const state = observedState(likelihoods);
+    const clear = element("button", { type: "button", class: "icon", "aria-label": `Clear ${label}`, title: "Clear", click: () => this.session.observe(i, null) }, "×");
+    const what = state >= 0 ? states[state] : states.map((one, k) => `${one} ${brief(shares(likelihoods)[k])}`).join(", ");
+    return element("li", { class: state >= 0 ? "hard" : "soft" }, link(this.session, i), element("span", {}, state >= 0 ? what : `likelihoods ${what}`), clear);
+  }
+}
+
+function address(model, evidence) {
+  return `${location.href.split("#")[0]}#${toFragment(model, evidence)}`;
+}
+
+// The part of the address after "#" follows the findings, and the findings follow it.
+function followAddress(session, complain) {
+  const read = () => {
+    const text = location.hash.slice(1);
+    if (text === toFragment(session.model, session.evidence)) return;
+    const { evidence, problems } = fromText(session.model, `#${text}`);
+    complain(problems.length ? `Not everything in the address could be read. ${problems.join(" ")}` : "");
+    session.replace(evidence);
+  };
+  const write = () => {
+    const text = toFragment(session.model, session.evidence);
+    if (text === location.hash.slice(1)) return;
+    try {
+      history.replaceState(null, "", text ? `#${text}` : location.pathname + location.search);
+    } catch {
+      // a frame without an address of its own
+    }
+  };
+  addEventListener("hashchange", read);
+  session.listen((what) => what === "settled" && write());
+  if (location.hash.length > 1) read();
+}

@@ -1,0 +1,227 @@
+"use strict";
+// The network as SVG. Boxes are made once; answers only change widths, numbers and classes.
+
+class NetworkMap {
+  constructor(session, host) {
+    this.session = session;
+    this.model = session.model;
+    this.m = this.model.layout.measures;
+    this.before = null;
+    const { width, height } = this.model.layout;
+    this.scene = svgElement("g", { class: "scene" }, this.edges(), ...this.boxes());
+    this.svg = svgElement("svg", { class: "network", role: "group", "aria-label": "Network: arrow keys move, Enter observes" }, this.definitions(), this.scene);
+    Object.assign(this, { width, height });
+    host.prepend(this.svg);
+  }
+
+  definitions() {
+    const tip = svgElement("marker", { id: "tip", viewBox: "0 0 8 8", refX: 7.5, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto", markerUnits: "userSpaceOnUse" });
+    tip.append(svgElement("path", { d: "M0 0.6 8 4 0 7.4z", class: "tip" }));
+    const stripes = svgElement("pattern", { id: "stripes", width: 5, height: 5, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" });
+    stripes.append(svgElement("rect", { width: 5, height: 5, class: "stripe-ground" }), svgElement("rect", { width: 2.4, height: 5, class: "stripe" }));
+    return svgElement("defs", {}, tip, stripes);
+  }
+
+  edges() {
+    this.lines = this.model.layout.edges.map(({ from, to, points }) => ({
+      from,
+      to,
+      path: svgElement("path", { d: smooth(points), class: "edge", "marker-end": "url(#tip)" }),
+    }));
+    return svgElement("g", { class: "edges", "aria-hidden": "true" }, ...this.lines.map(({ path }) => path));
+  }
+
+  boxes() {
+    this.parts = this.model.variables.map((variable, i) => this.box(variable, i));
+    return readingOrder(this.model.layout.boxes).map((i) => this.parts[i].group);
+  }
+
+  box(variable, i) {
+    const [x, y, w, h] = this.model.layout.boxes[i];
+    const { title, pad, number } = this.m;
+    const tests = gaugeLabels(this.model, variable, this.m.tests);
+    const widest = Math.max(...variable.states.map((state) => textWidth(state, 11)), ...tests.map((test) => textWidth(test, 9.5)));
+    const labels = Math.min(widest, this.m.label, w - 2 * pad - number - 48);
+    const columns = { labels, bar: pad + labels + 7, length: w - 2 * pad - labels - 7 - number, right: w - pad };
+    const part = { rows: [], gauges: [], tests, w, h };
+    const frame = svgElement("rect", { class: "frame", width: w, height: h, rx: 5 });
+    const name = this.title(variable, i, w);
+    part.title = name;
+    const full = svgElement("g", { class: "full" });
+    variable.states.forEach((state, k) => {
+      const row = this.state(state, i, k, title + k * this.m.row, columns, w);
+      part.rows.push(row);
+      full.append(row.control);
+    });
+    part.folded = this.folded(variable, w, h);
+    part.group = svgElement("g", { class: "box", "data-box": i, transform: `translate(${x} ${y})`, role: "group", "aria-label": variable.label }, frame, name, full, part.folded.group);
+    if (variable.testing) {
+      part.group.classList.add("testing");
+      part.columns = columns;
+      part.full = full;
+    }
+    return part;
+  }
+
+  title(variable, i, w) {
+    const { title, pad } = this.m;
+    const shown = fitted(variable.label, w - 2 * pad - 16, 12, 600);
+    const name = svgElement("g", { class: "title", role: "button", "data-variable": i, tabindex: -1, "aria-label": `${variable.label}: make it the query`, "aria-pressed": "false" });
+    name.append(
+      svgElement("title", {}, variable.label === variable.name ? variable.label : `${variable.label} (${variable.name})`),
+      svgElement("path", { class: "hit", d: `M0 ${title}V5a5 5 0 0 1 5-5H${w - 5}a5 5 0 0 1 5 5V${title}z` }),
+      svgElement("circle", { class: "group-dot", cx: w - pad - 4, cy: title / 2, r: 4 }),
+      svgElement("text", { x: pad, y: title / 2 + 4.2 }, shown),
+    );
+    return name;
+  }
+
+  state(state, i, k, y, { labels, bar, length, right }, w) {
+    const { row, pad } = this.m;
+    const middle = y + row / 2;
+    const label = svgElement("text", { class: "label", x: pad, y: middle + 3.8 }, fitted(state, labels + 0.5, 11));
+    const made = {
+      bar: svgElement("rect", { class: "bar", x: bar, y: middle - 4.5, height: 9, width: 0, rx: 1 }),
+      likelihood: svgElement("rect", { class: "likelihood", x: bar, y: middle + 2.5, height: 3, width: 0 }),
+      number: svgElement("text", { class: "number", x: right, y: middle + 3.8, "text-anchor": "end" }),
+      length,
+    };
+    const hit = svgElement("rect", { class: "hit", x: 2, y, width: w - 4, height: row, rx: 2 });
+    const track = svgElement("rect", { class: "track", x: bar, y: middle - 4.5, width: length, height: 9, rx: 1 });
+    made.control = svgElement("g", { class: "state", role: "button", "data-variable": i, "data-state": k, tabindex: k === 0 ? 0 : -1, "aria-pressed": "false" }, hit, label, track, made.bar, made.likelihood, made.number);
+    if (label.textContent !== state) made.control.prepend(svgElement("title", {}, state));
+    made.track = track;
+    return made;
+  }
+
+  // What remains of a box from afar: its name and the most probable state.
+  folded(variable, w, h) {
+    const room = w - 14;
+    const large = Math.min(21, (12 * room) / Math.max(textWidth(variable.label, 12, 600), 1));
+    const name = svgElement("text", { class: "far-name", x: 7, y: h * 0.42, "font-size": Math.max(large, 12) }, fitted(variable.label, room, Math.max(large, 12), 600));
+    const state = svgElement("text", { class: "far-state", x: 7, y: h * 0.42 + 20 });
+    const bar = svgElement("rect", { class: "far-bar", x: 0, y: h - 6, height: 6, width: 0 });
+    return { group: svgElement("g", { class: "far", "aria-hidden": "true" }, name, state, bar), state, bar, room };
+  }
+
+  gauges(part, node, { gamma, rows }) {
+    const { columns, w } = part;
+    const top = this.m.title + this.m.row * part.rows.length + 4;
+    part.full.append(svgElement("path", { class: "rule", d: `M${this.m.pad} ${top - 2}H${w - this.m.pad}` }));
+    if (!part.tests.length) return [this.gauge(part, "", top, columns, null)];
+    return rows.map((row, k) => this.gauge(part, part.tests[k], top + k * this.m.gauge, columns, { row, gamma }));
+  }
+
+  gauge(part, text, y, { labels, bar, length, right }, test) {
+    const middle = y + this.m.gauge / 2;
+    const made = {
+      fill: svgElement("rect", { class: "gauge-fill", x: bar, y: middle - 2.5, height: 5, width: 0 }),
+      tick: svgElement("path", { class: "gauge-tick", d: test ? `M${bar + length * share01(test.row.threshold)} ${middle - 5}v10` : "" }),
+      sign: svgElement("path", { class: "gauge-sign" }),
+      number: svgElement("text", { class: "gauge-number", x: test ? right - 13 : right, y: middle + 3.3, "text-anchor": "end" }),
+      note: svgElement("title"),
+      bar,
+      length,
+      at: [right - 9, middle],
+    };
+    const label = svgElement("text", { class: "gauge-label", x: this.m.pad, y: middle + 3.3 }, test ? fitted(text, labels + 0.5, 9.5) : "");
+    const track = svgElement("rect", { class: "gauge-track", x: bar, y: middle - 2.5, width: length, height: 5 });
+    if (!test) [track, made.fill].forEach((node) => node.setAttribute("visibility", "hidden"));
+    made.group = svgElement("g", { class: "gauge" }, made.note, label, track, made.fill, made.tick, made.sign, made.number);
+    part.full.append(made.group);
+    return made;
+  }
+
+  // All that an answer changes.
+  update() {
+    const { answer, evidence } = this.session;
+    this.parts.forEach((part, i) => this.updateBox(part, i, answer.posteriors[i], evidence[i]));
+    for (const [node, tests] of testsByNode(answer, this.before)) this.updateTests(this.parts[node], node, tests);
+    this.before = answer;
+  }
+
+  updateBox(part, i, posterior, likelihoods) {
+    const seen = observedState(likelihoods);
+    part.group.classList.toggle("observed", seen >= 0);
+    part.group.classList.toggle("soft", likelihoods !== null && seen < 0);
+    const soft = likelihoods && seen < 0 ? shares(likelihoods) : null;
+    part.rows.forEach((row, k) => {
+      setAttribute(row.bar, "width", (row.length * share01(posterior[k])).toFixed(2));
+      setAttribute(row.likelihood, "width", soft ? (row.length * soft[k]).toFixed(2) : 0);
+      setText(row.number, percent(posterior[k]));
+      setAttribute(row.control, "aria-pressed", seen === k);
+      setAttribute(row.control, "aria-label", this.session.spoken(i, k));
+    });
+    const best = largest(posterior);
+    const { states } = this.model.variables[i];
+    const text = Number.isNaN(posterior[best]) ? "impossible" : `${states[best]} ${percent(posterior[best])}`;
+    setText(part.folded.state, fitted(text, part.folded.room, 15));
+    setAttribute(part.folded.bar, "width", (part.w * share01(posterior[best])).toFixed(1));
+  }
+
+  updateTests(part, node, tests) {
+    if (!part.gauges.length) part.gauges = this.gauges(part, node, tests);
+    const changed = tests.flipped.some((flip) => flip);
+    if (!part.tests.length) {
+      const [only] = part.gauges;
+      setText(only.number, `${tests.holding} of ${tests.rows.length} tests hold`);
+      if (changed) flash(only.group);
+    } else {
+      part.gauges.forEach((gauge, k) => this.updateGauge(gauge, node, tests, k));
+    }
+    if (changed) flash(part.group.querySelector(".frame"));
+  }
+
+  updateGauge(gauge, node, { gamma, rows, flipped }, k) {
+    const row = rows[k];
+    const held = row.weight >= 0.5;
+    setAttribute(gauge.fill, "width", (gauge.length * share01(row.posterior)).toFixed(2));
+    setText(gauge.number, Number.isNaN(row.posterior) ? "–" : row.posterior.toFixed(2));
+    setText(gauge.note, testText(this.model, node, row, gamma));
+    setAttribute(gauge.sign, "d", signPath(held, ...gauge.at));
+    gauge.group.classList.toggle("holds", held);
+    if (flipped[k]) flash(gauge.group);
+  }
+
+  // The query is ringed, and the edges of a box light up with it.
+  mark() {
+    this.parts.forEach((part, i) => {
+      const chosen = i === this.session.query;
+      part.group.classList.toggle("chosen", chosen);
+      setAttribute(part.title, "aria-pressed", chosen);
+    });
+  }
+
+  point(i) {
+    this.lines.forEach(({ from, to, path }) => path.classList.toggle("near", i === from || i === to));
+  }
+
+  // Where the state's bar is on the screen.
+  track(i, k) {
+    return this.parts[i].rows[k].track.getBoundingClientRect();
+  }
+}
+
+// Row by row, from left to right.
+function readingOrder(boxes) {
+  return boxes.map((_, i) => i).sort((a, b) => boxes[a][1] - boxes[b][1] || boxes[a][0] - boxes[b][0]);
+}
+
+// A line through points that leaves and enters boxes, and passes rows, vertically.
+function smooth(points) {
+  let path = `M${points[0][0]} ${points[0][1]}`;
+  for (let k = 1; k < points.length; k++) {
+    const [[x0, y0], [x1, y1]] = [points[k - 1], points[k]];
+    const last = k === points.length - 1 ? 1.5 : 0;
+    if (Math.abs(x0 - x1) < 0.5) path += `L${x1} ${y1 - last}`;
+    else {
+      const middle = (y0 + y1) / 2;
+      path += `C${x0} ${middle} ${x1} ${middle} ${x1} ${y1 - last}`;
+    }
+  }
+  return path;
+}
+
+function signPath(held, x, y) {
+  return held ? `M${x} ${y + 0.5}l2.6 3 5-6.5` : `M${x + 1} ${y - 3}l6 6m0-6l-6 6`;
+}

@@ -1,0 +1,38 @@
+"use strict";
+// A small picture of a large network: where one is, and a way to elsewhere.
+
+const OVERVIEW = 150; // pixels, the longer side
+
+class Overview {
+  constructor(map, camera) {
+    Object.assign(this, { map, camera, host: document.getElementById("overview") });
+    this.scale = OVERVIEW / Math.max(map.width, map.height);
+    this.boxes = map.model.layout.boxes.map(([x, y, width, height]) => svgElement("rect", { class: "spot", x, y, width, height }));
+    this.window = svgElement("rect", { class: "window", "stroke-width": 1.5 / this.scale });
+    const size = { width: map.width * this.scale, height: map.height * this.scale, viewBox: `0 0 ${map.width} ${map.height}` };
+    this.host.append(svgElement("svg", size, ...this.boxes, this.window));
+    for (const kind of ["pointerdown", "pointermove"]) this.host.addEventListener(kind, (event) => event.buttons && this.move(event));
+    camera.listen(() => this.update());
+  }
+
+  // Only where not everything is in sight.
+  update() {
+    const { x, y, scale, room } = this.camera;
+    const all = this.map.width * scale <= room[0] + 1 && this.map.height * scale <= room[1] + 1;
+    this.host.hidden = all || room[0] < 2.5 * OVERVIEW;
+    const place = { x: -x / scale, y: -y / scale, width: room[0] / scale, height: room[1] / scale };
+    for (const [key, value] of Object.entries(place)) this.window.setAttribute(key, value.toFixed(1));
+  }
+
+  mark(evidence, query) {
+    this.boxes.forEach((box, i) => {
+      box.classList.toggle("seen", evidence[i] !== null);
+      box.classList.toggle("chosen", i === query);
+    });
+  }
+
+  move({ clientX, clientY }) {
+    const { left, top } = this.host.firstChild.getBoundingClientRect();
+    this.camera.center((clientX - left) / this.scale, (clientY - top) / this.scale);
+  }
+}

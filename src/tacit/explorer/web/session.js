@@ -1,0 +1,116 @@
+"use strict";
+// What the page knows at a moment: the evidence, its past, the query, and the answer of the engine.
+
+class Session {
+  constructor(model, engine) {
+    Object.assign(this, { model, engine, query: model.query, answer: null, last: null });
+    this.evidence = model.variables.map(() => null);
+    this.past = [];
+    this.future = [];
+    this.listeners = [];
+    this.asked = 0;
+  }
+
+  // `f(what)` with "answer" after every answer, "query" after the choice of another query.
+  listen(f) {
+    this.listeners.push(f);
+  }
+
+  tell(what) {
+    this.listeners.forEach((f) => f(what));
+  }
+
+  // Evidence on one variable. While a bar is dragged (`settled` false), the steps between leave no trace.
+  observe(i, likelihoods, settled = true) {
+    if (!this.before) this.before = this.evidence;
+    this.evidence = this.evidence.map((old, k) => (k === i ? likelihoods : old));
+    this.last = i;
+    if (settled) this.settle();
+    return this.ask();
+  }
+
+  settle() {
+    if (!this.before) return;
+    this.past.push(this.before);
+    this.future = [];
+    this.before = null;
+    this.tell("settled");
+  }
+
+  replace(evidence) {
+    this.before = this.evidence;
+    this.evidence = evidence;
+    this.last = null;
+    this.settle();
+    return this.ask();
+  }
+
+  toggle(i, state) {
+    const count = this.model.variables[i].states.length;
+    const again = observedState(this.evidence[i]) === state;
+    return this.observe(i, again ? null : observed(count, state));
+  }
+
+  share(i, state, x, settled = true) {
+    const count = this.model.variables[i].states.length;
+    const made = x >= 1 ? observed(count, state) : withShare(this.evidence[i], count, state, Math.max(x, 0));
+    return this.observe(i, made, settled);
+  }
+
+  clear() {
+    return this.evidence.some((one) => one) ? this.replace(this.evidence.map(() => null)) : null;
+  }
+
+  undo() {
+    return this.step(this.past, this.future);
+  }
+
+  redo() {
+    return this.step(this.future, this.past);
+  }
+
+  step(from, to) {
+    if (!from.length) return null;
+    to.push(this.evidence);
+    this.evidence = from.pop();
+    this.last = null;
+    this.tell("settled");
+    return this.ask();
+  }
+
+  choose(query) {
+    this.query = query;
+    this.tell("query");
+  }
+
+  // The engine in the page answers at once; of a server's answers, only the newest counts.
+  ask() {
+    const number = ++this.asked;
+    const answer = this.engine.ask(this.evidence);
+    if (!(answer instanceof Promise)) return this.take(answer);
+    return answer.then(
+      (found) => number === this.asked && this.take(found),
+      (error) => number === this.asked && error.name !== "AbortError" && this.tell({ error }),
+    );
+  }
+
+  take(answer) {
+    this.answer = answer;
+    this.tell("answer");
+  }
+
+  // How a state is read out.
+  spoken(i, state) {
+    const { label, states } = this.model.variables[i];
+    const likelihoods = this.evidence[i];
+    const seen = observedState(likelihoods);
+    const finding = !likelihoods
+      ? "not observed"
+      : seen === state
+        ? "observed"
+        : seen >= 0
+          ? "excluded"
+          : `soft evidence, likelihood ${brief(shares(likelihoods)[state])}`;
+    return `${label}: ${states[state]}, ${spokenPercent(this.answer.posteriors[i][state])}, ${finding}`;
+  }
+}

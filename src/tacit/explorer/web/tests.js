@@ -1,0 +1,57 @@
+"use strict";
+// All tests of all testing nodes, with their gauges.
+
+const MANY_TESTS = 64;
+
+class TestsPanel {
+  constructor(session) {
+    Object.assign(this, { session, id: "tests", label: "Tests", light: true, before: null });
+  }
+
+  make(host) {
+    host.append(element("p", { class: "quiet" }, "A testing node compares the probability of each state of its parents, P*, given the evidence above it, with a threshold. Where the test holds, the row comes from the first table (plus), otherwise from the second (minus)."));
+    this.host = host;
+    this.nodes = new Map();
+  }
+
+  update() {
+    const { answer } = this.session;
+    for (const [node, tests] of testsByNode(answer, this.before)) {
+      if (!this.nodes.has(node)) this.nodes.set(node, this.node(node, tests));
+      this.show(this.nodes.get(node), node, tests);
+    }
+    this.before = answer;
+  }
+
+  node(node, { gamma, rows }) {
+    const count = element("span", { class: "count" });
+    const slope = gamma === null ? "" : `slope ${brief(gamma)}`;
+    const gauges = rows.slice(0, MANY_TESTS).map((row) => this.gauge(node, row));
+    const more = rows.length > MANY_TESTS ? [element("p", { class: "quiet" }, `… and ${rows.length - MANY_TESTS} more`)] : [];
+    this.host.append(element("div", { class: "tests" }, element("h3", {}, link(this.session, node), count, element("small", {}, slope)), ...gauges.map(({ line }) => line), ...more));
+    return { count, gauges };
+  }
+
+  gauge(node, row) {
+    const fill = element("i", { class: "gauge-fill" });
+    const tick = element("i", { class: "gauge-tick", style: `left: ${100 * share01(row.threshold)}%` });
+    const verdict = element("span", { class: "verdict" });
+    const label = stateNames(this.session.model, node, row.parents);
+    const line = element("div", { class: "gauge" }, element("span", { class: "label", title: label }, label), element("span", { class: "gauge-track", "aria-hidden": "true" }, fill, tick), verdict);
+    return { line, fill, verdict };
+  }
+
+  show({ count, gauges }, node, { gamma, rows, holding, flipped }) {
+    setText(count, `${holding} of ${rows.length} hold${rows.length === 1 ? "s" : ""}`);
+    gauges.forEach(({ line, fill, verdict }, k) => {
+      const { posterior, threshold, operator, weight } = rows[k];
+      const held = weight >= 0.5;
+      fill.style.width = `${100 * share01(posterior)}%`;
+      const sign = operator === ">=" ? (held ? "≥" : "<") : held ? ">" : "≤";
+      const much = gamma === null ? (held ? "holds" : "fails") : percent(weight);
+      setText(verdict, Number.isNaN(posterior) ? "impossible" : `${posterior.toFixed(3)} ${sign} ${brief(threshold)} ${much}`);
+      line.classList.toggle("holds", held);
+      if (flipped[k]) flash(line);
+    });
+  }
+}

@@ -1,0 +1,79 @@
+"use strict";
+// Sensitivity: how far the posterior moves if single numbers of the network do.
+
+const CHANGE = 0.1;
+const BARS = 10;
+
+class TornadoPanel {
+  constructor(session) {
+    Object.assign(this, { session, id: "sensitivity", label: "Sensitivity", query: null, state: 0 });
+    this.newest = latest();
+  }
+
+  make(host) {
+    this.choice = element("div", { class: "line" });
+    this.head = element("p", { class: "quiet" });
+    this.list = element("ol", { class: "tornado" });
+    host.append(this.choice, this.head, this.list);
+  }
+
+  update() {
+    const { engine, evidence, query, model, answer } = this.session;
+    if (query !== this.query) this.ask(query, model.variables[query]);
+    const value = answer.posteriors[query][this.state];
+    const what = `P(${model.variables[query].label} = ${model.variables[query].states[this.state]})`;
+    if (!answer.possible) return this.empty("The findings have probability 0.");
+    setText(this.head, `How ${what}, now ${percent(value)}, moves if one number of the network changes by ±10% of itself, the others of its row in proportion. Computed from the derivative, as if the answer were linear.`);
+    return this.newest(engine.sensitivity(evidence, query, this.state), (found) => this.show(found, value));
+  }
+
+  // Another query: the state that is most probable, unless one chooses.
+  ask(query, { label, states }) {
+    this.query = query;
+    this.state = largest(this.session.answer.posteriors[query].map((p) => p || 0));
+    const select = chooser(`State of ${label}`, states.map((state, k) => [k, state]), this.state, (state) => {
+      this.state = state;
+      this.update();
+    });
+    this.choice.replaceChildren(element("span", {}, `${label} =`), select);
+  }
+
+  empty(text) {
+    setText(this.head, text);
+    this.list.replaceChildren();
+  }
+
+  show(found, value) {
+    const ranges = found.map((one) => ({ ...one, ...moved(one, value) }));
+    const top = ranges.sort((a, b) => b.high - b.low - (a.high - a.low)).slice(0, BARS).filter(({ low, high }) => high - low > 1e-9);
+    if (!top.length) return this.empty("With these findings, no number of the network has a say in it.");
+    const reach = Math.max(...top.map(({ low, high }) => Math.max(high - value, value - low)));
+    this.list.replaceChildren(...top.map((one) => this.line(one, value, reach)));
+    return undefined;
+  }
+
+  line(one, value, reach) {
+    const at = (x) => 50 + (50 * (x - value)) / reach;
+    const side = (from, to, kind) => element("i", { class: kind, style: `left: ${Math.min(at(from), at(to)).toFixed(2)}%; width: ${Math.abs(at(to) - at(from)).toFixed(2)}%` });
+    const track = element("span", { class: "track", "aria-hidden": "true" }, side(value, one.less, "less"), side(value, one.more, "more"), element("i", { class: "middle" }));
+    const range = `${percent(one.low)} to ${percent(one.high)}`;
+    return element("li", {}, element("span", { class: "label" }, link(this.session, one.node, this.title(one)), ` = ${brief(one.value)}`), track, element("span", { class: "number" }, range));
+  }
+
+  // "CVP = LOW | LVEDVOLUME = HIGH"
+  title({ node, part, row, state, name }) {
+    const { model } = this.session;
+    const { label, states } = model.variables[node];
+    const own = name ? `${label}: ${name}` : state === null ? `${label}: threshold` : `${label} = ${states[state]}`;
+    const given = row && row.length ? ` | ${stateNames(model, node, row)}` : "";
+    const table = ["table", "thresholds"].includes(part) || name ? "" : ` (${part})`;
+    return own + given + table;
+  }
+}
+
+// The posterior if a number moves by a tenth of itself, in either direction, as far as probabilities go.
+function moved({ value, derivative }, posterior) {
+  const to = (change) => share01(posterior + derivative * (Math.min(value * (1 + change), 1) - value));
+  const [less, more] = [to(-CHANGE), to(CHANGE)];
+  return { less, more, low: Math.min(less, more), high: Math.max(less, more) };
+}
