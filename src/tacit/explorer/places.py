@@ -47,9 +47,9 @@ def places(net: Model, titles: Sequence[str], states: Sequence[Sequence[str]]) -
     >>> net.add("wet", parents=["rain"], cpt=[[0.9, 0.1], [0.05, 0.95]])
     >>> found = places(net, ["rain", "wet"], [["yes", "no"]] * 2)
     >>> found["width"], found["height"], found["boxes"]
-    (161.0, 182.0, [[12.0, 12.0, 137.0, 60.0], [12.0, 110.0, 137.0, 60.0]])
+    (167.0, 182.0, [[12.0, 12.0, 143.0, 60.0], [12.0, 110.0, 143.0, 60.0]])
     >>> found["edges"]
-    [{'from': 0, 'to': 1, 'points': [[80.5, 72.0], [80.5, 110.0]]}]
+    [{'from': 0, 'to': 1, 'points': [[83.5, 72.0], [83.5, 110.0]]}]
     """
     number = {name: i for i, name in enumerate(net.variables)}
     edges = [(number[parent], number[name]) for name in net.variables for parent in net.parents(name)]
