@@ -3,7 +3,7 @@
 from importlib.util import find_spec
 from pathlib import Path
 
-PARTS = {"dask": "dask", "ray": "ray", "spark": "pyspark"}
+PARTS = {"dask": "dask", "ray": "ray", "serve": "starlette", "spark": "pyspark"}
 ABSENT = {part for part, package in PARTS.items() if find_spec(package) is None}
 
 

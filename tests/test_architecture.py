@@ -17,6 +17,7 @@ IN_FUNCTIONS = {
     ("tacit.circuit.circuit", "tacit.circuit.tape"),  # loads numba
     ("tacit.cli", "tacit.cli.app"),  # typer is optional
     ("tacit.cli.models", "tacit.drawing"),  # loads scipy, and igraph is optional
+    ("tacit.cli.serving", "tacit.serve"),  # starlette and uvicorn are optional
 }
 
 

@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 import tacit
-from tacit.cli import ask, batch, estimate, measure, models, page, reliance, states, train
+from tacit.cli import ask, batch, estimate, measure, models, page, reliance, serving, states, train
 from tacit.cli.output import note
 from tacit.errors import TacitError
 
@@ -100,4 +100,5 @@ app.command()(reliance.sensitivity)
 app.command()(models.convert)
 app.command()(models.draw)
 app.command()(page.page)
+app.command()(serving.serve)
 app.command()(measure.bench)

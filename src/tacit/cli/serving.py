@@ -1,0 +1,60 @@
+"""The command that serves a network: the explorer page and a JSON API."""
+
+from __future__ import annotations
+
+import webbrowser
+from typing import Annotated, Any
+
+import typer
+
+import tacit
+from tacit.cli.arguments import Model
+from tacit.cli.output import note
+from tacit.errors import TacitError
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def serve(
+    model: Model,
+    port: Annotated[int, typer.Option(help="The port; 0 takes any that is free.")] = 8000,
+    host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
+    public: Annotated[
+        bool, typer.Option("--public", help="Allow a host that other machines can reach. There is no password.")
+    ] = False,
+    open_: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    seconds: Annotated[float, typer.Option(help="The longest time that a request may take.")] = 30.0,
+    rows: Annotated[int, typer.Option(help="The most rows of evidence in a request.")] = 10_000,
+) -> None:
+    """Serve a network: the explorer page, and a JSON API, until Ctrl-C.
+
+    Only this machine can reach it, unless --host and --public say otherwise. /openapi.json describes the API.
+
+    \b
+    Examples:
+      tacit serve alarm.bif --open
+      tacit serve alarm.bif --port 0
+      curl http://127.0.0.1:8000/api/posterior -H "Content-Type: application/json" \\
+        -d '{"query": "LVFAILURE", "rows": [{"HISTORY": "TRUE", "CVP": [0.1, 0.2, 0.7]}]}'
+    """
+    if host not in LOOPBACK:
+        if not public:
+            raise typer.BadParameter(f"other machines could reach {host}; give --public as well if that is meant")
+        note(f"anybody who can reach {host} can ask this network: there is no password and no encryption")
+    serving = _serving()
+    net = tacit.io.read(model)
+
+    def started(address: str) -> None:
+        print(f"{net.name or model.name}: {address} (Ctrl-C stops it)", flush=True)
+        if open_:
+            webbrowser.open(address)
+
+    serving.serve(net, host, port, serving.Limits(seconds=seconds, rows=rows), None, started)
+
+
+def _serving() -> Any:
+    try:
+        import tacit.serve
+    except ModuleNotFoundError as error:
+        raise TacitError(str(error)) from None
+    return tacit.serve

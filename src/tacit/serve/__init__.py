@@ -1,0 +1,17 @@
+"""A network behind HTTP: the explorer page and a JSON API, on a server of this machine."""
+
+from tacit.installation import how_to_install
+
+try:
+    import starlette  # noqa: F401
+    import uvicorn  # noqa: F401
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        f"tacit.serve needs starlette and uvicorn: {how_to_install('serve')}", name=error.name
+    ) from error
+
+from tacit.serve.application import application
+from tacit.serve.limits import Limits
+from tacit.serve.running import serve
+
+__all__ = ["Limits", "application", "serve"]

@@ -1,0 +1,212 @@
+"""What requests are answered: the same as in Python, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tacit.cpt import TestingCPT
+from tacit.errors import EvidenceError, TooLargeError
+from tacit.evidence import Evidence
+from tacit.network import Network
+from tacit.selection import Selected, join_rows
+from tacit.sensitivity import Entry
+from tacit.serve.fields import Fields
+from tacit.serve.given import read_given, written
+from tacit.serve.limits import Limits
+from tacit.serve.queries import Queries
+from tacit.serve.workers import Deadline
+from tacit.tac import TAC
+
+WORK = 100_000_000  # multiply-adds between two looks at the clock: about a tenth of a second
+ROWS = 4096
+TEST = 10  # numbers and texts that are said of a test
+
+
+@dataclass(frozen=True)
+class Task:
+    """One request, and what is needed to answer it."""
+
+    queries: Queries
+    fields: Fields
+    limits: Limits
+    deadline: Deadline
+
+    @property
+    def net(self) -> Network:
+        """The network that is asked."""
+        return self.queries.net
+
+    @cached_property
+    def known(self) -> Evidence:
+        """The evidence, checked."""
+        return read_given(self.net, self.fields, self.limits.rows)
+
+    def tac(self) -> TAC:
+        """The query, compiled."""
+        for name in self.asked:
+            self.net.node(name)  # an error, before anything is compiled
+        known = self.known
+        self.deadline.check()
+        return self.queries.of(self.fields.query, known)
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """The query variables."""
+        query = self.fields.query
+        return (query,) if isinstance(query, str) else query
+
+    def blocks(self, tac: TAC, at_most: int = ROWS) -> Iterator[Evidence]:
+        """Some rows at a time, with a look at the clock between."""
+        rows = WORK // max(1, tac.program.cost.multiply_adds)
+        for block in self.known.blocks(max(1, min(rows, at_most))):
+            self.deadline.check()
+            yield block
+
+    def require_few(self, per_row: int) -> None:
+        """An error where the answer would be too long, with so many numbers for each row."""
+        count = per_row * self.known.rows
+        if count > self.limits.numbers:
+            raise TooLargeError(
+                f"the answer would have {count:,} numbers (limit {self.limits.numbers:,}); ask for fewer rows or "
+                "variables at a time"
+            )
+
+
+def posterior(task: Task) -> dict[str, Any]:
+    """P*(query) for every row."""
+    tac = task.tac()
+    task.require_few(prod(task.net.variable(name).card for name in task.asked))
+    tests = task.fields.tests
+    found = [tac.ask(block, selected=tests) for block in task.blocks(tac)]
+    return {
+        "query": task.fields.query,
+        "states": {name: list(task.net.states(name)) for name in task.asked},
+        "posterior": plain(np.concatenate([answer.posterior for answer in found])),
+        "log_evidence": plain(np.concatenate([answer.log_evidence for answer in found])),
+        **({"tests": _tests(task, [answer.selected for answer in found])} if tests else {}),
+    }
+
+
+def marginals(task: Task) -> dict[str, Any]:
+    """The posteriors of all variables, or of some, for every row."""
+    wanted = task.net.variables if task.fields.variables is None else task.fields.variables
+    task.require_few(sum(task.net.variable(name).card for name in wanted))
+    tac, tests = task.queries.of_any(None), task.fields.tests
+    found, logs, decided = [], [], []
+    for block in task.blocks(tac):
+        answer = tac.ask(block, selected=tests)
+        logs.append(answer.log_evidence)
+        decided.append(answer.selected)
+        task.deadline.check()
+        found.append(tac.marginals(block))
+    return {
+        "posteriors": {name: plain(np.concatenate([block[name] for block in found])) for name in wanted},
+        "log_evidence": plain(np.concatenate(logs)),
+        **({"tests": _tests(task, decided)} if tests else {}),
+    }
+
+
+def mpe(task: Task) -> dict[str, Any]:
+    """The states of all variables that are most probable together, for every row."""
+    task.require_few(len(task.net.variables))
+    tac = task.queries.of(None, task.known)
+    found = [tac.mpe(block) for block in task.blocks(tac)]
+    return {
+        "states": {
+            name: [label for block in found for label in block.states[name].tolist()] for name in task.net.variables
+        },
+        "log_probability": plain(np.concatenate([block.log_probability for block in found])),
+    }
+
+
+def explain(task: Task) -> dict[str, Any]:
+    """Why each row gets its answer."""
+    tac = task.tac()
+    found: list[dict[str, Any]] = []
+    for block in task.blocks(tac, at_most=1):
+        try:
+            found.append(_explained(tac, block))
+        except EvidenceError as error:
+            raise EvidenceError(f"row {len(found)}: {error}" if task.known.rows > 1 else str(error)) from None
+        task.require_few(len(found[0]["tests"]) * TEST)
+    return {"query": task.fields.query, "explanations": found}
+
+
+def _explained(tac: TAC, row: Evidence) -> dict[str, Any]:
+    found = tac.explain(row)
+    functions = None
+    if found.coefficients is not None:
+        functions = [{"inputs": list(names), "coefficients": plain(c)} for names, c in found.coefficients.items()]
+    return {
+        "posterior": {written(q): plain(p) for q, p in zip(found.states, found.posterior, strict=True)},
+        "evidence": dict(found.evidence),
+        "tests": [plain(asdict(test) | {"margin": test.margin, "selected": test.selected}) for test in found.tests],
+        "functions": functions,
+        "text": str(found),
+    }
+
+
+def information(task: Task) -> dict[str, Any]:
+    """By how much the entropy of the query is expected to drop if a variable is observed, for every row."""
+    tac = task.tac()
+    task.require_few(len(task.net.variables))
+    found = [tac.information(block) for block in task.blocks(tac)]
+    return {
+        "query": task.fields.query,
+        "information": {name: plain(np.concatenate([block[name] for block in found])) for name in task.net.variables},
+    }
+
+
+def sensitivity(task: Task) -> dict[str, Any]:
+    """The numbers of the network that the posterior of a state depends on most, for every row."""
+    tac, state, top = task.tac(), task.fields.state, task.fields.top
+    task.require_few(top * len(Entry._fields))
+    states, posteriors, entries = [], [], []
+    for block in task.blocks(tac, at_most=1):
+        found = tac.sensitivity(block)
+        place = found.state(state=state)
+        states.append([task.net.states(name)[k] for name, k in zip(task.asked, place, strict=True)])
+        posteriors.append(plain(found.posterior[0][place]))
+        entries.append([plain(entry._asdict()) for entry in found.entries(state=state)[:top]])
+    return {"query": task.fields.query, "states": states, "posterior": posteriors, "entries": entries}
+
+
+def _tests(task: Task, decided: list[dict[str, Selected]]) -> dict[str, Any]:
+    """How testing nodes were decided: arrays over rows and the states of their parents."""
+    found = {}
+    for name in decided[0]:
+        how, cpt = join_rows([block[name] for block in decided]), task.net.cpt(name)
+        assert isinstance(cpt, TestingCPT)
+        task.require_few(2 * prod(how.weight.shape[1:]))
+        found[name] = {
+            "parents": list(task.net.parents(name)),
+            "thresholds": plain(cpt.thresholds),
+            "operators": np.broadcast_to(cpt.test, cpt.thresholds.shape).tolist(),
+            "gamma": cpt.gamma,
+            "posterior": plain(how.posterior),
+            "weight": plain(how.weight),
+        }
+    return found
+
+
+def plain(value: Any) -> Any:
+    """Numbers as JSON has them: null for those that are not finite.
+
+    >>> plain(np.array([0.5, np.nan])), plain(float("-inf")), plain("text")
+    ([0.5, None], None, 'text')
+    """
+    if isinstance(value, float | np.floating):
+        return float(value) if np.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: plain(own) for name, own in value.items()}
+    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+        made = value.astype(object)
+        made[~np.isfinite(value)] = None
+        return made.tolist()
+    return value

@@ -1,0 +1,196 @@
+"""The application: which request is answered by what, on any server that speaks ASGI."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import Any, TypeVar
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from tacit.answer import quietly
+from tacit.errors import TacitError
+from tacit.network import Network
+from tacit.serve.answers import Task
+from tacit.serve.endpoints import ENDPOINTS, Endpoint
+from tacit.serve.fields import Fields
+from tacit.serve.guard import Guard
+from tacit.serve.limits import Limits
+from tacit.serve.openapi import document
+from tacit.serve.page import Page
+from tacit.serve.queries import Queries
+from tacit.serve.reading import Reading
+from tacit.serve.refusal import RefusedError
+from tacit.serve.replies import answer, refused, written
+from tacit.serve.workers import Deadline, Workers
+
+T = TypeVar("T")
+GONE = 499  # the status of what nobody reads, as other servers call it
+log = logging.getLogger("tacit.serve")
+
+
+class Service:
+    """One network, and what answers requests about it."""
+
+    def __init__(self, net: Network, limits: Limits, page: Callable[[], str]) -> None:
+        self.net, self.limits = net, limits
+        self.queries = Queries(net, limits.compiled)
+        self.workers = Workers(limits.threads, limits.waiting)
+        self.reading = Reading(limits)
+        self._make_page = page
+        self._page: Page | None = None
+
+    def warm_up(self) -> None:
+        """Compile what the page asks first, and load the kernels."""
+        self.workers.submit(lambda: self.queries.of_any(None).marginals())
+
+    async def ask(self, endpoint: Endpoint, request: Request) -> Response:
+        """The answer to a question."""
+        async with self.reading.body(request) as body:
+            deadline = Deadline(self.limits.seconds)
+            return answer(await self._worked(request, deadline, partial(self._answered, endpoint, body, deadline)))
+
+    def _answered(self, endpoint: Endpoint, body: bytes, deadline: Deadline) -> bytes:
+        """In a thread: the JSON of the answer. Evidence that is impossible needs no warning, since null tells."""
+        deadline.check()
+        fields = Fields(body, [*endpoint.question["properties"]])
+        with quietly():
+            found = endpoint.respond(Task(self.queries, fields, self.limits, deadline))
+        deadline.check()
+        return written(found)
+
+    async def _worked(self, request: Request, deadline: Deadline, task: Callable[[], T]) -> T:
+        """What a worker makes of a task, unless that takes too long, or the client goes away."""
+        work = asyncio.wrap_future(self.workers.submit(task))
+        work.add_done_callback(lambda done: done.cancelled() or done.exception())  # which may come too late to be told
+        gone = asyncio.ensure_future(_disconnected(request))
+        try:
+            waiting: set[asyncio.Future[Any]] = {work, gone}
+            await asyncio.wait(waiting, timeout=deadline.seconds, return_when=asyncio.FIRST_COMPLETED)
+            if work.done():
+                return work.result()
+            deadline.pass_()
+            raise RefusedError(GONE, "the client has gone") if gone.done() else deadline.error()
+        finally:
+            work.cancel()  # if it has not begun
+            gone.cancel()
+
+    async def page(self, request: Request) -> Response:
+        """The explorer."""
+        if self._page is None:
+            deadline = Deadline(self.limits.seconds)
+            self._page = Page(await self._worked(request, deadline, self._make_page))
+        headers = {"Content-Security-Policy": self._page.policy}
+        return Response(self._page.html.encode("utf-8"), headers=headers, media_type="text/html")
+
+    def model(self) -> dict[str, Any]:
+        """What the network has, and how much may be asked at once."""
+        net, limits = self.net, self.limits
+        return {
+            "name": net.name,
+            "variables": [
+                {
+                    "name": name,
+                    "states": list(net.states(name)),
+                    "parents": list(net.parents(name)),
+                    "testing": name in net.testing_nodes,
+                }
+                for name in net.variables
+            ],
+            "limits": {"body": limits.body, "rows": limits.rows, "numbers": limits.numbers, "seconds": limits.seconds},
+        }
+
+
+def application(
+    net: Network, limits: Limits | None = None, page: Callable[[], str] | None = None, host: str = "127.0.0.1"
+) -> ASGIApp:
+    """An ASGI application that answers questions about a network, for a server that listens at `host`.
+
+    >>> from starlette.testclient import TestClient
+    >>> from tacit.examples import abc
+    >>> client = TestClient(application(abc()), base_url="http://localhost")
+    >>> client.post("/api/posterior", json={"query": "B", "rows": [{"A": 0.8, "C": "lo"}]}).json()["posterior"]
+    [[0.4692307692307692, 0.5307692307692308]]
+    """
+    net.require_numbers()
+    service = Service(net.copy(), limits or Limits(), page or partial(_no_page, net))
+    model, openapi = written(service.model()), written(document())
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        service.warm_up()
+        yield
+
+    app = Starlette(
+        routes=[
+            Route("/", _refusing(service.page)),
+            Route("/health", _constant(written({"status": "ok"}))),
+            Route("/openapi.json", _constant(openapi)),
+            Route("/api/model", _constant(model)),
+            *(Route(one.path, _refusing(partial(service.ask, one)), methods=["POST"]) for one in ENDPOINTS),
+        ],
+        exception_handlers={HTTPException: _http_error, Exception: _our_error},
+        lifespan=lifespan,
+    )
+    app.router.redirect_slashes = False
+    return Guard(app, host)
+
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+def _refusing(handler: Handler) -> Handler:
+    """A handler that answers errors of the request, too."""
+
+    async def handle(request: Request) -> Response:
+        try:
+            return await handler(request)
+        except RefusedError as error:
+            return refused(error.status, str(error))
+        except TacitError as error:
+            return refused(422, str(error))
+        except ClientDisconnect:
+            return refused(GONE, "the client has gone")
+
+    return handle
+
+
+def _constant(content: bytes) -> Handler:
+    async def handle(_: Request) -> Response:
+        return answer(content)
+
+    return handle
+
+
+async def _disconnected(request: Request) -> None:
+    """Return when the client goes away."""
+    with suppress(ClientDisconnect):
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    """A path or a method that does not exist."""
+    assert isinstance(error, HTTPException)
+    allow = (error.headers or {}).get("Allow")
+    if error.status_code == 405:
+        return refused(405, f"{request.method[:20]} is not a method of {request.url.path[:80]}; use {allow}", allow)
+    return refused(error.status_code, f"{request.url.path[:80]} does not exist; see /openapi.json")
+
+
+async def _our_error(_: Request, error: Exception) -> Response:
+    """A mistake of ours."""
+    log.error("an error that is not the client's", exc_info=error)
+    return refused(500, "something is wrong with the server, not with the request; it was logged")
+
+
+def _no_page(net: Network) -> str:
+    return f"<!doctype html><title>{net.name or 'network'}</title><p>See /openapi.json.</p>"

@@ -1,0 +1,233 @@
+"""The requests that are answered, each with the form of its question and of its answer, as JSON Schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tacit.serve import answers
+from tacit.serve.answers import Task
+from tacit.serve.fields import MOST_ENTRIES
+
+Schema = dict[str, Any]
+
+
+def _ref(name: str) -> Schema:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _object(properties: dict[str, Schema], optional: tuple[str, ...] = (), about: str = "") -> Schema:
+    form = {"type": "object", "properties": properties, "required": [n for n in properties if n not in optional]}
+    return form | ({"description": about} if about else {})
+
+
+def _list(items: Schema, about: str = "") -> Schema:
+    return {"type": "array", "items": items} | ({"description": about} if about else {})
+
+
+def _by_name(values: Schema, about: str = "") -> Schema:
+    return {"type": "object", "additionalProperties": values} | ({"description": about} if about else {})
+
+
+TEXT, WHOLE, TRUTH = {"type": "string"}, {"type": "integer"}, {"type": "boolean"}
+NUMBER = {"type": ["number", "null"]}  # null where there is none
+ARRAY = {"type": ["array", "number", "null"]}  # with as many axes as it needs
+LOG_EVIDENCE = _list(NUMBER, "The logarithm of p*(evidence) of each row; null where it is impossible.")
+EVIDENCE = {
+    "rows": _list(_by_name(_ref("Value")), "A row each: variables with their values."),
+    "columns": _by_name(
+        {"oneOf": [_ref("Value"), _list(_ref("Value"))]},
+        "Instead of rows: of each variable a list with a value for each row, or one value for all rows. A list is "
+        "always one of rows.",
+    ),
+}
+QUERY = {"oneOf": [TEXT, {"type": "array", "items": TEXT, "minItems": 1}]}
+WITH_TESTS = TRUTH | {"description": "Also say how testing nodes were decided."}
+
+SCHEMAS: dict[str, Schema] = {
+    "State": {"type": ["string", "number", "boolean"]},
+    "Value": {
+        "description": "A state; the likelihood of the first of two states; a likelihood for each state, in their "
+        "order or by name; or null, for no evidence.",
+        "oneOf": [
+            {"type": ["string", "number", "boolean", "null"]},
+            _list({"type": "number"}),
+            _by_name({"type": "number"}),
+        ],
+    },
+    "Tests": _object(
+        {
+            "parents": _list(TEXT),
+            "thresholds": ARRAY,
+            "operators": {"type": ["array", "string"]},
+            "gamma": NUMBER,
+            "posterior": ARRAY,
+            "weight": ARRAY,
+        },
+        about="How a testing node was decided: P*(u) of its parents and the weight of `plus`, for each row and each "
+        "state of the parents; thresholds and operators without an axis of rows.",
+    ),
+    "Test": _object(
+        {
+            "node": TEXT,
+            "parent_state": TEXT,
+            "posterior": NUMBER,
+            "operator": TEXT,
+            "threshold": NUMBER,
+            "weight": NUMBER,
+            "flips": _by_name(NUMBER, "For each input, the value at which the test would come out otherwise."),
+            "margin": NUMBER,
+            "selected": TEXT,
+        }
+    ),
+    "Explanation": _object(
+        {
+            "posterior": _by_name(NUMBER),
+            "evidence": _by_name(TEXT),
+            "tests": _list(_ref("Test")),
+            "functions": {
+                "description": "With this selection, p*(query) as a polynomial of the inputs; null if there are many.",
+                "type": ["array", "null"],
+                "items": _object({"inputs": _list(TEXT), "coefficients": _list(NUMBER)}),
+            },
+            "text": TEXT,
+        }
+    ),
+    "Entry": _object(
+        {
+            "node": TEXT,
+            "part": TEXT,
+            "place": _list(WHOLE),
+            "name": TEXT,
+            "value": NUMBER,
+            "derivative": NUMBER,
+            "flips_at": NUMBER,
+        }
+    ),
+    "Model": _object(
+        {
+            "name": {"type": ["string", "null"]},
+            "variables": _list(
+                _object({"name": TEXT, "states": _list(_ref("State")), "parents": _list(TEXT), "testing": TRUTH})
+            ),
+            "limits": _by_name({"type": "number"}),
+        }
+    ),
+    "Error": _object({"error": TEXT}),
+}
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A question, the fields that it may have, and the form of its answer."""
+
+    path: str
+    respond: Callable[[Task], dict[str, Any]]
+    about: str
+    fields: dict[str, Schema]
+    needed: tuple[str, ...]
+    answer: Schema
+
+    @property
+    def question(self) -> Schema:
+        """The form of the question."""
+        form = _object({**self.fields, **EVIDENCE}, optional=(*EVIDENCE, *(set(self.fields) - set(self.needed))))
+        return form | {"additionalProperties": False, "not": {"required": ["rows", "columns"]}}
+
+
+ENDPOINTS = (
+    Endpoint(
+        "/api/posterior",
+        answers.posterior,
+        "The posterior of a variable, or the joint posterior of several",
+        {"query": QUERY, "tests": WITH_TESTS},
+        ("query",),
+        _object(
+            {
+                "query": QUERY,
+                "states": _by_name(_list(_ref("State"))),
+                "posterior": _list(ARRAY, "For each row, a probability for each state of the query."),
+                "log_evidence": LOG_EVIDENCE,
+                "tests": _by_name(_ref("Tests")),
+            },
+            ("tests",),
+        ),
+    ),
+    Endpoint(
+        "/api/marginals",
+        answers.marginals,
+        "The posteriors of all variables",
+        {"variables": _list(TEXT, "The variables that are wanted; all, if left out."), "tests": WITH_TESTS},
+        (),
+        _object(
+            {
+                "posteriors": _by_name(_list(_list(NUMBER)), "Of each variable: for each row, one for each state."),
+                "log_evidence": LOG_EVIDENCE,
+                "tests": _by_name(_ref("Tests")),
+            },
+            ("tests",),
+        ),
+    ),
+    Endpoint(
+        "/api/mpe",
+        answers.mpe,
+        "The states of all variables that are most probable together",
+        {},
+        (),
+        _object(
+            {
+                "states": _by_name(
+                    _list({"oneOf": [_ref("State"), {"type": "null"}]}), "Of each variable, one per row."
+                ),
+                "log_probability": _list(NUMBER, "The logarithm of p*(states, evidence) of each row."),
+            }
+        ),
+    ),
+    Endpoint(
+        "/api/explain",
+        answers.explain,
+        "Why evidence leads to its answer",
+        {"query": TEXT},
+        ("query",),
+        _object({"query": TEXT, "explanations": _list(_ref("Explanation"), "One for each row.")}),
+    ),
+    Endpoint(
+        "/api/information",
+        answers.information,
+        "By how much the entropy of the query is expected to drop, in nats, if a variable were observed",
+        {"query": QUERY},
+        ("query",),
+        _object(
+            {
+                "query": QUERY,
+                "information": _by_name(_list(NUMBER), "Of each variable, one per row; null where it is observed."),
+            }
+        ),
+    ),
+    Endpoint(
+        "/api/sensitivity",
+        answers.sensitivity,
+        "The numbers of the network that the posterior of a state depends on most",
+        {
+            "query": QUERY,
+            "state": {
+                "description": "A state of the query, a list for several variables; the most probable one of each row, "
+                "if left out.",
+                "oneOf": [_ref("State"), _list(_ref("State"))],
+            },
+            "top": WHOLE | {"minimum": 1, "maximum": MOST_ENTRIES, "default": 20},
+        },
+        ("query",),
+        _object(
+            {
+                "query": QUERY,
+                "states": _list(
+                    _list(_ref("State")), "For each row, the state that is looked at, of each query variable."
+                ),
+                "posterior": _list(NUMBER),
+                "entries": _list(_list(_ref("Entry")), "For each row, those with the largest derivatives first."),
+            }
+        ),
+    ),
+)

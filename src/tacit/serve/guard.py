@@ -1,0 +1,79 @@
+"""What every request meets first, and every response gets: the host that was asked for, and headers for safety.
+
+A page of another site cannot read answers, since there are no CORS headers; it cannot send JSON without asking first,
+which is refused; and if its own name is made to point here, the name of the host is not one of ours.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from tacit.serve.replies import refused
+
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+POLICY = "default-src 'none'; frame-ancestors 'none'"
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+class Guard:
+    """An application behind checks, on a server that listens at `host`.
+
+    Where that is not loopback, other machines may use its name, and addresses: only a name can be made to point
+    to another machine, so numbers need no check.
+    """
+
+    def __init__(self, app: ASGIApp, host: str) -> None:
+        self.app = app
+        self.addresses = host not in LOOPBACK
+        self.names = {*LOOPBACK, host.lower(), socket.gethostname().lower()} if self.addresses else LOOPBACK
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        host = Headers(scope=scope).get("host", "")
+        app = self.app if self._allows(host) else refused(400, f"{host[:80]!r} is not a host of this server")
+        await app(scope, receive, send_guarded)
+
+    def _allows(self, host: str) -> bool:
+        name = host_name(host)
+        return name in self.names or (self.addresses and _is_address(name))
+
+
+def host_name(host: str) -> str:
+    """The name in a Host header, without the port.
+
+    >>> host_name("LocalHost:8000"), host_name("[::1]:8000"), host_name("127.0.0.1")
+    ('localhost', '::1', '127.0.0.1')
+    """
+    name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+    return name.lower()
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,73 @@
+"""A few threads that do the work, a short queue in front of them, and a time after which nobody waits for it."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from tacit.serve.refusal import BusyError
+
+T = TypeVar("T")
+
+
+class Deadline:
+    """When an answer is no longer wanted. Work looks at it between its steps, since a thread cannot be stopped."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._end = time.monotonic() + seconds
+
+    def check(self) -> None:
+        """An error where it is too late."""
+        if time.monotonic() >= self._end:
+            raise self.error()
+
+    def pass_(self) -> None:
+        """Nobody waits any more."""
+        self._end = 0.0
+
+    def error(self) -> BusyError:
+        """What a client is told."""
+        return BusyError(
+            f"this took longer than {self.seconds:g} seconds; ask for fewer rows, or try again: a query that is being "
+            "compiled is kept"
+        )
+
+
+class Workers:
+    """Threads that take tasks from a queue; a full one refuses. They do not keep the process from ending."""
+
+    def __init__(self, threads: int, waiting: int) -> None:
+        self._tasks: queue.Queue[tuple[Future[Any], Callable[[], Any]]] = queue.Queue(waiting)
+        self._waiting = waiting
+        for _ in range(threads):
+            threading.Thread(target=self._work, daemon=True).start()
+
+    def submit(self, task: Callable[[], T]) -> Future[T]:
+        """The result of a task, some time; an error if too many wait already."""
+        future: Future[T] = Future()
+        try:
+            self._tasks.put_nowait((future, task))
+        except queue.Full:
+            raise BusyError(f"the server is busy: {self._waiting} requests are waiting already") from None
+        return future
+
+    def _work(self) -> None:
+        while True:
+            _run(*self._tasks.get())
+
+
+def _run(future: Future[T], task: Callable[[], T]) -> None:
+    """In a function of its own, so that an idle thread holds on to nothing."""
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        result = task()
+    except BaseException as error:
+        future.set_exception(error)
+    else:
+        future.set_result(result)
