@@ -10,7 +10,7 @@ except ModuleNotFoundError as error:
         f"tacit.serve needs starlette and uvicorn: {how_to_install('serve')}", name=error.name
     ) from error
 
-from tacit.serve.application import application
+from tacit.serve.asgi import application
 from tacit.serve.limits import Limits
 from tacit.serve.running import serve
 

@@ -12,7 +12,7 @@ import uvicorn
 
 from tacit.errors import TacitError
 from tacit.network import Network
-from tacit.serve.application import application
+from tacit.serve.asgi import application
 from tacit.serve.limits import Limits
 from tacit.serve.protocol import protocol
 
@@ -66,6 +66,8 @@ def serve(
 
 def _listening(host: str, port: int) -> socket.socket:
     """A socket, so that what is wrong with the address is known at once."""
+    if not 0 <= port < 2**16:
+        raise TacitError(f"port {port} does not exist; expected 0 to 65535")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family)
@@ -76,8 +78,6 @@ def _listening(host: str, port: int) -> socket.socket:
             raise TacitError(f"port {port} is reserved for the system; choose one from 1024 on (--port)") from None
         reason = error.strerror or str(error)
         raise TacitError(f"{host!r} is no address to listen at: {reason}") from None
-    except OverflowError:
-        raise TacitError(f"port {port} does not exist; expected 0 to 65535") from None
 
 
 def _address(host: str, port: int) -> str:

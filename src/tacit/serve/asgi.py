@@ -56,9 +56,9 @@ class Service:
         """The answer to a question."""
         async with self.reading.body(request) as body:
             deadline = Deadline(self.limits.seconds)
-            return answer(await self._worked(request, deadline, partial(self._answered, endpoint, body, deadline)))
+            return answer(await self._worked(request, deadline, partial(self.answered, endpoint, body, deadline)))
 
-    def _answered(self, endpoint: Endpoint, body: bytes, deadline: Deadline) -> bytes:
+    def answered(self, endpoint: Endpoint, body: bytes, deadline: Deadline) -> bytes:
         """In a thread: the JSON of the answer. Evidence that is impossible needs no warning, since null tells."""
         deadline.check()
         fields = Fields(body, [*endpoint.question["properties"]])
@@ -117,8 +117,8 @@ def application(
     >>> from starlette.testclient import TestClient
     >>> from tacit.examples import abc
     >>> client = TestClient(application(abc()), base_url="http://localhost")
-    >>> client.post("/api/posterior", json={"query": "B", "rows": [{"A": 0.8, "C": "lo"}]}).json()["posterior"]
-    [[0.4692307692307692, 0.5307692307692308]]
+    >>> client.post("/api/mpe", json={"rows": [{"A": "true", "C": "lo"}]}).json()["states"]
+    {'A': ['true'], 'B': ['true'], 'C': ['lo']}
     """
     net.require_numbers()
     service = Service(net.copy(), limits or Limits(), page or partial(_no_page, net))

@@ -1,0 +1,166 @@
+"""Answers over HTTP are those of Python."""
+
+import json
+
+import numpy as np
+import pytest
+from bench.networks import network
+
+import tacit
+from tests.serve.clients import client_of
+
+NETWORKS = {"abc": tacit.examples.abc, "asia": lambda: network("asia")}
+pytestmark = pytest.mark.filterwarnings("ignore::tacit.ImpossibleEvidenceWarning")
+
+
+@pytest.fixture(scope="module", params=NETWORKS)
+def asked(request):
+    """A network, a client, rows of evidence as JSON, and the same for Python."""
+    net = NETWORKS[request.param]()
+    rng, names = np.random.default_rng(1), net.variables
+    columns, drawn = {}, net.sample(5)  # so that the evidence is possible
+    for k, name in enumerate(rng.permutation(names)[: len(names) // 2 + 1].tolist()):
+        if k % 2:
+            columns[name] = rng.dirichlet(np.ones(net.variable(name).card), size=5).tolist()
+        else:
+            columns[name] = drawn[name].tolist()
+    rows = [{name: values[i] for name, values in columns.items()} for i in range(5)]
+    tac = tacit.compile(net, names[-1], evidence=names)
+    return net, client_of(net), rows, columns, tac
+
+
+def post(client, path, status=200, **fields):
+    answer = client.post(f"/api/{path}", json=fields)
+    assert answer.status_code == status, answer.text
+    return json.loads(answer.text, parse_constant=pytest.fail)
+
+
+def same(found, expected):
+    np.testing.assert_allclose(np.array(found, dtype=float), expected, rtol=0, atol=1e-12)
+
+
+def test_posterior(asked):
+    net, client, rows, columns, tac = asked
+    for given in ({"rows": rows}, {"columns": columns}):
+        found = post(client, "posterior", query=tac.query, **given)
+        same(found["posterior"], tac.posterior(columns))
+        same(found["log_evidence"], tac.log_evidence(columns))
+        assert found["states"] == {tac.query: list(net.states(tac.query))}
+    same(post(client, "posterior", query=tac.query)["posterior"], tac.posterior())
+
+
+def test_joint_posterior(asked):
+    net, client, rows, columns, _ = asked
+    names = list(net.variables[:2])
+    found = post(client, "posterior", query=names, rows=rows)
+    same(found["posterior"], tacit.compile(net, names, evidence=net.variables).posterior(columns))
+    assert list(found["states"]) == names
+
+
+def test_marginals(asked):
+    net, client, rows, columns, tac = asked
+    found, expected = post(client, "marginals", rows=rows), tac.marginals(columns)
+    assert list(found["posteriors"]) == list(net.variables)
+    for name, posterior in found["posteriors"].items():
+        same(posterior, expected[name])
+    some = post(client, "marginals", rows=rows, variables=[tac.query])
+    assert some["posteriors"] == {tac.query: found["posteriors"][tac.query]}
+
+
+def test_mpe(asked):
+    _, client, rows, columns, tac = asked
+    found, expected = post(client, "mpe", rows=rows), tac.mpe(columns)
+    assert found["states"] == {name: labels.tolist() for name, labels in expected.states.items()}
+    same(found["log_probability"], expected.log_probability)
+
+
+def test_explain(asked):
+    _, client, rows, _, tac = asked
+    for row, found in zip(rows, post(client, "explain", query=tac.query, rows=rows)["explanations"], strict=True):
+        expected = tac.explain({name: [value] for name, value in row.items()})
+        assert found["text"] == str(expected)
+        same(list(found["posterior"].values()), expected.posterior)
+        assert [test["node"] for test in found["tests"]] == [test.node for test in expected.tests]
+        same([test["margin"] for test in found["tests"]], [test.margin for test in expected.tests])
+
+
+def test_information(asked):
+    _, client, rows, columns, tac = asked
+    found = post(client, "information", query=tac.query, rows=rows)["information"]
+    for name, drop in tac.information(columns).items():
+        same(found[name], drop)
+
+
+def test_sensitivity(asked):
+    _, client, rows, columns, tac = asked
+    expected = tac.sensitivity(columns)
+    state = tac.variable.states[0]
+    found = post(client, "sensitivity", query=tac.query, rows=rows, state=state, top=5)
+    assert found["states"] == [[state]] * len(rows)
+    same(found["posterior"], expected.posterior[:, 0])
+    for i, entries in enumerate(found["entries"]):
+        best = expected.entries(i, state)[:5]
+        same([entry["derivative"] for entry in entries], [entry.derivative for entry in best])
+        place = {(entry["node"], entry["part"], tuple(entry["place"])): entry for entry in entries}
+        for key, entry in place.items():
+            derivatives = expected.derivatives[key[0], key[1]]
+            assert derivatives[(i, 0, *key[2])] == pytest.approx(entry["derivative"], abs=1e-12)
+
+
+def test_how_testing_nodes_were_decided():
+    net = tacit.examples.abc()
+    rows = {"A": [0.8, 0.1], "C": ["lo", None]}
+    expected = tacit.compile(net, "B", evidence=["A", "C"]).selected(rows)["B"]
+    for path, fields in (("posterior", {"query": "B"}), ("marginals", {})):
+        (how,) = post(client_of(net), path, columns=rows, tests=True, **fields)["tests"].values()
+        same(how["posterior"], expected.posterior)
+        same(how["weight"], expected.weight)
+        assert (how["parents"], how["thresholds"], how["operators"]) == (["A"], [0.5, 0.4], [">=", ">="])
+
+
+def test_a_row_may_be_of_another_kind_than_the_next():
+    net = tacit.Network()
+    net.add("history", states=["yes", "no"], cpt=[0.2, 0.8])
+    net.add("CVP", parents=["history"], states=["LOW", "NORMAL", "HIGH"], cpt=[[0.2, 0.5, 0.3], [0.1, 0.8, 0.1]])
+    client, values = client_of(net), ["LOW", [0.2, 0.5, 0.3], {"HIGH": 3, "LOW": 1, "NORMAL": 0}, None]
+    found = post(client, "posterior", query="history", columns={"CVP": values, "history": 0.25})
+    found_rows = post(client, "posterior", query="history", rows=[{"CVP": v, "history": 0.25} for v in values])
+    soft = [[1, 0, 0], [0.2, 0.5, 0.3], [0.25, 0, 0.75], [1, 1, 1]]
+    same(found["posterior"], net.posterior("history", {"CVP": soft, "history": 0.25}))
+    assert found == found_rows
+    mixed = post(client, "posterior", query="CVP", columns={"history": ["yes", 0.25]})
+    same(mixed["posterior"], net.posterior("CVP", {"history": [1.0, 0.25]}))
+
+
+def test_states_that_are_no_text():
+    net = tacit.Network()
+    net.add("X", states=[0, 1, 2], cpt=[0.2, 0.3, 0.5])
+    net.add("Y", parents=["X"], states=[True, False], cpt=[[0.5, 0.5], [0.2, 0.8], [0.9, 0.1]])
+    client = client_of(net)
+    same(post(client, "posterior", query="Y", rows=[{"X": 2}])["posterior"], [[0.9, 0.1]])
+    found = post(client, "posterior", query="X", rows=[{"Y": {"true": 1, "false": 0}}, {"Y": True}])
+    same(found["posterior"][0], found["posterior"][1])
+    assert post(client, "mpe", rows=[{"Y": False}])["states"] == {"X": [1], "Y": [False]}
+
+
+def test_what_is_impossible_is_null():
+    net = tacit.Network()
+    net.add("X", cpt=[1.0, 0.0])
+    net.add("Y", parents=["X"], cpt=[[0.5, 0.5], [0.2, 0.8]])
+    client, rows = client_of(net), [{"X": "false"}, {"X": "true"}]
+    found = post(client, "posterior", query="Y", rows=rows)
+    assert (found["posterior"], found["log_evidence"]) == ([[None, None], [0.5, 0.5]], [None, 0.0])
+    assert post(client, "marginals", rows=rows)["posteriors"]["Y"] == [[None, None], [0.5, 0.5]]
+    found = post(client, "mpe", rows=rows)
+    assert (found["states"]["Y"][0], found["log_probability"][0]) == (None, None)
+    assert post(client, "information", query="Y", rows=rows)["information"]["Y"][0] is None
+    assert post(client, "sensitivity", query="Y", rows=rows)["entries"][0][0]["derivative"] is None
+    found = post(client, "explain", 422, query="Y", rows=rows[::-1])
+    assert found == {"error": "row 1: the evidence has probability 0, so there is no answer to explain"}
+
+
+def test_a_query_too_large_for_any_evidence_is_compiled_for_the_evidence_there_is(monkeypatch):
+    net = tacit.examples.abc()
+    monkeypatch.setattr("tacit.serve.queries.CHEAP", 0)
+    found = post(client_of(net), "posterior", query="B", columns={"A": 0.8, "C": ["lo", "hi"]})
+    same(found["posterior"], net.posterior("B", {"A": 0.8, "C": ["lo", "hi"]}))

@@ -1,0 +1,193 @@
+"""What is wrong with a request is said with the right status, in the words of Python, and never as a 500."""
+
+import json
+import queue
+import socket
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.testclient import TestClient
+
+import tacit
+from tacit.serve import Limits, application
+from tacit.serve.asgi import Service
+from tacit.serve.endpoints import ENDPOINTS
+from tacit.serve.refusal import RefusedError
+from tacit.serve.workers import Deadline
+from tests.serve.clients import JSON, client_of
+
+NET = tacit.examples.abc()
+
+
+@pytest.fixture(scope="module")
+def client():
+    return client_of(NET, body=2_000, rows=5, numbers=20)
+
+
+def refused(client, status, path="/api/posterior", method="POST", content=None, headers=JSON, **fields):
+    body = json.dumps(fields) if content is None else content
+    answer = client.request(method, path, content=body, headers=headers)
+    assert answer.status_code == status, answer.text
+    found = answer.json()
+    assert list(found) == ["error"]
+    return found["error"]
+
+
+@pytest.mark.parametrize(
+    "evidence", [{"A": "x"}, {"A": 1.5}, {"C": [0.1, 0.2, 0.7]}, {"C": [-1, 2]}, {"D": "lo"}, {"A": [0, 0]}]
+)
+def test_evidence_is_refused_in_the_words_of_python(client, evidence):
+    rows = {name: [value] if isinstance(value, list) else value for name, value in evidence.items()}
+    with pytest.raises(tacit.TacitError) as error:
+        NET.posterior("B", rows)
+    assert refused(client, 422, query="B", rows=[evidence]) == str(error.value)
+
+
+def test_messages_name_the_row(client):
+    found = refused(client, 422, query="B", rows=[{"C": "lo"}, {"C": "mid"}])
+    assert found == "evidence on 'C', row 1: 'mid' is not a state; expected one of 'lo', 'hi'"
+    found = refused(client, 422, query="B", columns={"C": [None, {"lo": 1}]})
+    assert found == "evidence on 'C', row 1: {'lo': 1} is not one likelihood per state ('lo', 'hi')"
+    found = refused(client, 422, query="B", columns={"A": ["true"] * 2, "C": ["lo"] * 3})
+    assert found == "evidence on 'C' has 3 rows, other columns have 2"
+
+
+def test_names_that_do_not_exist(client):
+    assert refused(client, 422, query="X").startswith("'X' is not a variable of the network")
+    assert "twice" in refused(client, 422, query=["B", "B"])
+    assert "'X'" in refused(client, 422, "/api/marginals", variables=["X"])
+    assert "is not a state" in refused(client, 422, "/api/sensitivity", query="B", state="maybe", top=1)
+    assert "query of one variable" in refused(client, 422, "/api/explain", query=["A", "B"])
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"", b"{", b"[]", b"1", b'{"query": NaN}', b'{"query": "B", "query": "A"}', b"\xff\xfe", b"\xef\xbb\xbf{}",
+        b"[" * 1500, b'{"query": ' + b"9" * 1900 + b"}", b'{"query": 1}', b'{"query": []}', b'{"query": [1]}', b"{}",
+        b'{"query": "B", "rows": {}}', b'{"query": "B", "rows": [1]}', b'{"query": "B", "columns": []}',
+        b'{"query": "B", "rows": [], "columns": {}}', b'{"query": "B", "tests": 1}', b'{"query": "B", "other": 1}',
+        b'{"query": "' + b"x" * 1100 + b'"}', b'{"query": "B", "columns": {"' + b"x" * 1100 + b'": 1}}',
+    ],
+)  # fmt: skip
+def test_what_is_no_question_is_400(client, content):
+    refused(client, 400, content=content)
+
+
+@pytest.mark.parametrize("fields", [{"top": 0}, {"top": 10**6}, {"top": True}, {"top": 2.5}, {"state": [["true"]]}])
+def test_fields_of_the_wrong_type(client, fields):
+    refused(client, 400, "/api/sensitivity", query="B", **fields)
+
+
+def test_paths_and_methods(client):
+    assert "does not exist" in refused(client, 404, "/api/nothing")
+    assert "does not exist" in refused(client, 404, "/api/posterior/")
+    assert "does not exist" in refused(client, 404, "/../../etc/passwd", "GET")
+    answer = client.get("/api/posterior")
+    assert (answer.status_code, answer.headers["Allow"]) == (405, "POST")
+    assert answer.json()["error"] == "GET is not a method of /api/posterior; use POST"
+    refused(client, 405, "/health")
+    refused(client, 405, method="OPTIONS")
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""])
+def test_only_json_is_taken(client, kind):
+    refused(client, 415, headers={"Content-Type": kind}, query="B")
+
+
+def test_too_much(client):
+    assert "2,000 bytes" in refused(client, 413, content=b" " * 2001)
+    chunks = client.post("/api/posterior", content=iter([b" " * 1000] * 3), headers=JSON)
+    assert chunks.status_code == 413
+    assert "6 rows" in refused(client, 422, query="B", rows=[{}] * 6)
+    assert "6 rows" in refused(client, 422, query="B", columns={"A": [None] * 6})
+    assert "no rows" in refused(client, 422, query="B", rows=[])
+    assert "no rows" in refused(client, 422, query="B", columns={"A": []})
+    assert "24 numbers (limit 20)" in refused(client, 422, "/api/marginals", rows=[{}] * 4)
+
+
+def test_hosts():
+    client = client_of(NET)
+    for host in ("localhost", "LOCALHOST:8000", "127.0.0.1:1", "[::1]:8000"):
+        assert client.get("/health", headers={"Host": host}).status_code == 200
+    for host in ("evil.com", "localhost.evil.com", "127.0.0.1.evil.com", "192.168.0.1", "", "[::2]"):
+        answer = client.get("/health", headers={"Host": host})
+        assert answer.status_code == 400
+        assert "is not a host of this server" in answer.json()["error"]
+
+
+def test_hosts_of_a_server_that_others_can_reach():
+    client = TestClient(application(NET, host="0.0.0.0"))
+    hosts = {
+        "192.168.0.7:80": 200,
+        "localhost": 200,
+        socket.gethostname(): 200,
+        "evil.com": 400,
+        "0.0.0.0.evil.com": 400,
+    }
+    assert {host: client.get("/health", headers={"Host": host}).status_code for host in hosts} == hosts
+
+
+def test_headers(client):
+    for answer in (client.get("/"), client.get("/nothing"), client.post("/api/mpe", json={})):
+        assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
+        assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert not [name for name in answer.headers if name.startswith("access-control")]
+
+
+def test_a_full_queue_is_busy():
+    client = client_of(NET, workers=1, waiting=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tacit.serve.workers.queue.Queue.put_nowait", _full)
+        answer = client.post("/api/mpe", json={})
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
+    assert client.post("/api/mpe", json={}).status_code == 200
+
+
+def _full(*_):
+    raise queue.Full
+
+
+def test_what_takes_too_long_is_given_up():
+    answer = client_of(NET, seconds=1e-9).post("/api/mpe", json={})
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
+    assert "took longer than 1e-09 seconds" in answer.json()["error"]
+
+
+def test_many_large_bodies_at_once_are_busy():
+    client = client_of(NET, bodies=10)
+    assert client.post("/api/mpe", json={"rows": [{}]}).status_code == 503
+    assert client.post("/api/mpe", json={}).status_code == 200  # what was held is let go
+
+
+def test_limits_are_checked():
+    with pytest.raises(tacit.TacitError, match="rows is 0, expected a number > 0"):
+        Limits(rows=0)
+
+
+ANY = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5)
+    | st.sampled_from(["A", "B", "C", "true", "lo"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("ABCD") | st.text(max_size=3), inner),
+    max_leaves=12,
+)  # fmt: skip
+FIELDS = st.fixed_dictionaries(
+    {"query": st.sampled_from(["A", "B", ["A", "C"]]) | ANY},
+    optional={
+        "rows": st.lists(st.dictionaries(st.sampled_from("ABC"), ANY), max_size=3) | ANY,
+        "columns": st.dictionaries(st.sampled_from("ABC"), ANY) | ANY,
+        "tests": ANY, "top": ANY, "state": ANY, "variables": ANY,
+    },
+)  # fmt: skip
+SERVICE = Service(NET, Limits(workers=1), str)
+
+
+@given(st.sampled_from(ENDPOINTS), FIELDS)
+def test_no_request_is_an_error_of_the_server(endpoint, fields):
+    used = {name: value for name, value in fields.items() if name in endpoint.question["properties"]}
+    with suppress(tacit.TacitError, RefusedError):
+        found = SERVICE.answered(endpoint, json.dumps(used).encode(), Deadline(60))
+        json.loads(found, parse_constant=pytest.fail)
