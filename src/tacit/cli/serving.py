@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import webbrowser
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -11,6 +12,7 @@ import tacit
 from tacit.cli.arguments import Model
 from tacit.cli.output import note
 from tacit.errors import TacitError
+from tacit.explorer import Captions
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -23,6 +25,10 @@ def serve(
         bool, typer.Option("--public", help="Allow a host that other machines can reach. There is no password.")
     ] = False,
     open_: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    captions: Annotated[
+        Path | None,
+        typer.Option("--captions", metavar="FILE", help="A .toml file with a title, labels, groups and shown states."),
+    ] = None,
     seconds: Annotated[float, typer.Option(help="The longest time that a request may take.")] = 30.0,
     rows: Annotated[int, typer.Option(help="The most rows of evidence in a request.")] = 10_000,
 ) -> None:
@@ -43,13 +49,14 @@ def serve(
         note(f"anybody who can reach {host} can ask this network: there is no password and no encryption")
     serving = _serving()
     net = tacit.io.read(model)
+    shown = None if captions is None else Captions.read(captions, net)
 
     def started(address: str) -> None:
         print(f"{net.name or model.name}: {address} (Ctrl-C stops it)", flush=True)
         if open_:
             webbrowser.open(address)
 
-    serving.serve(net, host, port, serving.Limits(seconds=seconds, rows=rows), None, started)
+    serving.serve(net, host, port, serving.Limits(seconds=seconds, rows=rows), shown, started)
 
 
 def _serving() -> Any:

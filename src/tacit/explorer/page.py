@@ -16,13 +16,19 @@ from tacit.model import Model
 
 PARTS = re.compile(r'<link rel="stylesheet" href="([\w.-]+)">|<script src="([\w.-]+)"></script>')
 MODEL = '<script type="application/json" id="model"></script>'
+ENGINE = '<script src="engine.js"></script>'
+REMOTE = '<script src="remote.js"></script>'
+NOWHERE, SERVER = "default-src 'none';", "default-src 'none'; connect-src 'self';"  # where a page may connect to
 HEIGHT = 640  # of the explorer in a notebook, in pixels
 
 
 def page_html(net: Model, captions: Captions | None = None, remote: bool = False) -> str:
     """The explorer of a network: one page that needs nothing else, or (`remote`) one that asks a server."""
     model = page_model(net, captions or Captions(), remote)
-    page = PARTS.sub(_inlined, _web("page.html"))
+    source = _web("page.html")
+    if remote:
+        source = source.replace(ENGINE, f"{ENGINE}\n{REMOTE}", 1).replace(NOWHERE, SERVER, 1)
+    page = PARTS.sub(_inlined, source)
     data = json.dumps(model, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     page = page.replace(MODEL, MODEL.replace("></", f">{data}</"), 1)
     return page.replace("<title></title>", f"<title>{escape(model['title'])}</title>", 1)

@@ -18,6 +18,7 @@ from starlette.types import ASGIApp
 
 from tacit.answer import quietly
 from tacit.errors import TacitError
+from tacit.explorer import Captions, page_html
 from tacit.network import Network
 from tacit.serve.answers import Task
 from tacit.serve.endpoints import ENDPOINTS, Endpoint
@@ -110,7 +111,7 @@ class Service:
 
 
 def application(
-    net: Network, limits: Limits | None = None, page: Callable[[], str] | None = None, host: str = "127.0.0.1"
+    net: Network, limits: Limits | None = None, captions: Captions | None = None, host: str = "127.0.0.1"
 ) -> ASGIApp:
     """An ASGI application that answers questions about a network, for a server that listens at `host`.
 
@@ -121,7 +122,7 @@ def application(
     {'A': ['true'], 'B': ['true'], 'C': ['lo']}
     """
     net.require_numbers()
-    service = Service(net.copy(), limits or Limits(), page or partial(_no_page, net))
+    service = Service(net.copy(), limits or Limits(), partial(page_html, net, captions, remote=True))
     model, openapi = written(service.model()), written(document())
 
     @asynccontextmanager
@@ -190,7 +191,3 @@ async def _our_error(_: Request, error: Exception) -> Response:
     """A mistake of ours."""
     log.error("an error that is not the client's", exc_info=error)
     return refused(500, "something is wrong with the server, not with the request; it was logged")
-
-
-def _no_page(net: Network) -> str:
-    return f"<!doctype html><title>{net.name or 'network'}</title><p>See /openapi.json.</p>"

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import uvicorn
 
 from tacit.errors import TacitError
+from tacit.explorer import Captions
 from tacit.network import Network
 from tacit.serve.asgi import application
 from tacit.serve.limits import Limits
@@ -24,7 +25,7 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 8000,
     limits: Limits | None = None,
-    page: Callable[[], str] | None = None,
+    captions: Captions | None = None,
     started: Callable[[str], None] = print,
 ) -> None:
     """Answer requests about a network until a signal to stop comes; requests that are being answered are finished.
@@ -37,13 +38,13 @@ def serve(
         The address to listen at; port 0 takes any that is free.
     limits
         How much to take on; see `Limits`.
-    page
-        What makes the HTML page at `/`.
+    captions
+        What the page shows in place of the network's own names.
     started
         Is told the address of the page as soon as it can be reached.
     """
     bounds = limits or Limits()
-    app = application(net, bounds, page, host)
+    app = application(net, bounds, captions, host)
     listening = _listening(host, port)
     config = uvicorn.Config(
         app,

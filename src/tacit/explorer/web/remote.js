@@ -1,0 +1,212 @@
+"use strict";
+// The query, evaluated by `tacit serve`: the methods of the engine in the page, each a request. See /openapi.json.
+//
+// New evidence makes older questions pointless: they are cancelled, which the server notices.
+
+const PAUSE = 40; // milliseconds that a question waits for a newer one, while another is on its way
+const TRIES = 60; // of a server that is busy, or still compiles
+const AT_ONCE = 2000; // rows in a request
+const MOST_ENTRIES = 1000; // of a sensitivity
+const SPLITS = 32; // pieces into which an interval with a break is cut, to find the break
+const ROUNDS = 3;
+const DENSE = ["table", "plus", "minus", "thresholds"];
+
+function pause(seconds, signal) {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, 1000 * seconds);
+    signal.addEventListener("abort", () => (clearTimeout(timer), reject(signal.reason)), { once: true });
+  });
+}
+
+const number = (x) => x ?? NaN; // JSON has no NaN
+
+class RemoteEngine {
+  constructor(model) {
+    this.local = false;
+    this.variables = model.variables;
+    this.places = new Map(model.variables.map(({ name }, i) => [name, i]));
+    this.asking = new Map(); // the newest question of each kind
+    this.labels = null; // the states of all variables, as the server writes them
+  }
+
+  // One question of a kind at a time; an older one is cancelled.
+  begin(kind) {
+    const busy = this.asking.has(kind);
+    this.asking.get(kind)?.abort();
+    const control = new AbortController();
+    this.asking.set(kind, control);
+    return { kind, control, signal: control.signal, wait: busy ? PAUSE / 1000 : 0 };
+  }
+
+  end({ kind, control }) {
+    if (this.asking.get(kind) === control) this.asking.delete(kind);
+  }
+
+  // Runs a question of a kind, which sends requests by `send(path, fields)`.
+  async question(kind, run) {
+    const own = this.begin(kind);
+    try {
+      if (own.wait) await pause(own.wait, own.signal);
+      return await run((path, fields) => this.send(path, fields, own.signal));
+    } catch (error) {
+      if (own.signal.aborted) return new Promise(() => {}); // nobody waits for it
+      throw error;
+    } finally {
+      this.end(own);
+    }
+  }
+
+  async send(path, fields, signal) {
+    for (let tries = 1; ; tries++) {
+      const response = await fetch(`/api/${path}`, {
+        method: fields ? "POST" : "GET",
+        headers: fields ? { "Content-Type": "application/json" } : {},
+        body: fields && JSON.stringify(fields),
+        signal,
+      });
+      if (response.status !== 503 || tries === TRIES) {
+        const found = await response.json();
+        if (!response.ok) throw new Error(found.error);
+        return found;
+      }
+      await pause(Number(response.headers.get("Retry-After")) || 1, signal);
+    }
+  }
+
+  row(evidence) {
+    return Object.fromEntries(this.variables.map(({ name }, i) => [name, evidence[i]]).filter(([, given]) => given));
+  }
+
+  // Whatever was asked about older evidence is pointless now.
+  ask(evidence) {
+    for (const [kind, control] of this.asking) if (kind !== "ask") control.abort();
+    return this.question("ask", async (send) => {
+      const found = await send("marginals", { rows: [this.row(evidence)], tests: true });
+      return {
+        possible: found.log_evidence[0] !== null,
+        logEvidence: found.log_evidence[0] ?? -Infinity,
+        posteriors: this.variables.map(({ name }) => found.posteriors[name][0].map(number)),
+        tests: Object.entries(found.tests).map(([name, how]) => this.tested(name, how)),
+      };
+    });
+  }
+
+  // How one testing node was decided: a row for every state of its parents.
+  tested(name, { gamma, posterior, weight, thresholds, operators }) {
+    const node = this.places.get(name);
+    const cards = this.variables[node].parents.map((p) => this.variables[p].states.length);
+    const [posteriors, weights, limits, signs] = [posterior[0], weight[0], thresholds, operators].map((own) => [own].flat(Infinity));
+    const rows = posteriors.map((p, u) => ({
+      parents: digits(u, cards),
+      posterior: number(p),
+      threshold: limits[u],
+      operator: signs[u],
+      weight: weights[u],
+    }));
+    return { node, gamma, rows };
+  }
+
+  mpe(evidence) {
+    return this.question("mpe", async (send) => {
+      const found = await send("mpe", { rows: [this.row(evidence)] });
+      if (found.log_probability[0] === null) return { possible: false, states: this.variables.map(() => null), logProbability: -Infinity };
+      this.labels ??= (await send("model")).variables.map(({ states }) => states);
+      const states = this.variables.map(({ name }, i) => this.labels[i].indexOf(found.states[name][0]));
+      return { possible: true, states, logProbability: found.log_probability[0] };
+    });
+  }
+
+  information(evidence, query) {
+    return this.question("information", async (send) => {
+      const { information } = await send("information", { query: this.variables[query].name, rows: [this.row(evidence)] });
+      return this.variables.map(({ name }, i) => (i === query ? NaN : number(information[name][0])));
+    });
+  }
+
+  sensitivity(evidence, query, state) {
+    return this.question("sensitivity", async (send) => {
+      this.labels ??= (await send("model")).variables.map(({ states }) => states);
+      const asked = { query: this.variables[query].name, state: this.labels[query][state], top: MOST_ENTRIES };
+      const { entries } = await send("sensitivity", { ...asked, rows: [this.row(evidence)] });
+      const changing = entries[0].filter(({ part, value, derivative }) => DENSE.includes(part) && derivative && value > 0 && value < 1);
+      const room = ({ value, derivative }) => Math.abs(derivative) * Math.min(value, 1 - value);
+      return changing.map((entry) => this.entry(entry)).sort((x, y) => room(y) - room(x));
+    });
+  }
+
+  entry({ node, part, place, value, derivative }) {
+    const whole = part === "thresholds";
+    const [row, state] = whole ? [place, null] : [place.slice(0, -1), place.at(-1)];
+    return { node: this.places.get(node), part, row, state, name: null, value, derivative };
+  }
+
+  curve(evidence, query, input, steps = 100) {
+    return this.question("chart", async (send) => {
+      const at = (x) => this.seen(send, x.map((u) => this.along(evidence, [[input, u]])), query);
+      const x = grid(steps);
+      const points = (await at(x)).map((own, k) => ({ x: x[k], ...own }));
+      return { x, posteriors: points.map(({ posterior }) => posterior), breaks: await this.breaks(points, at) };
+    });
+  }
+
+  // Where tests flip between points, found by cutting all intervals with different ends at the same time.
+  async breaks(points, at) {
+    let intervals = different(points);
+    for (let round = 0; round < ROUNDS && intervals.length; round++) {
+      const inner = intervals.map(([{ x: a }, { x: b }]) => Array.from({ length: SPLITS - 1 }, (_, k) => a + ((b - a) * (k + 1)) / SPLITS));
+      const found = await at(inner.flat());
+      intervals = intervals.flatMap(([left, right], i) => {
+        const between = inner[i].map((x, k) => ({ x, ...found[i * (SPLITS - 1) + k] }));
+        return different([left, ...between, right]);
+      });
+    }
+    return intervals.map(([, right]) => right.x);
+  }
+
+  surface(evidence, query, first, second, steps = 40) {
+    return this.question("chart", async (send) => {
+      const [x, y] = [grid(steps), grid(steps)];
+      const places = y.flatMap((v) => x.map((u) => this.along(evidence, [[first, u], [second, v]])));
+      const found = await this.seen(send, places, query);
+      const lines = y.map((_, k) => found.slice(k * x.length, (k + 1) * x.length));
+      const names = new Map();
+      const number = (piece) => names.get(piece) ?? (names.set(piece, names.size), names.size - 1);
+      const pieces = lines.map((line) => line.map(({ pieces: piece }) => number(piece)));
+      const values = this.variables[query].states.map((_, state) => lines.map((line) => line.map(({ posterior }) => posterior[state])));
+      return { x, y, values, pieces };
+    });
+  }
+
+  along(evidence, inputs) {
+    const made = evidence.slice();
+    for (const [{ variable, state }, x] of inputs) {
+      const others = this.variables[variable].states.length - 1;
+      made[variable] = this.variables[variable].states.map((_, k) => (k === state ? x : (1 - x) / others));
+    }
+    return made;
+  }
+
+  // The posterior of one variable for many rows, and which tests hold.
+  async seen(send, rows, query) {
+    const made = [];
+    for (let start = 0; start < rows.length; start += AT_ONCE) {
+      const some = rows.slice(start, start + AT_ONCE).map((evidence) => this.row(evidence));
+      const { posterior, tests } = await send("posterior", { query: this.variables[query].name, rows: some, tests: true });
+      const hard = Object.values(tests).filter(({ gamma }) => gamma === null);
+      posterior.forEach((own, k) => {
+        const pieces = hard.map(({ weight }) => [weight[k]].flat(Infinity).join("")).join("");
+        made.push({ posterior: own.map(number), pieces });
+      });
+    }
+    return made;
+  }
+}
+
+// Neighbours in which different tests hold.
+function different(points) {
+  return points.slice(1).map((right, k) => [points[k], right]).filter(([left, right]) => left.pieces !== right.pieces);
+}
+
+function remoteEngine(model) {
+  return new RemoteEngine(model);
+}
