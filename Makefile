@@ -64,8 +64,8 @@ types: $(STAMP) ## mypy, strict
 	@$(BIN)/mypy
 
 docs: $(STAMP) ## build the documentation into site/, strictly: a broken link is an error
-	@echo "== mkdocs"
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "== zensical"
+	@$(BIN)/zensical build --strict --clean > /dev/null
 
 format: $(STAMP) ## rewrite the sources with ruff: import order, safe fixes, layout
 	@$(BIN)/ruff check --quiet --fix-only
@@ -75,7 +75,7 @@ bench: $(BENCH_STAMP) ## run the timings in bench/
 	@$(BIN)/python -m bench $(ARGS)
 
 clean: ## remove caches and build outputs (.venv stays: remove it by hand)
-	@rm -rf build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis .cache
 	@find src tests bench paper docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(STAMP): pyproject.toml constraints.txt

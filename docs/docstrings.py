@@ -1,16 +1,15 @@
 """For the API reference: prose and examples of a docstring may stand anywhere, also after its sections.
 
 numpydoc would read them as a part of the section before them. So prose goes to the top, and examples to a section of
-their own at the end. Names that share a description get one each, since griffe gives all of them the type of the first.
+their own at the end. Names that share a description stay together; griffe would repeat it for each of them.
 """
 
 import re
+from itertools import groupby
 from typing import Any
 
 import griffe
 
-FLAGS = re.compile(r"\s*# doctest: .*$", flags=re.MULTILINE)
-SHARED = re.compile(r"^(\w+(?:, \w+)+)\n((?:    .*(?:\n|$))+)", flags=re.MULTILINE)
 ITEMS = ("Parameters", "Attributes")  # sections of indented descriptions
 
 
@@ -19,8 +18,31 @@ class Docstrings(griffe.Extension):
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         """Called by griffe."""
-        if obj.docstring is not None:
-            obj.docstring.value = arranged(obj.docstring.value)
+        if (found := obj.docstring) is not None:
+            obj.docstring = Docstring(
+                arranged(found.value), parent=obj, parser=found.parser, parser_options=found.parser_options
+            )
+
+
+class Docstring(griffe.Docstring):
+    """A docstring in which names with a common description are one item."""
+
+    def parse(self, *args: Any, **options: Any) -> list[griffe.DocstringSection]:
+        """Called by griffe."""
+        sections = super().parse(*args, **options)
+        for section in sections:
+            if section.kind in (griffe.DocstringSectionKind.parameters, griffe.DocstringSectionKind.attributes):
+                items = groupby(section.value, key=lambda item: item.description)
+                section.value = [joined(list(same)) for _, same in items]
+        return sections
+
+
+def joined(items: list[Any]) -> Any:
+    """One item for neighbours of the same description. Their types, which differ, are in the signature."""
+    first = items[0]
+    if len(items) == 1:
+        return first
+    return type(first)(name=", ".join(item.name for item in items), description=first.description)
 
 
 def arranged(docstring: str) -> str:
@@ -34,18 +56,14 @@ def arranged(docstring: str) -> str:
     examples: list[str] = []
     for block in re.split(r"\n\s*\n", docstring):
         if block.startswith(">>> "):
-            examples.append(FLAGS.sub("", block).replace("<BLANKLINE>", ""))
+            examples.append(block)
         elif _is_header(block) or (sections and not _is_prose_after(sections[-1], block)):
-            sections.append(SHARED.sub(_one_each, block) if block.startswith(ITEMS) else block)
+            sections.append(block)
         else:
             prose.append(block)
     if examples:
         sections.append("\n\n".join(["Examples\n--------\n" + examples[0], *examples[1:]]))
     return "\n\n".join([*prose, *sections])
-
-
-def _one_each(shared: re.Match[str]) -> str:
-    return "".join(f"{name}\n{shared[2].rstrip()}\n" for name in shared[1].split(", "))
 
 
 def _is_header(block: str) -> bool:

@@ -5,9 +5,11 @@ text that follows.
 """
 
 import re
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parent.parent / "docs"
 BLOCK = re.compile(r"^```python\n(.*?)^```$(?:\n+^```text\n(.*?)^```$)?", flags=re.MULTILINE | re.DOTALL)
@@ -31,3 +33,18 @@ def blocks(page: str) -> Iterator[Block]:
         expected = PRINTED.findall(code) if printed is None else printed.splitlines()
         assert printed is not None or len(expected) == code.count("print("), "every print shows its output"
         yield Block(code, text[: found.start(1)].count("\n"), expected)
+
+
+def listed() -> list[str]:
+    """The pages in the navigation, in order."""
+    nav = tomllib.loads((ROOT.parent / "zensical.toml").read_text(encoding="utf-8"))["project"]["nav"]
+    return list(_pages(nav))
+
+
+def _pages(entry: Any) -> Iterator[str]:
+    """The pages of an entry: a page, a list of entries, or a title and an entry."""
+    if isinstance(entry, str):
+        yield entry
+    else:
+        for below in entry.values() if isinstance(entry, dict) else entry:
+            yield from _pages(below)
