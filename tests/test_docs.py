@@ -10,12 +10,19 @@ from tests.pages import ROOT, blocks
 
 PAGES = sorted(
     path.relative_to(ROOT).as_posix()
-    for where in ("tutorials/*", "howto/*", "gallery")
+    for where in ("index", "tutorials/*", "howto/*", "gallery")
     for path in ROOT.glob(f"{where}.md")
 )
-WITHOUT_CODE = {"tutorials/index.md", "howto/index.md", "howto/clusters.md", "howto/command-line.md"}
+WITHOUT_CODE = {
+    "tutorials/index.md",
+    "howto/index.md",
+    "howto/clusters.md",
+    "howto/command-line.md",
+    "howto/explorer.md",
+}
 ELSEWHERE = {f"howto/{name}.md" for name in ("dask", "ray", "spark", "torch-distributed")}  # run by tests/scale
 NEEDS = {
+    "index.md": ["pandas", "pgmpy"],
     "tutorials/beyond.md": ["matplotlib", "pandas", "pgmpy"],
     "tutorials/neural.md": ["torch"],
     "howto/estimate.md": ["pandas", "pyarrow"],
@@ -25,7 +32,7 @@ NEEDS = {
     "howto/peers.md": ["pgmpy.models", "pyagrum"],
     "howto/scikit-learn.md": ["sklearn"],
 }
-FILES = {"tutorials/beyond.md": ["alarm.bif.gz"]}  # what a reader has downloaded
+FILES = {page: ["alarm.bif.gz"] for page in ("index.md", "tutorials/beyond.md")}  # what a reader has downloaded
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page not in WITHOUT_CODE | ELSEWHERE])
