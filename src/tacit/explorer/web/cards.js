@@ -3,11 +3,12 @@
 
 class Cards {
   constructor(session, host) {
-    Object.assign(this, { session, host, model: session.model, parts: null });
+    Object.assign(this, { session, host, model: session.model, parts: null, narrow: matchMedia("(max-width: 720px)") });
   }
 
+  // By what decides it, not by asking where the cards are: that would lay out the whole page.
   get visible() {
-    return this.host.offsetParent !== null;
+    return this.narrow.matches && document.body.dataset.view === "list";
   }
 
   // Those of one's own choice first: the query stands on top.
@@ -39,7 +40,7 @@ class Cards {
       updateRows(this.session, part.rows, i);
     });
     for (const [node, { rows, holding }] of testsByNode(answer)) {
-      setText(this.parts[node].tests, `${holding} of ${rows.length} ${rows.length === 1 ? "test holds" : "tests hold"}`);
+      setText(this.parts[node].tests, countOfTests(holding, rows.length));
     }
   }
 

@@ -7,6 +7,7 @@ const MANY_BREAKS = 40;
 const ROUGH = 12; // first a rough map; then as fine a one as a second allows
 const FINE = 48;
 const PATIENCE = 1000; // milliseconds
+const LEAST_SPAN = 0.05;
 const RAMP = [[243, 246, 250], [178, 208, 236], [92, 152, 210], [38, 98, 165], [15, 48, 96]];
 
 class ChartPanel {
@@ -164,7 +165,7 @@ class ChartPanel {
     const { plot, at, left, top, w, h } = this.frame("surface");
     const shown = values[this.state];
     const all = shown.flat().filter((p) => !Number.isNaN(p));
-    const [low, high] = [Math.min(...all), Math.max(...all)];
+    const [low, high] = spanOf(all);
     const image = svgElement("image", { x: left, y: top, width: w, height: h, preserveAspectRatio: "none", href: heat(shown, low, high), class: "heat" });
     const border = svgElement("path", { class: "border", d: borders(pieces, at) });
     plot.append(image, border, svgElement("text", { class: "axis", x: 0, y: 12 }, fitted(`↑ ${this.axis(this.second)}`, PLOT.width, 11)));
@@ -198,6 +199,13 @@ class ChartPanel {
       session.replace(made);
     });
   }
+}
+
+// From the least to the most, but never so little that noise looks like a landscape.
+function spanOf(values) {
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  const more = Math.max(0, (LEAST_SPAN - (high - low)) / 2);
+  return [Math.max(low - more, 0), Math.min(high + more, 1)];
 }
 
 // The values as a picture, a pixel each, the first row at the bottom.

@@ -49,7 +49,8 @@ function fitted(text, room, pixels, weight = 400) {
 
 function percent(p) {
   if (Number.isNaN(p)) return "–";
-  if (p === 0 || p === 1) return `${100 * p}%`;
+  if (p < 1e-12) return "0%";
+  if (p > 1 - 1e-12) return "100%"; // but for rounding
   if (p < 0.0005) return "<0.1%";
   if (p >= 0.9995) return ">99.9%";
   return `${(100 * p).toFixed(1)}%`;
@@ -63,7 +64,8 @@ function spokenPercent(p) {
 function brief(x, digits = 3) {
   if (x === 0) return "0";
   const size = Math.abs(x);
-  return size >= 1e-3 && size < 1e5 ? String(Number(x.toPrecision(digits))) : x.toExponential(digits - 1);
+  const text = size >= 1e-3 && size < 1e5 ? String(Number(x.toPrecision(digits))) : x.toExponential(digits - 1);
+  return text.replace(/^-/, "−");
 }
 
 function largest(values) {

@@ -86,7 +86,7 @@ function followAddress(session, complain) {
     complain(problems.length ? `Not everything in the address could be read. ${problems.join(" ")}` : "");
     session.replace(evidence);
   };
-  const write = () => {
+  const write = later(() => {
     const text = toFragment(session.model, session.evidence);
     if (text === location.hash.slice(1)) return;
     try {
@@ -94,7 +94,7 @@ function followAddress(session, complain) {
     } catch {
       // a frame without an address of its own
     }
-  };
+  }, 50); // browsers are slow at this
   addEventListener("hashchange", read);
   session.listen((what) => what === "settled" && write());
   if (location.hash.length > 1) read();

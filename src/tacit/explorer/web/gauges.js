@@ -40,6 +40,11 @@ function testsByNode(answer, before) {
   );
 }
 
+// "1 of 4 tests holds"
+function countOfTests(holding, count) {
+  return `${holding} of ${count} test${count === 1 ? "" : "s"} hold${holding === 1 ? "s" : ""}`;
+}
+
 function share01(x) {
   return Number.isNaN(x) ? 0 : Math.min(Math.max(x, 0), 1);
 }

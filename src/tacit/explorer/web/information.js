@@ -2,6 +2,7 @@
 // What to ask next: how much each observation would tell about the query.
 
 const MANY_QUESTIONS = 25;
+const LEAST = 0.0005; // what is less reads 0.000
 
 class InformationPanel {
   constructor(session) {
@@ -30,16 +31,17 @@ class InformationPanel {
     const unit = this.bits ? Math.LN2 : 1;
     const posterior = this.session.answer.posteriors[this.session.query];
     const entropy = posterior.reduce((sum, p) => sum - (p > 0 ? p * Math.log(p) : 0), 0);
-    const order = nats.map((_, i) => i).filter((i) => nats[i] > 1e-9).sort((a, b) => nats[b] - nats[a]);
+    const order = nats.map((_, i) => i).filter((i) => nats[i] / unit >= LEAST).sort((a, b) => nats[b] - nats[a]);
     const lines = order.slice(0, MANY_QUESTIONS).map((i) => this.line(i, nats[i] / unit, nats[i] / entropy));
     const { label } = this.session.model.variables[this.session.query];
     const none = element("li", { class: "quiet" }, entropy < 1e-9 ? `${label} is certain already.` : `Nothing that is left to observe would tell more about ${label}.`);
     this.list.replaceChildren(...(lines.length ? lines : [none]));
-    if (lines.length) this.list.append(element("li", { class: "quiet" }, `All there is to know: ${brief(entropy / unit)} ${this.bits ? "bits" : "nats"}.`));
+    const shown = `${brief(entropy / unit)} ${this.bits ? "bits" : "nats"}`;
+    if (lines.length) this.list.append(element("li", { class: "quiet" }, `A full bar would settle it: ${shown}. What would tell next to nothing is left out.`));
   }
 
   line(i, amount, part) {
     const bar = element("i", { class: "bar", style: `width: ${Math.min(100, 100 * part).toFixed(1)}%` });
-    return element("li", {}, link(this.session, i), element("span", { class: "track", "aria-hidden": "true" }, bar), element("span", { class: "number" }, amount < 0.001 ? "<0.001" : amount.toFixed(3)));
+    return element("li", {}, link(this.session, i), element("span", { class: "track", "aria-hidden": "true" }, bar), element("span", { class: "number" }, amount.toFixed(3)));
   }
 }

@@ -101,7 +101,8 @@ class NetworkMap {
     const name = svgElement("text", { class: "far-name", x: 7, y: h * 0.42, "font-size": Math.max(large, 12) }, fitted(variable.label, room, Math.max(large, 12), 600));
     const state = svgElement("text", { class: "far-state", x: 7, y: h * 0.42 + 20 });
     const bar = svgElement("rect", { class: "far-bar", x: 0, y: h - 6, height: 6, width: 0 });
-    return { group: svgElement("g", { class: "far", "aria-hidden": "true" }, name, state, bar), state, bar, room };
+    const names = variable.states.map((one) => fitted(one, room - textWidth(" >99.9%", 15), 15));
+    return { group: svgElement("g", { class: "far", "aria-hidden": "true" }, name, state, bar), state, bar, names };
   }
 
   gauges(part, node, { gamma, rows }) {
@@ -153,9 +154,8 @@ class NetworkMap {
       setAttribute(row.control, "aria-label", this.session.spoken(i, k));
     });
     const best = largest(posterior);
-    const { states } = this.model.variables[i];
-    const text = Number.isNaN(posterior[best]) ? "impossible" : `${states[best]} ${percent(posterior[best])}`;
-    setText(part.folded.state, fitted(text, part.folded.room, 15));
+    const { state, names } = part.folded;
+    setText(state, Number.isNaN(posterior[best]) ? "impossible" : `${names[best]} ${percent(posterior[best])}`);
     setAttribute(part.folded.bar, "width", (part.w * share01(posterior[best])).toFixed(1));
   }
 
@@ -164,7 +164,7 @@ class NetworkMap {
     const changed = tests.flipped.some((flip) => flip);
     if (!part.tests.length) {
       const [only] = part.gauges;
-      setText(only.number, `${tests.holding} of ${tests.rows.length} tests hold`);
+      setText(only.number, countOfTests(tests.holding, tests.rows.length));
       if (changed) flash(only.group);
     } else {
       part.gauges.forEach((gauge, k) => this.updateGauge(gauge, node, tests, k));

@@ -42,14 +42,14 @@ class TestsPanel {
   }
 
   show({ count, gauges }, node, { gamma, rows, holding, flipped }) {
-    setText(count, `${holding} of ${rows.length} hold${rows.length === 1 ? "s" : ""}`);
+    setText(count, countOfTests(holding, rows.length));
     gauges.forEach(({ line, fill, verdict }, k) => {
       const { posterior, threshold, operator, weight } = rows[k];
       const held = weight >= 0.5;
       fill.style.width = `${100 * share01(posterior)}%`;
       const sign = operator === ">=" ? (held ? "≥" : "<") : held ? ">" : "≤";
-      const much = gamma === null ? (held ? "holds" : "fails") : percent(weight);
-      setText(verdict, Number.isNaN(posterior) ? "impossible" : `${posterior.toFixed(3)} ${sign} ${brief(threshold)} ${much}`);
+      const much = gamma === null ? (held ? "holds" : "does not hold") : `${percent(weight)} plus`;
+      setText(verdict, Number.isNaN(posterior) ? "impossible" : `${posterior.toFixed(3)} ${sign} ${brief(threshold)}, ${much}`);
       line.classList.toggle("holds", held);
       if (flipped[k]) flash(line);
     });

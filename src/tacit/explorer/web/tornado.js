@@ -14,7 +14,8 @@ class TornadoPanel {
     this.choice = element("div", { class: "line" });
     this.head = element("p", { class: "quiet" });
     this.list = element("ol", { class: "tornado" });
-    host.append(this.choice, this.head, this.list);
+    const key = element("p", { class: "quiet" }, element("i", { class: "swatch less" }), "10% less", element("i", { class: "swatch more" }), "10% more");
+    host.append(this.choice, this.head, key, this.list);
   }
 
   update() {
