@@ -65,7 +65,8 @@ def spread(x: Floats, widths: Floats, gap: float, weights: Floats | None = None)
     [-10.0, 10.0]
     """
     needed = np.concatenate([[0.0], np.cumsum((widths[:-1] + widths[1:]) / 2 + gap)])
-    return increasing(x - needed, np.ones(len(x)) if weights is None else weights) + needed
+    nearest: Floats = increasing(x - needed, np.ones(len(x)) if weights is None else weights) + needed
+    return nearest
 
 
 def increasing(x: Floats, weights: Floats) -> Floats:
@@ -84,4 +85,4 @@ def increasing(x: Floats, weights: Floats) -> Floats:
             mean = (before * heavy + mean * weight) / (heavy + weight)
             weight, count = heavy + weight, many + count
         pools.append((mean, weight, count))
-    return np.repeat([mean for mean, _, _ in pools], [count for _, _, count in pools])
+    return np.repeat(np.array([mean for mean, _, _ in pools]), [count for _, _, count in pools])

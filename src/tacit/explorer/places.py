@@ -79,7 +79,7 @@ def size(title: str, states: Sequence[str], tests: Sequence[str]) -> tuple[float
     m = MEASURES
     longest = max(*map(text_width, states), *(text_width(test, SMALL) for test in tests), 0.0)
     row = min(longest, m["label"]) + m["bar"] + m["number"] + 2 * m["pad"] + 6
-    width = max(NARROWEST, row, text_width(title, 1.12) + 2 * m["pad"] + 22)
+    width = max(NARROWEST, row, text_width(title, 1.22) + 2 * m["pad"] + 22)
     height = m["title"] + m["row"] * len(states) + (4 + m["gauge"] * len(tests) if tests else 0) + m["pad"]
     return float(math.ceil(min(width, WIDEST))), float(height)
 
@@ -113,7 +113,7 @@ def _unwieldy(rows: Sequence[int], sizes: Sequence[tuple[float, float]]) -> floa
 
 
 def rows_within(limit: float, sizes: Sequence[tuple[float, float]], edges: Sequence[Edge]) -> list[int]:
-    """Rows no wider than `limit`, parents above children: filled from the top, then boxes move nearer to their neighbours."""
+    """Rows no wider than `limit`, parents above children: filled from the top, then boxes move nearer to each other."""
     parents, children = neighbours(len(sizes), edges)
     depth = [0] * len(sizes)  # the longest way down
     for i in reversed(range(len(sizes))):
@@ -178,33 +178,32 @@ def neighbours(count: int, edges: Sequence[Edge]) -> tuple[list[list[int]], list
 
 @dataclass(frozen=True)
 class Wires:
-    """Boxes, and the points where long edges pass a row; the edges of one parent share theirs, as cables share a duct."""
+    """Boxes, and the points where long edges pass a row: those of one parent share theirs, as cables share a duct."""
 
     layers: list[list[int]]  # nodes by row
     row: list[int]
     width: Floats
     above: list[list[int]]
     below: list[list[int]]
-    duct: dict[tuple[int, int], int]  # (parent, row) -> point
-    along: dict[int, list[int]]  # for such a point: all of the same parent
+    ducts: dict[int, list[int]]  # by parent: its points in the rows below it, as far as they are needed
     boxes: int
 
     @classmethod
     def of(cls, rows: Sequence[int], sizes: Sequence[tuple[float, float]], edges: Sequence[Edge]) -> Wires:
         """Add the points that long edges pass."""
-        row, links, duct = list(rows), set[Edge](), dict[tuple[int, int], int]()
+        row, links = list(rows), set[Edge]()
+        ducts: dict[int, list[int]] = {tail: [] for tail, _ in edges}
         for tail, head in edges:
-            for r in range(rows[tail] + 1, rows[head]):
-                if (tail, r) not in duct:
-                    duct[tail, r] = len(row)
-                    row.append(r)
-            links.update(pairwise([tail, *(duct[tail, r] for r in range(rows[tail] + 1, rows[head])), head]))
+            length = rows[head] - rows[tail] - 1
+            while len(ducts[tail]) < length:
+                ducts[tail].append(len(row))
+                row.append(rows[tail] + len(ducts[tail]))
+            links.update(pairwise([tail, *ducts[tail][:length], head]))
         layers: list[list[int]] = [[] for _ in range(max(row) + 1)]
         for i, r in enumerate(row):
             layers[r].append(i)
-        width = np.array([w for w, _ in sizes] + [2.0] * len(duct))
-        along = {point: [duct[t, r] for t, r in duct if t == tail] for (tail, _), point in duct.items()}
-        return cls(layers, row, width, *neighbours(len(row), sorted(links)), duct, along, len(sizes))
+        width = np.array([w for w, _ in sizes] + [2.0] * (len(row) - len(sizes)))
+        return cls(layers, row, width, *neighbours(len(row), sorted(links)), ducts, len(sizes))
 
 
 def crossings_reduced(net: Wires) -> list[list[int]]:
@@ -251,16 +250,43 @@ def columns(net: Wires, layers: Sequence[Sequence[int]]) -> Floats:
     gaps = [np.array([GAP if i < net.boxes else CHANNEL for i in layer]) for layer in layers]
     widths = [net.width[layer] + gap for layer, gap in zip(layers, gaps, strict=True)]
     half = max(float(wide.sum()) for wide in widths) / 2
+    along = {point: duct for duct in net.ducts.values() for point in duct}
     for layer, wide in zip(layers, widths, strict=True):
         x[layer] = np.cumsum(wide) - wide / 2 - wide.sum() / 2
     for sweep in range(SWEEPS):
         order = range(len(layers)) if sweep % 2 == 0 else reversed(range(len(layers)))
         for r in order:
             layer = layers[r]
-            wanted = np.array([_wanted(i, x, net) for i in layer])
+            wanted = np.array([_wanted(i, x, net, along.get(i, [])) for i in layer])
             weights = np.array([1.0 if i < net.boxes else RIGID for i in layer])
             x[layer] = _within(half, spread(wanted, widths[r], 0.0, weights), widths[r])
+    _straighten(x, net, layers, half)
     return x
+
+
+def _straighten(x: Floats, net: Wires, layers: Sequence[Sequence[int]], half: float) -> None:
+    """Let each long edge go straight down as far as the nodes beside it allow, then turn, then straight down again."""
+    place = {i: k for layer in layers for k, i in enumerate(layer)}
+    for duct in net.ducts.values():
+        straight: list[int] = []
+        low, high = -half, half
+        for point in duct:
+            layer, k = layers[net.row[point]], place[point]
+            left = x[layer[k - 1]] + _distance(net, layer[k - 1], point) if k else -half
+            right = x[layer[k + 1]] - _distance(net, point, layer[k + 1]) if k + 1 < len(layer) else half
+            if max(low, left) > min(high, right):
+                x[straight] = np.clip(np.median(x[straight]), low, high)
+                straight, low, high = [], -half, half
+            straight.append(point)
+            low, high = max(low, left), min(high, right)
+        if straight:
+            x[straight] = np.clip(np.median(x[straight]), low, high)
+
+
+def _distance(net: Wires, i: int, j: int) -> float:
+    """Between the middles of neighbours, at least."""
+    gaps = [GAP if k < net.boxes else CHANNEL for k in (i, j)]
+    return float(net.width[i] + net.width[j] + sum(gaps)) / 2
 
 
 def _within(half: float, x: Floats, wide: Floats) -> Floats:
@@ -269,9 +295,9 @@ def _within(half: float, x: Floats, wide: Floats) -> Floats:
     return np.clip(x, before - half, before - wide.sum() + half)
 
 
-def _wanted(i: int, x: Floats, net: Wires) -> float:
+def _wanted(i: int, x: Floats, net: Wires, along: list[int]) -> float:
     """In the middle of its neighbours; a long edge would go straight down."""
-    near = net.along.get(i, []) + net.above[i] + net.below[i]
+    near = along + net.above[i] + net.below[i]
     return float(np.mean(x[near])) if near else float(x[i])
 
 
@@ -287,7 +313,7 @@ def _placed(net: Wires, x: Floats, sizes: Sequence[tuple[float, float]], edges: 
     for tail, head in edges:
         points = [[x[tail], boxes[tail][1] + boxes[tail][3]]]
         for r in range(net.row[tail] + 1, net.row[head]):
-            at = x[net.duct[tail, r]]
+            at = x[net.ducts[tail][r - net.row[tail] - 1]]
             points += [[at, tops[r]], [at, tops[r] + heights[r]]]
         points.append([x[head], boxes[head][1]])
         routes.append({"from": tail, "to": head, "points": _numbers(points)})

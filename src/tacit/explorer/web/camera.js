@@ -105,7 +105,6 @@ class Camera {
   }
 
   wheel(event) {
-    if (event.target.closest(".zoom")) return;
     event.preventDefault();
     const lines = event.deltaMode === 1 ? 16 : 1;
     this.zoom(Math.exp(-Math.max(-100, Math.min(100, event.deltaY * lines)) * (event.ctrlKey ? 0.01 : 0.0022)), this.place(event));

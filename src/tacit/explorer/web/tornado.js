@@ -45,12 +45,22 @@ class TornadoPanel {
   }
 
   show(found, value) {
-    const ranges = found.map((one) => ({ ...one, ...moved(one, value) }));
+    const ranges = this.distinct(found).map((one) => ({ ...one, ...moved(one, value) }));
     const top = ranges.sort((a, b) => b.high - b.low - (a.high - a.low)).slice(0, BARS).filter(({ low, high }) => high - low > 1e-9);
     if (!top.length) return this.empty("With these findings, no number of the network has a say in it.");
     const reach = Math.max(...top.map(({ low, high }) => Math.max(high - value, value - low)));
     this.list.replaceChildren(...top.map((one) => this.line(one, value, reach)));
     return undefined;
+  }
+
+  // Of two numbers that sum to 1, the one with the larger effect speaks for both.
+  distinct(found) {
+    const said = new Set();
+    return found.filter(({ node, part, row, state }) => {
+      if (state === null || this.session.model.variables[node].states.length !== 2) return true;
+      const key = [node, part, row].join(" ");
+      return !said.has(key) && said.add(key);
+    });
   }
 
   line(one, value, reach) {
