@@ -86,10 +86,36 @@ def test_ancestors_are_proper_and_come_parents_first():
         ),
         (
             {"parents": ["A"], "cpt": [0.5, 0.5]},
-            r"node 'C': table has shape \(2,\), expected \(2, 2\) \(A: 2, own states: 2\)",
+            r"node 'C': table has shape \(2,\), expected \(2, 2\) = \(states of A, states of C\); is it the "
+            "probability of the first state only",
         ),
         # the third row is bad, but A has no third state to name it by
-        ({"parents": ["A"], "cpt": [[1, 0], [1, 0], [1, 1]]}, "node 'C': table sums to 2, expected 1"),
+        ({"parents": ["A"], "cpt": [[1, 0], [1, 0], [1, 1]]}, r"node 'C': table has shape \(3, 2\), expected \(2, 2\) ="),
+        (
+            {"parents": ["A", "B"], "cpt": [[0.1, 0.2, 0.3, 0.4, 0.5, 0.6], [0.9, 0.8, 0.7, 0.6, 0.5, 0.4]]},
+            r"node 'C': table has shape \(2, 6\), expected \(2, 3, 2\) = \(states of A, states of B, states of C\); "
+            r".*pgmpy\? Then give np.transpose\(table\).reshape\(2, 3, 2\)$",
+        ),
+        (
+            {"parents": ["B"], "cpt": [[0.1, 0.2, 0.3], [0.9, 0.8, 0.7]]},
+            r"has shape \(2, 3\), expected \(3, 2\) .*as in pgmpy\? Then give np.transpose\(table\)$",
+        ),
+        (
+            {"parents": ["A"], "cpt": [[0.1, 0.2], [0.9, 0.8]]},
+            "row A='yes' sums to 0.3, expected 1; its columns sum to 1: is it transposed",
+        ),
+        (
+            {"parents": ["A"], "cpt": [0.1, 0.9, 0.2, 0.8]},
+            r"shape \(4,\), .*is it flat, .* give np.reshape\(table, \(2, 2\)\)",
+        ),
+        ({"parents": ["B"], "cpt": [0.1, 0.2, 0.7]}, r"first state only\? Give both: np.stack\(\[table, 1 - table\]"),
+        ({"cpt": 0.25}, r"shape \(\), expected \(2,\) = .* first state only\? Give both: \[0.25, 0.75\]"),
+        ({"cpt": [[0.3], [0.7]]}, r"shape \(2, 1\), expected \(2,\) = \(states of C\); is it a row or a column"),
+        ({"parents": ["A", "B"], "cpt": np.full((2, 2, 3), 1 / 3)}, r"come first\? .*np.moveaxis\(table, 0, -1\)"),
+        ({"parents": ["A", "B"], "cpt": np.full((3, 2, 2), 1 / 2)}, r"\(3, 2, 2\), expected .*states of C\)$"),
+        ({"cpt": ["0.3", "0.7"]}, "table is not an array of numbers: it holds text, such as '0.3'"),
+        ({"states": {"a": 1}}, "node 'C': states must be a sequence of labels or a number, got {'a': 1}"),
+        ({"states": {"a"}}, "node 'C': states must be a sequence of labels or a number, got {'a'}"),
         ({"cpt": TESTING}, "node 'C': a testing node needs parents to test; roots are always regular"),
         ({"testing": True}, "node 'C': a testing node needs parents"),
         ({"parents": ["B"], "cpt": TESTING}, r"node 'C': plus and minus has shape \(2, 2\), expected \(3, 2\)"),

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.errors import NetworkError, TableError
 from tacit.factored import FunctionCPT, Mux, NoisyOr
 from tacit.floats import Floats
+from tacit.shapes import check_shape
 from tacit.tables import Immutable, as_floats, distributions, outside
 from tacit.variable import Variable
 from tacit.words import short
@@ -58,7 +59,7 @@ class CPT(Immutable):
 
     def bind(self, own: Variable, parents: Sequence[Variable]) -> CPT:
         """The table of this node, after a check of its shape."""
-        _check_shape("table", self.table.shape, own, parents)
+        check_shape("table", self.table, own, parents)
         return self
 
     def implied_parents(self) -> None:
@@ -130,7 +131,7 @@ class TestingCPT(Immutable):
         """The tables of this node, after a check of their shape."""
         if not parents:
             raise NetworkError("a testing node needs parents to test; roots are always regular")
-        _check_shape("plus and minus", self.plus.shape, own, parents)
+        check_shape("plus and minus", self.plus, own, parents)
         return self
 
     def implied_parents(self) -> None:
@@ -234,13 +235,6 @@ def _tests(test: Any, parents: tuple[int, ...]) -> NDArray[np.str_]:
     tests = np.broadcast_to(tests.astype("<U2"), parents).copy()
     tests.flags.writeable = False
     return tests
-
-
-def _check_shape(part: str, shape: tuple[int, ...], own: Variable, parents: Sequence[Variable]) -> None:
-    expected = (*(p.card for p in parents), own.card)
-    if shape != expected:
-        axes = ", ".join([f"{p.name}: {p.card}" for p in parents] + [f"own states: {own.card}"])
-        raise NetworkError(f"{part} has shape {shape}, expected {expected} ({axes})")
 
 
 def _settings(cpt: CPT | TestingCPT) -> str:

@@ -50,6 +50,8 @@ def as_floats(values: ArrayLike, what: str) -> Floats:
     """A read-only float64 copy of `values`."""
     try:
         array = np.array(values, dtype=np.float64, order="C")
+        if (given := np.asarray(values)).dtype.kind in "US":  # which NumPy reads as numbers
+            raise TypeError(f"it holds text, such as {given.flat[0].item()!r}")
     except (TypeError, ValueError, OverflowError) as error:
         reason = "its rows have different lengths" if "inhomogeneous" in str(error) else str(error)
         raise NetworkError(f"{what} is not an array of numbers: {reason}") from None
@@ -79,12 +81,20 @@ def distributions(table: Floats, part: str) -> Floats:
     total, learned = np.nansum(table, axis=-1), np.isnan(table).any(axis=-1)
     miss = np.where(learned, 0.0, np.abs(total - 1))
     for row in map(tuple, np.argwhere(miss > SUM_TOLERANCE)[:1].tolist()):
-        raise TableError(part, row, f"sums to {total[row]:.6g}, expected 1")
+        raise TableError(part, row, f"sums to {total[row]:.6g}, expected 1{_transposed(table)}")
     for row in map(tuple, np.argwhere(learned & (total > 1 - SUM_TOLERANCE))[:1].tolist()):
         raise TableError(
             part, row, f"the known entries sum to {total[row]:.6g}, which leaves nothing for the NaN entries"
         )
     return _scaled(table, total, miss > _rounding(table.shape[-1]))
+
+
+def _transposed(table: Floats) -> str:
+    """The end of a message about a row whose sum is wrong, where the columns would be right."""
+    columns = table.sum(axis=0) if table.ndim > 1 else np.zeros(1)
+    if not (np.abs(columns - 1) <= SUM_TOLERANCE).all():
+        return ""
+    return "; its columns sum to 1: is it transposed? A row belongs to one state of the parents, and sums to 1"
 
 
 def _is_right(table: Floats) -> bool:

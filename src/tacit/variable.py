@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -48,7 +48,7 @@ def variable(name: object, states: int | Iterable[Any] | None) -> Variable:
         return Variable(name)
     if isinstance(states, int | np.integer) and not isinstance(states, bool):
         labels: tuple[Any, ...] = tuple(range(int(states)))
-    elif isinstance(states, str) or not isinstance(states, Iterable):
+    elif isinstance(states, str | Mapping | Set) or not isinstance(states, Iterable):
         raise NetworkError(f"node {name!r}: states must be a sequence of labels or a number, got {states!r}")
     else:
         labels = tuple(s.item() if isinstance(s, np.generic) else s for s in states)
