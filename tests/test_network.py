@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from tacit import CPT, Mux, Network, NetworkError, NoisyOr, TestingCPT, TooLargeError, UnsetError, examples
+from tacit import CPT, Mux, Network, NetworkError, NoisyOr, TacitError, TestingCPT, TooLargeError, UnsetError, examples
 from tests.helpers import close
 from tests.strategies import networks, tied_networks
 
@@ -90,7 +90,7 @@ def test_ancestors_are_proper_and_come_parents_first():
             "probability of the first state only",
         ),
         # the third row is bad, but A has no third state to name it by
-        ({"parents": ["A"], "cpt": [[1, 0], [1, 0], [1, 1]]}, r"node 'C': table has shape \(3, 2\), expected \(2, 2\) ="),
+        ({"parents": ["A"], "cpt": [[1, 0], [1, 0], [1, 1]]}, r"node 'C': table has shape \(3, 2\), expected \(2, 2\)"),
         (
             {"parents": ["A", "B"], "cpt": [[0.1, 0.2, 0.3, 0.4, 0.5, 0.6], [0.9, 0.8, 0.7, 0.6, 0.5, 0.4]]},
             r"node 'C': table has shape \(2, 6\), expected \(2, 3, 2\) = \(states of A, states of B, states of C\); "
@@ -407,3 +407,65 @@ def test_repeated_parents_and_labels_are_found_in_one_pass():
     with pytest.raises(NetworkError, match="node 'C': state 'P1999' is listed twice; labels must differ"):
         net.add("C", states=[*names, Counted("P1999")])
     assert Counted.compared < 10 * count
+
+
+def test_several_names_are_not_taken_for_one_that_is_misspelt():
+    net = examples.abc()
+    with pytest.raises(TacitError, match="query must be a sequence of names, got"):
+        net.posterior([["A", "B"]])
+    with pytest.raises(TacitError, match="query is a mapping"):
+        net.posterior({"B": "true"}, {"A": 0.8})
+    with pytest.raises(TacitError, match=r"expected the name of one variable, got \['A', 'B'\]"):
+        net.cpt(["A", "B"])
+
+
+# printing CPTs --------------------------------------------------------------------------------------------
+
+
+def test_the_cpt_of_a_network_prints_with_labels():
+    net = examples.abc()
+    assert str(net.cpt("A")) == "P(A)\ntrue  false\n 0.3    0.7"
+    assert "A      test    true  false   true  false" in str(net.cpt("B"))
+    assert repr(net.cpt("A")) == "CPT([0.3, 0.7])"
+    assert net.cpt("A")._repr_html_().startswith("<b>P(A)</b><table>")
+    bare = CPT([0.3, 0.7])
+    assert (str(bare), bare._repr_html_()) == (repr(bare), None)
+    assert bare == net.cpt("A")
+    assert "with slope 16" in str(net.with_gamma(16).cpt("B"))
+
+
+def test_every_kind_of_cpt_prints_and_unset_numbers_have_a_sign():
+    net = Network()
+    net.add("A")
+    net.add("B", ["A"], testing=True)
+    net.add("or", cpt=NoisyOr({"A": 0.5, "B": 0.25}))
+    net.add("rule", ["A", "B"], cpt=CPT.from_function(lambda a, b: a))
+    net.add("I", states=2, cpt=[0.5, 0.5])
+    net.add("mux", cpt=Mux("I", ["A", "B"]))
+    assert str(net.cpt("A")).splitlines() == ["P(A)", "true  false", "   ?      ?", "?: to be learned"]
+    assert ">= ?" in str(net.cpt("B"))
+    assert str(net.cpt("or")).splitlines()[2] == "true   true   0.625  0.375"
+    assert str(net.cpt("rule")).splitlines()[1] == "A      B      true  false"
+    assert str(net.cpt("mux")).startswith("P(mux | I, A, B)")
+
+
+def test_large_cpts_are_shortened_and_huge_ones_are_only_named():
+    net = Network()
+    for i in range(20):
+        net.add(f"X{i}", states=3, cpt=[0.5, 0.25, 0.25])
+    net.add("some", [f"X{i}" for i in range(5)], 30, np.full((*[3] * 5, 30), 1 / 30))
+    lines = str(net.cpt("some")).splitlines()
+    assert len(lines) == 2 + 25
+    assert len(lines[0]) < 200
+    net.add("huge", cpt=NoisyOr({f"X{i}": 0.1 for i in range(20)}))
+    assert str(net.cpt("huge")) == repr(net.cpt("huge"))
+
+
+def test_a_cpt_that_moves_prints_with_the_names_of_its_new_place():
+    net = examples.abc()
+    other = Network()
+    other.add("X", states=["up", "down"], cpt=net.cpt("A"))
+    assert str(other.cpt("X")) == "P(X)\n up  down\n0.3   0.7"
+    assert str(net.cpt("A")).startswith("P(A)")
+    assert str(pickle.loads(pickle.dumps(other)).cpt("X")) == str(other.cpt("X"))
+    assert str(net.do({"A": "true"}).cpt("A")) == "P(A)\ntrue  false\n   1      0"

@@ -373,6 +373,11 @@ def test_cost_tells_width_work_and_nodes(engine):
     ("arguments", "message"),
     [
         ({"query": "Q"}, "'Q' is not a variable of the network"),
+        ({"query": "A, B"}, r"query is 'A, B'; give the names of several variables as a list: query=\['A', 'B'\]"),
+        ({"query": {"B": "true"}}, r"query is a mapping; give the name of a variable, or a list of names: \['B'\]"),
+        ({"query": 3}, "query is 3; give the name of a variable"),
+        ({"query": [["A", "B"]]}, r"query must be a sequence of names, got \[\['A', 'B'\]\]"),
+        ({"query": "A", "evidence": "B, C"}, r"evidence must be a sequence of names, e.g. \['B', 'C'\]"),
         ({"query": "A", "evidence": ["Z"]}, "'Z' is not a variable"),
         ({"query": "A", "hard": ["Z"]}, "'Z' is not a variable"),
         ({"query": "A", "evidence": "B"}, r"evidence must be a sequence of names, e.g. \['B'\]"),

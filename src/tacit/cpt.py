@@ -14,9 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.errors import NetworkError, TableError
 from tacit.factored import FunctionCPT, Mux, NoisyOr
+from tacit.family import Family, Readable, number, unset_note
 from tacit.floats import Floats
+from tacit.grid import GAP, Grid
 from tacit.shapes import check_shape
-from tacit.tables import Immutable, as_floats, distributions, outside
+from tacit.tables import as_floats, distributions, outside
 from tacit.variable import Variable
 from tacit.words import short
 
@@ -25,13 +27,14 @@ Table = ArrayLike
 TESTS = (">=", ">", "<=", "<")
 
 
-class CPT(Immutable):
+class CPT(Readable):
     """A regular table: one distribution per parent state.
 
     What is given is known and never changes, but for rows whose sum misses 1 by up to 2e-6: they are scaled to
     sum to 1, so that all ways to answer a question agree. `learn=True` makes the table a starting point for learning
     (its exact 0s and 1s stay); a NaN entry is learned while the rest of its row stays known. Nodes whose CPTs
-    carry the same `tie` share their numbers: they are equal, and learned as one.
+    carry the same `tie` share their numbers: they are equal, and learned as one. The CPT of a network,
+    `net.cpt(name)`, prints with the names of variables and states.
 
     >>> CPT([[0.9, 0.1], [0.2, 0.8]]).table.shape
     (2, 2)
@@ -83,7 +86,7 @@ class CPT(Immutable):
         return f"CPT({_brief(self.table)}{_settings(self)})"
 
 
-class TestingCPT(Immutable):
+class TestingCPT(Readable):
     """Two tables and a threshold per parent state; evidence chooses between them, row by row.
 
     The row of parent state u is `plus[u]` if `P*(u) test thresholds[u]` holds, else `minus[u]`, where P*(u)
@@ -138,6 +141,27 @@ class TestingCPT(Immutable):
         """Arrays do not name their parents."""
         return None
 
+    def grid(self, family: Family) -> Grid:
+        """Both tables side by side, with the tests that choose between them."""
+        tested = ", ".join(parent.name for parent in family.parents)
+        labels, gaps = family.labels(), [""] * (len(family.labels()) - 1)
+        head = [
+            (*[""] * len(family.parents), "", "plus", *gaps, "minus", *gaps),
+            (*(parent.name for parent in family.parents), "test", *labels, *labels),
+        ]
+        body = [
+            (*family.names(state), self._test(state), *family.cells(self.plus, state), *family.cells(self.minus, state))
+            for state in family.lines()
+        ]
+        title = f"{family.title}: plus if the test of P*({tested}) holds, else minus"
+        if self.gamma is not None:
+            title = f"{family.title}: plus and minus mixed by a sigmoid of P*({tested}) with slope {self.gamma:g}"
+        note = unset_note(self.plus, self.minus, self.thresholds)
+        return Grid(head, body, len(family.parents) + 1, title, note)
+
+    def _test(self, state: tuple[int, ...] | None) -> str:
+        return GAP if state is None else f"{self.test[state]} {number(self.thresholds[state])}"
+
     def parts(self) -> dict[str, Floats]:
         """The numbers, by name."""
         return {"plus": self.plus, "minus": self.minus, "thresholds": self.thresholds}
@@ -189,6 +213,8 @@ def difference(one: CPT | TestingCPT, other: CPT | TestingCPT) -> str | None:
     if type(one) is not type(other):
         return f"kind: {type(one).__name__} and {type(other).__name__}"
     for part, a in vars(one).items():
+        if part == "_family":  # names that it prints with
+            continue
         b = getattr(other, part)
         if not isinstance(a, np.ndarray):
             if a != b:

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.errors import NetworkError, TableError, TooLargeError
+from tacit.family import Readable
 from tacit.floats import Floats
-from tacit.tables import Immutable, as_floats, distributions, same
+from tacit.tables import as_floats, distributions, same
 from tacit.variable import Variable
 from tacit.words import large
 
@@ -25,7 +26,7 @@ MAX_DENSE = 2**24
 MAX_CALLS = 2**20
 
 
-class FunctionCPT(Immutable):
+class FunctionCPT(Readable):
     """A rule from parent states to a state or a distribution; made by `CPT.from_function`.
 
     Bound to a node, it holds `codes` (parents' cardinalities...), the row that rules in each parent state, and
@@ -111,7 +112,7 @@ class FunctionCPT(Immutable):
         return f"FunctionCPT({kind}, {self.codes.size} parent states, {len(self.rows)} distinct rows)"
 
 
-class NoisyOr(Immutable):
+class NoisyOr(Readable):
     """Independent causes, any of which may bring the effect about (the first state of a binary node).
 
     `causes` gives, for each parent, the probability that it brings about the effect alone: a number (for the
@@ -199,7 +200,7 @@ class NoisyOr(Immutable):
         return f"NoisyOr({shown}, leak={self.leak:g}{', learn=True' * self.learn})"
 
 
-class Mux(Immutable):
+class Mux(Readable):
     """The node copies the input that the selector's state points to: state i of `selector` means `inputs[i]`.
 
     >>> Mux("I", ["Y1", "Y2", "Y3"])

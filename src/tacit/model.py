@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -131,7 +131,7 @@ class Model:
             raise _located(error, own, above) from None
         except (NetworkError, TooLargeError) as error:
             raise type(error)(f"node {name!r}: {error}") from None
-        self._insert(Node(own, parents, bound))
+        self._insert(Node(own, parents, bound.named(own, above)))
 
     def _insert(self, node: Node) -> None:
         """Put in a node that is right by itself, and right for its tie."""
@@ -217,7 +217,7 @@ class Model:
         """
         equal = {name: self.variable(name) for name in names}
         return self._with_nodes(
-            {n: Node(v, (), CPT(np.full(v.card, 1 / v.card)).bind(v, [])) for n, v in equal.items()}
+            {n: Node(v, (), CPT(np.full(v.card, 1 / v.card)).named(v, ())) for n, v in equal.items()}
         )
 
     def _with_nodes(self, nodes: Mapping[str, Node]) -> Self:
@@ -255,6 +255,8 @@ class Model:
         try:
             return self._nodes[name]
         except (KeyError, TypeError):
+            if isinstance(name, Collection) and not isinstance(name, str | bytes):
+                raise NetworkError(f"expected the name of one variable, got {shown(name)}") from None
             raise NetworkError(f"{name!r} is not a variable of the network{similar(name, self._nodes)}") from None
 
     def variable(self, name: str) -> Variable:
@@ -270,7 +272,21 @@ class Model:
         return self.node(name).variable.states
 
     def cpt(self, name: str) -> AnyCPT:
-        """The CPT of a variable."""
+        """The CPT of a variable; it prints with the names of variables and states.
+
+        >>> from tacit import examples
+        >>> print(examples.abc().cpt("C"))
+        P(C | A)
+        A        lo    hi
+        true   0.25  0.75
+        false   0.5   0.5
+        >>> print(examples.abc().cpt("B"))
+        P(B | A): plus if the test of P*(A) holds, else minus
+                       plus         minus
+        A      test    true  false   true  false
+        true   >= 0.5   0.9    0.1    0.2    0.8
+        false  >= 0.4   0.7    0.3    0.1    0.9
+        """
         return self.node(name).cpt
 
     def table(self, name: str) -> Floats:
@@ -483,7 +499,7 @@ def _fixed(own: Variable, state: Any) -> Node:
     possible = np.zeros(0) if column is None or not single else column.likelihoods()[:, 0] > 0
     if possible.sum() != 1:
         raise NetworkError(f"do cannot set {own.name!r} to {shown(state)}; expected one of {listed_states(own)}")
-    return Node(own, (), CPT(possible.astype(np.float64)))
+    return Node(own, (), CPT(possible.astype(np.float64)).named(own, ()))
 
 
 def _located(error: TableError, own: Variable, parents: Sequence[Variable]) -> NetworkError:

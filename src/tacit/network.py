@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Literal, Self, overload
 
 from tacit import pickling
 from tacit.assignments import Labels, Samples, samples
@@ -15,7 +15,8 @@ from tacit.floats import Floats
 from tacit.model import Model, Node
 from tacit.pictures import network_dot, network_html
 from tacit.plain import network_from_dict, network_to_dict
-from tacit.query import Query, compiled
+from tacit.probabilities import Labelling, Probabilities
+from tacit.query import Query, checked_query, compiled
 from tacit.recent import Recent
 from tacit.selection import selected_network
 
@@ -47,10 +48,23 @@ class Network(Model):
         super()._insert(node)
         self._compiled.clear()
 
-    def posterior(self, query: str | Sequence[str], evidence: EvidenceLike | None = None) -> Floats:
+    @overload
+    def posterior(
+        self, query: str | Sequence[str], evidence: EvidenceLike | None = None, labels: Literal[False] = False
+    ) -> Floats: ...
+
+    @overload
+    def posterior(
+        self, query: str | Sequence[str], evidence: EvidenceLike | None = None, *, labels: Literal[True]
+    ) -> Probabilities: ...
+
+    def posterior(
+        self, query: str | Sequence[str], evidence: EvidenceLike | None = None, labels: bool = False
+    ) -> Floats | Probabilities:
         """P*(q) for every row of evidence: (rows, states of the query).
 
         Of several query variables, their joint posterior: (rows, states of the first, states of the second, ...).
+        With `labels`, the same with the names of states and rows: it prints as a table, and converts to a frame.
 
         The query is compiled on first use, for the kinds of evidence it sees (a column with a state in every row is
         indexed), and kept: the next call with evidence on the same variables only evaluates it.
@@ -59,14 +73,20 @@ class Network(Model):
         >>> examples.abc().posterior("B", {"A": 0.8, "C": ["lo", "hi"]}).round(4)
         array([[0.4692, 0.5308],
                [0.676 , 0.324 ]])
+        >>> examples.abc().posterior("B", {"A": 0.8, "C": ["lo", "hi"]}, labels=True)
+        B      true     false
+        0  0.469231  0.530769
+        1  0.676000  0.324000
         """
         known = self._read(evidence)
         hard = tuple(sorted(known.certain))
         soft = tuple(sorted(n for n in known.columns if n not in hard))
-        query = query if query is None or isinstance(query, str) else tuple(query)
-        key = (query, soft, hard)
-        tac = self._compiled.get(key, lambda: compiled(Query, self, query, soft, hard))
-        return tac.posterior(known)  # not read again: the columns of an array follow the network, not the query
+        asked = query if query is None or isinstance(query, str) else checked_query(self, query)
+        tac = self._compiled.get((asked, soft, hard), lambda: compiled(Query, self, asked, soft, hard))
+        found = tac.posterior(known)  # not read again: the columns of an array follow the network, not the query
+        if not labels:
+            return found
+        return Labelling.of(evidence)(found, [self.variable(name) for name in tac.question.query])
 
     def log_likelihood(self, rows: EvidenceLike | None = None) -> Floats:
         """The logarithm of p*(evidence) of every row: (rows,); minus infinity where it is impossible.

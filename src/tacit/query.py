@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ from tacit.evidence import Column, Evidence, EvidenceLike, read
 from tacit.factored import NoisyOr
 from tacit.floats import Floats, divide
 from tacit.model import Model
+from tacit.probabilities import Labelling, Marginals, Probabilities
 from tacit.selection import Selected, join_rows, selected_rows
 from tacit.variable import Label, Variable
 from tacit.words import large, plural
@@ -145,21 +146,47 @@ class Query:
         """How many states each of the query variables has."""
         return tuple(self.network.variable(name).card for name in self.question.query)
 
-    def posterior(self, evidence: EvidenceLike | None = None) -> Floats:
+    @overload
+    def posterior(self, evidence: EvidenceLike | None = None, labels: Literal[False] = False) -> Floats: ...
+
+    @overload
+    def posterior(self, evidence: EvidenceLike | None = None, *, labels: Literal[True]) -> Probabilities: ...
+
+    def posterior(self, evidence: EvidenceLike | None = None, labels: bool = False) -> Floats | Probabilities:
         """P*(q) for every state of the query: (rows, states); NaN where the evidence has probability zero.
 
         Of several query variables, their joint posterior: (rows, states of the first, states of the second, ...).
+        With `labels`, the same with the names of states and rows: it prints as a table, and converts to a frame.
+
+        >>> import tacit
+        >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
+        >>> tac.posterior({"A": 0.8, "C": ["lo", "hi"]}, labels=True)
+        B      true     false
+        0  0.469231  0.530769
+        1  0.676000  0.324000
         """
         self.require_query("posterior")
-        return self.ask(evidence).posterior
+        found = self.ask(evidence).posterior
+        return self._labelled(found, evidence) if labels else found
 
-    def joint(self, evidence: EvidenceLike | None = None) -> Floats:
+    @overload
+    def joint(self, evidence: EvidenceLike | None = None, labels: Literal[False] = False) -> Floats: ...
+
+    @overload
+    def joint(self, evidence: EvidenceLike | None = None, *, labels: Literal[True]) -> Probabilities: ...
+
+    def joint(self, evidence: EvidenceLike | None = None, labels: bool = False) -> Floats | Probabilities:
         """p*(q) for every state of the query: (rows, states), in float64, which has the range that it needs.
 
-        Of several query variables, their joint: (rows, states of the first, states of the second, ...).
+        Of several query variables, their joint: (rows, states of the first, states of the second, ...). `labels` are
+        those of `posterior`.
         """
         self.require_query("joint")
-        return self.ask(evidence).joint
+        found = self.ask(evidence).joint
+        return self._labelled(found, evidence) if labels else found
+
+    def _labelled(self, found: Floats, evidence: EvidenceLike | None) -> Probabilities:
+        return Labelling.of(evidence)(found, [self.network.variable(name) for name in self.question.query])
 
     def require_posterior(self) -> None:
         """An error where the query variables have too many joint states for a table."""
@@ -182,11 +209,18 @@ class Query:
         """For every testing node that the query needs, how each row of evidence decided it."""
         return self.ask(evidence, selected=True).selected
 
-    def marginals(self, evidence: EvidenceLike | None = None) -> dict[str, Floats]:
+    @overload
+    def marginals(self, evidence: EvidenceLike | None = None, labels: Literal[False] = False) -> dict[str, Floats]: ...
+
+    @overload
+    def marginals(self, evidence: EvidenceLike | None = None, *, labels: Literal[True]) -> Marginals: ...
+
+    def marginals(self, evidence: EvidenceLike | None = None, labels: bool = False) -> dict[str, Floats] | Marginals:
         """The posterior of *every* variable, each (rows, states), from one sweep up and one down.
 
         The derivative of p*(evidence) by the likelihood of a state is the probability of that state with the rest of
-        the evidence (Darwiche's differential approach). Selected tables count as they were selected.
+        the evidence (Darwiche's differential approach). Selected tables count as they were selected. With `labels`,
+        the dictionary prints as one table, converts to one frame, and its values are labelled as in `posterior`.
 
         >>> import tacit
         >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
@@ -206,7 +240,11 @@ class Query:
                 product = weighted(likelihood, derivatives[name]) if name in derivatives else likelihood
                 column.append(np.where(total > 0, product, np.nan).T)
         warn_impossible(~np.concatenate(possible), "their posteriors are NaN")
-        return {name: np.concatenate(blocks) for name, blocks in found.items()}
+        arrays = {name: np.concatenate(blocks) for name, blocks in found.items()}
+        if not labels:
+            return arrays
+        label = Labelling.of(evidence)
+        return Marginals({name: label(array, [self.network.variable(name)]) for name, array in arrays.items()})
 
     def companion(self, question: Question) -> Query:
         """The same network asked something else, compiled on first use."""
@@ -340,7 +378,7 @@ def compiled(
     engines.check(engine)
     machine.threads_wanted(threads)  # an error, if it is no number of threads
     number = _dtype(dtype)
-    asked = _asked(net, query)
+    asked = checked_query(net, query)
     wanted = (asked,) if isinstance(asked, str) else asked or ()
     certain, done = _names(net, hard, "hard"), _names(net, do, "do")
     maybe = _names(net, evidence, "evidence")
@@ -374,21 +412,33 @@ def _check_joint(net: Model, names: tuple[str, ...]) -> None:
         )
 
 
-def _asked(net: Model, query: Any) -> Asked:
+def checked_query(net: Model, query: Any) -> Asked:
     """The query as it is kept: a name, a tuple of several, or None."""
     if query is None or isinstance(query, str):
         if query is not None:
-            net.node(query)
+            _check_name(net, query)
         return query
     if isinstance(query, set | frozenset):
         raise TacitError("query is a set, which has no order; give a list, whose order the axes of the answer follow")
-    wanted = list(query) if isinstance(query, Iterable) else query
+    if isinstance(query, Mapping):
+        raise TacitError(f"query is a mapping; give the name of a variable, or a list of names: {list(query)!r}")
+    if not isinstance(query, Iterable):
+        raise TacitError(f"query is {query!r}; give the name of a variable, a list of names, or None")
+    wanted = list(query)
     names = _names(net, wanted, "query")
     if len(names) != len(wanted):
         raise TacitError(f"query names a variable twice: {wanted!r}")
     if not names:
         raise TacitError("query is an empty sequence; give at least one name, or None to ask without a query")
     return names
+
+
+def _check_name(net: Model, query: str) -> None:
+    """An error where there is no such variable; several names with commas are not taken for one that is misspelt."""
+    names = [name.strip() for name in query.split(",")]
+    if query not in net and len(names) > 1 and all(name in net for name in names):
+        raise TacitError(f"query is {query!r}; give the names of several variables as a list: query={names!r}")
+    net.node(query)
 
 
 def _given(net: Model, given: Mapping[str, Label] | None) -> tuple[tuple[str, int], ...]:
@@ -421,7 +471,8 @@ def _names(net: Model, names: Iterable[str] | None, what: str) -> tuple[str, ...
         )
     if isinstance(names, str):
         meant = "; an engine is given by name: engine=..." if what == "do" and names in engines.ENGINES else ""
-        raise TacitError(f"{what} must be a sequence of names, e.g. [{names!r}]{meant}")
+        several = [name.strip() for name in names.split(",")]
+        raise TacitError(f"{what} must be a sequence of names, e.g. {several!r}{meant}")
     try:
         found = tuple(dict.fromkeys(() if names is None else names))
     except TypeError:

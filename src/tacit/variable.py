@@ -70,6 +70,11 @@ def variable(name: object, states: int | Iterable[Any] | None) -> Variable:
     return Variable(name, labels)
 
 
+def state_column(name: str, state: object) -> str:
+    """The name of a column about one state of a variable."""
+    return f"{name}.{state}"
+
+
 def similar(name: object, known: Iterable[str]) -> str:
     """The end of an error message on an unknown name: "; did you mean 'A'?", or nothing."""
     import difflib

@@ -15,8 +15,9 @@ from tacit.answer import Answer, quietly
 from tacit.errors import TacitError
 from tacit.evidence import Evidence
 from tacit.network import Network
-from tacit.rows.columns import state_column, written, written_type
+from tacit.rows.columns import written, written_type
 from tacit.tac import TAC
+from tacit.variable import state_column
 
 MOST_COLUMNS = 1_000  # for the combinations of a joint posterior; 65,536 rows of them take half a gigabyte
 

@@ -16,9 +16,9 @@ import pyarrow as pa
 from tacit.errors import EvidenceError
 from tacit.evidence import AmbiguousEvidenceError, first_state
 from tacit.floats import Floats
-from tacit.rows.columns import Source, columns_of, find, floats_of, refuse_misspelt, state_column
+from tacit.rows.columns import Source, columns_of, find, floats_of, refuse_misspelt
 from tacit.rows.files import repeated
-from tacit.variable import Variable, similar
+from tacit.variable import Variable, similar, state_column
 from tacit.words import listed
 
 SHOWN = 20  # names of columns in a message

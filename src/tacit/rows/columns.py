@@ -19,7 +19,7 @@ from tacit.evidence import is_ambiguous
 from tacit.floats import Floats
 from tacit.network import Network
 from tacit.rows.spelling import MISSING, as_number, label_of, numbers_are_labels
-from tacit.variable import Variable, similar
+from tacit.variable import Variable, similar, state_column
 from tacit.words import listed
 
 
@@ -61,11 +61,6 @@ class Source:
             f"{first!r}; write labels ({first!r}, {second!r}), or likelihoods of both states in columns "
             f"{state_column(name, first)!r} and {state_column(name, second)!r}"
         )
-
-
-def state_column(name: str, state: object) -> str:
-    """The name of a column about one state of a variable."""
-    return f"{name}.{state}"
 
 
 def find(variable: Variable, names: Set[str], called: str | None = None) -> Source | None:
