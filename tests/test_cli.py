@@ -447,6 +447,13 @@ def test_train_starts_from_known_numbers_where_it_is_told_to(abc):
         ("batch abc.json none.csv -q B -o out.csv", "none.csv: No such file or directory"),
         ("batch abc.json rows.txt -q B -o out.csv", "rows.txt: a table is a .csv or a .parquet file"),
         ("batch abc.json rows.csv -q B -o out.txt", "out.txt: a table is a .csv or a .parquet file"),
+        ("batch abc.json rows.csv -q B -o no/out.csv", "no/out.csv: there is no folder 'no' to write to"),
+        ("sample abc.json -n 2 -o no/out.csv", "no/out.csv: there is no folder 'no' to write to"),
+        (
+            "batch abc.json semi.csv -q B -o out.csv",
+            "the columns seem to be separated by semicolons; expected commas: A",
+        ),
+        ("batch abc.json tabs.csv -q B -o out.csv", "tabs.csv: the columns seem to be separated by tabs"),
         ("batch abc.json rows.csv -q B -o rows.csv", "rows.csv: the output would replace the table it is made from"),
         ("batch abc.json rows.csv -q B -o out.csv --columns Z", "'Z' is not a variable of the network"),
         ("batch abc.json rows.csv -q B -o out.csv --columns B", "the table has no column 'B'; it has id, A, C"),
@@ -466,6 +473,8 @@ def test_train_starts_from_known_numbers_where_it_is_told_to(abc):
 )
 def test_wrong_data_is_one_line_and_exit_code_1(abc, rows, arguments, message):
     files = {
+        "semi.csv": "A;C\n0,5;lo\n",
+        "tabs.csv": "A\tC\n0.5\tlo\n",
         "bad.csv": "A,C\n0.5,lo\n0.5,medium\n",
         "number.csv": "C.lo,C.hi\nx,1\n",
         "short.csv": "A,C\n0.5\n",

@@ -358,3 +358,11 @@ def test_a_hundred_thousand_columns(abc):
     Path("twice.csv").write_text(",".join(["A", *others, "column_7"]) + "\n")
     with pytest.raises(FormatError, match="there are two columns 'column_7'"):
         files.open_table(Path("twice.csv"))
+
+
+def test_a_quoted_header_may_hold_a_semicolon():
+    Path("one.csv").write_text('"a;b"\nlo\n')
+    assert files.open_table(Path("one.csv")).names == ["a;b"]
+    Path("two.csv").write_text("\n a; b\nlo;1\n")
+    with pytest.raises(tacit.FormatError, match="separated by semicolons; expected commas: a,b"):
+        files.open_table(Path("two.csv"))

@@ -13,7 +13,7 @@ from bench.networks import NAMES, folder, network
 from hypothesis import assume, given
 
 from tacit import CPT, FormatError, Mux, Network, NoisyOr, TacitError, TestingCPT, TooLargeError, examples
-from tacit.io import RoundingWarning, content, read, write
+from tacit.io import RoundingWarning, content, load, read, save, write
 from tacit.io.uai import read_evidence, write_evidence
 from tests import conformance_files
 from tests.helpers import close, tries
@@ -256,6 +256,40 @@ def test_another_suffix_is_refused(tmp_path, name):
     for use in (read, lambda path: write(classical(), path)):
         with pytest.raises(FormatError, match=r"tells no format; expected one of \.bif, \.xmlbif, \.bifxml, \.xml, "):
             use(tmp_path / name)
+
+
+def test_save_and_load_go_by_the_suffix_too(tmp_path):
+    for name in ("a.bif", "a.bif.gz", "a.uai", "a.xmlbif", "a.net"):
+        save(classical(), tmp_path / name)
+        assert load(tmp_path / name) == read(tmp_path / name) == classical()
+    for name in ("model", "model.tacit", "model.gz"):  # JSON, as ever
+        save(examples.abc(), tmp_path / name)
+        assert load(tmp_path / name) == examples.abc()
+    with pytest.raises(FormatError, match="node 'B' is testing, which BIF cannot hold"):
+        save(examples.abc(), tmp_path / "abc.bif")
+
+
+@pytest.mark.parametrize("suffix", [".bif", ".xmlbif", ".uai", ".net", ".json"])
+def test_a_file_with_the_suffix_of_another_format_is_told_so(tmp_path, suffix):
+    write(classical(), tmp_path / f"net{suffix}")
+    for other in {".bif", ".xmlbif", ".uai", ".net", ".json"} - {suffix}:
+        path = (tmp_path / "other").with_suffix(other)
+        path.write_bytes((tmp_path / f"net{suffix}").read_bytes())
+        for use in (read, load):
+            with pytest.raises(
+                FormatError, match=rf"seems to be a \{suffix} file: give it a name that ends in \{suffix}$"
+            ):
+                use(path)
+
+
+def test_a_damaged_file_is_not_taken_for_another_format(tmp_path):
+    (tmp_path / "net.bif").write_text("network n { } variable")
+    with pytest.raises(FormatError) as error:
+        read(tmp_path / "net.bif")
+    assert "seems to be" not in str(error.value)
+    (tmp_path / "net.json").write_text("/* c */ " * 10_000 + "nothing")  # no time is lost on comments
+    with pytest.raises(FormatError, match=r"Expecting value$"):
+        read(tmp_path / "net.json")
 
 
 def test_only_networks_are_written_and_only_files_are_read(tmp_path):

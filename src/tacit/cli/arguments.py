@@ -59,6 +59,11 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 def check_output(path: Path) -> None:
     """An error, now rather than after the work, if a network cannot be written there."""
     format_of(path)
+    check_folder(path)
+
+
+def check_folder(path: Path) -> None:
+    """An error, now rather than after the work, if there is no folder for a file."""
     if not path.parent.is_dir():
         raise TacitError(f"{path}: there is no folder {str(path.parent)!r} to write to")
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from tacit.cli.arguments import Do, Evidence, Json, Model, Only, variables
+from tacit.cli.arguments import Do, Evidence, Json, Model, Only, check_folder, variables
 from tacit.cli.output import aligned, asked, heading, show_json, together
 from tacit.cli.row import Row
 from tacit.network import Network
@@ -81,6 +81,7 @@ def sample(
     """
     if output is not None:
         is_parquet(output)  # an error, now rather than at the end, if it is no table
+        check_folder(output)
     row = Row(model, evidence, do)
     tac = row.compile(None)
     row.ask(tac, "sample")

@@ -1,7 +1,6 @@
 """Reading and writing models."""
 
 from tacit.io.draft import RoundingWarning
-from tacit.io.files import read, write
-from tacit.io.json import load, save
+from tacit.io.files import load, read, save, write
 
 __all__ = ["RoundingWarning", "load", "read", "save", "write"]

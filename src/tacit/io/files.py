@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import PurePath
 from typing import Protocol
 
@@ -27,6 +28,15 @@ _FORMATS: dict[str, _Format] = {
     ".net": hugin,
     ".json": json,
 }
+# how files of the formats begin, after spaces, a byte-order mark and comments
+_BEFORE = rb"(?:\xef\xbb\xbf)?(?>\s|//[^\n]*\n|/\*.*?\*/|%[^\n]*\n)*+"  # without going back: it may be hostile
+_STARTS = {
+    ".json": re.compile(rb"\s*\{"),
+    ".xmlbif": re.compile(_BEFORE + rb"<", re.DOTALL),
+    ".uai": re.compile(rb"\s*(?:BAYES|MARKOV)\b"),
+    ".net": re.compile(_BEFORE + rb"(?:net|node|class)\b", re.DOTALL),
+    ".bif": re.compile(_BEFORE + rb"(?:network|variable|probability)\b", re.DOTALL),
+}
 
 
 def read(path: str | os.PathLike[str]) -> Network:
@@ -44,7 +54,28 @@ def read(path: str | os.PathLike[str]) -> Network:
     >>> read(path) == net
     True
     """
-    return format_of(path).parse(read_bytes(path), os.fspath(path))
+    return _parsed(format_of(path), path)
+
+
+def load(path: str | os.PathLike[str]) -> Network:
+    """Read a network that `save` wrote, or any that `read` can: a suffix that is no format's is JSON."""
+    return _parsed(_FORMATS.get(_suffix(path), json), path)
+
+
+def save(obj: Network, path: str | os.PathLike[str]) -> None:
+    """Write a network to a file, atomically: as `write` does, but to one with another suffix, or none, as JSON.
+
+    Of all formats, JSON keeps everything that a network holds.
+
+    >>> import tempfile, pathlib, tacit
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "abc.json"
+    >>> tacit.save(tacit.examples.abc(), path)
+    >>> tacit.load(path) == tacit.examples.abc()
+    True
+    """
+    if not isinstance(obj, Network):
+        raise TacitError(f"cannot save a {type(obj).__name__}; expected a Network")
+    write_text(_FORMATS.get(_suffix(path), json).compose(obj), path)
 
 
 def write(net: Network, path: str | os.PathLike[str]) -> None:
@@ -66,9 +97,28 @@ def write(net: Network, path: str | os.PathLike[str]) -> None:
 
 def format_of(path: str | os.PathLike[str]) -> _Format:
     """The format that a suffix tells; an error if it tells none."""
-    name = PurePath(path)
-    suffix = (PurePath(name.stem) if is_packed(path) else name).suffix.lower()
+    suffix = _suffix(path)
     if suffix not in _FORMATS:
         known = ", ".join(_FORMATS)
-        raise FormatError(f"{name}: the suffix {suffix!r} tells no format; expected one of {known}, or one with .gz")
+        raise FormatError(
+            f"{PurePath(path)}: the suffix {suffix!r} tells no format; expected one of {known}, or one with .gz"
+        )
     return _FORMATS[suffix]
+
+
+def _suffix(path: str | os.PathLike[str]) -> str:
+    """The suffix that tells the format: the one before `.gz`, if the file is packed."""
+    name = PurePath(path)
+    return (PurePath(name.stem) if is_packed(path) else name).suffix.lower()
+
+
+def _parsed(format: _Format, path: str | os.PathLike[str]) -> Network:
+    """The network in a file; where it cannot be read, the error says which other format the file seems to have."""
+    data = read_bytes(path)
+    try:
+        return format.parse(data, os.fspath(path))
+    except FormatError as error:
+        other = next((suffix for suffix, start in _STARTS.items() if start.match(data)), None)
+        if other is None or _FORMATS[other] is format:
+            raise
+        raise FormatError(f"{error}; it seems to be a {other} file: give it a name that ends in {other}") from None

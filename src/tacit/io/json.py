@@ -3,32 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import Any
 
-from tacit.errors import FormatError, TacitError
-from tacit.io.content import check_nodes, is_packed, read_bytes, write_text
+from tacit.errors import FormatError
+from tacit.io.content import check_nodes, is_packed
 from tacit.network import Network
 from tacit.plain import network_from_dict, network_to_dict
-
-
-def save(obj: Network, path: str | os.PathLike[str]) -> None:
-    """Write a network to a JSON file, atomically.
-
-    >>> import tempfile, pathlib, tacit
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "abc.json"
-    >>> tacit.save(tacit.examples.abc(), path)
-    >>> tacit.load(path) == tacit.examples.abc()
-    True
-    """
-    if not isinstance(obj, Network):
-        raise TacitError(f"cannot save a {type(obj).__name__}; expected a Network")
-    write_text(compose(obj), path)
-
-
-def load(path: str | os.PathLike[str]) -> Network:
-    """Read a network that `save` wrote."""
-    return parse(read_bytes(path), os.fspath(path))
 
 
 def parse(data: bytes, source: str) -> Network:

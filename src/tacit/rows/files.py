@@ -12,10 +12,12 @@ from typing import IO, Any, Protocol
 
 from tacit.atomic import write_atomically
 from tacit.errors import FormatError
+from tacit.words import short
 
 BATCH_ROWS = 2**16
 BLOCK_BYTES = 2**20  # of a CSV file, of which pyarrow reads some 30 ahead
 MAX_BLOCK_BYTES = 2**24  # for a CSV file of long rows: 30 blocks must not fill the memory
+SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}  # that other programs write instead of commas
 
 
 @dataclass(frozen=True)
@@ -179,7 +181,19 @@ def _header(path: Path) -> tuple[int, list[str]]:
             raise FormatError(f"{path}: the header cannot be read as UTF-8 text with commas: {error}") from None
     if not names:
         raise FormatError(f"{path}: the file is empty; expected a header, the names of the columns")
+    if len(names) == 1:
+        _refuse_other_separators(path, names[0])
     return above, names
+
+
+def _refuse_other_separators(path: Path, header: str) -> None:
+    """An error where a header of one name seems to hold several; one in quotation marks is meant as it is."""
+    sign = next((sign for sign in SEPARATORS if sign in header), None)
+    with path.open("rb") as file:
+        quoted = file.read(BLOCK_BYTES).lstrip(b"\xef\xbb\xbf\r\n").startswith(b'"')
+    if sign is not None and not quoted:
+        meant = short(",".join(part.strip() for part in header.split(sign)), 60)
+        raise FormatError(f"{path}: the columns seem to be separated by {SEPARATORS[sign]}; expected commas: {meant}")
 
 
 def _block_for_lines(path: Path) -> int:
