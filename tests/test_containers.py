@@ -23,6 +23,9 @@ NUMBER = int | float
 
 def reference(of: Variable, values: list, framed: bool = False):
     """The likelihoods (rows, states) that a list of values means, one by one; None if it is to be refused."""
+    words = {label.strip().lower(): label for label in of.states if isinstance(label, str)}
+    if all(v is None or isinstance(v, str | bool) for v in values):  # case does not matter, and truth values are words
+        values = [v if v in of.states else words.get(str(v).strip().lower(), v) for v in values]
     present = [v for v in values if v is not None]
     numbers = all(isinstance(v, NUMBER) for v in present)
     labels = any(isinstance(label, NUMBER) for label in of.states)
@@ -164,6 +167,7 @@ VARIABLES = [
     variable("default", None),
     variable("words", ["no", "yes"]),
     variable("reversed", ["false", "true"]),
+    variable("capitals", ["TRUE", "FALSE", "UNKNOWN"]),
     variable("three", ["lo", "mid", "hi"]),
     variable("codes", shuffled([0, 1])),
     variable("integers", shuffled(NARROW)),
@@ -217,7 +221,7 @@ def test_every_container_means_what_its_values_mean(kind, containers):
 @pytest.mark.parametrize("of", VARIABLES, ids=lambda v: v.name)
 def test_labels_are_read_alike_however_many_states_there_are(monkeypatch, of, few):
     monkeypatch.setattr(module, "FEW_STATES", few)
-    tried = [*of.states, "no", "zz", 0, 1, True, 0.5, 2, BIG, BIG + 1, 2**63 - 1, 1e300]
+    tried = [*of.states, "no", "No ", "TRUE", "zz", 0, 1, True, 0.5, 2, BIG, BIG + 1, 2**63 - 1, 1e300]
     for kind in (str, bool, int, float):
         values = [v for v in tried if type(v) is kind and v in of.states] * 2
         for column in (values, values[::-1], values[1:2]):

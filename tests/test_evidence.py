@@ -5,11 +5,13 @@ import warnings
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit import EvidenceError, Network, semantics
+import tacit
+from tacit import EvidenceError, Network, examples, semantics
 from tacit.evidence import Column, Evidence, read, read_column
 from tacit.variable import Variable, variable
 from tests.helpers import close
@@ -557,3 +559,111 @@ def test_likelihoods_further_apart_than_floats_can_hold():
     with pytest.raises(EvidenceError, match=r"row 1: the likelihoods .* are further apart than floats can hold"):
         read({"A": [[1.0, 0.0], [1e200, 1e-200]]}, [variable])
     close(read({"A": [[1e200, 1e-100]]}, [variable]).likelihoods()["A"], [1.0, 1e-300], 0)
+
+
+# as in the terminal ---------------------------------------------------------------------------------------
+
+
+def alarm():
+    net = tacit.Network()
+    net.add("S", states=["TRUE", "FALSE"], cpt=[0.3, 0.7])
+    net.add("CVP", ["S"], ["LOW", "NORMAL", "HIGH"], [[0.1, 0.2, 0.7], [0.3, 0.3, 0.4]])
+    return net
+
+
+FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
+
+
+@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
+def test_truth_values_and_labels_of_any_case_are_labels(frame):
+    net = alarm()
+    expected = net.posterior("CVP", {"S": ["TRUE", "FALSE", None]})
+    for column in ([True, False, None], ["True", "false ", None], ["TRUE", "fAlse", None]):
+        close(net.posterior("CVP", frame({"S": column})), expected)
+        close(net.posterior("CVP", {"S": column}), expected)
+    close(net.posterior("CVP", {"S": np.array([True, False])}), expected[:2])
+    close(net.posterior("CVP", {"S": True}), expected[:1])
+    close(net.posterior("S", {"CVP": "low"}), net.posterior("S", {"CVP": "LOW"}))
+    assert net.do({"S": False}) == net.do({"S": "FALSE"})
+
+
+def test_labels_that_differ_in_case_only_are_told_apart():
+    net = tacit.Network()
+    net.add("A", states=["a", "A"], cpt=[0.3, 0.7])
+    assert net.posterior("A", {"A": ["a", "A"]}).tolist() == [[1, 0], [0, 1]]
+    net.add("B", ["A"], ["no", "No", "yes"], np.full((2, 3), 1 / 3))
+    with pytest.raises(EvidenceError, match="'NO' is not a state"):
+        net.posterior("A", {"B": ["NO"]})
+
+
+@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
+def test_a_column_for_each_state_holds_likelihoods(frame):
+    net = alarm()
+    likelihoods = np.array([[0.1, 0.3, 0.2], [0.2, 0.3, 0.5], [nan, nan, nan]])
+    columns = dict(zip(("CVP.LOW", "CVP.NORMAL", "CVP.HIGH"), likelihoods.T.tolist(), strict=True))
+    expected = net.posterior("S", {"CVP": likelihoods})
+    close(net.posterior("S", frame(columns)), expected)
+    close(net.posterior("S", columns), expected)
+    close(tacit.compile(net, "S", ["CVP"]).posterior(frame(columns)), expected)
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"CVP.LOW": [0.1]}, "the table has a column 'CVP.LOW' but no 'CVP.NORMAL'; expected one for every state"),
+        ({"CVP.LOW": [0.1], "CVP": ["LOW"]}, "the table has columns 'CVP' and 'CVP.LOW'; expected one or the other"),
+        ({"CVP.LOW": ["x"], "CVP.NORMAL": [1], "CVP.HIGH": [1]}, "column 'CVP.LOW': expected likelihoods, which are"),
+        ({"CVP.LOW": [0.1], "CVP.NORMAL": [1, 2], "CVP.HIGH": [1]}, "'CVP.NORMAL' has 2 rows, but 'CVP.LOW' has 1"),
+        ({"CVP.LOW": [[0.1]], "CVP.NORMAL": [1], "CVP.HIGH": [1]}, r"column 'CVP.LOW' has shape \(1, 1\); expected"),
+        ({"CVP.LOW": [-1], "CVP.NORMAL": [1], "CVP.HIGH": [1]}, "evidence on 'CVP', row 0: .*must not be negative"),
+        ({"CVP.low": [0.1]}, "evidence names 'CVP.low', which is not a variable of the network; did you mean 'CVP'"),
+    ],
+)
+def test_wrong_columns_of_states_are_refused(columns, message):
+    with pytest.raises(EvidenceError, match=message):
+        alarm().posterior("S", columns)
+
+
+@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
+def test_other_columns_of_a_frame_are_left_out_with_a_warning(frame):
+    net, rows = alarm(), {"CVP": ["LOW", "HIGH"], "id": [1, 2], "name": ["x", "y"]}
+    with pytest.warns(tacit.UnusedColumnWarning, match="^columns that are not used: id, name$") as caught:
+        found = net.posterior("S", frame(rows))
+    assert caught[0].filename == __file__
+    close(found, net.posterior("S", {"CVP": ["LOW", "HIGH"]}))
+    with pytest.warns(tacit.UnusedColumnWarning, match=r"not used: CVPP, id \(CVPP; did you mean 'CVP'\?\)$"):
+        net.posterior("CVP", frame({"S": ["TRUE"], "CVPP": ["LOW"], "id": [1]}))
+    with pytest.raises(EvidenceError, match=r"evidence names 'cvp', which is not a variable .* did you mean 'CVP'"):
+        net.posterior("S", frame({"S": ["TRUE"], "cvp": ["LOW"]}))
+    with pytest.raises(EvidenceError, match="evidence names 'id', which is not a variable"):
+        net.posterior("S", frame({"id": [1]}))
+    with pytest.raises(EvidenceError, match="evidence names 'id', which is not a variable"):
+        net.posterior("S", rows)  # a mapping says what is meant
+
+
+@pytest.mark.parametrize(
+    "rows", [{"A": [], "C": []}, pd.DataFrame({"A": []}), pl.DataFrame({"C": []}), np.empty((0, 2))]
+)
+def test_no_rows_have_no_answers(rows):
+    tac = tacit.compile(examples.abc(), "B", ["A", "C"])
+    assert tac.posterior(rows).shape == tac.joint(rows).shape == (0, 2)
+    assert tac.log_evidence(rows).shape == (0,)
+    assert tac.posterior(rows, labels=True).to_pandas().shape == (0, 2)
+    assert {name: p.shape for name, p in tac.marginals(rows).items()} == dict.fromkeys("ABC", (0, 2))
+    assert tac.selected(rows)["B"].weight.shape == (0, 2)
+    assert {name: len(p) for name, p in tac.mpe(rows).states.items()} == dict.fromkeys("ABC", 0)
+    assert {name: p.shape for name, p in tac.sample(rows, n=3).items()} == dict.fromkeys("ABC", (0, 3))
+    assert {name: p.shape for name, p in tac.information(rows).items()} == dict.fromkeys("ABC", (0,))
+    assert tac.sensitivity(rows).derivatives["A", "table"].shape == (0, 2, 2)
+    assert tacit.compile(examples.abc(), ["B", "C"], ["A"], dtype="float32").posterior({"A": []}).shape == (0, 2, 2)
+    assert tacit.compile(examples.abc(), "B", hard=["A"]).posterior({"A": []}).shape == (0, 2)
+
+
+def test_no_rows_can_be_asked_but_not_learned_from():
+    net = examples.abc()
+    assert net.posterior("B", pd.DataFrame({"A": []})).shape == (0, 2)
+    assert net.log_likelihood(pd.DataFrame({"A": []})).shape == (0,)
+    with pytest.raises(EvidenceError, match="the evidence has no rows"):
+        tacit.fit(tacit.compile(net.learnable(), "B", ["A"]), {"A": []}, [])
+    with pytest.raises(EvidenceError, match=r"explain takes one row|the evidence has no rows"):
+        tacit.compile(net, "B", ["A"]).explain({"A": []})

@@ -19,6 +19,7 @@ from tacit.errors import (
 from tacit.factored import Mux, NoisyOr
 from tacit.installation import VERSION, refuse_a_mixture
 from tacit.io import RoundingWarning, load, read, save, write
+from tacit.naming import UnusedColumnWarning
 from tacit.network import Network
 from tacit.tac import TAC, compile
 
@@ -48,6 +49,7 @@ __all__ = [
     "TestingCPT",
     "TooLargeError",
     "UnsetError",
+    "UnusedColumnWarning",
     "compile",
     "estimate",
     "examples",

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import TacitError
-from tacit.floats import Floats, divide
+from tacit.floats import Floats, divide, flat
 from tacit.selection import Selected
+from tacit.warned import warn
 
 N = TypeVar("N", bound=np.generic)
 
@@ -54,7 +52,7 @@ class Answer:
 
     @property
     def _total(self) -> Floats:
-        total: Floats = self.mantissa.reshape(len(self.mantissa), -1).sum(axis=1)
+        total: Floats = flat(self.mantissa).sum(axis=1)
         return total
 
     def _by_row(self, numbers: NDArray[N]) -> NDArray[N]:
@@ -70,7 +68,7 @@ class Answer:
     @property
     def selected(self) -> dict[str, Selected]:
         """For every testing node that the query needs, how each row decided it; none, unless that was asked for."""
-        undecided = [np.isnan(how.posterior.reshape(len(how.posterior), -1)[:, 0]) for how in self.decided.values()]
+        undecided = [np.isnan(flat(how.posterior)[:, 0]) for how in self.decided.values()]
         if undecided:
             warn_impossible(np.logical_or.reduce(undecided), "the posterior of some testing node's parents is NaN")
         return self.decided
@@ -95,17 +93,5 @@ def quietly() -> Iterator[None]:
 def warn_impossible(rows: NDArray[np.bool_], what: str) -> None:
     """One warning that counts the rows of impossible evidence, placed where the user called."""
     if rows.any() and not _QUIET.get():
-        warnings.warn(
-            f"the evidence of {int(rows.sum())} of {len(rows)} rows has probability 0; {what}",
-            ImpossibleEvidenceWarning,
-            stacklevel=_level_of_the_caller(),
-        )
-
-
-def _level_of_the_caller() -> int:
-    """How many frames up the first one outside this package is."""
-    here = str(Path(__file__).parent)
-    level, frame = 0, sys._getframe()
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(here):
-        level, frame = level + 1, frame.f_back
-    return level
+        count = f"{int(rows.sum())} of {len(rows)} rows"
+        warn(f"the evidence of {count} has probability 0; {what}", ImpossibleEvidenceWarning)

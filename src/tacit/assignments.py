@@ -98,6 +98,8 @@ def most_probable(query: Query, names: Sequence[str], evidence: EvidenceLike | N
             codes[name].append(column[:, 0])
         with np.errstate(divide="ignore"):
             logs.append(np.log(found.results.joint[0]) + found.results.exponent * np.log(2.0))
+    if not known.rows:
+        logs, codes = [np.empty(0)], {name: [np.empty(0, np.int64)] for name in names}
     log_probability = np.concatenate(logs)
     impossible = np.isneginf(log_probability)
     warn_impossible(impossible, "their states are None")

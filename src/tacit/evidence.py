@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,8 @@ from tacit.containers import ConversionError, Text, as_array, is_framed, unpack
 from tacit.errors import EvidenceError
 from tacit.floats import Floats, noting_underflow
 from tacit.labels import FLOAT, MISSING, Codes, Mask, as_float, error_in_row, listed_states, shown, shown_number
-from tacit.variable import DEFAULT_STATES, Variable, similar
+from tacit.naming import by_variable
+from tacit.variable import DEFAULT_STATES, Variable
 from tacit.words import plural
 
 # A mapping of columns, a pandas / polars / pyarrow table, or a 2-D float array over binary variables.
@@ -144,12 +145,18 @@ class _Given:
 
 
 def read(
-    evidence: EvidenceLike | None, variables: Sequence[Variable], declared: Iterable[str] | None = None
+    evidence: EvidenceLike | None,
+    variables: Sequence[Variable],
+    declared: Iterable[str] | None = None,
+    empty: bool = False,
 ) -> Evidence:
     """Check `evidence` against the variables it may speak about; what was checked before stays as it is.
 
     `declared` are the names a compiled query takes, in the order that a 2-D array's columns follow; all
-    variables if left out.
+    variables if left out. Evidence without any row is an error, unless it may be `empty`.
+
+    A mapping names variables. A frame may have other columns, which are not used: a warning names them. In both, a
+    variable may also have a column for each of its states, of likelihoods: `C.lo`, `C.hi`.
     """
     by_name = {v.name: v for v in variables}
     names = list(by_name if declared is None else declared)
@@ -157,11 +164,8 @@ def read(
     given = _split(evidence, [by_name[n] for n in names])
     rows = given.rows
     columns: dict[str, Column] = {}
+    given = replace(given, columns=by_variable(given.columns, by_name, given.framed))
     for name in given.columns:
-        if name not in by_name:
-            raise EvidenceError(
-                f"evidence names {name!r}, which is not a variable of the network{similar(name, by_name)}"
-            )
         if name not in allowed:
             raise EvidenceError(
                 f"evidence on {name!r}, but the query was compiled for evidence on {names}; "
@@ -178,7 +182,7 @@ def read(
                 )
             rows = column.rows
         columns[name] = column
-    if rows == 0:
+    if rows == 0 and not empty:
         raise EvidenceError("the evidence has no rows; expected at least one")
     return Evidence(1 if rows is None else rows, columns)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TypeVar
@@ -19,6 +20,11 @@ def noting_underflow() -> Iterator[list[str]]:
     noted: list[str] = []
     with np.errstate(under="call", call=lambda kind, flag: noted.append(kind)):
         yield noted
+
+
+def flat(array: NDArray[F]) -> NDArray[F]:
+    """All axes but the first as one, also where there are no rows: (rows, entries)."""
+    return array.reshape(len(array), math.prod(array.shape[1:]))
 
 
 def divide(array: NDArray[F], total: NDArray[np.floating], otherwise: float = np.nan) -> NDArray[F]:

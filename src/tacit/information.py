@@ -24,7 +24,10 @@ def information(query: Query, evidence: EvidenceLike | None = None) -> dict[str,
     found: dict[str, list[Floats]] = {name: [] for name in names}
     impossible = []
     at_once = max(1, engine.gradient_chunk // engine.program.outputs)  # pairs of states take as much room as values
-    for block in query.read(evidence).blocks(at_once):
+    rows = query.read(evidence)
+    if not rows.rows:
+        return {name: np.empty(0) for name in names}
+    for block in rows.blocks(at_once):
         joint = engine.run(block.columns, block.rows).joint
         total = joint.sum(axis=0)
         impossible.append(total <= 0)

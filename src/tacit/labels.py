@@ -27,7 +27,8 @@ Mask = NDArray[np.bool_]
 def of_text(variable: Variable, text: Text) -> Codes:
     """The states that a column of text names."""
     lookup = {**variable.codes, None: MISSING}
-    code_of_place = np.array([*(lookup.get(label, UNKNOWN) for label in text.labels), MISSING], dtype=np.int64)
+    meant = (lookup[label] if label in lookup else alike(variable, label) for label in text.labels)
+    code_of_place = np.array([*meant, MISSING], dtype=np.int64)
     codes = _looked_up(code_of_place, text.places)
     if UNKNOWN in code_of_place:
         for row in np.flatnonzero(codes == UNKNOWN)[:1].tolist():
@@ -102,11 +103,25 @@ def _as_codes(variable: Variable, array: NDArray[Any]) -> Codes | None:
 
 
 def _checked(variable: Variable, codes: Codes, array: NDArray[Any]) -> Codes:
-    """The codes of an array, if all are of states or missing."""
+    """The codes of an array, if all are of states or missing; values that only resemble labels are looked up again."""
+    unknown = np.flatnonzero(codes == UNKNOWN)
+    if len(unknown) and array.dtype.kind in "OUSb":
+        codes[unknown] = [alike(variable, value) for value in array[unknown].tolist()]
     for row in np.flatnonzero(codes < MISSING)[:1].tolist():
         refused = _several_states if codes[row] == SEVERAL else _not_a_state
         raise refused(variable, array[row], row)
     return codes
+
+
+def alike(variable: Variable, value: Any) -> int:
+    """The code of the one label that a text is but for its case and spaces around it; True and False are text, too.
+
+    >>> states = Variable("A", ("TRUE", "FALSE"))
+    >>> alike(states, "False"), alike(states, True), alike(states, "maybe") == UNKNOWN
+    (1, 0, True)
+    """
+    text = str(value) if isinstance(value, bool | np.bool_) else value
+    return variable.plain.get(text.strip().lower(), UNKNOWN) if isinstance(text, str) else UNKNOWN
 
 
 def _stored(label: Any, dtype: np.dtype[Any]) -> Any:

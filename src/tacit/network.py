@@ -130,7 +130,7 @@ class Network(Model):
         return selected_network(self, tac.selected(known))
 
     def _read(self, evidence: EvidenceLike | None) -> Evidence:
-        return read(evidence, [self.variable(name) for name in self])
+        return read(evidence, [self.variable(name) for name in self], empty=True)
 
     def to_dict(self) -> dict[str, Any]:
         """The network as plain data, ready for JSON; see `docs/format.md`."""

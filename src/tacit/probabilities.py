@@ -12,7 +12,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import DTypeLike, NDArray
 
 from tacit.errors import TacitError
-from tacit.floats import Floats
+from tacit.floats import Floats, flat
 from tacit.grid import Grid, ends, probability
 from tacit.installation import how_to_install
 from tacit.variable import Label, Variable, state_column
@@ -93,7 +93,7 @@ class Probabilities(NDArrayOperatorsMixin):
             columns = pandas.Index(list(self.states[0]), name=self.variables[0])
         else:
             columns = pandas.MultiIndex.from_product(list(map(list, self.states)), names=list(self.variables))
-        return pandas.DataFrame(self._flat(), index=self.index, columns=columns)
+        return pandas.DataFrame(flat(self.array), index=self.index, columns=columns)
 
     def to_polars(self) -> Any:
         """A polars frame, with columns named as `tacit batch` names them: `B.true`; of several, `A.true,B.lo`."""
@@ -109,10 +109,7 @@ class Probabilities(NDArrayOperatorsMixin):
             [state_column(name, state) for state in s] for name, s in zip(self.variables, self.states, strict=True)
         ]
         names = map(",".join, itertools.product(*parts))
-        return dict(zip(names, np.ascontiguousarray(self._flat().T), strict=True))
-
-    def _flat(self) -> Floats:
-        return self.array.reshape(len(self.array), -1) if self.array.size else np.empty((0, self._count))
+        return dict(zip(names, np.ascontiguousarray(flat(self.array).T), strict=True))
 
     @property
     def _count(self) -> int:
@@ -123,7 +120,7 @@ class Probabilities(NDArrayOperatorsMixin):
         rows, columns = ends(len(self), MOST_ROWS), ends(self._count, MOST_COLUMNS)
         labels = [_labels(column, self.shape[1:], self.states) for column in columns]
         head = [(name, *(of[i] for of in labels)) for i, name in enumerate(self.variables)]
-        body = [(row_name(self.index, row), *_cells(self._flat(), row, columns)) for row in rows]
+        body = [(row_name(self.index, row), *_cells(flat(self.array), row, columns)) for row in rows]
         hidden = None in rows or None in columns
         return Grid(head, body, note=f"[{len(self):,} rows x {self._count:,} columns]" if hidden else "")
 

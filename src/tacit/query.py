@@ -31,7 +31,7 @@ from tacit.factored import NoisyOr
 from tacit.floats import Floats, divide
 from tacit.model import Model
 from tacit.probabilities import Labelling, Marginals, Probabilities
-from tacit.selection import Selected, join_rows, selected_rows
+from tacit.selection import Selected, join_rows, no_rows, selected_rows
 from tacit.variable import Label, Variable
 from tacit.words import large, plural
 
@@ -137,8 +137,11 @@ class Query:
                 node: selected_rows(self.network, self.program, node, how, block.columns)
                 for node, how in result.selections.items()
             })  # fmt: skip
-        mantissa, exponent = (np.concatenate(blocks) for blocks in zip(*found, strict=True))
         nodes = self.program.selections if selected else ()
+        if not known.rows:
+            found.append((np.empty((0, *shape), self.dtype), np.empty(0, np.int64)))
+            decided.append({node: no_rows(self.network, node) for node in nodes})
+        mantissa, exponent = (np.concatenate(blocks) for blocks in zip(*found, strict=True))
         return Answer(mantissa, exponent, {node: join_rows([block[node] for block in decided]) for node in nodes})
 
     @property
@@ -230,7 +233,8 @@ class Query:
         engine = self.companion(replace(self.question, query=(), evidence=self.network.variables, index=False)).engine()
         found: dict[str, list[Floats]] = {name: [] for name in self.network.variables}
         possible: list[NDArray[np.bool_]] = []
-        for block in self.read(evidence).blocks(engine.gradient_chunk):
+        known = self.read(evidence)
+        for block in known.blocks(engine.gradient_chunk):
             total = engine.run(block.columns, block.rows).joint[0]
             seeds = divide(np.ones_like(total), total, otherwise=0.0)
             derivatives = engine.gradients(block.columns, block.rows, seeds, through_selection=False).likelihoods
@@ -239,8 +243,11 @@ class Query:
                 likelihood = block.columns[name].likelihoods() if name in block.columns else np.ones((1, 1))
                 product = weighted(likelihood, derivatives[name]) if name in derivatives else likelihood
                 column.append(np.where(total > 0, product, np.nan).T)
-        warn_impossible(~np.concatenate(possible), "their posteriors are NaN")
-        arrays = {name: np.concatenate(blocks) for name, blocks in found.items()}
+        if not known.rows:
+            arrays = {name: np.empty((0, self.network.variable(name).card), self.dtype) for name in found}
+        else:
+            warn_impossible(~np.concatenate(possible), "their posteriors are NaN")
+            arrays = {name: np.concatenate(blocks) for name, blocks in found.items()}
         if not labels:
             return arrays
         label = Labelling.of(evidence)
@@ -259,7 +266,7 @@ class Query:
         if isinstance(evidence, Evidence) and self.question.given:  # which were read before
             others = {name: column for name, column in evidence.columns.items() if name not in self.known_columns}
             evidence = Evidence(evidence.rows, others)
-        known = read(evidence, self._variables, self.evidence)
+        known = read(evidence, self._variables, self.evidence, empty=True)
         if self.question.given:
             known = Evidence(known.rows, {**known.columns, **self.known_columns})
         for name in self.certain:

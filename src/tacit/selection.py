@@ -48,6 +48,12 @@ def parent_posterior(net: Model, program: Program, node: str, how: Decided, colu
     return divide(full, full.sum(axis=tuple(range(full.ndim - 1)), keepdims=True))
 
 
+def no_rows(net: Model, node: str) -> Selected:
+    """How a testing node was decided in no row at all."""
+    nothing = np.empty((0, *(net.variable(parent).card for parent in net.parents(node))))
+    return Selected(nothing, nothing)
+
+
 def join_rows(blocks: Sequence[Selected]) -> Selected:
     """Blocks of rows as one."""
     return Selected(*(np.concatenate(column) for column in zip(*blocks, strict=True)))

@@ -15,7 +15,7 @@ from tacit.engines.by_row import ByRow
 from tacit.engines.results import Array
 from tacit.errors import TacitError
 from tacit.evidence import Evidence, EvidenceLike, take
-from tacit.floats import Floats, divide
+from tacit.floats import Floats, divide, flat
 from tacit.installation import how_to_install
 from tacit.model import Model
 from tacit.query import Query
@@ -255,8 +255,12 @@ def sensitivity(query: Query, evidence: EvidenceLike | None = None) -> Sensitivi
             nothing = np.zeros((len(posterior), *table.shape, block.rows))
             slope = np.where(impossible, np.nan, _covaried(part, table, derivatives.get((node, part), nothing)))
             blocks.append(np.moveaxis(slope, -1, 0).reshape(block.rows, *states, *table.shape).astype(np.float64))
+    if not known.rows:
+        posteriors.append(np.empty((0, *states)))
+        for (node, part), blocks in found.items():
+            blocks.append(np.empty((0, *states, *net.cpt(node).parts()[part].shape)))
     whole = np.concatenate(posteriors)
-    warn_impossible(np.isnan(whole.reshape(len(whole), -1)[:, 0]), "their derivatives are NaN")
+    warn_impossible(np.isnan(flat(whole)[:, 0]), "their derivatives are NaN")
     slopes = {key: np.concatenate(blocks) for key, blocks in found.items()}
     return Sensitivity(whole, slopes, asked, known)
 

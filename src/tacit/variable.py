@@ -35,6 +35,15 @@ class Variable:
         return {label: i for i, label in enumerate(self.states)}
 
     @cached_property
+    def plain(self) -> dict[str, int]:
+        """The position of each label of text, written in small letters and without spaces around it.
+
+        Labels that are the same when written so are left out: they can only be told apart as they stand.
+        """
+        texts = [label.strip().lower() if isinstance(label, str) else None for label in self.states]
+        return {text: i for i, text in enumerate(texts) if text is not None and texts.count(text) == 1}
+
+    @cached_property
     def numeric(self) -> bool:
         """Whether a label is a number, so that a number can only be read as a label."""
         return any(isinstance(label, int | float) for label in self.states)

@@ -62,6 +62,8 @@ def read_data(tac: TAC, X: Any, y: Any, weights: ArrayLike | None, label: Any = 
     else:
         X, y = _without_label(X, label)
     known = tac.read(X)
+    if not known.rows:
+        raise EvidenceError("the evidence has no rows; expected at least one")
     targets = read_labels(tac.variable, y)
     rows = targets.shape[1]
     if known.rows != rows and any(column.rows > 1 for column in known.columns.values()):

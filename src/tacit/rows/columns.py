@@ -17,6 +17,7 @@ from tacit.containers import decoded, objects
 from tacit.errors import EvidenceError
 from tacit.evidence import is_ambiguous
 from tacit.floats import Floats
+from tacit.naming import columns_of_states, misspelt
 from tacit.network import Network
 from tacit.rows.spelling import MISSING, as_number, label_of, numbers_are_labels
 from tacit.variable import Variable, similar, state_column
@@ -66,16 +67,10 @@ class Source:
 def find(variable: Variable, names: Set[str], called: str | None = None) -> Source | None:
     """The columns among `names` that speak about a variable, which the table may call otherwise."""
     called = called or variable.name
-    per_state = tuple(state_column(called, state) for state in variable.states)
-    present = [name for name in per_state if name in names]
+    per_state = columns_of_states(variable, names, called)
     if called in names:
-        if present:
-            raise EvidenceError(f"the table has columns {called!r} and {present[0]!r}; expected one or the other")
         return Source(variable, (called,), per_state=False)
-    if present and len(present) < len(per_state):
-        absent = next(name for name in per_state if name not in names)
-        raise EvidenceError(f"the table has a column {present[0]!r} but no {absent!r}; expected one for every state")
-    return Source(variable, per_state, per_state=True) if present else None
+    return Source(variable, per_state, per_state=True) if per_state else None
 
 
 def choose(net: Network, names: Sequence[str], wanted: Sequence[str], but: Sequence[str]) -> dict[str, Source]:
@@ -118,12 +113,11 @@ def unused(net: Network, names: Sequence[str], used: Iterable[str]) -> list[str]
 def refuse_misspelt(variables: Sequence[str], names: Iterable[str], left: Iterable[str]) -> None:
     """An error where a column that is `left` seems to be a variable that is not among the `names` of a table."""
     present = set(names)
-    absent = {other.lower(): other for other in reversed(variables) if other not in present}
-    for name in left:
-        if meant := absent.get(name.strip().lower()):
-            raise EvidenceError(
-                f"column {name!r} is no variable; did you mean {meant!r}? Rename the column, or leave it out"
-            )
+    if wrong := misspelt((name for name in variables if name not in present), left):
+        name, meant = wrong
+        raise EvidenceError(
+            f"column {name!r} is no variable; did you mean {meant!r}? Rename the column, or leave it out"
+        )
 
 
 def written(variable: Variable, labels: Any) -> Any:

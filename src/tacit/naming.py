@@ -1,0 +1,109 @@
+"""Which columns of a table speak about which variables, by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from typing import Any
+
+import numpy as np
+
+from tacit.containers import ConversionError, Text, unpack
+from tacit.errors import EvidenceError
+from tacit.floats import Floats
+from tacit.variable import Variable, similar, state_column
+from tacit.warned import warn
+from tacit.words import listed
+
+SUGGESTED = 8  # unused columns for which a similar variable is looked for, which is slow
+
+
+class UnusedColumnWarning(UserWarning):
+    """A frame of evidence has columns that are no variables of the network; they are not used."""
+
+
+def columns_of_states(variable: Variable, names: Set[str], called: str) -> tuple[str, ...]:
+    """The columns `A.lo`, `A.hi` of likelihoods among the names of a table, one for each state, or none.
+
+    It is an error if some are lacking, or if there is a column `A`, too.
+    """
+    per_state = tuple(state_column(called, state) for state in variable.states)
+    present = [name for name in per_state if name in names]
+    if present and called in names:
+        raise EvidenceError(f"the table has columns {called!r} and {present[0]!r}; expected one or the other")
+    if present and len(present) < len(per_state):
+        absent = next(name for name in per_state if name not in names)
+        raise EvidenceError(f"the table has a column {present[0]!r} but no {absent!r}; expected one for every state")
+    return per_state if present else ()
+
+
+def by_variable(columns: Mapping[Any, Any], variables: Mapping[str, Variable], framed: bool) -> dict[str, Any]:
+    """The columns that are evidence, by the names of their variables.
+
+    Columns of likelihoods for each state become one, of two dimensions. What is no variable is an error; in a frame,
+    which may have other columns, it is a warning, unless it differs from a variable only in case.
+    """
+    others = [name for name in columns if name not in variables]
+    if not others:
+        return dict(columns)
+    present = {name for name in columns if isinstance(name, str)}
+    found = {name: values for name, values in columns.items() if name in variables}
+    for variable in _with_states(filter(present.__contains__, others), variables):
+        names = columns_of_states(variable, present, variable.name)
+        found[variable.name] = _together(names, [_numbers(name, columns[name]) for name in names])
+        others = [name for name in others if name not in names]
+    if others:
+        _leave(others, [name for name in variables if name not in found], framed and bool(found))
+    return found
+
+
+def misspelt(variables: Iterable[str], left: Iterable[str]) -> tuple[str, str] | None:
+    """The first column that is `left`, and the one of these variables that it is but for case and spaces."""
+    plain = {name.lower(): name for name in reversed(list(variables))}
+    return next(((name, meant) for name in left if (meant := plain.get(name.strip().lower()))), None)
+
+
+def _leave(names: Sequence[Any], absent: Collection[str], allowed: bool) -> None:
+    """Leave columns out with a warning, if that is allowed and none of them seems to be a variable."""
+    texts = [name for name in names if isinstance(name, str)]
+    wrong = misspelt(absent, texts)
+    if wrong is not None or not allowed:
+        name = names[0] if wrong is None else wrong[0]
+        raise EvidenceError(f"evidence names {name!r}, which is not a variable of the network{similar(name, absent)}")
+    hint = next((f" ({name}{text})" for name in texts[:SUGGESTED] if (text := similar(name, absent))), "")
+    warn(f"columns that are not used: {listed(names)}{hint}", UnusedColumnWarning)
+
+
+def _with_states(names: Iterable[str], variables: Mapping[str, Variable]) -> list[Variable]:
+    """The variables of which some of these columns name a state: `A.lo`."""
+    found: dict[str, Variable] = {}
+    for name in names:
+        for place in (i for i, sign in enumerate(name) if sign == "."):
+            variable = variables.get(name[:place])
+            if variable is not None and name[place + 1 :] in map(str, variable.states):
+                found[variable.name] = variable
+    return list(found.values())
+
+
+def _together(names: Sequence[str], columns: Sequence[Floats]) -> Floats:
+    """Columns as (rows, states)."""
+    for name, column in zip(names, columns, strict=True):
+        if len(column) != len(columns[0]):
+            rows = f"{len(column):,} rows, but {names[0]!r} has {len(columns[0]):,}"
+            raise EvidenceError(f"column {name!r} has {rows}; expected as many")
+    return np.column_stack(columns)
+
+
+def _numbers(name: str, values: Any) -> Floats:
+    """A column of likelihoods, NaN where there is none."""
+    try:
+        column = unpack(values)
+        if isinstance(column, Text):
+            raise ValueError("it holds text")
+        numbers = np.array(column.values, dtype=np.float64, ndmin=1)
+    except (ConversionError, TypeError, ValueError) as error:
+        raise EvidenceError(f"column {name!r}: expected likelihoods, which are numbers ({error})") from None
+    if numbers.ndim != 1:
+        raise EvidenceError(f"column {name!r} has shape {numbers.shape}; expected likelihoods of one state, (rows,)")
+    if column.missing is not None:
+        numbers[column.missing] = np.nan
+    return numbers
