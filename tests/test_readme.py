@@ -29,7 +29,9 @@ def test_readme_runs_as_pasted(
     shutil.copy(folder() / "alarm.bif.gz", tmp_path)  # what a reader has downloaded
     namespace: dict[str, object] = {}
     for block in pages.blocks("../README.md"):
-        exec(compile("\n" * block.above + block.code, str(ROOT / "README.md"), "exec"), namespace)  # shows the true line
+        exec(
+            compile("\n" * block.above + block.code, str(ROOT / "README.md"), "exec"), namespace
+        )  # shows the true line
         assert capsys.readouterr().out.splitlines() == block.printed
 
 
