@@ -1,0 +1,500 @@
+"""The explorer page in a browser: by pointer, by keyboard, by address; what it shows, and that it talks to nobody."""
+
+import csv
+import io
+import re
+from itertools import combinations
+from urllib.parse import quote
+
+import pytest
+
+from bench.networks import network
+from tacit import Network, examples
+from tacit.explorer import Captions, page_html
+
+DESKTOP, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
+ODD = "<script>alert(1)</script>"
+
+
+def odd():
+    """Names that would break a page that takes them for HTML, or for parts of an address."""
+    net = Network('<b>"odd"</b> & co')
+    net.add(ODD, states=['a"b', "</text><script>", "c&d=1,2"], cpt=[0.2, 0.3, 0.5])
+    net.add("x = y, z", [ODD], ["it's", "<img src=x onerror=alert(1)>"], cpt=[[0.5, 0.5], [0.1, 0.9], [0.3, 0.7]])
+    net.add("a very long name " * 5, ["x = y, z"], ["an equally long label of a state", "%41"], cpt=[[0.5, 0.5], [0.1, 0.9]])
+    return net
+
+
+NETWORKS = {
+    "abc": examples.abc,
+    "asia": lambda: network("asia"),
+    "alarm": lambda: network("alarm"),
+    "win95pts": lambda: network("win95pts"),
+    "odd": odd,
+}
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """The page of a network, as the address of a file; made once."""
+    folder, made = tmp_path_factory.mktemp("pages"), {}
+
+    def page(name):
+        if name not in made:
+            made[name] = folder / f"{name}.html"
+            made[name].write_text(page_html(NETWORKS[name]()), encoding="utf-8")
+        return made[name].as_uri()
+
+    return page
+
+
+@pytest.fixture
+def opened(browser, pages):
+    """Open a page; at the end, no script has failed and nothing has been asked for but the page."""
+    contexts, problems = [], []
+
+    def opening(name, fragment="", viewport=DESKTOP, **options):
+        context = browser.new_context(viewport=viewport, reduced_motion="reduce", **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(10_000)
+        page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("dialog", lambda dialog: problems.append(dialog.message))
+        address = pages(name) if name in NETWORKS else name
+        page.on("request", lambda r: None if r.url.split("#")[0] == address or r.url[:5] in ("blob:", "data:") else problems.append(r.url))
+        page.goto(f"{address}#{fragment}" if fragment else address)
+        page.wait_for_function("window.explorer?.ready")
+        return page
+
+    yield opening
+    for context in contexts:
+        context.close()
+    assert problems == []
+
+
+def evidence(page):
+    """Evidence by name."""
+    names = page.evaluate("JSON.parse(document.getElementById('model').textContent).variables.map(v => v.name)")
+    return {name: found for name, found in zip(names, page.evaluate("explorer.evidence()"), strict=True) if found}
+
+
+def number(net, name):
+    return net.variables.index(name)
+
+
+def state(i, k):
+    return f"#map .state[data-variable='{i}'][data-state='{k}']"
+
+
+# pointer ----------------------------------------------------------------------------------------------------
+
+
+def test_a_click_observes_and_another_clears(opened):
+    page = opened("asia")
+    net = network("asia")
+    i = number(net, "xray")
+    page.click(state(i, 0))
+    assert evidence(page) == {"xray": [1, 0]}
+    row = page.locator(state(i, 0))
+    assert row.get_attribute("aria-pressed") == "true"
+    assert row.get_attribute("aria-label") == "xray: yes, 100.0 percent, observed"
+    expected = net.posterior("lung", {"xray": "yes"})
+    k = number(net, "lung")
+    assert page.locator(state(k, 0)).locator(".number").text_content() == f"{100 * expected[0]:.1f}%"
+    page.click(state(i, 1))
+    assert evidence(page) == {"xray": [0, 1]}
+    page.click(state(i, 1))
+    assert evidence(page) == {}
+
+
+def test_dragging_a_bar_is_soft_evidence_and_one_step_back(opened):
+    page = opened("alarm")
+    i = number(network("alarm"), "CVP")
+    track = page.locator(state(i, 1)).locator(".track").bounding_box()
+    x, y = track["x"], track["y"] + track["height"] / 2
+    page.mouse.move(x + 5, y)
+    page.mouse.down()
+    for share in (0.2, 0.4, 0.6):
+        page.mouse.move(x + share * track["width"], y)
+    page.mouse.up()
+    found = evidence(page)["CVP"]
+    assert found[1] == pytest.approx(0.6, abs=0.05)
+    assert found[0] == pytest.approx(found[2]) == pytest.approx((1 - found[1]) / 2)
+    box = page.locator(f"[data-box='{i}']")
+    assert "soft" in box.get_attribute("class")
+    assert re.search(r"soft evidence, likelihood 0\.\d+", page.locator(state(i, 0)).get_attribute("aria-label"))
+    page.click("#undo")
+    assert evidence(page) == {}
+
+
+def test_a_contradiction_is_said_and_can_be_undone(opened):
+    page = opened("asia", "tub=yes&either=no")
+    assert "probability 0" in page.inner_text("#problem")
+    assert page.locator(state(0, 0)).get_attribute("aria-label").endswith("impossible, not observed")
+    page.click("#clear")
+    assert page.is_hidden("#problem")
+    net = network("asia")
+    page.click(state(number(net, "tub"), 0))
+    page.click(state(number(net, "either"), 1))
+    page.click("#problem button")
+    assert evidence(page) == {"tub": [1, 0]}
+    assert page.is_hidden("#problem")
+
+
+def test_tests_flip_with_the_evidence(opened):
+    page = opened("abc")
+    held = lambda: page.locator("[data-box] .gauge").evaluate_all("all => all.map(g => g.classList.contains('holds'))")
+    before = held()
+    page.click(state(0, 0))
+    assert held() != before
+    page.click("#tab-tests")
+    assert page.locator(".panel-tests .gauge").count() == 2
+    assert "holds" in page.inner_text(".panel-tests")
+
+
+def test_zoom_folds_boxes_and_a_click_opens_one(opened):
+    page = opened("win95pts")
+    for _ in range(4):
+        page.click("#zoom-out")
+    page.click("#fit")
+    scale = "new DOMMatrix(getComputedStyle(document.querySelector('.scene')).transform).a"
+    fitted = page.evaluate(scale)
+    page.mouse.move(500, 500)
+    page.mouse.wheel(0, -400)
+    assert page.evaluate(scale) > fitted
+    page.set_viewport_size({"width": 900, "height": 500})
+    page.click("#fit")
+    assert "far-off" in page.get_attribute(".network", "class")
+    page.locator("[data-box='30'] .frame").click(force=True)
+    assert "far-off" not in page.get_attribute(".network", "class")
+    assert evidence(page) == {}
+
+
+# keyboard ---------------------------------------------------------------------------------------------------
+
+
+def test_everything_by_keyboard(opened):
+    page = opened("asia")
+    net = network("asia")
+    focused = "[document.activeElement.dataset.variable, document.activeElement.dataset.state].map(Number)"
+    page.keyboard.press("/")
+    page.keyboard.type("xra")
+    page.keyboard.press("Enter")
+    i = number(net, "xray")
+    assert page.evaluate(focused) == [i, 0]
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate(focused) == [i, 1]
+    page.keyboard.press("Space")
+    assert evidence(page) == {"xray": [0, 1]}
+    page.keyboard.press("Enter")
+    assert evidence(page) == {}
+    page.keyboard.press("+")
+    assert evidence(page)["xray"] == pytest.approx([0.45, 0.55])
+    page.keyboard.press("-")
+    page.keyboard.press("-")
+    assert evidence(page)["xray"] == pytest.approx([0.55, 0.45])
+    page.keyboard.press("Escape")
+    assert evidence(page) == {}
+    page.keyboard.press("Control+z")
+    assert evidence(page)["xray"] == pytest.approx([0.55, 0.45])
+    page.keyboard.press("Control+Shift+z")
+    assert evidence(page) == {}
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowUp")  # the name
+    page.keyboard.press("Enter")
+    assert page.input_value("#query") == str(i)
+    page.keyboard.press("ArrowUp")  # a box above
+    assert page.evaluate(focused)[0] != i
+    above = page.evaluate(focused)[0]
+    page.keyboard.press("q")
+    assert page.input_value("#query") == str(above)
+    page.keyboard.press("?")
+    assert page.is_visible("#manual")
+    page.keyboard.press("Escape")
+    assert page.is_hidden("#manual")
+
+
+def test_tab_visits_every_box_once(opened):
+    page = opened("abc")
+    page.focus("#help")
+    visited = []
+    for _ in range(3):
+        page.keyboard.press("Tab")
+        visited.append(page.evaluate("document.activeElement.dataset.variable"))
+    assert sorted(visited) == ["0", "1", "2"]
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.closest('#side') !== null")
+
+
+def test_arrows_walk_through_the_whole_map(opened):
+    page = opened("alarm")
+    page.focus(state(number(network("alarm"), "INTUBATION"), 0))
+    seen = set()
+    for _ in range(37):
+        seen.add(page.evaluate("document.activeElement.dataset.variable"))
+        page.keyboard.press("ArrowRight")
+    assert len(seen) == 37
+
+
+def test_changes_are_said_aloud(opened):
+    page = opened("abc")
+    page.click(state(0, 0))
+    page.wait_for_function("document.getElementById('said').textContent.includes('test')")
+    assert re.match(r"C: \w+ \d+\.\d percent\. \d tests? flipped\.", page.text_content("#said"))
+
+
+# address ----------------------------------------------------------------------------------------------------
+
+
+def test_the_address_restores_and_follows_the_evidence(opened):
+    page = opened("alarm", "CVP=LOW&HR=0.2,0.5,0.3")
+    assert evidence(page) == {"CVP": [1, 0, 0], "HR": [0.2, 0.5, 0.3]}
+    page.evaluate("location.hash = '#BP=HIGH'")
+    page.wait_for_function("explorer.evidence().filter(x => x).length === 1")
+    assert evidence(page) == {"BP": [0, 0, 1]}
+    page.click(state(number(network("alarm"), "CVP"), 0))
+    page.wait_for_function("location.hash === '#CVP=LOW&BP=HIGH'")
+    page.click("#clear")
+    page.wait_for_function("location.hash === ''")
+
+
+def test_an_address_that_cannot_be_read_is_told_and_the_rest_used(opened):
+    page = opened("asia", "xray=yes&nothing=yes&lung=perhaps&tub=0.1,0.2,0.3")
+    assert evidence(page) == {"xray": [1, 0]}
+    text = page.inner_text("#problem")
+    assert "no variable “nothing”" in text
+    assert "“perhaps” is not a state of lung (yes, no)" in text
+    assert "“0.1,0.2,0.3” is not a state of tub" in text
+
+
+def test_findings_as_text_come_back(opened):
+    page = opened("odd", f"{quote(ODD, safe='')}={quote('c&d=1,2', safe='')}&{quote('x = y, z', safe='')}=0.25,0.75")
+    expected = {ODD: [0, 0, 1], "x = y, z": [0.25, 0.75]}
+    assert evidence(page) == expected
+    text = page.evaluate("toLines(JSON.parse(document.getElementById('model').textContent), explorer.evidence())")
+    assert text == f"{ODD} = c&d=1,2\nx = y, z = 0.25, 0.75"
+    page.click("#clear")
+    page.fill("#panel-findings textarea", text)
+    page.click("text=Observe these")
+    assert evidence(page) == expected
+    page.wait_for_function("location.hash.length > 1")
+    link = page.evaluate("location.href")
+    page.click("#clear")
+    page.fill("#panel-findings textarea", link)
+    page.click("text=Observe these")
+    assert evidence(page) == expected
+
+
+def test_names_with_markup_are_only_text(opened):
+    page = opened("odd")
+    assert page.title() == '<b>"odd"</b> & co'
+    assert page.inner_text("h1") == '<b>"odd"</b> & co'
+    assert page.locator("[data-box='0'] .title text").text_content() == ODD
+    assert page.locator("main img, main b, svg script").count() == 0
+    for tab in page.locator("[role=tab]").all():
+        tab.click()
+    page.fill("#search", "<")
+    assert page.locator("#found [data-found]").count() == 2
+
+
+# search, panels, downloads ----------------------------------------------------------------------------------
+
+
+def test_search_lists_and_jumps(opened):
+    page = opened("win95pts")
+    page.fill("#search", "prtdata")
+    assert page.locator("#found [data-found]").first.text_content().startswith("PrtData")
+    page.keyboard.press("ArrowDown")
+    assert page.get_attribute("#search", "aria-activedescendant") == "found-1"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.dataset.variable") == str(number(network("win95pts"), "PrtDataOut"))
+    page.fill("#search", "nothing like it")
+    assert "No variable has such a name" in page.inner_text("#found")
+    page.keyboard.press("Escape")
+    assert page.is_hidden("#found")
+
+
+def test_panels_show_what_they_promise(opened):
+    page = opened("alarm", "CVP=LOW&EXPCO2=HIGH")
+    assert "log p(findings)" in page.inner_text("#panel-findings")
+    page.click("#tab-explanation")
+    assert page.locator("#panel-explanation tbody tr").count() == 37
+    assert page.locator("#panel-explanation tr.hard").count() == 2
+    page.click("#tab-information")
+    amounts = [float(text) for text in page.locator(".ranking .number").all_text_contents()]
+    assert amounts == sorted(amounts, reverse=True)
+    assert amounts
+    page.click("#tab-sensitivity")
+    assert page.locator(".tornado li").count() == 10
+    assert "as if the answer were linear" in page.inner_text("#panel-sensitivity")
+    page.locator(".tornado .link").first.click()
+    assert page.evaluate("document.activeElement.closest('[data-box]') !== null")
+
+
+def test_the_chart_has_pieces_and_jumps(opened):
+    page = opened("abc")
+    page.select_option("#query", label="B")
+    page.click("#tab-chart")
+    assert page.get_attribute("#panel-chart svg", "aria-label").endswith("2 jumps.")
+    assert page.locator("#panel-chart .line.c0").count() == 3
+    page.locator("#panel-chart svg").click(position={"x": 200, "y": 100})
+    assert list(evidence(page)) == ["A"]
+    page.select_option("#panel-chart select[aria-label='Second input']", label="C")
+    assert page.locator("#panel-chart image").count() == 1
+    assert page.get_attribute("#panel-chart .border", "d")
+
+
+def test_posteriors_are_downloaded_as_csv(opened):
+    page = opened("odd", f"{quote(ODD, safe='')}=0.5,0.25,0.25")
+    with page.expect_download() as download:
+        page.click("text=Posteriors as CSV")
+    text = download.value.path().read_text(encoding="utf-8")
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert download.value.suggested_filename == "b-odd-b-co.csv"
+    assert [row["state"] for row in rows[:3]] == ['a"b', "</text><script>", "c&d=1,2"]
+    assert [float(row["posterior"]) for row in rows] == [p for own in page.evaluate("explorer.posteriors()") for p in own]
+    assert [row["likelihood"] for row in rows[:4]] == ["0.5", "0.25", "0.25", ""]
+
+
+def test_the_map_is_downloaded_as_png(opened):
+    page = opened("abc")
+    with page.expect_download() as download:
+        page.click("text=Picture as PNG")
+    data = download.value.path().read_bytes()
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    width = page.evaluate("JSON.parse(document.getElementById('model').textContent).layout.width")
+    assert int.from_bytes(data[16:20]) == round(2 * width)
+    assert download.value.suggested_filename == "abc.png"
+
+
+def test_groups_have_colours_and_can_be_faded(browser, opened, tmp_path):
+    net = network("asia")
+    captions = Captions.of({"variables": {"lung": {"label": "lung cancer", "group": "diseases"}, "xray": {"group": "tests"}}}, net)
+    (tmp_path / "asia.html").write_text(page_html(net, captions), encoding="utf-8")
+    page = opened((tmp_path / "asia.html").as_uri())
+    assert page.locator("#legend button").all_text_contents() == ["diseases", "tests"] or page.locator("#legend button").count() == 2
+    box = page.locator(f"[data-box='{number(net, 'lung')}']")
+    assert box.locator(".title text").text_content() == "lung cancer"
+    page.click("#legend button:has-text('diseases')")
+    assert "away" in box.get_attribute("class")
+    page.click(state(number(net, "xray"), 0))
+    page.wait_for_function("location.hash === '#xray=yes'")
+
+
+# looks ------------------------------------------------------------------------------------------------------
+
+TEXTS = """() => [...document.querySelectorAll("svg.network text, .top *, .side *, .cards *")].flatMap(node => {
+  const own = node.tagName === "text" || [...node.childNodes].some(c => c.nodeType === 3 && c.data.trim());
+  if (!own || !node.checkVisibility({opacityProperty: true, visibilityProperty: true}) || node.closest("select")) return [];
+  const clip = node.closest("svg.network, .side, .cards, .top").getBoundingClientRect();
+  const range = document.createRange();
+  range.selectNodeContents(node);
+  const box = node.tagName === "text" ? node.getBoundingClientRect() : range.getBoundingClientRect();
+  const [left, top, right, bottom] = [Math.max(box.left, clip.left), Math.max(box.top, clip.top), Math.min(box.right, clip.right), Math.min(box.bottom, clip.bottom)];
+  if (right - left < 1 || bottom - top < 1) return [];
+  const shrink = (bottom - top) * 0.15;  // letters do not fill their line
+  return [[node.textContent.trim(), left, top + shrink, right, bottom - shrink]];
+})"""
+
+
+def overlapping(page):
+    """Pairs of texts that lie on top of each other; one inside the element of another counts once."""
+    texts = page.evaluate(TEXTS)
+    return [
+        (one[0], other[0])
+        for one, other in combinations(texts, 2)
+        if one[1] < other[3] - 1 and other[1] < one[3] - 1 and one[2] < other[4] and other[2] < one[4]
+        and one[0] not in other[0] and other[0] not in one[0]
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_no_labels_overlap(opened, name):
+    page = opened(name)
+    assert len(page.evaluate(TEXTS)) > 10
+    assert overlapping(page) == []
+    page.set_viewport_size({"width": 1000, "height": 420})
+    assert overlapping(page) == []  # folded
+
+
+def test_no_labels_overlap_in_panels(opened):
+    page = opened("abc", "A=0.3,0.7")
+    for tab in page.locator("[role=tab]").all():
+        tab.click()
+        page.wait_for_timeout(50)
+        assert overlapping(page) == []
+
+
+def test_labels_stay_inside_their_boxes(opened):
+    page = opened("win95pts")
+    outside = page.evaluate("""() => [...document.querySelectorAll('.box')].flatMap(box => {
+      const frame = box.querySelector('.frame').getBoundingClientRect();
+      return [...box.querySelectorAll('.full text, .title text')].filter(text => {
+        const own = text.getBoundingClientRect();
+        return own.left < frame.left || own.right > frame.right || own.bottom > frame.bottom + 1;
+      }).map(text => text.textContent);
+    })""")
+    assert outside == []
+
+
+def test_on_a_phone_cards_come_first_and_nothing_scrolls_sideways(opened):
+    page = opened("alarm", viewport=PHONE, has_touch=True)
+    assert page.is_visible("#cards")
+    assert page.is_hidden("#map svg")
+    i = number(network("alarm"), "CVP")
+    page.fill("#search", "cvp")
+    assert page.locator(".card:visible").count() == 1
+    page.keyboard.press("Enter")
+    page.locator(f".card .state[data-variable='{i}'][data-state='0']").tap()
+    assert evidence(page) == {"CVP": [1, 0, 0]}
+    assert overlapping(page) == []
+    for view in ("list", "map", "panels"):
+        page.click(f".views [data-view={view}]")
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
+        assert page.evaluate("document.querySelector('.side').scrollWidth <= 390")
+    assert page.is_visible("#panel-findings")
+
+
+@pytest.mark.parametrize(("theme", "viewport"), [("light", DESKTOP), ("dark", DESKTOP), ("light", PHONE), ("dark", PHONE)])
+def test_accessibility(opened, theme, viewport):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
+    page = opened("abc", "A=0.3,0.7&C=hi", viewport=viewport, color_scheme=theme)
+    assert page.get_attribute("html", "data-theme") == theme
+    found = serious(axe, page)
+    if viewport is PHONE:
+        page.click(".views [data-view=panels]")
+    for tab in page.locator("[role=tab]").all():
+        tab.click()
+        page.wait_for_timeout(30)
+        found += serious(axe, page)
+    page.click("#help")
+    assert found + serious(axe, page) == []
+
+
+def serious(axe, page):
+    """Serious and critical violations, with the elements that have them."""
+    violations = axe.Axe().run(page).response["violations"]
+    return [
+        (one["id"], node["html"][:120])
+        for one in violations
+        if one["impact"] in ("serious", "critical")
+        for node in one["nodes"]
+    ]
+
+
+def test_light_and_dark_by_a_button(opened):
+    page = opened("abc")
+    ground = lambda: page.evaluate("getComputedStyle(document.body).backgroundColor")
+    light = ground()
+    page.click("#theme")
+    assert ground() != light
+    page.click("#theme")
+    assert ground() == light
+
+
+def test_the_page_may_not_talk_to_anybody(pages, browser):
+    page = browser.new_page()
+    page.goto(pages("abc"))
+    assert page.evaluate("fetch('https://example.org/').then(() => 'sent', () => 'refused')") == "refused"
+    page.close()
