@@ -3,12 +3,11 @@
 import csv
 import io
 import re
-from itertools import combinations
 from urllib.parse import quote
 
 import pytest
-
 from bench.networks import network
+
 from tacit import Network, examples
 from tacit.explorer import Captions, page_html
 
@@ -21,7 +20,9 @@ def odd():
     net = Network('<b>"odd"</b> & co')
     net.add(ODD, states=['a"b', "</text><script>", "c&d=1,2"], cpt=[0.2, 0.3, 0.5])
     net.add("x = y, z", [ODD], ["it's", "<img src=x onerror=alert(1)>"], cpt=[[0.5, 0.5], [0.1, 0.9], [0.3, 0.7]])
-    net.add("a very long name " * 5, ["x = y, z"], ["an equally long label of a state", "%41"], cpt=[[0.5, 0.5], [0.1, 0.9]])
+    net.add(
+        "a very long name " * 5, ["x = y, z"], ["an equally long label of a state", "%41"], cpt=[[0.5, 0.5], [0.1, 0.9]]
+    )
     return net
 
 
@@ -62,9 +63,14 @@ def opened(browser, pages):
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.on("dialog", lambda dialog: problems.append(dialog.message))
         address = pages(name) if name in NETWORKS else name
-        page.on("request", lambda r: None if r.url.split("#")[0] == address or r.url[:5] in ("blob:", "data:") else problems.append(r.url))
+        page.on(
+            "request",
+            lambda r: (
+                None if r.url.split("#")[0] == address or r.url[:5] in ("blob:", "data:") else problems.append(r.url)
+            ),
+        )
         page.goto(f"{address}#{fragment}" if fragment else address)
-        page.wait_for_function("window.explorer?.ready")
+        until(page, "window.explorer?.ready")
         return page
 
     yield opening
@@ -77,6 +83,15 @@ def evidence(page):
     """Evidence by name."""
     names = page.evaluate("JSON.parse(document.getElementById('model').textContent).variables.map(v => v.name)")
     return {name: found for name, found in zip(names, page.evaluate("explorer.evidence()"), strict=True) if found}
+
+
+def until(page, expression):
+    """Wait for it. Playwright's own way evaluates text inside the page, which the page forbids."""
+    for _ in range(200):
+        if page.evaluate(expression):
+            return
+        page.wait_for_timeout(25)
+    raise AssertionError(f"never true: {expression}")
 
 
 def number(net, name):
@@ -99,7 +114,7 @@ def test_a_click_observes_and_another_clears(opened):
     row = page.locator(state(i, 0))
     assert row.get_attribute("aria-pressed") == "true"
     assert row.get_attribute("aria-label") == "xray: yes, 100.0 percent, observed"
-    expected = net.posterior("lung", {"xray": "yes"})
+    expected = net.posterior("lung", {"xray": "yes"})[0]
     k = number(net, "lung")
     assert page.locator(state(k, 0)).locator(".number").text_content() == f"{100 * expected[0]:.1f}%"
     page.click(state(i, 1))
@@ -144,10 +159,10 @@ def test_a_contradiction_is_said_and_can_be_undone(opened):
 
 def test_tests_flip_with_the_evidence(opened):
     page = opened("abc")
-    held = lambda: page.locator("[data-box] .gauge").evaluate_all("all => all.map(g => g.classList.contains('holds'))")
-    before = held()
+    held = "[...document.querySelectorAll('.box .gauge')].map((gauge) => gauge.classList.contains('holds'))"
+    assert page.evaluate(held) == [False, True]
     page.click(state(0, 0))
-    assert held() != before
+    assert page.evaluate(held) == [True, False]
     page.click("#tab-tests")
     assert page.locator(".panel-tests .gauge").count() == 2
     assert "holds" in page.inner_text(".panel-tests")
@@ -240,7 +255,7 @@ def test_arrows_walk_through_the_whole_map(opened):
 def test_changes_are_said_aloud(opened):
     page = opened("abc")
     page.click(state(0, 0))
-    page.wait_for_function("document.getElementById('said').textContent.includes('test')")
+    until(page, "document.getElementById('said').textContent.includes('test')")
     assert re.match(r"C: \w+ \d+\.\d percent\. \d tests? flipped\.", page.text_content("#said"))
 
 
@@ -251,12 +266,12 @@ def test_the_address_restores_and_follows_the_evidence(opened):
     page = opened("alarm", "CVP=LOW&HR=0.2,0.5,0.3")
     assert evidence(page) == {"CVP": [1, 0, 0], "HR": [0.2, 0.5, 0.3]}
     page.evaluate("location.hash = '#BP=HIGH'")
-    page.wait_for_function("explorer.evidence().filter(x => x).length === 1")
+    until(page, "explorer.evidence().filter(x => x).length === 1")
     assert evidence(page) == {"BP": [0, 0, 1]}
     page.click(state(number(network("alarm"), "CVP"), 0))
-    page.wait_for_function("location.hash === '#CVP=LOW&BP=HIGH'")
+    until(page, "location.hash === '#CVP=LOW&BP=HIGH'")
     page.click("#clear")
-    page.wait_for_function("location.hash === ''")
+    until(page, "location.hash === ''")
 
 
 def test_an_address_that_cannot_be_read_is_told_and_the_rest_used(opened):
@@ -278,7 +293,7 @@ def test_findings_as_text_come_back(opened):
     page.fill("#panel-findings textarea", text)
     page.click("text=Observe these")
     assert evidence(page) == expected
-    page.wait_for_function("location.hash.length > 1")
+    until(page, "location.hash.length > 1")
     link = page.evaluate("location.href")
     page.click("#clear")
     page.fill("#panel-findings textarea", link)
@@ -353,7 +368,9 @@ def test_posteriors_are_downloaded_as_csv(opened):
     rows = list(csv.DictReader(io.StringIO(text)))
     assert download.value.suggested_filename == "b-odd-b-co.csv"
     assert [row["state"] for row in rows[:3]] == ['a"b', "</text><script>", "c&d=1,2"]
-    assert [float(row["posterior"]) for row in rows] == [p for own in page.evaluate("explorer.posteriors()") for p in own]
+    assert [float(row["posterior"]) for row in rows] == [
+        p for own in page.evaluate("explorer.posteriors()") for p in own
+    ]
     assert [row["likelihood"] for row in rows[:4]] == ["0.5", "0.25", "0.25", ""]
 
 
@@ -370,49 +387,58 @@ def test_the_map_is_downloaded_as_png(opened):
 
 def test_groups_have_colours_and_can_be_faded(browser, opened, tmp_path):
     net = network("asia")
-    captions = Captions.of({"variables": {"lung": {"label": "lung cancer", "group": "diseases"}, "xray": {"group": "tests"}}}, net)
+    captions = Captions.of(
+        {"variables": {"lung": {"label": "lung cancer", "group": "diseases"}, "xray": {"group": "tests"}}}, net
+    )
     (tmp_path / "asia.html").write_text(page_html(net, captions), encoding="utf-8")
     page = opened((tmp_path / "asia.html").as_uri())
-    assert page.locator("#legend button").all_text_contents() == ["diseases", "tests"] or page.locator("#legend button").count() == 2
+    assert sorted(page.locator("#legend button").all_text_contents()) == ["diseases", "tests"]
     box = page.locator(f"[data-box='{number(net, 'lung')}']")
     assert box.locator(".title text").text_content() == "lung cancer"
     page.click("#legend button:has-text('diseases')")
     assert "away" in box.get_attribute("class")
     page.click(state(number(net, "xray"), 0))
-    page.wait_for_function("location.hash === '#xray=yes'")
+    until(page, "location.hash === '#xray=yes'")
 
 
 # looks ------------------------------------------------------------------------------------------------------
 
-TEXTS = """() => [...document.querySelectorAll("svg.network text, .top *, .side *, .cards *")].flatMap(node => {
-  const own = node.tagName === "text" || [...node.childNodes].some(c => c.nodeType === 3 && c.data.trim());
-  if (!own || !node.checkVisibility({opacityProperty: true, visibilityProperty: true}) || node.closest("select")) return [];
-  const clip = node.closest("svg.network, .side, .cards, .top").getBoundingClientRect();
-  const range = document.createRange();
-  range.selectNodeContents(node);
-  const box = node.tagName === "text" ? node.getBoundingClientRect() : range.getBoundingClientRect();
-  const [left, top, right, bottom] = [Math.max(box.left, clip.left), Math.max(box.top, clip.top), Math.min(box.right, clip.right), Math.min(box.bottom, clip.bottom)];
-  if (right - left < 1 || bottom - top < 1) return [];
-  const shrink = (bottom - top) * 0.15;  // letters do not fill their line
-  return [[node.textContent.trim(), left, top + shrink, right, bottom - shrink]];
-})"""
+OVERLAPS = """() => {
+  const places = "svg.network, .top, .side, .cards";
+  const texts = [...document.querySelectorAll("svg.network text, .top *, .side *, .cards *")].flatMap((node) => {
+    const own = node.tagName === "text" || [...node.childNodes].some((c) => c.nodeType === 3 && c.data.trim());
+    const seen = node.checkVisibility({ opacityProperty: true, visibilityProperty: true });
+    if (!own || !seen || node.closest("select")) return [];
+    const clip = node.closest(places).getBoundingClientRect();
+    const range = document.createRange();
+    range.selectNodeContents(node);
+    const box = (node.tagName === "text" ? node : range).getBoundingClientRect();
+    const [left, right] = [Math.max(box.left, clip.left), Math.min(box.right, clip.right)];
+    const [top, bottom] = [Math.max(box.top, clip.top), Math.min(box.bottom, clip.bottom)];
+    const blank = 0.15 * (bottom - top); // letters do not fill their line
+    if (right - left < 1 || bottom - top < 1) return [];
+    return [{ node, left, right, top: top + blank, bottom: bottom - blank }];
+  });
+  const found = [];
+  texts.forEach((a, k) => texts.slice(0, k).forEach((b) => {
+    const apart = a.left > b.right - 1 || b.left > a.right - 1 || a.top > b.bottom || b.top > a.bottom;
+    const same = a.node.contains(b.node) || b.node.contains(a.node);
+    if (!apart && !same) found.push([a.node.textContent, b.node.textContent]);
+  }));
+  return { found, count: texts.length };
+}"""
 
 
 def overlapping(page):
-    """Pairs of texts that lie on top of each other; one inside the element of another counts once."""
-    texts = page.evaluate(TEXTS)
-    return [
-        (one[0], other[0])
-        for one, other in combinations(texts, 2)
-        if one[1] < other[3] - 1 and other[1] < one[3] - 1 and one[2] < other[4] and other[2] < one[4]
-        and one[0] not in other[0] and other[0] not in one[0]
-    ]  # fmt: skip
+    """Pairs of texts that lie on top of each other, among all that are in sight."""
+    answer = page.evaluate(OVERLAPS)
+    assert answer["count"] > 10
+    return answer["found"]
 
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_no_labels_overlap(opened, name):
     page = opened(name)
-    assert len(page.evaluate(TEXTS)) > 10
     assert overlapping(page) == []
     page.set_viewport_size({"width": 1000, "height": 420})
     assert overlapping(page) == []  # folded
@@ -456,41 +482,33 @@ def test_on_a_phone_cards_come_first_and_nothing_scrolls_sideways(opened):
     assert page.is_visible("#panel-findings")
 
 
-@pytest.mark.parametrize(("theme", "viewport"), [("light", DESKTOP), ("dark", DESKTOP), ("light", PHONE), ("dark", PHONE)])
+@pytest.mark.parametrize(
+    ("theme", "viewport"), [("light", DESKTOP), ("dark", DESKTOP), ("light", PHONE), ("dark", PHONE)]
+)
 def test_accessibility(opened, theme, viewport):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
     page = opened("abc", "A=0.3,0.7&C=hi", viewport=viewport, color_scheme=theme)
     assert page.get_attribute("html", "data-theme") == theme
-    found = serious(axe, page)
-    if viewport is PHONE:
-        page.click(".views [data-view=panels]")
-    for tab in page.locator("[role=tab]").all():
-        tab.click()
-        page.wait_for_timeout(30)
-        found += serious(axe, page)
-    page.click("#help")
-    assert found + serious(axe, page) == []
-
-
-def serious(axe, page):
-    """Serious and critical violations, with the elements that have them."""
+    if viewport is DESKTOP:
+        for tab in page.locator("[role=tab]").all():
+            tab.click()
+            page.wait_for_timeout(150)
+        page.evaluate(
+            "document.querySelectorAll('[role=tabpanel]').forEach(panel => (panel.hidden = false))"
+        )  # all at once
     violations = axe.Axe().run(page).response["violations"]
-    return [
-        (one["id"], node["html"][:120])
-        for one in violations
-        if one["impact"] in ("serious", "critical")
-        for node in one["nodes"]
-    ]
+    serious = [one for one in violations if one["impact"] in ("serious", "critical")]
+    assert [(one["id"], node["html"]) for one in serious for node in one["nodes"]] == []
 
 
 def test_light_and_dark_by_a_button(opened):
     page = opened("abc")
-    ground = lambda: page.evaluate("getComputedStyle(document.body).backgroundColor")
-    light = ground()
+    ground = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(ground)
     page.click("#theme")
-    assert ground() != light
+    assert page.evaluate(ground) != light
     page.click("#theme")
-    assert ground() == light
+    assert page.evaluate(ground) == light
 
 
 def test_the_page_may_not_talk_to_anybody(pages, browser):

@@ -1,14 +1,14 @@
-"""Where the boxes of the page go: nothing overlaps, edges lead down between the boxes, and the whole has a fair shape."""
+"""Where the boxes of the page go: nothing overlaps, edges lead down between boxes, the whole has a fair shape."""
 
 from functools import cache
 from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
+from bench.networks import network
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.networks import network
 from tacit import Network, examples
 from tacit.explorer.places import BETWEEN, MEASURES, places, size
 from tacit.layout import chains, increasing, rows, spread
@@ -40,7 +40,9 @@ def apart(one, other):
 def test_boxes_do_not_overlap_and_lie_inside(name):
     _, found = placed(name)
     assert all(apart(one, other) for one, other in combinations(found["boxes"], 2))
-    assert all(x >= 0 and y >= 0 and x + w <= found["width"] and y + h <= found["height"] for x, y, w, h in found["boxes"])
+    assert all(
+        x >= 0 and y >= 0 and x + w <= found["width"] and y + h <= found["height"] for x, y, w, h in found["boxes"]
+    )
 
 
 @pytest.mark.parametrize("name", NETWORKS)

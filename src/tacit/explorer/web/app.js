@@ -31,7 +31,7 @@ function start() {
     listenToPointers(session, place, view, eye);
     listenToKeys(session, place, next);
   }
-  map.svg.addEventListener("focusin", (event) => {
+  host.addEventListener("focusin", (event) => {
     const box = event.target.closest("[data-box]");
     if (!box) return;
     map.point(Number(box.dataset.box));
@@ -54,12 +54,14 @@ function start() {
       cards.mark();
       query.choose();
       tabs.update();
-    } else if (what.go !== undefined) go(what.go);
+    } else if (what === "settled") tabs.update();
+    else if (what.go !== undefined) go(what.go);
     else if (what.picture) downloadPicture(map);
     else if (what.error) complain(`The server did not answer: ${what.error.message}`);
   });
   const first = session.ask();
   const ready = () => {
+    if (!session.answer) return; // a server that did not answer
     map.mark();
     query.choose();
     followAddress(session, complain);
@@ -219,13 +221,13 @@ function notices(session) {
   };
   button.addEventListener("click", () => session.undo());
   session.listen((what) => {
-    if (what !== "answer") return;
+    if (what !== "answer" && what !== "settled") return;
     const { answer, past } = session;
     const dirty = session.evidence.some((one) => one);
     document.getElementById("undo").disabled = !past.length;
     document.getElementById("clear").disabled = !dirty;
     if (!answer.possible) say("These findings contradict each other: together they have probability 0.", past.length > 0);
-    else if (!button.hidden) say("", false);
+    else if (what === "answer") say("", false);
   });
   return (message) => say(message, false);
 }

@@ -13,7 +13,7 @@ const RAMP = [[243, 246, 250], [178, 208, 236], [92, 152, 210], [38, 98, 165], [
 class ChartPanel {
   constructor(session) {
     Object.assign(this, { session, id: "chart", label: "Chart", first: null, second: null, state: 0, query: null });
-    this.newest = latest();
+    this.newest = latest(session);
   }
 
   make(host) {
@@ -91,7 +91,9 @@ class ChartPanel {
     if (this.first === null) return;
     const made = [input("first", "Input", false), input("second", "Second input", true)];
     if (this.second) made.push(element("div", { class: "line" }, element("span", {}, "Shown"), chooser("State shown", model.variables[query].states.map((one, k) => [k, one]), this.state, (state) => ((this.state = state), this.update()))));
+    const used = this.choices.contains(document.activeElement) ? document.activeElement.getAttribute("aria-label") : null;
     this.choices.replaceChildren(...made);
+    this.choices.querySelectorAll("select").forEach((select) => select.getAttribute("aria-label") === used && select.focus());
   }
 
   axis({ variable, state }) {

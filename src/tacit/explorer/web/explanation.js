@@ -4,7 +4,7 @@
 class ExplanationPanel {
   constructor(session) {
     Object.assign(this, { session, id: "explanation", label: "Explain" });
-    this.newest = latest();
+    this.newest = latest(session);
   }
 
   make(host) {

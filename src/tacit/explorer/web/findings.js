@@ -63,11 +63,17 @@ class FindingsPanel {
     if (model.variables.some(({ testing }) => testing)) this.likely.append(" (p* of the selected network)");
   }
 
+  // The button goes with the finding: the keyboard stays in the panel.
+  forget(i) {
+    this.session.observe(i, null);
+    this.host.focus();
+  }
+
   finding(i, likelihoods) {
     const { model } = this.session;
     const { label, states } = model.variables[i];
     const state = observedState(likelihoods);
-    const clear = element("button", { type: "button", class: "icon", "aria-label": `Clear ${label}`, title: "Clear", click: () => this.session.observe(i, null) }, "×");
+    const clear = element("button", { type: "button", class: "icon", "aria-label": `Clear ${label}`, title: "Clear", click: () => this.forget(i) }, "×");
     const what = state >= 0 ? states[state] : states.map((one, k) => `${one} ${brief(shares(likelihoods)[k])}`).join(", ");
     return element("li", { class: state >= 0 ? "hard" : "soft" }, link(this.session, i), element("span", {}, state >= 0 ? what : `likelihoods ${what}`), clear);
   }
@@ -79,12 +85,12 @@ function address(model, evidence) {
 
 // The part of the address after "#" follows the findings, and the findings follow it.
 function followAddress(session, complain) {
-  const read = () => {
+  const read = async () => {
     const text = location.hash.slice(1);
     if (text === toFragment(session.model, session.evidence)) return;
     const { evidence, problems } = fromText(session.model, `#${text}`);
-    complain(problems.length ? `Not everything in the address could be read. ${problems.join(" ")}` : "");
-    session.replace(evidence);
+    await session.replace(evidence);
+    if (problems.length) complain(`Not everything in the address could be read. ${problems.join(" ")}`);
   };
   const write = later(() => {
     const text = toFragment(session.model, session.evidence);

@@ -50,12 +50,16 @@ class Tabs {
 }
 
 // The latest of several questions that may overlap: `f(answer)` is called for that one only.
-function latest() {
+function latest(session) {
   let newest = 0;
   return async (question, f) => {
-    const number = ++newest;
-    const answer = await question;
-    if (number === newest) f(answer);
+    const turn = ++newest;
+    try {
+      const answer = await question;
+      if (turn === newest) f(answer);
+    } catch (error) {
+      if (turn === newest) session.tell({ error });
+    }
   };
 }
 
