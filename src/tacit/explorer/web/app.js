@@ -175,7 +175,7 @@ function help() {
 
 // The groups of variables with their colours; a group that is switched off fades.
 function legend(model, map) {
-  const names = [...new Set(model.variables.map(({ group }) => group).filter((group) => group))];
+  const names = groupNames(model);
   const found = { off: new Set(), changed: () => {} };
   const host = document.getElementById("legend");
   host.hidden = !names.length;
@@ -189,7 +189,6 @@ function legend(model, map) {
     });
     host.append(button);
   });
-  model.variables.forEach(({ group }, i) => group && map.parts[i].group.classList.add(`g${names.indexOf(group) % 8}`, "grouped"));
   return found;
 }
 

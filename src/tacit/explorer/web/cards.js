@@ -25,6 +25,7 @@ class Cards {
     const tests = element("p", { class: "card-tests", hidden: !variable.testing });
     const card = element("article", { class: "card", "data-card": i, "aria-label": variable.label }, title, ...rows.map(({ control }) => control), tests);
     card.classList.toggle("testing", variable.testing);
+    card.classList.add(...groupClasses(this.model, i));
     rows[0].control.tabIndex = 0;
     return { card, title, rows, tests };
   }

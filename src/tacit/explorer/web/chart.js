@@ -13,7 +13,7 @@ const RAMP = [[243, 246, 250], [178, 208, 236], [92, 152, 210], [38, 98, 165], [
 class ChartPanel {
   constructor(session) {
     Object.assign(this, { session, id: "chart", label: "Chart", first: null, second: null, state: 0, query: null });
-    this.newest = latest(session);
+    this.newest = latest(this);
   }
 
   make(host) {

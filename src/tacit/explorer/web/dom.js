@@ -68,6 +68,16 @@ function brief(x, digits = 3) {
   return text.replace(/^-/, "−");
 }
 
+function groupNames(model) {
+  return [...new Set(model.variables.map(({ group }) => group).filter((group) => group))];
+}
+
+// What colours a box or a card by its group.
+function groupClasses(model, i) {
+  const { group } = model.variables[i];
+  return group ? ["grouped", `g${groupNames(model).indexOf(group) % 8}`] : [];
+}
+
 function largest(values) {
   return values.reduce((best, x, k) => (x > values[best] ? k : best), 0);
 }

@@ -4,7 +4,7 @@
 class ExplanationPanel {
   constructor(session) {
     Object.assign(this, { session, id: "explanation", label: "Explain" });
-    this.newest = latest(session);
+    this.newest = latest(this);
   }
 
   make(host) {

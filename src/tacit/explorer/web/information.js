@@ -7,7 +7,7 @@ const LEAST = 0.0005; // what is less reads 0.000
 class InformationPanel {
   constructor(session) {
     Object.assign(this, { session, id: "information", label: "Ask next", bits: true });
-    this.newest = latest(session);
+    this.newest = latest(this);
   }
 
   make(host) {

@@ -55,6 +55,7 @@ class NetworkMap {
     });
     part.folded = this.folded(variable, w, h);
     part.group = svgElement("g", { class: "box", "data-box": i, transform: `translate(${x} ${y})`, role: "group", "aria-label": variable.label }, frame, name, full, part.folded.group);
+    part.group.classList.add(...groupClasses(this.model, i));
     if (variable.testing) {
       part.group.classList.add("testing");
       part.columns = columns;
@@ -97,8 +98,8 @@ class NetworkMap {
   // What remains of a box from afar: its name and the most probable state.
   folded(variable, w, h) {
     const room = w - 14;
-    const large = Math.min(21, (12 * room) / Math.max(textWidth(variable.label, 12, 600), 1));
-    const name = svgElement("text", { class: "far-name", x: 7, y: h * 0.42, "font-size": Math.max(large, 12) }, fitted(variable.label, room, Math.max(large, 12), 600));
+    const large = Math.max(12, Math.min(22, (11.5 * room) / Math.max(textWidth(variable.label, 12, 600), 1)));
+    const name = svgElement("text", { class: "far-name", x: 7, y: h * 0.42, style: `font-size: ${large.toFixed(1)}px` }, fitted(variable.label, room, large, 600));
     const state = svgElement("text", { class: "far-state", x: 7, y: h * 0.42 + 20 });
     const bar = svgElement("rect", { class: "far-bar", x: 0, y: h - 6, height: 6, width: 0 });
     const names = variable.states.map((one) => fitted(one, room - textWidth(" >99.9%", 15), 15));

@@ -49,17 +49,19 @@ class Tabs {
   }
 }
 
-// The latest of several questions that may overlap: `f(answer)` is called for that one only.
-function latest(session) {
+// The latest of several questions of a panel that may overlap: `f(answer)` is called for that one only.
+function latest(panel) {
   let newest = 0;
   return async (question, f) => {
     const turn = ++newest;
+    panel.host.setAttribute("aria-busy", question instanceof Promise);
     try {
       const answer = await question;
       if (turn === newest) f(answer);
     } catch (error) {
-      if (turn === newest) session.tell({ error });
+      if (turn === newest) panel.session.tell({ error });
     }
+    if (turn === newest) panel.host.setAttribute("aria-busy", "false");
   };
 }
 

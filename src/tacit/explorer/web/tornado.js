@@ -7,7 +7,7 @@ const BARS = 10;
 class TornadoPanel {
   constructor(session) {
     Object.assign(this, { session, id: "sensitivity", label: "Sensitivity", query: null, state: 0 });
-    this.newest = latest(session);
+    this.newest = latest(this);
   }
 
   make(host) {
