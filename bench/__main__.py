@@ -5,7 +5,7 @@ from importlib import import_module
 
 # modules of this package with a function main(arguments)
 NAMES = ("compile", "inference", "estimation", "learning", "classifiers", "batch", "questions", "scale", "page")
-ON_REQUEST = ("against", "simulation")  # likewise, but one needs another checkout, and the other measures nothing
+ON_REQUEST = ("against", "serve", "simulation")  # likewise, but they need another checkout, or write no page
 
 
 def main(arguments: list[str]) -> int:

@@ -31,6 +31,7 @@ NEEDS = {
     "howto/onnx.md": ["onnx", "onnxruntime"],
     "howto/peers.md": ["pgmpy.models", "pyagrum"],
     "howto/scikit-learn.md": ["sklearn"],
+    "howto/serve.md": ["httpx", "starlette", "uvicorn"],
 }
 FILES = {page: ["alarm.bif.gz"] for page in ("index.md", "tutorials/beyond.md")}  # what a reader has downloaded
 

@@ -26,7 +26,8 @@ ASKED = """async ([local, row, query]) => {
     const surface = await engine.surface(row, query, {variable: 0, state: 0}, {variable: 2, state: 1}, 6);
     found.push({ask, mpe, information, sensitivity, curve, surface});
   }
-  return found.map((own) => JSON.stringify(own, (_, x) => typeof x === "number" && !Number.isFinite(x) ? String(x) : x));
+  const written = (_, x) => typeof x === "number" && !Number.isFinite(x) ? String(x) : x;
+  return found.map((own) => JSON.stringify(own, written));
 }"""
 # A question that a newer one follows at once is never answered; the newer one is.
 OVERTAKEN = """async ([local]) => {
@@ -64,7 +65,7 @@ def served(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
         page.on("console", lambda message: message.type == "error" and errors.append(message.text))
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.goto(f"http://127.0.0.1:{server.port}/")
-        page.wait_for_function("window.explorer && explorer.ready")
+        page.wait_for_function("() => window.explorer && explorer.ready")
         yield page, errors
         page.close()
         server.process.send_signal(signal.SIGTERM)
@@ -114,7 +115,7 @@ def test_clicks_are_answered_by_the_server(served: Any) -> None:
     page, errors = served
     errors.clear()
     page.evaluate("explorer.observe(1, [0, 1])")
-    page.wait_for_function("explorer.posteriors()[1][1] === 1")
+    page.wait_for_function("() => explorer.posteriors()[1][1] === 1")
     expected = tacit.compile(network(), None, evidence=["B"]).marginals({"B": [[0, 1]]})
     for found, name in zip(page.evaluate("explorer.posteriors()"), network().variables, strict=True):
         np.testing.assert_allclose(found, expected[name][0], atol=1e-12)
