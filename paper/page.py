@@ -41,6 +41,7 @@ code { background: var(--wash); padding: .1em .35em; border-radius: 4px; font-si
   body { font-size: 16px } main { padding-top: 28px } h1 { font-size: 1.6rem }
   .row, .row.seven { grid-template-columns: 1fr 1fr } .row.four { grid-template-columns: repeat(3, 1fr); gap: 4px }
   .row.four .first { order: -1 } figcaption { font-size: .78rem }
+  table { font-size: .74rem } th, td { padding-right: 8px } th { white-space: normal; vertical-align: bottom }
 }
 """
 
