@@ -18,10 +18,10 @@ WITHOUT_CODE = {
     "howto/index.md",
     "howto/clusters.md",
     "howto/command-line.md",
-    "howto/explorer.md",
 }
 ELSEWHERE = {f"howto/{name}.md" for name in ("dask", "ray", "spark", "torch-distributed")}  # run by tests/scale
 NEEDS = {
+    "howto/explorer.md": ["igraph"],
     "index.md": ["pandas", "pgmpy"],
     "tutorials/beyond.md": ["matplotlib", "pandas", "pgmpy"],
     "tutorials/neural.md": ["torch"],
