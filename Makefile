@@ -19,7 +19,7 @@ SCALE_STAMP := $(VENV)/.installed-scale
 BENCH_STAMP := $(VENV)/.installed-bench
 
 .DEFAULT_GOAL := help
-.PHONY: help demo page study test slow test-scale fuzz lint types docs bench format clean
+.PHONY: help demo page study test slow test-scale fuzz lint types docs notebooks bench format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -66,6 +66,9 @@ types: $(STAMP) ## mypy, strict
 docs: $(STAMP) ## build the documentation into site/, strictly: a broken link is an error
 	@echo "== zensical"
 	@$(BIN)/zensical build --strict --clean > /dev/null
+
+notebooks: $(STAMP) ## run the notebooks in docs/notebooks/ and store what they show, and their pages
+	@$(BIN)/python docs/make_notebooks.py
 
 format: $(STAMP) ## rewrite the sources with ruff: import order, safe fixes, layout
 	@$(BIN)/ruff check --quiet --fix-only

@@ -38,7 +38,7 @@ def table(
 
 def facts(title: str, values: Mapping[str, object]) -> str:
     """Names and values, one below the other; what is None or empty is left out."""
-    return table((), [(name, value) for name, value in values.items() if value is not None and value != ""], title)
+    return table((), [(name, _text(value)) for name, value in values.items() if value not in (None, "")], title)
 
 
 def lines(texts: Iterable[str]) -> str:
@@ -68,5 +68,5 @@ def _cell(tag: str, value: object, left: bool) -> str:
 
 def _text(value: object) -> str:
     if isinstance(value, float):
-        return "" if math.isnan(value) else f"{value:,.6g}"
+        return "" if math.isnan(value) else f"{value:,.6g}" if abs(value) < 1e6 else f"{value:,.1f}"
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

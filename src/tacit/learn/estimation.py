@@ -70,7 +70,7 @@ class Estimate:
     def _repr_html_(self) -> str:
         values = {
             "log-likelihood": self.log_likelihood,
-            "rows": self.rows,
+            "from": counted(self.rows),
             "free numbers": self.parameters,
             "AIC": self.aic,
             "BIC": self.bic,
