@@ -92,6 +92,15 @@ def test_explain_prints_the_tests_of_a_row(abc):
     close(found["posterior"]["true"], semantics.posterior(abc, "B", {"A": 0.8, "C": "lo"})[0, 0])
 
 
+def test_explain_without_tests_tells_what_findings_add():
+    tacit.save(tacit.examples.kidney_stones(), "stones.json")
+    arguments = ("explain", "stones.json", "-q", "recovery", "-e", "size=small", "-e", "treatment=B")
+    assert "size: small     0.825714  +0.316" in tacit_(*arguments)
+    first, second = as_json(*arguments)["findings"]
+    assert (first["name"], first["value"], list(first["weight"])) == ("size", "small", ["yes", "no"])
+    close(second["without"]["yes"], 0.88235294, 1e-6)
+
+
 def test_bounds_hold_all_over_the_box(abc):
     found = as_json("bounds", "abc.json", "-q", "B", "A=0.2:0.9", "-e", "C=lo", "--state", "FALSE")
     inside = semantics.posterior(abc, "B", {"A": np.linspace(0.2, 0.9, 57), "C": "lo"})[:, 1]

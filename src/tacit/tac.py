@@ -78,6 +78,9 @@ class TAC(Query):
     def explain(self, evidence: EvidenceLike | None = None) -> Explanation:
         """Why one row of evidence gets its answer: every test and its margin, and the function that applies there.
 
+        Of a network without testing nodes, what each finding adds given all the others: the posterior without it, and
+        its weight of evidence, the logarithm of how much it raises the odds of a state (see `Finding`).
+
         >>> import tacit
         >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
         >>> print(tac.explain({"A": 0.8, "C": "lo"}))
@@ -92,6 +95,16 @@ class TAC(Query):
         With this selection, by the likelihoods of A = true:
         p*(B=true) = 0.035 + 0.0325 A
         p*(B=false) = 0.315 - 0.3075 A
+        >>> stones = tacit.compile(tacit.examples.kidney_stones(), query="recovery", evidence=["size", "treatment"])
+        >>> print(stones.explain({"size": "small", "treatment": "B"}))
+        P*(recovery | size: small, treatment: B)
+        yes  0.866667  ██████████████████████████
+         no  0.133333  ████
+        <BLANKLINE>
+        What each finding adds to the others: log-odds of recovery=yes
+        finding       without it  weight
+        size: small     0.825714  +0.316
+        treatment: B    0.882353  -0.143
         """
         return explain(self, evidence)
 

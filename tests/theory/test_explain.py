@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 import tacit
 from tacit import semantics
 from tacit.errors import EvidenceError
+from tests import strategies
 from tests.helpers import close, tries
 from tests.theory.support import clear, evidence, points, queries
 
@@ -130,3 +132,64 @@ def test_impossible_evidence_has_no_explanation():
 def test_missing_values_say_nothing():
     tac = tacit.compile(tacit.examples.abc(), "B", ["A", "C"])
     assert tac.explain({"A": [None], "C": "lo"}).evidence == {"C": "lo"}
+
+
+# what findings add ----------------------------------------------------------------------------------------
+
+
+@given(strategies.queries(testing=False), st.data())
+@settings(max_examples=25, deadline=None)
+def test_findings_are_weighed_against_the_definition(case, data):
+    net, query, row = case
+    hard = [name for name, column in row.items() if isinstance(column, list) and None not in column]
+    hard = hard if data.draw(st.booleans()) else []
+    tac = tacit.compile(net, query, [name for name in row if name not in hard], hard, engine="numpy")
+    assume(not np.isneginf(tac.log_evidence(row)[0]))
+    found = tac.explain(row)
+    whole = semantics.posterior(net, query, row)[0]
+    assert [one.name for one in found.findings] == list(found.evidence)
+    for one in found.findings:
+        rest = {name: column for name, column in row.items() if name != one.name}
+        without = semantics.posterior(net, query, rest)[0]
+        close(one.without, without)
+        for q, weight in enumerate(one.weight):
+            if 1e-9 < whole[q] < 1 - 1e-9 and 1e-9 < without[q] < 1 - 1e-9:
+                expected = np.log(whole[q] / (1 - whole[q])) - np.log(without[q] / (1 - without[q]))
+                assert abs(weight - expected) < 1e-5
+
+
+def test_a_weight_is_the_ratio_of_likelihoods():
+    net = tacit.Network()
+    net.add("ill", states=["yes", "no"], cpt=[0.01, 0.99])
+    net.add("test", ["ill"], ["positive", "negative"], [[0.9, 0.1], [0.05, 0.95]])
+    net.add("sure", ["ill"], ["a", "b"], [[1, 0], [0, 1]])
+    tac = tacit.compile(net, "ill", ["test"], hard=["sure"])
+    found = tacit.compile(net, "ill", ["test"]).explain({"test": "positive"})
+    (one,) = found.findings
+    assert (one.name, one.value) == ("test", "positive")
+    close(one.without, [0.01, 0.99])
+    close(one.weight, [np.log(0.9 / 0.05), -np.log(0.9 / 0.05)])
+    text = str(found)
+    assert "log-odds of ill=yes\nfinding         without it  weight\ntest: positive    0.010000   +2.89" in text
+    assert "selection" not in text
+    assert "p*" not in text
+    decided = tac.explain({"test": "positive", "sure": "a"})
+    assert decided.findings[1].weight.tolist() == [np.inf, -np.inf]
+    assert np.isnan(decided.findings[0].weight).all()
+    assert "+inf" in str(decided)
+
+
+def test_of_many_states_the_most_probable_one_is_shown():
+    net = tacit.Network()
+    net.add("Q", states=["a", "b", "c"], cpt=[0.2, 0.3, 0.5])
+    net.add("E", ["Q"], cpt=[[0.9, 0.1], [0.5, 0.5], [0.1, 0.9]])
+    found = tacit.compile(net, "Q", ["E"]).explain({"E": 0.9})
+    assert "log-odds of Q=a\n" in str(found)
+    assert "As a function of the likelihoods of E = true:\np*(Q=a) = " in str(found)
+    assert "<b>What each finding adds" in found._repr_html_()
+
+
+def test_what_is_given_is_no_finding():
+    net = tacit.examples.kidney_stones()
+    tac = tacit.compile(net, "recovery", ["size"], given={"treatment": "A"})
+    assert [one.name for one in tac.explain({"size": "small"}).findings] == ["size"]

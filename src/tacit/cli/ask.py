@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
+from math import isfinite
 from typing import Annotated, Any
 
 import typer
@@ -13,6 +15,7 @@ from tacit.cli.output import aligned, asked, heading, show_json, together
 from tacit.cli.posteriors import Posterior, posterior
 from tacit.cli.row import Row
 from tacit.cli.values import read_box, state_of
+from tacit.variable import Label
 
 
 def query(
@@ -74,7 +77,8 @@ def _posterior_data(names: tuple[str, ...], found: list[Posterior]) -> dict[str,
 def explain(model: Model, query: Query, evidence: Evidence = None, json: Json = False) -> None:
     """Show why evidence leads to its answer.
 
-    That is: all tests, what they select, where that would change, and the function that applies there.
+    That is: all tests, what they select, where that would change, and the function that applies there. Without testing
+    nodes: what each finding adds to the others.
 
     \b
     Example:
@@ -94,7 +98,16 @@ def explain(model: Model, query: Query, evidence: Evidence = None, json: Json = 
         "posterior": dict(zip(map(str, found.states), found.posterior.tolist(), strict=True)),
         "tests": [asdict(test) | {"margin": test.margin, "selected": test.selected} for test in found.tests],
         "functions": functions,
+        "findings": [_finding(one, found.states) for one in found.findings],
     })  # fmt: skip
+
+
+def _finding(one: theory.Finding, states: Sequence[Label]) -> dict[str, Any]:
+    """A finding as plain data; weights without a number, which JSON has none for, are left out."""
+    labels = list(map(str, states))
+    weights = {q: w for q, w in zip(labels, one.weight.tolist(), strict=True) if isfinite(w)}
+    without = {q: p for q, p in zip(labels, one.without.tolist(), strict=True) if isfinite(p)}
+    return {"name": one.name, "value": one.value, "without": without, "weight": weights}
 
 
 def bounds(

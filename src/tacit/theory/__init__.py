@@ -7,6 +7,7 @@ Every question has a file. Those about all evidence at once are answered on a qu
 from tacit.theory.approximation import Approximation, approximate
 from tacit.theory.bounding import Bounds, bounds
 from tacit.theory.explain import Explanation
+from tacit.theory.findings import Finding
 from tacit.theory.monotonicity import Monotonicity, monotone
 from tacit.theory.neural import from_neural_network
 from tacit.theory.piecewise import Pieces, Region, pieces
@@ -16,6 +17,7 @@ __all__ = [
     "Approximation",
     "Bounds",
     "Explanation",
+    "Finding",
     "Monotonicity",
     "Pieces",
     "Region",

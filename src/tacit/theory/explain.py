@@ -1,20 +1,24 @@
-"""Why one row of evidence gets its answer: the tests, what they select, and the function that applies there."""
+"""Why one row of evidence gets its answer: the tests, what they select, and the function that applies there.
+
+Where nothing is tested, what each finding adds instead."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.errors import EvidenceError
+from tacit.errors import EvidenceError, TooLargeError
 from tacit.evidence import Column, EvidenceLike
 from tacit.floats import Floats
+from tacit.grid import Grid, probability
 from tacit.html_table import lines, table
 from tacit.network import Network
 from tacit.query import Query
 from tacit.selection import selected_network
 from tacit.theory.arguments import read_given
+from tacit.theory.findings import Finding, findings
 from tacit.theory.multilinear import polynomial, subsets
 from tacit.theory.piecewise import coefficients
 from tacit.theory.selectable import SelectableQuery
@@ -83,6 +87,8 @@ class Explanation:
         The row, in words.
     tests
         All tests that the query needs, in the order in which they are decided.
+    findings
+        Of a query without tests, what each finding adds given all the others.
     network
         The Bayesian network that was selected. Testing nodes that the query does not need stay as they are.
     coefficients
@@ -98,6 +104,12 @@ class Explanation:
     tests: tuple[Test, ...]
     network: Network
     coefficients: Mapping[tuple[str, ...], Floats] | None
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def state(self) -> int:
+        """The place of the state that findings are shown for: the first of two, or else the most probable one."""
+        return 0 if len(self.states) == 2 else int(self.posterior.argmax())
 
     @property
     def closest(self) -> Test | None:
@@ -106,18 +118,19 @@ class Explanation:
 
     def __str__(self) -> str:
         parts = [f"{self._title()}\n{bars(self.states, self.posterior.tolist())}"]
-        if self.tests:
-            rows = [_HEAD, *(test.cells() for test in self._shown())]
-            widths = [max(len(row[c]) for row in rows) for c in range(len(_HEAD))]
-            lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
-            parts.append("\n".join([*lines, *self._hidden()]))
+        parts += [str(grid) for grid in self._grids()]
         parts.append("\n".join(self._functions()))
-        return "\n\n".join(parts)
+        return "\n\n".join(filter(None, parts))
+
+    def _grids(self) -> list[Grid]:
+        """The tests, or the findings."""
+        if self.tests:
+            return [Grid([_HEAD], [test.cells() for test in self._shown()], len(_HEAD), note=self._hidden())]
+        return [findings_grid(self.findings, self.query, self.states, self.state)] if self.findings else []
 
     def _repr_html_(self) -> str:
         posterior = table((), zip(map(str, self.states), self.posterior.tolist(), strict=True), self._title())
-        tests = table(_HEAD, [test.cells() for test in self._shown()], notes=self._hidden()) if self.tests else ""
-        return posterior + tests + lines(self._functions())
+        return posterior + "".join(grid.html() for grid in self._grids()) + lines(self._functions())
 
     def _title(self) -> str:
         given = ", ".join(f"{name}: {value}" for name, value in self.evidence.items())
@@ -128,19 +141,22 @@ class Explanation:
         close = sorted(self.tests, key=lambda test: abs(test.margin))[:MAX_SHOWN]
         return [test for test in self.tests if test in close]
 
-    def _hidden(self) -> list[str]:
+    def _hidden(self) -> str:
         count = len(self.tests) - MAX_SHOWN
-        return [f"... and {count} more, with larger margins"] if count > 0 else []
+        return f"... and {count} more, with larger margins" if count > 0 else ""
 
     def _functions(self) -> list[str]:
         if self.coefficients is None:
             return [f"No coefficients are shown for more than {MAX_INPUTS} inputs."]
+        if self.findings and len(self.coefficients) == 1:
+            return []  # nothing but the joint, which says no more than the posterior
         inputs = [f"{names[0]} = {self.network.states(names[0])[0]}" for names in self.coefficients if len(names) == 1]
         functions = [
             f"p*({self.query}={q}) = {polynomial({names: float(c[i]) for names, c in self.coefficients.items()})}"
             for i, q in enumerate(self.states)
         ]
-        return [f"With this selection, by the likelihoods of {', '.join(inputs)}:", *functions] if inputs else functions
+        start = "With this selection, by" if self.tests else "As a function of"
+        return [f"{start} the likelihoods of {', '.join(inputs)}:", *functions] if inputs else functions
 
 
 _HEAD = ("test", "comparison", "margin", "selects", "changes at")
@@ -174,7 +190,34 @@ def explain(tac: Query, evidence: EvidenceLike | None = None) -> Explanation:
         tests=_tests(query, point, weights),
         network=network,
         coefficients=None if table is None else dict(zip(subsets(inputs), table, strict=True)),
+        findings=() if len(query.tests) else _findings(tac, columns),
     )
+
+
+def _findings(tac: Query, columns: Mapping[str, Column]) -> tuple[Finding, ...]:
+    """What each observation adds; of too wide a query, nothing: to leave one out is more work than to answer."""
+    said = {name: _said(column) for name, column in columns.items() if name not in tac.given}
+    try:
+        return findings(tac, columns, said)
+    except TooLargeError:
+        return ()
+
+
+def findings_grid(found: Sequence[Finding], query: str, states: Sequence[Label], state: int) -> Grid:
+    """A line for each finding, those with the largest weights first."""
+    largest = sorted(found, key=lambda one: -np.nan_to_num(abs(one.weight[state])))[:MAX_SHOWN]
+    body = [
+        (f"{one.name}: {one.value}", probability(float(one.without[state])), _weight(float(one.weight[state])))
+        for one in largest
+    ]
+    title = f"What each finding adds to the others: log-odds of {query}={states[state]}"
+    hidden = f"... and {len(found) - MAX_SHOWN} more, with smaller weights" if len(found) > MAX_SHOWN else ""
+    return Grid([("finding", "without it", "weight")], body, title=title, note=hidden)
+
+
+def _weight(weight: float) -> str:
+    """A weight with its sign; what rounding leaves of 0 is 0."""
+    return f"{round(weight, 9) + 0.0:+.3g}"
 
 
 def _tests(query: SelectableQuery, point: Floats, weights: Floats) -> tuple[Test, ...]:
