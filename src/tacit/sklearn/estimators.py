@@ -36,9 +36,11 @@ from tacit.learn.losses import Loss, check_loss
 from tacit.learn.training import FULL_BATCH_ROWS
 from tacit.network import Network
 from tacit.sklearn.default import Ranks, Scaled, default_network
+from tacit.sklearn.explanation import Feature, FeatureTest, Prediction, compared, weights_of
 from tacit.sklearn.selection import STRENGTHS, Labelled, candidates, choose
 from tacit.sklearn.table import Table, read_table
 from tacit.tac import TAC, compile
+from tacit.theory.findings import without_each
 from tacit.variable import DEFAULT_STATES, Label, Variable, similar
 from tacit.words import plural
 
@@ -128,6 +130,39 @@ class _TACEstimator(BaseEstimator):  # type: ignore[misc]
         """Rows of X as evidence, to ask `tac_` for more than predictions: `tac_.selected(model.to_evidence(X))`."""
         check_is_fitted(self)
         return self._encoder(self._read(X, reset=False))
+
+    def _explained(self, X: Any) -> tuple[list[tuple[str, Any]], Floats]:
+        """The names and values of the features that one row has, and the posterior with all, and without each one."""
+        check_is_fitted(self)
+        read = self._read(X, reset=False)
+        if (rows := _num_samples(X)) != 1:
+            raise EvidenceError(f"explain takes one row, got {rows:,}; give X[:1], or X.iloc[[0]] of a frame")
+        known = self.tac_.read(self._encoder(read))
+        columns = {name: column for name, column in known.columns.items() if not column.empty}
+        features = {
+            variable: (name, value)
+            for (variable, name), value in zip(self._features(), _values(read), strict=True)
+            if variable in columns
+        }
+        posterior = without_each(self.tac_, columns, list(features))
+        if np.isnan(posterior[0]).any():
+            raise EvidenceError("the evidence has probability 0, so there is no prediction to explain")
+        return list(features.values()), posterior
+
+    def _features(self) -> list[tuple[str, str]]:
+        """For every column of X, its variable and its name."""
+        names = list(map(str, getattr(self, "feature_names_in_", [f"x{i}" for i in range(self.n_features_in_)])))
+        if self.network is None:
+            return [(f"E{i}", name) for i, name in enumerate(names)]
+        named = self._encoder.names if isinstance(self._encoder, Named) else ()
+        return [(name, name) for name in (names if hasattr(self, "feature_names_in_") else named)]
+
+    def _compared(self, X: Any) -> tuple[FeatureTest, ...]:
+        """The tests of the default network, if that was learned, for one row."""
+        if not isinstance(self._encoder, Scaled):
+            return ()
+        row, names = self._read(X, reset=False)[0], [name for _, name in self._features()]
+        return compared(self.network_, self.tac_.selected(self.to_evidence(X)), self._encoder.ranks, names, row)
 
     def _posterior(self, X: Any) -> Floats:
         evidence = self.to_evidence(X)
@@ -357,6 +392,12 @@ class TACClassifier(ClassifierMixin, _TACEstimator):  # type: ignore[misc]
         steps = CHOSEN_STEPS if optimizer == "lbfgs" else None
         return Start(tac, choice.strength, steps, 1, choice.built.centre, optimizer)
 
+    def _features(self) -> list[tuple[str, str]]:
+        found = super()._features()
+        if self.network is not None or self._tested:
+            return found
+        return [(variable, name) for variable, (_, name) in zip(self._columns(), found, strict=True)]
+
     def _columns(self) -> list[str]:
         """Names for the variables of the columns: their own, unless these are taken."""
         given = getattr(self, "feature_names_in_", [f"x{i}" for i in range(self.n_features_in_)])
@@ -394,6 +435,27 @@ class TACClassifier(ClassifierMixin, _TACEstimator):  # type: ignore[misc]
         posterior = self._posterior(X)
         states = self.tac_.variable.states
         return posterior[:, [states.index(label) for label in self.classes_.tolist()]]
+
+    def explain(self, X: Any) -> Prediction:
+        """Why one row gets its prediction: what each of its values adds, given all others.
+
+        That is the weight of evidence of the value: by how much the log-odds of a class are higher than they would be
+        if it were missing. With `tests`, also the tests of the default network, in the units of the features. For a
+        network of your own, see also `tac_.explain(model.to_evidence(X))`.
+
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True, as_frame=True)
+        >>> model = TACClassifier(prior=1.0, steps=5, random_state=0).fit(X, y)
+        >>> found = model.explain(X[:1])
+        >>> [(one.name, one.value) for one in found.features][2:]
+        [('petal length (cm)', 1.4), ('petal width (cm)', 0.2)]
+        """
+        features, posterior = self._explained(X)
+        states = self.tac_.variable.states
+        posterior = posterior[:, [states.index(label) for label in self.classes_.tolist()]]
+        pairs = zip(features, posterior[1:], weights_of(posterior), strict=True)
+        found = tuple(Feature(name, value, without, weight) for (name, value), without, weight in pairs)
+        return Prediction(tuple(self.classes_.tolist()), posterior[0], found, self._compared(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class of every row."""
@@ -447,9 +509,43 @@ class TACRegressor(RegressorMixin, _TACEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> Floats:
         """The number that the posterior of every row stands for."""
-        p = self._posterior(X)[:, 0]
+        return self._number(self._posterior(X)[:, 0])
+
+    def explain(self, X: Any) -> Prediction:
+        """Why one row gets its prediction: by how much each of its values raises it, given all others.
+
+        With the default network, also its tests, in the units of the features.
+
+        >>> from sklearn.datasets import load_diabetes
+        >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+        >>> model = TACRegressor(steps=10, random_state=0).fit(X, y)
+        >>> found = model.explain(X[:1])
+        >>> found.features[2].name, found.features[2].value, found.tests[0].feature
+        ('bmi', 32.1, 'age')
+        """
+        features, posterior = self._explained(X)
+        predicted = self._number(posterior[:, :1])
+        found = tuple(
+            Feature(name, value, without, predicted[0] - without)
+            for (name, value), without in zip(features, predicted[1:], strict=True)
+        )
+        return Prediction(None, predicted[0], found, self._compared(X))
+
+    def _number(self, p: Floats) -> Floats:
+        """The numbers that probabilities stand for."""
         low, high = self._range
         return low + (high - low) * p
+
+
+def _values(X: Any) -> list[Any]:
+    """The values of one row of X, as read."""
+    if isinstance(X, Table):
+        values = [column[0] for column in X.columns]
+    elif hasattr(X, "columns"):
+        values = [as_array(X[name])[0] for name in X.columns]
+    else:
+        values = list(X[0])
+    return [value.item() if isinstance(value, np.generic) else value for value in values]
 
 
 def _is_soft(variable: Variable, values: Any) -> bool:

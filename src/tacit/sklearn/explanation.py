@@ -1,0 +1,185 @@
+"""Why a row gets its prediction, in the names and units of its features."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tacit.cpt import TestingCPT
+from tacit.floats import Floats
+from tacit.grid import Grid, probability
+from tacit.network import Network
+from tacit.selection import Selected
+from tacit.sklearn.default import Ranks
+from tacit.theory.findings import log_odds
+from tacit.words import bars
+
+MOST = 20  # features and tests that are shown
+TURNED = {">=": "<=", ">": "<", "<=": ">=", "<": ">"}
+
+
+@dataclass(frozen=True, eq=False)
+class Feature:
+    """A feature of a row, and what it adds to the others.
+
+    Attributes
+    ----------
+    name, value
+        The column of X, and what the row holds there.
+    without
+        What is predicted if only this value were missing: the probability of every class, or a number.
+    weight
+        Of a classifier, by how much the value raises the log-odds of every class given all others, in nats; of a
+        regressor, by how much it raises the prediction.
+    """
+
+    name: str
+    value: Any
+    without: Floats
+    weight: Floats
+
+
+@dataclass(frozen=True)
+class FeatureTest:
+    """A test of the default network: a feature is compared with a threshold in its own units.
+
+    `holds` is between 0 and 1 where tests are sigmoids. `distance` is how far the value is from the threshold, in
+    ranks: as a share of the rows that were learned from.
+    """
+
+    feature: str
+    value: float
+    operator: str
+    threshold: float
+    holds: float
+    distance: float
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """Why a row gets its prediction. Made by `explain` of an estimator; prints as text and shows as HTML.
+
+    Attributes
+    ----------
+    classes
+        The classes; None for a regressor.
+    predicted
+        The probability of every class; or the number that is predicted, an array of one.
+    features
+        What each feature adds to the others, in the order of X. Missing ones add nothing, and are left out.
+    tests
+        The tests of the default network; none of any other.
+    """
+
+    classes: tuple[Any, ...] | None
+    predicted: Floats
+    features: tuple[Feature, ...]
+    tests: tuple[FeatureTest, ...] = ()
+
+    @property
+    def state(self) -> int:
+        """The place of the class that is predicted."""
+        return int(self.predicted.argmax())
+
+    def __str__(self) -> str:
+        return "\n\n".join([self._answer(), *map(str, self._grids())])
+
+    def _repr_html_(self) -> str:
+        rows = list(enumerate(self.classes or ("prediction",)))
+        answer = Grid([("", "")], [(str(label), self._number(float(self.predicted[i]))) for i, label in rows])
+        return "".join(grid.html() for grid in (answer, *self._grids()))
+
+    def _answer(self) -> str:
+        if self.classes is None:
+            return f"prediction {self.predicted[0]:.6g}"
+        return f"P*(class)\n{bars(self.classes, self.predicted.tolist())}"
+
+    def _number(self, value: float) -> str:
+        return f"{value:.6g}" if self.classes is None else probability(value)
+
+    def _grids(self) -> list[Grid]:
+        return [self._features()] * bool(self.features) + [self._tests()] * bool(self.tests)
+
+    def _features(self) -> Grid:
+        """The features that add most."""
+        i = self.state
+        largest = sorted(self.features, key=lambda one: -np.nan_to_num(abs(one.weight[i])))[:MOST]
+        body = [
+            (
+                one.name,
+                in_words(one.value),
+                self._number(float(one.without[i])),
+                f"{round(one.weight[i], 9) + 0.0:+.3g}",
+            )
+            for one in largest
+        ]
+        what = "the prediction" if self.classes is None else f"the log-odds of {self.classes[i]}"
+        hidden = len(self.features) - MOST
+        return Grid(
+            [("feature", "value", "without it", "weight" if self.classes else "difference")],
+            body,
+            title=f"What each feature adds to {what}, given the others",
+            note=f"... and {hidden} more, which add less" if hidden > 0 else "",
+        )
+
+    def _tests(self) -> Grid:
+        """The tests that were decided by the smallest distance."""
+        close = sorted(self.tests, key=lambda test: test.distance)[:MOST]
+        body = [
+            (f"{test.feature} {test.operator} {test.threshold:.6g}", in_words(test.value), _holds(test.holds))
+            for test in self.tests
+            if test in close
+        ]
+        hidden = len(self.tests) - MOST
+        note = f"... and {hidden} more, with values farther away" if hidden > 0 else ""
+        return Grid([("test", "value", "holds")], body, note=note)
+
+
+def weights_of(posterior: Floats) -> Floats:
+    """The weights of features, from posteriors (with all, and without each one; classes)."""
+    odds = log_odds(posterior)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(odds[0] - odds[1:])
+
+
+def compared(
+    net: Network, decided: Mapping[str, Selected], ranks: Sequence[Ranks], names: Sequence[str], row: Floats
+) -> tuple[FeatureTest, ...]:
+    """The tests of the default network, for a row of features that were scaled by their ranks.
+
+    The posterior of `E` is the rank itself, or 1 less the rank, for its second state: the test is turned around.
+    """
+    found = []
+    for node, how in decided.items():
+        place = int(node[1:].partition(".")[0])
+        cpt, scale = net.cpt(node), ranks[place]
+        assert isinstance(cpt, TestingCPT)
+        if np.isnan(row[place]) or len(scale.values) < 2:
+            continue
+        rank = float(scale(row[place : place + 1])[0])
+        for state, threshold in enumerate(cpt.thresholds.tolist()):
+            operator = str(cpt.test[state])
+            at = threshold if state == 0 else 1 - threshold
+            found.append(
+                FeatureTest(
+                    feature=names[place],
+                    value=float(row[place]),
+                    operator=operator if state == 0 else TURNED[operator],
+                    threshold=float(np.interp(at, scale.ranks, scale.values)),
+                    holds=float(how.weight[0, state]),
+                    distance=abs(rank - at),
+                )
+            )
+    return tuple(found)
+
+
+def in_words(value: Any) -> str:
+    """A value of a feature."""
+    return f"{value:.6g}" if isinstance(value, float | np.floating) else str(value)
+
+
+def _holds(share: float) -> str:
+    return {1.0: "yes", 0.0: "no"}.get(share, f"{share:.1%}")
