@@ -29,6 +29,7 @@ import numba
 from numba.core import caching, serialize
 
 from tacit.installation import VERSION
+from tacit.watching import Notice
 
 KERNEL = b"@jit("  # what tells the files that have kernels
 
@@ -97,13 +98,18 @@ class KernelCache(caching._Cache):
         """The compiled form for a signature, or None: files that are damaged or out of date are dropped."""
         stored = self._stored
         try:
-            return stored.load_overload(sig, target_context)
+            found = stored.load_overload(sig, target_context)
         except Exception:  # there is no telling how a damaged pickle fails
             self.flush()
-            return None
+            found = None
+        if found is None:  # numba compiles it now, and hands it to save_overload
+            kept = f", once; they are kept in {self.cache_path}" if self.cache_path else ""
+            _notice().begin(f"compiling kernels{kept}")
+        return found
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep a compiled form, if that is possible."""
+        _notice().end()
         try:
             self._stored.save_overload(sig, data)
         except Exception as error:  # of the disk, or of a damaged file that could not be dropped
@@ -172,6 +178,12 @@ def private_folder() -> Path:
     if not stat.S_ISDIR(found.st_mode) or (owner is not None and (found.st_uid != owner or found.st_mode & 0o077)):
         raise PermissionError(f"{folder} is not a folder of this user alone")
     return folder
+
+
+@cache
+def _notice() -> Notice:
+    """The notice that kernels are compiled, the first time that it takes long."""
+    return Notice()
 
 
 @cache

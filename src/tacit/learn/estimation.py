@@ -118,7 +118,7 @@ def estimate(
         EM ends when the log-likelihood (with the prior) grows by less than this share of itself, or after so many
         iterations. With `tolerance=0`, there are as many as `steps` says.
     progress
-        Whether to show how far it is, if standard error is a terminal.
+        Whether to show how far it is, in a terminal or a notebook.
     checkpoint
         A file to write while EM runs; if it is there already, EM goes on from it, after the rows were read again.
 

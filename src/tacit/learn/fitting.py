@@ -64,7 +64,7 @@ def fit(
         A share of the rows to hold out, or other rows `(X, y)`. Training ends when their loss has not fallen
         for `patience` rounds, and the numbers with the lowest are kept.
     progress
-        Whether to show a bar, if the terminal is one.
+        Whether to show a bar, in a terminal or a notebook.
     weights
         How much each row counts.
     gamma

@@ -1,4 +1,4 @@
-"""A line in the terminal that says how far learning is."""
+"""A line in the terminal, or in a notebook, that says how far learning is."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ import sys
 import time
 from typing import TextIO
 
+from tacit.watching import Cell, in_notebook
+
 WIDTH = 24
 
 
 class Line:
-    """Rewrites one line of a terminal; silent where the stream is none."""
+    """Rewrites one line of a terminal, or of a notebook's output; silent where the stream is none."""
 
     def __init__(self, on: bool, stream: TextIO | None = None) -> None:
         self.stream = stream or sys.stderr
-        self.on = on and self.stream.isatty()
+        self._cell = Cell() if stream is None and in_notebook() else None
+        self.on = on and (self._cell is not None or self.stream.isatty())
         self.started = time.monotonic()
 
     @property
@@ -24,7 +27,9 @@ class Line:
 
     def say(self, text: str, end: str = "") -> None:
         """Replace the line."""
-        if self.on:
+        if self.on and self._cell is not None:
+            self._cell.show(text, last=bool(end))
+        elif self.on:
             self.stream.write(f"\r\x1b[2K{text}{end}")
             self.stream.flush()
 

@@ -1,0 +1,82 @@
+"""What people see while work takes long, and others do not."""
+
+import io
+import sys
+import time
+from types import SimpleNamespace
+
+import IPython.display
+import pytest
+
+from tacit.learn.progress import Bar, Line
+from tacit.watching import Notice, in_notebook, is_watched
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def notebook(monkeypatch):
+    """What a notebook's kernel shows: each output, and what it was replaced by."""
+    shown = []
+
+    def display(content, raw, display_id):
+        shown.append([content["text/plain"]])
+        return SimpleNamespace(update=lambda content, raw: shown[-1].append(content["text/plain"]))
+
+    monkeypatch.setattr(IPython, "get_ipython", lambda: SimpleNamespace(kernel=object()))
+    monkeypatch.setattr(IPython.display, "display", display)
+    return shown
+
+
+def test_a_notebook_is_recognised_without_loading_anything(monkeypatch, notebook):
+    assert in_notebook()
+    assert is_watched(io.StringIO())
+    monkeypatch.setattr(IPython, "get_ipython", lambda: None)
+    assert not in_notebook()
+    monkeypatch.setattr(IPython, "get_ipython", object)  # IPython in a terminal
+    assert not in_notebook()
+    monkeypatch.delitem(sys.modules, "IPython")
+    assert not is_watched(io.StringIO())
+    assert "IPython" not in sys.modules
+
+
+def test_progress_in_a_notebook_is_one_line_that_is_replaced(notebook):
+    bar = Bar(10, True)
+    for done in range(1, 6):
+        bar.show(done, 5 * done, "loss 0.1")
+    bar.end("loss 0.05")
+    (texts,) = notebook
+    assert texts[0].startswith("██")
+    assert len(texts) < 5  # not with every step
+    assert texts[-1].startswith("loss 0.05")
+    assert "\r" not in "".join(texts)
+    Line(False).end("nothing")
+    assert len(notebook) == 1
+
+
+def test_what_takes_long_is_said_once_and_only_to_a_person():
+    terminal, pipe = Terminal(), io.StringIO()
+    notice, silent = Notice(terminal, 0.01), Notice(pipe, 0.01)
+    for one in (notice, silent):
+        one.begin("compiling")
+        one.begin("compiling inside")
+        one.end()
+        time.sleep(0.1)
+        one.end()
+        one.begin("compiling again")
+        time.sleep(0.05)
+        one.end()
+    assert terminal.getvalue() == "tacit: compiling\n"
+    assert pipe.getvalue() == ""
+
+
+def test_what_is_quick_is_not_said():
+    terminal = Terminal()
+    notice = Notice(terminal, 0.2)
+    notice.begin("compiling")
+    notice.end()
+    time.sleep(0.3)
+    assert terminal.getvalue() == ""
