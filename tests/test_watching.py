@@ -71,6 +71,12 @@ def test_what_takes_long_is_said_once_and_only_to_a_person():
         one.end()
     assert terminal.getvalue() == "tacit: compiling\n"
     assert pipe.getvalue() == ""
+    later = Notice(terminal, 0.01, soon=0.0)
+    for _ in range(2):
+        later.begin("compiling more")
+        time.sleep(0.1)
+        later.end()
+    assert terminal.getvalue() == "tacit: compiling\n" + 2 * "tacit: compiling more\n"
 
 
 def test_what_is_quick_is_not_said():

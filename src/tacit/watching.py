@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any, TextIO
 
 PATIENCE = 1.0  # seconds of silence that nobody minds
+SOON = 5.0  # seconds after which work that begins again is a new surprise
 PAUSE = 0.1  # seconds between two changes of a notebook's output
 
 
@@ -45,20 +46,23 @@ class Cell:
 
 
 class Notice:
-    """A line that is written once, if something takes longer than a person waits patiently.
+    """A line that is written if something takes longer than a person waits patiently.
 
-    What is watched may begin again before it ends: kernels are compiled within others.
+    What is watched may begin again before it ends: kernels are compiled within others. What follows it soon is the
+    same wait, and is not said again.
     """
 
-    def __init__(self, stream: TextIO | None = None, patience: float = PATIENCE) -> None:
-        self._stream, self._patience = stream, patience
-        self._lock, self._depth, self._said = threading.Lock(), 0, False
+    def __init__(self, stream: TextIO | None = None, patience: float = PATIENCE, soon: float = SOON) -> None:
+        self._stream, self._patience, self._soon = stream, patience, soon
+        self._lock, self._depth, self._said, self._ended = threading.Lock(), 0, False, time.monotonic()
         self._timer: threading.Timer | None = None
 
     def begin(self, text: str) -> None:
         """Something begins. If it does not end soon, say so."""
         with self._lock:
             self._depth += 1
+            if self._depth == 1 and time.monotonic() - self._ended > self._soon:
+                self._said = False
             if self._depth > 1 or self._said or not is_watched(self._stream or sys.stderr):
                 return
             self._timer = threading.Timer(self._patience, self._say, [text])
@@ -68,7 +72,7 @@ class Notice:
     def end(self) -> None:
         """It ended."""
         with self._lock:
-            self._depth = max(0, self._depth - 1)
+            self._depth, self._ended = max(0, self._depth - 1), time.monotonic()
             if self._depth == 0 and self._timer is not None:
                 self._timer.cancel()
 

@@ -182,7 +182,7 @@ def private_folder() -> Path:
 
 @cache
 def _notice() -> Notice:
-    """The notice that kernels are compiled, the first time that it takes long."""
+    """The notice that kernels are compiled, where it takes long."""
     return Notice()
 
 
