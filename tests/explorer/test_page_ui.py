@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 from bench.networks import network
 
-from tacit import Network, examples
+from tacit import Network, examples, semantics
 from tacit.explorer import Captions, page_html
 
 DESKTOP, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
@@ -114,7 +114,7 @@ def test_a_click_observes_and_another_clears(opened):
     row = page.locator(state(i, 0))
     assert row.get_attribute("aria-pressed") == "true"
     assert row.get_attribute("aria-label") == "xray: yes, 100.0 percent, observed"
-    expected = net.posterior("lung", {"xray": "yes"})[0]
+    expected = semantics.posterior(net, "lung", {"xray": "yes"})[0]
     k = number(net, "lung")
     assert page.locator(state(k, 0)).locator(".number").text_content() == f"{100 * expected[0]:.1f}%"
     page.click(state(i, 1))
@@ -429,6 +429,15 @@ OVERLAPS = """() => {
 }"""
 
 
+OUTSIDE = """() => [...document.querySelectorAll(".box")].flatMap((box) => {
+  const frame = box.querySelector(".frame").getBoundingClientRect();
+  return [...box.querySelectorAll(".full text, .title text")].filter((text) => {
+    const own = text.getBoundingClientRect();
+    return own.left < frame.left || own.right > frame.right || own.bottom > frame.bottom + 1;
+  }).map((text) => text.textContent);
+})"""
+
+
 def overlapping(page):
     """Pairs of texts that lie on top of each other, among all that are in sight."""
     answer = page.evaluate(OVERLAPS)
@@ -440,6 +449,7 @@ def overlapping(page):
 def test_no_labels_overlap(opened, name):
     page = opened(name)
     assert overlapping(page) == []
+    assert page.evaluate(OUTSIDE) == []
     page.set_viewport_size({"width": 1000, "height": 420})
     assert overlapping(page) == []  # folded
 
@@ -450,18 +460,6 @@ def test_no_labels_overlap_in_panels(opened):
         tab.click()
         page.wait_for_timeout(50)
         assert overlapping(page) == []
-
-
-def test_labels_stay_inside_their_boxes(opened):
-    page = opened("win95pts")
-    outside = page.evaluate("""() => [...document.querySelectorAll('.box')].flatMap(box => {
-      const frame = box.querySelector('.frame').getBoundingClientRect();
-      return [...box.querySelectorAll('.full text, .title text')].filter(text => {
-        const own = text.getBoundingClientRect();
-        return own.left < frame.left || own.right > frame.right || own.bottom > frame.bottom + 1;
-      }).map(text => text.textContent);
-    })""")
-    assert outside == []
 
 
 def test_on_a_phone_cards_come_first_and_nothing_scrolls_sideways(opened):

@@ -12,7 +12,14 @@ function start() {
   const cards = new Cards(session, document.getElementById("cards"));
   const query = new QueryBox(session);
   const testing = model.variables.some((variable) => variable.testing);
-  const panels = [new FindingsPanel(session), ...(testing ? [new TestsPanel(session)] : []), new ChartPanel(session), new ExplanationPanel(session), new InformationPanel(session), new TornadoPanel(session)];
+  const panels = [
+    new FindingsPanel(session),
+    ...(testing ? [new TestsPanel(session)] : []),
+    new ChartPanel(session),
+    new ExplanationPanel(session),
+    new InformationPanel(session),
+    new TornadoPanel(session),
+  ];
   const tabs = new Tabs(session, panels);
   const go = (i) => goTo(i, { map, camera, cards });
 
@@ -27,7 +34,11 @@ function start() {
   });
   groups.changed = () => search.look();
 
-  for (const [place, view, eye, next] of [[host, map, camera, neighbourOnMap(map)], [cards.host, cards, null, neighbourInList], [query.host, query, null, neighbourInList]]) {
+  for (const [place, view, eye, next] of [
+    [host, map, camera, neighbourOnMap(map)],
+    [cards.host, cards, null, neighbourInList],
+    [query.host, query, null, neighbourInList],
+  ]) {
     listenToPointers(session, place, view, eye);
     listenToKeys(session, place, next);
   }
@@ -37,7 +48,9 @@ function start() {
     map.point(Number(box.dataset.box));
     if (event.target.matches(":focus-visible")) camera.reveal(Number(box.dataset.box));
   });
-  map.svg.addEventListener("pointerover", (event) => map.point(Number(event.target.closest("[data-box]")?.dataset.box ?? -1)));
+  map.svg.addEventListener("pointerover", (event) =>
+    map.point(Number(event.target.closest("[data-box]")?.dataset.box ?? -1)),
+  );
   globalKeys(session, search);
 
   const complain = notices(session);
@@ -77,45 +90,19 @@ function start() {
   else ready();
 }
 
-// The query above the panels, with its states.
-class QueryBox {
-  constructor(session) {
-    this.session = session;
-    this.host = document.querySelector(".query");
-    this.select = document.getElementById("query");
-    namesOf(session.model).forEach(([i, label]) => this.select.append(element("option", { value: i }, label)));
-    this.select.addEventListener("change", () => session.choose(Number(this.select.value)));
-    this.rows = [];
-  }
-
-  choose() {
-    const { query, model } = this.session;
-    this.select.value = query;
-    this.rows = model.variables[query].states.map((state, k) => stateRow(query, k, state));
-    this.rows[0].control.tabIndex = 0;
-    document.getElementById("query-states").replaceChildren(...this.rows.map(({ control }) => control));
-    this.update();
-  }
-
-  update() {
-    const { query, evidence } = this.session;
-    const seen = observedState(evidence[query]);
-    this.host.classList.toggle("observed", seen >= 0);
-    this.host.classList.toggle("soft", evidence[query] !== null && seen < 0);
-    if (this.rows.length) updateRows(this.session, this.rows, query);
-  }
-
-  track(i, k) {
-    return this.rows[k].track.getBoundingClientRect();
-  }
-}
-
 function describe(model) {
   const edges = model.variables.reduce((sum, { parents }) => sum + parents.length, 0);
   const tests = model.variables.filter(({ testing }) => testing).length;
   setText(document.getElementById("title"), model.title ?? model.name);
   const counted = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
-  setText(document.getElementById("summary"), [counted(model.variables.length, "variable"), counted(edges, "edge"), ...(tests ? [counted(tests, "testing node")] : [])].join(", "));
+  setText(
+    document.getElementById("summary"),
+    [
+      counted(model.variables.length, "variable"),
+      counted(edges, "edge"),
+      ...(tests ? [counted(tests, "testing node")] : []),
+    ].join(", "),
+  );
 }
 
 // Bring a variable to the screen and its first state under the keyboard.
@@ -141,12 +128,16 @@ function themes() {
   const follow = () => use(dark.matches ? "dark" : "light");
   follow();
   dark.addEventListener("change", follow);
-  document.getElementById("theme").addEventListener("click", () => use(document.documentElement.dataset.theme === "dark" ? "light" : "dark"));
+  document
+    .getElementById("theme")
+    .addEventListener("click", () => use(document.documentElement.dataset.theme === "dark" ? "light" : "dark"));
 }
 
 function show(view) {
   document.body.dataset.view = view;
-  document.querySelectorAll(".views button").forEach((button) => button.setAttribute("aria-pressed", button.dataset.view === view));
+  document
+    .querySelectorAll(".views button")
+    .forEach((button) => button.setAttribute("aria-pressed", button.dataset.view === view));
 }
 
 // On narrow screens one of list, map and panels is shown; cards catch up when they are.
@@ -173,25 +164,6 @@ function help() {
   });
 }
 
-// The groups of variables with their colours; a group that is switched off fades.
-function legend(model, map) {
-  const names = groupNames(model);
-  const found = { off: new Set(), changed: () => {} };
-  const host = document.getElementById("legend");
-  host.hidden = !names.length;
-  names.forEach((name, g) => {
-    const button = element("button", { type: "button", "aria-pressed": "true", class: `g${g % 8}` }, element("i", { class: "group-dot" }), name);
-    button.addEventListener("click", () => {
-      if (!found.off.delete(name)) found.off.add(name);
-      button.setAttribute("aria-pressed", !found.off.has(name));
-      model.variables.forEach(({ group }, i) => group === name && map.parts[i].group.classList.toggle("away", found.off.has(name)));
-      found.changed();
-    });
-    host.append(button);
-  });
-  return found;
-}
-
 function globalKeys(session, search) {
   document.getElementById("undo").addEventListener("click", () => session.undo());
   document.getElementById("clear").addEventListener("click", () => session.clear());
@@ -207,46 +179,6 @@ function globalKeys(session, search) {
     else return;
     event.preventDefault();
   });
-}
-
-// What is wrong, with a way out where there is one.
-function notices(session) {
-  const place = document.getElementById("problem");
-  const [text, button] = [place.querySelector("span"), place.querySelector("button")];
-  const say = (message, way) => {
-    setText(text, message);
-    button.hidden = !way;
-    place.hidden = !message;
-  };
-  button.addEventListener("click", () => session.undo());
-  session.listen((what) => {
-    if (what !== "answer" && what !== "settled") return;
-    const { answer, past } = session;
-    const dirty = session.evidence.some((one) => one);
-    document.getElementById("undo").disabled = !past.length;
-    document.getElementById("clear").disabled = !dirty;
-    if (!answer.possible) say("These findings contradict each other: together they have probability 0.", past.length > 0);
-    else if (what === "answer") say("", false);
-  });
-  return (message) => say(message, false);
-}
-
-// One sentence after every change, for those who listen.
-function speak(session) {
-  const place = document.getElementById("said");
-  let before = session.answer;
-  const say = later(() => {
-    const { answer, query, model } = session;
-    const posterior = answer.posteriors[query];
-    const best = largest(posterior);
-    const { label, states } = model.variables[query];
-    const flips = [...testsByNode(answer, before).values()].flatMap(({ flipped }) => flipped).filter((flip) => flip).length;
-    const parts = [answer.possible ? `${label}: ${states[best]} ${spokenPercent(posterior[best])}.` : "The findings contradict each other."];
-    if (flips) parts.push(`${flips} ${flips === 1 ? "test" : "tests"} flipped.`);
-    setText(place, parts.join(" "));
-    before = answer;
-  }, 300);
-  session.listen((what) => (what === "answer" || what === "query") && say());
 }
 
 start();

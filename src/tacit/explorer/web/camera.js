@@ -87,7 +87,10 @@ class Camera {
     const kept = 60; // some of the network always stays in sight
     this.x = Math.min(Math.max(this.x, kept - this.scale * this.map.width), w - kept);
     this.y = Math.min(Math.max(this.y, kept - this.scale * this.map.height), h - kept);
-    this.map.scene.setAttribute("transform", `translate(${this.x.toFixed(2)} ${this.y.toFixed(2)}) scale(${this.scale.toFixed(4)})`);
+    this.map.scene.setAttribute(
+      "transform",
+      `translate(${this.x.toFixed(2)} ${this.y.toFixed(2)}) scale(${this.scale.toFixed(4)})`,
+    );
     this.map.svg.classList.toggle("far-off", this.scale < FOLD);
     this.listeners.forEach((f) => f());
   }
@@ -104,10 +107,15 @@ class Camera {
     this.center(bx + bw / 2, by + bh / 2);
   }
 
+  // In a frame, whoever scrolls past must not be caught: the wheel zooms only after the map was touched.
   wheel(event) {
+    if (window.parent !== window && !this.entered && !event.ctrlKey) return;
     event.preventDefault();
     const lines = event.deltaMode === 1 ? 16 : 1;
-    this.zoom(Math.exp(-Math.max(-100, Math.min(100, event.deltaY * lines)) * (event.ctrlKey ? 0.01 : 0.0022)), this.place(event));
+    this.zoom(
+      Math.exp(-Math.max(-100, Math.min(100, event.deltaY * lines)) * (event.ctrlKey ? 0.01 : 0.0022)),
+      this.place(event),
+    );
   }
 
   place({ clientX, clientY }) {
@@ -117,6 +125,7 @@ class Camera {
 
   // One pointer on the background moves the map, two zoom it.
   down(event) {
+    this.entered = true;
     this.pointers.set(event.pointerId, this.place(event));
     if (this.pointers.size === 2) this.pinched = true;
     this.moved = 0;
@@ -128,7 +137,9 @@ class Camera {
     const now = this.place(event);
     if (this.pointers.size === 2) {
       const [other] = [...this.pointers].filter(([id]) => id !== event.pointerId).map(([, at]) => at);
-      const ratio = Math.hypot(now[0] - other[0], now[1] - other[1]) / Math.max(Math.hypot(old[0] - other[0], old[1] - other[1]), 1);
+      const ratio =
+        Math.hypot(now[0] - other[0], now[1] - other[1]) /
+        Math.max(Math.hypot(old[0] - other[0], old[1] - other[1]), 1);
       this.zoom(ratio, [(now[0] + other[0]) / 2, (now[1] + other[1]) / 2]);
       this.pan((now[0] - old[0]) / 2, (now[1] - old[1]) / 2);
     } else {

@@ -20,10 +20,27 @@ class Cards {
   }
 
   card(variable, i) {
-    const title = element("button", { type: "button", class: "title", "data-variable": i, "aria-pressed": "false", "aria-label": `${variable.label}: make it the query` }, element("span", {}, variable.label), element("i", { class: "group-dot" }));
+    const title = element(
+      "button",
+      {
+        type: "button",
+        class: "title",
+        "data-variable": i,
+        "aria-pressed": "false",
+        "aria-label": `${variable.label}: make it the query`,
+      },
+      element("span", {}, variable.label),
+      element("i", { class: "group-dot" }),
+    );
     const rows = variable.states.map((state, k) => stateRow(i, k, state));
     const tests = element("p", { class: "card-tests", hidden: !variable.testing });
-    const card = element("article", { class: "card", "data-card": i, "aria-label": variable.label }, title, ...rows.map(({ control }) => control), tests);
+    const card = element(
+      "article",
+      { class: "card", "data-card": i, "aria-label": variable.label },
+      title,
+      ...rows.map(({ control }) => control),
+      tests,
+    );
     card.classList.toggle("testing", variable.testing);
     card.classList.add(...groupClasses(this.model, i));
     rows[0].control.tabIndex = 0;
@@ -70,9 +87,19 @@ class Cards {
 
 // A state as a line of HTML: label, bar, percentage. The query above the panels uses it, too.
 function stateRow(i, k, state) {
-  const made = { bar: element("i", { class: "bar" }), likelihood: element("i", { class: "likelihood" }), number: element("span", { class: "number" }) };
+  const made = {
+    bar: element("i", { class: "bar" }),
+    likelihood: element("i", { class: "likelihood" }),
+    number: element("span", { class: "number" }),
+  };
   made.track = element("span", { class: "track" }, made.bar, made.likelihood);
-  made.control = element("div", { class: "state", role: "button", tabindex: -1, "data-variable": i, "data-state": k, "aria-pressed": "false" }, element("span", { class: "label", title: state }, state), made.track, made.number);
+  made.control = element(
+    "div",
+    { class: "state", role: "button", tabindex: -1, "data-variable": i, "data-state": k, "aria-pressed": "false" },
+    element("span", { class: "label", title: state }, state),
+    made.track,
+    made.number,
+  );
   return made;
 }
 

@@ -7,8 +7,6 @@ const MANY_BREAKS = 40;
 const ROUGH = 12; // first a rough map; then as fine a one as a second allows
 const FINE = 48;
 const PATIENCE = 1000; // milliseconds
-const LEAST_SPAN = 0.05;
-const RAMP = [[243, 246, 250], [178, 208, 236], [92, 152, 210], [38, 98, 165], [15, 48, 96]];
 
 class ChartPanel {
   constructor(session) {
@@ -31,7 +29,8 @@ class ChartPanel {
     setText(this.read, "");
     if (this.first === null) return this.empty("A network of one variable has nothing to vary.");
     if (!answer.possible) return this.empty("The findings have probability 0.");
-    if (!this.second) return this.newest(engine.curve(evidence, query, this.first, POINTS), (curve) => this.lines(curve));
+    if (!this.second)
+      return this.newest(engine.curve(evidence, query, this.first, POINTS), (curve) => this.lines(curve));
     const start = performance.now();
     return this.newest(engine.surface(evidence, query, this.first, this.second, ROUGH), (surface) => {
       this.surface(surface);
@@ -51,8 +50,12 @@ class ChartPanel {
     clearTimeout(this.timer);
     const { evidence, query } = this.session;
     this.timer = setTimeout(() => {
-      const same = evidence === this.session.evidence && query === this.session.query && this.second && !this.host.hidden;
-      if (same) this.newest(this.session.engine.surface(evidence, query, this.first, this.second, steps), (surface) => this.surface(surface));
+      const same =
+        evidence === this.session.evidence && query === this.session.query && this.second && !this.host.hidden;
+      if (same)
+        this.newest(this.session.engine.surface(evidence, query, this.first, this.second, steps), (surface) =>
+          this.surface(surface),
+        );
     }, 60);
   }
 
@@ -63,7 +66,8 @@ class ChartPanel {
     const seen = [last, ...others.filter((i) => evidence[i])].filter((i) => i !== null && i !== query);
     const roots = others.filter((i) => !model.variables[i].parents.length);
     const best = [...seen, ...model.variables[query].parents, ...roots, ...others][0];
-    if (this.first === null || this.first.variable === query) this.first = best === undefined ? null : { variable: best, state: 0 };
+    if (this.first === null || this.first.variable === query)
+      this.first = best === undefined ? null : { variable: best, state: 0 };
     if (this.second?.variable === query) this.second = null;
     this.query = query;
     this.state = largest(answer.posteriors[query].map((p) => p || 0));
@@ -85,15 +89,41 @@ class ChartPanel {
         this[key] = i < 0 ? null : { variable: i, state: 0 };
         again();
       });
-      const states = this[key] ? [chooser(`State of ${model.variables[chosen].label}`, model.variables[chosen].states.map((one, k) => [k, one]), this[key].state, (state) => ((this[key].state = state), again()))] : [];
+      const states = this[key]
+        ? [
+            chooser(
+              `State of ${model.variables[chosen].label}`,
+              model.variables[chosen].states.map((one, k) => [k, one]),
+              this[key].state,
+              (state) => ((this[key].state = state), again()),
+            ),
+          ]
+        : [];
       return element("div", { class: "line" }, element("span", {}, text), variable, ...states);
     };
     if (this.first === null) return;
     const made = [input("first", "Input", false), input("second", "Second input", true)];
-    if (this.second) made.push(element("div", { class: "line" }, element("span", {}, "Shown"), chooser("State shown", model.variables[query].states.map((one, k) => [k, one]), this.state, (state) => ((this.state = state), this.update()))));
-    const used = this.choices.contains(document.activeElement) ? document.activeElement.getAttribute("aria-label") : null;
+    if (this.second)
+      made.push(
+        element(
+          "div",
+          { class: "line" },
+          element("span", {}, "Shown"),
+          chooser(
+            "State shown",
+            model.variables[query].states.map((one, k) => [k, one]),
+            this.state,
+            (state) => ((this.state = state), this.update()),
+          ),
+        ),
+      );
+    const used = this.choices.contains(document.activeElement)
+      ? document.activeElement.getAttribute("aria-label")
+      : null;
     this.choices.replaceChildren(...made);
-    this.choices.querySelectorAll("select").forEach((select) => select.getAttribute("aria-label") === used && select.focus());
+    this.choices
+      .querySelectorAll("select")
+      .forEach((select) => select.getAttribute("aria-label") === used && select.focus());
   }
 
   axis({ variable, state }) {
@@ -110,43 +140,59 @@ class ChartPanel {
       const [px, py] = at(x, x);
       plot.append(svgElement("path", { class: "grid", d: `M${px} ${top}v${h}M${left} ${py}h${w}` }));
       plot.append(svgElement("text", { class: "tick", x: px, y: top + h + 13, "text-anchor": "middle" }, String(x)));
-      plot.append(svgElement("text", { class: "tick", x: left - 5, y: py + 3.5, "text-anchor": "end" }, kind === "lines" ? `${100 * x}%` : String(x)));
+      plot.append(
+        svgElement(
+          "text",
+          { class: "tick", x: left - 5, y: py + 3.5, "text-anchor": "end" },
+          kind === "lines" ? `${100 * x}%` : String(x),
+        ),
+      );
     }
-    plot.append(svgElement("text", { class: "axis", x: left + w / 2, y: height - 5, "text-anchor": "middle" }, fitted(this.axis(this.first), w, 11)));
+    plot.append(
+      svgElement(
+        "text",
+        { class: "axis", x: left + w / 2, y: height - 5, "text-anchor": "middle" },
+        fitted(this.axis(this.first), w, 11),
+      ),
+    );
     return { plot, at, w, h, left, top };
   }
 
   lines({ x, posteriors, breaks }) {
-    const { model, query, evidence } = this.session;
+    const { model, query } = this.session;
     const { label, states } = model.variables[query];
     const { plot, at, left, top, w, h } = this.frame("lines");
+    const upright = (kind, u) => svgElement("path", { class: kind, d: `M${at(u, 0)[0].toFixed(2)} ${top}v${h}` });
     plot.append(svgElement("text", { class: "axis", x: left, y: 12 }, fitted(`probability of ${label}`, w, 11)));
-    const pieces = this.pieces(x, posteriors, breaks);
-    for (const b of breaks) plot.append(svgElement("path", { class: "break", d: `M${at(b, 0)[0].toFixed(2)} ${top}v${h}` }));
-    states.forEach((_, k) => {
-      for (const piece of pieces) {
-        const points = piece.filter(({ p }) => !Number.isNaN(p[k])).map(({ x: u, p }) => at(u, p[k]).map((z) => z.toFixed(2)).join(" "));
-        if (points.length) plot.append(svgElement("path", { class: `line c${k % 8}`, d: `M${points.join("L")}${points.length === 1 ? "h0.01" : ""}` }));
-      }
-    });
-    const now = evidence[this.first.variable] ? shares(evidence[this.first.variable])[this.first.state] : null;
-    if (now !== null) plot.append(svgElement("path", { class: "now", d: `M${at(now, 0)[0]} ${top}v${h}` }));
-    plot.setAttribute("aria-label", `${label} against the ${this.axis(this.first)}: ${states.map((one, k) => `${one} from ${percent(posteriors[0][k])} to ${percent(posteriors.at(-1)[k])}`).join("; ")}. ${breaks.length} jumps.`);
+    plot.append(...breaks.map((b) => upright("break", b)));
+    for (const piece of this.pieces(x, posteriors, breaks)) {
+      plot.append(...states.map((_, k) => svgElement("path", { class: `line c${k % 8}`, d: polyline(piece, k, at) })));
+    }
+    const now = this.session.evidence[this.first.variable];
+    if (now) plot.append(upright("now", shares(now)[this.first.state]));
+    const ends = states.map((one, k) => `${one} from ${percent(posteriors[0][k])} to ${percent(posteriors.at(-1)[k])}`);
+    const text = `${label} against the ${this.axis(this.first)}: ${ends.join("; ")}. ${breaks.length} jumps.`;
+    plot.setAttribute("aria-label", text);
     this.pointable(plot, (u) => {
-      const nearest = posteriors[Math.round(u * (x.length - 1))];
-      return `${brief(u, 2)}: ${states.map((one, k) => `${one} ${percent(nearest[k])}`).join(", ")}`;
+      const here = nearest(posteriors, u);
+      return `${brief(u, 2)}: ${states.map((one, k) => `${one} ${percent(here[k])}`).join(", ")}`;
     });
     this.figure.replaceChildren(plot);
     this.key.replaceChildren(...states.map((one, k) => element("li", {}, element("i", { class: `c${k % 8}` }), one)));
-    const jumps = breaks.length ? `Tests flip at ${breaks.slice(0, 6).map((b) => brief(b)).join(", ")}${breaks.length > 6 ? ", …" : ""}: the answer has ${breaks.length + 1} pieces. ` : "";
-    setText(this.note, `${jumps}The other states of the input share the rest of the likelihood. Click to set it.`);
+    setText(
+      this.note,
+      `${flips(breaks)}The other states of the input share the rest of the likelihood. Click to set it.`,
+    );
   }
 
   // Runs of points between breaks; in the page, each is drawn right up to its break.
   pieces(x, posteriors, breaks) {
     const { engine, evidence, model, query } = this.session;
     const count = model.variables[this.first.variable].states.length;
-    const beside = (u) => engine.ask(evidence.map((one, i) => (i === this.first.variable ? withShare(null, count, this.first.state, u) : one))).posteriors[query];
+    const beside = (u) =>
+      engine.ask(
+        evidence.map((one, i) => (i === this.first.variable ? withShare(null, count, this.first.state, u) : one)),
+      ).posteriors[query];
     const exact = engine.local !== false && !model.remote && breaks.length <= MANY_BREAKS;
     const made = [[]];
     let next = 0;
@@ -161,23 +207,31 @@ class ChartPanel {
     return made;
   }
 
-  surface({ x, y, values, pieces }) {
-    const { model, query } = this.session;
-    const { label, states } = model.variables[query];
-    const { plot, at, left, top, w, h } = this.frame("surface");
+  surface({ values, pieces }) {
+    const { label, states } = this.session.model.variables[this.session.query];
+    const what = `P(${label} = ${states[this.state]})`;
     const shown = values[this.state];
-    const all = shown.flat().filter((p) => !Number.isNaN(p));
-    const [low, high] = spanOf(all);
-    const image = svgElement("image", { x: left, y: top, width: w, height: h, preserveAspectRatio: "none", href: heat(shown, low, high), class: "heat" });
-    const border = svgElement("path", { class: "border", d: borders(pieces, at) });
-    plot.append(image, border, svgElement("text", { class: "axis", x: 0, y: 12 }, fitted(`↑ ${this.axis(this.second)}`, PLOT.width, 11)));
+    const [low, high] = spanOf(shown.flat().filter((p) => !Number.isNaN(p)));
     const count = new Set(pieces.flat()).size;
-    plot.setAttribute("aria-label", `P(${label} = ${states[this.state]}) against two likelihoods: from ${percent(low)} to ${percent(high)}, ${count} pieces.`);
-    this.pointable(plot, (u, v) => `${brief(u, 2)}, ${brief(v, 2)}: ${states[this.state]} ${percent(shown[Math.round(v * (y.length - 1))][Math.round(u * (x.length - 1))])}`);
+    const { plot, at, left, top, w, h } = this.frame("surface");
+    const place = { x: left, y: top, width: w, height: h, preserveAspectRatio: "none" };
+    plot.append(
+      svgElement("image", { ...place, class: "heat", href: heat(shown, low, high) }),
+      svgElement("path", { class: "border", d: borders(pieces, at) }),
+      svgElement("text", { class: "axis", x: 0, y: 12 }, fitted(`↑ ${this.axis(this.second)}`, PLOT.width, 11)),
+    );
+    const range = `from ${percent(low)} to ${percent(high)}`;
+    plot.setAttribute("aria-label", `${what} against two likelihoods: ${range}, ${count} pieces.`);
+    const read = (u, v) => `${states[this.state]} ${percent(nearest(nearest(shown, v), u))}`;
+    this.pointable(plot, (u, v) => `${brief(u, 2)}, ${brief(v, 2)}: ${read(u, v)}`);
     this.figure.replaceChildren(plot);
-    const ramp = element("i", { class: "ramp", style: `background: linear-gradient(to right, ${RAMP.map((c) => `rgb(${c})`).join(", ")})` });
-    this.key.replaceChildren(element("li", {}, percent(low)), element("li", { class: "wide" }, ramp), element("li", {}, percent(high)));
-    setText(this.note, `P(${label} = ${states[this.state]}).${count > 1 ? ` Lines part the ${count} pieces in which the same tests hold.` : ""} Click to set both likelihoods.`);
+    this.key.replaceChildren(
+      element("li", {}, percent(low)),
+      element("li", { class: "wide" }, ramp()),
+      element("li", {}, percent(high)),
+    );
+    const lines = count > 1 ? ` Lines part the ${count} pieces in which the same tests hold.` : "";
+    setText(this.note, `${what}.${lines} Click to set both likelihoods.`);
   }
 
   // Pointing reads values, a click sets the likelihoods.
@@ -203,41 +257,23 @@ class ChartPanel {
   }
 }
 
-// From the least to the most, but never so little that noise looks like a landscape.
-function spanOf(values) {
-  const [low, high] = [Math.min(...values), Math.max(...values)];
-  const more = Math.max(0, (LEAST_SPAN - (high - low)) / 2);
-  return [Math.max(low - more, 0), Math.min(high + more, 1)];
+// Of values on an even grid from 0 to 1, the one at u.
+function nearest(values, u) {
+  return values[Math.round(u * (values.length - 1))];
 }
 
-// The values as a picture, a pixel each, the first row at the bottom.
-function heat(values, low, high) {
-  const [rows, columns] = [values.length, values[0].length];
-  const canvas = element("canvas", { width: columns, height: rows });
-  const context = canvas.getContext("2d");
-  const pixels = context.createImageData(columns, rows);
-  values.forEach((row, r) =>
-    row.forEach((p, c) => {
-      const t = high > low ? ((p - low) / (high - low)) * (RAMP.length - 1) : 0;
-      const k = Math.min(Math.floor(t), RAMP.length - 2);
-      const color = Number.isNaN(p) ? [128, 128, 128] : RAMP[k].map((a, j) => a + (t - k) * (RAMP[k + 1][j] - a));
-      pixels.data.set([...color.map(Math.round), 255], 4 * ((rows - 1 - r) * columns + c));
-    }),
-  );
-  context.putImageData(pixels, 0, 0);
-  return canvas.toDataURL();
+// One state along one piece; a piece of one point is a dot.
+function polyline(piece, state, at) {
+  const known = piece.filter(({ p }) => !Number.isNaN(p[state]));
+  const points = known.map(({ x, p }) => at(x, p[state]).map((z) => z.toFixed(2)));
+  return points.length
+    ? `M${points.map((point) => point.join(" ")).join("L")}${points.length === 1 ? "h0.01" : ""}`
+    : "";
 }
 
-// Lines between neighbours of different pieces.
-function borders(pieces, at) {
-  const [rows, columns] = [pieces.length, pieces[0].length];
-  const point = (c, r) => at(c / columns, r / rows).map((x) => x.toFixed(2)).join(" ");
-  let path = "";
-  for (let r = 0; r < rows; r++) {
-    for (let c = 0; c < columns; c++) {
-      if (c + 1 < columns && pieces[r][c] !== pieces[r][c + 1]) path += `M${point(c + 1, r)}L${point(c + 1, r + 1)}`;
-      if (r + 1 < rows && pieces[r][c] !== pieces[r + 1][c]) path += `M${point(c, r + 1)}L${point(c + 1, r + 1)}`;
-    }
-  }
-  return path;
+function flips(breaks) {
+  if (!breaks.length) return "";
+  const first = breaks.slice(0, 6).map((b) => brief(b));
+  const where = first.join(", ") + (breaks.length > 6 ? ", …" : "");
+  return `Tests flip at ${where}: the answer has ${breaks.length + 1} pieces. `;
 }

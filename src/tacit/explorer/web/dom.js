@@ -12,7 +12,8 @@ function svgElement(name, attributes = {}, ...children) {
 function furnished(node, attributes, children) {
   for (const [key, value] of Object.entries(attributes)) {
     if (typeof value === "function") node.addEventListener(key, value);
-    else if (value !== null && value !== undefined && value !== false) node.setAttribute(key, value === true ? "" : value);
+    else if (value !== null && value !== undefined && value !== false)
+      node.setAttribute(key, value === true ? "" : value);
   }
   node.append(...children);
   return node;
@@ -66,16 +67,6 @@ function brief(x, digits = 3) {
   const size = Math.abs(x);
   const text = size >= 1e-3 && size < 1e5 ? String(Number(x.toPrecision(digits))) : x.toExponential(digits - 1);
   return text.replace(/^-/, "−");
-}
-
-function groupNames(model) {
-  return [...new Set(model.variables.map(({ group }) => group).filter((group) => group))];
-}
-
-// What colours a box or a card by its group.
-function groupClasses(model, i) {
-  const { group } = model.variables[i];
-  return group ? ["grouped", `g${groupNames(model).indexOf(group) % 8}`] : [];
 }
 
 function largest(values) {

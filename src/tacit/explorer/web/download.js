@@ -42,9 +42,19 @@ async function downloadPicture(map) {
   const copy = map.svg.cloneNode(true);
   copy.classList.remove("far-off");
   copy.querySelector(".scene").removeAttribute("transform");
-  const attributes = { xmlns: "http://www.w3.org/2000/svg", width, height, viewBox: `0 0 ${width} ${height}`, "data-theme": document.documentElement.dataset.theme, "font-family": FONT };
+  const attributes = {
+    xmlns: "http://www.w3.org/2000/svg",
+    width,
+    height,
+    viewBox: `0 0 ${width} ${height}`,
+    "data-theme": document.documentElement.dataset.theme,
+    "font-family": FONT,
+  };
   for (const [key, value] of Object.entries(attributes)) copy.setAttribute(key, value);
-  copy.prepend(svgElement("style", {}, document.querySelector("style").textContent), svgElement("rect", { class: "ground", width, height }));
+  copy.prepend(
+    svgElement("style", {}, [...document.querySelectorAll("style")].map((style) => style.textContent).join("")),
+    svgElement("rect", { class: "ground", width, height }),
+  );
   const image = new Image();
   const url = URL.createObjectURL(new Blob([new XMLSerializer().serializeToString(copy)], { type: "image/svg+xml" }));
   image.src = url;

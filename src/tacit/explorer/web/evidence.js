@@ -87,13 +87,17 @@ function finding(model, part, isLine) {
   const numbers = value.split(",").map((piece) => (clean(piece).trim() === "" ? NaN : Number(clean(piece))));
   const right = numbers.length === names.length && numbers.every((x) => Number.isFinite(x) && x >= 0);
   if (right && numbers.some((x) => x > 0)) return [i, numbers];
-  throw new Error(`“${clean(value)}” is not a state of ${name} (${names.join(", ")}), nor ${names.length} likelihoods.`);
+  throw new Error(
+    `“${clean(value)}” is not a state of ${name} (${names.join(", ")}), nor ${names.length} likelihoods.`,
+  );
 }
 
 // Names may contain "=": the longest one that the line begins with decides.
 function lineCut(model, line) {
   const text = line.trimStart();
-  const names = model.variables.map(({ name }) => name).filter((name) => /^\s*=/.test(text.startsWith(name) ? text.slice(name.length) : ""));
+  const names = model.variables
+    .map(({ name }) => name)
+    .filter((name) => /^\s*=/.test(text.startsWith(name) ? text.slice(name.length) : ""));
   const longest = names.reduce((best, name) => (name.length > best.length ? name : best), "");
   return longest ? line.indexOf("=", line.length - text.length + longest.length) : line.indexOf("=");
 }

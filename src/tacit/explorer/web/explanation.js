@@ -9,10 +9,34 @@ class ExplanationPanel {
 
   make(host) {
     this.head = element("p", {});
-    this.table = element("table", {}, element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "Variable"), element("th", { scope: "col" }, "State"), element("th", { scope: "col", class: "number" }, "On its own"))));
+    this.table = element(
+      "table",
+      {},
+      element(
+        "thead",
+        {},
+        element(
+          "tr",
+          {},
+          element("th", { scope: "col" }, "Variable"),
+          element("th", { scope: "col" }, "State"),
+          element("th", { scope: "col", class: "number" }, "On its own"),
+        ),
+      ),
+    );
     this.body = this.table.appendChild(element("tbody"));
     const take = element("button", { type: "button", click: () => this.take() }, "Observe all of it");
-    host.append(element("p", { class: "quiet" }, "The states that are most probable together, given the findings. A marked one is not the most probable state of its variable alone."), this.head, this.table, element("div", { class: "buttons" }, take));
+    host.append(
+      element(
+        "p",
+        { class: "quiet" },
+        "The states that are most probable together, given the findings. " +
+          "A marked one is not the most probable state of its variable alone.",
+      ),
+      this.head,
+      this.table,
+      element("div", { class: "buttons" }, take),
+    );
   }
 
   update() {
@@ -22,18 +46,33 @@ class ExplanationPanel {
   show({ possible, states, logProbability }) {
     this.found = possible ? states : null;
     this.table.hidden = !possible;
-    setText(this.head, possible ? `log p(all states, findings) = ${brief(logProbability, 5)}` : "The findings have probability 0: there is no explanation.");
+    setText(
+      this.head,
+      possible
+        ? `log p(all states, findings) = ${brief(logProbability, 5)}`
+        : "The findings have probability 0: there is no explanation.",
+    );
     if (possible) this.body.replaceChildren(...states.map((state, i) => this.row(i, state)));
   }
 
   row(i, state) {
     const { answer, evidence, model } = this.session;
     const posterior = answer.posteriors[i];
-    const kind = observedState(evidence[i]) >= 0 ? "hard" : posterior[state] < posterior[largest(posterior)] ? "differs" : "";
-    return element("tr", { class: kind }, element("th", { scope: "row" }, link(this.session, i)), element("td", {}, model.variables[i].states[state]), element("td", { class: "number" }, percent(posterior[state])));
+    const kind =
+      observedState(evidence[i]) >= 0 ? "hard" : posterior[state] < posterior[largest(posterior)] ? "differs" : "";
+    return element(
+      "tr",
+      { class: kind },
+      element("th", { scope: "row" }, link(this.session, i)),
+      element("td", {}, model.variables[i].states[state]),
+      element("td", { class: "number" }, percent(posterior[state])),
+    );
   }
 
   take() {
-    if (this.found) this.session.replace(this.found.map((state, i) => observed(this.session.model.variables[i].states.length, state)));
+    if (this.found)
+      this.session.replace(
+        this.found.map((state, i) => observed(this.session.model.variables[i].states.length, state)),
+      );
   }
 }

@@ -9,7 +9,11 @@ class FindingsPanel {
   make(host) {
     this.likely = element("p", { class: "likely" });
     this.list = element("ul", { class: "findings" });
-    this.none = element("p", { class: "quiet" }, "Nothing is observed yet. Click a state to observe it, or drag its bar for soft evidence.");
+    this.none = element(
+      "p",
+      { class: "quiet" },
+      "Nothing is observed yet. Click a state to observe it, or drag its bar for soft evidence.",
+    );
     this.undo = element("button", { type: "button", click: () => this.session.undo() }, "Undo");
     this.redo = element("button", { type: "button", click: () => this.session.redo() }, "Redo");
     this.clear = element("button", { type: "button", click: () => this.session.clear() }, "Clear all");
@@ -20,15 +24,31 @@ class FindingsPanel {
 
   carry() {
     const { model } = this.session;
-    this.text = element("textarea", { rows: 3, spellcheck: "false", "aria-label": "Findings as text", placeholder: `${model.variables[0].name} = ${model.variables[0].names[0]}` });
+    this.text = element("textarea", {
+      rows: 3,
+      spellcheck: "false",
+      "aria-label": "Findings as text",
+      placeholder: `${model.variables[0].name} = ${model.variables[0].names[0]}`,
+    });
     const button = (text, click) => element("button", { type: "button", click }, text);
     return element(
       "details",
       { class: "carry", open: true },
       element("summary", {}, "Share and save"),
-      element("div", { class: "buttons" }, button("Copy link", () => this.copy(address(model, this.session.evidence))), button("Copy as text", () => this.copy(toLines(model, this.session.evidence))), button("Posteriors as CSV", () => downloadTable(this.session)), button("Picture as PNG", () => this.session.tell({ picture: true }))),
+      element(
+        "div",
+        { class: "buttons" },
+        button("Copy link", () => this.copy(address(model, this.session.evidence))),
+        button("Copy as text", () => this.copy(toLines(model, this.session.evidence))),
+        button("Posteriors as CSV", () => downloadTable(this.session)),
+        button("Picture as PNG", () => this.session.tell({ picture: true })),
+      ),
       element("label", { class: "paste" }, "Paste findings or a link", this.text),
-      element("div", { class: "buttons" }, button("Observe these", () => this.paste())),
+      element(
+        "div",
+        { class: "buttons" },
+        button("Observe these", () => this.paste()),
+      ),
     );
   }
 
@@ -73,14 +93,27 @@ class FindingsPanel {
     const { model } = this.session;
     const { label, states } = model.variables[i];
     const state = observedState(likelihoods);
-    const clear = element("button", { type: "button", class: "icon", "aria-label": `Clear ${label}`, title: "Clear", click: () => this.forget(i) }, "×");
-    const what = state >= 0 ? states[state] : states.map((one, k) => `${one} ${brief(shares(likelihoods)[k])}`).join(", ");
-    return element("li", { class: state >= 0 ? "hard" : "soft" }, link(this.session, i), element("span", {}, state >= 0 ? what : `likelihoods ${what}`), clear);
+    const clear = element(
+      "button",
+      { type: "button", class: "icon", "aria-label": `Clear ${label}`, title: "Clear", click: () => this.forget(i) },
+      "×",
+    );
+    const what =
+      state >= 0 ? states[state] : states.map((one, k) => `${one} ${brief(shares(likelihoods)[k])}`).join(", ");
+    return element(
+      "li",
+      { class: state >= 0 ? "hard" : "soft" },
+      link(this.session, i),
+      element("span", {}, state >= 0 ? what : `likelihoods ${what}`),
+      clear,
+    );
   }
 }
 
+// A frame without an address of its own still gives the part that counts.
 function address(model, evidence) {
-  return `${location.href.split("#")[0]}#${toFragment(model, evidence)}`;
+  const page = location.protocol === "about:" ? "" : location.href.split("#")[0];
+  return `${page}#${toFragment(model, evidence)}`;
 }
 
 // The part of the address after "#" follows the findings, and the findings follow it.

@@ -2,7 +2,9 @@
 // The tests of testing nodes: what each says, and whether it changed since the last answer.
 
 function stateNames(model, node, row) {
-  return model.variables[node].parents.map((p, k) => `${model.variables[p].label} = ${model.variables[p].states[row[k]]}`).join(", ");
+  return model.variables[node].parents
+    .map((p, k) => `${model.variables[p].label} = ${model.variables[p].states[row[k]]}`)
+    .join(", ");
 }
 
 // The tests in a box, in the order of the engine's rows; none where they are too many to be shown one by one.
@@ -21,7 +23,8 @@ function testText(model, node, test, gamma) {
   const held = test.weight >= 0.5;
   const sign = test.operator === ">=" ? (held ? "≥" : "<") : held ? ">" : "≤";
   const verdict = gamma === null ? (held ? "holds" : "does not hold") : `holds to ${percent(test.weight)}`;
-  return `P*(${stateNames(model, node, test.parents)}) = ${brief(test.posterior)} ${sign} ${brief(test.threshold)}: ${verdict}`;
+  const what = `P*(${stateNames(model, node, test.parents)})`;
+  return `${what} = ${brief(test.posterior)} ${sign} ${brief(test.threshold)}: ${verdict}`;
 }
 
 // The tests of an answer by node, and which of them changed sides since `before`.

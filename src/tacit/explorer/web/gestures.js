@@ -48,7 +48,10 @@ function listenToPointers(session, host, view, camera = null) {
 }
 
 function controlOf(control) {
-  return { i: Number(control.dataset.variable), k: control.dataset.state === undefined ? -1 : Number(control.dataset.state) };
+  return {
+    i: Number(control.dataset.variable),
+    k: control.dataset.state === undefined ? -1 : Number(control.dataset.state),
+  };
 }
 
 // Keys on a state or a name; `places` says what lies where.
@@ -57,7 +60,17 @@ function listenToKeys(session, host, neighbours) {
     const control = event.target.closest("[data-variable]");
     if (!control || event.ctrlKey || event.metaKey || event.altKey) return;
     const { i, k } = controlOf(control);
-    const act = { Enter: () => press(session, i, k), " ": () => press(session, i, k), Escape: () => session.evidence[i] && session.observe(i, null), Delete: () => session.evidence[i] && session.observe(i, null), Backspace: () => session.evidence[i] && session.observe(i, null), "+": () => nudge(session, i, k, NUDGE), "=": () => nudge(session, i, k, NUDGE), "-": () => nudge(session, i, k, -NUDGE), q: () => session.choose(i) }[event.key];
+    const act = {
+      Enter: () => press(session, i, k),
+      " ": () => press(session, i, k),
+      Escape: () => session.evidence[i] && session.observe(i, null),
+      Delete: () => session.evidence[i] && session.observe(i, null),
+      Backspace: () => session.evidence[i] && session.observe(i, null),
+      "+": () => nudge(session, i, k, NUDGE),
+      "=": () => nudge(session, i, k, NUDGE),
+      "-": () => nudge(session, i, k, -NUDGE),
+      q: () => session.choose(i),
+    }[event.key];
     if (act) act();
     else {
       const next = neighbours(event.key, control, i);
@@ -133,7 +146,9 @@ function nearestRow(boxes, i, direction) {
 
 function neighbourInList(key, control) {
   const own = controlsBeside(control);
-  const all = [...control.closest(".cards, .query").querySelectorAll("[data-variable]")].filter((one) => one.offsetParent);
+  const all = [...control.closest(".cards, .query").querySelectorAll("[data-variable]")].filter(
+    (one) => one.offsetParent,
+  );
   const step = { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1 }[key];
   if (key === "Home") return own[0];
   if (key === "End") return own.at(-1);

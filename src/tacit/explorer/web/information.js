@@ -11,10 +11,18 @@ class InformationPanel {
   }
 
   make(host) {
-    const unit = chooser("Unit", [[1, "bits"], [0, "nats"]], 1, (bits) => {
-      this.bits = Boolean(bits);
-      this.update();
-    });
+    const unit = chooser(
+      "Unit",
+      [
+        [1, "bits"],
+        [0, "nats"],
+      ],
+      1,
+      (bits) => {
+        this.bits = Boolean(bits);
+        this.update();
+      },
+    );
     this.head = element("p", { class: "quiet" });
     this.list = element("ol", { class: "ranking" });
     host.append(this.head, element("div", { class: "line" }, element("span", {}, "Unit"), unit), this.list);
@@ -22,8 +30,12 @@ class InformationPanel {
 
   update() {
     const { engine, evidence, query, model, answer } = this.session;
-    setText(this.head, `How much an observation would lower the uncertainty about ${model.variables[query].label}, on average.`);
-    if (!answer.possible) this.list.replaceChildren(element("li", { class: "quiet" }, "The findings have probability 0."));
+    setText(
+      this.head,
+      `How much an observation would lower the uncertainty about ${model.variables[query].label}, on average.`,
+    );
+    if (!answer.possible)
+      this.list.replaceChildren(element("li", { class: "quiet" }, "The findings have probability 0."));
     else this.newest(engine.information(evidence, query), (nats) => this.show(nats));
   }
 
@@ -31,17 +43,39 @@ class InformationPanel {
     const unit = this.bits ? Math.LN2 : 1;
     const posterior = this.session.answer.posteriors[this.session.query];
     const entropy = posterior.reduce((sum, p) => sum - (p > 0 ? p * Math.log(p) : 0), 0);
-    const order = nats.map((_, i) => i).filter((i) => nats[i] / unit >= LEAST).sort((a, b) => nats[b] - nats[a]);
+    const order = nats
+      .map((_, i) => i)
+      .filter((i) => nats[i] / unit >= LEAST)
+      .sort((a, b) => nats[b] - nats[a]);
     const lines = order.slice(0, MANY_QUESTIONS).map((i) => this.line(i, nats[i] / unit, nats[i] / entropy));
     const { label } = this.session.model.variables[this.session.query];
-    const none = element("li", { class: "quiet" }, entropy < 1e-9 ? `${label} is certain already.` : `Nothing that is left to observe would tell more about ${label}.`);
+    const none = element(
+      "li",
+      { class: "quiet" },
+      entropy < 1e-9
+        ? `${label} is certain already.`
+        : `Nothing that is left to observe would tell more about ${label}.`,
+    );
     this.list.replaceChildren(...(lines.length ? lines : [none]));
     const shown = `${brief(entropy / unit)} ${this.bits ? "bits" : "nats"}`;
-    if (lines.length) this.list.append(element("li", { class: "quiet" }, `A full bar would settle it: ${shown}. What would tell next to nothing is left out.`));
+    if (lines.length)
+      this.list.append(
+        element(
+          "li",
+          { class: "quiet" },
+          `A full bar would settle it: ${shown}. What would tell next to nothing is left out.`,
+        ),
+      );
   }
 
   line(i, amount, part) {
     const bar = element("i", { class: "bar", style: `width: ${Math.min(100, 100 * part).toFixed(1)}%` });
-    return element("li", {}, link(this.session, i), element("span", { class: "track", "aria-hidden": "true" }, bar), element("span", { class: "number" }, amount.toFixed(3)));
+    return element(
+      "li",
+      {},
+      link(this.session, i),
+      element("span", { class: "track", "aria-hidden": "true" }, bar),
+      element("span", { class: "number" }, amount.toFixed(3)),
+    );
   }
 }

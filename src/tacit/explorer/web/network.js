@@ -9,24 +9,50 @@ class NetworkMap {
     this.before = null;
     const { width, height } = this.model.layout;
     this.scene = svgElement("g", { class: "scene" }, this.edges(), ...this.boxes());
-    this.svg = svgElement("svg", { class: "network", role: "group", "aria-label": "Network: arrow keys move, Enter observes" }, this.definitions(), this.scene);
+    this.svg = svgElement(
+      "svg",
+      { class: "network", role: "group", "aria-label": "Network: arrow keys move, Enter observes" },
+      this.definitions(),
+      this.scene,
+    );
     Object.assign(this, { width, height });
     host.prepend(this.svg);
   }
 
   definitions() {
-    const tip = svgElement("marker", { id: "tip", viewBox: "0 0 8 8", refX: 7.5, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto", markerUnits: "userSpaceOnUse" });
-    tip.append(svgElement("path", { d: "M0 0.6 8 4 0 7.4z", class: "tip" }));
-    const stripes = svgElement("pattern", { id: "stripes", width: 5, height: 5, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" });
-    stripes.append(svgElement("rect", { width: 5, height: 5, class: "stripe-ground" }), svgElement("rect", { width: 2.4, height: 5, class: "stripe" }));
-    return svgElement("defs", {}, tip, stripes);
+    const tips = ["tip", "tip-near"].map((id) => {
+      const marker = svgElement("marker", {
+        id,
+        viewBox: "0 0 8 8",
+        refX: 7.5,
+        refY: 4,
+        markerWidth: 8,
+        markerHeight: 8,
+        orient: "auto",
+        markerUnits: "userSpaceOnUse",
+      });
+      marker.append(svgElement("path", { d: "M0 0.6 8 4 0 7.4z", class: id }));
+      return marker;
+    });
+    const stripes = svgElement("pattern", {
+      id: "stripes",
+      width: 5,
+      height: 5,
+      patternUnits: "userSpaceOnUse",
+      patternTransform: "rotate(45)",
+    });
+    stripes.append(
+      svgElement("rect", { width: 5, height: 5, class: "stripe-ground" }),
+      svgElement("rect", { width: 2.4, height: 5, class: "stripe" }),
+    );
+    return svgElement("defs", {}, ...tips, stripes);
   }
 
   edges() {
     this.lines = this.model.layout.edges.map(({ from, to, points }) => ({
       from,
       to,
-      path: svgElement("path", { d: smooth(points), class: "edge", "marker-end": "url(#tip)" }),
+      path: svgElement("path", { d: smooth(points), class: "edge" }),
     }));
     return svgElement("g", { class: "edges", "aria-hidden": "true" }, ...this.lines.map(({ path }) => path));
   }
@@ -40,7 +66,10 @@ class NetworkMap {
     const [x, y, w, h] = this.model.layout.boxes[i];
     const { title, pad, number } = this.m;
     const tests = gaugeLabels(this.model, variable, this.m.tests);
-    const widest = Math.max(...variable.states.map((state) => textWidth(state, 11)), ...tests.map((test) => textWidth(test, 9.5)));
+    const widest = Math.max(
+      ...variable.states.map((state) => textWidth(state, 11)),
+      ...tests.map((test) => textWidth(test, 9.5)),
+    );
     const labels = Math.min(widest, this.m.label, w - 2 * pad - number - 48);
     const columns = { labels, bar: pad + labels + 7, length: w - 2 * pad - labels - 7 - number, right: w - pad };
     const part = { rows: [], gauges: [], tests, w, h };
@@ -54,7 +83,14 @@ class NetworkMap {
       full.append(row.control);
     });
     part.folded = this.folded(variable, w, h);
-    part.group = svgElement("g", { class: "box", "data-box": i, transform: `translate(${x} ${y})`, role: "group", "aria-label": variable.label }, frame, name, full, part.folded.group);
+    part.group = svgElement(
+      "g",
+      { class: "box", "data-box": i, transform: `translate(${x} ${y})`, role: "group", "aria-label": variable.label },
+      frame,
+      name,
+      full,
+      part.folded.group,
+    );
     part.group.classList.add(...groupClasses(this.model, i));
     if (variable.testing) {
       part.group.classList.add("testing");
@@ -67,9 +103,20 @@ class NetworkMap {
   title(variable, i, w) {
     const { title, pad } = this.m;
     const shown = fitted(variable.label, w - 2 * pad - 16, 12, 600);
-    const name = svgElement("g", { class: "title", role: "button", "data-variable": i, tabindex: -1, "aria-label": `${variable.label}: make it the query`, "aria-pressed": "false" });
+    const name = svgElement("g", {
+      class: "title",
+      role: "button",
+      "data-variable": i,
+      tabindex: -1,
+      "aria-label": `${variable.label}: make it the query`,
+      "aria-pressed": "false",
+    });
     name.append(
-      svgElement("title", {}, variable.label === variable.name ? variable.label : `${variable.label} (${variable.name})`),
+      svgElement(
+        "title",
+        {},
+        variable.label === variable.name ? variable.label : `${variable.label} (${variable.name})`,
+      ),
       svgElement("path", { class: "hit", d: `M0 ${title}V5a5 5 0 0 1 5-5H${w - 5}a5 5 0 0 1 5 5V${title}z` }),
       svgElement("circle", { class: "group-dot", cx: w - pad - 4, cy: title / 2, r: 4 }),
       svgElement("text", { x: pad, y: title / 2 + 4.2 }, shown),
@@ -89,7 +136,23 @@ class NetworkMap {
     };
     const hit = svgElement("rect", { class: "hit", x: 2, y, width: w - 4, height: row, rx: 2 });
     const track = svgElement("rect", { class: "track", x: bar, y: middle - 4.5, width: length, height: 9, rx: 1 });
-    made.control = svgElement("g", { class: "state", role: "button", "data-variable": i, "data-state": k, tabindex: k === 0 ? 0 : -1, "aria-pressed": "false" }, hit, label, track, made.bar, made.likelihood, made.number);
+    made.control = svgElement(
+      "g",
+      {
+        class: "state",
+        role: "button",
+        "data-variable": i,
+        "data-state": k,
+        tabindex: k === 0 ? 0 : -1,
+        "aria-pressed": "false",
+      },
+      hit,
+      label,
+      track,
+      made.bar,
+      made.likelihood,
+      made.number,
+    );
     if (label.textContent !== state) made.control.prepend(svgElement("title", {}, state));
     made.track = track;
     return made;
@@ -99,7 +162,11 @@ class NetworkMap {
   folded(variable, w, h) {
     const room = w - 14;
     const large = Math.max(12, Math.min(22, (11.5 * room) / Math.max(textWidth(variable.label, 12, 600), 1)));
-    const name = svgElement("text", { class: "far-name", x: 7, y: h * 0.42, style: `font-size: ${large.toFixed(1)}px` }, fitted(variable.label, room, large, 600));
+    const name = svgElement(
+      "text",
+      { class: "far-name", x: 7, y: h * 0.42, style: `font-size: ${large.toFixed(1)}px` },
+      fitted(variable.label, room, large, 600),
+    );
     const state = svgElement("text", { class: "far-state", x: 7, y: h * 0.42 + 20 });
     const bar = svgElement("rect", { class: "far-bar", x: 0, y: h - 6, height: 6, width: 0 });
     const names = variable.states.map((one) => fitted(one, room - textWidth(" >99.9%", 15), 15));
@@ -118,18 +185,40 @@ class NetworkMap {
     const middle = y + this.m.gauge / 2;
     const made = {
       fill: svgElement("rect", { class: "gauge-fill", x: bar, y: middle - 2.5, height: 5, width: 0 }),
-      tick: svgElement("path", { class: "gauge-tick", d: test ? `M${bar + length * share01(test.row.threshold)} ${middle - 5}v10` : "" }),
+      tick: svgElement("path", {
+        class: "gauge-tick",
+        d: test ? `M${bar + length * share01(test.row.threshold)} ${middle - 5}v10` : "",
+      }),
       sign: svgElement("path", { class: "gauge-sign" }),
-      number: svgElement("text", { class: "gauge-number", x: test ? right - 13 : right, y: middle + 3.3, "text-anchor": "end" }),
+      number: svgElement("text", {
+        class: "gauge-number",
+        x: test ? right - 13 : right,
+        y: middle + 3.3,
+        "text-anchor": "end",
+      }),
       note: svgElement("title"),
       bar,
       length,
       at: [right - 9, middle],
     };
-    const label = svgElement("text", { class: "gauge-label", x: this.m.pad, y: middle + 3.3 }, test ? fitted(text, labels + 0.5, 9.5) : "");
+    const label = svgElement(
+      "text",
+      { class: "gauge-label", x: this.m.pad, y: middle + 3.3 },
+      test ? fitted(text, labels + 0.5, 9.5) : "",
+    );
     const track = svgElement("rect", { class: "gauge-track", x: bar, y: middle - 2.5, width: length, height: 5 });
     if (!test) [track, made.fill].forEach((node) => node.setAttribute("visibility", "hidden"));
-    made.group = svgElement("g", { class: "gauge" }, made.note, label, track, made.fill, made.tick, made.sign, made.number);
+    made.group = svgElement(
+      "g",
+      { class: "gauge" },
+      made.note,
+      label,
+      track,
+      made.fill,
+      made.tick,
+      made.sign,
+      made.number,
+    );
     part.full.append(made.group);
     return made;
   }

@@ -7,11 +7,18 @@ class Overview {
   constructor(map, camera) {
     Object.assign(this, { map, camera, host: document.getElementById("overview") });
     this.scale = OVERVIEW / Math.max(map.width, map.height);
-    this.boxes = map.model.layout.boxes.map(([x, y, width, height]) => svgElement("rect", { class: "spot", x, y, width, height }));
+    this.boxes = map.model.layout.boxes.map(([x, y, width, height]) =>
+      svgElement("rect", { class: "spot", x, y, width, height }),
+    );
     this.window = svgElement("rect", { class: "window", "stroke-width": 1.5 / this.scale });
-    const size = { width: map.width * this.scale, height: map.height * this.scale, viewBox: `0 0 ${map.width} ${map.height}` };
+    const size = {
+      width: map.width * this.scale,
+      height: map.height * this.scale,
+      viewBox: `0 0 ${map.width} ${map.height}`,
+    };
     this.host.append(svgElement("svg", size, ...this.boxes, this.window));
-    for (const kind of ["pointerdown", "pointermove"]) this.host.addEventListener(kind, (event) => event.buttons && this.move(event));
+    for (const kind of ["pointerdown", "pointermove"])
+      this.host.addEventListener(kind, (event) => event.buttons && this.move(event));
     camera.listen(() => this.update());
   }
 

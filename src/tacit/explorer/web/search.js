@@ -30,7 +30,10 @@ class Search {
       return states.some((state) => state.toLowerCase().includes(wanted)) ? 3 : 4;
     };
     const ranked = this.session.model.variables.map((variable, i) => [rank(variable), i]);
-    return ranked.filter(([place]) => place < 4).sort((a, b) => a[0] - b[0] || a[1] - b[1]).map(([, i]) => i);
+    return ranked
+      .filter(([place]) => place < 4)
+      .sort((a, b) => a[0] - b[0] || a[1] - b[1])
+      .map(([, i]) => i);
   }
 
   look() {
@@ -44,9 +47,30 @@ class Search {
 
   show(open, count) {
     const { variables } = this.session.model;
-    const items = this.found.map((i, k) => element("li", { role: "option", id: `found-${k}`, "data-found": k, "aria-selected": k === this.at ? "true" : "false" }, variables[i].label, element("small", {}, variables[i].label === variables[i].name ? variables[i].states.join(", ") : variables[i].name)));
-    if (open && !items.length) items.push(element("li", { role: "option", "aria-disabled": "true", class: "quiet" }, "No variable has such a name"));
-    if (count > items.length) items.push(element("li", { role: "option", "aria-disabled": "true", class: "quiet" }, `… and ${count - items.length} more`));
+    const items = this.found.map((i, k) =>
+      element(
+        "li",
+        { role: "option", id: `found-${k}`, "data-found": k, "aria-selected": k === this.at ? "true" : "false" },
+        variables[i].label,
+        element(
+          "small",
+          {},
+          variables[i].label === variables[i].name ? variables[i].states.join(", ") : variables[i].name,
+        ),
+      ),
+    );
+    if (open && !items.length)
+      items.push(
+        element("li", { role: "option", "aria-disabled": "true", class: "quiet" }, "No variable has such a name"),
+      );
+    if (count > items.length)
+      items.push(
+        element(
+          "li",
+          { role: "option", "aria-disabled": "true", class: "quiet" },
+          `… and ${count - items.length} more`,
+        ),
+      );
     this.list.replaceChildren(...items);
     this.list.hidden = !open;
     this.input.setAttribute("aria-expanded", open);

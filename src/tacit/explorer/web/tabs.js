@@ -13,8 +13,25 @@ class Tabs {
   }
 
   add(panel) {
-    panel.tab = element("button", { type: "button", role: "tab", id: `tab-${panel.id}`, "aria-controls": `panel-${panel.id}`, click: () => this.open(panel) }, panel.label);
-    panel.host = element("section", { role: "tabpanel", id: `panel-${panel.id}`, class: `panel panel-${panel.id}`, "aria-labelledby": `tab-${panel.id}`, tabindex: 0, hidden: true });
+    panel.tab = element(
+      "button",
+      {
+        type: "button",
+        role: "tab",
+        id: `tab-${panel.id}`,
+        "aria-controls": `panel-${panel.id}`,
+        click: () => this.open(panel),
+      },
+      panel.label,
+    );
+    panel.host = element("section", {
+      role: "tabpanel",
+      id: `panel-${panel.id}`,
+      class: `panel panel-${panel.id}`,
+      "aria-labelledby": `tab-${panel.id}`,
+      tabindex: 0,
+      hidden: true,
+    });
     this.bar.append(panel.tab);
     document.getElementById("panels").append(panel.host);
     panel.make(panel.host);

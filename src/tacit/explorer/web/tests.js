@@ -9,7 +9,15 @@ class TestsPanel {
   }
 
   make(host) {
-    host.append(element("p", { class: "quiet" }, "A testing node compares the probability of each state of its parents, P*, given the evidence above it, with a threshold. Where the test holds, the row comes from the first table (plus), otherwise from the second (minus)."));
+    host.append(
+      element(
+        "p",
+        { class: "quiet" },
+        "A testing node compares the probability of each state of its parents, P*, given the evidence above it, " +
+          "with a threshold. Where the test holds, the row comes from the first table (plus), otherwise from the " +
+          "second (minus).",
+      ),
+    );
     this.host = host;
     this.nodes = new Map();
   }
@@ -27,8 +35,17 @@ class TestsPanel {
     const count = element("span", { class: "count" });
     const slope = gamma === null ? "" : `slope ${brief(gamma)}`;
     const gauges = rows.slice(0, MANY_TESTS).map((row) => this.gauge(node, row));
-    const more = rows.length > MANY_TESTS ? [element("p", { class: "quiet" }, `… and ${rows.length - MANY_TESTS} more`)] : [];
-    this.host.append(element("div", { class: "tests" }, element("h3", {}, link(this.session, node), count, element("small", {}, slope)), ...gauges.map(({ line }) => line), ...more));
+    const more =
+      rows.length > MANY_TESTS ? [element("p", { class: "quiet" }, `… and ${rows.length - MANY_TESTS} more`)] : [];
+    this.host.append(
+      element(
+        "div",
+        { class: "tests" },
+        element("h3", {}, link(this.session, node), count, element("small", {}, slope)),
+        ...gauges.map(({ line }) => line),
+        ...more,
+      ),
+    );
     return { count, gauges };
   }
 
@@ -37,7 +54,13 @@ class TestsPanel {
     const tick = element("i", { class: "gauge-tick", style: `left: ${100 * share01(row.threshold)}%` });
     const verdict = element("span", { class: "verdict" });
     const label = stateNames(this.session.model, node, row.parents);
-    const line = element("div", { class: "gauge" }, element("span", { class: "label", title: label }, label), element("span", { class: "gauge-track", "aria-hidden": "true" }, fill, tick), verdict);
+    const line = element(
+      "div",
+      { class: "gauge" },
+      element("span", { class: "label", title: label }, label),
+      element("span", { class: "gauge-track", "aria-hidden": "true" }, fill, tick),
+      verdict,
+    );
     return { line, fill, verdict };
   }
 
@@ -49,7 +72,10 @@ class TestsPanel {
       fill.style.width = `${100 * share01(posterior)}%`;
       const sign = operator === ">=" ? (held ? "≥" : "<") : held ? ">" : "≤";
       const much = gamma === null ? (held ? "holds" : "does not hold") : `${percent(weight)} plus`;
-      setText(verdict, Number.isNaN(posterior) ? "impossible" : `${posterior.toFixed(3)} ${sign} ${brief(threshold)}, ${much}`);
+      setText(
+        verdict,
+        Number.isNaN(posterior) ? "impossible" : `${posterior.toFixed(3)} ${sign} ${brief(threshold)}, ${much}`,
+      );
       line.classList.toggle("holds", held);
       if (flipped[k]) flash(line);
     });

@@ -14,7 +14,14 @@ class TornadoPanel {
     this.choice = element("div", { class: "line" });
     this.head = element("p", { class: "quiet" });
     this.list = element("ol", { class: "tornado" });
-    const key = element("p", { class: "quiet" }, element("i", { class: "swatch less" }), "10% less", element("i", { class: "swatch more" }), "10% more");
+    const key = element(
+      "p",
+      { class: "quiet" },
+      element("i", { class: "swatch less" }),
+      "10% less",
+      element("i", { class: "swatch more" }),
+      "10% more",
+    );
     host.append(this.choice, this.head, key, this.list);
   }
 
@@ -24,7 +31,11 @@ class TornadoPanel {
     const value = answer.posteriors[query][this.state];
     const what = `P(${model.variables[query].label} = ${model.variables[query].states[this.state]})`;
     if (!answer.possible) return this.empty("The findings have probability 0.");
-    setText(this.head, `How ${what}, now ${percent(value)}, moves if one number of the network changes by ±10% of itself, the others of its row in proportion. Computed from the derivative, as if the answer were linear.`);
+    setText(
+      this.head,
+      `How ${what}, now ${percent(value)}, moves if one number of the network changes by ±10% of itself, ` +
+        "the others of its row in proportion. Computed from the derivative, as if the answer were linear.",
+    );
     return this.newest(engine.sensitivity(evidence, query, this.state), (found) => this.show(found, value));
   }
 
@@ -32,10 +43,15 @@ class TornadoPanel {
   ask(query, { label, states }) {
     this.query = query;
     this.state = largest(this.session.answer.posteriors[query].map((p) => p || 0));
-    const select = chooser(`State of ${label}`, states.map((state, k) => [k, state]), this.state, (state) => {
-      this.state = state;
-      this.update();
-    });
+    const select = chooser(
+      `State of ${label}`,
+      states.map((state, k) => [k, state]),
+      this.state,
+      (state) => {
+        this.state = state;
+        this.update();
+      },
+    );
     this.choice.replaceChildren(element("span", {}, `${label} =`), select);
   }
 
@@ -46,7 +62,10 @@ class TornadoPanel {
 
   show(found, value) {
     const ranges = this.distinct(found).map((one) => ({ ...one, ...moved(one, value) }));
-    const top = ranges.sort((a, b) => b.high - b.low - (a.high - a.low)).slice(0, BARS).filter(({ low, high }) => high - low > 1e-9);
+    const top = ranges
+      .sort((a, b) => b.high - b.low - (a.high - a.low))
+      .slice(0, BARS)
+      .filter(({ low, high }) => high - low > 1e-9);
     if (!top.length) return this.empty("With these findings, no number of the network has a say in it.");
     const reach = Math.max(...top.map(({ low, high }) => Math.max(high - value, value - low)));
     this.list.replaceChildren(...top.map((one) => this.line(one, value, reach)));
@@ -65,10 +84,26 @@ class TornadoPanel {
 
   line(one, value, reach) {
     const at = (x) => 50 + (50 * (x - value)) / reach;
-    const side = (from, to, kind) => element("i", { class: kind, style: `left: ${Math.min(at(from), at(to)).toFixed(2)}%; width: ${Math.abs(at(to) - at(from)).toFixed(2)}%` });
-    const track = element("span", { class: "track", "aria-hidden": "true" }, side(value, one.less, "less"), side(value, one.more, "more"), element("i", { class: "middle" }));
+    const side = (from, to, kind) =>
+      element("i", {
+        class: kind,
+        style: `left: ${Math.min(at(from), at(to)).toFixed(2)}%; width: ${Math.abs(at(to) - at(from)).toFixed(2)}%`,
+      });
+    const track = element(
+      "span",
+      { class: "track", "aria-hidden": "true" },
+      side(value, one.less, "less"),
+      side(value, one.more, "more"),
+      element("i", { class: "middle" }),
+    );
     const range = `${percent(one.low)} to ${percent(one.high)}`;
-    return element("li", {}, element("span", { class: "label" }, link(this.session, one.node, this.title(one)), ` = ${brief(one.value)}`), track, element("span", { class: "number" }, range));
+    return element(
+      "li",
+      {},
+      element("span", { class: "label" }, link(this.session, one.node, this.title(one)), ` = ${brief(one.value)}`),
+      track,
+      element("span", { class: "number" }, range),
+    );
   }
 
   // "CVP = LOW | LVEDVOLUME = HIGH"

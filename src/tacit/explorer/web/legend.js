@@ -1,0 +1,38 @@
+"use strict";
+// Groups of variables: their colours on boxes and cards, and a legend that fades them.
+
+function groupNames(model) {
+  return [...new Set(model.variables.map(({ group }) => group).filter((group) => group))];
+}
+
+// What colours a box or a card by its group.
+function groupClasses(model, i) {
+  const { group } = model.variables[i];
+  return group ? ["grouped", `g${groupNames(model).indexOf(group) % 8}`] : [];
+}
+
+// The groups of variables with their colours; a group that is switched off fades.
+function legend(model, map) {
+  const names = groupNames(model);
+  const found = { off: new Set(), changed: () => {} };
+  const host = document.getElementById("legend");
+  host.hidden = !names.length;
+  names.forEach((name, g) => {
+    const button = element(
+      "button",
+      { type: "button", "aria-pressed": "true", class: `g${g % 8}` },
+      element("i", { class: "group-dot" }),
+      name,
+    );
+    button.addEventListener("click", () => {
+      if (!found.off.delete(name)) found.off.add(name);
+      button.setAttribute("aria-pressed", !found.off.has(name));
+      model.variables.forEach(
+        ({ group }, i) => group === name && map.parts[i].group.classList.toggle("away", found.off.has(name)),
+      );
+      found.changed();
+    });
+    host.append(button);
+  });
+  return found;
+}

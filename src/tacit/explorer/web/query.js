@@ -1,0 +1,33 @@
+"use strict";
+// The query above the panels, with its states.
+class QueryBox {
+  constructor(session) {
+    this.session = session;
+    this.host = document.querySelector(".query");
+    this.select = document.getElementById("query");
+    namesOf(session.model).forEach(([i, label]) => this.select.append(element("option", { value: i }, label)));
+    this.select.addEventListener("change", () => session.choose(Number(this.select.value)));
+    this.rows = [];
+  }
+
+  choose() {
+    const { query, model } = this.session;
+    this.select.value = query;
+    this.rows = model.variables[query].states.map((state, k) => stateRow(query, k, state));
+    this.rows[0].control.tabIndex = 0;
+    document.getElementById("query-states").replaceChildren(...this.rows.map(({ control }) => control));
+    this.update();
+  }
+
+  update() {
+    const { query, evidence } = this.session;
+    const seen = observedState(evidence[query]);
+    this.host.classList.toggle("observed", seen >= 0);
+    this.host.classList.toggle("soft", evidence[query] !== null && seen < 0);
+    if (this.rows.length) updateRows(this.session, this.rows, query);
+  }
+
+  track(i, k) {
+    return this.rows[k].track.getBoundingClientRect();
+  }
+}
