@@ -251,12 +251,12 @@ def killed(model: Path, net: tacit.Network, how: signal.Signals) -> str:
         code = asyncio.run(_interrupted(server, load, how))
     start = time.perf_counter()
     with Server(model, server.port) as again:
-        after = asyncio.run(Load(net, again.port).run(100))
         seconds = time.perf_counter() - start
+        after = asyncio.run(Load(net, again.port).run(100))
         ended = again.stop()
     counts = {status: count for status, count in sorted(load.report.counts.items()) if status}
     wrong = [text for text in load.report.wrong if ": 0 " not in text] + after.wrong
-    found = f"exit code {code} in the middle of {counts}; answers again after {seconds:.1f} s, and ends with {ended}"
+    found = f"exit code {code} in the middle of {counts}; starts again in {seconds:.1f} s, and ends with {ended}"
     return f"{how.name}: {found}; wrong: {wrong}"
 
 

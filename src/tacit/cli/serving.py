@@ -29,7 +29,7 @@ def serve(
         Path | None,
         typer.Option("--captions", metavar="FILE", help="A .toml file with a title, labels, groups and shown states."),
     ] = None,
-    seconds: Annotated[float, typer.Option(help="The longest time that a request may take.")] = 30.0,
+    seconds: Annotated[float, typer.Option(help="The longest time that a request may take.")] = 60.0,
     rows: Annotated[int, typer.Option(help="The most rows of evidence in a request.")] = 10_000,
 ) -> None:
     """Serve a network: the explorer page, and a JSON API, until Ctrl-C.

@@ -97,7 +97,7 @@ def marginals(task: Task) -> dict[str, Any]:
     """The posteriors of all variables, or of some, for every row."""
     wanted = task.net.variables if task.fields.variables is None else task.fields.variables
     task.require_few(sum(task.net.variable(name).card for name in wanted))
-    tac, tests = task.queries.of_any(None), task.fields.tests
+    tac, tests = task.queries.of_all(), task.fields.tests
     found, logs, decided = [], [], []
     for block in task.blocks(tac):
         answer = tac.ask(block, selected=tests)

@@ -51,7 +51,7 @@ class Service:
 
     def warm_up(self) -> None:
         """Compile what the page asks first, and load the kernels."""
-        self.workers.submit(lambda: self.queries.of_any(None).marginals())
+        self.workers.submit(self.queries.of_all)
 
     async def ask(self, endpoint: Endpoint, request: Request) -> Response:
         """The answer to a question."""

@@ -40,7 +40,7 @@ class Limits:
     bodies: int = 64_000_000
     rows: int = 10_000
     numbers: int = 1_000_000
-    seconds: float = 30.0
+    seconds: float = 60.0
     reading: float = 10.0
     waiting: int = 64
     workers: int | None = None

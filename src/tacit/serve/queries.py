@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Hashable
 
+from tacit.answer import quietly
 from tacit.errors import TooLargeError
 from tacit.evidence import Evidence
 from tacit.network import Network
@@ -12,7 +14,6 @@ from tacit.tac import TAC, compile
 
 CHEAP = 10_000_000  # multiply-adds per row, up to which one query takes evidence on all variables
 Asked = str | tuple[str, ...] | None
-Key = tuple[Asked, tuple[str, ...], tuple[str, ...]]
 
 
 class Queries:
@@ -31,24 +32,45 @@ class Queries:
     def of(self, query: Asked, known: Evidence) -> TAC:
         """A query that takes this evidence."""
         if self._is_cheap():
-            return self.of_any(query)
+            return self._of_any(query)
         hard = tuple(sorted(known.certain))
-        return self._compiled((query, tuple(sorted(set(known.columns).difference(hard))), hard))
+        soft = tuple(sorted(set(known.columns).difference(hard)))
+        return self._once((query, soft, hard), lambda: self._compiled(query, soft, hard))
 
-    def of_any(self, query: Asked) -> TAC:
-        """A query that takes any evidence."""
-        return self._compiled((query, self.net.variables, ()))
+    def of_all(self) -> TAC:
+        """A query that takes any evidence and is ready for the marginals of all variables."""
+        return self._once("marginals", lambda: _with_marginals(self._of_any(None)))
+
+    def _of_any(self, query: Asked) -> TAC:
+        names = self.net.variables
+        return self._once((query, names, ()), lambda: self._compiled(query, names))
 
     def _is_cheap(self) -> bool:
         if self._cheap is None:
             try:
-                self._cheap = self.of_any(None).program.cost.multiply_adds <= CHEAP
+                self._cheap = _is_cheap(self._of_any(None))
             except TooLargeError:
                 self._cheap = False
         return self._cheap
 
-    def _compiled(self, key: Key) -> TAC:
-        """One thread compiles, and others that want the same wait for it. Each query uses one thread only."""
-        query, evidence, hard = key
+    def _once(self, key: Hashable, make: Callable[[], TAC]) -> TAC:
+        """What was made before, or is made now: others that want the same wait for it."""
         with self._locks.get(key, threading.Lock):
-            return self._recent.get(key, lambda: compile(self.net, query, evidence, hard, threads=1))
+            return self._recent.get(key, make)
+
+    def _compiled(self, query: Asked, evidence: tuple[str, ...], hard: tuple[str, ...] = ()) -> TAC:
+        """Small queries take one thread each: there are others to answer at the same time."""
+        tac = compile(self.net, query, evidence, hard)
+        tac.threads = 1 if _is_cheap(tac) else None
+        return tac
+
+
+def _is_cheap(tac: TAC) -> bool:
+    return tac.program.cost.multiply_adds <= CHEAP
+
+
+def _with_marginals(tac: TAC) -> TAC:
+    """Ask once: what marginals need is compiled then, which should not be done twice at the same time."""
+    with quietly():
+        tac.marginals()
+    return tac
