@@ -37,7 +37,7 @@ class Running:
         """A connection of which nothing has been sent yet."""
         return socket.create_connection(("127.0.0.1", self.port), timeout=timeout)
 
-    def ask(self, path, body=None, headers=JSON, timeout=30):
+    def ask(self, path, body=None, headers=JSON, timeout=120):
         """The status, the headers and the text of an answer."""
         connection = HTTPConnection("127.0.0.1", self.port, timeout=timeout)
         try:

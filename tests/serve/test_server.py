@@ -13,6 +13,7 @@ import tacit
 from tests.cli_helpers import tacit_
 from tests.serve.clients import running
 
+KIND = "Content-Type: application/json"
 # What `mpe` waits for is over half a second, as long as nobody has given up.
 IMPATIENT = """
 import dataclasses, time, tacit
@@ -30,7 +31,7 @@ def slow(respond):
 module.ENDPOINTS = tuple(
     dataclasses.replace(one, respond=slow(one.respond)) if one.path == "/api/mpe" else one for one in module.ENDPOINTS
 )
-limits = Limits(reading=0.4, workers=2, waiting=3, connections=20, seconds=5)
+limits = Limits(reading=0.4, workers=2, waiting=3, connections=20)
 serve(tacit.examples.abc(), port=0, limits=limits, started=lambda address: print(address, flush=True))
 """
 
@@ -55,6 +56,7 @@ def impatient(tmp_path_factory):
     path = tmp_path_factory.mktemp("serve") / "impatient.py"
     path.write_text(IMPATIENT)
     with running(str(path)) as found:
+        assert found.ask("/api/mpe", {})[0] == 200  # kernels are loaded now
         yield found
 
 
@@ -141,6 +143,21 @@ def drip(connection):
     for _ in range(40):
         connection.sendall(b"X: y\r\n")
         time.sleep(0.05)
+
+
+@pytest.mark.slow
+def test_a_client_that_does_not_take_its_answers_is_sent_away(impatient):
+    process = pytest.importorskip("psutil").Process(impatient.process.pid)
+    body = json.dumps({"query": ["A", "B", "C"], "columns": {"A": [None] * 10_000}}).encode()
+    head = f"POST /api/posterior HTTP/1.1\r\nHost: localhost\r\n{KIND}\r\nContent-Length: {len(body)}\r\n\r\n"
+    with impatient.connect() as connection:
+        connection.sendall((head.encode() + body) * 12)  # whose answers, 18 MB, are more than the system holds
+        ours = connection.getsockname()[1]
+        end = time.monotonic() + 30
+        while ours in [one.raddr.port for one in process.net_connections() if one.raddr]:
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        assert received(connection).count(b"HTTP/1.1 200") < 12
 
 
 def test_too_many_at_once_are_told_to_come_back(impatient):
