@@ -72,6 +72,14 @@ def test_a_chain_of_two_thousand_with_soft_evidence(engine):
 
 
 @engines
+def test_a_chain_without_evidence_deeper_than_python_recurses(engine):
+    """Every table is made of the one before: nothing that walks them may call itself for each."""
+    net, logs = chain(1500, np.full((1, 1500), 0.5))
+    tac = tacit.compile(net, "X1499", engine=engine)
+    np.testing.assert_allclose(tac.posterior(), np.exp(logs - log_sum(logs, axis=1)[:, None]), rtol=1e-12)
+
+
+@engines
 @pytest.mark.parametrize("rare", [1e-2, 1e-4, 1e-8])
 def test_rare_states_observed_in_many_children(engine, rare):
     net, tables = star(300, rare)

@@ -94,9 +94,19 @@ class Evaluation:
         floor = self.values[i].floor
         if floor is not None or self._table_floor is None:
             return floor
-        if i not in self.tables.floors:
-            self.tables.floors[i] = self._table_floor(self, i)
-        return self.tables.floors[i]
+        floors, waiting = self.tables.floors, [i]
+        while waiting:  # no recursion: the tables of a long chain are made of each other, thousands deep
+            j = waiting[-1]
+            below = [] if j in floors else [k for k in self.steps.program.operations[j].inputs if self._unbounded(k)]
+            if not below and j not in floors:
+                floors[j] = self._table_floor(self, j)
+            if not below:
+                waiting.pop()
+            waiting += below
+        return floors[i]
+
+    def _unbounded(self, i: int) -> bool:
+        return self.values[i].floor is None and i not in self.tables.floors
 
     def follow(self, operations: Iterable[int], ends: Sequence[Sequence[int]] | None = None) -> None:
         """Run some operations; values that no later one needs are dropped, where `ends` names them."""
