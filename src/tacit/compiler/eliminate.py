@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ from tacit.compiler.factors import Factor
 from tacit.compiler.program import ParentMarginal, Program
 from tacit.compiler.prune import Pruned
 from tacit.compiler.question import Question
-from tacit.compiler.tree import MAX_STEP, Path, Problem, Tree, bits
+from tacit.compiler.tree import MAX_STEP, Path, Problem, Tree, bits, mask_of
 from tacit.cpt import TestingCPT
 from tacit.errors import TooLargeError
 from tacit.machine import memory
@@ -83,8 +84,6 @@ class Elimination:
         self._selections: dict[str, ParentMarginal] = {}
         self._marginals: dict[frozenset[str], Marginal] = {}
         self._position = {n: i for i, n in enumerate(pruned.nodes)}
-        self._ancestry = self._masks_of_ancestors()
-        self._parents = [sum(1 << self._position[p] for p in net.parents(n)) for n in pruned.nodes]
 
     def _axis(self, name: str, states: tuple[int, ...]) -> Axis | None:
         """The axis of a variable in the program: none if one state is possible, another name if not all are."""
@@ -97,7 +96,13 @@ class Elimination:
         sizes.update({a: len(self.pruned.states[n]) for n, a in self.axis.items() if a is not None})
         return sizes
 
-    def _masks_of_ancestors(self) -> list[int]:
+    @cached_property
+    def _parents(self) -> list[int]:
+        """For every node, its parents as a bit mask."""
+        return [mask_of(self._position[p] for p in self.net.parents(n)) for n in self.pruned.nodes]
+
+    @cached_property
+    def _ancestry(self) -> list[int]:
         """For every node, itself and its ancestors as a bit mask."""
         masks: list[int] = []
         for i, name in enumerate(self.pruned.nodes):
@@ -310,14 +315,14 @@ class Elimination:
 
     def _planned(self, values: list[int], keep: Iterable[Axis], planner: Planner) -> Tree:
         names = list(dict.fromkeys(axis for v in values for axis in self.builder.axes(v)))
-        bit = {axis: 1 << i for i, axis in enumerate(names)}
+        place = {axis: i for i, axis in enumerate(names)}
         problem = Problem(
-            masks=[sum(bit[a] for a in self.builder.axes(v)) for v in values],
+            masks=[mask_of(place[a] for a in self.builder.axes(v)) for v in values],
             soft=[self.builder.batched[v] for v in values],
             names=names,
             sizes=[self.builder.sizes[a] for a in names],
-            keep=sum(bit.get(a, 0) for a in keep),
-            hard=sum(bit.get(a, 0) for a in self.hard),
+            keep=mask_of(place[a] for a in keep if a in place),
+            hard=mask_of(place[a] for a in self.hard if a in place),
             owners=self._owners,
         )
         return Tree(problem, planner(problem))
@@ -341,7 +346,9 @@ def quick(problem: Problem) -> Path:
 
 def check_size(tree: Tree, limit: float) -> None:
     """Stop before anything large is allocated."""
-    size = tree.problem.size
+    size, steps = tree.problem.size, tree.costs[tree.leaves :]
+    if steps and not tree.problem.hard and 8 * max(steps) <= min(limit, MAX_STEP):
+        return  # a step costs more than its sizes, which are slow to find out where there are very many axes
     worst = max(range(len(tree.out)), key=lambda i: size(tree.union(i)))
     union, out = tree.union(worst), max(tree.out, key=size)
     if 8 * size(out) <= limit and size(union) <= MAX_STEP:

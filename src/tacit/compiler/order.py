@@ -302,6 +302,9 @@ class _Pool:
 
     def merge_all(self, group: list[int]) -> None:
         """Multiply a group into one factor, cheapest pair first (smallest first while the group is large)."""
+        if len(group) == 2:
+            self.merge(*sorted(group))
+            return
         heap = [self._rank(k) for k in group]
         heapq.heapify(heap)
         while len(heap) > MAX_GROUP:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -70,6 +70,18 @@ class Problem:
         """What it costs to make a factor over `out` from a product over `union`."""
         work = self.size(union) + WRITE * self.size(out)
         return (ROWS * work if soft else work) + STEP
+
+
+def mask_of(positions: Iterable[int]) -> int:
+    """The mask with the bits at these positions set.
+
+    >>> bin(mask_of([0, 3]))
+    '0b1001'
+    """
+    mask = 0
+    for position in positions:
+        mask |= 1 << position
+    return mask
 
 
 def bits(mask: int) -> list[int]:
