@@ -231,6 +231,98 @@ def test_labels_are_read_alike_however_many_states_there_are(monkeypatch, of, fe
             assert read_as(of, np.array([value])) == reference(of, [value])
 
 
+# objects of all kinds -------------------------------------------------------------------------------------
+
+HALF = decimal.Decimal("0.5")
+MIXED = ["no", "yes", "true", "1", 0, 1, True, False, 0.25, 0.5, 7, 2.0, np.str_("yes"), np.int8(1), np.float32(0.5),
+         np.bool_(True), HALF, decimal.Decimal(7), b"no", np.bytes_(b"yes")]  # fmt: skip
+GAPS = [None, np.nan, float("nan"), np.float32("nan"), pd.NA, pd.NaT]
+OBJECTS = {
+    "list": list,
+    "array": lambda values: np.fromiter(values, dtype=object),
+    "every second": lambda values: np.fromiter([v for value in values for v in (value, "?")], dtype=object)[::2],
+    "pandas": lambda values: pd.Series(values, dtype=object),
+}
+LABELLED = [*VARIABLES, variable("no, 1, 0.5", ["no", 1, 0.5]), variable("7, 2, 1", [7, 2, 1])]
+
+
+@pytest.mark.parametrize("sampled", [1, 100])
+def test_objects_mean_what_each_of_them_means(monkeypatch, sampled):
+    """Whether objects are known by their address, or looked up one by one."""
+    monkeypatch.setattr(module, "SAMPLED", sampled)
+
+    @given(
+        st.sampled_from(LABELLED).flatmap(
+            lambda of: st.tuples(
+                st.just(of),
+                st.lists(st.sampled_from([*of.states, *of.states, *GAPS]), min_size=1, max_size=8)
+                | st.lists(st.sampled_from([*of.states, *MIXED, *GAPS]), min_size=1, max_size=8),
+            )
+        )
+    )
+    @settings(max_examples=50, deadline=None)
+    def check(drawn):
+        of, values = drawn
+        plain = [None if module.is_missing(v) else v.item() if isinstance(v, np.generic) else v for v in values]
+        for name, made in OBJECTS.items():
+            column = made(values)
+            if isinstance(column, list | tuple) and any(isinstance(v, np.bytes_) for v in values):
+                continue  # NumPy makes text of them
+            assert read_as(of, column) == reference(of, plain, is_framed(column)), (name, of, values)
+
+    check()
+
+
+@pytest.mark.parametrize("missing", GAPS, ids=repr)
+def test_every_missing_value_is_one_whatever_object_it_is(missing):
+    for value, code in (("hi", 2), ("lo", 0)):
+        for made in OBJECTS.values():
+            column = made([value, missing, value, None])
+            assert read_column(variable("A", ["lo", "mid", "hi"]), column)[0].codes.tolist() == [code, -1, code, -1]
+
+
+@pytest.mark.parametrize("card", [3, 32, 33, 126, 127, 128, 129, 300])
+def test_the_last_of_many_states_is_found_in_every_container(card):
+    of = variable("A", shuffled([f"s{i}" for i in range(card)]))
+    values = [of.states[-1], None, of.states[0], of.states[card // 2]]
+    for name, made in TEXT.items():
+        assert read_column(of, made(values))[0].codes.tolist() == [card - 1, -1, 0, card // 2], name
+    for name, made in GAPLESS[str].items():
+        assert read_column(of, made(values[::2]))[0].codes.tolist() == [card - 1, 0], name
+
+
+@pytest.mark.parametrize("more", [5, 200])
+def test_categories_may_come_in_any_order_and_be_unused(more):
+    of, values = variable("A", ["lo", "mid", "hi"]), ["hi", None, "lo", "hi"]
+    categories = [*(f"no state {i}" for i in range(more)), "hi", "mid", "lo"]
+    places = [None if v is None else categories.index(v) for v in values]
+    for column in (
+        pd.Series(pd.Categorical(values, categories)),
+        pd.Series(pd.Categorical(values, categories, ordered=True)),
+        pl.Series(values, dtype=pl.Enum(categories)),
+        pl.Series([*categories, *values]).cast(pl.Categorical)[len(categories) :],
+        pa.DictionaryArray.from_arrays(pa.array(places, pa.int32()), categories),
+    ):
+        assert read_column(of, column)[0].codes.tolist() == [2, -1, 0, 2]
+
+
+@pytest.mark.parametrize("made", [*TEXT.values(), *GAPLESS[str].values()], ids=[*TEXT, *GAPLESS[str]])
+def test_the_first_row_that_names_no_state_is_named_in_every_container(made):
+    with pytest.raises(EvidenceError) as error:
+        read({"A": made(["lo", "hi", "hi", "zz", "lo", "yy"])}, [variable("A", ["lo", "hi"])])
+    assert str(error.value) == "evidence on 'A', row 3: 'zz' is not a state; expected one of 'lo', 'hi'"
+
+
+@pytest.mark.parametrize("made", [*INTEGERS.values(), *GAPLESS[int].values()], ids=[*INTEGERS, *GAPLESS[int]])
+def test_the_first_row_whose_number_is_no_state_is_named_in_every_container(made):
+    with pytest.raises(EvidenceError) as error:
+        read({"A": made([1, 0, 7, 1, 9])}, [variable("A", [0, 1])])
+    assert str(error.value) == (
+        "evidence on 'A', row 2: 7 is not a state; expected one of 0, 1 (its labels are numbers; pass likelihoods as "
+        "an array of shape (rows, 2))"
+    )
+
+
 # what needs care ------------------------------------------------------------------------------------------
 
 

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from tacit.errors import EvidenceError
 
 EXACT = 2**53  # up to here, every whole number is a float64
+FEW = 127  # labels whose places fit into a byte each
+SAMPLED = 100  # rows that are looked at to find out what a column is made of
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,8 @@ def _from_python(values: Any) -> Text | Plain | None:
 
 
 def _from_sequence(values: Sequence[Any]) -> NDArray[Any]:
+    if any(value is None or isinstance(value, str) for value in values[:: len(values) // SAMPLED + 1]):
+        return objects(values)
     try:
         array = np.asarray(values)
     except (ValueError, OverflowError):  # rows of different kinds or lengths
@@ -92,10 +96,7 @@ def _from_sequence(values: Sequence[Any]) -> NDArray[Any]:
 
 def objects(values: Sequence[Any]) -> NDArray[Any]:
     """An array (rows,) of Python objects, of which some may be sequences."""
-    array = np.empty(len(values), dtype=object)
-    for i, value in enumerate(values):
-        array[i] = value
-    return array
+    return np.fromiter(values, dtype=object, count=len(values))
 
 
 def _from_arrow(values: Any) -> Text | Plain | None:
@@ -108,7 +109,9 @@ def _from_arrow(values: Any) -> Text | Plain | None:
     except pa.ArrowNotImplementedError:  # an encoding within another one
         return Plain(objects(values.to_pylist()))
     if isinstance(column, pa.DictionaryArray):
-        return Text(column.dictionary.to_pylist(), column.indices.cast(pa.int64()).fill_null(-1).to_numpy())
+        labels = column.dictionary.to_pylist()
+        places = column.indices.cast(pa.int8() if len(labels) <= FEW else pa.int64())
+        return Text(labels, places.fill_null(-1).to_numpy())
     if not column.null_count or not (pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)):
         return Plain(as_array(column))
     filled = column.fill_null(pa.scalar(0).cast(column.type))
@@ -136,13 +139,13 @@ def _from_pandas(values: Any) -> Text | Plain | None:
     dtype = getattr(values, "dtype", None)
     if isinstance(dtype, pd.CategoricalDtype):
         return _from_categories(pd.Categorical(values))
-    if isinstance(dtype, pd.StringDtype):
-        places, labels = pd.factorize(values)
-        return Text(list(labels), places)
-    if isinstance(dtype, pd.ArrowDtype):
+    if isinstance(dtype, pd.ArrowDtype) or (isinstance(dtype, pd.StringDtype) and dtype.storage == "pyarrow"):
         import pyarrow as pa
 
         return _from_arrow(pa.array(values))
+    if isinstance(dtype, pd.StringDtype):
+        places, labels = pd.factorize(values)
+        return Text(list(labels), places)
     if not isinstance(dtype, pd.api.extensions.ExtensionDtype) or dtype.kind not in "iubf":
         return None
     missing = np.asarray(pd.isna(values))
@@ -160,10 +163,39 @@ def _from_categories(values: Any) -> Text | Plain:
 def _from_polars(values: Any) -> Text | Plain | None:
     import polars as pl
 
-    if not isinstance(values, pl.Series) or not (values.dtype.is_integer() or values.dtype == pl.Boolean):
+    if not isinstance(values, pl.Series):
+        return None
+    if values.dtype in (pl.String, pl.Categorical, pl.Enum):
+        return _from_polars_text(values)
+    if not (values.dtype.is_integer() or values.dtype == pl.Boolean):
         return None
     if values.dtype in (pl.Int128, getattr(pl, "UInt128", pl.Int128)):  # NumPy has no such numbers
         return Plain(objects(values.to_list()))
     if not values.null_count():
         return None
     return Plain(values.fill_null(pl.lit(0).cast(values.dtype)).to_numpy(), values.is_null().to_numpy())
+
+
+def _from_polars_text(values: Any) -> Text:
+    """Text of polars, by its categories; plain text becomes an Enum, with its distinct labels as categories."""
+    import polars as pl
+
+    if values.dtype == pl.String:
+        some = values.cast(_enum(values.gather_every(len(values) // SAMPLED + 1)), strict=False)
+        values = some if some.null_count() == values.null_count() else values.cast(_enum(values))
+    labels = values.dtype.categories.to_list() if values.dtype == pl.Enum else _categories(values)
+    places = values.to_physical().cast(pl.Int8 if len(labels) <= FEW else pl.Int64)
+    return Text(labels, places.fill_null(-1).to_numpy())
+
+
+def _enum(values: Any) -> Any:
+    import polars as pl
+
+    return pl.Enum(values.unique().drop_nulls())
+
+
+def _categories(values: Any) -> list[str | None]:
+    """The labels of a Categorical of polars by their places: other columns may share them, and use other ones."""
+    distinct = values.unique().drop_nulls()
+    used = dict(zip(distinct.to_physical().to_list(), distinct.to_list(), strict=True))
+    return [used.get(place) for place in range(max(used, default=-1) + 1)]

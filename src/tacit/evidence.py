@@ -18,7 +18,19 @@ from tacit import labels, machine
 from tacit.containers import ConversionError, Text, as_array, is_framed, unpack
 from tacit.errors import EvidenceError
 from tacit.floats import Floats, noting_underflow
-from tacit.labels import FLOAT, MISSING, Codes, Mask, as_float, error_in_row, listed_states, shown, shown_number
+from tacit.labels import (
+    FLOAT,
+    GAPS,
+    MISSING,
+    Codes,
+    Mask,
+    as_float,
+    error_in_row,
+    is_missing,
+    listed_states,
+    shown,
+    shown_number,
+)
 from tacit.naming import by_variable
 from tacit.variable import DEFAULT_STATES, Variable
 from tacit.words import plural
@@ -27,6 +39,7 @@ from tacit.words import plural
 EvidenceLike = Mapping[str, Any] | Any
 
 NUMBER = int | FLOAT | np.integer | np.bool_
+IN_CACHE = 4096  # objects that stay in the cache between two looks at them
 MANY_ROWS = 100_000  # of a frame, from which on its columns are read in several threads
 
 
@@ -270,7 +283,7 @@ def read_column(variable: Variable, values: Any, framed: bool = False) -> tuple[
         return Column(variable, codes=labels.of_text(variable, column)), False
     array, missing = column.values, column.missing
     if array.ndim == 0:
-        if _is_missing(array[()]) or (missing is not None and missing):
+        if is_missing(array[()]) or (missing is not None and missing):
             return None, True
         return _from_array(variable, array.reshape(1), None, framed=False), True
     if array.ndim == 2:
@@ -301,8 +314,6 @@ def _from_typed(variable: Variable, array: NDArray[Any], missing: Mask, framed: 
     kind = array.dtype.kind
     if missing.all():  # also what frames make of a column with nothing in it
         return Column(variable, codes=np.full(len(array), MISSING))
-    if kind == "S":
-        array = np.char.decode(array, "utf-8", "replace")
     if (kind == "f" and not variable.numeric) or (kind in "iub" and variable.states == DEFAULT_STATES):
         values = array.astype(np.float64)
         values[missing] = np.nan
@@ -316,17 +327,36 @@ def _from_objects(variable: Variable, array: NDArray[Any], framed: bool) -> Colu
     """A 1-D array of Python objects: labels, floats or sequences of likelihoods, with missing values."""
     if (codes := labels.of_plain_objects(variable, array)) is not None:
         return Column(variable, codes=codes)
-    missing = np.fromiter((_is_missing(v) for v in array), dtype=bool, count=len(array))
-    present = array[~missing]
-    if len(present) and isinstance(present[0], list | tuple | np.ndarray):
-        return _likelihoods(variable, _stacked(variable, array, missing))
-    numbers = all(isinstance(v, NUMBER) for v in present)
-    floats = any(isinstance(v, FLOAT) for v in present)
-    if numbers and not variable.numeric and (floats or variable.states == DEFAULT_STATES):
-        values = np.full(len(array), np.nan)
-        values[~missing] = [as_float(v) for v in present]
+    first = next((value for value in array if not is_missing(value)), None)
+    if isinstance(first, list | tuple | np.ndarray):
+        return _likelihoods(variable, _stacked(variable, array, _missing(array)))
+    if not variable.numeric and (values := _numbers(array, codes=variable.states == DEFAULT_STATES)) is not None:
         return first_state(variable, values, framed)
-    return Column(variable, codes=labels.of_objects(variable, array, missing))
+    return Column(variable, codes=labels.of_objects(variable, array, _missing(array)))
+
+
+def _numbers(array: NDArray[Any], codes: bool) -> Floats | None:
+    """Objects as floats, NaN where one is missing. None if one is no number, or none is a float, unless by `codes`."""
+    pieces = []
+    for start in range(0, len(array), IN_CACHE):  # types and values are two looks at objects that lie scattered
+        some = array[start : start + IN_CACHE]
+        if not all(issubclass(kind, NUMBER) or kind.__name__ in GAPS for kind in set(map(type, some.tolist()))):
+            return None
+        pieces.append(_floats(some))
+    if not codes and not any(isinstance(value, FLOAT) and not is_missing(value) for value in array):
+        return None
+    return np.concatenate(pieces)
+
+
+def _floats(array: NDArray[Any]) -> Floats:
+    try:
+        return array.astype(np.float64)  # None becomes NaN
+    except (TypeError, OverflowError):  # a frame's own missing value, or a number beyond all floats
+        return np.array([np.nan if is_missing(value) else as_float(value) for value in array])
+
+
+def _missing(array: NDArray[Any]) -> Mask:
+    return np.fromiter(map(is_missing, array), dtype=bool, count=len(array))
 
 
 def first_state(variable: Variable, values: Floats, framed: bool = False) -> Column:
@@ -438,10 +468,3 @@ def _as_floats(values: Any) -> Floats | None:
         return None if array.dtype.kind in "cmM" else array.astype(np.float64, order="C")
     except (TypeError, ValueError, OverflowError):
         return None
-
-
-def _is_missing(value: Any) -> bool:
-    """None, NaN, or a frame library's own missing value (recognised by name: neither is a dependency)."""
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or (
-        isinstance(value, float | np.floating) and bool(np.isnan(value))
-    )  # fmt: skip

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.containers import EXACT, Text
+from tacit.containers import EXACT, SAMPLED, Text
 from tacit.errors import EvidenceError
 from tacit.variable import Variable
 
@@ -16,9 +17,10 @@ MISSING = -1
 UNKNOWN = -2
 SEVERAL = -3
 FEW_STATES = 32
-BYTE = 127  # the largest code of one byte
+BYTE = 127  # the largest code of one byte, and so the most states whose codes are kept in one
 FEW_LABELS = 8
 BLOCK = 2**17
+GAPS = ("NoneType", "NAType", "NaTType")  # the types of missing values, by name: no frame library is a dependency
 SHOWN = 80  # characters of a value in a message
 FLOAT = float | np.floating
 Mask = NDArray[np.bool_]
@@ -28,7 +30,7 @@ def of_text(variable: Variable, text: Text) -> Codes:
     """The states that a column of text names."""
     lookup = {**variable.codes, None: MISSING}
     meant = (lookup[label] if label in lookup else alike(variable, label) for label in text.labels)
-    code_of_place = np.array([*meant, MISSING], dtype=np.int64)
+    code_of_place = _small(variable, [*meant, MISSING])
     codes = _looked_up(code_of_place, text.places)
     if UNKNOWN in code_of_place:
         for row in np.flatnonzero(codes == UNKNOWN)[:1].tolist():
@@ -36,31 +38,67 @@ def of_text(variable: Variable, text: Text) -> Codes:
     return codes
 
 
+def _small(variable: Variable, codes: Sequence[int]) -> Codes:
+    """Codes in a byte each, if all states of the variable have such codes."""
+    return np.array(codes, dtype=np.int8 if variable.card <= BYTE else np.int64)
+
+
 def _looked_up(code_of_place: Codes, places: NDArray[np.integer[Any]]) -> Codes:
-    """The codes of places; -1, no label, is the last. Bytes are compared with each label, many at once."""
-    if places.dtype != np.int8 or code_of_place.max() > BYTE:
+    """The codes of places; -1, no label, is the last."""
+    if places.dtype != np.int8 or code_of_place.dtype != np.int8:
         return np.asarray(code_of_place[places])
-    if len(code_of_place) > FEW_LABELS:
-        table = np.full(256, MISSING, dtype=np.int8)
-        table[: len(code_of_place)] = code_of_place
-        return np.frombuffer(places.tobytes().translate(table.tobytes()), dtype=np.int8)
-    codes = np.full(len(places), MISSING, dtype=np.int8)
-    for start in range(0, len(places), BLOCK):  # what is made on the way stays in the cache
-        some, own = places[start : start + BLOCK], codes[start : start + BLOCK]
-        for place, code in enumerate(code_of_place[:-1].tolist()):
-            own += (some == place).view(np.int8) * np.int8(code - MISSING)
+    if len(code_of_place) <= FEW_LABELS:
+        return _compared(places, dict(enumerate(code_of_place[:-1].tolist())), MISSING)
+    table = np.full(256, MISSING, dtype=np.int8)
+    table[: len(code_of_place)] = code_of_place
+    return np.frombuffer(places.tobytes().translate(table.tobytes()), dtype=np.int8)
+
+
+def _compared(array: NDArray[Any], code_of: Mapping[Any, int], otherwise: int) -> Codes:
+    """The codes, up to `BYTE`, of what an array holds: it is compared with each value, many at once."""
+    codes = np.full(len(array), otherwise, dtype=np.int8)
+    for start in range(0, len(array), BLOCK):  # what is made on the way stays in the cache
+        some, own = array[start : start + BLOCK], codes[start : start + BLOCK].view(np.uint8)  # sums modulo 256
+        for value, code in code_of.items():
+            own += (some == value).view(np.uint8) * np.uint8((code - otherwise) % 256)
     return codes
 
 
+class _Lookup(dict[Any, int]):
+    """The codes of labels, of text that is one but for its case, and of all that stands for no value."""
+
+    def __init__(self, variable: Variable) -> None:
+        super().__init__(variable.codes)
+        self.variable = variable
+        self[None] = self[np.nan] = MISSING  # other NaNs are other keys
+
+    def __missing__(self, value: Any) -> int:
+        code = MISSING if is_missing(value) else alike(self.variable, value)
+        if code == UNKNOWN:
+            raise KeyError(value)
+        if isinstance(value, str):  # not True and False, which are the same keys as 1 and 0
+            self[value] = code
+        return code
+
+
 def of_plain_objects(variable: Variable, array: NDArray[Any]) -> Codes | None:
-    """The states that Python objects name, if each is a label as it stands, or None."""
+    """The states that Python objects name, if each is a label as it stands, or missing; else None."""
     if variable.numeric and any(isinstance(label, int) and abs(label) > EXACT for label in variable.states):
         return None  # a float may stand for several whole numbers, of which some are labels
-    lookup = {**variable.codes, None: MISSING}
+    lookup, dtype = _Lookup(variable), _small(variable, []).dtype
+    left: NDArray[np.intp] | slice = slice(None)
     try:
-        return np.fromiter(map(lookup.__getitem__, array.tolist()), np.int64, len(array))
+        often = {id(value): lookup[value] for value in array[:: len(array) // SAMPLED + 1].tolist()}
+        if len(often) <= FEW_STATES and dtype == np.int8:
+            # most columns hold one object for each label: to look objects up would take ten times as long
+            codes = _compared(np.frombuffer(np.ascontiguousarray(array), dtype=np.intp), often, UNKNOWN)
+            left = np.flatnonzero(codes == UNKNOWN)
+        else:
+            codes = np.empty(len(array), dtype)
+        codes[left] = np.fromiter(map(lookup.__getitem__, array[left].tolist()), dtype)
     except (KeyError, TypeError):  # a sequence of likelihoods cannot be looked up
         return None
+    return codes
 
 
 def of_objects(variable: Variable, array: NDArray[Any], missing: Mask) -> Codes:
@@ -81,13 +119,14 @@ def of_array(variable: Variable, array: NDArray[Any], missing: Mask) -> Codes:
         return codes
     meanings = _meanings(variable, array.dtype)
     if variable.card <= FEW_STATES:  # a comparison per state: faster than sorting the column
-        codes = np.full(len(array), UNKNOWN, dtype=np.int64)
-        for label, code in meanings.items():
-            if (value := _stored(label, array.dtype)) is not None:
-                codes[array == value] = code
+        stored = ((_stored(label, array.dtype), code) for label, code in meanings.items())
+        code_of = {value: code for value, code in stored if value is not None}
+        if array.dtype.kind == "b":
+            code_of = {True: alike(variable, True), False: alike(variable, False), **code_of}
+        codes = _compared(array, code_of, UNKNOWN)
     else:
         distinct, inverse = np.unique(array, return_inverse=True)
-        codes = np.array([meanings.get(v, UNKNOWN) for v in distinct.tolist()], dtype=np.int64)[inverse]
+        codes = _small(variable, [meanings.get(_as_text(v), UNKNOWN) for v in distinct.tolist()])[inverse]
     codes[missing] = MISSING
     return _checked(variable, codes, array)
 
@@ -106,7 +145,10 @@ def _checked(variable: Variable, codes: Codes, array: NDArray[Any]) -> Codes:
     """The codes of an array, if all are of states or missing; values that only resemble labels are looked up again."""
     unknown = np.flatnonzero(codes == UNKNOWN)
     if len(unknown) and array.dtype.kind in "OUSb":
-        codes[unknown] = [alike(variable, value) for value in array[unknown].tolist()]
+        values = array[unknown].tolist()
+        values = list(map(_as_text, values)) if array.dtype.kind == "S" else values
+        texts = {text: alike(variable, text) for text in {value for value in values if isinstance(value, str)}}
+        codes[unknown] = [texts[v] if isinstance(v, str) else alike(variable, v) for v in values]
     for row in np.flatnonzero(codes < MISSING)[:1].tolist():
         refused = _several_states if codes[row] == SEVERAL else _not_a_state
         raise refused(variable, array[row], row)
@@ -131,12 +173,25 @@ def _stored(label: Any, dtype: np.dtype[Any]) -> Any:
     "\\0" of text.
     """
     if isinstance(label, str):
-        return label if dtype.kind == "U" and not label.endswith("\0") else None
+        if label.endswith("\0") or dtype.kind not in "US":
+            return None
+        return label if dtype.kind == "U" else _as_bytes(label)
     if dtype.kind == "f":
         return label
-    if dtype.kind == "U" or label != int(label) or (dtype.kind == "b" and label not in (0, 1)):
+    if dtype.kind in "US" or label != int(label) or (dtype.kind == "b" and label not in (0, 1)):
         return None
     return int(label)
+
+
+def _as_bytes(label: str) -> bytes | None:
+    try:
+        return label.encode()
+    except UnicodeEncodeError:  # a half of a character
+        return None
+
+
+def _as_text(value: Any) -> Any:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
 def _meanings(variable: Variable, dtype: np.dtype[Any]) -> dict[Any, int]:
@@ -177,6 +232,7 @@ def _as_float_of(dtype: np.dtype[Any], label: Any) -> Any:
 
 
 def _not_a_state(variable: Variable, value: Any, row: int) -> EvidenceError:
+    value = _as_text(value) if isinstance(value, np.bytes_) else value
     value = value.item() if isinstance(value, np.generic) else value
     problem = f"{shown(value)} is not a state; expected one of {listed_states(variable)}"
     number = _spelled(value)
@@ -212,6 +268,11 @@ def as_float(number: Any) -> float:
         return float(number)
     except OverflowError:
         return np.inf if number > 0 else -np.inf
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN, or a frame library's own missing value."""
+    return type(value).__name__ in GAPS or (isinstance(value, FLOAT) and bool(np.isnan(value)))
 
 
 def listed_states(variable: Variable) -> str:
