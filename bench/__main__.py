@@ -4,7 +4,11 @@ import sys
 from importlib import import_module
 
 # modules of this package with a function main(arguments)
-NAMES = ("compile", "inference", "estimation", "learning", "classifiers", "batch", "questions", "scale", "page")
+# fmt: off
+NAMES = (
+    "compile", "inference", "estimation", "learning", "classifiers", "batch", "frames", "questions", "scale", "page",
+)
+# fmt: on
 ON_REQUEST = ("against", "serve", "simulation")  # likewise, but they need another checkout, or write no page
 
 
