@@ -446,7 +446,7 @@ def test_train_starts_from_known_numbers_where_it_is_told_to(abc):
     ("arguments", "message"),
     [
         ("query none.json -q B", "none.json: No such file or directory"),
-        ("query abc.txt -q B", "abc.txt: the suffix '.txt' tells no format"),
+        ("query abc.txt -q B", "abc.txt: unknown file suffix '.txt'"),
         ("query abc.json -q Z", "'Z' is not a variable of the network"),
         ("query abc.json -q B -e A=maybe", "evidence on 'A': 'maybe' is not a state; expected one of 'true', 'false'"),
         ("query abc.json -q B -e C=1", "evidence on 'C': 1 is not a state; expected one of 'lo', 'hi', or likelihoods"),
@@ -540,7 +540,7 @@ def test_an_interruption_is_exit_code_130(abc, rows, monkeypatch):
 
     monkeypatch.setattr(module.Answers, "part", interrupted)
     error = tacit_("batch", "abc.json", "rows.csv", "-q", "B", "-o", "out.csv", code=130)
-    assert "0 rows are answered; the same command goes on from there\ntacit: interrupted\n" in error
+    assert "0 rows are answered; the same command resumes from there\ntacit: interrupted\n" in error
 
 
 def test_warnings_are_notes():

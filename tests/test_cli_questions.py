@@ -422,7 +422,7 @@ def test_wrong_data_is_one_line_and_exit_code_1(abc, impossible, rows, monkeypat
         ("sample abc.json --seed -1", "'--seed'"),
         ("sensitivity abc.json -q B --top 0", "'--top'"),
         ("sensitivity abc.json", "Missing option"),
-        ("batch abc.json rows.csv -o out.csv", "nothing is asked for"),
+        ("batch abc.json rows.csv -o out.csv", "there is no query"),
         ("batch abc.json rows.csv --only A -o out.csv", "give --mpe as well"),
         ("batch abc.json rows.csv --mpe -q A -o out.csv", "--mpe finds states"),
         ("batch abc.json rows.csv --mpe --argmax -o out.csv", "--mpe finds states"),

@@ -95,7 +95,8 @@ class TestingCPT(Readable):
     for `<=` and `<`). `test` is one operator, or an array of them, one per parent state. `learn` and `tie` are
     those of `CPT`.
 
-    >>> TestingCPT(plus=[[1, 0], [0, 1]], minus=[[0, 1], [1, 0]], thresholds=[0.3, 0.7], test=[">=", ">"])
+    >>> plus, minus = [[1, 0], [0, 1]], [[0, 1], [1, 0]]
+    >>> TestingCPT(plus, minus, thresholds=[0.3, 0.7], test=[">=", ">"])
     TestingCPT(parents (2,), 2 states, test=['>=', '>'])
     """
 

@@ -37,7 +37,8 @@ def noisy_or_classifier(
 
     >>> from tacit import semantics
     >>> net = noisy_or_classifier(threshold=0.5)
-    >>> semantics.posterior(net, "Y", {"X1": "false", "X2": ["true", "false"], "X3": "false"})[:, 0]
+    >>> rows = {"X1": "false", "X2": ["true", "false"], "X3": "false"}
+    >>> semantics.posterior(net, "Y", rows)[:, 0]
     array([1., 0.])
     """
     net = Network("noisy-or classifier")

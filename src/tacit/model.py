@@ -202,8 +202,11 @@ class Model:
         >>> net = examples.kidney_stones()
         >>> net.posterior("recovery", {"treatment": ["A", "B"]})[:, 0].round(3)  # seen
         array([0.78 , 0.826])
-        >>> [net.do({"treatment": t}).posterior("recovery")[0, 0].round(3).item() for t in ("A", "B")]  # done
-        [0.833, 0.779]
+        >>> for treatment in ("A", "B"):
+        ...     done = net.do({"treatment": treatment})
+        ...     print(done.posterior("recovery")[0, 0].round(3))
+        0.833
+        0.779
         """
         if not isinstance(states, Mapping):
             raise NetworkError(f"do takes a mapping from variables to states, got {shown(states)}")
@@ -348,8 +351,8 @@ class Model:
 
         >>> from tacit import examples
         >>> net = examples.diamond()
-        >>> net.independent("B", "C"), net.independent("B", "C", given="A"), net.independent("B", "C", ["A", "D"])
-        (False, True, False)
+        >>> [net.independent("B", "C", given) for given in ((), "A", ["A", "D"])]
+        [False, True, False]
         """
         sets = {"a": self._names(a), "b": self._names(b), "given": self._names(given)}
         for one, other in (("a", "b"), ("a", "given"), ("b", "given")):

@@ -136,7 +136,7 @@ def tornado(
 
     It shows the n widest bars, fewer if the posterior depends on fewer entries. Each entry is lowered and raised by
     `change`, within 0 and 1, while the rest of its row changes in proportion; `change` is absolute, so that the two
-    entries of a binary row make the same bar, of which one is drawn. Testing nodes select their tables anew.
+    entries of a binary row make the same bar, of which one is drawn. Testing nodes select their tables again.
 
     `row` and `state` are those of `Sensitivity.entries`: the first row, and its most probable state, if left out.
 

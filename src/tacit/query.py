@@ -120,7 +120,8 @@ class Query:
         With `selected`, also how each row decided the testing nodes.
 
         >>> import tacit
-        >>> answer = tacit.compile(tacit.examples.abc(), query="B", evidence=["A"]).ask({"A": [0.8, 0.1]})
+        >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A"])
+        >>> answer = tac.ask({"A": [0.8, 0.1]})
         >>> answer.posterior.round(4).tolist(), answer.log_evidence.round(4).tolist()
         ([[0.6053, 0.3947], [0.6773, 0.3227]], [-0.9676, -0.4155])
         """
@@ -227,7 +228,8 @@ class Query:
 
         >>> import tacit
         >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
-        >>> {name: p.round(4).tolist() for name, p in tac.marginals({"A": 0.8, "C": "lo"}).items()}
+        >>> marginals = tac.marginals({"A": 0.8, "C": "lo"})
+        >>> {name: p.round(4).tolist() for name, p in marginals.items()}
         {'A': [[0.4615, 0.5385]], 'B': [[0.4692, 0.5308]], 'C': [[1.0, 0.0]]}
         """
         engine = self.companion(replace(self.question, query=(), evidence=self.network.variables, index=False)).engine()

@@ -203,7 +203,8 @@ class TAC(Query):
 
         >>> import onnxruntime, pathlib, tempfile, tacit
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "abc.onnx"
-        >>> tacit.compile(tacit.examples.abc(), query="B", evidence=["A"], hard=["C"]).to_onnx(path)
+        >>> net = tacit.examples.abc()
+        >>> tacit.compile(net, query="B", evidence=["A"], hard=["C"]).to_onnx(path)
         >>> session = onnxruntime.InferenceSession(path)
         >>> session.run(["posterior"], {"A": [[0.8, 0.2]], "C": [0]})[0].round(6)
         array([[0.469231, 0.530769]])

@@ -84,8 +84,8 @@ class TACModule(nn.Module):  # type: ignore[misc, unused-ignore]
 
         Evidence is a column per variable: floats (rows,), the likelihood of a binary variable's first state; floats
         (rows, states), a likelihood per state, in any scale; integers (rows,), the positions of the observed states of
-        a variable in `hard`. A column of one row speaks for all. A variable that is left out has no evidence, a row of
-        equal likelihoods neither; NaN is not evidence, but an error of whatever made it, and goes through. Or evidence
+        a variable in `hard`. A column of one row stands for all. A variable that is left out has no evidence, nor has a
+        row of equal likelihoods; NaN is not evidence, but an error of whatever made it, and is passed on. Or evidence
         is a table of floats (rows, variables) in the order of `tac.evidence`, if all are binary and none is hard.
 
         On the CPU, negative likelihoods and positions outside the states are errors. On a GPU they are not looked for,

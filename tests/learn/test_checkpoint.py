@@ -105,7 +105,7 @@ def test_a_checkpoint_is_an_npz(path):
 
 def test_another_training_is_refused_as_such(path):
     write_run(path, midway(), "another")
-    with pytest.raises(FormatError, match=r"run.npz is the checkpoint of a training with another network"):
+    with pytest.raises(FormatError, match=r"run.npz is the checkpoint of a training run with another network"):
         read(path)
 
 
@@ -205,7 +205,7 @@ def test_a_changed_digest_an_odd_compression_and_other_files_are_refused(path):
                 file.writestr(name, member)
             file.comment = comment
         path.write_bytes(buffer.getvalue())
-        with pytest.raises(FormatError, match=r"is not a checkpoint of a training \(it is compressed"):
+        with pytest.raises(FormatError, match=r"is not a checkpoint of a training run \(it is compressed"):
             read(path)
     head, arrays = head_and_arrays(path)
     np.savez(path, head=np.array(json.dumps({**head, "format": "tacit-training-1"})), **arrays)
@@ -213,11 +213,11 @@ def test_a_changed_digest_an_odd_compression_and_other_files_are_refused(path):
         read(path)
     for other in (b"", b"PK\x05\x06" + b"\0" * 18, b"something else"):
         path.write_bytes(other)
-        with pytest.raises(FormatError, match="is not a checkpoint of a training"):
+        with pytest.raises(FormatError, match="is not a checkpoint of a training run"):
             read(path)
     path.unlink()
     path.mkdir()
-    with pytest.raises(FormatError, match="is not a checkpoint of a training"):
+    with pytest.raises(FormatError, match="is not a checkpoint of a training run"):
         read(path)
 
 

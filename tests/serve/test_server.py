@@ -107,7 +107,7 @@ def test_other_machines_need_a_word(model, monkeypatch):
     assert "give --public as well" in tacit_("serve", model, "--host", "0.0.0.0", code=2)
     monkeypatch.setattr("tacit.serve.serve", lambda *_: (_ for _ in ()).throw(tacit.TacitError("not now")))
     found = tacit_("serve", model, "--host", "0.0.0.0", "--public", code=1)
-    assert "anybody who can reach 0.0.0.0 can ask this network: there is no password" in found
+    assert "anybody who can reach 0.0.0.0 can query this network: there is no password" in found
 
 
 def test_without_the_packages(model, monkeypatch):

@@ -14,7 +14,7 @@ from tacit.network import Network
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A network: .bif, .bif.gz, .xmlbif, .uai, .net or .json.")]
 Rows = Annotated[Path, typer.Argument(metavar="TABLE", help="A table of evidence: .csv or .parquet.")]
-Query = Annotated[str, typer.Option("--query", "-q", metavar="VARIABLE", help="The variable that is asked for.")]
+Query = Annotated[str, typer.Option("--query", "-q", metavar="VARIABLE", help="The variable to query.")]
 Queries = Annotated[
     list[str],
     typer.Option("--query", "-q", metavar="VARIABLE", help="A variable to query. May be repeated."),

@@ -75,7 +75,7 @@ def _posterior_data(names: tuple[str, ...], found: list[Posterior]) -> dict[str,
 
 
 def explain(model: Model, query: Query, evidence: Evidence = None, json: Json = False) -> None:
-    """Show why evidence leads to its answer.
+    """Show why a query has this answer.
 
     That is: all tests, what they select, where that would change, and the function that applies there. Without testing
     nodes: what each finding adds to the others.

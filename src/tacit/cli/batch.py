@@ -65,7 +65,7 @@ def batch(
 ) -> None:
     """Answer a query for every row of a table.
 
-    Columns named like variables are evidence: states, or likelihoods of the first of two states; an empty cell is no
+    Columns named after variables are evidence: states, or likelihoods of the first of two states; an empty cell is no
     evidence. Columns A.lo, A.mid and A.hi hold one likelihood for each state of A. The output has a column for each
     state of the query, such as Q.true and Q.false, empty where the evidence has probability 0.
 
@@ -74,8 +74,8 @@ def batch(
 
     An empty line of a CSV file is skipped, unless the table has only one column: there it is a row with an empty cell.
 
-    Memory does not grow with the table. After an interruption, the same command goes on where it was. Only one run at a
-    time can write an output. Messages count rows from 1, without the header.
+    Memory does not grow with the table. After an interruption, the same command resumes where it stopped. Only one run
+    at a time can write an output. Messages count rows from 1, without the header.
 
     \b
     Examples:
@@ -127,7 +127,7 @@ def _wanted(
     if only:
         raise typer.BadParameter("--only names variables for --mpe; give --mpe as well")
     if not query:
-        raise typer.BadParameter("nothing is asked for; name a variable with -q, or give --mpe")
+        raise typer.BadParameter("there is no query; name a variable with -q, or use --mpe")
     found = variables(net, query)
     return Posteriors((found,) if joint else tuple((name,) for name in found), argmax, log_evidence)
 
@@ -168,7 +168,7 @@ def _answer(table: Table, answers: Answers, parts: Parts) -> None:
     """Answer all rows that were not answered before."""
     before = parts.done
     if before:
-        note(f"going on after {plural(parts.rows, 'row')}, which were answered before")
+        note(f"resuming after {plural(parts.rows, 'row')} that were answered before")
         answers.go_on(parts.read(before - 1))
     try:
         with _progress(table) as show:
@@ -177,7 +177,7 @@ def _answer(table: Table, answers: Answers, parts: Parts) -> None:
                     parts.add(answers.part(rows))
                 show(rows)
     except KeyboardInterrupt:
-        note(f"{plural(parts.rows, 'row')} are answered; the same command goes on from there")
+        note(f"{plural(parts.rows, 'row')} are answered; the same command resumes from there")
         raise
     except TacitError:  # the table must be repaired, so that there is nothing to go on with
         parts.remove()

@@ -38,10 +38,12 @@ def estimate(
     ] = None,
     restarts: Annotated[int, typer.Option(help="Random starts for what has no start of its own.")] = 1,
     seed: Annotated[int, typer.Option(help="The seed of the random starts.")] = 0,
-    tolerance: Annotated[float, typer.Option(help="EM ends when the log-likelihood grows by less, relatively.")] = 1e-8,
+    tolerance: Annotated[
+        float, typer.Option(help="EM ends when the relative increase of the log-likelihood is smaller.")
+    ] = 1e-8,
     steps: Annotated[int | None, typer.Option(help="The most iterations of EM; 1,000 if left out.")] = None,
     checkpoint: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Kept while EM runs; from it, EM that was cut off goes on.")
+        Path | None, typer.Option(metavar="FILE", help="Saved while EM runs; an interrupted run resumes from it.")
     ] = None,
     json: Json = False,
 ) -> None:

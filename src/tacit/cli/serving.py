@@ -46,7 +46,7 @@ def serve(
     if host not in LOOPBACK:
         if not public:
             raise typer.BadParameter(f"other machines could reach {host}; give --public as well if that is meant")
-        note(f"anybody who can reach {host} can ask this network: there is no password and no encryption")
+        note(f"anybody who can reach {host} can query this network: there is no password and no encryption")
     serving = _serving()
     net = tacit.io.read(model)
     shown = None if captions is None else Captions.read(captions, net)

@@ -51,7 +51,7 @@ def train(
     harden: Annotated[bool, typer.Option("--harden", help="End with hard tests.")] = False,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Kept while training; from it, training that was cut off goes on."),
+        typer.Option(metavar="FILE", help="Saved while training; an interrupted run resumes from it."),
     ] = None,
     json: Json = False,
 ) -> None:

@@ -52,7 +52,8 @@ def estimate(
     >>> net = tacit.Network()
     >>> net.add("rain", states=["yes", "no"])
     >>> net.add("wet", ["rain"], states=["yes", "no"])
-    >>> frame = pandas.DataFrame({"rain": ["yes", "yes", "no", "no"], "wet": ["yes", "yes", "yes", "no"]})
+    >>> columns = {"rain": ["yes", "yes", "no", "no"], "wet": ["yes", "yes", "yes", "no"]}
+    >>> frame = pandas.DataFrame(columns)
     >>> found = estimate(net, dask.dataframe.from_pandas(frame, npartitions=2))
     >>> found.network.table("wet").tolist()
     [[1.0, 0.0], [0.5, 0.5]]
@@ -112,7 +113,8 @@ def fit(
     >>> net.add("Q", ["E"])
     >>> x = numpy.linspace(0.01, 0.99, 50)
     >>> frame = pandas.DataFrame({"E": x, "Q": 0.2 + 0.5 * x})
-    >>> found = fit(tacit.compile(net, "Q", ["E"]), dask.dataframe.from_pandas(frame, npartitions=2), progress=False)
+    >>> rows = dask.dataframe.from_pandas(frame, npartitions=2)
+    >>> found = fit(tacit.compile(net, "Q", ["E"]), rows, progress=False)
     >>> found.loss < 1e-6
     True
     """

@@ -59,7 +59,8 @@ def posterior(
     >>> import dask.dataframe, pandas, tacit
     >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
     >>> frame = pandas.DataFrame({"id": [7, 8], "A": ["true", None], "C": ["lo", "hi"]})
-    >>> scored = posterior(tac, dask.dataframe.from_pandas(frame, npartitions=2), keep=["id"])
+    >>> rows = dask.dataframe.from_pandas(frame, npartitions=2)
+    >>> scored = posterior(tac, rows, keep=["id"])
     >>> print(scored.compute(scheduler="sync").round(4))
        id  B.true  B.false
     0   7  0.9000   0.1000
@@ -113,7 +114,8 @@ def mpe(
     >>> import dask.dataframe, pandas, tacit
     >>> tac = tacit.compile(tacit.examples.abc(), query=None, evidence=["A", "C"])
     >>> frame = pandas.DataFrame({"A": ["true", None], "C": ["lo", "hi"]})
-    >>> scored = mpe(tac, dask.dataframe.from_pandas(frame, npartitions=2), keep=["C"], names={"C": "C.best"})
+    >>> rows = dask.dataframe.from_pandas(frame, npartitions=2)
+    >>> scored = mpe(tac, rows, keep=["C"], names={"C": "C.best"})
     >>> print(scored.compute(scheduler="sync").round(4))
         C      A     B C.best  log_probability
     0  lo   true  true     lo          -2.6956
@@ -138,7 +140,8 @@ def sample(
     >>> import dask.dataframe, pandas, tacit
     >>> tac = tacit.compile(tacit.examples.abc(), query=None, evidence=["A", "C"])
     >>> frame = pandas.DataFrame({"A": ["true", None], "C": ["lo", "hi"]})
-    >>> sample(tac, dask.dataframe.from_pandas(frame, npartitions=2)).compute(scheduler="sync")["C"].tolist()
+    >>> rows = dask.dataframe.from_pandas(frame, npartitions=2)
+    >>> sample(tac, rows).compute(scheduler="sync")["C"].tolist()
     ['lo', 'hi']
     """
     return _scored(Request(tac, Samples((checked_seed(seed),)), keep, names, likelihoods), rows)

@@ -42,7 +42,7 @@ _STARTS = {
 def read(path: str | os.PathLike[str]) -> Network:
     """Read a network from a file.
 
-    The suffix tells the format: `.bif`, `.xmlbif` (also `.bifxml` and `.xml`), `.uai`, `.net` or `.json`, each also
+    The suffix decides the format: `.bif`, `.xmlbif` (also `.bifxml` and `.xml`), `.uai`, `.net` or `.json`, each also
     with `.gz`. A damaged file raises `FormatError` with the file, line and column. Rows that sum to 1 only to within
     1e-4 are scaled, with a `RoundingWarning`.
 
@@ -79,7 +79,7 @@ def save(obj: Network, path: str | os.PathLike[str]) -> None:
 
 
 def write(net: Network, path: str | os.PathLike[str]) -> None:
-    """Write a network to a file, atomically, in the format that the suffix tells (see `read`).
+    """Write a network to a file, atomically, in the format of its suffix (see `read`).
 
     What is written is read back as the same network, bit for bit. `.bif` and `.uai` hold tables of numbers only: a
     testing node is an error, a factored CPT is written out, and `learn` and `tie` are not kept.
@@ -96,18 +96,16 @@ def write(net: Network, path: str | os.PathLike[str]) -> None:
 
 
 def format_of(path: str | os.PathLike[str]) -> _Format:
-    """The format that a suffix tells; an error if it tells none."""
+    """The format of a suffix; an error if it has none."""
     suffix = _suffix(path)
     if suffix not in _FORMATS:
         known = ", ".join(_FORMATS)
-        raise FormatError(
-            f"{PurePath(path)}: the suffix {suffix!r} tells no format; expected one of {known}, or one with .gz"
-        )
+        raise FormatError(f"{PurePath(path)}: unknown file suffix {suffix!r}; expected one of {known}, or one with .gz")
     return _FORMATS[suffix]
 
 
 def _suffix(path: str | os.PathLike[str]) -> str:
-    """The suffix that tells the format: the one before `.gz`, if the file is packed."""
+    """The suffix that decides the format: the one before `.gz`, if the file is compressed."""
     name = PurePath(path)
     return (PurePath(name.stem) if is_packed(path) else name).suffix.lower()
 

@@ -1,4 +1,4 @@
-"""A run of training in one file, written atomically, so that training that was cut off goes on where it was.
+"""A run of training in one file, written atomically, so that interrupted training resumes where it stopped.
 
 The file is an .npz whose comment is a digest of what it holds: what was altered is refused, not believed.
 """
@@ -91,8 +91,8 @@ def read(path: str | os.PathLike[str], form: str, key: str, made: Callable[[dict
         raise _damaged(path, error) from None
     if head.get("key") != key:
         raise FormatError(
-            f"{path} is the checkpoint of a training with another network, other data or other settings; "
-            "remove it to start anew, or name another file"
+            f"{path} is the checkpoint of a training run with another network, other data or other settings; "
+            "remove it to start over, or name another file"
         )
     try:
         return made(head, arrays)
@@ -102,7 +102,7 @@ def read(path: str | os.PathLike[str], form: str, key: str, made: Callable[[dict
 
 def _damaged(path: str | os.PathLike[str], error: Exception) -> FormatError:
     reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
-    return FormatError(f"{path} is not a checkpoint of a training ({reason}); remove it to start anew")
+    return FormatError(f"{path} is not a checkpoint of a training run ({reason}); remove it to start over")
 
 
 # the file -------------------------------------------------------------------------------------------------

@@ -120,13 +120,14 @@ def estimate(
     progress
         Whether to show how far it is, in a terminal or a notebook.
     checkpoint
-        A file to write while EM runs; if it is there already, EM goes on from it, after the rows were read again.
+        A file to write while EM runs; if it exists already, EM resumes from it, after the rows were read again.
 
     >>> import tacit
     >>> net = tacit.Network()
     >>> net.add("rain", states=["yes", "no"])
     >>> net.add("wet", ["rain"], states=["yes", "no"])
-    >>> rows = {"rain": ["yes", "yes", "no", "no", "no"], "wet": ["yes", "yes", "yes", "no", "no"]}
+    >>> rain, wet = ["yes", "yes", "no", "no", "no"], ["yes", "yes", "yes", "no", "no"]
+    >>> rows = {"rain": rain, "wet": wet}
     >>> found = tacit.estimate(net, rows)
     >>> found.network.table("rain").round(3), found.network.table("wet").round(3).tolist()
     (array([0.4, 0.6]), [[1.0, 0.0], [0.333, 0.667]])

@@ -57,14 +57,14 @@ def fit(
         "lm" (Levenberg-Marquardt: squared errors, few hundred weights), "lbfgs" (all rows in every step), "adam"
         (mini-batches, large tables), or "auto".
     steps, restarts, seed
-        Steps of every restart; how many starts (the worse half is dropped again and again); the seed of all that is
-        random. Where more than four tests hang one below the other, chains of four are trained first, then chains of
-        eight, and so on, each with so many steps and restarts.
+        Steps of every restart; how many starts (the worse half is dropped repeatedly); the seed of everything random.
+        Where more than four tests form a chain, chains of four are trained first, then chains of eight, and so on, each
+        with this many steps and restarts.
     validation
         A share of the rows to hold out, or other rows `(X, y)`. Training ends when their loss has not fallen
         for `patience` rounds, and the numbers with the lowest are kept.
     progress
-        Whether to show a bar, in a terminal or a notebook.
+        Whether to show a progress bar, in a terminal or a notebook.
     weights
         How much each row counts.
     gamma
@@ -81,8 +81,8 @@ def fit(
     callbacks
         Functions of a `Run`, called after every round; training ends when one returns True.
     checkpoint
-        A file to write after rounds; if it is there already, training goes on from it. A `loss` of your own must
-        compute the same as before.
+        A file to write after rounds; if it exists already, training resumes from it. A `loss` of your own must compute
+        the same as before.
 
     >>> import numpy as np
     >>> import tacit

@@ -98,7 +98,7 @@ def _asked(loss: Callable[..., Any], p: Floats, targets: Array, weights: Array) 
     if values.shape != weights.shape or slopes.shape != p.T.shape:
         raise TacitError(
             f"loss returned shapes {values.shape} and {slopes.shape}, expected {weights.shape}: the loss of every row, "
-            f"and {p.T.shape}: its derivatives by p"
+            f"and {p.T.shape}: its derivatives with respect to p"
         )
     return values, slopes
 
@@ -110,6 +110,6 @@ def _arrays(made: Any) -> tuple[Array, Array]:
     except (TypeError, ValueError):
         raise TacitError(
             f"loss returned a {type(made).__name__}, expected two arrays of numbers: the loss of every row, and its "
-            "derivatives by p"
+            "derivatives with respect to p"
         ) from None
     return values, slopes

@@ -54,7 +54,7 @@ def posterior(
     concurrency
         How many actors there are, or the fewest and the most of them. Without it, and without GPUs, rows are answered
         by tasks, which start at once in processes that are there already. Actors keep their CPUs: leave some for other
-        steps, such as reading and writing, or Ray waits for them in vain.
+        steps, such as reading and writing, or Ray waits for them forever.
 
     A row whose evidence has probability 0 gets nulls. An error in the rows names the task of Ray ("partition 3": there
     is one for each block or file that is read), and the row in it; both are counted from 0. Mistakes in the names of

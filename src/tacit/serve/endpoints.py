@@ -187,7 +187,7 @@ ENDPOINTS = (
     Endpoint(
         "/api/explain",
         answers.explain,
-        "Why evidence leads to its answer",
+        "Why a query has this answer",
         {"query": TEXT},
         ("query",),
         _object({"query": TEXT, "explanations": _list(_ref("Explanation"), "One for each row.")}),

@@ -95,7 +95,7 @@ def approximate(
         The largest deviation allowed, shared equally between the levels and the slices of each further input.
     levels, slices
         The number N of levels, and the slabs of the inputs after the first (one number for all, or one for each),
-        if `error` shall not decide on them.
+        if `error` should not determine them.
     turning_points
         Where a function of one input changes between rising and falling. They are searched for if left out.
     lipschitz

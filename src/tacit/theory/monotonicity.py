@@ -96,7 +96,8 @@ def monotone(
         How many boxes to look at.
 
     >>> import tacit
-    >>> tac = tacit.compile(tacit.examples.noisy_or_classifier(), query="Y", evidence=["X1", "X2", "X3"])
+    >>> net = tacit.examples.noisy_or_classifier()
+    >>> tac = tacit.compile(net, query="Y", evidence=["X1", "X2", "X3"])
     >>> print(monotone(tac, "X1"))
     increasing in X1
     """

@@ -40,7 +40,8 @@ def from_neural_network(network: Any) -> Circuit:
           "step") and `activation`; a source is "x0", "x1", ... or another neuron;
         - a `torch.nn.Sequential` of `Linear` and `ReLU` modules.
 
-    >>> layers = [([[1.0, -1.0], [-1.0, 1.0]], None, "relu"), ([[1.0, 1.0]], [0.5], "linear")]
+    >>> hidden = ([[1.0, -1.0], [-1.0, 1.0]], None, "relu")
+    >>> layers = [hidden, ([[1.0, 1.0]], [0.5], "linear")]
     >>> circuit = from_neural_network(layers)  # |x0 - x1| + 1/2
     >>> circuit.evaluate([[0.25, 1.0], [3.0, -1.0]])[:, 0]
     array([1.25, 4.5 ])
