@@ -85,11 +85,14 @@ def check_row(tac: tacit.TAC, net: tacit.Network, row: dict[str, Any], found: di
             numbers([r["posterior"] for r in test["rows"]]), how.posterior[0].ravel(), atol=1e-12
         )
         np.testing.assert_allclose(numbers([r["weight"] for r in test["rows"]]), how.weight[0].ravel(), atol=1e-12)
-    derivatives = tac.sensitivity(row).derivatives
+    sensitivity = tac.sensitivity(row)
+    derivatives = sensitivity.derivatives
     for entry in found["sensitivity"]:
         table = derivatives[net.variables[entry["node"]], entry["part"]][0, 0]
         place = (*entry["row"], *([] if entry["state"] is None else [entry["state"]]))
         assert entry["derivative"] == pytest.approx(table[place], abs=1e-10, rel=1e-9)
+        growth = sensitivity.slopes[net.variables[entry["node"]], entry["part"]][0][(..., *place)].sum()
+        assert entry["growth"] == pytest.approx(growth, abs=1e-10, rel=1e-9)
 
 
 def check_states(net: tacit.Network, row: dict[str, Any], states: dict[str, Any], log_probability: float) -> None:

@@ -83,7 +83,7 @@ def close(found: Any, expected: Any) -> None:
         assert len(found) == len(expected)
         for one, other in zip(found, expected, strict=True):
             close(one, other)
-    elif isinstance(expected, float):
+    elif isinstance(expected, int | float) and not isinstance(expected, bool):
         assert found == pytest.approx(expected, abs=1e-12)
     else:
         assert found == expected

@@ -15,7 +15,7 @@ from tacit.errors import EvidenceError, TooLargeError
 from tacit.evidence import Evidence
 from tacit.network import Network
 from tacit.selection import Selected, join_rows
-from tacit.sensitivity import Entry
+from tacit.sensitivity import Entry, Sensitivity
 from tacit.serve.fields import Fields
 from tacit.serve.given import read_given, written
 from tacit.serve.limits import Limits
@@ -173,8 +173,14 @@ def sensitivity(task: Task) -> dict[str, Any]:
         place = found.state(state=state)
         states.append([task.net.states(name)[k] for name, k in zip(task.asked, place, strict=True)])
         posteriors.append(plain(found.posterior[0][place]))
-        entries.append([plain(entry._asdict()) for entry in found.entries(state=state)[:top]])
+        entries.append([plain(entry._asdict() | {"growth": _growth(found, entry)})
+                        for entry in found.entries(state=state)[:top]])  # fmt: skip
     return {"query": task.fields.query, "states": states, "posterior": posteriors, "entries": entries}
+
+
+def _growth(found: Sensitivity, entry: Entry) -> float:
+    """By how much p*(evidence) grows with an entry, relative to what it is."""
+    return float(found.slopes[entry.node, entry.part][0][(..., *entry.place)].sum())
 
 
 def _tests(task: Task, decided: list[dict[str, Selected]]) -> dict[str, Any]:

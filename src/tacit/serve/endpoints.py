@@ -102,6 +102,7 @@ SCHEMAS: dict[str, Schema] = {
             "name": TEXT,
             "value": NUMBER,
             "derivative": NUMBER,
+            "growth": NUMBER,
             "flips_at": NUMBER,
         }
     ),

@@ -417,6 +417,7 @@ class LocalEngine {
   }
 
   // How the posterior of a state depends on every number, the rest of its row co-varied; the largest effects first.
+  // `growth` is how much p*(evidence) grows with the number, relative to what it is.
   sensitivity(evidence, query, state) {
     const known = evidence.map(normalised);
     const whole = this.sum.forward(known);
@@ -432,7 +433,7 @@ class LocalEngine {
       table.values.forEach((value, k) => {
         if (value === 0 || value === 1) return;
         const derivative = difference(a[k], posterior * b[k]);
-        if (derivative !== 0) found.push(this.entry(table, k, value, derivative));
+        if (derivative !== 0) found.push({ ...this.entry(table, k), value, derivative, growth: b[k] });
       });
     });
     const room = ({ value, derivative }) => Math.abs(derivative) * Math.min(value, 1 - value);
@@ -452,8 +453,8 @@ class LocalEngine {
     return found;
   }
 
-  entry(table, k, value, derivative) {
-    const made = { node: table.node, part: table.part, row: null, state: null, name: null, value, derivative };
+  entry(table, k) {
+    const made = { node: table.node, part: table.part, row: null, state: null, name: null };
     if (table.names) return { ...made, name: table.names[k] };
     const cards = this.variables[table.node].parents.map((p) => this.variables[p].states.length);
     if (table.part === "thresholds") return { ...made, row: digits(k, cards) };

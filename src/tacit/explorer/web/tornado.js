@@ -18,9 +18,9 @@ class TornadoPanel {
       "p",
       { class: "quiet" },
       element("i", { class: "swatch less" }),
-      "10% less",
+      "lowered",
       element("i", { class: "swatch more" }),
-      "10% more",
+      "raised",
     );
     host.append(this.choice, this.head, key, this.list);
   }
@@ -33,8 +33,8 @@ class TornadoPanel {
     if (!answer.possible) return this.empty("The findings have probability 0.");
     setText(
       this.head,
-      `How ${what}, now ${percent(value)}, moves if one number of the network changes by ±10% of itself, ` +
-        "the others of its row in proportion. Computed from the derivative, as if the answer were linear.",
+      `How ${what}, now ${percent(value)}, moves if one number of the network is lowered or raised by 0.1, ` +
+        "within 0 and 1, the others of its row in proportion. Tests stay as they are.",
     );
     return this.newest(engine.sensitivity(evidence, query, this.state), (found) => this.show(found, value));
   }
@@ -117,9 +117,12 @@ class TornadoPanel {
   }
 }
 
-// The posterior if a number moves by a tenth of itself, in either direction, as far as probabilities go.
-function moved({ value, derivative }, posterior) {
-  const to = (change) => share01(posterior + derivative * (Math.min(value * (1 + change), 1) - value));
-  const [less, more] = [to(-CHANGE), to(CHANGE)];
+// The posterior if a number is lowered and raised, within 0 and 1: a quotient of two lines, while tests stay as they are.
+function moved({ value, derivative, growth }, posterior) {
+  const to = (number) => {
+    const change = Math.min(Math.max(number, 0), 1) - value;
+    return share01(posterior + (change * derivative) / (1 + change * growth));
+  };
+  const [less, more] = [to(value - CHANGE), to(value + CHANGE)];
   return { less, more, low: Math.min(less, more), high: Math.max(less, more) };
 }
