@@ -143,6 +143,19 @@ def test_dragging_a_bar_is_soft_evidence_and_one_step_back(opened):
     assert evidence(page) == {}
 
 
+def test_dragging_elsewhere_moves_the_map_and_observes_nothing(opened):
+    page = opened("asia")
+    label = page.locator(state(0, 0)).locator(".label")
+    before = label.bounding_box()
+    page.mouse.move(before["x"] + 3, before["y"] + 3)
+    page.mouse.down()
+    page.mouse.move(before["x"] + 33, before["y"] + 23, steps=4)
+    page.mouse.up()
+    after = label.bounding_box()
+    assert (after["x"] - before["x"], after["y"] - before["y"]) == pytest.approx((30, 20), abs=8)
+    assert evidence(page) == {}
+
+
 def test_a_contradiction_is_said_and_can_be_undone(opened):
     page = opened("asia", "tub=yes&either=no")
     assert "probability 0" in page.inner_text("#problem")

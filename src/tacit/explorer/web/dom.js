@@ -31,9 +31,15 @@ function setAttribute(node, key, value) {
 const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif';
 const ruler = document.createElement("canvas").getContext("2d");
 
+const measured = new Map(); // the same labels come again and again
+
 function textWidth(text, pixels, weight = 400) {
-  ruler.font = `${weight} ${pixels}px ${FONT}`;
-  return ruler.measureText(text).width;
+  const key = `${weight} ${pixels} ${text}`;
+  if (!measured.has(key)) {
+    ruler.font = `${weight} ${pixels}px ${FONT}`;
+    measured.set(key, ruler.measureText(text).width);
+  }
+  return measured.get(key);
 }
 
 // The text, or as much of it as fits.

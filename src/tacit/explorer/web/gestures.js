@@ -10,16 +10,16 @@ function listenToPointers(session, host, view, camera = null) {
   host.addEventListener("pointerdown", (event) => {
     const control = event.target.closest("[data-state]");
     if (!control || event.button !== 0 || camera?.map.svg.classList.contains("far-off")) return;
-    drag = { ...controlOf(control), control, x: event.clientX, y: event.clientY, moving: false };
-    if (camera) camera.busy = true;
+    const bar = event.target.closest(".track, .bar, .likelihood") !== null; // elsewhere, a drag moves the map
+    drag = { ...controlOf(control), control, bar, x: event.clientX, moving: false };
+    if (camera) camera.busy = bar;
   });
   host.addEventListener("pointermove", (event) => {
-    if (!drag || camera?.pinched) return;
+    if (!drag?.bar || camera?.pinched) return;
     if (!drag.moving) {
       if (Math.abs(event.clientX - drag.x) < FURTHER) return;
       drag.moving = true;
       drag.control.setPointerCapture(event.pointerId);
-      drag.control.classList.add("dragged");
     }
     const { left, width } = view.track(drag.i, drag.k);
     const x = (event.clientX - left) / width;
@@ -34,7 +34,6 @@ function listenToPointers(session, host, view, camera = null) {
   host.addEventListener("pointercancel", () => drag && release().moving && session.settle());
   function release() {
     const done = drag;
-    done.control.classList.remove("dragged");
     drag = null;
     if (camera) camera.busy = false;
     return done;
@@ -54,7 +53,7 @@ function controlOf(control) {
   };
 }
 
-// Keys on a state or a name; `places` says what lies where.
+// Keys on a state or a name; `neighbours(key, control, i)` is where an arrow leads to.
 function listenToKeys(session, host, neighbours) {
   host.addEventListener("keydown", (event) => {
     const control = event.target.closest("[data-variable]");
