@@ -59,7 +59,7 @@ def served(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A page of a server in a process of its own, and what went wrong on it."""
     path = tmp_path_factory.mktemp("remote") / "net.json"
     tacit.save(network(), path)
-    with running("-m", "tacit.cli", "serve", str(path), "--port", "0") as server:
+    with running("-m", "tacit.cli", "serve", str(path), "--port", "0", "--seconds", "600") as server:
         page = browser.new_page()
         errors: list[str] = []
         page.on("console", lambda message: message.type == "error" and errors.append(message.text))

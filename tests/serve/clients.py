@@ -18,8 +18,12 @@ JSON = {"Content-Type": "application/json"}
 
 
 def client_of(net, **limits):
-    """A client that asks an application about a network."""
-    return TestClient(application(net, Limits(**limits)), base_url="http://localhost", raise_server_exceptions=False)
+    """A client that asks an application about a network; kernels may have to be compiled before it answers."""
+    return TestClient(
+        application(net, Limits(**{"seconds": 600, **limits})),
+        base_url="http://localhost",
+        raise_server_exceptions=False,
+    )
 
 
 class Running:
@@ -37,7 +41,7 @@ class Running:
         """A connection of which nothing has been sent yet."""
         return socket.create_connection(("127.0.0.1", self.port), timeout=timeout)
 
-    def ask(self, path, body=None, headers=JSON, timeout=120):
+    def ask(self, path, body=None, headers=JSON, timeout=600):
         """The status, the headers and the text of an answer."""
         connection = HTTPConnection("127.0.0.1", self.port, timeout=timeout)
         try:

@@ -81,6 +81,10 @@ def test_explain(asked):
         assert found["text"] == str(expected)
         same(list(found["posterior"].values()), expected.posterior)
         assert [test["node"] for test in found["tests"]] == [test.node for test in expected.tests]
+        for one, other in zip(found["findings"], expected.findings, strict=True):
+            assert (one["name"], one["value"]) == (other.name, other.value)
+            same(list(one["without"].values()), other.without)
+            same(list(one["weight"].values()), np.where(np.isfinite(other.weight), other.weight, np.nan))
         same([test["margin"] for test in found["tests"]], [test.margin for test in expected.tests])
 
 

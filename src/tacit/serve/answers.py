@@ -13,6 +13,7 @@ import numpy as np
 from tacit.cpt import TestingCPT
 from tacit.errors import EvidenceError, TooLargeError
 from tacit.evidence import Evidence
+from tacit.floats import Floats
 from tacit.network import Network
 from tacit.selection import Selected, join_rows
 from tacit.sensitivity import Entry, Sensitivity
@@ -140,13 +141,21 @@ def explain(task: Task) -> dict[str, Any]:
 
 def _explained(tac: TAC, row: Evidence) -> dict[str, Any]:
     found = tac.explain(row)
+
+    def by_state(numbers: Floats) -> dict[str, Any]:
+        return {written(q): plain(number) for q, number in zip(found.states, numbers, strict=True)}
+
     functions = None
     if found.coefficients is not None:
         functions = [{"inputs": list(names), "coefficients": plain(c)} for names, c in found.coefficients.items()]
     return {
-        "posterior": {written(q): plain(p) for q, p in zip(found.states, found.posterior, strict=True)},
+        "posterior": by_state(found.posterior),
         "evidence": dict(found.evidence),
         "tests": [plain(asdict(test) | {"margin": test.margin, "selected": test.selected}) for test in found.tests],
+        "findings": [
+            {"name": one.name, "value": one.value, "without": by_state(one.without), "weight": by_state(one.weight)}
+            for one in found.findings
+        ],
         "functions": functions,
         "text": str(found),
     }

@@ -81,11 +81,20 @@ SCHEMAS: dict[str, Schema] = {
             "selected": TEXT,
         }
     ),
+    "Finding": _object(
+        {
+            "name": TEXT,
+            "value": TEXT,
+            "without": _by_name(NUMBER, "The posterior if this finding were missing."),
+            "weight": _by_name(NUMBER, "By how much it raises the log-odds of each state, given the others."),
+        }
+    ),
     "Explanation": _object(
         {
             "posterior": _by_name(NUMBER),
             "evidence": _by_name(TEXT),
             "tests": _list(_ref("Test")),
+            "findings": _list(_ref("Finding"), "Of a query without tests, what each finding adds to the others."),
             "functions": {
                 "description": "With this selection, p*(query) as a polynomial of the inputs; null if there are many.",
                 "type": ["array", "null"],
