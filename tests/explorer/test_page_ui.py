@@ -8,6 +8,7 @@ from urllib.parse import quote
 import pytest
 from bench.networks import network
 
+import tacit
 from tacit import Network, examples, semantics
 from tacit.explorer import Captions, page_html
 
@@ -527,3 +528,13 @@ def test_the_page_may_not_talk_to_anybody(pages, browser):
     page.goto(pages("abc"))
     assert page.evaluate("fetch('https://example.org/').then(() => 'sent', () => 'refused')") == "refused"
     page.close()
+
+
+def test_a_long_title_and_many_groups_fit_on_a_phone(opened, tmp_path):
+    net = tacit.examples.abc()
+    groups = "".join(f'[variables.{name}]\ngroup = "the quite long group of {name}"\n' for name in net)
+    captions = tmp_path / "captions.toml"
+    captions.write_text(f'title = "{"a very long title of a network " * 5}"\n{groups}')
+    net.page(tmp_path / "page.html", captions)
+    page = opened((tmp_path / "page.html").as_uri(), viewport=PHONE)
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
