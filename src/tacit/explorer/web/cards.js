@@ -3,7 +3,14 @@
 
 class Cards {
   constructor(session, host) {
-    Object.assign(this, { session, host, model: session.model, parts: null, narrow: matchMedia("(max-width: 720px)") });
+    Object.assign(this, {
+      session,
+      host,
+      model: session.model,
+      parts: null,
+      before: null,
+      narrow: matchMedia("(max-width: 720px)"),
+    });
   }
 
   // By what decides it, not by asking where the cards are: that would lay out the whole page.
@@ -11,7 +18,6 @@ class Cards {
     return this.narrow.matches && document.body.dataset.view === "list";
   }
 
-  // Those of one's own choice first: the query stands on top.
   make() {
     this.nothing = element("p", { class: "quiet", hidden: true }, "No variable has such a name.");
     this.parts = this.model.variables.map((variable, i) => this.card(variable, i));
@@ -57,9 +63,11 @@ class Cards {
       part.card.classList.toggle("soft", evidence[i] !== null && seen < 0);
       updateRows(this.session, part.rows, i);
     });
-    for (const [node, { rows, holding }] of testsByNode(answer)) {
+    for (const [node, { rows, holding, flipped }] of testsByNode(answer, this.before)) {
+      if (flipped.includes(true)) flash(this.parts[node].tests);
       setText(this.parts[node].tests, countOfTests(holding, rows.length));
     }
+    this.before = answer;
   }
 
   mark() {
