@@ -92,7 +92,7 @@ class TAC(Query):
         B at A='true'   0.631579 >= 0.5  +0.132   plus     A = 0.7
         B at A='false'  0.368421 >= 0.4  -0.0316  minus    A = 0.777778
         <BLANKLINE>
-        With this selection, by the likelihoods of A = true:
+        With this selection, as a function of the likelihoods of A = true:
         p*(B=true) = 0.035 + 0.0325 A
         p*(B=false) = 0.315 - 0.3075 A
         >>> stones = tacit.compile(tacit.examples.kidney_stones(), query="recovery", evidence=["size", "treatment"])

@@ -92,7 +92,7 @@ def test_text_and_html():
     assert ["B", "at", "<A>='no'", "0.4375", "<", "0.5", "-0.0625", "plus"] in [
         line.split()[:8] for line in str(found).splitlines()
     ]
-    assert "With this selection, by the likelihoods of <A> = no:" in str(found)
+    assert "With this selection, as a function of the likelihoods of <A> = no:" in str(found)
     html = found._repr_html_()
     assert "<A>" not in html
     assert "&lt;A&gt;" in html

@@ -155,7 +155,7 @@ class Explanation:
             f"p*({self.query}={q}) = {polynomial({names: float(c[i]) for names, c in self.coefficients.items()})}"
             for i, q in enumerate(self.states)
         ]
-        start = "With this selection, by" if self.tests else "As a function of"
+        start = "With this selection, as a function of" if self.tests else "As a function of"
         return [f"{start} the likelihoods of {', '.join(inputs)}:", *functions] if inputs else functions
 
 
