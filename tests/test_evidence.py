@@ -667,3 +667,30 @@ def test_no_rows_can_be_asked_but_not_learned_from():
         tacit.fit(tacit.compile(net.learnable(), "B", ["A"]), {"A": []}, [])
     with pytest.raises(EvidenceError, match=r"explain takes one row|the evidence has no rows"):
         tacit.compile(net, "B", ["A"]).explain({"A": []})
+
+
+@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
+def test_learning_leaves_other_columns_out_too(frame):
+    net = alarm().learnable()
+    rows = {"S": ["TRUE", "FALSE", "true"], "CVP": ["LOW", "HIGH", "low"], "id": [1, 2, 3], "w": [1.0, 2.0, 0.5]}
+    plain = {name: rows[name] for name in ("S", "CVP")}
+    with pytest.warns(tacit.UnusedColumnWarning, match="not used: id$"):
+        found = tacit.estimate(net, frame(rows), prior=1, weights="w", progress=False)
+    expected = tacit.estimate(net, plain, prior=1, weights=rows["w"], progress=False)
+    assert found.network == expected.network
+    tac = tacit.compile(net, "S", ["CVP"])
+    X = frame({name: rows[name] for name in ("CVP", "id")})
+    with pytest.warns(tacit.UnusedColumnWarning, match="not used: id$"):
+        fitted = tacit.fit(tac, X, rows["S"], steps=2, restarts=1, progress=False)
+    again = tacit.fit(tac, {"CVP": rows["CVP"]}, rows["S"], steps=2, restarts=1, progress=False)
+    assert fitted.network == again.network
+
+
+def test_tables_are_estimated_from_columns_of_states():
+    net = alarm().learnable()
+    likelihoods = np.array([[1.0, 0, 0], [0, 0, 1], [0.5, 0.5, 0]])
+    columns = dict(zip(("CVP.LOW", "CVP.NORMAL", "CVP.HIGH"), likelihoods.T.tolist(), strict=True))
+    rows = {"S": ["TRUE", "FALSE", "TRUE"]}
+    found = tacit.estimate(net, rows | columns, prior=1, steps=3, progress=False)
+    expected = tacit.estimate(net, rows | {"CVP": likelihoods}, prior=1, steps=3, progress=False)
+    close(found.network.table("CVP"), expected.network.table("CVP"))

@@ -254,6 +254,15 @@ def named_columns(evidence: Any) -> Mapping[Any, Any] | None:
     return None
 
 
+def without_column(evidence: Any, name: Any) -> Any:
+    """A mapping or a frame without one of its columns; a frame stays one."""
+    if type(evidence).__module__.partition(".")[0] == "pandas":
+        return evidence.drop(columns=[name])
+    if hasattr(evidence, "drop"):  # polars and pyarrow
+        return evidence.drop([name])
+    return {other: values for other, values in (named_columns(evidence) or {}).items() if other != name}
+
+
 def _as_table(evidence: Any) -> NDArray[Any]:
     """A 2-D array of numbers; a masked one stays masked."""
     try:

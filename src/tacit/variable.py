@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
@@ -40,8 +41,9 @@ class Variable:
 
         Labels that are the same when written so are left out: they can only be told apart as they stand.
         """
-        texts = [label.strip().lower() if isinstance(label, str) else None for label in self.states]
-        return {text: i for i, text in enumerate(texts) if text is not None and texts.count(text) == 1}
+        texts = {i: label.strip().lower() for i, label in enumerate(self.states) if isinstance(label, str)}
+        counts = Counter(texts.values())
+        return {text: i for i, text in texts.items() if counts[text] == 1}
 
     @cached_property
     def numeric(self) -> bool:

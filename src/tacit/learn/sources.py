@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,16 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import EvidenceError, TacitError
-from tacit.evidence import Column, Evidence, named_columns, read, take
+from tacit.evidence import Column, Evidence, named_columns, read, take, without_column
 from tacit.floats import Floats
 from tacit.labels import MISSING
 from tacit.learn.data import checked_weights
+from tacit.naming import UnusedColumnWarning
 from tacit.network import Network
 from tacit.rows.columns import choose, columns_of, floats_of, unused
 from tacit.rows.files import open_table
 from tacit.rows.places import in_file, moved
 from tacit.rows.reading import Reader
 from tacit.variable import similar
+from tacit.warned import warn
 from tacit.words import listed
 
 ENOUGH = 2**14  # rows of a piece, below which batches are put together
@@ -186,21 +187,23 @@ def _piece(net: Network, rows: Any, weights: Any, first: int) -> Piece:
         raise EvidenceError("the rows have no columns; expected some that are named like variables")
     if isinstance(rows, Mapping):  # a single value that is missing is no column, but in other batches it may be one
         gaps = {
-            name: Column(net.variable(name), codes=np.array([MISSING])) for name in rows if name not in known.columns
+            name: Column(net.variable(name), codes=np.array([MISSING]))
+            for name in rows
+            if name in net and name not in known.columns
         }
         known = replace(known, columns={**known.columns, **gaps})
     counted = np.ones(known.rows) if weights is None else checked_weights(weights, known.rows)
     return Piece(known.columns, counted, np.arange(first, first + known.rows))
 
 
-def _split_off(rows: Any, name: str) -> tuple[dict[str, Any], Any]:
+def _split_off(rows: Any, name: str) -> tuple[Any, Any]:
     """Evidence without a column, and that column."""
     columns = named_columns(rows)
     if columns is None:
         raise TacitError(f"weights name a column, {name!r}, but the rows are a {type(rows).__name__} without names")
     if name not in columns:
         raise EvidenceError(f"the rows have no column {name!r} of weights{similar(name, columns)}")
-    return {other: values for other, values in columns.items() if other != name}, columns[name]
+    return without_column(rows, name), columns[name]
 
 
 # files ----------------------------------------------------------------------------------------------------
@@ -215,7 +218,7 @@ def _of_file(net: Network, path: Path, weights: Any) -> Iterator[Piece]:
     sources = choose(net, table.names, [], but=[])
     used = [*columns_of(sources.values()), *([] if weights is None else [weights])]
     if left := unused(net, table.names, used):
-        warnings.warn(f"{path}: columns that are not used: {listed(left)}", stacklevel=4)
+        warn(f"{path}: columns that are not used: {listed(left)}", UnusedColumnWarning)
     reader = Reader(table, sources)
     for batch in table.batches(used):
         known = reader.evidence(batch)

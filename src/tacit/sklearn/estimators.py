@@ -138,13 +138,12 @@ class _TACEstimator(BaseEstimator):  # type: ignore[misc]
         if (rows := _num_samples(X)) != 1:
             raise EvidenceError(f"explain takes one row, got {rows:,}; give X[:1], or X.iloc[[0]] of a frame")
         known = self.tac_.read(self._encoder(read))
-        columns = {name: column for name, column in known.columns.items() if not column.empty}
         features = {
             variable: (name, value)
             for (variable, name), value in zip(self._features(), _values(read), strict=True)
-            if variable in columns
+            if variable in known.columns and not known.columns[variable].empty
         }
-        posterior = without_each(self.tac_, columns, list(features))
+        posterior = without_each(self.tac_, known.columns, list(features))
         if np.isnan(posterior[0]).any():
             raise EvidenceError("the evidence has probability 0, so there is no prediction to explain")
         return list(features.values()), posterior

@@ -167,7 +167,7 @@ def explain(tac: Query, evidence: EvidenceLike | None = None) -> Explanation:
     known = read_given(tac, evidence)
     if known.rows != 1:
         raise EvidenceError(f"explain takes one row of evidence, got {known.rows} rows")
-    answer = tac.ask(evidence, selected=True)
+    answer = tac.ask(known, selected=True)  # not read again, with the same warnings
     if np.isneginf(answer.log_evidence).any():
         raise EvidenceError("the evidence has probability 0, so there is no answer to explain")
     columns = {n: c for n, c in known.columns.items() if not _says_nothing(c)}
@@ -190,13 +190,14 @@ def explain(tac: Query, evidence: EvidenceLike | None = None) -> Explanation:
         tests=_tests(query, point, weights),
         network=network,
         coefficients=None if table is None else dict(zip(subsets(inputs), table, strict=True)),
-        findings=() if len(query.tests) else _findings(tac, columns),
+        findings=() if len(query.tests) else _findings(tac, known.columns),
     )
 
 
 def _findings(tac: Query, columns: Mapping[str, Column]) -> tuple[Finding, ...]:
     """What each observation adds; of too wide a query, nothing: to leave one out is more work than to answer."""
-    said = {name: _said(column) for name, column in columns.items() if name not in tac.given}
+    spoken = {name: column for name, column in columns.items() if not _says_nothing(column) and name not in tac.given}
+    said = {name: _said(column) for name, column in spoken.items()}
     try:
         return findings(tac, columns, said)
     except TooLargeError:
