@@ -79,6 +79,7 @@ function start() {
     query.choose();
     followAddress(session, complain);
     speak(session);
+    performance.mark("ready"); // all posteriors are drawn
     window.explorer = {
       ready: true,
       evidence: () => session.evidence,
