@@ -24,7 +24,10 @@ def name_of(way):
 
 @cache
 def compiled(i, hard, engine="numpy"):
+    """A query, compiled once for all engines: the program is the same."""
     q = queries()[i]
+    if engine != "numpy":
+        return compiled(i, hard).with_network(q.net, engine=engine)
     return tacit.compile(q.net, q.query, [n for n in q.evidence_vars if n not in hard], hard, engine=engine)
 
 

@@ -67,7 +67,8 @@ def test_auto_picks_by_size_and_loss():
     assert tacit.fit(tac, X, Y, steps=2, restarts=1).optimizer == "lm"
     assert tacit.fit(tac, X, Y, loss="cross_entropy", steps=2, restarts=1).optimizer == "lbfgs"
     many = np.random.default_rng(0).random((20_001, 2))
-    assert tacit.fit(tac, many, many[:, 0], loss="cross_entropy", steps=2).optimizer == "adam"
+    training = Training(tac, InMemory(read_data(tac, many, many[:, 0], None)), "cross_entropy")
+    assert training.choose("auto") == "adam"
 
 
 def test_auto_picks_adam_for_large_tables():
