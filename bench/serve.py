@@ -96,7 +96,7 @@ class Server:
 
     def __exit__(self, *_: object) -> None:
         self.process.kill()
-        self.process.wait()
+        self.process.communicate()
 
     def megabytes(self) -> float:
         """The memory that it uses."""

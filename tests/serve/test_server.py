@@ -2,6 +2,7 @@
 
 import json
 import signal
+import socket
 import sys
 import threading
 import time
@@ -150,9 +151,13 @@ def test_a_client_that_does_not_take_its_answers_is_sent_away(impatient):
     process = pytest.importorskip("psutil").Process(impatient.process.pid)
     body = json.dumps({"query": ["A", "B", "C"], "columns": {"A": [None] * 10_000}}).encode()
     head = f"POST /api/posterior HTTP/1.1\r\nHost: localhost\r\n{KIND}\r\nContent-Length: {len(body)}\r\n\r\n"
-    with impatient.connect() as connection:
-        connection.sendall((head.encode() + body) * 12)  # whose answers, 18 MB, are more than the system holds
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2**16)
+        connection.settimeout(60)
+        connection.connect(("127.0.0.1", impatient.port))
+        connection.sendall((head.encode() + body) * 12)  # whose answers, 20 MB, are more than the system holds
         ours = connection.getsockname()[1]
+        assert impatient.ask("/health")[0] == 200  # by now the server has accepted the connection
         end = time.monotonic() + 30
         while ours in [one.raddr.port for one in process.net_connections() if one.raddr]:
             assert time.monotonic() < end

@@ -50,9 +50,9 @@ class Task:
 
     def tac(self) -> TAC:
         """The query, compiled."""
-        for name in self.asked:
+        asked, known = self.asked, self.known
+        for name in asked:
             self.net.node(name)  # an error, before anything is compiled
-        known = self.known
         self.deadline.check()
         return self.queries.of(self.fields.query, known)
 
