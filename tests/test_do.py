@@ -203,6 +203,8 @@ def test_of_a_model_it_is_a_model_and_of_nothing_a_copy():
         ([0.5, 1.5], np.float32(1.5), 1),
         ([0.1, 0.2], np.float32(0.2), 1),
         (["only"], "only", 0),
+        (["lo", "HI"], "hi", 1),
+        (["TRUE", "FALSE"], False, 1),
     ],
 )
 def test_states_are_named_as_in_evidence(states, state, place):
@@ -218,7 +220,7 @@ def test_states_are_named_as_in_evidence(states, state, place):
         ({"Treatment": "A"}, "'Treatment' is not a variable of the network; did you mean 'treatment'"),
         ({3: "A"}, "3 is not a variable of the network"),
         ({"treatment": "C"}, "do cannot set 'treatment' to 'C'; expected one of 'A', 'B'"),
-        ({"size": "small", "treatment": "a"}, "do cannot set 'treatment' to 'a'; expected one of 'A', 'B'"),
+        ({"size": "small", "treatment": "AB"}, "do cannot set 'treatment' to 'AB'; expected one of 'A', 'B'"),
         ({"treatment": None}, "do cannot set 'treatment' to None"),
         ({"treatment": np.nan}, "do cannot set 'treatment' to nan"),
         ({"treatment": 0.5}, "do cannot set 'treatment' to 0.5"),

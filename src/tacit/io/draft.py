@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import graphlib
 import math
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -27,6 +26,7 @@ from tacit.network import Network
 from tacit.plain import cpt_from_dict
 from tacit.tables import SUM_TOLERANCE, distributions
 from tacit.variable import Label, describe
+from tacit.warned import warn
 from tacit.words import large, plural
 
 MAX_MISS = 1e-4 + 1e-9  # by how much a row may miss 1: numbers of four digits do, 0.3333 three times exactly
@@ -131,7 +131,7 @@ def build(draft: Draft) -> Network:
         builder.add(name)
     if builder.scaled:
         others = f" (and {plural(builder.scaled - 1, 'other row')})" if builder.scaled > 1 else ""
-        warnings.warn(f"{builder.first_scaled}; scaled to sum to 1{others}", RoundingWarning, stacklevel=4)
+        warn(f"{builder.first_scaled}; scaled to sum to 1{others}", RoundingWarning)
     return builder.net
 
 
