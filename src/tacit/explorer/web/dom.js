@@ -83,8 +83,13 @@ function calm() {
   return matchMedia("(prefers-reduced-motion: reduce)").matches;
 }
 
+// Text stays legible meanwhile: it gets a frame. Parts of the map have no room for one.
 function flash(node) {
-  if (!calm()) node.animate([{ opacity: 0.1 }, { opacity: 1 }, { opacity: 0.1 }, { opacity: 1 }], { duration: 700 });
+  if (calm()) return;
+  const [on, off] = node instanceof SVGElement
+    ? [{ opacity: 0.1 }, { opacity: 1 }]
+    : [{ outline: "2px solid var(--accent)" }, { outline: "2px solid transparent" }];
+  node.animate([on, off, on, off], { duration: 700 });
 }
 
 // Call at most once in `milliseconds`, with what was wanted last.
