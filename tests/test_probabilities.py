@@ -98,7 +98,7 @@ def test_marginals_are_one_table(tac):
     assert found.to_polars().columns == ["A.true", "A.false", "B.true", "B.false", "C.lo", "C.hi"]
     assert found.to_arrow().column_names == found.to_polars().columns
     assert str(found).splitlines()[0] == "variable  state         7         9"
-    assert "<th>variable</th>" in found._repr_html_()
+    assert ">variable</th>" in found._repr_html_()
 
 
 def test_long_and_wide_tables_are_shortened():

@@ -48,7 +48,7 @@ def test_a_feature_adds_what_is_lost_if_it_is_missing(iris, settings):
     assert f"the log-odds of {model.predict(row)[0]}, given the others" in text
     assert "petal length (cm)" in text
     assert "E2" not in text
-    assert "<th>petal length (cm)</th>" in found._repr_html_()
+    assert ">petal length (cm)</td>" in found._repr_html_()
 
 
 def test_thresholds_are_in_the_units_of_the_features(iris):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
+
+from tacit import html_table
 
 Cells = Sequence[str]
 GAP = "..."
@@ -38,18 +39,7 @@ class Grid:
 
     def html(self) -> str:
         """The same as a table for a notebook."""
-        title = f"<b>{escape(self.title)}</b>" if self.title else ""
-        note = f"<div>{escape(self.note)}</div>" if self.note else ""
-        head = "".join(f"<tr>{''.join(_cell('th', cell) for cell in row)}</tr>" for row in self.head)
-        body = "".join(
-            f"<tr>{''.join(_cell('th' if c < self.stubs else 'td', cell) for c, cell in enumerate(row))}</tr>"
-            for row in self.body
-        )
-        return f"{title}<table><thead>{head}</thead><tbody>{body}</tbody></table>{note}"
-
-
-def _cell(kind: str, text: str) -> str:
-    return f"<{kind}>{escape(text)}</{kind}>"
+        return html_table.grid(self.head, self.body, self.stubs, self.title, [self.note] * bool(self.note))
 
 
 def ends(count: int, most: int) -> list[int | None]:

@@ -26,13 +26,28 @@ def table(
     body = list(rows)
     first = body[0] if body else head
     top = "".join(_cell("th", name, isinstance(below, str)) for name, below in zip(head, first, strict=False))
-    lines_of_body = (
+    made = (
         f"<tr{SHADE * (i in shaded)}>{''.join(_cell('td', cell, isinstance(cell, str)) for cell in row)}</tr>"
         for i, row in enumerate(body)
     )
+    return _framed(title, f"<tr>{top}</tr>" * bool(head), "".join(made), notes)
+
+
+def grid(
+    head: Iterable[Sequence[str]], body: Iterable[Sequence[str]], left: int, title: str = "", notes: Iterable[str] = ()
+) -> str:
+    """Lines of headings and lines of cells, all of them text; the first `left` of each line go to the left."""
+
+    def rows(tag: str, lines: Iterable[Sequence[str]]) -> str:
+        return "".join(f"<tr>{''.join(_cell(tag, cell, c < left) for c, cell in enumerate(row))}</tr>" for row in lines)
+
+    return _framed(title, rows("th", head), rows("td", body), notes)
+
+
+def _framed(title: str, head: str, body: str, notes: Iterable[str]) -> str:
     return (
-        f"{f'<b>{escape(title)}</b>' * bool(title)}<table>{f'<thead><tr>{top}</tr></thead>' * bool(head)}"
-        f"<tbody>{''.join(lines_of_body)}</tbody></table>{lines(notes)}"
+        f"{f'<b>{escape(title)}</b>' * bool(title)}<table>{f'<thead>{head}</thead>' * bool(head)}"
+        f"<tbody>{body}</tbody></table>{lines(notes)}"
     )
 
 
