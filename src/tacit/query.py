@@ -383,7 +383,8 @@ def compiled(
 ) -> Q:
     """A query of a given class, `Query` or one that stands on it. The parameters are those of `tacit.compile`."""
     if not isinstance(net, Model):
-        raise TacitError(f"net is a {type(net).__name__}, expected a Network; tacit.read(path) reads one from a file")
+        raise TacitError(f"net is a {type(net).__name__}, expected a Network: tacit.read reads a file, "
+                         "tacit.from_pgmpy and tacit.from_pyagrum take networks of other libraries")  # fmt: skip
     engines.check(engine)
     machine.threads_wanted(threads)  # an error, if it is no number of threads
     number = _dtype(dtype)

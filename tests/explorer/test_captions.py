@@ -39,7 +39,7 @@ def test_captions_are_shown(tmp_path: Path) -> None:
 
 def test_without_captions_names_are_shown() -> None:
     model = page_model(tacit.examples.abc(), Captions())
-    assert (model["title"], model["query"]) == ("abc", 2)
+    assert (model["title"], model["query"]) == ("abc", 1)
     assert [own["label"] for own in model["variables"]] == ["A", "B", "C"]
 
 

@@ -24,7 +24,7 @@ def page_model(net: Model, captions: Captions, remote: bool = False) -> dict[str
     net.require_numbers()
     shown = _described(net, captions)
     titles, states = [own["label"] for own in shown], [own["states"] for own in shown]
-    query = captions.query or net.variables[-1]
+    query = captions.query or _interesting(net)
     return {
         "format": FORMAT,
         "name": net.name or "network",
@@ -35,6 +35,12 @@ def page_model(net: Model, captions: Captions, remote: bool = False) -> dict[str
         "layout": places(net, titles, states),
         **({} if remote else _computable(net)),
     }
+
+
+def _interesting(net: Model) -> str:
+    """The last variable that a test has a say in, or the last of all."""
+    tested = {name for node in net.testing_nodes for name in (node, *net.descendants(node))}
+    return next((name for name in reversed(net.variables) if name in tested), net.variables[-1])
 
 
 def _described(net: Model, captions: Captions) -> list[dict[str, Any]]:

@@ -179,10 +179,9 @@ class ChartPanel {
     });
     this.figure.replaceChildren(plot);
     this.key.replaceChildren(...states.map((one, k) => element("li", {}, element("i", { class: `c${k % 8}` }), one)));
-    setText(
-      this.note,
-      `${flips(breaks)}The other states of the input share the rest of the likelihood. Click to set it.`,
-    );
+    const more = this.session.model.variables[this.first.variable].states.length > 2;
+    const others = more ? "The other states of the input share the rest. " : "";
+    setText(this.note, `${flips(breaks)}${others}Click in the chart to set the likelihood.`);
   }
 
   // Runs of points between breaks; in the page, each is drawn right up to its break.
@@ -230,7 +229,7 @@ class ChartPanel {
       element("li", { class: "wide" }, ramp()),
       element("li", {}, percent(high)),
     );
-    const lines = count > 1 ? ` Lines part the ${count} pieces in which the same tests hold.` : "";
+    const lines = count > 1 ? ` Lines separate the ${count} pieces in which the same tests hold.` : "";
     setText(this.note, `${what}.${lines} Click to set both likelihoods.`);
   }
 

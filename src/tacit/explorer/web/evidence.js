@@ -62,7 +62,7 @@ function fromText(model, text) {
   const problems = [];
   const isLines = /\n|\s=\s/.test(text.trim());
   const body = isLines ? text : text.trim().replace(/^[^#]*#/, "");
-  for (const part of body.split(isLines ? /\n/ : /&/)) {
+  for (const part of body.split(isLines ? /[\n;]/ : /&/)) {
     if (!part.trim()) continue;
     try {
       const [i, likelihoods] = finding(model, part, isLines);
@@ -79,11 +79,13 @@ function finding(model, part, isLine) {
   const cut = isLine ? lineCut(model, part) : part.indexOf("=");
   if (cut < 0) throw new Error(`“${part.trim()}” is not of the form NAME = STATE.`);
   const [name, value] = [clean(part.slice(0, cut)), part.slice(cut + 1)];
-  const i = model.variables.findIndex((one) => one.name === name);
+  const i = alike(name, model.variables.map((one) => one.name), model.variables.map((one) => one.label));
   if (i < 0) throw new Error(`This network has no variable “${name}”.`);
-  const { names } = model.variables[i];
-  const state = names.indexOf(clean(value));
+  const { names, states } = model.variables[i];
+  const state = alike(clean(value), names, states);
   if (state >= 0) return [i, observed(names.length, state)];
+  const first = Number(clean(value));
+  if (names.length === 2 && clean(value).trim() !== "" && first >= 0 && first <= 1) return [i, [first, 1 - first]];
   const numbers = value.split(",").map((piece) => (clean(piece).trim() === "" ? NaN : Number(clean(piece))));
   const right = numbers.length === names.length && numbers.every((x) => Number.isFinite(x) && x >= 0);
   if (right && numbers.some((x) => x > 0)) return [i, numbers];
@@ -92,11 +94,22 @@ function finding(model, part, isLine) {
   );
 }
 
+// Where a text is among names or what is shown for them: exactly, or else in any case, if that is clear.
+function alike(text, names, shown) {
+  for (const same of [(x) => x, (x) => x.toLowerCase()]) {
+    for (const list of [names, shown]) {
+      const found = list.flatMap((one, k) => (same(one) === same(text) ? [k] : []));
+      if (found.length === 1) return found[0];
+    }
+  }
+  return -1;
+}
+
 // Names may contain "=": the longest one that the line begins with decides.
 function lineCut(model, line) {
   const text = line.trimStart();
   const names = model.variables
-    .map(({ name }) => name)
+    .flatMap(({ name, label }) => [name, label])
     .filter((name) => /^\s*=/.test(text.startsWith(name) ? text.slice(name.length) : ""));
   const longest = names.reduce((best, name) => (name.length > best.length ? name : best), "");
   return longest ? line.indexOf("=", line.length - text.length + longest.length) : line.indexOf("=");

@@ -3,7 +3,7 @@
 
 class ExplanationPanel {
   constructor(session) {
-    Object.assign(this, { session, id: "explanation", label: "Explain" });
+    Object.assign(this, { session, id: "explanation", label: "Most probable" });
     this.newest = latest(this);
   }
 

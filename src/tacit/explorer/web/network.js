@@ -57,7 +57,15 @@ class NetworkMap {
     return svgElement("g", { class: "edges", "aria-hidden": "true" }, ...this.lines.map(({ path }) => path));
   }
 
+  // Names from afar are equally large, as large as three quarters of them fit into their boxes.
+  farSize() {
+    const { variables, layout } = this.model;
+    const fitting = variables.map(({ label }, i) => (11.5 * (layout.boxes[i][2] - 14)) / textWidth(label || "x", 12, 600));
+    return Math.max(12, Math.min(22, fitting.sort((a, b) => a - b)[Math.floor(fitting.length / 4)]));
+  }
+
   boxes() {
+    this.far = this.farSize();
     this.parts = this.model.variables.map((variable, i) => this.box(variable, i));
     return readingOrder(this.model.layout.boxes).map((i) => this.parts[i].group);
   }
@@ -161,11 +169,10 @@ class NetworkMap {
   // What remains of a box from afar: its name and the most probable state.
   folded(variable, w, h) {
     const room = w - 14;
-    const large = Math.max(12, Math.min(22, (11.5 * room) / Math.max(textWidth(variable.label, 12, 600), 1)));
     const name = svgElement(
       "text",
-      { class: "far-name", x: 7, y: h * 0.42, style: `font-size: ${large.toFixed(1)}px` },
-      fitted(variable.label, room, large, 600),
+      { class: "far-name", x: 7, y: h * 0.42, style: `font-size: ${this.far.toFixed(1)}px` },
+      fitted(variable.label, room, this.far, 600),
     );
     const state = svgElement("text", { class: "far-state", x: 7, y: h * 0.42 + 20 });
     const bar = svgElement("rect", { class: "far-bar", x: 0, y: h - 6, height: 6, width: 0 });

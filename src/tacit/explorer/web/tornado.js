@@ -33,8 +33,9 @@ class TornadoPanel {
     if (!answer.possible) return this.empty("The findings have probability 0.");
     setText(
       this.head,
-      `How ${what}, now ${percent(value)}, moves if one number of the network is lowered or raised by 0.1, ` +
-        "within 0 and 1, the others of its row in proportion. Tests stay as they are.",
+      `What becomes of ${what}, now ${percent(value)}, if one number of the network is lowered or raised by 0.1 ` +
+        "(within 0 and 1). The others of its row change in proportion" +
+        (answer.tests.length ? ", and tests stay as they are." : "."),
     );
     return this.newest(engine.sensitivity(evidence, query, this.state), (found) => this.show(found, value));
   }
@@ -100,20 +101,20 @@ class TornadoPanel {
     return element(
       "li",
       {},
-      element("span", { class: "label" }, link(this.session, one.node, this.title(one)), ` = ${brief(one.value)}`),
+      element("span", { class: "label" }, link(this.session, one.node, `${this.title(one)} = ${brief(one.value)}`)),
       track,
       element("span", { class: "number" }, range),
     );
   }
 
-  // "CVP = LOW | LVEDVOLUME = HIGH"
+  // "P(CVP = LOW | LVEDVOLUME = HIGH)"
   title({ node, part, row, state, name }) {
     const { model } = this.session;
     const { label, states } = model.variables[node];
     const own = name ? `${label}: ${name}` : state === null ? `${label}: threshold` : `${label} = ${states[state]}`;
     const given = row && row.length ? ` | ${stateNames(model, node, row)}` : "";
     const table = ["table", "thresholds"].includes(part) || name ? "" : ` (${part})`;
-    return own + given + table;
+    return name || state === null ? own + given : `P(${own}${given})${table}`;
   }
 }
 
