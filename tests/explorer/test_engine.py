@@ -118,6 +118,31 @@ def test_real_networks(engine: Any, name: str) -> None:
     check(engine, net, [drawn(rng, net) for _ in range(4)], len(net) - 1)
 
 
+@pytest.mark.parametrize("gamma", [None, 30.0])
+def test_numbers_that_change_are_computed_again(engine: Any, gamma: float | None) -> None:
+    """With tests and with sigmoids, against networks with other numbers; thresholds are among them."""
+    net = tacit.examples.abc().with_gamma(gamma)
+    found = tacit.compile(net, "B", evidence=["A"]).sensitivity({"A": 0.6})
+    model = json.dumps(page_model(net, Captions()))
+    got = engine.evaluate(
+        """([model]) => {
+          const engine = localEngine(JSON.parse(model)), evidence = [[0.6, 0.4], null, null];
+          const at = (one, x) => engine.changed(evidence, 1, 0, one, Math.min(Math.max(x, 0), 1));
+          const ends = (one) => [at(one, one.value - 0.1), at(one, one.value + 0.1)];
+          const ranges = engine.sensitivity(evidence, 1, 0).map((one) => ({ ...one, ends: ends(one) }));
+          return { ranges, after: engine.ask(evidence).posteriors[1][0] };
+        }""",
+        [model],
+    )
+    assert got["after"] == pytest.approx(found.posterior[0, 0], abs=1e-12)
+    assert {"thresholds"} <= {one["part"] for one in got["ranges"]} or gamma is None
+    for one in got["ranges"]:
+        place = (*one["row"], *([] if one["state"] is None else [one["state"]]))
+        ends = np.clip([one["value"] - 0.1, one["value"] + 0.1], 0, 1)
+        expected = found.changed(0, (0,), (net.variables[one["node"]], one["part"]), place, ends)
+        np.testing.assert_allclose(one["ends"], expected, atol=1e-12)
+
+
 def test_tests_flip_where_the_theory_says(engine: Any) -> None:
     """The breaks of a curve are the borders of the pieces."""
     net = tacit.examples.abc()

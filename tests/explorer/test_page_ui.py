@@ -271,7 +271,7 @@ def test_changes_are_said_aloud(opened):
     page = opened("abc")
     page.click(state(0, 0))
     until(page, "document.getElementById('said').textContent.includes('test')")
-    assert re.match(r"C: \w+ \d+\.\d percent\. \d tests? flipped\.", page.text_content("#said"))
+    assert re.match(r"B: \w+ \d+\.\d percent\. \d tests? flipped\.", page.text_content("#said"))
 
 
 # address ----------------------------------------------------------------------------------------------------

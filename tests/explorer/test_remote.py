@@ -21,7 +21,8 @@ ASKED = """async ([local, row, query]) => {
   const found = [];
   for (const engine of [localEngine(model), remoteEngine(model)]) {
     const [ask, mpe] = [await engine.ask(row), await engine.mpe(row)];
-    const [information, sensitivity] = [await engine.information(row, query), await engine.sensitivity(row, query, 1)];
+    const [information, entries] = [await engine.information(row, query), await engine.sensitivity(row, query, 1)];
+    const sensitivity = entries.map(({ table, place, ...own }) => own); // which only the page has
     const curve = await engine.curve(row, query, {variable: 0, state: 1}, 20);
     const surface = await engine.surface(row, query, {variable: 0, state: 0}, {variable: 2, state: 1}, 6);
     found.push({ask, mpe, information, sensitivity, curve, surface});

@@ -67,14 +67,14 @@ function start() {
       cards.mark();
       query.choose();
       tabs.update();
-    } else if (what === "settled") tabs.update();
+    } else if (what === "settled") session.answer && tabs.update();
     else if (what.go !== undefined) go(what.go);
     else if (what.picture) downloadPicture(map);
     else if (what.error) complain(`The server did not answer: ${what.error.message}`);
   });
-  const first = session.ask();
+  let begun = false;
   const ready = () => {
-    if (!session.answer) return; // a server that did not answer
+    begun = true;
     map.mark();
     query.choose();
     followAddress(session, complain);
@@ -87,14 +87,15 @@ function start() {
       observe: (i, likelihoods) => session.observe(i, likelihoods),
     };
   };
-  if (first instanceof Promise) first.then(ready);
-  else ready();
+  session.listen((what) => what === "answer" && !begun && ready());
+  session.ask();
 }
 
 function describe(model) {
   const edges = model.variables.reduce((sum, { parents }) => sum + parents.length, 0);
   const tests = model.variables.filter(({ testing }) => testing).length;
   setText(document.getElementById("title"), model.title ?? model.name);
+  if (model.remote) setText(document.getElementById("computed"), "The server that sent this page computes the answers.");
   const counted = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
   setText(
     document.getElementById("summary"),
@@ -158,6 +159,7 @@ function views(cards, camera) {
 
 function help() {
   const dialog = document.getElementById("manual");
+  document.getElementById("close-manual").addEventListener("click", () => dialog.close());
   document.getElementById("help").addEventListener("click", () => dialog.showModal());
   document.getElementById("skip").addEventListener("click", (event) => {
     event.preventDefault();

@@ -192,7 +192,7 @@ class ChartPanel {
       engine.ask(
         evidence.map((one, i) => (i === this.first.variable ? withShare(null, count, this.first.state, u) : one)),
       ).posteriors[query];
-    const exact = engine.local !== false && !model.remote && breaks.length <= MANY_BREAKS;
+    const exact = engine.local && breaks.length <= MANY_BREAKS;
     const made = [[]];
     let next = 0;
     x.forEach((u, k) => {

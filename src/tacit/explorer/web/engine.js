@@ -241,12 +241,17 @@ class Run {
       op.array = new Float64Array(size(op.axes, this.sizes));
       op.adjoint = new Float64Array(op.array.length);
       op.plan = op.rules.plan(op, this.operations, this.sizes);
-      if (!op.rows) op.rules.forward(this, op);
     }
+    this.refresh();
     this.moving = this.operations.filter((op) => op.rows);
     this.selects = this.operations.filter((op) => op.kind === "select");
     this.likelihoods = program.cards.map((_, i) => this.operations.filter((op) => op.variable === i));
     this.parameters = this.operations.filter((op) => op.kind === "parameter");
+  }
+
+  // Make again what depends on numbers alone.
+  refresh() {
+    for (const op of this.operations) if (!op.rows) op.rules.forward(this, op);
   }
 
   // p*(evidence) as mantissa and exponent. `frozen`: another run, whose selected tables stay as they are.
@@ -433,7 +438,7 @@ class LocalEngine {
       table.values.forEach((value, k) => {
         if (value === 0 || value === 1) return;
         const derivative = difference(a[k], posterior * b[k]);
-        if (derivative !== 0) found.push({ ...this.entry(table, k), value, derivative, growth: b[k] });
+        if (derivative !== 0) found.push({ ...this.entry(table, k), table: t, place: k, value, derivative, growth: b[k] });
       });
     });
     const room = ({ value, derivative }) => Math.abs(derivative) * Math.min(value, 1 - value);
@@ -453,9 +458,25 @@ class LocalEngine {
     return found;
   }
 
+  // The posterior of a state if a number had another value, the rest of its row co-varied; tests may flip.
+  changed(evidence, query, state, { table, place }, value) {
+    const { values, shape, part } = this.tables[table];
+    const before = values.slice();
+    if (part !== "thresholds") {
+      const first = place - (place % shape[shape.length - 1]);
+      const factor = (1 - value) / (1 - before[place]);
+      for (let k = first; k < first + shape[shape.length - 1]; k++) values[k] *= factor;
+    }
+    values[place] = value;
+    this.sum.refresh();
+    const found = this.ask(evidence).posteriors[query][state];
+    before.forEach((x, k) => (values[k] = x));
+    this.sum.refresh();
+    return found;
+  }
+
   entry(table, k) {
-    const made = { node: table.node, part: table.part, row: null, state: null, name: null };
-    if (table.names) return { ...made, name: table.names[k] };
+    const made = { node: table.node, part: table.part, row: null, state: null };
     const cards = this.variables[table.node].parents.map((p) => this.variables[p].states.length);
     if (table.part === "thresholds") return { ...made, row: digits(k, cards) };
     const card = this.variables[table.node].states.length;

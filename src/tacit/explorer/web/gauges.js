@@ -18,10 +18,16 @@ function gaugeLabels(model, { testing, parents }, most) {
   return made.length <= most ? made.map((row) => row.join(", ")) : [];
 }
 
+// How a posterior compares with its threshold, where a test holds and where it does not.
+function comparison(operator, held) {
+  const [yes, no] = { ">=": ["≥", "<"], ">": [">", "≤"], "<=": ["≤", ">"], "<": ["<", "≥"] }[operator];
+  return held ? yes : no;
+}
+
 // "P*(A = yes) = 0.42 ≥ 0.3: holds"
 function testText(model, node, test, gamma) {
   const held = test.weight >= 0.5;
-  const sign = test.operator === ">=" ? (held ? "≥" : "<") : held ? ">" : "≤";
+  const sign = comparison(test.operator, held);
   const verdict = gamma === null ? (held ? "holds" : "does not hold") : `holds to ${percent(test.weight)}`;
   const what = `P*(${stateNames(model, node, test.parents)})`;
   return `${what} = ${brief(test.posterior)} ${sign} ${brief(test.threshold)}: ${verdict}`;

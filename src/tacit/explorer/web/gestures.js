@@ -15,6 +15,7 @@ function listenToPointers(session, host, view, camera = null) {
     if (camera) camera.busy = bar;
   });
   host.addEventListener("pointermove", (event) => {
+    if (drag && !event.buttons) release(); // it was let go elsewhere
     if (!drag?.bar || camera?.pinched) return;
     if (!drag.moving) {
       if (Math.abs(event.clientX - drag.x) < FURTHER) return;

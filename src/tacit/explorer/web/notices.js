@@ -14,6 +14,7 @@ function notices(session) {
   session.listen((what) => {
     if (what !== "answer" && what !== "settled") return;
     const { answer, past } = session;
+    if (!answer) return; // a server has not answered yet
     const dirty = session.evidence.some((one) => one);
     document.getElementById("undo").disabled = !past.length;
     document.getElementById("clear").disabled = !dirty;

@@ -137,7 +137,7 @@ class RemoteEngine {
   entry({ node, part, place, value, derivative, growth }) {
     const whole = part === "thresholds";
     const [row, state] = whole ? [place, null] : [place.slice(0, -1), place.at(-1)];
-    return { node: this.places.get(node), part, row, state, name: null, value, derivative, growth };
+    return { node: this.places.get(node), part, row, state, value, derivative, growth };
   }
 
   curve(evidence, query, input, steps = 100) {

@@ -70,7 +70,7 @@ class TestsPanel {
       const { posterior, threshold, operator, weight } = rows[k];
       const held = weight >= 0.5;
       fill.style.width = `${100 * share01(posterior)}%`;
-      const sign = operator === ">=" ? (held ? "≥" : "<") : held ? ">" : "≤";
+      const sign = comparison(operator, held);
       const much = gamma === null ? (held ? "holds" : "does not hold") : `${percent(weight)} plus`;
       setText(
         verdict,

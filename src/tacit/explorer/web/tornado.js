@@ -3,6 +3,7 @@
 
 const CHANGE = 0.1;
 const BARS = 10;
+const CANDIDATES = 30;
 
 class TornadoPanel {
   constructor(session) {
@@ -35,7 +36,7 @@ class TornadoPanel {
       this.head,
       `What becomes of ${what}, now ${percent(value)}, if one number of the network is lowered or raised by 0.1 ` +
         "(within 0 and 1). The others of its row change in proportion" +
-        (answer.tests.length ? ", and tests stay as they are." : "."),
+        (answer.tests.length ? (engine.local ? ", and tests may flip." : ", and tests stay as they are.") : "."),
     );
     return this.newest(engine.sensitivity(evidence, query, this.state), (found) => this.show(found, value));
   }
@@ -62,15 +63,23 @@ class TornadoPanel {
   }
 
   show(found, value) {
-    const ranges = this.distinct(found).map((one) => ({ ...one, ...moved(one, value) }));
-    const top = ranges
-      .sort((a, b) => b.high - b.low - (a.high - a.low))
+    const ranges = widestFirst(this.distinct(found).map((one) => ({ ...one, ...moved(one, value) })));
+    const { engine, answer } = this.session;
+    const exact = engine.local && answer.tests.length > 0;
+    const candidates = exact ? ranges.slice(0, CANDIDATES).map((one) => ({ ...one, ...this.again(one) })) : ranges;
+    const top = widestFirst(candidates)
       .slice(0, BARS)
       .filter(({ low, high }) => high - low > 1e-9);
     if (!top.length) return this.empty("With these findings, no number of the network has a say in it.");
     const reach = Math.max(...top.map(({ low, high }) => Math.max(high - value, value - low)));
     this.list.replaceChildren(...top.map((one) => this.line(one, value, reach)));
     return undefined;
+  }
+
+  // Where tests take part, the posterior is no quotient of two lines: it is computed again.
+  again(one) {
+    const { engine, evidence, query } = this.session;
+    return range((number) => engine.changed(evidence, query, this.state, one, number), one.value);
   }
 
   // Of two numbers that sum to 1, the one with the larger effect speaks for both.
@@ -108,22 +117,26 @@ class TornadoPanel {
   }
 
   // "P(CVP = LOW | LVEDVOLUME = HIGH)"
-  title({ node, part, row, state, name }) {
+  title({ node, part, row, state }) {
     const { model } = this.session;
     const { label, states } = model.variables[node];
-    const own = name ? `${label}: ${name}` : state === null ? `${label}: threshold` : `${label} = ${states[state]}`;
+    const own = state === null ? `${label}: threshold` : `${label} = ${states[state]}`;
     const given = row && row.length ? ` | ${stateNames(model, node, row)}` : "";
-    const table = ["table", "thresholds"].includes(part) || name ? "" : ` (${part})`;
-    return name || state === null ? own + given : `P(${own}${given})${table}`;
+    const table = part === "table" ? "" : ` (${part})`;
+    return state === null ? own + given : `P(${own}${given})${table}`;
   }
 }
 
-// The posterior if a number is lowered and raised, within 0 and 1: a quotient of two lines, while tests stay as they are.
+// The posterior if a number is lowered and raised: a quotient of two lines in it, while tests stay as they are.
 function moved({ value, derivative, growth }, posterior) {
-  const to = (number) => {
-    const change = Math.min(Math.max(number, 0), 1) - value;
-    return share01(posterior + (change * derivative) / (1 + change * growth));
-  };
-  const [less, more] = [to(value - CHANGE), to(value + CHANGE)];
+  return range((number) => share01(posterior + ((number - value) * derivative) / (1 + (number - value) * growth)), value);
+}
+
+function range(posteriorAt, value) {
+  const [less, more] = [Math.max(value - CHANGE, 0), Math.min(value + CHANGE, 1)].map(posteriorAt);
   return { less, more, low: Math.min(less, more), high: Math.max(less, more) };
+}
+
+function widestFirst(ranges) {
+  return ranges.sort((a, b) => b.high - b.low - (a.high - a.low));
 }
