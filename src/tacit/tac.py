@@ -101,7 +101,7 @@ class TAC(Query):
         yes  0.866667  ██████████████████████████
          no  0.133333  ████
         <BLANKLINE>
-        What each finding adds to the others: log-odds of recovery=yes
+        What each finding adds to the log-odds of recovery=yes, given the others
         finding       without it  weight
         size: small     0.825714  +0.316
         treatment: B    0.882353  -0.143

@@ -170,7 +170,10 @@ def test_a_weight_is_the_ratio_of_likelihoods():
     close(one.without, [0.01, 0.99])
     close(one.weight, [np.log(0.9 / 0.05), -np.log(0.9 / 0.05)])
     text = str(found)
-    assert "log-odds of ill=yes\nfinding         without it  weight\ntest: positive    0.010000   +2.89" in text
+    assert (
+        "log-odds of ill=yes, given the others\nfinding         without it  weight\ntest: positive    0.010000   +2.89"
+        in text
+    )
     assert "selection" not in text
     assert "p*" not in text
     decided = tac.explain({"test": "positive", "sure": "a"})
@@ -184,7 +187,7 @@ def test_of_many_states_the_most_probable_one_is_shown():
     net.add("Q", states=["a", "b", "c"], cpt=[0.2, 0.3, 0.5])
     net.add("E", ["Q"], cpt=[[0.9, 0.1], [0.5, 0.5], [0.1, 0.9]])
     found = tacit.compile(net, "Q", ["E"]).explain({"E": 0.9})
-    assert "log-odds of Q=a\n" in str(found)
+    assert "log-odds of Q=a, given the others\n" in str(found)
     assert "As a function of the likelihoods of E = true:\np*(Q=a) = " in str(found)
     assert "<b>What each finding adds" in found._repr_html_()
 

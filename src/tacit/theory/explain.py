@@ -211,7 +211,7 @@ def findings_grid(found: Sequence[Finding], query: str, states: Sequence[Label],
         (f"{one.name}: {one.value}", probability(float(one.without[state])), _weight(float(one.weight[state])))
         for one in largest
     ]
-    title = f"What each finding adds to the others: log-odds of {query}={states[state]}"
+    title = f"What each finding adds to the log-odds of {query}={states[state]}, given the others"
     hidden = f"... and {len(found) - MAX_SHOWN} more, with smaller weights" if len(found) > MAX_SHOWN else ""
     return Grid([("finding", "without it", "weight")], body, title=title, note=hidden)
 
