@@ -11,8 +11,9 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Any]:
+    """Closed after the tests of this folder: while it is open, no other test could run an event loop."""
     found = next(filter(None, map(shutil.which, BROWSERS)), None)
     if found is None:
         pytest.skip("there is no Chromium")
@@ -23,7 +24,7 @@ def browser() -> Iterator[Any]:
         chromium.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def engine(browser: Any) -> Any:
     """A page that has the engine and nothing else: `engine.evaluate("([model, ...]) => ...", [...])`."""
     source = Path(__file__).parents[2] / "src/tacit/explorer/web/engine.js"
