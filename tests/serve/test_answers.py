@@ -1,12 +1,20 @@
 """Answers over HTTP are those of Python."""
 
 import json
+import warnings
+import weakref
 
 import numpy as np
 import pytest
 from bench.networks import network
 
 import tacit
+from tacit.serve import Limits, answers
+from tacit.serve.answers import Task
+from tacit.serve.fields import Fields
+from tacit.serve.given import read_given
+from tacit.serve.queries import Queries
+from tacit.serve.workers import Deadline
 from tests.serve.clients import client_of
 
 NETWORKS = {"abc": tacit.examples.abc, "asia": lambda: network("asia")}
@@ -134,6 +142,77 @@ def test_a_row_may_be_of_another_kind_than_the_next():
     assert found == found_rows
     mixed = post(client, "posterior", query="CVP", columns={"history": ["yes", 0.25]})
     same(mixed["posterior"], net.posterior("CVP", {"history": [1.0, 0.25]}))
+
+
+@pytest.mark.parametrize("values", [[1], [0.5, 1], ["lo", 1], [None, 0], [1, 0, 0.25, 1.0, 0.0], [[0.2, 0.8], 1]])
+def test_a_number_is_the_likelihood_of_the_first_state_in_every_row(values):
+    net = tacit.examples.abc()
+    soft = [_soft(value) for value in values]
+    expected = tacit.compile(net, "B", evidence=["C"]).ask({"C": soft})
+    for given in ({"columns": {"C": values}}, {"rows": [{"C": value} for value in values]}):
+        found = post(client_of(net), "posterior", query="B", **given)
+        same(found["posterior"], expected.posterior)
+
+
+def _soft(value):
+    if value is None:
+        return [1, 1]
+    return {"lo": [1, 0]}[value] if isinstance(value, str) else value if isinstance(value, list) else [value, 1 - value]
+
+
+@pytest.mark.parametrize("states", [["0", "1"], [0, 1], ["0", "1.0"], ["0", "1", "2"], [0.0, 1.0]])
+@pytest.mark.parametrize("one", [1, 1.0])
+def test_a_number_is_the_state_that_it_is_or_spells(states, one):
+    net = tacit.Network()
+    net.add("X", states=states, cpt=np.full(len(states), 1 / len(states)))
+    client = client_of(net)
+    for rows in ([{"X": one}], [{"X": 0}, {"X": one}], [{"X": [1] * len(states)}, {"X": one}]):
+        assert post(client, "mpe", rows=rows)["states"]["X"][-1] == states[1]
+    for rows in ([{"X": 0.5}], [{"X": one}, {"X": 0.5}]):
+        assert "row" in post(client, "mpe", 422, rows=rows)["error"]
+
+
+def test_labels_that_spell_the_same_number_are_not_meant_by_it():
+    net = tacit.Network()
+    net.add("X", states=["1", "1.0"], cpt=[0.5, 0.5])
+    error = "evidence on 'X', row 0: 1 is not a state; expected one of '1', '1.0' (its labels are numbers; give a "
+    assert post(client_of(net), "mpe", 422, rows=[{"X": 1}])["error"] == error + "likelihood for each state)"
+
+
+def test_states_of_several_kinds_stay_certain():
+    net = tacit.Network()
+    net.add("X", states=[0, 1], cpt=[0.5, 0.5])
+    fields = Fields(b'{"columns": {"X": [0, 1.0, true]}}', ["columns"])
+    known = read_given(net, fields, Limits(), Deadline(60))
+    assert (known.certain, known.columns["X"].codes.tolist()) == (["X"], [0, 1, 1])
+
+
+def test_likelihoods_whose_sum_is_beyond_all_floats():
+    net = tacit.examples.abc()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        fields = Fields(b'{"columns": {"C": [[1e308, 1e308]]}}', ["columns"])
+        known = read_given(net, fields, Limits(), Deadline(60))
+    assert known.columns["C"].soft.tolist() == [[0.5], [0.5]]
+
+
+def test_only_the_wanted_marginals_are_kept(monkeypatch):
+    net, kept = tacit.examples.abc(), []
+
+    class Kept(dict):
+        def __init__(self, found):
+            super().__init__(found)
+            kept.append(weakref.ref(self))
+
+    plain, queries = tacit.TAC.marginals, Queries(net, 2)
+    monkeypatch.setattr(tacit.TAC, "marginals", lambda tac, *block: Kept(plain(tac, *block)))
+    monkeypatch.setattr(Task.blocks, "__defaults__", (1,))  # rows at a time
+    alive, deadline = [], Deadline(600)
+    monkeypatch.setattr(deadline, "check", lambda: alive.append(sum(one() is not None for one in kept)))
+    fields = Fields(b'{"rows": [{}, {}, {}], "variables": ["B"]}', ["rows", "variables"])
+    found = answers.marginals(Task(queries, fields, Limits(), deadline))
+    assert list(found["posteriors"]) == ["B"]
+    assert max(alive) <= 1  # the block before, at most
 
 
 def test_states_that_are_no_text():

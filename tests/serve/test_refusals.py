@@ -14,6 +14,8 @@ import tacit
 from tacit.serve import Limits, application
 from tacit.serve.asgi import Service
 from tacit.serve.endpoints import ENDPOINTS
+from tacit.serve.fields import Fields
+from tacit.serve.given import read_given
 from tacit.serve.refusal import RefusedError
 from tacit.serve.workers import Deadline
 from tests.serve.clients import JSON, client_of
@@ -106,6 +108,52 @@ def test_too_much(client):
     assert "no rows" in refused(client, 422, query="B", rows=[])
     assert "no rows" in refused(client, 422, query="B", columns={"A": []})
     assert "24 numbers (limit 20)" in refused(client, 422, "/api/marginals", rows=[{}] * 4)
+
+
+@pytest.mark.parametrize(
+    "value", [["0.2", "0.8"], [True, False], [None, None], [[1], [2]], {"lo": "0.2", "hi": 1}, {"lo": True, "hi": 1}]
+)
+def test_likelihoods_are_numbers(client, value):
+    expected = f"evidence on 'C', row 1: {value!r} is not one likelihood per state ('lo', 'hi')"
+    assert refused(client, 422, query="B", columns={"C": ["lo", value]}) == expected
+
+
+def test_true_is_no_likelihood(client):
+    for values in ([True], [0.5, True], [True, 1]):
+        assert "True is not a state" in refused(client, 422, query="B", columns={"C": values})
+    assert client.post("/api/posterior", json={"query": "B", "rows": [{"A": True}, {"A": 0.5}]}).status_code == 200
+
+
+def test_evidence_that_would_be_a_large_table_is_refused_before_it_is_made(monkeypatch):
+    monkeypatch.setattr("tacit.serve.given.read_column", lambda *_: pytest.fail("too late"))
+    client = client_of(NET, numbers=8)
+    found = refused(client, 422, query="B", rows=[{"A": "true", "B": "true", "C": "lo"}, {}, {}])
+    assert found.startswith("the evidence is a table of 9 numbers, with those that are left out (limit 8)")
+    found = refused(client, 422, query="B", columns={"A": [None] * 4 + [[0.5, 0.5]], "C": "lo"})
+    assert found.startswith("the evidence is a table of 11 numbers")
+
+
+def test_the_clock_is_looked_at_for_every_column():
+    fields, deadline, looks = Fields(b'{"rows": [{"A": 1, "B": 1}, {"C": 1}]}', ["rows"]), Deadline(60), []
+    deadline.check = lambda: looks.append(None)
+    read_given(NET, fields, Limits(), deadline)
+    assert len(looks) == 3
+
+
+def test_tests_count_together_and_before_the_work(monkeypatch):
+    net = tacit.Network()
+    net.add("A", cpt=[0.5, 0.5])
+    for name in ("B", "C"):
+        cpt = tacit.TestingCPT([[0.9, 0.1], [0.7, 0.3]], [[0.2, 0.8], [0.1, 0.9]], thresholds=[0.5, 0.4])
+        net.add(name, parents=["A"], cpt=cpt)
+    for work in ("ask", "explain", "marginals"):
+        monkeypatch.setattr(tacit.TAC, work, lambda *_, **__: pytest.fail("too late"))
+    monkeypatch.setattr("tacit.serve.queries._with_marginals", lambda tac: tac)
+    client = client_of(net, numbers=9)
+    assert "10 numbers (limit 9)" in refused(client, 422, query="A", rows=[{"B": "true", "C": "true"}], tests=True)
+    assert "10 numbers" in refused(client, 422, "/api/marginals", variables=["A"], tests=True)
+    assert "40 numbers" in refused(client, 422, "/api/explain", query="A", rows=[{"B": "true", "C": "true"}])
+    assert "20 numbers" in refused(client, 422, "/api/explain", query="B")
 
 
 def test_hosts():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from math import prod
@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from tacit.compiler.prune import relevant
 from tacit.cpt import TestingCPT
 from tacit.errors import EvidenceError, TooLargeError
 from tacit.evidence import Evidence
 from tacit.floats import Floats
+from tacit.model import Model
 from tacit.network import Network
 from tacit.selection import Selected, join_rows
 from tacit.sensitivity import Entry, Sensitivity
@@ -46,7 +48,7 @@ class Task:
     @cached_property
     def known(self) -> Evidence:
         """The evidence, checked."""
-        return read_given(self.net, self.fields, self.limits.rows)
+        return read_given(self.net, self.fields, self.limits, self.deadline)
 
     def tac(self) -> TAC:
         """The query, compiled."""
@@ -82,8 +84,9 @@ class Task:
 def posterior(task: Task) -> dict[str, Any]:
     """P*(query) for every row."""
     tac = task.tac()
-    task.require_few(prod(task.net.variable(name).card for name in task.asked))
     tests = task.fields.tests
+    states = prod(task.net.variable(name).card for name in task.asked)
+    task.require_few(states + (_decisions(tac) if tests else 0))
     found = [tac.ask(block, selected=tests) for block in task.blocks(tac)]
     return {
         "query": task.fields.query,
@@ -97,15 +100,18 @@ def posterior(task: Task) -> dict[str, Any]:
 def marginals(task: Task) -> dict[str, Any]:
     """The posteriors of all variables, or of some, for every row."""
     wanted = task.net.variables if task.fields.variables is None else task.fields.variables
-    task.require_few(sum(task.net.variable(name).card for name in wanted))
+    states = sum(task.net.variable(name).card for name in wanted)
+    task.require_few(states)  # before anything is compiled
     tac, tests = task.queries.of_all(), task.fields.tests
+    task.require_few(states + (_decisions(tac) if tests else 0))
     found, logs, decided = [], [], []
     for block in task.blocks(tac):
         answer = tac.ask(block, selected=tests)
         logs.append(answer.log_evidence)
         decided.append(answer.selected)
         task.deadline.check()
-        found.append(tac.marginals(block))
+        every = tac.marginals(block)
+        found.append({name: every[name] for name in wanted})
     return {
         "posteriors": {name: plain(np.concatenate([block[name] for block in found])) for name in wanted},
         "log_evidence": plain(np.concatenate(logs)),
@@ -129,13 +135,13 @@ def mpe(task: Task) -> dict[str, Any]:
 def explain(task: Task) -> dict[str, Any]:
     """Why each row gets its answer."""
     tac = task.tac()
+    task.require_few(TEST * _count_tests(task.net, relevant(task.net, [*task.asked, *task.known.columns])))
     found: list[dict[str, Any]] = []
     for block in task.blocks(tac, at_most=1):
         try:
             found.append(_explained(tac, block))
         except EvidenceError as error:
             raise EvidenceError(f"row {len(found)}: {error}" if task.known.rows > 1 else str(error)) from None
-        task.require_few(len(found[0]["tests"]) * TEST)
     return {"query": task.fields.query, "explanations": found}
 
 
@@ -192,13 +198,22 @@ def _growth(found: Sensitivity, entry: Entry) -> float:
     return float(found.slopes[entry.node, entry.part][0][(..., *entry.place)].sum())
 
 
+def _decisions(tac: TAC) -> int:
+    """The numbers for each row that say how testing nodes were decided: a posterior and a weight of each test."""
+    return 2 * _count_tests(tac.network, tac.program.selections)
+
+
+def _count_tests(net: Model, names: Iterable[str]) -> int:
+    """How many tests the testing nodes among these have."""
+    return sum(cpt.thresholds.size for name in names if isinstance(cpt := net.cpt(name), TestingCPT))
+
+
 def _tests(task: Task, decided: list[dict[str, Selected]]) -> dict[str, Any]:
     """How testing nodes were decided: arrays over rows and the states of their parents."""
     found = {}
     for name in decided[0]:
         how, cpt = join_rows([block[name] for block in decided]), task.net.cpt(name)
         assert isinstance(cpt, TestingCPT)
-        task.require_few(2 * prod(how.weight.shape[1:]))
         found[name] = {
             "parents": list(task.net.parents(name)),
             "thresholds": plain(cpt.thresholds),

@@ -48,8 +48,8 @@ WITH_TESTS = TRUTH | {"description": "Also say how testing nodes were decided."}
 SCHEMAS: dict[str, Schema] = {
     "State": {"type": ["string", "number", "boolean"]},
     "Value": {
-        "description": "A state; the likelihood of the first of two states; a likelihood for each state, in their "
-        "order or by name; or null, for no evidence.",
+        "description": "A state; the likelihood of the first of two states, unless labels are numbers or spell them: "
+        "then a number is a state; a likelihood for each state, in their order or by name; or null, for no evidence.",
         "oneOf": [
             {"type": ["string", "number", "boolean", "null"]},
             _list({"type": "number"}),

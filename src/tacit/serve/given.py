@@ -1,49 +1,58 @@
 """Evidence as JSON says it, read by the same code as evidence in Python.
 
 A value is a state; a number, for a variable of two states the likelihood of its first one; a list of likelihoods; an
-object of likelihoods by state; or null. Rows may differ in kind, as columns in Python may not.
+object of likelihoods by state; or null. Rows may differ in kind, as columns in Python may not: what a value means does
+not depend on other rows, nor on whether a number is written as 1 or 1.0, which JavaScript does not tell apart.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 from typing import Any
+
+import numpy as np
 
 from tacit.errors import EvidenceError, TooLargeError
 from tacit.evidence import Column, Evidence, read, read_column
 from tacit.labels import error_in_row, listed_states, shown
 from tacit.model import Model
 from tacit.serve.fields import Fields, named
+from tacit.serve.limits import Limits
+from tacit.serve.workers import Deadline
 from tacit.variable import Label, Variable
 from tacit.words import plural
 
-KINDS = (str, (int, float), list)
+KINDS = (str, bool, int, float, list)
 
 
-def read_given(net: Model, fields: Fields, most: int) -> Evidence:
-    """The evidence of a request, at most so many rows; one row without any, if there is none."""
+def read_given(net: Model, fields: Fields, limits: Limits, deadline: Deadline) -> Evidence:
+    """The evidence of a request, within limits; one row without any, if there is none."""
     by_row, by_column = fields.rows, fields.columns
     if by_row is None:
-        return _from_columns(net, by_column or {}, most)
+        return _from_columns(net, by_column or {}, limits, deadline)
     if not by_row:
         raise EvidenceError("the evidence has no rows; expected at least one")
-    _require_few(len(by_row), most)
-    names: dict[str, None] = {}
+    _require_few(len(by_row), limits.rows)
+    soft: dict[str, bool] = {}
     for row in by_row:
-        names |= dict.fromkeys(row)
         _check_names(net, row)
-    columns = {name: _column(net.variable(name), [row.get(name) for row in by_row]) for name in names}
-    return Evidence(len(by_row), {name: column for name, column in columns.items() if column is not None})
+        for name, value in row.items():
+            soft[name] = soft.get(name, False) or isinstance(value, list | dict)
+    _require_small((len(by_row) * _width(net, name, own) for name, own in soft.items()), limits.numbers)
+    lists = ((name, [row.get(name) for row in by_row]) for name in soft)  # one at a time
+    return Evidence(len(by_row), _columns(net, lists, deadline))
 
 
-def _from_columns(net: Model, given: Mapping[str, Any], most: int) -> Evidence:
+def _from_columns(net: Model, given: Mapping[str, Any], limits: Limits, deadline: Deadline) -> Evidence:
     """A list has a value for each row; anything else is for all of them."""
     _check_names(net, given)
     rows: int | None = None
     for name, values in given.items():
         if isinstance(values, list):
-            _require_few(len(values), most)
+            _require_few(len(values), limits.rows)
             if rows is not None and len(values) != rows:
                 raise EvidenceError(
                     f"evidence on {name!r} has {plural(len(values), 'row')}, other columns have {rows:,}"
@@ -52,13 +61,39 @@ def _from_columns(net: Model, given: Mapping[str, Any], most: int) -> Evidence:
     if rows == 0:
         raise EvidenceError("the evidence has no rows; expected at least one")
     lists = {name: values if isinstance(values, list) else [values] for name, values in given.items()}
-    columns = {name: _column(net.variable(name), values) for name, values in lists.items()}
-    return Evidence(rows or 1, {name: column for name, column in columns.items() if column is not None})
+    soft = {name: any(isinstance(value, list | dict) for value in values) for name, values in lists.items()}
+    sizes = (len(values) * _width(net, name, soft[name]) for name, values in lists.items())
+    _require_small(sizes, limits.numbers)
+    return Evidence(rows or 1, _columns(net, lists.items(), deadline))
 
 
 def _require_few(rows: int, most: int) -> None:
     if rows > most:
         raise TooLargeError(f"there are {rows:,} rows in one request (limit {most:,}); send several requests")
+
+
+def _width(net: Model, name: str, soft: bool) -> int:
+    """The numbers in each row of a column, which also has those rows of which nothing is said."""
+    return net.variable(name).card if soft else 1
+
+
+def _require_small(sizes: Iterable[int], most: int) -> None:
+    size = sum(sizes)
+    if size > most:
+        raise TooLargeError(
+            f"the evidence is a table of {size:,} numbers, with those that are left out (limit {most:,}); "
+            "send several requests"
+        )
+
+
+def _columns(net: Model, lists: Iterable[tuple[str, Sequence[Any]]], deadline: Deadline) -> dict[str, Column]:
+    found = {}
+    for name, values in lists:
+        deadline.check()
+        column = _column(net.variable(name), values)
+        if column is not None:
+            found[name] = column
+    return found
 
 
 def _check_names(net: Model, given: Mapping[str, Any]) -> None:
@@ -70,16 +105,78 @@ def _check_names(net: Model, given: Mapping[str, Any]) -> None:
 
 def _column(variable: Variable, values: Sequence[Any]) -> Column | None:
     """One column of values of any kinds: those of each kind are read by themselves, and say nothing of other rows."""
-    lists = [_by_state(variable, value, i) if isinstance(value, dict) else value for i, value in enumerate(values)]
-    parts = [[value if isinstance(value, kind) else None for value in lists] for kind in KINDS]
-    found = [read_column(variable, part)[0] for part in parts if any(value is not None for value in part)]
+    meant = _Meaning(variable).of_all(values)
+    kinds = set(map(type, meant))
+    parts = [[value if type(value) is kind else None for value in meant] for kind in KINDS if kind in kinds]
+    with np.errstate(over="ignore"):  # sums of huge likelihoods that overflow are repaired
+        found = [read_column(variable, part)[0] for part in parts]
     columns = [column for column in found if column is not None]
     if len(columns) <= 1:
         return columns[0] if columns else None
-    soft = columns[0].likelihoods()
-    for column in columns[1:]:
-        soft = soft * column.likelihoods()
-    return Column(variable, soft=soft)
+    codes = [column.codes for column in columns if column.codes is not None]
+    if len(codes) == len(columns):
+        return Column(variable, codes=np.maximum.reduce(codes))  # the others are -1, for no evidence
+    return Column(variable, soft=reduce(np.multiply, (column.likelihoods() for column in columns)))
+
+
+class _Meaning:
+    """What single values mean, where JSON says less than Python: of numbers, and of lists and objects."""
+
+    def __init__(self, variable: Variable) -> None:
+        self.variable = variable
+        self.spelled = {} if variable.numeric else _spelled(variable)
+        self.first = variable.card == 2 and not variable.numeric  # a number may be the likelihood of the first state
+
+    def of_all(self, values: Sequence[Any]) -> list[Any]:
+        return [self._of(value, row) for row, value in enumerate(values)]
+
+    def _of(self, value: Any, row: int) -> Any:
+        if isinstance(value, list | dict):
+            return self._likelihoods(value, row)
+        if type(value) not in (int, float):
+            return value
+        if self.spelled:
+            return self._state(value, row)
+        return float(value) if self.first and 0 <= value <= 1 else value
+
+    def _likelihoods(self, value: list[Any] | dict[str, Any], row: int) -> list[Any]:
+        found = _by_state(self.variable, value, row) if isinstance(value, dict) else value
+        if not all(type(number) in (int, float) for number in found):
+            problem = f"{shown(value)} is not one likelihood per state ({listed_states(self.variable)})"
+            raise error_in_row(self.variable, row, problem)
+        return found
+
+    def _state(self, number: float, row: int) -> str:
+        """The label that spells a number. Another number is no likelihood: 0.9 would be of one state, 1 the other."""
+        found = self.spelled.get(number)
+        if found is None:
+            problem = (
+                f"{shown(number)} is not a state; expected one of {listed_states(self.variable)} (its labels are "
+                "numbers; give a likelihood for each state)"
+            )
+            raise error_in_row(self.variable, row, problem)
+        return found
+
+
+def _spelled(variable: Variable) -> dict[float, str | None]:
+    """The labels that spell numbers, by these; None where several spell the same."""
+    found: dict[float, str | None] = {}
+    for label in variable.states:
+        number = _number(str(label))
+        if number is not None:
+            found[number] = None if number in found else str(label)
+    return found
+
+
+def _number(text: str) -> float | None:
+    """The number that a text spells: a whole one exactly."""
+    for kind in (int, float):
+        try:
+            number = kind(text)
+        except ValueError:
+            continue
+        return number if math.isfinite(number) else None
+    return None
 
 
 def _by_state(variable: Variable, given: Mapping[str, Any], row: int) -> list[Any]:

@@ -21,11 +21,12 @@ class Limits:
     rows
         Rows of evidence in a request.
     numbers
-        Numbers, or states, in an answer.
+        Numbers, or states, in an answer; also in the evidence, as a table with all rows of all its variables.
     seconds
         How long a request may wait and be worked on.
     reading
-        How many seconds a client may take to send its headers, and again for the rest; also, to take the answer.
+        How many seconds a client may take to send its headers, and again for the rest; also, to take more
+        of the answer.
     waiting
         Requests that wait for one of the `workers`.
     workers
