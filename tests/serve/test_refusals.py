@@ -1,13 +1,16 @@
 """What is wrong with a request is said with the right status, in the words of Python, and never as a 500."""
 
+import asyncio
 import json
 import queue
 import socket
+import threading
 from contextlib import suppress
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from starlette.requests import Request
 from starlette.testclient import TestClient
 
 import tacit
@@ -154,6 +157,52 @@ def test_tests_count_together_and_before_the_work(monkeypatch):
     assert "10 numbers" in refused(client, 422, "/api/marginals", variables=["A"], tests=True)
     assert "40 numbers" in refused(client, 422, "/api/explain", query="A", rows=[{"B": "true", "C": "true"}])
     assert "20 numbers" in refused(client, 422, "/api/explain", query="B")
+
+
+def test_a_timeout_of_the_work_is_no_slow_request(monkeypatch):
+    def late(*_):
+        raise TimeoutError
+
+    monkeypatch.setattr("tacit.serve.asgi._result", late)
+    assert "was logged" in refused(client_of(NET), 500, query="B")
+
+
+def test_a_page_that_takes_long_is_made_once():
+    made, go = [], threading.Event()
+
+    def page():
+        made.append(None)
+        go.wait(60)
+        return "<html></html>"
+
+    service = Service(NET, Limits(workers=1, seconds=0.05), page)
+
+    async def ask():
+        scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
+        return await service.page(Request(scope, receive=asyncio.Event().wait))
+
+    for _ in range(2):
+        with pytest.raises(RefusedError, match="took longer"):
+            asyncio.run(ask())
+    go.set()
+    service.workers.submit(str).result(60)  # by now the page is made
+    assert asyncio.run(ask()).body == b"<html></html>"
+    assert len(made) == 1
+
+
+def test_a_page_that_failed_is_made_again():
+    pages = iter([tacit.TacitError("not now"), "<html></html>"])
+
+    def page():
+        found = next(pages)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tacit.serve.asgi.page_html", lambda *_, **__: page())
+        client = client_of(NET)
+    assert [client.get("/").status_code for _ in range(3)] == [422, 200, 200]
 
 
 def test_hosts():

@@ -14,8 +14,6 @@ from tacit.cli.output import note
 from tacit.errors import TacitError
 from tacit.explorer import Captions
 
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
-
 
 def serve(
     model: Model,
@@ -43,11 +41,11 @@ def serve(
       curl http://127.0.0.1:8000/api/posterior -H "Content-Type: application/json" \\
         -d '{"query": "LVFAILURE", "rows": [{"HISTORY": "TRUE", "CVP": [0.1, 0.2, 0.7]}]}'
     """
-    if host not in LOOPBACK:
+    serving = _serving()
+    if host not in serving.guard.LOOPBACK:
         if not public:
             raise typer.BadParameter(f"other machines could reach {host}; give --public as well if that is meant")
         note(f"anybody who can reach {host} can query this network: there is no password and no encryption")
-    serving = _serving()
     net = tacit.io.read(model)
     shown = None if captions is None else Captions.read(captions, net)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import Future
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, TypeVar
@@ -47,7 +48,7 @@ class Service:
         self.workers = Workers(limits.threads, limits.waiting)
         self.reading = Reading(limits)
         self._make_page = page
-        self._page: Page | None = None
+        self._page: Future[Page] | None = None
 
     def warm_up(self) -> None:
         """Compile what the page asks first, and load the kernels."""
@@ -57,7 +58,8 @@ class Service:
         """The answer to a question."""
         async with self.reading.body(request) as body:
             deadline = Deadline(self.limits.seconds)
-            return answer(await self._worked(request, deadline, partial(self.answered, endpoint, body, deadline)))
+            work = self.workers.submit(partial(self.answered, endpoint, body, deadline))
+            return answer(await _result(work, request, deadline))
 
     def answered(self, endpoint: Endpoint, body: bytes, deadline: Deadline) -> bytes:
         """In a thread: the JSON of the answer. Evidence that is impossible needs no warning, since null tells."""
@@ -68,29 +70,13 @@ class Service:
         deadline.check()
         return written(found)
 
-    async def _worked(self, request: Request, deadline: Deadline, task: Callable[[], T]) -> T:
-        """What a worker makes of a task, unless that takes too long, or the client goes away."""
-        work = asyncio.wrap_future(self.workers.submit(task))
-        work.add_done_callback(lambda done: done.cancelled() or done.exception())  # which may come too late to be told
-        gone = asyncio.ensure_future(_disconnected(request))
-        try:
-            waiting: set[asyncio.Future[Any]] = {work, gone}
-            await asyncio.wait(waiting, timeout=deadline.seconds, return_when=asyncio.FIRST_COMPLETED)
-            if work.done():
-                return work.result()
-            deadline.pass_()
-            raise RefusedError(GONE, "the client has gone") if gone.done() else deadline.error()
-        finally:
-            work.cancel()  # if it has not begun
-            gone.cancel()
-
     async def page(self, request: Request) -> Response:
-        """The explorer."""
-        if self._page is None:
-            deadline = Deadline(self.limits.seconds)
-            self._page = Page(await self._worked(request, deadline, self._make_page))
-        headers = {"Content-Security-Policy": self._page.policy}
-        return Response(self._page.html.encode("utf-8"), headers=headers, media_type="text/html")
+        """The explorer, made once: if that takes longer than a request may, a later one gets it."""
+        if self._page is None or (self._page.done() and self._page.exception() is not None):
+            self._page = self.workers.submit(lambda: Page(self._make_page()), kept=True)
+        page = await _result(self._page, request, Deadline(self.limits.seconds))
+        headers = {"Content-Security-Policy": page.policy}
+        return Response(page.html.encode("utf-8"), headers=headers, media_type="text/html")
 
     def model(self) -> dict[str, Any]:
         """What the network has, and how much may be asked at once."""
@@ -169,6 +155,23 @@ def _constant(content: bytes) -> Handler:
         return answer(content)
 
     return handle
+
+
+async def _result(future: Future[T], request: Request, deadline: Deadline) -> T:
+    """What a worker makes of a task, unless that takes too long, or the client goes away."""
+    work = asyncio.wrap_future(future)
+    work.add_done_callback(lambda done: done.cancelled() or done.exception())  # which may come too late to be told
+    gone = asyncio.ensure_future(_disconnected(request))
+    try:
+        waiting: set[asyncio.Future[Any]] = {work, gone}
+        await asyncio.wait(waiting, timeout=deadline.seconds, return_when=asyncio.FIRST_COMPLETED)
+        if work.done():
+            return work.result()
+        deadline.pass_()
+        raise RefusedError(GONE, "the client has gone") if gone.done() else deadline.error()
+    finally:
+        work.cancel()  # if it has not begun
+        gone.cancel()
 
 
 async def _disconnected(request: Request) -> None:

@@ -46,7 +46,7 @@ class TimedProtocol(H11Protocol):
         """A client has come; one too many is sent away."""
         super().connection_made(transport)
         self._awaited = Timer(self.limits.reading, transport.abort)  # while no request is being answered
-        self._untaken = Timer(self.limits.reading, transport.abort)  # while the client takes no more
+        self._untaken = Timer(self.limits.reading, self._abort_unless_taken)  # while the client takes no more
         self._awaited.start()
         if len(self.connections) > self.limits.connections:
             transport.write(FULL)
@@ -71,12 +71,23 @@ class TimedProtocol(H11Protocol):
     def pause_writing(self) -> None:
         """The client takes no more for now."""
         super().pause_writing()
+        self._left = self.transport.get_write_buffer_size()
         self._untaken.start()
 
     def resume_writing(self) -> None:
         """The client takes more."""
         super().resume_writing()
         self._untaken.stop()
+
+    def _abort_unless_taken(self) -> None:
+        """Wait on for a client that has taken some of what was left."""
+        left = self.transport.get_write_buffer_size()
+        if left >= self._left:
+            self.transport.abort()
+            return
+        self._left = left
+        self._untaken.stop()
+        self._untaken.start()
 
     def _mind(self) -> None:
         """Let the time run while a request is awaited."""

@@ -26,15 +26,16 @@ class Reading:
         taken = 0
         chunks = []
         try:
-            async with asyncio.timeout(self.limits.reading):
-                async for chunk in request.stream():
-                    taken += len(chunk)
-                    self.held += len(chunk)
-                    self._require_room(taken)
-                    chunks.append(chunk)
+            try:
+                async with asyncio.timeout(self.limits.reading):
+                    async for chunk in request.stream():
+                        taken += len(chunk)
+                        self.held += len(chunk)
+                        self._require_room(taken)
+                        chunks.append(chunk)
+            except TimeoutError:
+                raise RefusedError(408, f"the request did not arrive within {self.limits.reading:g} seconds") from None
             yield b"".join(chunks)
-        except TimeoutError:
-            raise RefusedError(408, f"the request did not arrive within {self.limits.reading:g} seconds") from None
         finally:
             self.held -= taken
 

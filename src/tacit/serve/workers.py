@@ -38,6 +38,14 @@ class Deadline:
         )
 
 
+class KeptFuture(Future[T]):
+    """A result that others may still want: who no longer waits for it does not cancel it."""
+
+    def cancel(self) -> bool:
+        """Nothing is cancelled."""
+        return False
+
+
 class Workers:
     """Threads that take tasks from a queue; a full one refuses. They do not keep the process from ending."""
 
@@ -47,9 +55,9 @@ class Workers:
         for _ in range(threads):
             threading.Thread(target=self._work, daemon=True).start()
 
-    def submit(self, task: Callable[[], T]) -> Future[T]:
-        """The result of a task, some time; an error if too many wait already."""
-        future: Future[T] = Future()
+    def submit(self, task: Callable[[], T], kept: bool = False) -> Future[T]:
+        """The result of a task, some time, `kept` if nobody waits; an error if too many wait already."""
+        future: Future[T] = KeptFuture() if kept else Future()
         try:
             self._tasks.put_nowait((future, task))
         except queue.Full:
