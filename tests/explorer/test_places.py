@@ -2,6 +2,7 @@
 
 from functools import cache
 from itertools import combinations, pairwise
+from time import perf_counter
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit import Network, examples
-from tacit.explorer.places import BETWEEN, MEASURES, places, size
+from tacit.explorer.places import BETWEEN, GAP, MEASURES, places, rows_within, size, wrapped
 from tacit.layout import chains, increasing, rows, spread
 
 NETWORKS = {
@@ -140,3 +141,26 @@ def test_rows_leave_room_for_arrows():
     _, found = placed("abc")
     (_, y, _, h), below = found["boxes"][0], found["boxes"][1]
     assert below[1] - (y + h) == BETWEEN
+
+
+def test_the_rows_of_a_long_chain_take_time_in_proportion():
+    """Every one of the 32 widths that are tried once took seconds."""
+    count = 2000
+    edges = list(pairwise(range(count)))
+    started = perf_counter()
+    assert wrapped([(140.0, 60.0)] * count, edges) == list(range(count))
+    assert perf_counter() - started < 5
+
+
+@given(st.data())
+def test_rows_keep_to_their_width_and_parents_lie_above(data):
+    widths = data.draw(st.lists(st.integers(20, 280), min_size=1, max_size=12))
+    pairs = [(i, j) for j in range(len(widths)) for i in range(j)]
+    edges = data.draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
+    limit = data.draw(st.integers(max(widths), 900))
+    found = rows_within(float(limit), [(float(width), 60.0) for width in widths], edges)
+    assert all(found[tail] < found[head] for tail, head in edges)
+    assert sorted(set(found)) == list(range(max(found) + 1))
+    for row in set(found):
+        here = [width for width, own in zip(widths, found, strict=True) if own == row]
+        assert sum(here) + GAP * (len(here) - 1) <= limit

@@ -118,23 +118,45 @@ def rows_within(limit: float, sizes: Sequence[tuple[float, float]], edges: Seque
     depth = [0] * len(sizes)  # the longest way down
     for i in reversed(range(len(sizes))):
         depth[i] = max((depth[c] + 1 for c in children[i]), default=0)
-    rows = [-1] * len(sizes)
-    used: list[float] = []
-    waiting = sorted(range(len(sizes)), key=lambda i: (-depth[i], i))
-    while waiting:
-        row, room, left = len(used), limit, []
-        for i in waiting:
-            ready = all(0 <= rows[p] < row for p in parents[i])
-            if ready and (sizes[i][0] <= room or room == limit):
-                rows[i] = row
+    order = sorted(range(len(sizes)), key=lambda i: (-depth[i], i))
+    rows, used = _filled(limit, sizes, order, parents, children)
+    _drawn_together(rows, used, limit, sizes, parents, children)
+    number = {row: k for k, row in enumerate(sorted(set(rows)))}
+    return [number[row] for row in rows]
+
+
+def _filled(
+    limit: float,
+    sizes: Sequence[tuple[float, float]],
+    order: Sequence[int],
+    parents: Sequence[Sequence[int]],
+    children: Sequence[Sequence[int]],
+) -> tuple[list[int], list[float]]:
+    """Row by row, the boxes that fit of those whose parents lie above, in their order; and how full the rows are."""
+    rank = {i: k for k, i in enumerate(order)}
+    open_parents = [len(above) for above in parents]
+    narrowest = min(width for width, _ in sizes)
+    rows, used = [-1] * len(sizes), list[float]()
+    ready = [i for i in order if not open_parents[i]]
+    while ready:
+        room, left, here = limit, list[int](), list[int]()
+        for k, i in enumerate(ready):
+            if room != limit and room < narrowest:
+                left += ready[k:]
+                break
+            if sizes[i][0] <= room or room == limit:
+                rows[i] = len(used)
                 room -= sizes[i][0] + GAP
+                here.append(i)
             else:
                 left.append(i)
         used.append(limit - room)
-        waiting = left
-    _drawn_together(rows, used, limit, sizes, parents, children)
-    filled = sorted(set(rows))
-    return [filled.index(row) for row in rows]
+        for child in (child for i in here for child in children[i]):
+            open_parents[child] -= 1
+            if not open_parents[child]:
+                left.append(child)
+        ready = sorted(left, key=rank.__getitem__)
+    return rows, used
 
 
 def _drawn_together(
@@ -151,16 +173,24 @@ def _drawn_together(
         for i in range(len(rows)):
             low = max((rows[p] + 1 for p in parents[i]), default=0)
             high = min((rows[c] - 1 for c in children[i]), default=len(used) - 1)
-            near = [rows[j] for j in (*parents[i], *children[i])]
+            near = sorted(rows[j] for j in (*parents[i], *children[i]))
+            ideal = min(max(near[len(near) // 2], low), high) if near else rows[i]  # the median, as near as it may be
+            if _lengths(rows[i], near) <= _lengths(ideal, near):
+                continue
             width = sizes[i][0] + GAP
             free = [r for r in range(low, high + 1) if r == rows[i] or used[r] + width <= limit]
-            best = min(free, key=lambda r: (sum(abs(r - n) for n in near), r != rows[i]))
+            best = min(free, key=lambda r: (_lengths(r, near), r != rows[i]))
             if best != rows[i]:
                 used[rows[i]] -= width
                 used[best] += width
                 rows[i], moved = best, True
         if not moved:
             return
+
+
+def _lengths(row: int, near: Sequence[int]) -> int:
+    """Of all edges of a box in this row together."""
+    return sum(abs(row - other) for other in near)
 
 
 def neighbours(count: int, edges: Sequence[Edge]) -> tuple[list[list[int]], list[list[int]]]:
@@ -212,6 +242,8 @@ def crossings_reduced(net: Wires) -> list[list[int]]:
     best, fewest = net.layers, _crossings(layers, net)
     position = {i: k for layer in layers for i, k in _positions(layer)}
     for sweep in range(SWEEPS):
+        if not fewest:
+            break
         downwards = sweep % 2 == 0
         fixed = net.above if downwards else net.below
         for layer in layers if downwards else reversed(layers):
@@ -253,6 +285,7 @@ def columns(net: Wires, layers: Sequence[Sequence[int]]) -> Floats:
     along = {point: duct for duct in net.ducts.values() for point in duct}
     for layer, wide in zip(layers, widths, strict=True):
         x[layer] = np.cumsum(wide) - wide / 2 - wide.sum() / 2
+    before = [x.copy(), x.copy()]
     for sweep in range(SWEEPS):
         order = range(len(layers)) if sweep % 2 == 0 else reversed(range(len(layers)))
         for r in order:
@@ -260,6 +293,9 @@ def columns(net: Wires, layers: Sequence[Sequence[int]]) -> Floats:
             wanted = np.array([_wanted(i, x, net, along.get(i, [])) for i in layer])
             weights = np.array([1.0 if i < net.boxes else RIGID for i in layer])
             x[layer] = _within(half, spread(wanted, widths[r], 0.0, weights), widths[r])
+        if sweep and all(np.array_equal(x, earlier) for earlier in before):  # neither way moves anything
+            break
+        before = [before[1], x.copy()]
     _straighten(x, net, layers, half)
     return x
 
