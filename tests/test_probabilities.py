@@ -133,3 +133,46 @@ def test_any_shape_prints_and_converts(rows, cards):
     assert found._repr_html_().startswith("<table>")
     close(found.to_pandas().to_numpy(), array.reshape(rows, int(np.prod(cards))))
     assert found.to_arrow().num_columns == np.prod(cards)
+
+
+def test_arithmetic_in_place_stays_in_place(tac):
+    found = tac.posterior({"A": [0.8, 0.1], "C": ["lo", "hi"]}, labels=True)
+    before, same = found.array.copy(), found
+    found *= 2
+    assert found is same
+    assert np.array_equal(found.array, 2 * before)
+    assert np.add(found, 1, out=found) is same
+    assert np.array_equal(found.array, 2 * before + 1)
+    plain = np.empty_like(before)
+    assert np.subtract(found, 1, out=plain) is plain
+    close(plain, 2 * before)
+    whole, rest = np.divmod(found, 1.0, out=(None, found))
+    assert rest is same
+    close(whole, np.floor(2 * before + 1))
+    total = np.empty(2)
+    assert np.add.reduce(found, axis=0, out=total) is total
+
+
+def test_marginals_of_nothing_print_and_convert():
+    none = Marginals()
+    assert (repr(none), none._repr_html_(), none.columns()) == ("{}", None, {})
+    assert none.to_pandas().empty
+    assert none.to_polars().is_empty()
+
+
+def test_rows_of_several_levels_print_plain_labels(tac):
+    index = pd.MultiIndex.from_tuples([("a", 1), ("b", 2)])
+    found = tac.posterior(pd.DataFrame({"A": [0.8, 0.8], "C": ["lo", "hi"]}, index=index), labels=True)
+    assert [line.split("  ")[0] for line in repr(found).splitlines()[1:]] == ["a, 1", "b, 2"]
+
+
+def test_columns_that_would_be_called_alike_are_refused():
+    written_alike = Probabilities(np.array([[0.25, 0.75]]), [Variable("A", ("1", 1))])
+    for convert in (written_alike.columns, written_alike.to_polars, written_alike.to_arrow):
+        with pytest.raises(tacit.TacitError, match=r"two columns would be called 'A\.1'; rename a state"):
+            convert()
+    assert written_alike.to_pandas().columns.tolist() == ["1", 1]
+    one, other = Variable("A", ("b.c", "d")), Variable("A.b", ("c", "e"))
+    marginals = Marginals({v.name: Probabilities(np.array([[0.25, 0.75]]), [v]) for v in (one, other)})
+    with pytest.raises(tacit.TacitError, match=r"'A\.b\.c'"):
+        marginals.columns()

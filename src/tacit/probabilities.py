@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,8 +78,15 @@ class Probabilities(NDArrayOperatorsMixin):
         return np.array(self.array, dtype=dtype, copy=copy)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **settings: Any) -> Any:
-        plain = [one.array if isinstance(one, Probabilities) else one for one in inputs]
-        return getattr(ufunc, method)(*plain, **settings)
+        out = settings.get("out", ())
+        if out:
+            settings["out"] = tuple(map(_plain, out))
+        found = getattr(ufunc, method)(*map(_plain, inputs), **settings)
+        if not out:
+            return found
+        several = found if isinstance(found, tuple) else (found,)
+        given = tuple(new if own is None else own for new, own in zip(several, out, strict=True))
+        return given if isinstance(found, tuple) else given[0]
 
     # as a table -------------------------------------------------------------------------------------------
 
@@ -109,7 +116,7 @@ class Probabilities(NDArrayOperatorsMixin):
             [state_column(name, state) for state in s] for name, s in zip(self.variables, self.states, strict=True)
         ]
         names = map(",".join, itertools.product(*parts))
-        return dict(zip(names, np.ascontiguousarray(flat(self.array).T), strict=True))
+        return _by_name(zip(names, np.ascontiguousarray(flat(self.array).T), strict=True))
 
     @property
     def _count(self) -> int:
@@ -152,6 +159,8 @@ class Marginals(dict[str, Probabilities]):
         The columns have two levels, `variable` and `state`.
         """
         pandas = _package("pandas")
+        if not self:
+            return pandas.DataFrame()
         keys = [(name, state) for name, found in self.items() for state in found.states[0]]
         columns = pandas.MultiIndex.from_tuples(keys, names=["variable", "state"])
         values = np.concatenate([found.array for found in self.values()], axis=1)
@@ -167,7 +176,7 @@ class Marginals(dict[str, Probabilities]):
 
     def columns(self) -> dict[str, Floats]:
         """A column (rows,) for each state of each variable, by its name: `B.true`."""
-        return {name: column for found in self.values() for name, column in found.columns().items()}
+        return _by_name(column for found in self.values() for column in found.columns().items())
 
     def _grid(self) -> Grid:
         """A line for each state of each variable: there are more of them than rows that are looked at together."""
@@ -183,8 +192,8 @@ class Marginals(dict[str, Probabilities]):
     def __repr__(self) -> str:
         return str(self._grid()) if self else "{}"
 
-    def _repr_html_(self) -> str:
-        return self._grid().html()
+    def _repr_html_(self) -> str | None:
+        return self._grid().html() if self else None
 
 
 @dataclass(frozen=True)
@@ -207,7 +216,26 @@ class Labelling:
 
 def row_name(index: Any, row: int | None) -> str:
     """What a row is called in its table: by the index of a frame, or by its number."""
-    return "..." if row is None else str(row if index is None else index[row])
+    if row is None:
+        return "..."
+    name = row if index is None else index[row]
+    return ", ".join(map(str, name)) if isinstance(name, tuple) else str(name)
+
+
+def _plain(thing: Any) -> Any:
+    return thing.array if isinstance(thing, Probabilities) else thing
+
+
+def _by_name(columns: Iterable[tuple[str, Floats]]) -> dict[str, Floats]:
+    """Columns by their names, which must differ: labels 1 and "1" do not when they are written."""
+    found: dict[str, Floats] = {}
+    for name, column in columns:
+        if name in found:
+            raise TacitError(
+                f"two columns would be called {name!r}; rename a state, or use to_pandas(), which keeps labels"
+            )
+        found[name] = column
+    return found
 
 
 def _is_pandas(thing: Any) -> bool:
