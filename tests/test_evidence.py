@@ -1,6 +1,8 @@
 """The column rules: every accepted form means the same, and every refusal names the variable and the first bad row."""
 
+import os
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -541,6 +543,18 @@ def test_thirty_three_states_are_read_as_thirty_two_are():
         assert read_column(of, np.float32([0.1, 3.1]))[0].codes.tolist() == [1, 31]
 
 
+@pytest.mark.parametrize(
+    ("kind", "states"),
+    [(np.float32, [16777216, 16777217]), (np.float16, [2048, 2049]), (np.float32, [0.1, float(np.float32(0.1))])],
+)
+def test_short_floats_that_may_be_two_labels_are_refused_among_objects_too(kind, states):
+    of = variable("A", states)
+    for column in (np.array([states[-1]], kind), np.array([kind(states[-1])], object), [states[0], kind(states[-1])]):
+        with pytest.raises(EvidenceError, match=f"may be .* which {kind.__name__} cannot tell apart"):
+            read_column(of, np.array(column, object) if isinstance(column, list) else column)
+    assert read_column(of, np.array(states, object))[0].codes.tolist() == [0, 1]
+
+
 def test_a_table_of_likelihoods_is_not_changed():
     values = np.array([[1.0, 1.0, 2.0], [nan, nan, nan], [1e308, 1e308, 0]])
     before = values.copy()
@@ -571,7 +585,12 @@ def alarm():
     return net
 
 
-FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
+FRAMES = {
+    "pandas": pd.DataFrame,
+    "polars": pl.DataFrame,
+    "pyarrow": pa.table,
+    "pyarrow batch": pa.RecordBatch.from_pydict,
+}
 
 
 @pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
@@ -639,6 +658,15 @@ def test_other_columns_of_a_frame_are_left_out_with_a_warning(frame):
         net.posterior("S", frame({"id": [1]}))
     with pytest.raises(EvidenceError, match="evidence names 'id', which is not a variable"):
         net.posterior("S", rows)  # a mapping says what is meant
+
+
+def test_a_warning_points_at_a_program_beside_the_package():
+    """Its folder begins like the package's."""
+    program = f"{Path(tacit.__file__).parent}_app{os.sep}main.py"
+    own = {"net": alarm(), "rows": pd.DataFrame({"CVP": ["LOW"], "id": [1]})}
+    with pytest.warns(tacit.UnusedColumnWarning, match="not used: id$") as caught:
+        exec(compile("net.posterior('S', rows)", program, "exec"), own)
+    assert caught[0].filename == program
 
 
 @pytest.mark.parametrize(

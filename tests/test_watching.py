@@ -9,7 +9,7 @@ import IPython.display
 import pytest
 
 from tacit.learn.progress import Bar, Line
-from tacit.watching import Notice, in_notebook, is_watched
+from tacit.watching import Notice, in_notebook, is_terminal, is_watched
 
 
 class Terminal(io.StringIO):
@@ -86,3 +86,29 @@ def test_what_is_quick_is_not_said():
     notice.end()
     time.sleep(0.3)
     assert terminal.getvalue() == ""
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_without_a_console_nothing_is_watched(monkeypatch, closed):
+    stream = Terminal() if closed else None
+    if stream is not None:
+        stream.close()
+    monkeypatch.setattr(sys, "stderr", stream)
+    assert not is_terminal(stream)
+    assert not is_watched(sys.stderr)
+    notice = Notice(patience=0.01)
+    notice.begin("compiling")
+    time.sleep(0.05)
+    notice.end()
+    Line(True).end("done")
+    Bar(3, True).show(1, 1, "loss")
+
+
+def test_a_console_that_closes_meanwhile_is_not_written_to(capfd):
+    terminal = Terminal()
+    notice = Notice(terminal, 0.05)
+    notice.begin("compiling")
+    terminal.close()
+    time.sleep(0.2)
+    notice.end()
+    assert capfd.readouterr() == ("", "")

@@ -20,9 +20,14 @@ def in_notebook() -> bool:
     return hasattr(shell, "kernel")
 
 
-def is_watched(stream: TextIO) -> bool:
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether a stream is a terminal; programs without a console have none, or a closed one."""
+    return stream is not None and not stream.closed and stream.isatty()
+
+
+def is_watched(stream: TextIO | None) -> bool:
     """Whether what is written there is read as it comes: not in pipes and files."""
-    return stream.isatty() or in_notebook()
+    return is_terminal(stream) or (stream is not None and not stream.closed and in_notebook())
 
 
 class Cell:
@@ -81,4 +86,6 @@ class Notice:
             if self._said:
                 return
             self._said = True
-        print(f"tacit: {text}", file=self._stream or sys.stderr, flush=True)
+        stream = self._stream or sys.stderr
+        if is_watched(stream):  # still
+            print(f"tacit: {text}", file=stream, flush=True)

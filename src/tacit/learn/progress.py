@@ -6,7 +6,7 @@ import sys
 import time
 from typing import TextIO
 
-from tacit.watching import Cell, in_notebook
+from tacit.watching import Cell, in_notebook, is_terminal
 
 WIDTH = 24
 
@@ -15,9 +15,9 @@ class Line:
     """Rewrites one line of a terminal, or of a notebook's output; silent where the stream is none."""
 
     def __init__(self, on: bool, stream: TextIO | None = None) -> None:
-        self.stream = stream or sys.stderr
+        self.stream: TextIO | None = stream or sys.stderr
         self._cell = Cell() if stream is None and in_notebook() else None
-        self.on = on and (self._cell is not None or self.stream.isatty())
+        self.on = on and (self._cell is not None or is_terminal(self.stream))
         self.started = time.monotonic()
 
     @property
@@ -29,7 +29,7 @@ class Line:
         """Replace the line."""
         if self.on and self._cell is not None:
             self._cell.show(text, last=bool(end))
-        elif self.on:
+        elif self.on and self.stream is not None:
             self.stream.write(f"\r\x1b[2K{text}{end}")
             self.stream.flush()
 
