@@ -258,7 +258,9 @@ def without_column(evidence: Any, name: Any) -> Any:
     """A mapping or a frame without one of its columns; a frame stays one."""
     if type(evidence).__module__.partition(".")[0] == "pandas":
         return evidence.drop(columns=[name])
-    if hasattr(evidence, "drop"):  # polars and pyarrow
+    if hasattr(evidence, "column_names"):  # a table or a batch of pyarrow
+        return evidence.select([other for other in evidence.column_names if other != name])
+    if hasattr(evidence, "drop"):  # polars
         return evidence.drop([name])
     return {other: values for other, values in (named_columns(evidence) or {}).items() if other != name}
 

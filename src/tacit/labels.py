@@ -23,6 +23,7 @@ BLOCK = 2**17
 GAPS = ("NoneType", "NAType", "NaTType")  # the types of missing values, by name: no frame library is a dependency
 SHOWN = 80  # characters of a value in a message
 FLOAT = float | np.floating
+SHORT_FLOATS = frozenset((np.float16, np.float32))
 Mask = NDArray[np.bool_]
 
 
@@ -85,6 +86,8 @@ def of_plain_objects(variable: Variable, array: NDArray[Any]) -> Codes | None:
     """The states that Python objects name, if each is a label as it stands, or missing; else None."""
     if variable.numeric and any(isinstance(label, int) and abs(label) > EXACT for label in variable.states):
         return None  # a float may stand for several whole numbers, of which some are labels
+    if variable.numeric and _alike_in_short_floats(variable) and not SHORT_FLOATS.isdisjoint(map(type, array.tolist())):
+        return None
     lookup, dtype = _Lookup(variable), _small(variable, []).dtype
     left: NDArray[np.intp] | slice = slice(None)
     try:
@@ -99,6 +102,13 @@ def of_plain_objects(variable: Variable, array: NDArray[Any]) -> Codes | None:
     except (KeyError, TypeError):  # a sequence of likelihoods cannot be looked up
         return None
     return codes
+
+
+def _alike_in_short_floats(variable: Variable) -> bool:
+    """Whether labels become one in a type of floats that is shorter than Python's."""
+    numbers = np.array([label for label in variable.states if isinstance(label, int | float)], dtype=np.float64)
+    with np.errstate(over="ignore"):
+        return any(len(np.unique(numbers.astype(kind))) < len(numbers) for kind in SHORT_FLOATS)
 
 
 def of_objects(variable: Variable, array: NDArray[Any], missing: Mask) -> Codes:
