@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import tacit
 from tacit import EvidenceError, Network, examples, semantics
 from tacit.evidence import Column, Evidence, read, read_column
+from tacit.rows.columns import choose
 from tacit.variable import Variable, variable
 from tests.helpers import close
 from tests.strategies import evidence, networks
@@ -635,12 +636,51 @@ def test_a_column_for_each_state_holds_likelihoods(frame):
         ({"CVP.LOW": [0.1], "CVP.NORMAL": [1, 2], "CVP.HIGH": [1]}, "'CVP.NORMAL' has 2 rows, but 'CVP.LOW' has 1"),
         ({"CVP.LOW": [[0.1]], "CVP.NORMAL": [1], "CVP.HIGH": [1]}, r"column 'CVP.LOW' has shape \(1, 1\); expected"),
         ({"CVP.LOW": [-1], "CVP.NORMAL": [1], "CVP.HIGH": [1]}, "evidence on 'CVP', row 0: .*must not be negative"),
-        ({"CVP.low": [0.1]}, "evidence names 'CVP.low', which is not a variable of the network; did you mean 'CVP'"),
+        ({"CVP.low": [0.1]}, "the table has a column 'CVP.low' but no 'CVP.NORMAL'; expected one for every state"),
+        ({"CVP.lo": [0.1]}, "evidence names 'CVP.lo', which is not a variable of the network; did you mean 'CVP'"),
+        ({"CVP.low": [0.1], "CVP.Low": [0.1]}, "'CVP.Low' and 'CVP.low', which may both be 'CVP.LOW'; expected one"),
     ],
 )
 def test_wrong_columns_of_states_are_refused(columns, message):
     with pytest.raises(EvidenceError, match=message):
         alarm().posterior("S", columns)
+
+
+@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
+def test_columns_of_states_are_found_in_any_case(frame):
+    net = alarm()
+    expected = net.posterior("CVP", {"S": [[0.2, 0.8], [0.6, 0.4]]})
+    for names in (("S.true", "S.False"), ("S.TRUE", "S.false"), ("S. true", "S.FALSE ")):
+        columns = dict(zip(names, ([0.2, 0.6], [0.8, 0.4]), strict=True))
+        close(net.posterior("CVP", frame(columns)), expected)
+    with pytest.warns(tacit.UnusedColumnWarning, match=r"not used: S\.true"):  # the other is the label as it stands
+        close(net.posterior("CVP", frame({"S.TRUE": [0.2, 0.6], "S.FALSE": [0.8, 0.4], "S.true": [0, 0]})), expected)
+
+
+def test_single_values_of_states_hold_for_all_rows():
+    net = examples.abc()
+    expected = net.posterior("B", {"A": 0.2, "C": ["lo", "hi"]})
+    for values in ((0.2, 0.8), (0.2, [0.8, 0.8]), (np.float32(0.25), np.array(1.0))):
+        close(net.posterior("B", {"A.true": values[0], "A.false": values[1], "C": ["lo", "hi"]}), expected)
+    close(net.posterior("B", {"A.true": 0.2, "A.false": 0.8}), net.posterior("B", {"A": 0.2}))
+    close(net.posterior("B", {"A.true": None, "A.false": None, "C": ["lo"]}), net.posterior("B", {"C": ["lo"]}))
+    with pytest.raises(EvidenceError, match="must not be negative"):
+        net.posterior("B", {"A.true": -1, "A.false": 1, "C": ["lo", "hi"]})
+
+
+def test_a_column_of_a_state_that_is_a_variable_too_is_refused():
+    net = tacit.Network()
+    net.add("A", states=["lo", "hi"], cpt=[0.3, 0.7])
+    net.add("A.lo", cpt=[0.1, 0.9])
+    both = {"A.lo": [0.5, 0.2], "A.hi": [0.5, 0.8]}
+    for rows in (both, pd.DataFrame(both)):
+        with pytest.raises(
+            EvidenceError, match=r"'A\.lo' may be evidence on the variable 'A\.lo', or likelihoods of a state of 'A'"
+        ):
+            net.posterior("A", rows)
+    close(net.posterior("A.lo", {"A.lo": [0.5]}), [[0.1, 0.9]])
+    with pytest.raises(EvidenceError, match=r"'A\.lo' may be"):
+        choose(net, list(both), wanted=[], but=[])
 
 
 @pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)

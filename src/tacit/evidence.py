@@ -31,7 +31,7 @@ from tacit.labels import (
     shown,
     shown_number,
 )
-from tacit.naming import by_variable
+from tacit.naming import ForAllRows, by_variable
 from tacit.variable import DEFAULT_STATES, Variable
 from tacit.words import plural
 
@@ -286,6 +286,8 @@ def read_column(variable: Variable, values: Any, framed: bool = False) -> tuple[
     """
     if isinstance(values, Column):
         return values, values.rows == 1
+    if isinstance(values, ForAllRows):
+        return _likelihoods(variable, values.likelihoods), True
     try:
         column = unpack(values)
     except ConversionError as error:

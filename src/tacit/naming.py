@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,12 +22,25 @@ class UnusedColumnWarning(UserWarning):
     """A frame of evidence has columns that are no variables of the network; they are not used."""
 
 
+@dataclass(frozen=True)
+class ForAllRows:
+    """Likelihoods (1, states) that hold for all rows, as single values do."""
+
+    likelihoods: Floats
+
+
 def columns_of_states(variable: Variable, names: Set[str], called: str) -> tuple[str, ...]:
     """The columns `A.lo`, `A.hi` of likelihoods among the names of a table, one for each state, or none.
 
-    It is an error if some are lacking, or if there is a column `A`, too.
+    Labels are found in any case, as those of a column are. It is an error if some are lacking, or if there is a
+    column `A`, too.
+
+    >>> columns_of_states(Variable("A"), {"A.TRUE", "A.False", "id"}, "A")
+    ('A.TRUE', 'A.False')
     """
     per_state = tuple(state_column(called, state) for state in variable.states)
+    if called not in names and not set(per_state) <= names:
+        per_state = _in_any_case(variable, names, called, per_state)
     present = [name for name in per_state if name in names]
     if present and called in names:
         raise EvidenceError(f"the table has columns {called!r} and {present[0]!r}; expected one or the other")
@@ -34,6 +48,22 @@ def columns_of_states(variable: Variable, names: Set[str], called: str) -> tuple
         absent = next(name for name in per_state if name not in names)
         raise EvidenceError(f"the table has a column {present[0]!r} but no {absent!r}; expected one for every state")
     return per_state if present else ()
+
+
+def _in_any_case(variable: Variable, names: Set[str], called: str, exact: Sequence[str]) -> tuple[str, ...]:
+    """The columns of states, those that are not there as they should be written replaced by what is there."""
+    found = {name: name for name in exact if name in names}
+    for name in sorted(name for name in names if name.startswith(f"{called}.") and name not in found):
+        place = variable.plain.get(name[len(called) + 1 :].strip().lower())
+        if place is None or exact[place] in names:
+            continue
+        if exact[place] in found:
+            raise EvidenceError(
+                f"the table has columns {found[exact[place]]!r} and {name!r}, which may both be {exact[place]!r}; "
+                "expected one of them"
+            )
+        found[exact[place]] = name
+    return tuple(found.get(name, name) for name in exact)
 
 
 def by_variable(columns: Mapping[Any, Any], variables: Mapping[str, Variable], framed: bool) -> dict[str, Any]:
@@ -49,11 +79,23 @@ def by_variable(columns: Mapping[Any, Any], variables: Mapping[str, Variable], f
     found = {name: values for name, values in columns.items() if name in variables}
     for variable in _with_states(filter(present.__contains__, others), variables):
         names = columns_of_states(variable, present, variable.name)
+        refuse_two_readings(variable, names, variables)
         found[variable.name] = _together(names, [_numbers(name, columns[name]) for name in names])
         others = [name for name in others if name not in names]
     if others:
         _leave(others, [name for name in variables if name not in found], framed and bool(found))
     return found
+
+
+def refuse_two_readings(variable: Variable, per_state: Iterable[str], variables: Collection[str]) -> None:
+    """An error where a column of likelihoods of a variable's state has the name of another variable."""
+    for name in per_state:
+        if name in variables:
+            raise EvidenceError(
+                f"the column {name!r} may be evidence on the variable {name!r}, or likelihoods of a state of "
+                f"{variable.name!r}; leave out one, or pass those of {variable.name!r} as an array of shape "
+                f"(rows, {variable.card})"
+            )
 
 
 def misspelt(variables: Iterable[str], left: Iterable[str]) -> tuple[str, str] | None:
@@ -79,30 +121,34 @@ def _with_states(names: Iterable[str], variables: Mapping[str, Variable]) -> lis
     for name in names:
         for place in (i for i, sign in enumerate(name) if sign == "."):
             variable = variables.get(name[:place])
-            if variable is not None and name[place + 1 :] in map(str, variable.states):
+            state = name[place + 1 :]
+            if variable is not None and (state in map(str, variable.states) or state.strip().lower() in variable.plain):
                 found[variable.name] = variable
     return list(found.values())
 
 
-def _together(names: Sequence[str], columns: Sequence[Floats]) -> Floats:
-    """Columns as (rows, states)."""
-    for name, column in zip(names, columns, strict=True):
-        if len(column) != len(columns[0]):
-            rows = f"{len(column):,} rows, but {names[0]!r} has {len(columns[0]):,}"
-            raise EvidenceError(f"column {name!r} has {rows}; expected as many")
-    return np.column_stack(columns)
+def _together(names: Sequence[str], columns: Sequence[Floats]) -> Floats | ForAllRows:
+    """Columns as (rows, states); single values among them are those of all rows."""
+    lengths = {name: len(column) for name, column in zip(names, columns, strict=True) if column.ndim}
+    if not lengths:
+        return ForAllRows(np.array([columns]))
+    first, rows = next(iter(lengths.items()))
+    for name, length in lengths.items():
+        if length != rows:
+            raise EvidenceError(f"column {name!r} has {length:,} rows, but {first!r} has {rows:,}; expected as many")
+    return np.column_stack([np.broadcast_to(column, rows) for column in columns])
 
 
 def _numbers(name: str, values: Any) -> Floats:
-    """A column of likelihoods, NaN where there is none."""
+    """A column of likelihoods, or a single one; NaN where there is none."""
     try:
         column = unpack(values)
         if isinstance(column, Text):
             raise ValueError("it holds text")
-        numbers = np.array(column.values, dtype=np.float64, ndmin=1)
+        numbers = np.array(column.values, dtype=np.float64)
     except (ConversionError, TypeError, ValueError) as error:
         raise EvidenceError(f"column {name!r}: expected likelihoods, which are numbers ({error})") from None
-    if numbers.ndim != 1:
+    if numbers.ndim > 1:
         raise EvidenceError(f"column {name!r} has shape {numbers.shape}; expected likelihoods of one state, (rows,)")
     if column.missing is not None:
         numbers[column.missing] = np.nan

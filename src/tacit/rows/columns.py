@@ -17,7 +17,7 @@ from tacit.containers import decoded, objects
 from tacit.errors import EvidenceError
 from tacit.evidence import is_ambiguous
 from tacit.floats import Floats
-from tacit.naming import columns_of_states, misspelt
+from tacit.naming import columns_of_states, misspelt, refuse_two_readings
 from tacit.network import Network
 from tacit.rows.spelling import MISSING, as_number, label_of, numbers_are_labels
 from tacit.variable import Variable, similar, state_column
@@ -88,6 +88,9 @@ def choose(net: Network, names: Sequence[str], wanted: Sequence[str], but: Seque
             found[name] = source
         elif wanted:
             raise EvidenceError(f"the table has no column {name!r}; it has {listed(names, 20)}")
+    for source in found.values():
+        if source.per_state:
+            refuse_two_readings(source.variable, source.columns, found)
     if not found:
         raise EvidenceError(
             f"no column of the table is a variable to observe; it has {listed(names, 20)}{_hint(net, names)}"
