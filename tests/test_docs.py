@@ -21,7 +21,6 @@ WITHOUT_CODE = {
 }
 ELSEWHERE = {f"howto/{name}.md" for name in ("dask", "ray", "spark", "torch-distributed")}  # run by tests/scale
 NEEDS = {
-    "howto/explorer.md": ["igraph"],
     "index.md": ["pandas", "pgmpy"],
     "tutorials/beyond.md": ["matplotlib", "pandas", "pgmpy"],
     "tutorials/neural.md": ["torch"],

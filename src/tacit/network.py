@@ -148,8 +148,7 @@ class Network(Model):
     def page(self, path: str | os.PathLike[str], captions: str | os.PathLike[str] | None = None) -> None:
         """Write the explorer of the network: one HTML file that shows every posterior and takes evidence by clicks.
 
-        The page computes its answers itself, without a server or a network connection. Needs igraph (`pip install
-        'tacit-circuits[page]'`).
+        The page computes its answers itself, without a server or a network connection.
 
         Parameters
         ----------

@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,12 @@ def test_a_page_needs_nothing_else() -> None:
     html = page_html(tacit.examples.abc())
     assert not re.findall(r'(?:src|href)\s*=\s*"(?!#|data:)', html)
     assert not re.findall(r"https?://(?!www\.w3\.org/)", html)
+
+
+def test_a_page_is_made_by_the_core_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    for package in ("igraph", "matplotlib", "pandas"):
+        monkeypatch.setitem(sys.modules, package, None)
+    assert MODEL.findall(page_html(tacit.examples.abc()))
 
 
 def test_page_from_python_and_terminal(tmp_path: Path) -> None:

@@ -21,8 +21,7 @@ def page(
 ) -> None:
     """Write a page to explore a network: click a state to observe it, and all posteriors follow.
 
-    The page is one file that computes its answers itself: open it anywhere, send it to anybody. It needs igraph:
-    pip install 'tacit-circuits[page]'.
+    The page is one file that computes its answers itself: open it anywhere, send it to anybody.
 
     \b
     Examples:
