@@ -93,7 +93,7 @@ def test_an_unknown_variable_is_an_error_that_suggests_a_name(ask):
         ((["size", "treatmen"], "recovery"), "'treatmen' is not a variable"),
         (("size", "recovery", "treatmen"), "'treatmen' is not a variable"),
         (("size", 3), "3 is not a variable"),
-        (("size", [["recovery"]]), r"\['recovery'\] is not a variable"),
+        (("size", [["recovery"]]), r"expected the name of one variable, got \['recovery'\]"),
         (("size", ["recovery", "size"]), "'size' is both in a and in b; a variable may be in one of them only"),
         (("size", "recovery", ["treatment", "size"]), "'size' is both in a and in given"),
         (("size", "recovery", "recovery"), "'recovery' is both in b and in given"),
