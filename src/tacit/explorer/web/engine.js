@@ -485,7 +485,7 @@ class LocalEngine {
 
   // The posterior of the query as the likelihood of one state of an input goes from 0 to 1.
   curve(evidence, query, input, steps = 100) {
-    const at = (x) => this.along(evidence, [[input, x]]);
+    const at = (x) => along(this.variables, evidence, [[input, x]]);
     const points = grid(steps).map((x) => ({ x, ...this.seen(at(x), query) }));
     return {
       x: points.map(({ x }) => x),
@@ -520,22 +520,13 @@ class LocalEngine {
     const [x, y] = [grid(steps), grid(steps)];
     const values = this.variables[query].states.map(() => []);
     const pieces = [];
-    const names = new Map();
+    const number = numbering();
     for (const v of y) {
-      const row = x.map((u) => this.seen(this.along(evidence, [[first, u], [second, v]]), query));
+      const row = x.map((u) => this.seen(along(this.variables, evidence, [[first, u], [second, v]]), query));
       values.forEach((rows, state) => rows.push(row.map(({ posterior }) => posterior[state])));
-      pieces.push(row.map(({ pieces: piece }) => names.get(piece) ?? (names.set(piece, names.size), names.size - 1)));
+      pieces.push(row.map(({ pieces: piece }) => number(piece)));
     }
     return { x, y, values, pieces };
-  }
-
-  along(evidence, inputs) {
-    const made = evidence.slice();
-    for (const [{ variable, state }, x] of inputs) {
-      const others = this.variables[variable].states.length - 1;
-      made[variable] = this.variables[variable].states.map((_, k) => (k === state ? x : (1 - x) / others));
-    }
-    return made;
   }
 
   // The posterior of one variable, and which tests hold.
@@ -559,6 +550,22 @@ function digits(place, cards) {
     place = Math.floor(place / cards[k]);
   }
   return found;
+}
+
+// Numbers things in the order in which they come.
+function numbering() {
+  const found = new Map();
+  return (thing) => found.get(thing) ?? (found.set(thing, found.size), found.size - 1);
+}
+
+// Evidence with the likelihoods of some states set; the others of their variables share the rest.
+function along(variables, evidence, inputs) {
+  const made = evidence.slice();
+  for (const [{ variable, state }, x] of inputs) {
+    const { states } = variables[variable];
+    made[variable] = states.map((_, k) => (k === state ? x : (1 - x) / (states.length - 1)));
+  }
+  return made;
 }
 
 function grid(steps) {

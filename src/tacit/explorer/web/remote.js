@@ -142,7 +142,7 @@ class RemoteEngine {
 
   curve(evidence, query, input, steps = 100) {
     return this.question("chart", async (send) => {
-      const at = (x) => this.seen(send, x.map((u) => this.along(evidence, [[input, u]])), query);
+      const at = (x) => this.seen(send, x.map((u) => along(this.variables, evidence, [[input, u]])), query);
       const x = grid(steps);
       const points = (await at(x)).map((own, k) => ({ x: x[k], ...own }));
       return { x, posteriors: points.map(({ posterior }) => posterior), breaks: await this.breaks(points, at) };
@@ -166,24 +166,14 @@ class RemoteEngine {
   surface(evidence, query, first, second, steps = 40) {
     return this.question("chart", async (send) => {
       const [x, y] = [grid(steps), grid(steps)];
-      const places = y.flatMap((v) => x.map((u) => this.along(evidence, [[first, u], [second, v]])));
+      const places = y.flatMap((v) => x.map((u) => along(this.variables, evidence, [[first, u], [second, v]])));
       const found = await this.seen(send, places, query);
       const lines = y.map((_, k) => found.slice(k * x.length, (k + 1) * x.length));
-      const names = new Map();
-      const number = (piece) => names.get(piece) ?? (names.set(piece, names.size), names.size - 1);
+      const number = numbering();
       const pieces = lines.map((line) => line.map(({ pieces: piece }) => number(piece)));
       const values = this.variables[query].states.map((_, state) => lines.map((line) => line.map(({ posterior }) => posterior[state])));
       return { x, y, values, pieces };
     });
-  }
-
-  along(evidence, inputs) {
-    const made = evidence.slice();
-    for (const [{ variable, state }, x] of inputs) {
-      const others = this.variables[variable].states.length - 1;
-      made[variable] = this.variables[variable].states.map((_, k) => (k === state ? x : (1 - x) / others));
-    }
-    return made;
   }
 
   // The posterior of one variable for many rows, and which tests hold.
