@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.engines import flags, kernels, opcodes
+from tacit.engines import flags, kernels
+from tacit.engines.instructions import INDEX, OUTPUT, TABLE
 from tacit.engines.numpy import NumpyEngine, WideEngine
 from tacit.engines.tape import TapeEngine
 from tests import exact
@@ -304,7 +305,7 @@ def test_an_index_beyond_what_float32_counts():
     constants = np.zeros(size + 2, dtype=np.float32)
     constants[:2] = 1.0, 0.0
     constants[2 + 2**24 + 1] = 0.5
-    instructions = np.array([[opcodes.INDEX, 1, 0, 2], [opcodes.TABLE, 2, 2, 3], [opcodes.OUTPUT, 0, 3, 4]], np.int32)
+    instructions = np.array([[INDEX, 1, 0, 2], [TABLE, 2, 2, 3], [OUTPUT, 0, 3, 4]], np.int32)
     terms = np.array([[0, 4], [1, 1], [2, 1], [2, 0]], np.int32)  # 4 * first + second
     codes = np.array([[2**22, 0], [1, 0]], np.int32)
     outputs, doubts = np.empty((1, 2), np.float32), np.empty(2, np.bool_)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import tacit
-from tacit.engines.opcodes import LEAST_32, LEAST_64
+from tacit.engines.instructions import LEAST_32, LEAST_64
 from tests import exact
 
 TOLERANCE = 1e-9

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.circuit.nodes import CODE, KINDS, Ids, Nodes
-from tacit.engines import opcodes as k
+from tacit.engines import instructions as k
 from tacit.engines.kernels import forward
 from tacit.engines.tape import MAX_CHUNK, THREADED_WORK, in_blocks, tile_width
 from tacit.errors import TacitError

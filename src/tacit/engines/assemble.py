@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from tacit.compiler.program import Program
 from tacit.cpt import TESTS
-from tacit.engines import opcodes as k
-from tacit.engines.descent_kernels import Way
-from tacit.engines.way import axes_with_states, way_down
+from tacit.engines import instructions as k
+from tacit.engines.way import Way, axes_with_states, way_down
 from tacit.errors import TooLargeError
 from tacit.operations import Axes, Axis, Contract, Select, Setting, Slice, Support, spread
 from tacit.operations.base import Array, Ids, Key, Mask

@@ -4,10 +4,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.engines.jit import jit
 from tacit.engines.kernels import forward_tile
@@ -15,25 +12,6 @@ from tacit.engines.kernels import forward_tile
 BLOCK = 1024  # samples that are followed at a time
 MAX_WEIGHTS = 2**17  # numbers that they are chosen by
 BELOW_ONE = 1 - 2.0**-53  # the largest number below 1
-
-
-class Way(NamedTuple):
-    """The decisions of a program as flat arrays.
-
-    A row of `decisions` is (states to choose from, first operand, end, first chosen axis, end), one of `operands`
-    (first entry, first stride, end, first offset, whether it is a table), of `strides` (axis, stride), of `chosen`
-    (axis, stride, states). `offsets` leads to the entries of an operand for all states to choose from. Entries of a
-    table are constants, one after the other; of other operands, `entries` are the slots. `most` is the largest number
-    of states to choose from.
-    """
-
-    decisions: NDArray[np.int32]
-    operands: NDArray[np.int32]
-    strides: NDArray[np.int32]
-    chosen: NDArray[np.int32]
-    offsets: NDArray[np.int32]
-    entries: NDArray[np.int32]
-    most: int
 
 
 @jit(nogil=True)

@@ -15,12 +15,9 @@ from numba.core import types
 from numba.extending import intrinsic
 
 from tacit.engines.jit import jit
+from tacit.engines.series import INVERSE_LOG2, LOG2_HIGH, LOG2_LOW, SERIES, SMALLEST
 
-LOG2_HIGH, LOG2_LOW = 0.693147180369123816490, 1.90821492927058770002e-10  # log 2 in two parts, the first short
-INVERSE_LOG2 = 1.4426950408889634
-SMALLEST = -708.0  # e to this is about the smallest normal number
-_C = [1.0 / math.factorial(i) for i in range(14)]
-C2, C3, C4, C5, C6, C7, C8, C9, C10, C11, C12, C13 = _C[2:]
+C2, C3, C4, C5, C6, C7, C8, C9, C10, C11, C12, C13 = SERIES[2:]
 
 
 @intrinsic

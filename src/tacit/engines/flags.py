@@ -9,21 +9,10 @@ cost as much as computing it.
 
 from __future__ import annotations
 
-import platform
-import sys
-
 from numba import types
 
 from tacit.engines.jit import jit
-
-# FE_UNDERFLOW of the C library, which differs between systems and processors.
-UNDERFLOW = (
-    0x02
-    if sys.platform == "win32"
-    else {"x86_64": 0x10, "AMD64": 0x10, "aarch64": 0x08, "arm64": 0x08, "ppc64le": 0x08000000}.get(
-        platform.machine(), 0x10
-    )
-)
+from tacit.engines.underflow import UNDERFLOW
 
 _test = types.ExternalFunction("fetestexcept", types.intc(types.intc))
 _clear = types.ExternalFunction("feclearexcept", types.intc(types.intc))

@@ -31,7 +31,7 @@ from numba.core import caching, serialize
 from tacit.installation import VERSION
 from tacit.watching import Notice
 
-KERNEL = b"@jit("  # what tells the files that have kernels
+BUILT_IN = (b"@jit(", b"# What is built into kernels")  # what tells the files that kernels are made of
 
 
 def jit(**options: Any) -> Callable[[Any], Any]:
@@ -64,7 +64,7 @@ def sources(folder: Traversable, path: str = "") -> dict[str, bytes]:
         name = path + entry.name
         if entry.is_dir():
             found |= sources(entry, f"{name}/")
-        elif name.endswith(".py") and KERNEL in (text := entry.read_bytes()):
+        elif name.endswith(".py") and any(mark in (text := entry.read_bytes()) for mark in BUILT_IN):
             found[name] = text
     return found
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.engines import instructions as k
 from tacit.engines import opcodes as op
 from tacit.engines.flags import clear_underflow, underflowed
 from tacit.engines.jit import jit
@@ -58,35 +59,35 @@ def run_tile(tape, values, r0, n):
     instructions, terms, constants, inputs, codes, outputs, _ = tape  # to look one up takes time
     for i in range(instructions.shape[0]):
         kind, dst, first, end = instructions[i, 0], instructions[i, 1], instructions[i, 2], instructions[i, 3]
-        if kind == op.LINEAR:
+        if kind == k.LINEAR:
             op.linear(values, terms, constants, dst, first, end)
-        elif kind == op.PRODUCT:
+        elif kind == k.PRODUCT:
             op.product(values, terms, dst, first, end)
-        elif kind == op.INPUT:
+        elif kind == k.INPUT:
             op.read_input(inputs, terms, values, dst, first, r0, n)
-        elif kind == op.INDEX:
+        elif kind == k.INDEX:
             op.point(codes, terms, values, dst, first, end, r0, n)
-        elif kind == op.TABLE:
+        elif kind == k.TABLE:
             op.look_up(constants, terms, values, dst, first)
-        elif kind == op.TEST:
+        elif kind == k.TEST:
             op.test(values, constants, terms, dst, first)
-        elif kind == op.TEST_SLOTS:
+        elif kind == k.TEST_SLOTS:
             op.test_slots(values, terms, dst, first)
-        elif kind == op.WEIGHT:
+        elif kind == k.WEIGHT:
             op.weight(values, constants, terms, dst, first)
-        elif kind == op.WEIGHT_SLOTS:
+        elif kind == k.WEIGHT_SLOTS:
             op.weight_slots(values, constants, terms, dst, first)
-        elif kind == op.MIX:
+        elif kind == k.MIX:
             op.mix(values, constants, terms, dst, first)
-        elif kind == op.MIX_SLOTS:
+        elif kind == k.MIX_SLOTS:
             op.mix_slots(values, terms, dst, first)
-        elif kind == op.SCALE:
+        elif kind == k.SCALE:
             op.scale(values, terms, dst, first, end)
-        elif kind == op.OUTPUT:
+        elif kind == k.OUTPUT:
             op.write_output(outputs, values, terms, dst, first, r0, n)
-        elif kind == op.LARGEST_LINEAR:
+        elif kind == k.LARGEST_LINEAR:
             op.largest_linear(values, terms, constants, dst, first, end)
-        elif kind == op.LARGEST_PRODUCT:
+        elif kind == k.LARGEST_PRODUCT:
             op.largest_product(values, terms, dst, first, end)
 
 
@@ -108,29 +109,29 @@ def backward_tile(tape, reverse, values, r0, n):
     adjoints[:] = 0.0
     for i in range(instructions.shape[0] - 1, -1, -1):
         kind, dst, first, end = instructions[i, 0], instructions[i, 1], instructions[i, 2], instructions[i, 3]
-        if kind == op.OUTPUT:
+        if kind == k.OUTPUT:
             op.write_output_backward(seeds, adjoints, terms, dst, first, r0, n)
             continue
         a = adjoints[dst]
-        if kind == op.LINEAR:
+        if kind == k.LINEAR:
             op.linear_backward(values, adjoints, constants, d_constants, terms, a, first, end)
-        elif kind == op.PRODUCT:
+        elif kind == k.PRODUCT:
             op.product_backward(values, adjoints, terms, a, first, end)
-        elif kind == op.INPUT:
+        elif kind == k.INPUT:
             op.read_input_backward(d_inputs, terms, a, first, r0, n)
-        elif kind == op.TABLE:
+        elif kind == k.TABLE:
             op.look_up_backward(d_constants, terms, values, a, first, n)
-        elif kind == op.TEST:
+        elif kind == k.TEST:
             op.test_backward(values, constants, d_constants, terms, a, first)
-        elif kind == op.TEST_SLOTS:
+        elif kind == k.TEST_SLOTS:
             op.test_slots_backward(values, adjoints, terms, a, first)
-        elif kind == op.WEIGHT and through:
+        elif kind == k.WEIGHT and through:
             op.weight_backward(values, adjoints, constants, d_constants, terms, values[dst], a, first)
-        elif kind == op.WEIGHT_SLOTS and through:
+        elif kind == k.WEIGHT_SLOTS and through:
             op.weight_slots_backward(values, adjoints, constants, d_constants, terms, values[dst], a, first)
-        elif kind == op.MIX:
+        elif kind == k.MIX:
             op.mix_backward(values, adjoints, constants, d_constants, terms, a, first)
-        elif kind == op.MIX_SLOTS:
+        elif kind == k.MIX_SLOTS:
             op.mix_slots_backward(values, adjoints, terms, a, first)
 
 

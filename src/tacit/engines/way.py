@@ -4,15 +4,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.compiler.program import Program
 from tacit.engines.descent import offsets_of, strides_of
-from tacit.engines.descent_kernels import Way
 from tacit.operations import Axes
 from tacit.operations.base import Ids
+
+
+class Way(NamedTuple):
+    """The decisions of a program as flat arrays.
+
+    A row of `decisions` is (states to choose from, first operand, end, first chosen axis, end), one of `operands`
+    (first entry, first stride, end, first offset, whether it is a table), of `strides` (axis, stride), of `chosen`
+    (axis, stride, states). `offsets` leads to the entries of an operand for all states to choose from. Entries of a
+    table are constants, one after the other; of other operands, `entries` are the slots. `most` is the largest number
+    of states to choose from.
+    """
+
+    decisions: NDArray[np.int32]
+    operands: NDArray[np.int32]
+    strides: NDArray[np.int32]
+    chosen: NDArray[np.int32]
+    offsets: NDArray[np.int32]
+    entries: NDArray[np.int32]
+    most: int
 
 
 def axes_with_states(program: Program) -> Axes:
