@@ -1,0 +1,349 @@
+"""The instructions of a tape as lines of LLVM IR on one value of every slot: what `opcodes` does to a whole tile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from tacit.engines import instructions as k
+from tacit.engines.native.lanes import Lanes, Text, mangled
+from tacit.engines.series import INVERSE_LOG2, LOG2_HIGH, LOG2_LOW, SERIES, SMALLEST
+
+Terms = Sequence[Sequence[int]]
+OPERATORS = ("oge", "ogt", "ole", "olt")  # x >=, >, <=, < limit for operator 0, 1, 2, 3
+
+
+@dataclass
+class Body(Text):
+    """Lines that work on some rows: a piece of a tape, whose values that other pieces made or need are in memory.
+
+    The arrays are pointers to these rows: `%inputs`, `%codes`, `%outputs`, `%values`. The next number of an array is
+    `strides` rows further on. `%constants` are numbers; `%doubts` is one row of yes or no that only ever gets more yes.
+    """
+
+    strides: dict[str, int | str] = field(default_factory=dict)
+    pinned: dict[int, int] = field(default_factory=dict)  # slots that hold constants throughout
+    made: dict[int, str] = field(default_factory=dict)  # slots whose value has a name
+    places: set[int] = field(default_factory=set)  # slots that hold places in tables
+    addresses: dict[tuple[int, str], list[str]] = field(default_factory=dict)  # of places in tables, row by row
+    doubt: str | None = None
+    memory: dict[int, int] | None = None  # where values that outlive their piece are kept; None: each at its slot
+
+    def kept_at(self, slot: int) -> int:
+        """The place of a slot in memory."""
+        return slot if self.memory is None else self.memory[slot]
+
+    # numbers that instructions read and write -------------------------------------------------------------
+
+    def entry(self, array: str, number: int, scalar: str) -> str:
+        """The address of a number of an array, for these rows."""
+        stride = self.strides[array]
+        offset: int | str = number * stride if isinstance(stride, int) else 0
+        if isinstance(stride, str) and number:
+            offset = self.let(f"mul i64 {stride}, {number}")
+        return self.place(f"%{array}", offset, scalar)
+
+    def load(self, array: str, number: int, scalar: str = "", unit: str = "") -> str:
+        """A number of an array of some `unit`, for these rows."""
+        scalar = scalar or self.lanes.number
+        address = self.entry(array, number, unit or scalar)
+        return self.let(f"load {self.lanes.of(scalar)}, ptr {address}, align {self.alignment(scalar)}")
+
+    def store(self, array: str, number: int, value: str, scalar: str = "", unit: str = "") -> None:
+        """Keep a number of an array of some `unit`, for these rows."""
+        scalar = scalar or self.lanes.number
+        address = self.entry(array, number, unit or scalar)
+        self.do(f"store {self.lanes.of(scalar)} {value}, ptr {address}, align {self.alignment(scalar)}")
+
+    def alignment(self, scalar: str) -> int:
+        """Bytes that addresses are multiples of, in arrays of tiles."""
+        return {"i8": 1, "i32": 4, "float": 4, "double": 8}[scalar] * self.lanes.rows
+
+    def constant(self, place: int) -> str:
+        """A number that is the same for all rows."""
+        address = self.place("%constants", place, self.lanes.number)
+        return self.spread(self.lanes.number, self.let(f"load {self.lanes.number}, ptr {address}{self.unchanging}"))
+
+    unchanging = ""  # what tells that memory is not written while this runs
+
+    def slot(self, slot: int) -> str:
+        """The value of a slot."""
+        if slot == 0:
+            return self.lanes.float(1.0)
+        if slot in self.pinned and slot not in self.made:
+            return self.constant(self.pinned[slot])
+        if slot not in self.made:
+            self.made[slot] = self.load("values", self.kept_at(slot))
+        return self.made[slot]
+
+    def index(self, slot: int) -> str:
+        """The places in tables that a slot holds."""
+        if slot not in self.made:
+            self.made[slot] = self.load("values", self.kept_at(slot), "i32", self.lanes.number)
+        return self.made[slot]
+
+    def keep(self, slot: int) -> None:
+        """Put what a slot holds into memory."""
+        scalar = "i32" if slot in self.places else self.lanes.number
+        self.store("values", self.kept_at(slot), self.made[slot], scalar, self.lanes.number)
+
+    def set(self, slot: int, value: str, place: bool = False) -> None:
+        """Give a slot its value, or a place in tables."""
+        self.made[slot] = value
+        (self.places.add if place else self.places.discard)(slot)
+        for key in [key for key in self.addresses if key[0] == slot]:
+            del self.addresses[key]
+
+    def note_doubt(self, where: str) -> None:
+        """Say where digits may be lost."""
+        self.doubt = where if self.doubt is None else self.either(self.doubt, where)
+
+    def total(self, products: Sequence[tuple[str, str]]) -> str:
+        """The sum of some products; of many, in two parts, which do not wait for each other."""
+        halves = [products] if len(products) < 6 else [products[::2], products[1::2]]
+        sums = []
+        for half in halves:
+            made = self.mul(*half[0])
+            for a, b in half[1:]:
+                made = self.add(made, self.mul(a, b))
+            sums.append(made)
+        return sums[0] if len(sums) == 1 else self.add(*sums)
+
+    def places_in(self, slot: int, array: str, scalar: str, scale: int = 1, rows_apart: bool = False) -> list[str]:
+        """The addresses that an index leads to, row by row, from the first entry of an array on.
+
+        An entry has `scale` numbers; with `rows_apart`, each row has its own.
+        """
+        key = slot, array
+        if key not in self.addresses:
+            found = []
+            for row, place in enumerate(self.rows_of("i32", self.index(slot))):
+                far = self.let(f"sext i32 {place} to i64")
+                far = far if scale == 1 else self.let(f"mul i64 {far}, {scale}")
+                far = far if not (rows_apart and row) else self.let(f"add i64 {far}, {row}")
+                found.append(self.place(f"%{array}", far, scalar))
+            self.addresses[key] = found
+        return self.addresses[key]
+
+    def exp_of_negative(self, x: str) -> str:
+        """exp(x) for doubles x <= 0, as `exponential` does it."""
+        wide = Body(Lanes(64, self.lanes.rows), self.lines, self.count)
+        x = wide.largest(x, wide.lanes.float(SMALLEST))
+        kind = wide.lanes.type
+        half = wide.add(wide.mul(x, wide.lanes.float(INVERSE_LOG2)), wide.lanes.float(0.5))
+        whole = wide.let(f"call {kind} @llvm.floor.{mangled(kind)}({kind} {half})")
+        r = wide.sub(
+            wide.sub(x, wide.mul(whole, wide.lanes.float(LOG2_HIGH))), wide.mul(whole, wide.lanes.float(LOG2_LOW))
+        )
+        made = wide.lanes.float(SERIES[-1])
+        for c in SERIES[-2::-1]:
+            made = wide.add(wide.lanes.float(c), wide.mul(r, made))
+        number = wide.let(f"fptosi {kind} {whole} to {wide.lanes.integer}")
+        biased = wide.let(f"add {wide.lanes.integer} {number}, {wide.lanes.same('i64', '1023')}")
+        bits = wide.let(f"shl {wide.lanes.integer} {biased}, {wide.lanes.same('i64', '52')}")
+        power = wide.let(f"bitcast {wide.lanes.integer} {bits} to {kind}")
+        made = wide.mul(made, power)
+        self.count = wide.count
+        return made
+
+    def as_double(self, value: str) -> str:
+        """A value with 64 bits."""
+        if self.lanes.bits == 64:
+            return value
+        return self.let(f"fpext {self.lanes.type} {value} to {self.lanes.of('double')}")
+
+    def as_number(self, value: str) -> str:
+        """A value of 64 bits with as many as all others."""
+        if self.lanes.bits == 64:
+            return value
+        return self.let(f"fptrunc {self.lanes.of('double')} {value} to {self.lanes.type}")
+
+
+# instructions ---------------------------------------------------------------------------------------------
+
+
+def read_input(b: Body, dst: int, terms: Terms) -> None:
+    b.set(dst, b.load("inputs", terms[0][0]))
+
+
+def point(b: Body, dst: int, terms: Terms) -> None:
+    """Places in tables, from the codes of observed states."""
+    made = None
+    for row, stride in terms:
+        code = b.load("codes", row, "i32")
+        step = code if stride == 1 else b.let(f"mul {b.lanes.index} {code}, {b.lanes.same('i32', str(stride))}")
+        made = step if made is None else b.let(f"add {b.lanes.index} {made}, {step}")
+    assert made is not None
+    b.set(dst, made, place=True)
+
+
+def look_up(b: Body, dst: int, terms: Terms) -> None:
+    (base, index), number = terms[0], b.lanes.number
+    found = []
+    for address in b.places_in(index, "constants", number):
+        found.append(b.let(f"load {number}, ptr {b.place(address, base, number)}{b.unchanging}"))
+    b.set(dst, b.by_row(number, found))
+
+
+def linear(b: Body, dst: int, terms: Terms) -> None:
+    b.set(dst, b.total([(b.constant(c), b.slot(s)) for c, s in terms]))
+
+
+def product(b: Body, dst: int, terms: Terms) -> None:
+    b.set(dst, b.total([(b.slot(x), b.slot(y)) for x, y in terms]))
+
+
+def largest_linear(b: Body, dst: int, terms: Terms) -> None:
+    _largest(b, dst, [(b.constant(c), b.slot(s)) for c, s in terms])
+
+
+def largest_product(b: Body, dst: int, terms: Terms) -> None:
+    _largest(b, dst, [(b.slot(x), b.slot(y)) for x, y in terms])
+
+
+def _largest(b: Body, dst: int, products: Sequence[tuple[str, str]]) -> None:
+    made = b.mul(*products[0])
+    for x, y in products[1:]:
+        made = b.largest(b.mul(x, y), made)
+    b.set(dst, made)
+
+
+def test(b: Body, dst: int, terms: Terms) -> None:
+    _, _, (plus, minus) = terms
+    b.set(dst, b.select(holds(b, terms, slots=False), b.constant(plus), b.constant(minus)))
+
+
+def test_slots(b: Body, dst: int, terms: Terms) -> None:
+    _, _, (plus, minus) = terms
+    b.set(dst, b.select(holds(b, terms, slots=True), b.slot(plus), b.slot(minus)))
+
+
+def holds(b: Body, terms: Terms, slots: bool) -> str:
+    """Where x compares with total * limit as the operator says; with `slots`, limit and operator are slots."""
+    (x, total), (limit, operator), _ = terms
+    left, right = b.slot(x), b.mul(b.slot(total), b.slot(limit) if slots else b.constant(limit))
+    if not slots:
+        return b.compare(OPERATORS[operator], left, right)
+    found = b.compare(OPERATORS[3], left, right)
+    for number in (2, 1, 0):
+        own = b.compare("oeq", b.slot(operator), b.lanes.float(number))
+        mask = b.compare(OPERATORS[number], left, right)
+        found = b.let(f"select {b.lanes.mask} {own}, {b.lanes.mask} {mask}, {b.lanes.mask} {found}")
+    return found
+
+
+def weight(b: Body, dst: int, terms: Terms) -> None:
+    b.set(dst, _lesser_weight(b, terms, slots=False))
+
+
+def weight_slots(b: Body, dst: int, terms: Terms) -> None:
+    b.set(dst, _lesser_weight(b, terms, slots=True))
+
+
+def slope(b: Body, terms: Terms, slots: bool) -> str:
+    """Gamma, negative for <= and <."""
+    _, (_, operator), (gamma, _) = terms
+    made = b.constant(gamma)
+    if not slots:
+        return made if operator < 2 else b.negative(made)
+    rises = b.compare("olt", b.slot(operator), b.lanes.float(2.0))
+    return b.select(rises, made, b.negative(made))
+
+
+def _lesser_weight(b: Body, terms: Terms, slots: bool) -> str:
+    """See `opcodes.lesser_weight`: in doubles throughout."""
+    (x, total), (limit, _), _ = terms
+    left, whole = b.as_double(b.slot(x)), b.as_double(b.slot(total))
+    threshold = b.as_double(b.slot(limit) if slots else b.constant(limit))
+    gamma = b.as_double(slope(b, terms, slots))
+    wide = Body(Lanes(64, b.lanes.rows), b.lines, b.count)
+    zero = wide.lanes.float(0.0)
+    z = wide.mul(gamma, wide.sub(wide.div(left, whole), threshold))
+    z = wide.select(wide.compare("ogt", whole, zero), z, zero)
+    size = wide.exp_of_negative(wide.negative(wide.magnitude(z)))
+    least = wide.lanes.float(k.LEAST_64 if b.lanes.bits == 64 else k.LEAST_32)
+    small = wide.largest(size, least)
+    signed = wide.select(wide.compare("oge", z, zero), wide.negative(small), small)
+    made = wide.div(signed, wide.add(wide.lanes.float(1.0), small))
+    b.count = wide.count
+    return b.as_number(made)
+
+
+def mix(b: Body, dst: int, terms: Terms) -> None:
+    (lesser, _), (plus, minus) = terms
+    _mix(b, dst, b.slot(lesser), b.constant(plus), b.constant(minus))
+
+
+def mix_slots(b: Body, dst: int, terms: Terms) -> None:
+    (lesser, _), (plus, minus) = terms
+    _mix(b, dst, b.slot(lesser), b.slot(plus), b.slot(minus))
+
+
+def weights(b: Body, lesser: str) -> tuple[str, str]:
+    """The weights of plus and of minus from the lesser one."""
+    one, zero = b.lanes.float(1.0), b.lanes.float(0.0)
+    other = b.negative(lesser)
+    high = b.select(b.compare("ogt", lesser, zero), lesser, b.add(one, lesser))
+    return high, b.select(b.compare("ogt", other, zero), other, b.add(one, other))
+
+
+def _mix(b: Body, dst: int, lesser: str, plus: str, minus: str) -> None:
+    high, low = weights(b, lesser)
+    b.set(dst, b.add(b.mul(high, plus), b.mul(low, minus)))
+    least, few = (k.LEAST_64, k.NEGLIGIBLE_64) if b.lanes.bits == 64 else (k.LEAST_32, k.NEGLIGIBLE_32)
+    positive = b.compare("ogt", lesser, b.lanes.float(0.0))
+    entry, other = b.select(positive, plus, minus), b.select(positive, minus, plus)
+    ended = b.compare("olt", b.magnitude(lesser), b.lanes.float(2 * least))
+    alone = b.both(b.compare("ogt", entry, b.lanes.float(0.0)), b.compare("olt", other, b.lanes.float(few)))
+    b.note_doubt(b.both(ended, alone))
+
+
+def scale(b: Body, dst: int, terms: Terms) -> None:
+    """The power of two that brings the largest of some slots near 1, from the bits of its exponent."""
+    (exponent, earlier), *rest = terms
+    top = b.slot(rest[0][0])
+    for slot, _ in rest[1:]:
+        top = b.largest(b.slot(slot), top)
+    bits, scalar, integer = b.lanes.bits, f"i{b.lanes.bits}", b.lanes.integer
+    digits, bias, least, none = (52, 1023, -1020, 2047) if bits == 64 else (23, 127, -120, 255)
+
+    def same(number: int) -> str:
+        return b.lanes.same(scalar, str(number))
+
+    pattern = b.let(f"bitcast {b.lanes.type} {top} to {integer}")
+    biased = b.let(f"lshr {integer} {pattern}, {same(digits)}")
+    power = b.let(f"sub {integer} {biased}, {same(bias - 1)}")
+    for how, bound in (("sgt", least), ("slt", bias - 1)):
+        inside = b.let(f"icmp {how} {integer} {power}, {same(bound)}")
+        power = b.let(f"select {b.lanes.mask} {inside}, {integer} {power}, {integer} {same(bound)}")
+    for how in (f"eq {integer} {pattern}, {same(0)}", f"uge {integer} {biased}, {same(none)}"):  # no number to scale by
+        odd = b.let(f"icmp {how}")
+        power = b.let(f"select {b.lanes.mask} {odd}, {integer} {same(0)}, {integer} {power}")
+    inverse = b.let(f"sub {integer} {same(bias)}, {power}")
+    factor = b.let(f"shl {integer} {inverse}, {same(digits)}")
+    b.set(dst, b.let(f"bitcast {integer} {factor} to {b.lanes.type}"))
+    made = b.let(f"sitofp {integer} {power} to {b.lanes.type}")
+    b.set(exponent, made if earlier < 0 else b.add(made, b.slot(earlier)))
+
+
+def write_output(b: Body, dst: int, terms: Terms) -> None:
+    b.store("outputs", dst, b.slot(terms[0][0]))
+
+
+FORWARD: dict[int, Callable[[Body, int, Terms], None]] = {
+    k.INPUT: read_input,
+    k.INDEX: point,
+    k.TABLE: look_up,
+    k.LINEAR: linear,
+    k.PRODUCT: product,
+    k.TEST: test,
+    k.TEST_SLOTS: test_slots,
+    k.WEIGHT: weight,
+    k.WEIGHT_SLOTS: weight_slots,
+    k.MIX: mix,
+    k.MIX_SLOTS: mix_slots,
+    k.SCALE: scale,
+    k.OUTPUT: write_output,
+    k.LARGEST_LINEAR: largest_linear,
+    k.LARGEST_PRODUCT: largest_product,
+}

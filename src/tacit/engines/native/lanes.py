@@ -1,0 +1,233 @@
+"""What one value of a tape is in generated code, and arithmetic on it, written as text of LLVM IR.
+
+On a processor a value is a vector of rows, on a GPU one number of the row that a thread works on. The rules of the
+instructions are written once, for both.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+FLAGS = "contract nsz"  # a * b + c may be one instruction
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """The type of a value: so many rows (one on a GPU) of floats of some bits."""
+
+    bits: int
+    rows: int = 1
+
+    @property
+    def number(self) -> str:
+        """The type of one row's number."""
+        return "double" if self.bits == 64 else "float"
+
+    @property
+    def type(self) -> str:
+        """The type of a value."""
+        return self.of(self.number)
+
+    @property
+    def index(self) -> str:
+        """The type of places in tables."""
+        return self.of("i32")
+
+    @property
+    def integer(self) -> str:
+        """The type of the bits of a value."""
+        return self.of(f"i{self.bits}")
+
+    @property
+    def mask(self) -> str:
+        """The type of yes or no, row by row."""
+        return self.of("i1")
+
+    @property
+    def bytes(self) -> int:
+        """The size of one row's number."""
+        return self.bits // 8
+
+    def of(self, scalar: str) -> str:
+        """The type of one scalar for each row."""
+        return scalar if self.rows == 1 else f"<{self.rows} x {scalar}>"
+
+    def same(self, scalar: str, literal: str) -> str:
+        """A literal for all rows."""
+        if self.rows == 1:
+            return literal
+        return f"splat ({scalar} {literal})"
+
+    def float(self, number: float) -> str:
+        """A number for all rows."""
+        return self.same(self.number, literal(number))
+
+    def double(self, number: float) -> str:
+        """A number of 64 bits for all rows."""
+        return self.same("double", literal(number))
+
+
+def literal(number: float) -> str:
+    """A float as LLVM reads it: the bits of a double, for either type."""
+    return f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}"
+
+
+@dataclass
+class Text:
+    """The lines of a function, with fresh names."""
+
+    lanes: Lanes
+    lines: list[str] = field(default_factory=list)
+    count: int = 0
+    block: str = "entry"
+    variables: list[str] = field(default_factory=list)
+
+    def variable(self, kind: str, value: str) -> str:
+        """Memory for a value that changes, set to its first one."""
+        name = self.fresh()
+        self.variables.append(f"{name} = alloca {kind}")
+        self.do(f"store {kind} {value}, ptr {name}")
+        return name
+
+    def function(self, head: str) -> str:
+        """The lines as the body of a function, given its first line."""
+        return "\n".join([f"{head} {{", "entry:", *self.variables, *self.lines, "}", ""])
+
+    def fresh(self) -> str:
+        """A name that is not taken yet."""
+        self.count += 1
+        return f"%v{self.count}"
+
+    def let(self, expression: str) -> str:
+        """A name for the value of an expression."""
+        name = self.fresh()
+        self.lines.append(f"{name} = {expression}")
+        return name
+
+    def do(self, statement: str) -> None:
+        """A line without a value."""
+        self.lines.append(statement)
+
+    # numbers ----------------------------------------------------------------------------------------------
+
+    def mul(self, a: str, b: str) -> str:
+        """A product, row by row."""
+        return self.let(f"fmul {FLAGS} {self.lanes.type} {a}, {b}")
+
+    def add(self, a: str, b: str) -> str:
+        """A sum, row by row."""
+        return self.let(f"fadd {FLAGS} {self.lanes.type} {a}, {b}")
+
+    def sub(self, a: str, b: str) -> str:
+        """A difference, row by row."""
+        return self.let(f"fsub {FLAGS} {self.lanes.type} {a}, {b}")
+
+    def div(self, a: str, b: str) -> str:
+        """A quotient, row by row."""
+        return self.let(f"fdiv nsz {self.lanes.type} {a}, {b}")
+
+    def negative(self, a: str) -> str:
+        """The negative, row by row."""
+        return self.let(f"fneg {self.lanes.type} {a}")
+
+    def compare(self, how: str, a: str, b: str) -> str:
+        """A mask: whether a and b compare in some way, as LLVM names it."""
+        return self.let(f"fcmp {how} {self.lanes.type} {a}, {b}")
+
+    def select(self, mask: str, a: str, b: str) -> str:
+        """a where a mask holds, else b."""
+        return self.let(f"select {self.lanes.mask} {mask}, {self.lanes.type} {a}, {self.lanes.type} {b}")
+
+    def largest(self, a: str, b: str) -> str:
+        """The larger of two numbers; b if one is none."""
+        return self.select(self.compare("ogt", a, b), a, b)
+
+    def magnitude(self, a: str) -> str:
+        """The number without its sign."""
+        return self.let(f"call {self.lanes.type} @llvm.fabs.{mangled(self.lanes.type)}({self.lanes.type} {a})")
+
+    def both(self, a: str, b: str) -> str:
+        """Where both masks hold."""
+        return self.let(f"and {self.lanes.mask} {a}, {b}")
+
+    def either(self, a: str, b: str) -> str:
+        """Where one of two masks holds."""
+        return self.let(f"or {self.lanes.mask} {a}, {b}")
+
+    # memory -----------------------------------------------------------------------------------------------
+
+    def place(self, base: str, offset: int | str, scalar: str) -> str:
+        """The address of an entry of an array."""
+        return self.let(f"getelementptr inbounds {scalar}, ptr {base}, i64 {offset}")
+
+    def spread(self, scalar: str, value: str) -> str:
+        """One number for all rows."""
+        if self.lanes.rows == 1:
+            return value
+        wide = self.lanes.of(scalar)
+        first = self.let(f"insertelement {wide} poison, {scalar} {value}, i64 0")
+        return self.let(f"shufflevector {wide} {first}, {wide} poison, <{self.lanes.rows} x i32> zeroinitializer")
+
+    def by_row(self, scalar: str, numbers: Sequence[str]) -> str:
+        """A value from one scalar for each row."""
+        if self.lanes.rows == 1:
+            return numbers[0]
+        wide, made = self.lanes.of(scalar), "poison"
+        for lane, number in enumerate(numbers):
+            made = self.let(f"insertelement {wide} {made}, {scalar} {number}, i64 {lane}")
+        return made
+
+    def rows_of(self, scalar: str, value: str) -> list[str]:
+        """One scalar for each row of a value."""
+        if self.lanes.rows == 1:
+            return [value]
+        wide = self.lanes.of(scalar)
+        return [self.let(f"extractelement {wide} {value}, i64 {lane}") for lane in range(self.lanes.rows)]
+
+    # control ----------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def loop(self, start: str, stop: str, step: int = 1) -> Iterator[str]:
+        """Lines that are repeated with a counter of 64 bits, from `start` while it is below `stop`."""
+        counter, before = self.fresh(), self.block
+        label = f"loop{self.count}"
+        self.do(f"br label %{label}")
+        self.begin(label)
+        self.do(f"{counter} = phi i64 [{start}, %{before}], [{counter}.next, %{label}.next]")
+        more = self.let(f"icmp slt i64 {counter}, {stop}")
+        self.do(f"br i1 {more}, label %{label}.body, label %{label}.end")
+        self.begin(f"{label}.body")
+        yield counter
+        self.do(f"br label %{label}.next")
+        self.begin(f"{label}.next")
+        self.do(f"{counter}.next = add i64 {counter}, {step}")
+        self.do(f"br label %{label}")
+        self.begin(f"{label}.end")
+
+    @contextmanager
+    def when(self, condition: str) -> Iterator[None]:
+        """Lines that are done where a condition holds."""
+        self.count += 1
+        label = f"when{self.count}"
+        self.do(f"br i1 {condition}, label %{label}, label %{label}.end")
+        self.begin(label)
+        yield
+        self.do(f"br label %{label}.end")
+        self.begin(f"{label}.end")
+
+    def begin(self, block: str) -> None:
+        """The lines that follow are a block of this name."""
+        self.do(f"{block}:")
+        self.block = block
+
+
+def mangled(kind: str) -> str:
+    """A type as it is written in the name of an intrinsic function."""
+    short = {"double": "f64", "float": "f32"}
+    if kind.startswith("<"):
+        rows, scalar = kind[1:-1].split(" x ")
+        return f"v{rows}{short.get(scalar, scalar)}"
+    return short.get(kind, kind)

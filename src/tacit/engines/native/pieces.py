@@ -1,0 +1,145 @@
+"""A tape cut into pieces of bounded size, each to become one function: so the time to compile grows with the tape only.
+
+Values that one piece makes and another reads are kept in memory in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tacit.engines import instructions as k
+from tacit.engines.assemble import Tape
+from tacit.engines.native.body import Terms
+
+WHOLE_TERMS = 1400  # up to which a tape stays whole
+PIECE_TERMS = 450  # of a piece: a processor keeps about so many instructions decoded
+
+# the slots that instructions read: the first and the second numbers of their terms
+ALL, FIRST, SECOND, NONE = (True, True), (True, False), (False, True), (False, False)
+READS = {
+    k.INPUT: (NONE,),
+    k.INDEX: (NONE,),
+    k.TABLE: (SECOND,),
+    k.LINEAR: (SECOND,),
+    k.PRODUCT: (ALL,),
+    k.TEST: (ALL, NONE, NONE),
+    k.TEST_SLOTS: (ALL, ALL, ALL),
+    k.WEIGHT: (ALL, NONE, NONE),
+    k.WEIGHT_SLOTS: (ALL, ALL, NONE),
+    k.MIX: (FIRST, NONE),
+    k.MIX_SLOTS: (FIRST, ALL),
+    k.SCALE: (SECOND, FIRST),
+    k.OUTPUT: (FIRST,),
+    k.LARGEST_LINEAR: (SECOND,),
+    k.LARGEST_PRODUCT: (ALL,),
+}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One instruction: its kind, what it writes, and its terms."""
+
+    kind: int
+    dst: int
+    terms: Terms
+
+    @property
+    def reads(self) -> set[int]:
+        """The slots that it reads."""
+        pattern = READS[self.kind]
+        found = set()
+        for i, term in enumerate(self.terms):
+            wanted = pattern[min(i, len(pattern) - 1)]
+            found |= {number for number, slot in zip(term, wanted, strict=True) if slot and number >= 0}
+        return found
+
+    @property
+    def writes(self) -> set[int]:
+        """The slots that it gives a value."""
+        if self.kind == k.SCALE:
+            return {self.dst, self.terms[0][0]}
+        return set() if self.kind == k.OUTPUT else {self.dst}
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some instructions one after the other, and the slots that are read after them, as they left them."""
+
+    steps: list[Step]
+    kept: frozenset[int]
+
+
+def steps_of(tape: Tape) -> Iterator[Step]:
+    """The instructions of a tape one by one."""
+    terms = tape.terms.tolist()
+    for kind, dst, first, end in tape.instructions.tolist():
+        yield Step(kind, dst, terms[first:end])
+
+
+def pieces_of(tape: Tape) -> list[Piece]:
+    """The pieces of a tape, on which every value has its own slot, each with about so many terms at most."""
+    steps = list(steps_of(tape))
+    groups: list[list[Step]] = [[]]
+    size = 0
+    most = WHOLE_TERMS if len(tape.terms) <= WHOLE_TERMS else PIECE_TERMS
+    for step in deep(steps):
+        if size and size + len(step.terms) > most:
+            groups.append([])
+            size = 0
+        groups[-1].append(step)
+        size += len(step.terms)
+    pieces: list[Piece] = []
+    live: set[int] = set()
+    for group in reversed(groups):
+        written = {slot for step in group for slot in step.writes}
+        pieces.append(Piece(group, frozenset(written & live)))
+        for step in reversed(group):
+            live = (live - step.writes) | step.reads
+    return pieces[::-1]
+
+
+def deep(steps: list[Step]) -> list[Step]:
+    """The same instructions, each soon before what reads it: so few values are alive at a time.
+
+    What needs more values alive at a time comes first (Sethi and Ullman).
+    """
+    maker = {slot: i for i, step in enumerate(steps) for slot in step.writes}
+    sources = [[maker[slot] for slot in sorted(step.reads) if slot in maker] for step in steps]
+    need = []
+    for own in sources:
+        needs = sorted((need[i] for i in own), reverse=True)
+        need.append(max((n + i for i, n in enumerate(needs)), default=0) or 1)
+    order: list[int] = []
+    done = [False] * len(steps)
+    for last, step in enumerate(steps):
+        stack = [last] if step.kind == k.OUTPUT else []
+        while stack:
+            i = stack[-1]
+            left = [] if done[i] else [j for j in sources[i] if not done[j]]
+            if left:
+                stack.append(max(left, key=need.__getitem__))
+                continue
+            stack.pop()
+            if not done[i]:
+                done[i] = True
+                order.append(i)
+    return [steps[i] for i in order]
+
+
+def memory_of(pieces: list[Piece]) -> tuple[dict[int, int], int]:
+    """Where the values that outlive their piece are kept, and how many places that takes: free ones are used again."""
+    last = {slot: i for i, piece in enumerate(pieces) for step in piece.steps for slot in step.reads}
+    places: dict[int, int] = {}
+    free: list[int] = []
+    ending: dict[int, list[int]] = {}
+    count = 0
+    for i, piece in enumerate(pieces):
+        for slot in sorted(piece.kept):
+            if not free:
+                free.append(count)
+                count += 1
+            places[slot] = free.pop()
+            ending.setdefault(last[slot], []).append(places[slot])
+        free += ending.pop(i, [])
+    return places, count

@@ -1,0 +1,182 @@
+"""Readers of evidence in LLVM IR: from the arrays that a user gave to the likelihoods of one tile.
+
+A reader is `i32 read(ptr column, i64 row, i64 count, ptr tile)`. It fills a tile (states, `STRIDE` rows) with the
+likelihoods of `count` rows from `row` on; rows that are not there repeat the last one, as far as a vector reaches. It
+returns 1 where something needs a closer look: a likelihood that is no number, or negative, or out of proportion. What a
+`column` holds, `COLUMN` lists; distances are in bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tacit.engines.native.lanes import Lanes, Text
+
+COLUMN = ("read", "data", "row_stride", "state_stride", "states", "tile")
+TILE = 64  # rows
+STRIDE = 72  # rows from one state to the next: 64 would lead to few places of the cache
+VECTOR = 256  # bits
+LEAST = {64: 2.0**-1022, 32: 2.0**-126}
+
+SIZES = {"i8": 1, "i16": 2, "i32": 4, "float": 4, "double": 8}
+
+Column = dict[str, str]  # the names of what a column holds
+Rule = Callable[["Reader"], None]
+
+
+def lanes_of(bits: int) -> Lanes:
+    """The vectors of floats of some bits."""
+    return Lanes(bits, VECTOR // bits)
+
+
+class Reader(Text):
+    """One reader: `rows` are the addresses of some rows, `first` the place of the first of them in the tile."""
+
+    def __init__(self, lanes: Lanes, kind: str, rule: Rule) -> None:
+        super().__init__(lanes)
+        self.kind, self.rule = kind, rule
+        self.rows: list[str] = []
+        self.first, self.dense = "", False
+        self.column = {
+            name: self.let(f"load {'ptr' if name == 'data' else 'i64'}, ptr {self.place('%column', i, 'i64')}")
+            for i, name in enumerate(COLUMN)
+        }
+        self.usual = self.variable(lanes.mask, lanes.same("i1", "true"))
+
+    def text(self, name: str) -> str:
+        """Whole vectors of rows first; what is left, row by row, each as if all rows of a vector were it."""
+        stride = self.column["row_stride"]
+        start = self.place(self.column["data"], self.let(f"mul i64 %row, {stride}"), "i8")
+        whole = self.let(f"and i64 %count, {-self.lanes.rows}")
+        dense = self.let(f"icmp eq i64 {stride}, {SIZES[self.kind]}")
+        with self.when(dense), self.loop("0", whole, self.lanes.rows) as first:
+            self._vector(start, first, stride, stride, dense=True)
+        others = self.let(f"select i1 {dense}, i64 0, i64 {whole}")
+        with self.loop("0", others, self.lanes.rows) as first:
+            self._vector(start, first, stride, stride)
+        with self.loop(whole, "%count") as first:
+            self._vector(start, first, stride, "0")
+        mask = self.let(f"load {self.lanes.mask}, ptr {self.usual}")
+        every = self.let(f"call i1 @llvm.vector.reduce.and.v{self.lanes.rows}i1({self.lanes.mask} {mask})")
+        self.do(f"ret i32 {self.let(f'select i1 {every}, i32 0, i32 1')}")
+        return self.function(f"define i32 @{name}(ptr %column, i64 %row, i64 %count, ptr noalias %tile)")
+
+    def _vector(self, start: str, first: str, stride: str, apart: str, dense: bool = False) -> None:
+        self.first, self.dense = first, dense
+        self.rows = [self.place(start, self.let(f"mul i64 {first}, {stride}"), "i8")]
+        for _ in range(1, self.lanes.rows):
+            self.rows.append(self.place(self.rows[-1], apart, "i8"))
+        self.rule(self)
+
+    def require(self, good: str) -> None:
+        """Every row must be as a mask says, or it needs a closer look."""
+        before = self.let(f"load {self.lanes.mask}, ptr {self.usual}")
+        self.do(f"store {self.lanes.mask} {self.both(before, good)}, ptr {self.usual}")
+
+    def given(self, distance: str = "0") -> str:
+        """What is given of every row, at a distance from where it begins."""
+        if self.dense:
+            place, kind = self.place(self.rows[0], distance, "i8"), self.lanes.of(self.kind)
+            return self.let(f"load {kind}, ptr {place}, align 1")
+        places = [self.place(row, distance, "i8") for row in self.rows]
+        return self.by_row(self.kind, [self.let(f"load {self.kind}, ptr {place}, align 1") for place in places])
+
+    def number(self, distance: str = "0") -> str:
+        """The same as a likelihood."""
+        value, lanes = self.given(distance), self.lanes
+        if self.kind == lanes.number:
+            return value
+        how = "fpext" if lanes.bits == 64 else "fptrunc"
+        return self.let(f"{how} {lanes.of(self.kind)} {value} to {lanes.type}")
+
+    def entry(self, state: str, scalar: str) -> str:
+        """Where the tile has a state of these rows."""
+        far = self.let(f"add i64 {self.let(f'mul i64 {state}, {STRIDE}')}, {self.first}")
+        return self.place("%tile", far, scalar)
+
+    def put(self, state: str, value: str) -> None:
+        """Fill in the likelihoods of a state."""
+        address = self.entry(state, self.lanes.number)
+        self.do(f"store {self.lanes.type} {value}, ptr {address}, align {self.lanes.bytes}")
+
+    def far(self, state: str) -> str:
+        """The distance of a state from where a row begins."""
+        return self.let(f"mul i64 {state}, {self.column['state_stride']}")
+
+
+def likelihoods(r: Reader) -> None:
+    """(rows, states) in any proportion, which are divided by their sum; no number at all: no evidence."""
+    lanes, states = r.lanes, r.column["states"]
+    zero, one = lanes.float(0.0), lanes.float(1.0)
+    total = r.variable(lanes.type, zero)
+    none = r.variable(lanes.mask, lanes.same("i1", "true"))
+    with r.loop("0", states) as state:
+        x = r.number(r.far(state))
+        r.put(state, x)
+        r.do(f"store {lanes.type} {r.add(r.let(f'load {lanes.type}, ptr {total}'), x)}, ptr {total}")
+        missing = r.compare("uno", x, x)
+        r.do(f"store {lanes.mask} {r.both(r.let(f'load {lanes.mask}, ptr {none}'), missing)}, ptr {none}")
+    whole, nothing = r.let(f"load {lanes.type}, ptr {total}"), r.let(f"load {lanes.mask}, ptr {none}")
+    least, most = lanes.float(LEAST[lanes.bits] * 4), lanes.float(1 / LEAST[lanes.bits])
+    r.require(r.either(nothing, r.both(r.compare("oge", whole, least), r.compare("ole", whole, most))))
+    inverse = r.div(one, whole)
+    with r.loop("0", states) as state:
+        address = r.entry(state, lanes.number)
+        x = r.let(f"load {lanes.type}, ptr {address}, align {lanes.bytes}")
+        scaled = r.mul(x, inverse)
+        good = r.either(r.compare("oeq", x, zero), r.compare("oge", scaled, lanes.float(LEAST[lanes.bits])))
+        r.require(r.either(nothing, good))
+        made = r.select(nothing, one, scaled)
+        r.do(f"store {lanes.type} {made}, ptr {address}, align {lanes.bytes}")
+
+
+def first_state(r: Reader) -> None:
+    """(rows,) of the first of two states; what is no number is no evidence."""
+    lanes = r.lanes
+    zero, one = lanes.float(0.0), lanes.float(1.0)
+    p = r.number()
+    none = r.compare("uno", p, p)
+    r.require(r.either(none, r.both(r.compare("oge", p, zero), r.compare("ole", p, one))))
+    r.put("0", r.select(none, one, p))
+    r.put("1", r.select(none, one, r.sub(one, p)))
+
+
+def normalised(r: Reader) -> None:
+    """(states, rows), checked and in proportion."""
+    with r.loop("0", r.column["states"]) as state:
+        r.put(state, r.number(r.far(state)))
+
+
+def codes(r: Reader) -> None:
+    """(rows,) of states; what is negative is no evidence."""
+    lanes, code = r.lanes, r.given()
+    kind = lanes.of(r.kind)
+    none = r.let(f"icmp slt {kind} {code}, {lanes.same(r.kind, '0')}")
+    with r.loop("0", r.column["states"]) as state:
+        own = r.let(f"trunc i64 {state} to {r.kind}")
+        same = r.let(f"icmp eq {kind} {code}, {r.spread(r.kind, own)}")
+        r.put(state, r.select(r.either(none, same), lanes.float(1.0), lanes.float(0.0)))
+
+
+def states(r: Reader) -> None:
+    """(rows,) of states, each of which is known, into a tile of whole numbers."""
+    lanes, code = r.lanes, r.given()
+    if r.kind != "i32":
+        code = r.let(f"sext {lanes.of(r.kind)} {code} to {lanes.index}")
+    r.do(f"store {lanes.index} {code}, ptr {r.entry('0', 'i32')}, align 4")
+
+
+READERS: dict[str, Rule] = {
+    "likelihoods": likelihoods,
+    "first_state": first_state,
+    "normalised": normalised,
+    "codes": codes,
+}
+
+
+def reader_text(what: str, kind: str, bits: int) -> str:
+    """The text of one reader, `read`: what it reads, the type of that, and the bits of the likelihoods."""
+    lanes, rule = (lanes_of(32), states) if what == "states" else (lanes_of(bits), READERS[what])
+    reader = Reader(lanes, kind, rule)
+    declared = f"declare i1 @llvm.vector.reduce.and.v{reader.lanes.rows}i1({reader.lanes.mask})"
+    return f"{declared}\n{reader.text('read')}"
