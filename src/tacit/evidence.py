@@ -1,7 +1,8 @@
 """Evidence: what a user says about variables, turned once into checked arrays.
 
 A column is hard (a state per row) or soft (a likelihood per state and row). Axes: likelihoods are
-(states, rows), batch last; a column that says the same of every row has one row, which broadcasts.
+(states, rows), batch last; a column that says the same of every row has one row, which broadcasts. Evidence that is
+read `lazily` refers to the arrays that it was given in, whose likelihoods are checked when some rows are asked for.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
+from enum import IntEnum
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +19,7 @@ from numpy.typing import NDArray
 from tacit import labels, machine
 from tacit.containers import ConversionError, Text, as_array, is_framed, unpack
 from tacit.errors import EvidenceError
-from tacit.floats import Floats, noting_underflow
+from tacit.floats import Floats
 from tacit.labels import (
     FLOAT,
     GAPS,
@@ -31,6 +33,7 @@ from tacit.labels import (
     shown,
     shown_number,
 )
+from tacit.likelihoods import Numbers, as_given, normalised, numbers_of, row_blocks
 from tacit.naming import ForAllRows, by_variable
 from tacit.variable import DEFAULT_STATES, Variable
 from tacit.words import plural
@@ -47,26 +50,68 @@ class AmbiguousEvidenceError(EvidenceError):
     """A column of a frame holds only 0, 1 and gaps, which may be codes or likelihoods."""
 
 
-@dataclass(frozen=True)
+class Kind(IntEnum):
+    """What the array of a column holds, for those who read it row by row themselves."""
+
+    CODES = 0  # (rows,), of whole numbers: the place of the state, -1 for no evidence
+    LIKELIHOODS = 1  # (rows, states), of float32 or float64 as they came, unchecked; NaN in all states: no evidence
+    FIRST = 2  # (rows,), the same, of the first of two states; NaN: no evidence
+    NORMALISED = 3  # (states, rows), of floats that sum to 1, or ones: no evidence
+
+
+class Source(NamedTuple):
+    """The array of a column as it stands, of any strides, and perhaps read-only."""
+
+    kind: Kind
+    array: NDArray[Any]
+
+
 class Column:
-    """The evidence on one variable; one of the two arrays is given.
+    """The evidence on one variable, in one of three forms.
 
     `codes` (rows,) holds the position of each observed state, -1 for none; `soft` (states, rows) holds
-    likelihoods that sum to 1, or ones where there is no evidence.
+    likelihoods that sum to 1, or ones where there is no evidence. `given` holds likelihoods as they came, (rows,
+    states) or those of the first of two states (rows,), in an array that may be the user's own: they are checked and
+    normalised whenever they are asked for, and `numbers` are those of its rows in error messages.
     """
 
-    variable: Variable
-    codes: Codes | None = None
-    soft: Floats | None = None
+    def __init__(
+        self,
+        variable: Variable,
+        codes: Codes | None = None,
+        soft: Floats | None = None,
+        given: NDArray[Any] | None = None,
+        numbers: Numbers | None = None,
+    ) -> None:
+        self.variable, self.codes, self.given, self._soft = variable, codes, given, soft
+        self.numbers = range(self.rows) if numbers is None else numbers
+
+    def __repr__(self) -> str:
+        return f"Column({self.variable.name!r}, {self.source().kind.name.lower()}, {plural(self.rows, 'row')})"
+
+    def source(self) -> Source:
+        """The array as it stands, without any check: what is wrong with some rows, `block(...).soft` says."""
+        if self.codes is not None:
+            return Source(Kind.CODES, self.codes)
+        if self.given is not None:
+            return Source(Kind.FIRST if self.given.ndim == 1 else Kind.LIKELIHOODS, self.given)
+        assert self._soft is not None
+        return Source(Kind.NORMALISED, self._soft)
 
     @property
     def rows(self) -> int:
-        return int((self.codes if self.codes is not None else self.soft).shape[-1])  # type: ignore[union-attr]
+        kind, array = self.source()
+        return int(array.shape[-1] if kind is Kind.NORMALISED else array.shape[0])
+
+    @property
+    def soft(self) -> Floats | None:
+        """Likelihoods (states, rows), None if there are codes. Those that are as they came are checked now."""
+        return self._soft if self.given is None else normalised(self.variable, self.given, self.numbers)
 
     @property
     def certain(self) -> bool:
         """Whether every row observes a state."""
-        return self.codes is not None and not bool(np.any(self.codes == MISSING))
+        return self.codes is not None and not bool(self.codes.min(initial=0) == MISSING)
 
     @property
     def empty(self) -> bool:
@@ -78,8 +123,7 @@ class Column:
         """Where a state is known with certainty: (rows,)."""
         if self.codes is not None:
             return np.asarray(self.codes != MISSING)
-        assert self.soft is not None
-        return np.asarray(((self.soft > 0).sum(axis=0) == 1) & (self.variable.card > 1))
+        return np.asarray(((self.likelihoods() > 0).sum(axis=0) == 1) & (self.variable.card > 1))
 
     def block(self, start: int, stop: int) -> Column:
         """The rows from one place to another."""
@@ -89,29 +133,51 @@ class Column:
         """Some rows of the column; a single row that speaks for all stays as it is."""
         if self.rows == 1:
             return self
-        codes = None if self.codes is None else self.codes[rows]
-        return Column(self.variable, codes, None if self.soft is None else self.soft[:, rows])
+        if self.codes is not None:
+            return Column(self.variable, self.codes[rows])
+        if self.given is None:
+            assert self._soft is not None
+            return Column(self.variable, soft=self._soft[:, rows])
+        return Column(self.variable, given=self.given[rows], numbers=numbers_of(self.numbers, rows))
+
+    def check(self) -> None:
+        """An error where some row is wrong; likelihoods that were normalised are not kept."""
+        if self.given is not None:
+            for rows in row_blocks(self.given):
+                normalised(self.variable, self.given[rows], self.numbers[rows])
+
+    def kept(self) -> Column:
+        """The same, checked, in an array of its own."""
+        if self.codes is not None:
+            return Column(self.variable, self.codes.copy())
+        return self if self.given is None else Column(self.variable, soft=self.soft)
 
     def likelihoods(self) -> Floats:
         """Likelihoods (states, rows), whatever form the evidence was given in."""
-        if self.soft is not None:
-            return self.soft
-        assert self.codes is not None
+        if self.codes is None:
+            found = self.soft
+            assert found is not None
+            return found
         states = np.arange(self.variable.card)[:, None]
         return np.asarray((states == self.codes) | (self.codes == MISSING), dtype=np.float64)
 
     def states(self) -> NDArray[np.int64]:
         """The observed state of every row; an error where there is none, or where it is soft."""
+        return self.certain_codes().astype(np.int64, copy=False)
+
+    def certain_codes(self) -> Codes:
+        """The same in the type that codes are kept in, which may be a byte."""
         codes = self.codes
         if codes is None:
-            assert self.soft is not None
-            codes = np.where((self.soft > 0).sum(axis=0) == 1, self.soft.argmax(axis=0), MISSING)
+            soft = self.likelihoods()
+            codes = np.where((soft > 0).sum(axis=0) == 1, soft.argmax(axis=0), MISSING)
         if codes.min(initial=0) == MISSING:  # the smallest code
+            row = int(self.numbers[int(codes.argmin())])
             raise error_in_row(
-                self.variable, int(codes.argmin()), "a state is needed in every row, since the query was compiled "
-                "with this variable in hard=; name it in evidence= to allow soft or missing values"
+                self.variable, row, "a state is needed in every row, since the query was compiled with this variable "
+                "in hard=; name it in evidence= to allow soft or missing values"
             )  # fmt: skip
-        return codes.astype(np.int64, copy=False)
+        return codes
 
 
 @dataclass(frozen=True)
@@ -162,11 +228,16 @@ def read(
     variables: Sequence[Variable],
     declared: Iterable[str] | None = None,
     empty: bool = False,
+    lazily: bool = False,
 ) -> Evidence:
     """Check `evidence` against the variables it may speak about; what was checked before stays as it is.
 
     `declared` are the names a compiled query takes, in the order that a 2-D array's columns follow; all
     variables if left out. Evidence without any row is an error, unless it may be `empty`.
+
+    What is read holds copies, so that it stays the same whatever becomes of the user's arrays. If it is read `lazily`,
+    it refers to these arrays where it can: it is for the moment only, and whoever reads likelihoods checks them,
+    block by block. States are checked in any case.
 
     A mapping names variables. A frame may have other columns, which are not used: a warning names them. In both, a
     variable may also have a column for each of its states, of likelihoods: `C.lo`, `C.hi`.
@@ -184,7 +255,7 @@ def read(
                 f"evidence on {name!r}, but the query was compiled for evidence on {names}; "
                 "name it in evidence= or hard="
             )
-    found = _read_columns([(by_name[name], values) for name, values in given.columns.items()], given)
+    found = _read_columns([(by_name[name], values) for name, values in given.columns.items()], given, lazily)
     for name, (column, broadcasts) in zip(given.columns, found, strict=True):
         if column is None:
             continue
@@ -200,12 +271,13 @@ def read(
     return Evidence(1 if rows is None else rows, columns)
 
 
-def _read_columns(columns: Sequence[tuple[Variable, Any]], given: _Given) -> Iterable[tuple[Column | None, bool]]:
+def _read_columns(
+    columns: Sequence[tuple[Variable, Any]], given: _Given, lazily: bool
+) -> Iterable[tuple[Column | None, bool]]:
     """All columns in turn; those of a large frame side by side."""
 
     def one(column: tuple[Variable, Any]) -> tuple[Column | None, bool]:
-        with np.errstate(over="ignore"):  # sums of huge likelihoods that overflow are repaired
-            return read_column(*column, given.framed)
+        return read_column(*column, given.framed, lazily)
 
     if not given.framed or (given.rows or 0) < MANY_ROWS:
         return map(one, columns)
@@ -279,13 +351,23 @@ def _as_table(evidence: Any) -> NDArray[Any]:
     return table
 
 
-def read_column(variable: Variable, values: Any, framed: bool = False) -> tuple[Column | None, bool]:
+def read_column(
+    variable: Variable, values: Any, framed: bool = False, lazily: bool = False
+) -> tuple[Column | None, bool]:
     """One column, and whether it is a single value that speaks for all rows. None: no evidence.
 
-    A column is `framed` if it comes from a frame; those of frame libraries are, wherever they come from.
+    A column is `framed` if it comes from a frame; those of frame libraries are, wherever they come from. It is a copy,
+    and checked, unless it is read `lazily`; see `read`.
     """
     if isinstance(values, Column):
-        return values, values.rows == 1
+        return values if lazily or values.given is None else values.kept(), values.rows == 1
+    column, broadcasts = _referring(variable, values, framed)
+    stays = column is None or (lazily and column.rows != 1)
+    return column if stays else column.kept(), broadcasts  # type: ignore[union-attr]
+
+
+def _referring(variable: Variable, values: Any, framed: bool) -> tuple[Column | None, bool]:
+    """The same, of likelihoods that are unchecked, and with arrays that may be the user's."""
     if isinstance(values, ForAllRows):
         return _likelihoods(variable, values.likelihoods), True
     try:
@@ -315,25 +397,31 @@ def _from_array(variable: Variable, array: NDArray[Any], missing: Mask | None, f
         if missing is not None:
             array[missing] = None
         return _from_objects(variable, array, framed)
-    if missing is None:
-        missing = np.zeros(len(array), dtype=bool)
-    if array.dtype.kind == "f":
-        missing = missing | np.isnan(array)
     return _from_typed(variable, array, missing, framed)
 
 
-def _from_typed(variable: Variable, array: NDArray[Any], missing: Mask, framed: bool) -> Column:
+def _from_typed(variable: Variable, array: NDArray[Any], missing: Mask | None, framed: bool) -> Column:
     """A 1-D array of one machine type: labels, or likelihoods of a binary variable's first state."""
     kind = array.dtype.kind
-    if missing.all():  # also what frames make of a column with nothing in it
-        return Column(variable, codes=np.full(len(array), MISSING))
     if (kind == "f" and not variable.numeric) or (kind in "iub" and variable.states == DEFAULT_STATES):
-        values = array.astype(np.float64)
-        values[missing] = np.nan
-        return first_state(variable, values, framed)
+        values = as_given(array, missing)
+        assert values is not None
+        return _nothing(variable, len(array)) if _all_missing(values) else first_state(variable, values, framed)
+    if kind == "f":
+        missing = np.isnan(array) if missing is None else missing | np.isnan(array)
+    if missing is not None and missing.all():  # also what frames make of a column with nothing in it
+        return _nothing(variable, len(array))
     if kind in "USfiub":
         return Column(variable, codes=labels.of_array(variable, array, missing))
     raise EvidenceError(f"evidence on {variable.name!r} has type {array.dtype}, expected labels or floats")
+
+
+def _nothing(variable: Variable, rows: int) -> Column:
+    return Column(variable, codes=np.full(rows, MISSING, dtype=np.int8))
+
+
+def _all_missing(values: NDArray[Any]) -> bool:
+    return all(np.isnan(values[rows]).all() for rows in row_blocks(values))
 
 
 def _from_objects(variable: Variable, array: NDArray[Any], framed: bool) -> Column:
@@ -372,7 +460,7 @@ def _missing(array: NDArray[Any]) -> Mask:
     return np.fromiter(map(is_missing, array), dtype=bool, count=len(array))
 
 
-def first_state(variable: Variable, values: Floats, framed: bool = False) -> Column:
+def first_state(variable: Variable, values: NDArray[Any], framed: bool = False) -> Column:
     """Likelihoods of the first of two states, NaN for no evidence; codes must not be mistaken for them in a frame."""
     if variable.card != 2:
         raise EvidenceError(
@@ -387,27 +475,18 @@ def first_state(variable: Variable, values: Floats, framed: bool = False) -> Col
             f"({listed_states(variable)}), or likelihoods of shape (rows, 2)"
         )
         raise AmbiguousEvidenceError(str(error_in_row(variable, row, problem)))
-    soft = np.stack([values, 1.0 - values])
-    if soft.size and not soft.min() >= 0:  # out of range, or missing
-        missing = np.isnan(values)
-        for row in np.flatnonzero(~missing & ~((values >= 0) & (values <= 1)))[:1].tolist():
-            raise error_in_row(
-                variable, row, f"{shown_number(values[row])} is not a likelihood in [0, 1] of state "
-                f"{shown(variable.states[0])}"
-            )  # fmt: skip
-        soft[:, missing] = 1.0
-    return Column(variable, soft=soft)
+    return Column(variable, given=values)
 
 
-def is_ambiguous(variable: Variable, values: Floats) -> bool:
+def is_ambiguous(variable: Variable, values: NDArray[Any]) -> bool:
     """Whether floats of a frame or a file may be codes as well as likelihoods of the first state.
 
     Frames write codes 0 and 1 as floats where there is a gap. For "true" and "false" both readings are the same.
     """
     if variable.card != 2 or variable.numeric or variable.states == DEFAULT_STATES:
         return False
-    missing = np.isnan(values)
-    return bool(((values == 0) | (values == 1) | missing).all() and not missing.all())
+    some = (values[rows] for rows in row_blocks(values))  # the first ones of likelihoods tell
+    return all(((own == 0) | (own == 1) | np.isnan(own)).all() for own in some) and not _all_missing(values)
 
 
 def _likelihoods(variable: Variable, array: NDArray[Any], missing: Mask | None = None) -> Column:
@@ -416,68 +495,18 @@ def _likelihoods(variable: Variable, array: NDArray[Any], missing: Mask | None =
             f"evidence on {variable.name!r} has shape {array.shape}, expected (rows, {variable.card}): "
             f"one likelihood per state ({listed_states(variable)})"
         )
-    table = _as_floats(array.T)  # (states, rows)
-    if table is None:
+    given = as_given(array, missing)
+    if given is None:
         raise EvidenceError(f"evidence on {variable.name!r}: likelihoods must be numbers")
-    if missing is not None:
-        table[missing.T] = np.nan
-    total = table.sum(axis=0)
-    usual = table.size > 0 and table.min() >= 0 and total.min() > 0 and np.isfinite(total.max())  # NaN fails here
-    if not usual:
-        total = _repaired(variable, table, total)
-    with noting_underflow() as noted:
-        scaled = table / total
-    if noted:
-        _refuse_lost(variable, table, scaled)
-    return Column(variable, soft=scaled)
-
-
-def _refuse_lost(variable: Variable, table: Floats, scaled: Floats) -> None:
-    """An error where a positive likelihood is too small beside the others for a float."""
-    lost = ((table > 0) & (scaled < np.finfo(np.float64).smallest_normal)).any(axis=0)
-    for row in np.flatnonzero(lost)[:1].tolist():
-        values = table[:, row].tolist()
-        raise error_in_row(
-            variable,
-            row,
-            f"the likelihoods {values} are further apart than floats can hold; give 0 for the small ones",
-        )
-
-
-def _repaired(variable: Variable, table: Floats, total: Floats) -> Floats:
-    """Set missing rows to 1, scale sums that overflowed, refuse what is wrong; returns the sums to divide by."""
-    missing = np.isnan(table).all(axis=0)
-    table[:, missing] = 1.0
-    problems = {
-        "likelihoods must be finite": ~np.isfinite(table).all(axis=0),
-        "likelihoods must not be negative": (table < 0).any(axis=0),
-        "all likelihoods are zero; at least one must be positive": (table == 0).all(axis=0),
-    }
-    for row in np.flatnonzero(np.any(list(problems.values()), axis=0))[:1].tolist():
-        problem = next(text for text, bad in problems.items() if bad[row])
-        raise error_in_row(variable, row, f"{table[:, row].tolist()}: {problem}")
-    huge = ~np.isfinite(total) & ~missing
-    table[:, huge] /= table[:, huge].max(axis=0, initial=0.0)
-    total[huge] = table[:, huge].sum(axis=0)
-    total[missing] = 1.0
-    return total
+    return Column(variable, given=given)
 
 
 def _stacked(variable: Variable, array: NDArray[Any], missing: Mask) -> Floats:
     table = np.full((len(array), variable.card), np.nan)
     for i in np.flatnonzero(~missing):
-        values = _as_floats(array[i])
+        values = as_given(array[i])
         if values is None or values.shape != (variable.card,):
             expected = f"one likelihood per state ({listed_states(variable)})"
             raise error_in_row(variable, int(i), f"{shown(array[i])} is not {expected}")
         table[i] = values
     return table
-
-
-def _as_floats(values: Any) -> Floats | None:
-    """A copy as floats; None where something is no number, or too large for one."""
-    try:
-        array = np.asarray(values)
-        return None if array.dtype.kind in "cmM" else array.astype(np.float64, order="C")
-    except (TypeError, ValueError, OverflowError):
-        return None

@@ -123,9 +123,9 @@ def of_objects(variable: Variable, array: NDArray[Any], missing: Mask) -> Codes:
     return _checked(variable, codes, array)
 
 
-def of_array(variable: Variable, array: NDArray[Any], missing: Mask) -> Codes:
+def of_array(variable: Variable, array: NDArray[Any], missing: Mask | None) -> Codes:
     """The states that an array of one machine type names."""
-    if (codes := _as_codes(variable, array)) is not None and not missing.any():
+    if (codes := _as_codes(variable, array)) is not None and (missing is None or not missing.any()):
         return codes
     meanings = _meanings(variable, array.dtype)
     if variable.card <= FEW_STATES:  # a comparison per state: faster than sorting the column
@@ -137,7 +137,8 @@ def of_array(variable: Variable, array: NDArray[Any], missing: Mask) -> Codes:
     else:
         distinct, inverse = np.unique(array, return_inverse=True)
         codes = _small(variable, [meanings.get(_as_text(v), UNKNOWN) for v in distinct.tolist()])[inverse]
-    codes[missing] = MISSING
+    if missing is not None:
+        codes[missing] = MISSING
     return _checked(variable, codes, array)
 
 

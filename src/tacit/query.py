@@ -129,7 +129,7 @@ class Query:
         return self._answer(evidence, self._states, selected)
 
     def _answer(self, evidence: EvidenceLike | None, shape: tuple[int, ...], selected: bool = False) -> Answer:
-        known, engine = self.read(evidence), self.engine()
+        known, engine = self._read(evidence, lazily=True), self.engine()
         found, decided = [], []
         for block in known.blocks(engine.chunk):  # so that memory does not grow with the number of rows
             result = engine.run(block.columns, block.rows, selected)
@@ -265,10 +265,13 @@ class Query:
 
     def read(self, evidence: EvidenceLike | None) -> Evidence:
         """Checked evidence on the variables that the query was compiled for; what was read before stays as it is."""
+        return self._read(evidence)
+
+    def _read(self, evidence: EvidenceLike | None, lazily: bool = False) -> Evidence:
         if isinstance(evidence, Evidence) and self.question.given:  # which were read before
             others = {name: column for name, column in evidence.columns.items() if name not in self.known_columns}
             evidence = Evidence(evidence.rows, others)
-        known = read(evidence, self._variables, self.evidence, empty=True)
+        known = read(evidence, self._variables, self.evidence, empty=True, lazily=lazily)
         if self.question.given:
             known = Evidence(known.rows, {**known.columns, **self.known_columns})
         for name in self.certain:
@@ -284,7 +287,10 @@ class Query:
                     f"intervention on {name!r}, row {int(seen.argmin())}: a state is needed in every row (do=); it may "
                     "be neither missing nor soft"
                 )
-            known.columns[name].states()  # an error where a row has none
+            known.columns[name].certain_codes()  # an error where a row has none
+        for name, column in known.columns.items():
+            if name not in self.program.likelihoods and name not in self.certain:
+                column.check()  # the engine will not look at it
         return known
 
     @cached_property

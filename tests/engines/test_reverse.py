@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import tacit
 from tacit import Network, TestingCPT, examples
 from tacit.engines.numpy import NumpyEngine
+from tacit.evidence import Column
 from tacit.operations import Gather, Rescale, Select, Slice
 from tests.conformance_files import network, read
 from tests.helpers import ENGINES, always_hard, close
@@ -209,7 +210,7 @@ def test_derivatives_are_finite_differences(engine, seed, names):
         for index in np.ndindex(by_state.shape):
             numeric = difference(
                 lambda d, c=column, i=index: loss(
-                    {}, {}, known.columns | {c.variable.name: replace(c, soft=changed(c.soft, i, d))}
+                    {}, {}, known.columns | {c.variable.name: Column(c.variable, soft=changed(c.soft, i, d))}
                 )
             )
             assert abs(numeric - by_state[index]) < 1e-6
