@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.containers import EXACT, SAMPLED, Text
+from tacit.containers import EXACT, SAMPLED, Text, smallest
 from tacit.errors import EvidenceError
 from tacit.variable import Variable
 
@@ -18,7 +18,7 @@ UNKNOWN = -2
 SEVERAL = -3
 FEW_STATES = 32
 BYTE = 127  # the largest code of one byte, and so the most states whose codes are kept in one
-FEW_LABELS = 8
+FEW_LABELS = 4  # that are found faster by a comparison each than by a lookup
 BLOCK = 2**17
 GAPS = ("NoneType", "NAType", "NaTType")  # the types of missing values, by name: no frame library is a dependency
 SHOWN = 80  # characters of a value in a message
@@ -40,19 +40,29 @@ def of_text(variable: Variable, text: Text) -> Codes:
 
 
 def _small(variable: Variable, codes: Sequence[int]) -> Codes:
-    """Codes in a byte each, if all states of the variable have such codes."""
-    return np.array(codes, dtype=np.int8 if variable.card <= BYTE else np.int64)
+    """Codes in the smallest type that holds those of all states of the variable."""
+    return np.array(codes, dtype=smallest(variable.card))
 
 
 def _looked_up(code_of_place: Codes, places: NDArray[np.integer[Any]]) -> Codes:
-    """The codes of places; -1, no label, is the last."""
+    """The codes of places; -1, no label, is the last. Places that are the codes stay as they are."""
+    if places.dtype == code_of_place.dtype and _are_codes(code_of_place, places):
+        return places  # type: ignore[return-value]
     if places.dtype != np.int8 or code_of_place.dtype != np.int8:
         return np.asarray(code_of_place[places])
-    if len(code_of_place) <= FEW_LABELS:
+    if len(code_of_place) <= FEW_LABELS + 1:
         return _compared(places, dict(enumerate(code_of_place[:-1].tolist())), MISSING)
     table = np.full(256, MISSING, dtype=np.int8)
     table[: len(code_of_place)] = code_of_place
     return np.frombuffer(places.tobytes().translate(table.tobytes()), dtype=np.int8)
+
+
+def _are_codes(code_of_place: Codes, places: NDArray[np.integer[Any]]) -> bool:
+    """Whether each place is the code of its label already; that none is outside is what engines rely on."""
+    known = range(len(code_of_place) - 1)
+    if not np.array_equal(code_of_place[:-1], known):
+        return False
+    return bool(places.min(initial=0) >= MISSING and places.max(initial=MISSING) < len(known))
 
 
 def _compared(array: NDArray[Any], code_of: Mapping[Any, int], otherwise: int) -> Codes:
@@ -114,7 +124,7 @@ def _alike_in_short_floats(variable: Variable) -> bool:
 def of_objects(variable: Variable, array: NDArray[Any], missing: Mask) -> Codes:
     """The states that Python objects name, each for itself."""
     meanings = {dtype: _meanings(variable, dtype) for dtype in set(map(_float_type, array[~missing]))}
-    codes = np.full(len(array), MISSING, dtype=np.int64)
+    codes = np.full(len(array), MISSING, dtype=smallest(variable.card))
     for i in np.flatnonzero(~missing).tolist():
         try:
             codes[i] = meanings[_float_type(array[i])].get(array[i], UNKNOWN)
@@ -127,28 +137,41 @@ def of_array(variable: Variable, array: NDArray[Any], missing: Mask | None) -> C
     """The states that an array of one machine type names."""
     if (codes := _as_codes(variable, array)) is not None and (missing is None or not missing.any()):
         return codes
-    meanings = _meanings(variable, array.dtype)
-    if variable.card <= FEW_STATES:  # a comparison per state: faster than sorting the column
-        stored = ((_stored(label, array.dtype), code) for label, code in meanings.items())
-        code_of = {value: code for value, code in stored if value is not None}
-        if array.dtype.kind == "b":
-            code_of = {True: alike(variable, True), False: alike(variable, False), **code_of}
-        codes = _compared(array, code_of, UNKNOWN)
-    else:
-        distinct, inverse = np.unique(array, return_inverse=True)
-        codes = _small(variable, [meanings.get(_as_text(v), UNKNOWN) for v in distinct.tolist()])[inverse]
+    stored = ((_stored(label, array.dtype), code) for label, code in _meanings(variable, array.dtype).items())
+    code_of = {value: code for value, code in stored if value is not None}
+    if array.dtype.kind == "b":
+        code_of = {True: alike(variable, True), False: alike(variable, False), **code_of}
+    few = variable.card <= FEW_STATES
+    codes = _compared(array, code_of, UNKNOWN) if few else _searched(variable, array, code_of)
     if missing is not None:
-        codes[missing] = MISSING
+        codes |= -missing.view(np.int8)  # all bits, which is -1; many times faster than codes[missing] = -1
     return _checked(variable, codes, array)
 
 
+def _searched(variable: Variable, array: NDArray[Any], code_of: Mapping[Any, int]) -> Codes:
+    """The same as `_compared`, for many values: each is looked for among the sorted ones."""
+    if array.dtype.kind in "iu":
+        least, most = np.iinfo(array.dtype).min, np.iinfo(array.dtype).max
+        code_of = {value: code for value, code in code_of.items() if least <= value <= most}
+    if not code_of:
+        return np.full(len(array), UNKNOWN, dtype=smallest(variable.card))
+    values = np.array(list(code_of), dtype=None if array.dtype.kind in "US" else array.dtype)
+    order = values.argsort()
+    values, codes = values[order], _small(variable, list(code_of.values()))[order]
+    places = values.searchsorted(array)
+    places[places == len(values)] = 0
+    return np.where(values[places] == array, codes[places], codes.dtype.type(UNKNOWN))
+
+
 def _as_codes(variable: Variable, array: NDArray[Any]) -> Codes | None:
-    """Whole numbers that are the places of states already, in a byte each; None where they are not, or do not fit."""
-    if array.dtype.kind not in "iu" or variable.card > BYTE or variable.states != tuple(range(variable.card)):
+    """Whole numbers that are the places of states already, in the smallest type; None where they are not."""
+    if array.dtype.kind not in "iu" or variable.states != tuple(range(variable.card)):
         return None
-    if not len(array) or not 0 <= np.bitwise_or.reduce(array) <= BYTE:  # one look at large numbers: none is negative
+    small = smallest(variable.card)
+    # one look at large numbers: none is negative, or too large for the type
+    if not len(array) or not 0 <= np.bitwise_or.reduce(array) <= np.iinfo(small).max:
         return None
-    codes = array.astype(np.int8)
+    codes = array.astype(small, copy=False)
     return codes if codes.max() < variable.card else None
 
 
