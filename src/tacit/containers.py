@@ -237,7 +237,8 @@ def _polars_places(values: Any, kind: type[np.signedinteger[Any]]) -> NDArray[np
         if held.itemsize < np.dtype(kind).itemsize:
             places, held = places.cast(pl.UInt32), np.dtype(np.uint32)
         places = places.fill_null(np.iinfo(held).max)  # all bits, which become -1
-    return np.asarray(places.to_numpy().astype(kind, copy=False))
+    found = places.to_numpy()
+    return np.asarray(found.view(kind) if found.itemsize == np.dtype(kind).itemsize else found.astype(kind))
 
 
 def _from_categorical(values: Any) -> Text:

@@ -360,6 +360,11 @@ def read_column(
     and checked, unless it is read `lazily`; see `read`.
     """
     if isinstance(values, Column):
+        if values.variable != variable:
+            raise EvidenceError(
+                f"evidence on {variable.name!r} was read for the states {listed_states(values.variable)}; the variable "
+                f"has {listed_states(variable)}, so that it must be read again"
+            )
         return values if lazily or values.given is None else values.kept(), values.rows == 1
     column, broadcasts = _referring(variable, values, framed)
     stays = column is None or (lazily and column.rows != 1)

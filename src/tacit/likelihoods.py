@@ -66,7 +66,7 @@ def _of_first(variable: Variable, given: NDArray[Any], numbers: Numbers) -> Floa
 
 def _of_all(variable: Variable, given: NDArray[Any], numbers: Numbers) -> Floats:
     table = given.T.astype(np.float64, order="C")
-    with np.errstate(over="ignore"):  # sums of huge likelihoods that overflow are repaired
+    with np.errstate(over="ignore", invalid="ignore"):  # sums that overflow are repaired, and infinities refused
         total = table.sum(axis=0)
         usual = table.size > 0 and table.min() >= 0 and total.min() > 0 and np.isfinite(total.max())  # NaN fails here
         if not usual:

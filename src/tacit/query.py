@@ -264,7 +264,21 @@ class Query:
         return self._companions[question]
 
     def read(self, evidence: EvidenceLike | None) -> Evidence:
-        """Checked evidence on the variables that the query was compiled for; what was read before stays as it is."""
+        """Evidence that is checked once, to be asked about often: every method that takes evidence takes it.
+
+        It is a copy, which no later change of the frame or the arrays changes. Other queries of the network take it,
+        too, if they were compiled for evidence on all of its variables; one that they do not know is an error. What
+        was read before stays as it is.
+
+        >>> import tacit
+        >>> net = tacit.examples.abc()
+        >>> tac = tacit.compile(net, query="B", evidence=["A", "C"])
+        >>> rows = tac.read({"A": [0.8, 0.1], "C": ["lo", "hi"]})
+        >>> tac.posterior(rows).round(4).tolist(), tac.log_evidence(rows).round(4).tolist()
+        ([[0.4692, 0.5308], [0.6667, 0.3333]], [-2.0402, -1.0862])
+        >>> tacit.compile(net, query="A", evidence=["A"], hard=["C"]).posterior(rows).round(4).tolist()
+        [[0.4615, 0.5385], [0.0667, 0.9333]]
+        """
         return self._read(evidence)
 
     def _read(self, evidence: EvidenceLike | None, lazily: bool = False) -> Evidence:
