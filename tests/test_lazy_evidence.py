@@ -364,6 +364,7 @@ def test_labels_of_few_rows_are_found_among_many():
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@tries(30)
 @given(net=networks(testing=False), data=st.data())
 def test_queries_refuse_the_first_bad_row_wherever_it_is(engine, net, data):
     """Also in columns that say nothing about the query, which no engine looks at."""
