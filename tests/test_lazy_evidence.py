@@ -248,7 +248,8 @@ GAPPED = ["hi", None, "lo", "mid", "hi"]
 
 
 def in_dictionary(labels, values, kind=BYTES):
-    places = [None if value is None else labels.index(value) for value in values]
+    known = labels.to_pylist() if isinstance(labels, pa.Array) else labels
+    places = [None if value is None else known.index(value) for value in values]
     return pa.DictionaryArray.from_arrays(pa.array(places, kind), labels)
 
 
@@ -333,6 +334,35 @@ def test_categories_of_any_order_case_and_place_mean_the_same(values, categories
     ]
     for column in columns:
         assert read_column(of, column, lazily=True)[0].codes.tolist() == right
+
+
+@given(
+    st.lists(st.sampled_from([0, 1, 2, 3, None]), min_size=2, max_size=12),
+    st.permutations([0, 1, 2, 3, 7]),
+    st.sampled_from([variable("N", 3), variable("N", 4), variable("N", [2, 0, 1, "x"]), variable("N", IN_ORDER), A]),
+)
+def test_categories_of_whole_numbers_mean_what_the_numbers_mean(values, categories, of):
+    plain = outcome(lambda: read_column(of, pd.Series(values, dtype="Int64"))[0].likelihoods().tolist())
+    for column in (pd.Series(pd.Categorical(values, categories)), in_dictionary(pa.array(categories), values)):
+        assert outcome(lambda own=column: read_column(of, own)[0].likelihoods().tolist()) == plain
+
+
+def test_whole_numbers_of_categories_are_states_already():
+    frame = pd.DataFrame({"N": pd.Categorical([2, 0, None, 1], [0, 1, 2])})
+    codes = read_column(variable("N", 3), frame["N"], lazily=True)[0].codes
+    assert codes.tolist() == [2, 0, -1, 1]
+    assert np.shares_memory(codes, frame["N"].array.codes)
+    empty = pd.Categorical([None, None], pd.Index([], dtype="int64"))
+    assert read_column(A, empty)[0].codes.tolist() == [-1, -1]
+    assert read_column(A, in_dictionary(pa.array([], pa.int64()), [None]))[0].codes.tolist() == [-1]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_columns_of_states_keep_their_type(dtype):
+    frame = pd.DataFrame({"A.true": [0.25, nan, 3.0], "A.false": [0.75, nan, 1.0]}, dtype=dtype)
+    column = read(frame, [A], lazily=True).columns["A"]
+    assert column.source().array.dtype == dtype
+    close(column.likelihoods().T, [[0.25, 0.75], [1, 1], [0.75, 0.25]])
 
 
 def test_a_null_in_a_dictionary_is_a_gap():

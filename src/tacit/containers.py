@@ -39,6 +39,20 @@ class Plain:
     missing: NDArray[np.bool_] | None = None
 
 
+@dataclass(frozen=True)
+class Coded:
+    """A column by its distinct whole numbers, and for every row the place of its number, -1 for none."""
+
+    numbers: NDArray[np.integer[Any]]
+    places: NDArray[np.integer[Any]]
+
+    def plain(self) -> Plain:
+        """The number of every row."""
+        if not len(self.numbers):
+            return Plain(np.zeros(len(self.places), dtype=self.numbers.dtype), self.places == -1)
+        return Plain(self.numbers[self.places], self.places == -1)
+
+
 class ConversionError(EvidenceError):
     """A container that NumPy makes no array of."""
 
@@ -50,9 +64,15 @@ def is_framed(values: Any) -> bool:
 
 def unpack(values: Any) -> Text | Plain:
     """A column, or a single value, from any container."""
+    column = opened(values)
+    return column.plain() if isinstance(column, Coded) else column
+
+
+def opened(values: Any) -> Text | Coded | Plain:
+    """The same; whole numbers that came with places for them stay as they are."""
     by_library = {"pandas": _from_pandas, "polars": _from_polars, "pyarrow": _from_arrow}
-    opened = by_library.get(_library(values), _from_python)(values)
-    return Plain(as_array(values)) if opened is None else opened
+    column = by_library.get(_library(values), _from_python)(values)
+    return Plain(as_array(values)) if column is None else column
 
 
 def as_array(values: Any) -> NDArray[Any]:
@@ -99,13 +119,18 @@ def objects(values: Sequence[Any]) -> NDArray[Any]:
     return np.fromiter(values, dtype=object, count=len(values))
 
 
-def _from_arrow(values: Any) -> Text | Plain | None:
+def _from_arrow(values: Any) -> Text | Coded | Plain | None:
     import pyarrow as pa
 
     if not isinstance(values, pa.Array | pa.ChunkedArray):
         return None
     try:
-        column = decoded(values)
+        whole = _in_one_piece(values)
+        if isinstance(whole, pa.DictionaryArray) and pa.types.is_integer(whole.type.value_type):
+            numbers = whole.dictionary
+            if not numbers.null_count:
+                return Coded(numbers.to_numpy(), _arrow_places(whole.indices, smallest(len(numbers))))
+        column = decoded(whole)
     except pa.ArrowNotImplementedError:  # an encoding within another one
         return Plain(objects(values.to_pylist()))
     if isinstance(column, pa.DictionaryArray):
@@ -137,15 +162,23 @@ def _arrow_places(indices: Any, kind: type[np.signedinteger[Any]]) -> NDArray[np
     return places
 
 
-def decoded(column: Any) -> Any:
-    """A column of pyarrow in one piece: text as a DictionaryArray, all else without any encoding."""
+def _in_one_piece(column: Any) -> Any:
+    """A column of pyarrow as one array; runs are written out."""
     import pyarrow as pa
     import pyarrow.compute
 
     if isinstance(column.type, pa.RunEndEncodedType):
         column = pyarrow.compute.run_end_decode(column)
     if isinstance(column, pa.ChunkedArray):
-        column = column.chunk(0) if column.num_chunks == 1 else column.unify_dictionaries().combine_chunks()
+        return column.chunk(0) if column.num_chunks == 1 else column.unify_dictionaries().combine_chunks()
+    return column
+
+
+def decoded(column: Any) -> Any:
+    """A column of pyarrow in one piece: text as a DictionaryArray, all else without any encoding."""
+    import pyarrow as pa
+
+    column = _in_one_piece(column)
     kind = column.type.value_type if isinstance(column, pa.DictionaryArray) else column.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return column if isinstance(column, pa.DictionaryArray) else _encoded(column)
@@ -165,7 +198,7 @@ def _encoded(column: Any) -> Any:
     return pa.DictionaryArray.from_arrays(indices, some, safe=False)
 
 
-def _from_pandas(values: Any) -> Text | Plain | None:
+def _from_pandas(values: Any) -> Text | Coded | Plain | None:
     import pandas as pd
 
     dtype = getattr(values, "dtype", None)
@@ -184,12 +217,15 @@ def _from_pandas(values: Any) -> Text | Plain | None:
     return Plain(values.to_numpy(dtype=dtype.type, na_value=0), missing) if missing.any() else None
 
 
-def _from_categories(values: Any) -> Text | Plain:
+def _from_categories(values: Any) -> Text | Coded | Plain:
     """A categorical of pandas, by its categories."""
     places, categories = values.codes, values.categories
     if all(type(category) is str for category in categories):
         return Text(list(categories), places)
-    return Plain(as_array(categories)[places], places == -1)
+    distinct = as_array(categories)
+    if distinct.dtype.kind in "iu":
+        return Coded(distinct, places)
+    return Plain(distinct[places], places == -1)
 
 
 def _from_polars(values: Any) -> Text | Plain | None:

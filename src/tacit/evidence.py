@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit import labels, machine
-from tacit.containers import ConversionError, Text, as_array, is_framed, unpack
+from tacit.containers import Coded, ConversionError, Text, as_array, is_framed, opened
 from tacit.errors import EvidenceError
 from tacit.floats import Floats
 from tacit.labels import (
@@ -158,7 +158,7 @@ class Column:
             found = self.soft
             assert found is not None
             return found
-        states = np.arange(self.variable.card)[:, None]
+        states = np.arange(self.variable.card, dtype=self.codes.dtype)[:, None]
         return np.asarray((states == self.codes) | (self.codes == MISSING), dtype=np.float64)
 
     def states(self) -> NDArray[np.int64]:
@@ -376,9 +376,13 @@ def _referring(variable: Variable, values: Any, framed: bool) -> tuple[Column | 
     if isinstance(values, ForAllRows):
         return _likelihoods(variable, values.likelihoods), True
     try:
-        column = unpack(values)
+        column = opened(values)
     except ConversionError as error:
         raise EvidenceError(f"evidence on {variable.name!r}: {error}") from None
+    if isinstance(column, Coded):
+        if variable.states != DEFAULT_STATES:
+            return Column(variable, codes=labels.of_numbers(variable, column)), False
+        column = column.plain()  # 1 and 0 are likelihoods of the first state
     if isinstance(column, Text):
         return Column(variable, codes=labels.of_text(variable, column)), False
     array, missing = column.values, column.missing

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.containers import EXACT, SAMPLED, Text, smallest
+from tacit.containers import EXACT, SAMPLED, Coded, Text, smallest
 from tacit.errors import EvidenceError
 from tacit.variable import Variable
 
@@ -31,11 +31,24 @@ def of_text(variable: Variable, text: Text) -> Codes:
     """The states that a column of text names."""
     lookup = {**variable.codes, None: MISSING}
     meant = (lookup[label] if label in lookup else alike(variable, label) for label in text.labels)
+    return _by_place(variable, meant, text.labels, text.places)
+
+
+def of_numbers(variable: Variable, column: Coded) -> Codes:
+    """The states that a column of whole numbers names, by its distinct ones."""
+    meant = (variable.codes.get(number, UNKNOWN) for number in column.numbers.tolist())
+    return _by_place(variable, meant, column.numbers, column.places)
+
+
+def _by_place(
+    variable: Variable, meant: Iterable[int], values: Sequence[Any] | NDArray[Any], places: NDArray[np.integer[Any]]
+) -> Codes:
+    """The codes of places, given those of the values that the places are of."""
     code_of_place = _small(variable, [*meant, MISSING])
-    codes = _looked_up(code_of_place, text.places)
+    codes = _looked_up(code_of_place, places)
     if UNKNOWN in code_of_place:
         for row in np.flatnonzero(codes == UNKNOWN)[:1].tolist():
-            raise _not_a_state(variable, text.labels[text.places[row]], row)
+            raise _not_a_state(variable, values[places[row]], row)
     return codes
 
 

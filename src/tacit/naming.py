@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.containers import ConversionError, Text, unpack
 from tacit.errors import EvidenceError
@@ -127,7 +128,7 @@ def _with_states(names: Iterable[str], variables: Mapping[str, Variable]) -> lis
     return list(found.values())
 
 
-def _together(names: Sequence[str], columns: Sequence[Floats]) -> Floats | ForAllRows:
+def _together(names: Sequence[str], columns: Sequence[NDArray[Any]]) -> NDArray[Any] | ForAllRows:
     """Columns as (rows, states); single values among them are those of all rows."""
     lengths = {name: len(column) for name, column in zip(names, columns, strict=True) if column.ndim}
     if not lengths:
@@ -136,20 +137,19 @@ def _together(names: Sequence[str], columns: Sequence[Floats]) -> Floats | ForAl
     for name, length in lengths.items():
         if length != rows:
             raise EvidenceError(f"column {name!r} has {length:,} rows, but {first!r} has {rows:,}; expected as many")
-    return np.column_stack([np.broadcast_to(column, rows) for column in columns])
+    return np.stack([np.broadcast_to(column, rows) for column in columns]).T  # each stays in one piece
 
 
-def _numbers(name: str, values: Any) -> Floats:
+def _numbers(name: str, values: Any) -> NDArray[Any]:
     """A column of likelihoods, or a single one; NaN where there is none."""
     try:
         column = unpack(values)
         if isinstance(column, Text):
             raise ValueError("it holds text")
-        numbers = np.array(column.values, dtype=np.float64)
+        short = column.values.dtype == np.float32
+        numbers = np.asarray(column.values, dtype=np.float32 if short else np.float64)
     except (ConversionError, TypeError, ValueError) as error:
         raise EvidenceError(f"column {name!r}: expected likelihoods, which are numbers ({error})") from None
     if numbers.ndim > 1:
         raise EvidenceError(f"column {name!r} has shape {numbers.shape}; expected likelihoods of one state, (rows,)")
-    if column.missing is not None:
-        numbers[column.missing] = np.nan
-    return numbers
+    return numbers if column.missing is None else np.where(column.missing, np.nan, numbers)

@@ -363,7 +363,7 @@ class TapeEngine(Engine):
             first += sizes[name]
         codes = np.empty((len(tape.codes), rows), dtype=np.int32)
         for i, name in enumerate(tape.codes):
-            codes[i] = columns[name].states()
+            codes[i] = columns[name].certain_codes()
         return inputs, codes
 
 
