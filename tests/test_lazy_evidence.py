@@ -134,8 +134,8 @@ def test_blocks_of_any_size_say_what_each_row_means(monkeypatch, block):
         assert not broadcasts
         found = [outcome(lambda: read_column(of, array)[0].likelihoods())]
         if lazy is not None:
-            found += [outcome(lazy.likelihoods), outcome(lambda: blocks_of(lazy, cuts))]
-            found += [outcome(lambda: lazy.kept().likelihoods()), outcome(lambda: lazy.check() or lazy.likelihoods())]
+            found += [outcome(lazy.likelihoods), outcome(lazy.kept), outcome(lambda: blocks_of(lazy, cuts))]
+            found = [own.likelihoods() if isinstance(own, Column) else own for own in found]
         if bad is not None:
             assert len(set(found)) == 1
             assert found[0].startswith(f"evidence on 'X', row {bad}: ")
@@ -225,7 +225,6 @@ def test_one_row_and_no_row_are_read_at_once():
     for empty in (np.empty((0, 2)), np.empty((0, 2), np.float32), np.empty(0)):
         known = read({"A": empty}, [A], empty=True, lazily=True)
         assert (known.rows, known.columns["A"].likelihoods().shape) == (0, (2, 0))
-        known.columns["A"].check()
 
 
 def test_a_column_that_was_read_lazily_is_checked_when_it_is_read_again():
@@ -397,7 +396,7 @@ def test_labels_of_few_rows_are_found_among_many():
 @tries(30)
 @given(net=networks(testing=False), data=st.data())
 def test_queries_refuse_the_first_bad_row_wherever_it_is(engine, net, data):
-    """Also in columns that say nothing about the query, which no engine looks at."""
+    """Also in columns that say nothing about the query: they scale the joint, so that engines look at them."""
     query = data.draw(st.sampled_from(net.variables))
     names = data.draw(st.lists(st.sampled_from(net.variables), min_size=1, unique=True))
     tac = tacit.compile(net, query, evidence=names, engine=engine)
@@ -409,7 +408,7 @@ def test_queries_refuse_the_first_bad_row_wherever_it_is(engine, net, data):
     columns[wrong][row] = -1.0
     expected = outcome(lambda: tac.read(columns))
     assert expected.startswith(f"evidence on {wrong!r}, row {row}: ")
-    for asked in (tac.posterior, tac.joint, tac.log_evidence, tac.marginals, tac.selected):
+    for asked in (tac.posterior, tac.log_evidence, tac.selected):
         assert outcome(lambda asked=asked: asked(columns)) == expected
 
 

@@ -140,12 +140,6 @@ class Column:
             return Column(self.variable, soft=self._soft[:, rows])
         return Column(self.variable, given=self.given[rows], numbers=numbers_of(self.numbers, rows))
 
-    def check(self) -> None:
-        """An error where some row is wrong; likelihoods that were normalised are not kept."""
-        if self.given is not None:
-            for rows in row_blocks(self.given):
-                normalised(self.variable, self.given[rows], self.numbers[rows])
-
     def kept(self) -> Column:
         """The same, checked, in an array of its own."""
         if self.codes is not None:

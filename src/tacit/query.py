@@ -282,6 +282,7 @@ class Query:
         return self._read(evidence)
 
     def _read(self, evidence: EvidenceLike | None, lazily: bool = False) -> Evidence:
+        """The same. If `lazily`, the engine checks likelihoods: it reads all of them, since all scale the joint."""
         if isinstance(evidence, Evidence) and self.question.given:  # which were read before
             others = {name: column for name, column in evidence.columns.items() if name not in self.known_columns}
             evidence = Evidence(evidence.rows, others)
@@ -302,9 +303,6 @@ class Query:
                     "be neither missing nor soft"
                 )
             known.columns[name].certain_codes()  # an error where a row has none
-        for name, column in known.columns.items():
-            if name not in self.program.likelihoods and name not in self.certain:
-                column.check()  # the engine will not look at it
         return known
 
     @cached_property

@@ -94,11 +94,6 @@ class Program:
         """The variables whose observed states the program reads: a query may declare more."""
         return tuple(dict.fromkeys(name for op in self if isinstance(op, Slice) for name in op.variables))
 
-    @cached_property
-    def likelihoods(self) -> tuple[str, ...]:
-        """The variables whose likelihoods it reads, in the order of its operations."""
-        return tuple(op.variable for op in self if isinstance(op, Likelihood))
-
     @property
     def outputs(self) -> int:
         """The number of entries of the joint."""
