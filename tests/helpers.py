@@ -13,7 +13,7 @@ from tacit.evidence import read
 from tacit.selection import Selected
 from tests.strategies import tie_margin
 
-ENGINES = ["numpy", "tape", "torch"]
+ENGINES = ["numpy", "tape", "native", "torch"]
 TOLERANCE = 1e-12
 ALL_CASES = os.environ.get("TACIT_CASES") == "all"  # as `make slow` sets it
 

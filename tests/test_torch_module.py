@@ -23,7 +23,7 @@ torch = pytest.importorskip("torch")
 modules = pytest.importorskip("tacit.torch")
 TACModule = modules.TACModule
 
-ENGINES = ["tape", "numpy", "torch"]
+ENGINES = ["tape", "native", "numpy", "torch"]
 CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 # on a GPU, the first matrix product of autograd's own thread says so, and works
 pytestmark = pytest.mark.filterwarnings("ignore:Attempting to run cuBLAS")

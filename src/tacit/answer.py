@@ -11,8 +11,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import TacitError
-from tacit.floats import Floats, divide, flat
+from tacit.engines.results import shares
+from tacit.floats import Floats, flat
 from tacit.selection import Selected
 from tacit.warned import warn
 
@@ -38,12 +38,9 @@ class Answer:
     @property
     def posterior(self) -> Floats:
         """P*(q) for every state of the query: (rows, states); NaN where the evidence has probability zero."""
-        total = self._total
-        if not np.isfinite(total).all():
-            row, dtype = int(np.argmin(np.isfinite(total))), self.mantissa.dtype
-            raise TacitError(f"row {row}: the numbers leave the range of {dtype}; compile with dtype='float64'")
-        warn_impossible(total == 0, "their posterior is NaN")
-        return divide(self.mantissa, self._by_row(total))
+        found = shares(self.mantissa)
+        warn_impossible(self._total == 0, "their posterior is NaN")
+        return found
 
     @property
     def joint(self) -> Floats:

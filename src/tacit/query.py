@@ -26,7 +26,7 @@ from tacit.cpt import CPT, TestingCPT
 from tacit.engines.engine import Engine
 from tacit.engines.results import Array
 from tacit.errors import EvidenceError, NetworkError, TacitError, TooLargeError
-from tacit.evidence import Column, Evidence, EvidenceLike, read
+from tacit.evidence import Column, Evidence, EvidenceLike, blocks, read
 from tacit.factored import NoisyOr
 from tacit.floats import Floats, divide
 from tacit.model import Model
@@ -170,7 +170,13 @@ class Query:
         1  0.676000  0.324000
         """
         self.require_query("posterior")
-        found = self.ask(evidence).posterior
+        self.require_posterior()
+        known, engine = self._read(evidence, lazily=True), self.engine()
+        found = np.empty((known.rows, math.prod(self._states)), self.dtype)
+        for rows, block in blocks(known.columns, known.rows, engine.chunk_for(known.rows)):
+            found[rows] = engine.posterior(block.columns, block.rows)
+        warn_impossible(np.isnan(found[:, 0]), "their posterior is NaN")
+        found = found.reshape(known.rows, *self._states)
         return self._labelled(found, evidence) if labels else found
 
     @overload

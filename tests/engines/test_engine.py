@@ -14,7 +14,7 @@ from tacit.learn.losses import evaluate
 from tacit.learn.parameters import Parameters
 
 PACKAGE = Path(tacit.__file__).parent
-NAMES = ["numpy", "tape", *(["torch"] if find_spec("torch") else [])]
+NAMES = ["numpy", "tape", "native", *(["torch"] if find_spec("torch") else [])]
 ROWS = 11
 
 

@@ -17,7 +17,7 @@ from tacit import semantics
 from tests import exact
 from tests.fuzz import extreme
 
-ENGINES = ("auto", "numpy", "tape", "torch")
+ENGINES = ("auto", "native", "numpy", "tape", "torch")
 ROWS = 6
 SMALLEST = -600.0  # log p of the rows that the definition, which enumerates in float64, can hold
 Columns = dict[str, Any]

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from tacit.circuit.nodes import CODE, KINDS, Ids, Nodes
 from tacit.engines import instructions as k
 from tacit.engines.kernels import forward
-from tacit.engines.tape import MAX_CHUNK, THREADED_WORK, in_blocks, tile_width
+from tacit.engines.tape import MAX_CHUNK, tile_width
+from tacit.engines.taped import THREADED_WORK, in_blocks
 from tacit.errors import TacitError
 from tacit.evidence import Evidence, EvidenceLike
 from tacit.floats import Floats

@@ -15,7 +15,7 @@ from tacit.installation import how_to_install
 from tacit.operations import Contract
 from tacit.operations.contract import Layout
 
-ENGINES = ("auto", "numpy", "tape", "torch")
+ENGINES = ("auto", "native", "numpy", "tape", "torch")
 
 # Seconds, measured on two cores: what the choice between engines rests on (docs/performance.md).
 TAPE_TERM = 0.15e-9
@@ -95,6 +95,10 @@ def build(
             return build("tape", program, parameters, gammas, dtype, threads)
         except TooLargeError:
             pass  # the estimate was too low: NumPy needs no tape
+    if engine == "native":
+        from tacit.engines.native.engine import NativeEngine
+
+        return NativeEngine(program, parameters, gammas, dtype, threads)
     if engine == "tape":
         from tacit.engines.tape import TapeEngine
 

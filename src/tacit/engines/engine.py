@@ -64,6 +64,10 @@ class Engine(ABC):
     def twin(self) -> Self:
         """The same with numbers of its own, for another thread."""
 
+    def chunk_for(self, rows: int) -> int:
+        """How many rows to run at a time, if there are so many, and nothing is made of them but posteriors."""
+        return self.chunk
+
     @property
     def again(self) -> Engine:
         """The engine for doubtful rows."""
@@ -80,6 +84,10 @@ class Engine(ABC):
             return found
         doubtful = np.flatnonzero(found.doubtful)
         return found.mended(doubtful, self.again.run(take(columns, doubtful), len(doubtful), selections))
+
+    def posterior(self, columns: Mapping[str, Column], rows: int) -> Array:
+        """P*(q) of some rows: (rows, states); NaN where the evidence has probability zero."""
+        return self.run(columns, rows).posterior()
 
     def descend(self, columns: Mapping[str, Column], rows: int, draws: Floats | None = None) -> Descent:
         """States for every axis that the program sums out, or maximises: the way down from the joint.

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.floats import Floats
+from tacit.errors import TacitError
+from tacit.floats import Floats, divide, flat
 
 Array = NDArray[np.floating]
 States = dict[str, NDArray[np.integer]]  # of axes: (rows, samples)
 N = TypeVar("N", bound=np.generic)
+F = TypeVar("F", bound=np.floating)
 
 
 class Decided(NamedTuple):
@@ -39,6 +41,10 @@ class Results:
     exponent: NDArray[np.int64]
     doubtful: NDArray[np.bool_] | None = None
     selections: Mapping[str, Decided] = field(default_factory=dict)
+
+    def posterior(self, numbers: Sequence[int] | NDArray[np.intp] | None = None) -> Array:
+        """The joint divided by its sum: (rows, states). `numbers` are those of the rows in a message."""
+        return shares(self.joint.T, numbers)
 
     def mended(self, rows: NDArray[np.intp], again: Results) -> Results:
         """With some rows as another run found them, whose numbers may have a wider range: they are scaled first."""
@@ -105,6 +111,16 @@ class Gradients:
             new = again.likelihoods[name]
             likelihoods[name] = _put(old.astype(new.dtype), rows, new)  # the range of the new ones may be wider
         return Gradients(tables, slopes, likelihoods)
+
+
+def shares(joint: NDArray[F], numbers: Sequence[int] | NDArray[np.intp] | None = None) -> NDArray[F]:
+    """A joint (rows, states...) divided by the sum of each row; NaN where that is 0. `numbers` are those of rows."""
+    total = flat(joint).sum(axis=1)
+    if not np.isfinite(total).all():
+        row = int(np.argmin(np.isfinite(total)))
+        number = row if numbers is None else int(numbers[row])
+        raise TacitError(f"row {number}: the numbers leave the range of {joint.dtype}; compile with dtype='float64'")
+    return divide(joint, total.reshape(-1, *[1] * (joint.ndim - 1)))
 
 
 def _scaled(array: Array) -> tuple[Array, NDArray[np.int64]]:

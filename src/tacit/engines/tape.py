@@ -6,10 +6,7 @@ ones, and what is left in doubt is computed by a more careful engine.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from copy import copy
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,27 +14,25 @@ from numpy.typing import NDArray
 
 from tacit.compiler.program import Program
 from tacit.engines import descent_kernels, kernels
-from tacit.engines.assemble import ZERO_CONSTANT, Tape, assemble, knowledge
+from tacit.engines.assemble import Tape, assemble
 from tacit.engines.engine import Engine, Kernel, Packed, SeedOfRows, rows_too_small
-from tacit.engines.numpy import NumpyEngine
-from tacit.engines.results import Array, Decided, Descent, Gradients, Results, States
+from tacit.engines.results import Array, Descent, Gradients, Results, States
+from tacit.engines.taped import THREADED_WORK, Taped, in_blocks
 from tacit.evidence import Column, take
-from tacit.floats import Floats, noting_underflow
-from tacit.machine import threads as usable_threads
+from tacit.floats import Floats
 from tacit.operations import Parameter
 
 T = TypeVar("T")
 
 MAX_CHUNK = 2**14  # rows whose evidence is packed at a time
-THREADED_WORK = 5e6  # multiply-adds below which a second thread costs more than it brings
 TILE_BYTES = 2**18  # a tile's slots should take at most so much, a part of a core's own cache, ...
 TILE_ROWS = (64, 256)  # ... but narrower tiles pay more for instructions than wider ones for cache misses
 LANES = 8  # a vector register: tiles of fewer rows save nothing
 MAX_TILE = 2**28  # bytes of a tile, beyond which it has that few rows
 
 
-class TapeEngine(Engine):
-    """A program with its numbers, ready to run on a tape."""
+class TapeEngine(Taped):
+    """A program with its numbers, ready to run on a tape, which kernels interpret."""
 
     def __init__(
         self,
@@ -47,45 +42,10 @@ class TapeEngine(Engine):
         dtype: str = "float64",
         threads: int | None = None,
     ) -> None:
-        self.program, self.gammas = program, gammas
-        self.dtype = np.dtype(dtype)
-        self.threads = usable_threads(threads)
-        self.reference = NumpyEngine(program, parameters, gammas, "float64")
-        self.known = knowledge(program, parameters, gammas)
+        super().__init__(program, parameters, gammas, dtype, threads)
         self.tape = assemble(program, self.known)
-        self._tapes: dict[tuple[bool, bool, bool], Tape] = {}
-        self._constants: dict[Tape, Array] = {}
-        self._in_doubt: dict[Tape, bool] = {}
 
     chunk = gradient_chunk = MAX_CHUNK
-
-    def update(self, parameters: Mapping[tuple[str, str], Array], gammas: Mapping[str, float | None]) -> None:
-        """Take new numbers for some tables and slopes; exact 0s and 1s, and which nodes are soft, stay as they were."""
-        self.gammas = {**self.gammas, **gammas}
-        self.reference.update(parameters, gammas)
-        self._constants, self._in_doubt = {}, {}
-        self._again = None
-
-    def twin(self) -> TapeEngine:
-        """The same program and tapes, with numbers of its own: for another thread."""
-        twin = copy(self)
-        twin.reference = self.reference.twin()
-        return twin
-
-    def constants(self, tape: Tape) -> Array:
-        """The numbers that a tape reads."""
-        if tape not in self._constants:
-            constants = np.ones(tape.constant_count, dtype=self.dtype)
-            constants[ZERO_CONSTANT] = 0.0
-            for value, first in tape.constants:
-                table = self.reference.static(value)
-                constants[first : first + table.size] = table.ravel()
-            for first, numbers in tape.literals:
-                constants[first : first + len(numbers)] = numbers
-            for node, place in tape.slopes:
-                constants[place] = self.gammas[node]
-            self._constants = {**self._constants, tape: constants}
-        return self._constants[tape]
 
     def more_careful(self) -> Engine:
         """The same in float64, or with an exponent for every number."""
@@ -95,7 +55,7 @@ class TapeEngine(Engine):
 
     def attempt(self, columns: Mapping[str, Column], rows: int, selections: bool = False) -> Results:
         """Evaluate some rows, and say which are doubtful."""
-        tape = self._tape(selections=True) if selections else self.tape
+        tape = self._tape(selections=True, reuse=True) if selections else self.tape
         width = self._width(tape, rows)
         outputs, doubts = self._forward(tape, columns, rows, width)
         if self._tables_in_doubt(tape):
@@ -123,24 +83,6 @@ class TapeEngine(Engine):
         if lost:
             arrays.doubts[:] |= rows_too_small(columns, rows, self.dtype)
         return arrays.outputs, arrays.doubts if some or lost else None
-
-    def _tables_in_doubt(self, tape: Tape) -> bool:
-        """Whether a number that is computed once is too small for floats of this size."""
-        if tape not in self._in_doubt:
-            values = tape.computed if self.dtype == np.float64 else [value for value, _ in tape.constants]
-            found = any(self.reference.in_doubt(value, self.dtype) for value in values)
-            self._in_doubt = {**self._in_doubt, tape: found}
-        return self._in_doubt[tape]
-
-    def _decided(self, tape: Tape, outputs: Array) -> dict[str, Decided]:
-        rows = outputs.shape[1]
-        found = self.reference.decided(rows)
-        for node, first, shape in tape.decided:
-            marginal, weight = outputs[first : first + 2 * math.prod(shape)].reshape(2, *shape, rows)
-            if self.known.soft[node]:
-                weight = np.where(weight > 0, weight, 1 + weight)
-            found[node] = Decided(marginal, weight)
-        return found
 
     def attempt_gradients(
         self, columns: Mapping[str, Column], rows: int, seeds: Array, through_selection: bool
@@ -288,27 +230,6 @@ class TapeEngine(Engine):
         """How many derivatives `jacobian` stores for every row."""
         return self._tape(pin=True).constant_count
 
-    def _tape(self, pin: bool = False, selections: bool = False, descent: bool = False) -> Tape:
-        """A tape made on first use: on which every value keeps its slot, or that puts out the selections."""
-        if (pin, selections, descent) not in self._tapes:
-            made = assemble(self.program, self.known, selections, pin, selections, descent)
-            self._tapes = {**self._tapes, (pin, selections, descent): made}
-        return self._tapes[pin, selections, descent]
-
-    def _collected(self, tape: Tape, d_constants: Array, d_inputs: Array, through_selection: bool = True) -> Gradients:
-        adjoints = {}
-        for value, first in tape.constants:
-            table = self.reference.static(value)
-            adjoints[value] = d_constants[first : first + table.size].reshape(table.shape)
-        tables, slopes = self.reference.parameter_gradients(adjoints, through_selection)
-        for node, place in tape.slopes:
-            slopes[node] = slopes.get(node, 0.0) + float(d_constants[place])
-        likelihoods, first = {}, 0
-        for name in tape.inputs:
-            likelihoods[name] = d_inputs[first : first + self.program.sizes[name]]
-            first += self.program.sizes[name]
-        return Gradients(tables, slopes, likelihoods)
-
     def _parallel(self, work: Callable[[tuple[int, int]], T], tape: Tape, rows: int, width: int) -> list[T]:
         """Do the work on blocks of tiles of some width, in threads where there is enough of it."""
         threads = (self.threads or 1) if rows * tape.work > THREADED_WORK else 1
@@ -342,30 +263,6 @@ class TapeEngine(Engine):
             seeds, working_space(len(values), values.shape[1], values.dtype), pinned, d_constants, d_inputs, through
         )
 
-    def _packed_with_care(
-        self, tape: Tape, columns: Mapping[str, Column], rows: int
-    ) -> tuple[tuple[Array, NDArray[np.int32]], bool]:
-        """The same, and whether a likelihood is too small for floats of this size."""
-        if self.dtype == np.float64:
-            return self._packed(tape, columns, rows), False
-        with noting_underflow() as noted:
-            packed = self._packed(tape, columns, rows)
-        return packed, bool(noted)
-
-    def _packed(self, tape: Tape, columns: Mapping[str, Column], rows: int) -> tuple[Array, NDArray[np.int32]]:
-        """The evidence as one array of likelihoods (states of all variables, rows) and one of observed states."""
-        sizes = self.program.sizes
-        inputs = np.empty((sum(sizes[name] for name in tape.inputs), rows), dtype=self.dtype)
-        first = 0
-        for name in tape.inputs:
-            column = columns.get(name)
-            inputs[first : first + sizes[name]] = 1.0 if column is None else column.likelihoods()
-            first += sizes[name]
-        codes = np.empty((len(tape.codes), rows), dtype=np.int32)
-        for i, name in enumerate(tape.codes):
-            codes[i] = columns[name].certain_codes()
-        return inputs, codes
-
 
 def working_space(slots: int, width: int, dtype: np.dtype[np.floating]) -> Array:
     """Room for a tile. Vectors that cross the lines of the cache would cost a quarter of the speed."""
@@ -383,18 +280,6 @@ def tile_width(row_bytes: int, rows: int) -> int:
         return LANES
     fitting = TILE_BYTES // row_bytes // LANES * LANES
     return min(max(fitting, TILE_ROWS[0]), TILE_ROWS[1], -(-rows // LANES) * LANES)
-
-
-def in_blocks(work: Callable[[tuple[int, int]], T], threads: int, rows: int, width: int) -> list[T]:
-    """Do the work on blocks of whole tiles, one for each thread."""
-    if threads == 1:
-        return [work((0, rows))]
-    step = -(-rows // (threads * width)) * width
-    blocks = [(start, min(start + step, rows)) for start in range(0, rows, step)]
-    if len(blocks) == 1:
-        return [work(blocks[0])]
-    with ThreadPoolExecutor(len(blocks)) as pool:
-        return list(pool.map(work, blocks))
 
 
 def pinned_array(tape: Tape) -> NDArray[np.int64]:

@@ -70,14 +70,14 @@ def product(b: Adjoints, dst: int, terms: Terms, a: str) -> None:
 
 def test(b: Adjoints, dst: int, terms: Terms, a: str) -> None:
     plus, minus = terms[2]
-    mask, zero = holds(b, terms, slots=False), b.lanes.float(0.0)
+    mask, zero = holds(b, terms, slots=False), b.lanes.literal(0.0)
     b.give_constant(plus, b.select(mask, a, zero))
     b.give_constant(minus, b.select(mask, zero, a))
 
 
 def test_slots(b: Adjoints, dst: int, terms: Terms, a: str) -> None:
     plus, minus = terms[2]
-    mask, zero = holds(b, terms, slots=True), b.lanes.float(0.0)
+    mask, zero = holds(b, terms, slots=True), b.lanes.literal(0.0)
     b.give(plus, b.select(mask, a, zero))
     b.give(minus, b.select(mask, zero, a))
 
@@ -92,13 +92,13 @@ def weight_slots(b: Adjoints, dst: int, terms: Terms, a: str) -> None:
 
 def _weight(b: Adjoints, dst: int, terms: Terms, a: str, slots: bool) -> None:
     (x, total), (limit, operator), (gamma, _) = terms
-    one, zero = b.lanes.float(1.0), b.lanes.float(0.0)
+    one, zero = b.lanes.literal(1.0), b.lanes.literal(0.0)
     whole, size = b.slot(total), b.magnitude(b.slot(dst))
     possible = b.compare("ogt", whole, zero)
     inverse = b.select(possible, b.div(one, whole), zero)
     d_z = b.select(possible, b.mul(a, b.mul(size, b.sub(one, size))), zero)
     if slots:
-        d_z = b.select(b.compare("olt", b.slot(operator), b.lanes.float(2.0)), d_z, b.negative(d_z))
+        d_z = b.select(b.compare("olt", b.slot(operator), b.lanes.literal(2.0)), d_z, b.negative(d_z))
     elif operator >= 2:
         d_z = b.negative(d_z)
     threshold = b.slot(limit) if slots else b.constant(limit)

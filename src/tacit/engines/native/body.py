@@ -69,7 +69,7 @@ class Body(Text):
     def slot(self, slot: int) -> str:
         """The value of a slot."""
         if slot == 0:
-            return self.lanes.float(1.0)
+            return self.lanes.literal(1.0)
         if slot in self.pinned and slot not in self.made:
             return self.constant(self.pinned[slot])
         if slot not in self.made:
@@ -128,16 +128,16 @@ class Body(Text):
     def exp_of_negative(self, x: str) -> str:
         """exp(x) for doubles x <= 0, as `exponential` does it."""
         wide = Body(Lanes(64, self.lanes.rows), self.lines, self.count)
-        x = wide.largest(x, wide.lanes.float(SMALLEST))
+        x = wide.largest(x, wide.lanes.literal(SMALLEST))
         kind = wide.lanes.type
-        half = wide.add(wide.mul(x, wide.lanes.float(INVERSE_LOG2)), wide.lanes.float(0.5))
+        half = wide.add(wide.mul(x, wide.lanes.literal(INVERSE_LOG2)), wide.lanes.literal(0.5))
         whole = wide.let(f"call {kind} @llvm.floor.{mangled(kind)}({kind} {half})")
         r = wide.sub(
-            wide.sub(x, wide.mul(whole, wide.lanes.float(LOG2_HIGH))), wide.mul(whole, wide.lanes.float(LOG2_LOW))
+            wide.sub(x, wide.mul(whole, wide.lanes.literal(LOG2_HIGH))), wide.mul(whole, wide.lanes.literal(LOG2_LOW))
         )
-        made = wide.lanes.float(SERIES[-1])
+        made = wide.lanes.literal(SERIES[-1])
         for c in SERIES[-2::-1]:
-            made = wide.add(wide.lanes.float(c), wide.mul(r, made))
+            made = wide.add(wide.lanes.literal(c), wide.mul(r, made))
         number = wide.let(f"fptosi {kind} {whole} to {wide.lanes.integer}")
         biased = wide.let(f"add {wide.lanes.integer} {number}, {wide.lanes.same('i64', '1023')}")
         bits = wide.let(f"shl {wide.lanes.integer} {biased}, {wide.lanes.same('i64', '52')}")
@@ -226,7 +226,7 @@ def holds(b: Body, terms: Terms, slots: bool) -> str:
         return b.compare(OPERATORS[operator], left, right)
     found = b.compare(OPERATORS[3], left, right)
     for number in (2, 1, 0):
-        own = b.compare("oeq", b.slot(operator), b.lanes.float(number))
+        own = b.compare("oeq", b.slot(operator), b.lanes.literal(number))
         mask = b.compare(OPERATORS[number], left, right)
         found = b.let(f"select {b.lanes.mask} {own}, {b.lanes.mask} {mask}, {b.lanes.mask} {found}")
     return found
@@ -246,7 +246,7 @@ def slope(b: Body, terms: Terms, slots: bool) -> str:
     made = b.constant(gamma)
     if not slots:
         return made if operator < 2 else b.negative(made)
-    rises = b.compare("olt", b.slot(operator), b.lanes.float(2.0))
+    rises = b.compare("olt", b.slot(operator), b.lanes.literal(2.0))
     return b.select(rises, made, b.negative(made))
 
 
@@ -257,14 +257,14 @@ def _lesser_weight(b: Body, terms: Terms, slots: bool) -> str:
     threshold = b.as_double(b.slot(limit) if slots else b.constant(limit))
     gamma = b.as_double(slope(b, terms, slots))
     wide = Body(Lanes(64, b.lanes.rows), b.lines, b.count)
-    zero = wide.lanes.float(0.0)
+    zero = wide.lanes.literal(0.0)
     z = wide.mul(gamma, wide.sub(wide.div(left, whole), threshold))
     z = wide.select(wide.compare("ogt", whole, zero), z, zero)
     size = wide.exp_of_negative(wide.negative(wide.magnitude(z)))
-    least = wide.lanes.float(k.LEAST_64 if b.lanes.bits == 64 else k.LEAST_32)
+    least = wide.lanes.literal(k.LEAST_64 if b.lanes.bits == 64 else k.LEAST_32)
     small = wide.largest(size, least)
     signed = wide.select(wide.compare("oge", z, zero), wide.negative(small), small)
-    made = wide.div(signed, wide.add(wide.lanes.float(1.0), small))
+    made = wide.div(signed, wide.add(wide.lanes.literal(1.0), small))
     b.count = wide.count
     return b.as_number(made)
 
@@ -281,7 +281,7 @@ def mix_slots(b: Body, dst: int, terms: Terms) -> None:
 
 def weights(b: Body, lesser: str) -> tuple[str, str]:
     """The weights of plus and of minus from the lesser one."""
-    one, zero = b.lanes.float(1.0), b.lanes.float(0.0)
+    one, zero = b.lanes.literal(1.0), b.lanes.literal(0.0)
     other = b.negative(lesser)
     high = b.select(b.compare("ogt", lesser, zero), lesser, b.add(one, lesser))
     return high, b.select(b.compare("ogt", other, zero), other, b.add(one, other))
@@ -291,10 +291,10 @@ def _mix(b: Body, dst: int, lesser: str, plus: str, minus: str) -> None:
     high, low = weights(b, lesser)
     b.set(dst, b.add(b.mul(high, plus), b.mul(low, minus)))
     least, few = (k.LEAST_64, k.NEGLIGIBLE_64) if b.lanes.bits == 64 else (k.LEAST_32, k.NEGLIGIBLE_32)
-    positive = b.compare("ogt", lesser, b.lanes.float(0.0))
+    positive = b.compare("ogt", lesser, b.lanes.literal(0.0))
     entry, other = b.select(positive, plus, minus), b.select(positive, minus, plus)
-    ended = b.compare("olt", b.magnitude(lesser), b.lanes.float(2 * least))
-    alone = b.both(b.compare("ogt", entry, b.lanes.float(0.0)), b.compare("olt", other, b.lanes.float(few)))
+    ended = b.compare("olt", b.magnitude(lesser), b.lanes.literal(2 * least))
+    alone = b.both(b.compare("ogt", entry, b.lanes.literal(0.0)), b.compare("olt", other, b.lanes.literal(few)))
     b.note_doubt(b.both(ended, alone))
 
 

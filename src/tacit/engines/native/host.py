@@ -22,7 +22,8 @@ from tacit.engines.native.readers import COLUMN, STRIDE, TILE, lanes_of
 from tacit.engines.underflow import UNDERFLOW
 
 CALL = (
-    "columns",  # the descriptions of all columns of evidence
+    "columns",  # how many columns of evidence there are
+    "table",  # their descriptions
     "constants",
     "outputs",  # where the outputs go (outputs, rows), or 0
     "outputs_stride",  # numbers from one output to the next
@@ -31,6 +32,7 @@ CALL = (
     "work",  # memory to work in
     "start",
     "stop",
+    "tile",  # rows of a tile
     "seeds",  # the derivatives by the joint (states, rows)
     "seeds_stride",
     "d_inputs",  # where the derivatives by the inputs go (inputs, rows), or 0
@@ -93,19 +95,11 @@ class Layout:
         return {**starts, "end": place}
 
 
-def forward_module(tape: Tape, bits: int, inputs: int) -> str:
-    """The text of `run`: outputs, or posteriors, of some rows."""
-    return _Module(tape, bits, inputs).forward()
+class Module:
+    """The code of a tape whose values have a slot each, for floats of some bits and so many rows of inputs."""
 
-
-def reverse_module(tape: Tape, bits: int, inputs: int, through: bool) -> str:
-    """The text of `run`: derivatives of some rows."""
-    return _Module(tape, bits, inputs, reverse=True, through=through).backward()
-
-
-class _Module:
-    def __init__(self, tape: Tape, bits: int, inputs: int, reverse: bool = False, through: bool = True) -> None:
-        self.tape, self.lanes, self.inputs, self.through = tape, lanes_of(bits), inputs, through
+    def __init__(self, tape: Tape, bits: int, inputs: int, reverse: bool = False) -> None:
+        self.tape, self.lanes, self.inputs = tape, lanes_of(bits), inputs
         self.pinned = dict(tape.pinned)
         self.pieces = pieces_of(tape)
         self.memory, count = memory_of(self.pieces)
@@ -147,7 +141,7 @@ class _Module:
                 scalar = "i32" if name == "codes" else self.lanes.number
                 text.do(f"%{name} = getelementptr inbounds {scalar}, ptr %all.{name}, i64 {row}")
 
-    def _reverse_piece(self, number: int, piece: Piece, inert: set[int], begun: set[int]) -> str:
+    def _reverse_piece(self, number: int, piece: Piece, inert: set[int], begun: set[int], through: bool) -> str:
         body = Adjoints(
             self.lanes, strides=self.strides, pinned=self.pinned, seeds=self.tape.states, inert=inert, begun=set(begun)
         )
@@ -162,8 +156,8 @@ class _Module:
                 body.own.pop(step.dst, None)
                 body.begun.discard(step.dst)
                 if step.kind == k.INPUT:
-                    body.store("d_inputs", step.terms[0][0], a or self.lanes.float(0.0))
-                elif a is not None and step.kind in REVERSE and (self.through or step.kind not in THROUGH):
+                    body.store("d_inputs", step.terms[0][0], a or self.lanes.literal(0.0))
+                elif a is not None and step.kind in REVERSE and (through or step.kind not in THROUGH):
                     REVERSE[step.kind](body, step.dst, step.terms, a)
             for slot, value in sorted(body.own.items()):
                 body.store("adjoints", slot, value)
@@ -175,10 +169,11 @@ class _Module:
     # modules ----------------------------------------------------------------------------------------------
 
     def forward(self) -> str:
+        """The text of `run`: outputs, or posteriors, of some rows."""
         texts = [self._piece(i, piece, all_kept=False) for i, piece in enumerate(self.pieces)]
         driver = _Driver(self.lanes, self.layout)
         with _tiles(driver):
-            driver.read(self._columns)
+            driver.read()
             driver.clear_flags()
             with driver.loop("0", driver.padded, self.layout.group) as first:
                 for i in range(len(self.pieces)):
@@ -188,17 +183,18 @@ class _Module:
             driver.divide()
         return self._text([*texts, driver.finished()])
 
-    def backward(self) -> str:
+    def backward(self, through: bool) -> str:
+        """The text of `run`: derivatives of some rows, `through` sigmoids into what they are applied to or not."""
         texts = [self._piece(i, piece, all_kept=True) for i, piece in enumerate(self.pieces)]
         inert = {slot for piece in self.pieces for step in piece.steps if step.kind == k.SCALE for slot in step.writes}
         inert |= {step.dst for piece in self.pieces for step in piece.steps if step.kind == k.INDEX}
         begun: set[int] = set()
         for i, piece in reversed(list(enumerate(self.pieces))):
-            texts.append(self._reverse_piece(i, piece, inert, begun))
+            texts.append(self._reverse_piece(i, piece, inert, begun, through))
         driver = _Driver(self.lanes, self.layout)
         driver.clear("d_constants", self.layout.starts["end"] - self.layout.starts["d_constants"])
         with _tiles(driver):
-            driver.read(self._columns)
+            driver.read()
             driver.take_seeds()
             driver.clear_flags()
             with driver.loop("0", driver.padded, self.layout.group) as first:
@@ -211,10 +207,6 @@ class _Module:
             driver.copy_d_inputs()
             driver.flush(self.tape.constant_count)
         return self._text([*texts, driver.finished()])
-
-    @property
-    def _columns(self) -> int:
-        return len(self.tape.inputs) + len(self.tape.codes)
 
     def _text(self, functions: list[str]) -> str:
         kinds = {self.lanes.type, Lanes(64, self.lanes.rows).type}
@@ -269,10 +261,10 @@ class _Driver(Text):
         given = ", ".join(f"ptr {place}" for place in places)
         self.do(f"call void @{name}({given}, i64 {count})")
 
-    def read(self, columns: int) -> None:
+    def read(self) -> None:
         """Fill the tile with evidence."""
-        table = self._pointer("columns")
-        with self.loop("0", str(columns)) as i:
+        table = self._pointer("table")
+        with self.loop("0", self.given["columns"]) as i:
             column = self.place(table, self.let(f"mul i64 {i}, {len(COLUMN)}"), "i64")
             reader = self.let(f"load ptr, ptr {self.place(column, COLUMN.index('read'), 'i64')}")
             far = self.let(f"load i64, ptr {self.place(column, COLUMN.index('tile'), 'i64')}")
@@ -333,14 +325,14 @@ class _Driver(Text):
         states, number, bytes_ = self.layout.tape.states, self.lanes.number, self.lanes.bytes
         with self.when(self.let(f"icmp ne i64 {self.given['posterior']}, 0")):
             with self.loop("0", self.padded, self.lanes.rows) as row:
-                total = self.variable(self.lanes.type, self.lanes.float(0.0))
+                total = self.variable(self.lanes.type, self.lanes.literal(0.0))
                 with self.loop("0", str(states)) as state:
                     x = self._output(state, row)
                     before = self.let(f"load {self.lanes.type}, ptr {total}")
                     self.do(f"store {self.lanes.type} {self.add(before, x)}, ptr {total}")
                 whole = self.let(f"load {self.lanes.type}, ptr {total}")
-                self._note_rows(self.compare("oeq", whole, self.lanes.float(0.0)), IMPOSSIBLE)
-                finite = self.compare("olt", self.magnitude(whole), self.lanes.float(float("inf")))
+                self._note_rows(self.compare("oeq", whole, self.lanes.literal(0.0)), IMPOSSIBLE)
+                finite = self.compare("olt", self.magnitude(whole), self.lanes.literal(float("inf")))
                 self._note_rows(self.let(f"xor {self.lanes.mask} {finite}, {self.lanes.same('i1', 'true')}"), INFINITE)
                 with self.loop("0", str(states)) as state:
                     shares = self.rows_of(number, self.div(self._output(state, row), whole))
@@ -384,13 +376,13 @@ class _Driver(Text):
 @contextmanager
 def _tiles(d: _Driver) -> Iterator[None]:
     """All tiles one after the other: their first row, how many rows they have, and that rounded up to vectors."""
-    with d.loop(d.given["start"], d.given["stop"], TILE) as row:
+    with d.loop(d.given["start"], d.given["stop"], d.given["tile"]) as row:
         left = d.let(f"sub i64 {d.given['stop']}, {row}")
-        short = d.let(f"icmp slt i64 {left}, {TILE}")
-        d.row, d.rows = row, d.let(f"select i1 {short}, i64 {left}, i64 {TILE}")
+        short = d.let(f"icmp slt i64 {left}, {d.given['tile']}")
+        d.row, d.rows = row, d.let(f"select i1 {short}, i64 {left}, i64 {d.given['tile']}")
         d.padded = d.let(f"and i64 {d.let(f'add i64 {d.rows}, {d.lanes.rows - 1}')}, {-d.lanes.rows}")
         gone = d.let(f"sub i64 {row}, {d.given['start']}")
-        number = d.let(f"udiv i64 {gone}, {TILE}")
+        number = d.let(f"udiv i64 {gone}, {d.given['tile']}")
         d.note = d.place(d._pointer("notes"), number, "i8")
         d.do(f"store i8 0, ptr {d.note}")
         yield

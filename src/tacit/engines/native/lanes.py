@@ -55,23 +55,19 @@ class Lanes:
         """The type of one scalar for each row."""
         return scalar if self.rows == 1 else f"<{self.rows} x {scalar}>"
 
-    def same(self, scalar: str, literal: str) -> str:
-        """A literal for all rows."""
-        if self.rows == 1:
-            return literal
-        return f"splat ({scalar} {literal})"
+    def same(self, scalar: str, text: str) -> str:
+        """A scalar for all rows."""
+        return text if self.rows == 1 else f"splat ({scalar} {text})"
 
-    def float(self, number: float) -> str:
+    def literal(self, number: float) -> str:
         """A number for all rows."""
-        return self.same(self.number, literal(number))
-
-    def double(self, number: float) -> str:
-        """A number of 64 bits for all rows."""
-        return self.same("double", literal(number))
+        return self.same(self.number, as_bits(number, self.bits))
 
 
-def literal(number: float) -> str:
-    """A float as LLVM reads it: the bits of a double, for either type."""
+def as_bits(number: float, bits: int) -> str:
+    """A float as LLVM reads it: the bits of a double, which for a shorter type must be one of its numbers."""
+    if bits == 32:
+        (number,) = struct.unpack("<f", struct.pack("<f", number))
     return f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}"
 
 
@@ -190,7 +186,7 @@ class Text:
     # control ----------------------------------------------------------------------------------------------
 
     @contextmanager
-    def loop(self, start: str, stop: str, step: int = 1) -> Iterator[str]:
+    def loop(self, start: str, stop: str, step: int | str = 1) -> Iterator[str]:
         """Lines that are repeated with a counter of 64 bits, from `start` while it is below `stop`."""
         counter, before = self.fresh(), self.block
         label = f"loop{self.count}"

@@ -106,7 +106,7 @@ def deep(steps: list[Step]) -> list[Step]:
     """
     maker = {slot: i for i, step in enumerate(steps) for slot in step.writes}
     sources = [[maker[slot] for slot in sorted(step.reads) if slot in maker] for step in steps]
-    need = []
+    need: list[int] = []
     for own in sources:
         needs = sorted((need[i] for i in own), reverse=True)
         need.append(max((n + i for i, n in enumerate(needs)), default=0) or 1)

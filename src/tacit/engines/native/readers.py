@@ -32,9 +32,10 @@ def lanes_of(bits: int) -> Lanes:
 class Reader(Text):
     """One reader: `rows` are the addresses of some rows, `first` the place of the first of them in the tile."""
 
-    def __init__(self, lanes: Lanes, kind: str, rule: Rule) -> None:
+    def __init__(self, made: Lanes, kind: str, rule: Rule) -> None:
+        lanes = Lanes(64, made.rows) if kind == "double" else made  # to compute with
         super().__init__(lanes)
-        self.kind, self.rule = kind, rule
+        self.made, self.kind, self.rule = made, kind, rule
         self.rows: list[str] = []
         self.first, self.dense = "", False
         self.column = {
@@ -82,12 +83,9 @@ class Reader(Text):
         return self.by_row(self.kind, [self.let(f"load {self.kind}, ptr {place}, align 1") for place in places])
 
     def number(self, distance: str = "0") -> str:
-        """The same as a likelihood."""
+        """The same as a number to compute with."""
         value, lanes = self.given(distance), self.lanes
-        if self.kind == lanes.number:
-            return value
-        how = "fpext" if lanes.bits == 64 else "fptrunc"
-        return self.let(f"{how} {lanes.of(self.kind)} {value} to {lanes.type}")
+        return value if self.kind == lanes.number else self.let(f"fpext {lanes.of(self.kind)} {value} to {lanes.type}")
 
     def entry(self, state: str, scalar: str) -> str:
         """Where the tile has a state of these rows."""
@@ -96,8 +94,15 @@ class Reader(Text):
 
     def put(self, state: str, value: str) -> None:
         """Fill in the likelihoods of a state."""
-        address = self.entry(state, self.lanes.number)
-        self.do(f"store {self.lanes.type} {value}, ptr {address}, align {self.lanes.bytes}")
+        if self.lanes != self.made:
+            value = self.let(f"fptrunc {self.lanes.type} {value} to {self.made.type}")
+        address = self.entry(state, self.made.number)
+        self.do(f"store {self.made.type} {value}, ptr {address}, align {self.made.bytes}")
+
+    def whole(self, value: str) -> str:
+        """Where a likelihood is 0, or a number of the type that it is kept in."""
+        least = self.lanes.literal(LEAST[self.made.bits])
+        return self.either(self.compare("oeq", value, self.lanes.literal(0.0)), self.compare("oge", value, least))
 
     def far(self, state: str) -> str:
         """The distance of a state from where a row begins."""
@@ -107,44 +112,45 @@ class Reader(Text):
 def likelihoods(r: Reader) -> None:
     """(rows, states) in any proportion, which are divided by their sum; no number at all: no evidence."""
     lanes, states = r.lanes, r.column["states"]
-    zero, one = lanes.float(0.0), lanes.float(1.0)
+    zero, one = lanes.literal(0.0), lanes.literal(1.0)
     total = r.variable(lanes.type, zero)
     none = r.variable(lanes.mask, lanes.same("i1", "true"))
     with r.loop("0", states) as state:
         x = r.number(r.far(state))
-        r.put(state, x)
         r.do(f"store {lanes.type} {r.add(r.let(f'load {lanes.type}, ptr {total}'), x)}, ptr {total}")
         missing = r.compare("uno", x, x)
         r.do(f"store {lanes.mask} {r.both(r.let(f'load {lanes.mask}, ptr {none}'), missing)}, ptr {none}")
     whole, nothing = r.let(f"load {lanes.type}, ptr {total}"), r.let(f"load {lanes.mask}, ptr {none}")
-    least, most = lanes.float(LEAST[lanes.bits] * 4), lanes.float(1 / LEAST[lanes.bits])
+    least, most = lanes.literal(LEAST[lanes.bits] * 4), lanes.literal(1 / LEAST[lanes.bits])
     r.require(r.either(nothing, r.both(r.compare("oge", whole, least), r.compare("ole", whole, most))))
     inverse = r.div(one, whole)
     with r.loop("0", states) as state:
-        address = r.entry(state, lanes.number)
-        x = r.let(f"load {lanes.type}, ptr {address}, align {lanes.bytes}")
-        scaled = r.mul(x, inverse)
-        good = r.either(r.compare("oeq", x, zero), r.compare("oge", scaled, lanes.float(LEAST[lanes.bits])))
-        r.require(r.either(nothing, good))
-        made = r.select(nothing, one, scaled)
-        r.do(f"store {lanes.type} {made}, ptr {address}, align {lanes.bytes}")
+        x = r.mul(r.number(r.far(state)), inverse)
+        r.require(r.either(nothing, r.whole(x)))
+        r.put(state, r.select(nothing, one, x))
 
 
 def first_state(r: Reader) -> None:
     """(rows,) of the first of two states; what is no number is no evidence."""
-    lanes = r.lanes
-    zero, one = lanes.float(0.0), lanes.float(1.0)
+    zero, one = r.lanes.literal(0.0), r.lanes.literal(1.0)
     p = r.number()
+    other = r.sub(one, p)
     none = r.compare("uno", p, p)
-    r.require(r.either(none, r.both(r.compare("oge", p, zero), r.compare("ole", p, one))))
+    good = r.both(r.compare("oge", p, zero), r.compare("ole", p, one))
+    if r.lanes != r.made:
+        good = r.both(good, r.both(r.whole(p), r.whole(other)))
+    r.require(r.either(none, good))
     r.put("0", r.select(none, one, p))
-    r.put("1", r.select(none, one, r.sub(one, p)))
+    r.put("1", r.select(none, one, other))
 
 
 def normalised(r: Reader) -> None:
     """(states, rows), checked and in proportion."""
     with r.loop("0", r.column["states"]) as state:
-        r.put(state, r.number(r.far(state)))
+        x = r.number(r.far(state))
+        if r.lanes != r.made:
+            r.require(r.whole(x))
+        r.put(state, x)
 
 
 def codes(r: Reader) -> None:
@@ -155,7 +161,7 @@ def codes(r: Reader) -> None:
     with r.loop("0", r.column["states"]) as state:
         own = r.let(f"trunc i64 {state} to {r.kind}")
         same = r.let(f"icmp eq {kind} {code}, {r.spread(r.kind, own)}")
-        r.put(state, r.select(r.either(none, same), lanes.float(1.0), lanes.float(0.0)))
+        r.put(state, r.select(r.either(none, same), lanes.literal(1.0), lanes.literal(0.0)))
 
 
 def states(r: Reader) -> None:

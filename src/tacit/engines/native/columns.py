@@ -1,0 +1,74 @@
+"""Columns of evidence as generated code reads them: a reader, an address and distances for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.engines.native.readers import COLUMN, STRIDE
+from tacit.evidence import Column, Kind
+
+WHAT = {Kind.LIKELIHOODS: "likelihoods", Kind.FIRST: "first_state", Kind.NORMALISED: "normalised", Kind.CODES: "codes"}
+TYPES = {"f8": "double", "f4": "float", "i1": "i8", "i2": "i16", "i4": "i32"}
+Find = Callable[[str, str, int], int]  # the address of a reader: what it reads, the type of that, bits of a likelihood
+
+
+class Described:
+    """All columns that a tape reads, in the form that its code takes, and what must stay in memory meanwhile."""
+
+    def __init__(self, find: Find, bits: int) -> None:
+        self._find, self._bits = find, bits
+        self._rows: list[list[int]] = []
+        self._kept: list[NDArray[Any]] = []
+        self._place = 0
+
+    @property
+    def table(self) -> NDArray[np.int64]:
+        """A row for each column, see `readers.COLUMN`."""
+        return np.array(self._rows, dtype=np.int64).reshape(-1, len(COLUMN))
+
+    def likelihoods(self, column: Column | None, states: int) -> None:
+        """The next variable that takes likelihoods; without a column, it has no evidence."""
+        if column is None:
+            kind, array = Kind.NORMALISED, np.ones((states, 1))
+        else:
+            kind, array = column.source()
+        self._add(WHAT[kind], array, states, self._bits // 8 * states, state_axis=0 if kind is Kind.NORMALISED else 1)
+
+    def states(self, codes: NDArray[Any]) -> None:
+        """The next variable that has a state in every row; after all that take likelihoods."""
+        self._add("states", codes, 1, 4, state_axis=1)
+
+    def array(self, likelihoods: NDArray[Any]) -> None:
+        """Variables whose likelihoods are (states, rows) in one array."""
+        self._add("normalised", likelihoods, len(likelihoods), self._bits // 8 * len(likelihoods), state_axis=0)
+
+    def move_to(self, place: int) -> None:
+        """Go on at another place of the tile, in bytes."""
+        self._place = place
+
+    def _add(self, what: str, array: NDArray[Any], states: int, size: int, state_axis: int) -> None:
+        array = _readable(array)
+        kind = TYPES[array.dtype.str[1:]]
+        row_axis = array.ndim - 1 if state_axis == 0 else 0
+        rows = array.shape[row_axis]
+        row_stride = array.strides[row_axis] if rows > 1 else 0
+        state_stride = array.strides[state_axis] if array.ndim == 2 else 0
+        address = array.__array_interface__["data"][0]
+        reader = self._find(what, kind, self._bits)
+        self._rows.append([reader, address, row_stride, state_stride, states, self._place])
+        self._kept.append(array)
+        self._place += size * STRIDE
+
+
+def _readable(array: NDArray[Any]) -> NDArray[Any]:
+    """An array of a type that there are readers for."""
+    if array.dtype.kind in "iu":
+        small = {1: np.int8, 2: np.int16}.get(array.dtype.itemsize, np.int32)
+        return array if array.dtype == small and array.dtype.isnative else array.astype(small)
+    if array.dtype in (np.float64, np.float32) and array.dtype.isnative:
+        return array
+    return array.astype(np.float64)

@@ -1,0 +1,316 @@
+"""The CPU engine: code that is generated for the tape of one program, and compiled for this processor.
+
+What a processor notes of a tile (a number was too small for a float), and what a reader notes (evidence needs a closer
+look) is settled afterwards: these rows are checked, and run again in tiles of one vector. What is left in doubt is
+computed by a more careful engine.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.compiler.program import Program
+from tacit.engines.assemble import Tape
+from tacit.engines.engine import Engine, Kernel, Packed, SeedOfRows
+from tacit.engines.native.columns import Described
+from tacit.engines.native.host import CALL, DOUBT, INFINITE, UNUSUAL, Layout, Module
+from tacit.engines.native.readers import TILE, reader_text
+from tacit.engines.native.target import Code
+from tacit.engines.results import Array, Descent, Gradients, Results
+from tacit.engines.taped import THREADED_WORK, Taped, in_blocks
+from tacit.evidence import Column, take
+from tacit.floats import Floats
+
+CHUNK = 2**14  # rows whose results are in memory at a time, where they are used at once
+LINE = 64  # bytes of a line of the cache
+
+
+@dataclass(frozen=True, eq=False)
+class Generated:
+    """The code of a tape, and how it divides its memory."""
+
+    tape: Tape
+    layout: Layout
+    code: Code
+
+
+class NativeEngine(Taped):
+    """A program with its numbers, ready to run as machine code."""
+
+    chunk = gradient_chunk = CHUNK
+
+    def __init__(
+        self,
+        program: Program,
+        parameters: Mapping[tuple[str, str], Array],
+        gammas: Mapping[str, float | None],
+        dtype: str = "float64",
+        threads: int | None = None,
+    ) -> None:
+        super().__init__(program, parameters, gammas, dtype, threads)
+        self._bits = 8 * self.dtype.itemsize
+        self._readers: dict[tuple[str, str, int], Code] = {}
+        self._generated: dict[tuple[bool, ...], Generated] = {}
+        self._interpreter: Taped | None = None
+
+    # code -------------------------------------------------------------------------------------------------
+
+    def _forward_code(self, selections: bool) -> Generated:
+        return self._code((False, selections), self._tape(selections=selections))
+
+    def _reverse_code(self, through: bool) -> Generated:
+        return self._code((True, through), self._tape())
+
+    def _code(self, kind: tuple[bool, bool], tape: Tape) -> Generated:
+        if kind not in self._generated:
+            reverse, other = kind
+            module = Module(tape, self._bits, self._inputs(tape), reverse)
+            text = module.backward(through=other) if reverse else module.forward()
+            self._generated[kind] = Generated(tape, module.layout, Code(text, "run"))
+        return self._generated[kind]
+
+    def _inputs(self, tape: Tape) -> int:
+        return sum(self.program.sizes[name] for name in tape.inputs)
+
+    def _reader(self, what: str, kind: str, bits: int) -> int:
+        key = what, kind, bits
+        if key not in self._readers:
+            self._readers[key] = Code(reader_text(*key), "read")
+        return self._readers[key].address
+
+    @property
+    def interpreter(self) -> Taped:
+        """The engine for what there is no generated code for: it interprets the tape."""
+        if self._interpreter is None:
+            from tacit.engines.tape import TapeEngine
+
+            numbers = self.reference.parameters, self.gammas
+            self._interpreter = TapeEngine(self.program, *numbers, self.dtype.name, self.threads)
+        return self._interpreter
+
+    def chunk_for(self, rows: int) -> int:
+        """All at once: nothing is made on the way that grows with them."""
+        return max(rows, 1)
+
+    # new numbers ------------------------------------------------------------------------------------------
+
+    def update(self, parameters: Mapping[tuple[str, str], Array], gammas: Mapping[str, float | None]) -> None:
+        """Take new numbers for some tables and slopes; exact 0s and 1s, and which nodes are soft, stay as they were."""
+        super().update(parameters, gammas)
+        if self._interpreter is not None:
+            self._interpreter.update(parameters, gammas)
+
+    def twin(self) -> NativeEngine:
+        """The same program and code, with numbers of its own: for another thread."""
+        twin = super().twin()
+        twin._interpreter = None
+        return twin
+
+    def more_careful(self) -> Engine:
+        """The same in float64, or with an exponent for every number."""
+        if self.dtype == np.float64:
+            return self.reference.again
+        return type(self)(self.program, self.reference.parameters, self.gammas, "float64", self.threads)
+
+    # forward ----------------------------------------------------------------------------------------------
+
+    def attempt(self, columns: Mapping[str, Column], rows: int, selections: bool = False) -> Results:
+        """Evaluate some rows, and say which are doubtful."""
+        generated = self._forward_code(selections)
+        tape = generated.tape
+        outputs = np.empty((tape.outputs, rows), dtype=self.dtype)
+        notes = self._run(generated, self._described(generated, columns), rows, outputs=outputs)
+        doubts = np.full(rows, self._tables_in_doubt(tape))
+        some = _rows_noted(notes, TILE, rows)
+        if len(some):
+            outputs[:, some], doubts[some] = self._once_more(generated, take(columns, some), len(some))
+        exponent = outputs[tape.states].astype(np.int64) if tape.scaled else np.zeros(rows, dtype=np.int64)
+        decided = self._decided(tape, outputs) if selections else {}
+        return Results(outputs[: tape.states], exponent, doubts if doubts.any() else None, decided)
+
+    def _once_more(
+        self, generated: Generated, columns: Mapping[str, Column], rows: int
+    ) -> tuple[Array, NDArray[np.bool_]]:
+        """The outputs of some rows whose evidence is checked first, and which of them are still doubtful."""
+        outputs = np.empty((generated.tape.outputs, rows), dtype=self.dtype)
+        narrow = generated.layout.lanes.rows
+        described = self._described(generated, checked(columns))
+        notes = self._run(generated, described, rows, narrow, outputs=outputs)
+        doubts = np.full(rows, self._tables_in_doubt(generated.tape))
+        doubts[_rows_noted(notes, narrow, rows)] = True  # also where a likelihood is too small for these floats
+        return outputs, doubts
+
+    def posterior(self, columns: Mapping[str, Column], rows: int) -> Array:
+        """P*(q) of some rows: (rows, states)."""
+        generated = self._forward_code(selections=False)
+        if self._tables_in_doubt(generated.tape):
+            return super().posterior(columns, rows)
+        found = np.empty((rows, generated.tape.states), dtype=self.dtype)
+        notes = self._run(generated, self._described(generated, columns), rows, posterior=found)
+        some = _rows_noted(notes, TILE, rows, DOUBT | UNUSUAL | INFINITE)
+        if len(some):
+            found[some] = self.run(take(columns, some), len(some)).posterior(some)
+        return found
+
+    # derivatives ------------------------------------------------------------------------------------------
+
+    def attempt_gradients(
+        self, columns: Mapping[str, Column], rows: int, seeds: Array, through_selection: bool
+    ) -> tuple[Gradients, bool]:
+        """Derivatives in plain floats, and whether some rows may be doubtful."""
+        generated = self._reverse_code(through_selection)
+        d_inputs = np.empty((self._inputs(generated.tape), rows), dtype=self.dtype)
+        found = self._differentiate(generated, self._described(generated, columns), rows, seeds, d_inputs)
+        if np.any(found.notes & UNUSUAL):
+            described = self._described(generated, checked(columns))
+            found = self._differentiate(generated, described, rows, seeds, d_inputs)
+        doubt = bool(np.any(found.notes & (DOUBT | UNUSUAL))) or self._tables_in_doubt(generated.tape)
+        return self._collected(generated.tape, found.d_constants, d_inputs, through_selection), doubt
+
+    def _differentiate(
+        self, generated: Generated, described: Described, rows: int, seeds: Array, d_inputs: Array | None
+    ) -> Differentiated:
+        states = generated.tape.states
+        given = np.ascontiguousarray(np.broadcast_to(seeds, (states, rows)), dtype=self.dtype)
+        sums = np.zeros((self.threads or 1, generated.tape.constant_count))
+        notes = self._run(generated, described, rows, seeds=given, d_inputs=d_inputs, d_constants=sums)
+        return Differentiated(sums.sum(axis=0), notes)
+
+    def pack(self, columns: Mapping[str, Column], rows: int) -> Packed:
+        """Rows that are asked about again and again, in the form that the code reads fastest."""
+        return Packed(columns, rows, self._packed(self._tape(), columns, rows))
+
+    def fused(
+        self, data: Packed, seed_of: SeedOfRows, kernel: Kernel | None, weights: Array, *arguments: Any
+    ) -> tuple[float, Gradients]:
+        """A function of some rows and its derivatives, by a sweep up, and another one up and down."""
+        forward, reverse = self._forward_code(selections=False), self._reverse_code(through=True)
+        if self._tables_in_doubt(reverse.tape):
+            return super().fused(data, seed_of, kernel, weights, *arguments)
+        inputs, codes = data.arrays
+        described = self._described_arrays(reverse, inputs, codes)
+        outputs = np.empty((forward.tape.outputs, data.rows), dtype=self.dtype)
+        notes = self._run(forward, described, data.rows, outputs=outputs)
+        if np.any(notes & DOUBT):
+            return super().fused(data, seed_of, kernel, weights, *arguments)
+        value, seeds = seed_of(outputs[: forward.tape.states], slice(0, data.rows))
+        found = self._differentiate(reverse, described, data.rows, seeds, None)
+        return value, self._collected(reverse.tape, found.d_constants, np.empty((0, 0)))
+
+    def small(self, rows: int) -> bool:
+        """Whether so many rows are too little work for several threads."""
+        return rows * self._tape().work <= THREADED_WORK
+
+    # what the interpreter does ----------------------------------------------------------------------------
+
+    def attempt_descent(self, columns: Mapping[str, Column], rows: int, draws: Floats | None) -> Descent:
+        """States from plain floats, and which rows are doubtful."""
+        return self.interpreter.attempt_descent(columns, rows, draws)
+
+    def lacks_jacobian(self) -> str:
+        """Why there is no `jacobian`; empty if there is one."""
+        return self.interpreter.lacks_jacobian()
+
+    @property
+    def jacobian_size(self) -> int:
+        """How many derivatives `jacobian` stores for every row."""
+        return self.interpreter.jacobian_size
+
+    def jacobian(self, data: Packed, first: int, stop: int) -> tuple[Array, dict[tuple[str, str], Array]]:
+        """The probability that the query is in states first .. stop-1, and its derivatives by the tables."""
+        return self.interpreter.jacobian(data, first, stop)
+
+    # calls ------------------------------------------------------------------------------------------------
+
+    def _described(self, generated: Generated, columns: Mapping[str, Column]) -> Described:
+        tape, described = generated.tape, Described(self._reader, self._bits)
+        for name in tape.inputs:
+            described.likelihoods(columns.get(name), self.program.sizes[name])
+        described.move_to(generated.layout.starts["codes"])
+        for name in tape.codes:
+            described.states(columns[name].certain_codes())
+        return described
+
+    def _described_arrays(self, generated: Generated, inputs: Array, codes: NDArray[np.int32]) -> Described:
+        described = Described(self._reader, self._bits)
+        if len(inputs):
+            described.array(inputs)
+        described.move_to(generated.layout.starts["codes"])
+        for own in codes:
+            described.states(own)
+        return described
+
+    def _run(
+        self,
+        generated: Generated,
+        described: Described,
+        rows: int,
+        tile: int = TILE,
+        outputs: Array | None = None,
+        posterior: Array | None = None,
+        seeds: Array | None = None,
+        d_inputs: Array | None = None,
+        d_constants: Array | None = None,
+    ) -> NDArray[np.uint8]:
+        """Run some code over all rows, in threads where there is enough work; returns what it noted of each tile."""
+        table, constants = described.table, self.constants(generated.tape)
+        notes = np.empty(-(-rows // tile), dtype=np.uint8)
+        run = generated.code.run
+        threads = (self.threads or 1) if rows * generated.tape.work > THREADED_WORK else 1
+        numbers = itertools.count()
+
+        def work(block: tuple[int, int]) -> None:
+            start, stop = block
+            memory = np.empty(generated.layout.starts["end"] + LINE, dtype=np.uint8)
+            arguments = {
+                "columns": len(table),
+                "table": _address(table),
+                "constants": _address(constants),
+                "outputs": _address(outputs),
+                "outputs_stride": rows,
+                "posterior": _address(posterior),
+                "notes": _address(notes) + start // tile,
+                "work": -(-_address(memory) // LINE) * LINE,
+                "start": start,
+                "stop": stop,
+                "tile": tile,
+                "seeds": _address(seeds),
+                "seeds_stride": rows,
+                "d_inputs": _address(d_inputs),
+                "d_inputs_stride": rows,
+                "d_constants": 0 if d_constants is None else _address(d_constants[next(numbers)]),
+            }
+            call = np.array([arguments[name] for name in CALL], dtype=np.int64)
+            run(_address(call))
+
+        in_blocks(work, threads, rows, TILE)
+        return notes
+
+
+class Differentiated(NamedTuple):
+    """Derivatives by the constants of a tape, and what was noted of each tile."""
+
+    d_constants: Array
+    notes: NDArray[np.uint8]
+
+
+def checked(columns: Mapping[str, Column]) -> dict[str, Column]:
+    """The same evidence, checked and normalised; an error where something is wrong with it."""
+    return {name: column.kept() for name, column in columns.items()}
+
+
+def _rows_noted(notes: NDArray[np.uint8], tile: int, rows: int, what: int = DOUBT | UNUSUAL) -> NDArray[np.int64]:
+    """The rows of tiles of which something was noted."""
+    tiles = np.flatnonzero(notes & what)
+    found = (tiles[:, None] * tile + np.arange(tile)).ravel()
+    return found[found < rows]
+
+
+def _address(array: NDArray[Any] | None) -> int:
+    return 0 if array is None else int(array.__array_interface__["data"][0])
