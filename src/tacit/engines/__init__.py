@@ -24,6 +24,7 @@ NUMPY_ELEMENT, NUMPY_OPERATION = 2.0e-9, 10e-6
 WIDE = 2**14  # entries of a table from which BLAS is worth its threads, which on a busy machine wait for each other
 MAX_TAPE_LIVE = 2_000_000  # entries put out, or alive at one time: a tile of the tape holds at least 64 rows of each
 GPU_WORK = 1e9  # multiply-adds of all rows from which learning on a GPU is worth its start
+MAX_GENERATED = 200_000  # multiply-adds per row up to which code is generated: it may take a minute to compile
 MAX_TAPE = 50_000_000  # multiply-adds per row up to which a tape is worth its memory (8 bytes each)
 
 
@@ -92,6 +93,10 @@ def build(
     threads = machine.threads(threads)
     if engine == "auto" and choose(program) == "tape":
         try:
+            if program.cost.multiply_adds <= MAX_GENERATED:
+                from tacit.engines.native.patient import PatientEngine
+
+                return PatientEngine(program, parameters, gammas, dtype, threads)
             return build("tape", program, parameters, gammas, dtype, threads)
         except TooLargeError:
             pass  # the estimate was too low: NumPy needs no tape

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.engines.native.readers import COLUMN, STRIDE
+from tacit.engines.native.readers import COLUMN, FEW, STRIDE
 from tacit.evidence import Column, Kind
 
 WHAT = {Kind.LIKELIHOODS: "likelihoods", Kind.FIRST: "first_state", Kind.NORMALISED: "normalised", Kind.CODES: "codes"}
 TYPES = {"f8": "double", "f4": "float", "i1": "i8", "i2": "i16", "i4": "i32"}
-Find = Callable[[str, str, int], int]  # the address of a reader: what it reads, the type of that, bits of a likelihood
+Find = Callable[[str, str, int, int], int]  # the address of a reader: see `reader_text`
 
 
 class Described:
@@ -58,7 +58,8 @@ class Described:
         row_stride = array.strides[row_axis] if rows > 1 else 0
         state_stride = array.strides[state_axis] if array.ndim == 2 else 0
         address = array.__array_interface__["data"][0]
-        reader = self._find(what, kind, self._bits)
+        few = states if what == "likelihoods" and states <= FEW and array.flags.c_contiguous else 0
+        reader = self._find(what, kind, self._bits, few)
         self._rows.append([reader, address, row_stride, state_stride, states, self._place])
         self._kept.append(array)
         self._place += size * STRIDE

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from tacit.engines.engine import Engine, Kernel, Packed, SeedOfRows
 from tacit.engines.native.columns import Described
 from tacit.engines.native.host import CALL, DOUBT, INFINITE, UNUSUAL, Layout, Module
 from tacit.engines.native.readers import TILE, reader_text
-from tacit.engines.native.target import Code
+from tacit.engines.native.target import Code, is_stored
 from tacit.engines.results import Array, Descent, Gradients, Results
 from tacit.engines.taped import THREADED_WORK, Taped, in_blocks
 from tacit.evidence import Column, take
@@ -55,31 +55,45 @@ class NativeEngine(Taped):
     ) -> None:
         super().__init__(program, parameters, gammas, dtype, threads)
         self._bits = 8 * self.dtype.itemsize
-        self._readers: dict[tuple[str, str, int], Code] = {}
-        self._generated: dict[tuple[bool, ...], Generated] = {}
+        self._readers: dict[tuple[str, str, int, int], Code] = {}
+        self._generated: dict[tuple[bool, bool], Generated] = {}
+        self._texts: dict[tuple[bool, bool], tuple[Module, str]] = {}  # of code that is not compiled yet
         self._interpreter: Taped | None = None
 
     # code -------------------------------------------------------------------------------------------------
 
     def _forward_code(self, selections: bool) -> Generated:
-        return self._code((False, selections), self._tape(selections=selections))
+        return self._code((False, selections))
 
     def _reverse_code(self, through: bool) -> Generated:
-        return self._code((True, through), self._tape())
+        return self._code((True, through))
 
-    def _code(self, kind: tuple[bool, bool], tape: Tape) -> Generated:
+    def _code(self, kind: tuple[bool, bool]) -> Generated:
+        """The code of one kind, compiled on first use: reverse and through sigmoids, or forward with selections."""
         if kind not in self._generated:
-            reverse, other = kind
-            module = Module(tape, self._bits, self._inputs(tape), reverse)
-            text = module.backward(through=other) if reverse else module.forward()
-            self._generated[kind] = Generated(tape, module.layout, Code(text, "run"))
+            module, text = self._text(kind)
+            self._generated[kind] = Generated(module.tape, module.layout, Code(text, "run"))
+            self._texts.pop(kind, None)
         return self._generated[kind]
+
+    def _text(self, kind: tuple[bool, bool]) -> tuple[Module, str]:
+        """The text of some code."""
+        if kind not in self._texts:
+            reverse, other = kind
+            tape = self._tape(selections=other and not reverse)
+            module = Module(tape, self._bits, self._inputs(tape), reverse)
+            self._texts[kind] = module, module.backward(other) if reverse else module.forward()
+        return self._texts[kind]
+
+    def _is_stored(self, kind: tuple[bool, bool]) -> bool:
+        """Whether some code is on disk."""
+        return is_stored(self._text(kind)[1])
 
     def _inputs(self, tape: Tape) -> int:
         return sum(self.program.sizes[name] for name in tape.inputs)
 
-    def _reader(self, what: str, kind: str, bits: int) -> int:
-        key = what, kind, bits
+    def _reader(self, what: str, kind: str, bits: int, few: int) -> int:
+        key = what, kind, bits, few
         if key not in self._readers:
             self._readers[key] = Code(reader_text(*key), "read")
         return self._readers[key].address
@@ -106,7 +120,7 @@ class NativeEngine(Taped):
         if self._interpreter is not None:
             self._interpreter.update(parameters, gammas)
 
-    def twin(self) -> NativeEngine:
+    def twin(self) -> Self:
         """The same program and code, with numbers of its own: for another thread."""
         twin = super().twin()
         twin._interpreter = None

@@ -15,6 +15,7 @@ from tacit.engines.native.lanes import Lanes, Text
 COLUMN = ("read", "data", "row_stride", "state_stride", "states", "tile")
 TILE = 64  # rows
 STRIDE = 72  # rows from one state to the next: 64 would lead to few places of the cache
+FEW = 8  # states up to which there is a reader for each number of them
 VECTOR = 256  # bits
 LEAST = {64: 2.0**-1022, 32: 2.0**-126}
 
@@ -32,10 +33,11 @@ def lanes_of(bits: int) -> Lanes:
 class Reader(Text):
     """One reader: `rows` are the addresses of some rows, `first` the place of the first of them in the tile."""
 
-    def __init__(self, made: Lanes, kind: str, rule: Rule) -> None:
+    def __init__(self, made: Lanes, kind: str, rule: Rule, numbers: int = 1) -> None:
         lanes = Lanes(64, made.rows) if kind == "double" else made  # to compute with
         super().__init__(lanes)
         self.made, self.kind, self.rule = made, kind, rule
+        self.numbers = numbers  # of a row that is dense
         self.rows: list[str] = []
         self.first, self.dense = "", False
         self.column = {
@@ -49,7 +51,7 @@ class Reader(Text):
         stride = self.column["row_stride"]
         start = self.place(self.column["data"], self.let(f"mul i64 %row, {stride}"), "i8")
         whole = self.let(f"and i64 %count, {-self.lanes.rows}")
-        dense = self.let(f"icmp eq i64 {stride}, {SIZES[self.kind]}")
+        dense = self.let(f"icmp eq i64 {stride}, {SIZES[self.kind] * self.numbers}")
         with self.when(dense), self.loop("0", whole, self.lanes.rows) as first:
             self._vector(start, first, stride, stride, dense=True)
         others = self.let(f"select i1 {dense}, i64 0, i64 {whole}")
@@ -82,10 +84,28 @@ class Reader(Text):
         places = [self.place(row, distance, "i8") for row in self.rows]
         return self.by_row(self.kind, [self.let(f"load {self.kind}, ptr {place}, align 1") for place in places])
 
+    def table(self, states: int) -> list[str]:
+        """The numbers of all states, which follow each other without a gap."""
+        if not self.dense:
+            return [self.number(str(state * SIZES[self.kind])) for state in range(states)]
+        lanes, count = self.lanes, self.lanes.rows * states
+        whole = self.let(f"load <{count} x {self.kind}>, ptr {self.rows[0]}, align {SIZES[self.kind]}")
+        found = []
+        for state in range(states):
+            places = ", ".join(f"i32 {row * states + state}" for row in range(lanes.rows))
+            kind = f"<{count} x {self.kind}>"
+            own = self.let(f"shufflevector {kind} {whole}, {kind} poison, <{lanes.rows} x i32> <{places}>")
+            found.append(self.extended(own))
+        return found
+
+    def extended(self, value: str) -> str:
+        """What is given as a number to compute with."""
+        lanes = self.lanes
+        return value if self.kind == lanes.number else self.let(f"fpext {lanes.of(self.kind)} {value} to {lanes.type}")
+
     def number(self, distance: str = "0") -> str:
         """The same as a number to compute with."""
-        value, lanes = self.given(distance), self.lanes
-        return value if self.kind == lanes.number else self.let(f"fpext {lanes.of(self.kind)} {value} to {lanes.type}")
+        return self.extended(self.given(distance))
 
     def entry(self, state: str, scalar: str) -> str:
         """Where the tile has a state of these rows."""
@@ -128,6 +148,25 @@ def likelihoods(r: Reader) -> None:
         x = r.mul(r.number(r.far(state)), inverse)
         r.require(r.either(nothing, r.whole(x)))
         r.put(state, r.select(nothing, one, x))
+
+
+def few_likelihoods(r: Reader, states: int) -> None:
+    """The same for few states, one row after the other without a gap: all are read at once, and sorted by state."""
+    lanes = r.lanes
+    one = lanes.literal(1.0)
+    given = r.table(states)
+    total, nothing = given[0], r.compare("uno", given[0], given[0])
+    for x in given[1:]:
+        total = r.add(total, x)
+        nothing = r.both(nothing, r.compare("uno", x, x))
+    least, most = lanes.literal(LEAST[lanes.bits] * 4), lanes.literal(1 / LEAST[lanes.bits])
+    good = r.both(r.compare("oge", total, least), r.compare("ole", total, most))
+    inverse = r.div(one, total)
+    for state, own in enumerate(given):
+        x = r.mul(own, inverse)
+        good = r.both(good, r.whole(x))
+        r.put(str(state), r.select(nothing, one, x))
+    r.require(r.either(nothing, good))
 
 
 def first_state(r: Reader) -> None:
@@ -180,9 +219,15 @@ READERS: dict[str, Rule] = {
 }
 
 
-def reader_text(what: str, kind: str, bits: int) -> str:
-    """The text of one reader, `read`: what it reads, the type of that, and the bits of the likelihoods."""
-    lanes, rule = (lanes_of(32), states) if what == "states" else (lanes_of(bits), READERS[what])
-    reader = Reader(lanes, kind, rule)
+def reader_text(what: str, kind: str, bits: int, few: int = 0) -> str:
+    """The text of one reader, `read`: what it reads, the type of that, and the bits of the likelihoods.
+
+    `few` is the number of states of likelihoods that follow each other without a gap, if they are few, or 0.
+    """
+    if few:
+        reader = Reader(lanes_of(bits), kind, lambda r: few_likelihoods(r, few), few)
+    else:
+        lanes, rule = (lanes_of(32), states) if what == "states" else (lanes_of(bits), READERS[what])
+        reader = Reader(lanes, kind, rule)
     declared = f"declare i1 @llvm.vector.reduce.and.v{reader.lanes.rows}i1({reader.lanes.mask})"
     return f"{declared}\n{reader.text('read')}"

@@ -1,0 +1,119 @@
+"""What `engine="auto"` runs of what fits on a tape: generated code, from when it pays to compile it.
+
+Until then the interpreter runs the tape; where it is not loaded yet, which takes as long as to compile a small tape,
+NumPy does the little that there is to do. So no query waits much longer than it must, however many rows come.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any, Self
+
+from tacit.compiler.program import Program
+from tacit.engines.engine import Engine, Kernel, Packed, SeedOfRows
+from tacit.engines.native.engine import CHUNK, NativeEngine
+from tacit.engines.numpy import NumpyEngine
+from tacit.engines.results import Array, Gradients, Results
+from tacit.evidence import Column
+
+# Seconds, measured on two cores (docs/performance.md): what a term of a row saves, and what a term costs to compile.
+SAVED = {False: 0.1e-9, True: 0.25e-9}  # forward, and in reverse
+COMPILED = {False: 0.15e-3, True: 0.7e-3}
+WRITTEN = 0.03e-3  # to write the text of a term, and to look for its code on disk
+LOADED = 0.6  # to load the interpreter
+NUMPY_SECONDS = 0.2  # what NumPy may take instead
+INTERPRETER = "tacit.engines.tape"
+
+
+class PatientEngine(NativeEngine):
+    """A program with its numbers, which is compiled to machine code as soon as that pays."""
+
+    def __init__(
+        self,
+        program: Program,
+        parameters: Mapping[tuple[str, str], Array],
+        gammas: Mapping[str, float | None],
+        dtype: str = "float64",
+        threads: int | None = None,
+    ) -> None:
+        super().__init__(program, parameters, gammas, dtype, threads)
+        self._terms = self._tape().work
+        self._seen = {False: 0, True: 0}  # rows, forward and in reverse
+        self._numpy: NumpyEngine | None = None
+
+    def _pays(self, kind: tuple[bool, bool], rows: int) -> bool:
+        """Whether code should run the next rows: it is there, or it would be repaid by them and those so far."""
+        if kind in self._generated:
+            return True
+        reverse, _ = kind
+        saved = SAVED[reverse] * self._terms * (self._seen[reverse] + rows)
+        if not self._interpreting:
+            saved += LOADED
+        if saved < WRITTEN * self._terms:
+            return False
+        return saved >= COMPILED[reverse] * self._terms or self._is_stored(kind)
+
+    @property
+    def _interpreting(self) -> bool:
+        return INTERPRETER in sys.modules
+
+    def _meanwhile(self, rows: int) -> Engine:
+        """The engine that runs some rows while code does not pay."""
+        if self._interpreting or rows * self._numpy_seconds > NUMPY_SECONDS:
+            return self.interpreter
+        if self._numpy is None:
+            self._numpy = NumpyEngine(self.program, self.reference.parameters, self.gammas, self.dtype.name)
+        return self._numpy
+
+    @property
+    def _numpy_seconds(self) -> float:
+        """What NumPy takes for a row, about."""
+        return 2e-9 * self.program.cost.multiply_adds
+
+    def chunk_for(self, rows: int) -> int:
+        """All rows at once where code will run them."""
+        return super().chunk_for(rows) if self._pays((False, False), rows) else CHUNK
+
+    def update(self, parameters: Mapping[tuple[str, str], Array], gammas: Mapping[str, float | None]) -> None:
+        """Take new numbers for some tables and slopes; exact 0s and 1s, and which nodes are soft, stay as they were."""
+        super().update(parameters, gammas)
+        if self._numpy is not None:
+            self._numpy.update(parameters, gammas)
+
+    def twin(self) -> Self:
+        """The same program and code, with numbers of its own: for another thread."""
+        twin = super().twin()
+        twin._numpy = None
+        return twin
+
+    def attempt(self, columns: Mapping[str, Column], rows: int, selections: bool = False) -> Results:
+        """Evaluate some rows, and say which are doubtful."""
+        if self._pays((False, selections), rows):
+            return super().attempt(columns, rows, selections)
+        self._seen[False] += rows
+        return self._meanwhile(rows).attempt(columns, rows, selections)
+
+    def posterior(self, columns: Mapping[str, Column], rows: int) -> Array:
+        """P*(q) of some rows: (rows, states)."""
+        if self._pays((False, False), rows):
+            return super().posterior(columns, rows)
+        return Engine.posterior(self, columns, rows)
+
+    def attempt_gradients(
+        self, columns: Mapping[str, Column], rows: int, seeds: Array, through_selection: bool
+    ) -> tuple[Gradients, bool]:
+        """Derivatives in plain floats, and whether some rows may be doubtful."""
+        if self._pays((True, through_selection), rows):
+            return super().attempt_gradients(columns, rows, seeds, through_selection)
+        self._seen[True] += rows
+        return self._meanwhile(rows).attempt_gradients(columns, rows, seeds, through_selection)
+
+    def fused(
+        self, data: Packed, seed_of: SeedOfRows, kernel: Kernel | None, weights: Array, *arguments: Any
+    ) -> tuple[float, Gradients]:
+        """A function of some rows and its derivatives; see `Engine.fused`."""
+        if self._pays((True, True), data.rows):
+            return super().fused(data, seed_of, kernel, weights, *arguments)
+        self._seen[True] += data.rows
+        return self._meanwhile(data.rows).fused(data, seed_of, kernel, weights, *arguments)
