@@ -7,6 +7,7 @@ from importlib import import_module
 # fmt: off
 NAMES = (
     "compile", "inference", "estimation", "learning", "classifiers", "batch", "frames", "questions", "scale", "page",
+    "native",
 )
 # fmt: on
 ON_REQUEST = ("against", "serve", "simulation")  # likewise, but they need another checkout, or write no page
