@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).parent.parent
-WARM_UP = 2  # runs before the first turn, in which an engine may decide to compile
+WARM_UP = 1  # turns before the first that counts, besides two runs: in them, an engine may decide to compile
 TURNS, SECONDS = (5, 25), 6.0  # how many turns, and how long they may take together beyond the fewest
 AGREEMENT = {"float64": 1e-12, "float32": 1e-5}
 

@@ -10,7 +10,7 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -68,22 +68,39 @@ def likelihoods(net: tacit.Network, rows: int, dtype: str) -> Rows:
     return found
 
 
-def labels(net: tacit.Network, rows: int) -> Rows:
-    """States of rows drawn from the network, as text, so that none is impossible."""
+def drawn(net: tacit.Network, rows: int) -> dict[str, np.ndarray]:
+    """States of rows drawn from the network, by their numbers, so that none is impossible."""
     rng = np.random.default_rng(2)
-    drawn: dict[str, np.ndarray] = {}
+    found: dict[str, np.ndarray] = {}
     for name in net:
-        table = net.table(name)[tuple(drawn[p] for p in net.parents(name))]
+        table = net.table(name)[tuple(found[p] for p in net.parents(name))]
         chances = np.broadcast_to(table, (DRAWN, table.shape[-1])).cumsum(axis=1)
-        drawn[name] = (rng.random((DRAWN, 1)) > chances).sum(axis=1).clip(max=chances.shape[1] - 1)
+        found[name] = (rng.random((DRAWN, 1)) > chances).sum(axis=1).clip(max=chances.shape[1] - 1)
     chosen = rng.integers(0, DRAWN, rows)
-    return {name: np.array(net.states(name), dtype=object)[drawn[name][chosen]] for name in observed(net)}
+    return {name: found[name][chosen] for name in observed(net)}
 
 
-CONTAINERS: dict[str, Callable[[Rows], Any]] = {
-    "pandas category": lambda rows: pd.DataFrame({name: pd.Categorical(column) for name, column in rows.items()}),
-    "pyarrow dictionary": lambda rows: pa.table({n: pa.array(c).dictionary_encode() for n, c in rows.items()}),
+def categories(states: Sequence[str], codes: np.ndarray) -> pd.Categorical:
+    """As pandas makes them of text, in alphabetical order."""
+    order = np.argsort(states)
+    return pd.Categorical.from_codes(np.argsort(order)[codes], np.array(states, dtype=object)[order])
+
+
+def dictionary(states: Sequence[str], codes: np.ndarray) -> pa.DictionaryArray:
+    """As pyarrow makes them of text, in the order in which they come."""
+    return pa.array(states).take(pa.array(codes)).dictionary_encode()
+
+
+CONTAINERS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "pandas category": (categories, pd.DataFrame),
+    "pyarrow dictionary": (dictionary, pa.table),
 }
+
+
+def framed(net: tacit.Network, rows: int, container: str) -> Any:
+    """Rows drawn from the network in a frame of labels."""
+    column, frame = CONTAINERS[container]
+    return frame({name: column(net.states(name), codes) for name, codes in drawn(net, rows).items()})
 
 
 # cases ----------------------------------------------------------------------------------------------------
@@ -100,7 +117,7 @@ def hard(name: str, rows: int, container: str, role: str, dtype: str) -> Case:
     """Posteriors from the states of all leaves, named in `evidence` or in `hard`."""
     net = scaled(name)
     tac = tacit.compile(net, widest_root(net), **{role: observed(net)}, dtype=dtype)
-    return _posterior(tac, CONTAINERS[container](labels(net, rows)))
+    return _posterior(tac, framed(net, rows, container))
 
 
 def _posterior(tac: tacit.TAC, evidence: Any) -> Case:

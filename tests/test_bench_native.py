@@ -30,7 +30,8 @@ def test_both_dtypes_answer_the_same(case):
 @pytest.mark.parametrize("role", ["evidence", "hard"])
 def test_frames_hold_the_rows_that_were_drawn(container, role):
     net = worker.scaled("asia")
-    expected = net.posterior(worker.widest_root(net), worker.labels(net, ROWS))
+    labels = {name: np.array(net.states(name))[codes] for name, codes in worker.drawn(net, ROWS).items()}
+    expected = net.posterior(worker.widest_root(net), labels)
     found = answer("hard", name="asia", rows=ROWS, container=container, role=role, dtype="float64")
     assert difference(found, expected) <= 1e-12
 
