@@ -67,9 +67,9 @@ class Sample:
         return engine.tape
 
     @property
-    def numbers(self) -> int:
-        """Numbers of evidence and answer of a row."""
-        return sum(len(self.net.states(n)) for n in (*observed(self.net), widest_root(self.net)))
+    def bytes(self) -> int:
+        """Those of evidence and answer of a row, in float64."""
+        return 8 * sum(len(self.net.states(n)) for n in (*observed(self.net), widest_root(self.net)))
 
 
 # runs -----------------------------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ class Engines:
     def cells(self, best: bool) -> list[Any]:
         """A row of the table; `best` says whether enough networks are fast enough."""
         sample, narrow = self.sample, Comparison(self.generated, self.narrow)
-        shares = share(self.product, self.generated, sample.work), share(self.copy, self.generated, 8 * sample.numbers)
+        shares = share(self.product, self.generated, sample.work), share(self.copy, self.generated, sample.bytes)
         agrees = self.error <= AGREEMENT["float64"], self.narrow_error <= AGREEMENT["float32"]
         return [
             sample.name, sample.work, sample.live, ns(self.interpreted), ns(self.generated), self.gain, ns(self.narrow),
@@ -215,29 +215,29 @@ def share_of_machine(rows: int) -> list[Section]:
     section = Section(
         f"4. Share of the machine: alarm, {rows:,} rows, 2 threads",
         f"the better share is at least {SHARE:.0%}",
-        ("what", "ns/row", "multiply-adds/s", "of BLAS", "bytes/s", "of copying", "verdict"),
+        ("what", "ns/row", "multiply-adds/s", "of BLAS", "bytes/s", "of copying", "difference", "verdict"),
     )
     sample = Sample("alarm", rows, threads=2)
-    evidence, auto, engine = sample.evidence, sample.tac("auto"), sample.tac(GENERATED).engine()
-    alone = kernel(engine, auto.read(evidence).columns, rows)
-    for _ in range(3):  # "auto" may compile meanwhile
-        auto.posterior(evidence)
+    evidence, auto = sample.evidence, sample.tac("auto")
+    alone = kernel(sample.tac(GENERATED).engine(), auto.read(evidence).columns, rows)
+    expected = sample.tac("tape").posterior(evidence)
+    errors = [difference(np.concatenate([posterior(joint) for joint in alone()], axis=1).T, expected)]
+    errors += [difference(auto.posterior(evidence), expected) for _ in range(3)][-1:]  # it may compile meanwhile
     runs: list[Callable[[], Any]] = [alone, lambda: auto.posterior(evidence)]
     *spent, product, copy = taking_turns(
         [*(partial(per_row, run, rows) for run in runs), matrix_product(2), copying(2)]
     )
-    for name, own in zip(("the kernel alone", "`tac.posterior`"), spent, strict=True):
-        size = 8 * sample.numbers
-        shares = share(product, own, sample.work), share(copy, own, size)
-        middle = statistics.median(own)
+    for name, own, error in zip(("the kernel alone", "`tac.posterior`"), spent, errors, strict=True):
+        shares = share(product, own, sample.work), share(copy, own, sample.bytes)
+        middle, agrees = statistics.median(own), error <= AGREEMENT["float64"]
         section.add(
-            name, ns(own), f"{sample.work / middle:.1e}", f"{shares[0]:.0%}", f"{size / middle:.1e}",
-            f"{shares[1]:.0%}", at_least(max(shares), SHARE),
+            name, ns(own), f"{sample.work / middle:.1e}", f"{shares[0]:.0%}", f"{sample.bytes / middle:.1e}",
+            f"{shares[1]:.0%}", f"{error:.0e}", at_least(max(shares), SHARE) if agrees else MISSED,
         )  # fmt: skip
     section.notes.append(
         f"BLAS: {1 / statistics.median(product):.1e} multiply-adds per second in a product of matrices of {MATRIX:,} x "
         f"{MATRIX:,}; copying: {1 / statistics.median(copy):.1e} bytes per second, read and written. A row has "
-        f"{sample.work:,} multiply-adds, and {8 * sample.numbers} bytes of evidence and answers."
+        f"{sample.work:,} multiply-adds, and {sample.bytes} bytes of evidence and answers."
     )
     return [section]
 

@@ -10,8 +10,10 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.sides import ROOT, Comparison, Sides, environment
-from bench.tables import Section, at_most
+import numpy as np
+
+from bench.sides import AGREEMENT, ROOT, Comparison, Sides, difference, environment
+from bench.tables import MISSED, Section, at_most
 
 FIRST, LATER = 2.0, 1.05  # seconds; times what it was before
 COLD, WARM = 3, 9  # processes
@@ -24,19 +26,31 @@ def lap():
     times.append(time.perf_counter())
 import tacit
 lap()
-from bench.networks import leaves, network, widest_root
-net = network("alarm")
+from bench.networks import leaves, scaled, widest_root
+net = scaled("alarm")
 query, observed = widest_root(net), leaves(net)
 lap()
 tac = tacit.compile(net, query, observed)
 lap()
-row = {{name: [[1.0] * len(net.states(name))] for name in observed}}
+row = {{name: [[i + 1.0 for i in range(len(net.states(name)))]] for name in observed}}
 tac.posterior(row)
 lap()
-tac.posterior({{name: own * {ROWS} for name, own in row.items()}})
+answer = tac.posterior({{name: own * {ROWS} for name, own in row.items()}})
 lap()
-print(json.dumps([later - earlier for earlier, later in zip(times, times[1:])]))
+print(json.dumps([[later - earlier for earlier, later in zip(times, times[1:])], answer.tolist()]))
 """
+
+
+@dataclass(frozen=True)
+class Process:
+    """What each part took in a process of its own, and what it answered."""
+
+    spent: list[float]
+    answer: list[list[float]]
+
+    @property
+    def total(self) -> float:
+        return sum(self.spent)
 
 
 @dataclass(frozen=True)
@@ -44,15 +58,14 @@ class Start:
     """A checkout, and where its processes keep what they compile."""
 
     tree: Path
-    cache: Path
+    kept: Path
 
-    def seconds(self) -> list[float]:
-        """What each part takes in a process of its own."""
-        kept = {"NUMBA_CACHE_DIR": str(self.cache), "TACIT_CACHE_DIR": str(self.cache)}
+    def process(self) -> Process:
+        """A new process, from its first import to its last answer."""
+        kept = {"NUMBA_CACHE_DIR": str(self.kept), "TACIT_CACHE_DIR": str(self.kept)}
         command = [sys.executable, "-c", PROGRAM]
         done = subprocess.run(command, cwd=ROOT, env=environment(self.tree, **kept), stdout=subprocess.PIPE, check=True)
-        found: list[float] = json.loads(done.stdout)
-        return found
+        return Process(*json.loads(done.stdout))
 
 
 def first_answers(sides: Sides) -> list[Section]:
@@ -60,18 +73,21 @@ def first_answers(sides: Sides) -> list[Section]:
     section = Section(
         "6. The first answer of a process: alarm",
         f"{FIRST:g} s where nothing was compiled before; else at most {LATER:g}x as long as before",
-        ("process", *PARTS, "total", "against before", "verdict"),
+        ("process", *PARTS, "total", "against before", "difference", "verdict"),
     )
     with tempfile.TemporaryDirectory() as folder:
         before, now = Start(sides.tree, Path(folder) / "before"), Start(ROOT, Path(folder) / "now")
-        cold = [Start(ROOT, Path(folder) / str(i)).seconds() for i in range(COLD)]
-        section.add("nothing kept, before", *cells([before.seconds()]), "", "")
-        section.add("nothing kept, now", *cells(cold), "", at_most(statistics.median(map(sum, cold)), FIRST))
-        now.seconds()
-        earlier, later = zip(*((before.seconds(), now.seconds()) for _ in range(WARM)), strict=True)
-    ratio = Comparison([sum(own) for own in later], [sum(own) for own in earlier])
-    section.add("all kept, before", *cells(earlier), "", "")
-    section.add("all kept, now", *cells(later), ratio, at_most(ratio.ratio, LATER))
+        first = before.process()
+        cold = [Start(ROOT, Path(folder) / str(i)).process() for i in range(COLD)]
+        now.process()
+        turns = [(before.process(), now.process()) for _ in range(WARM)]
+    earlier, later = ([pair[i] for pair in turns] for i in range(2))
+    section.add("nothing kept, before", *medians([first]), "", "", "")
+    good = at_most(statistics.median(run.total for run in cold), FIRST)
+    section.add("nothing kept, now", *medians(cold), "", *judged(cold, first, good))
+    section.add("all kept, before", *medians(earlier), "", "", "")
+    ratio = Comparison([run.total for run in later], [run.total for run in earlier])
+    section.add("all kept, now", *medians(later), ratio, *judged(later, first, at_most(ratio.ratio, LATER)))
     section.notes.append(
         f"Seconds: medians of {WARM} processes that take turns, of {COLD} with nothing kept now, and of one before. "
         "*Nothing kept*: the folders for compiled code are empty. The start of the interpreter itself is not counted."
@@ -79,7 +95,13 @@ def first_answers(sides: Sides) -> list[Section]:
     return [section]
 
 
-def cells(found: list[list[float]] | tuple[list[float], ...]) -> list[str]:
-    """Medians of all parts and of the total."""
-    columns = [*zip(*found, strict=True), [sum(own) for own in found]]
+def medians(runs: list[Process]) -> list[str]:
+    """Of all parts and of the total."""
+    columns = [*zip(*(run.spent for run in runs), strict=True), [run.total for run in runs]]
     return [f"{statistics.median(column):.2f}" for column in columns]
+
+
+def judged(runs: list[Process], expected: Process, verdict: str) -> tuple[str, str]:
+    """How far answers are from those of before, and the verdict, which depends on that, too."""
+    error = max(difference(np.array(run.answer), np.array(expected.answer)) for run in runs)
+    return f"{error:.0e}", verdict if error <= AGREEMENT["float64"] else MISSED

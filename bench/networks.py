@@ -4,6 +4,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from tacit.cpt import CPT
 from tacit.io import read
 from tacit.network import Network
 
@@ -28,6 +29,17 @@ def folder() -> Path:
 def network(name: str) -> Network:
     """A network by its name, e.g. "alarm"."""
     return read(folder() / f"{name}.bif.gz")
+
+
+@cache
+def scaled(name: str, learn: bool = False) -> Network:
+    """A network whose rows sum to 1, also for commits of old, which left them as they are rounded in the file."""
+    net, made = network(name), Network(name)
+    for node in net:
+        table = net.table(node)
+        cpt = CPT(table / table.sum(axis=-1, keepdims=True), learn=learn)
+        made.add(node, net.parents(node), net.states(node), cpt)
+    return made
 
 
 def leaves(net: Network) -> list[str]:

@@ -12,7 +12,6 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -22,7 +21,7 @@ import pandas as pd
 import pyarrow as pa
 
 import tacit
-from bench.networks import leaves, network, widest_root
+from bench.networks import leaves, scaled, widest_root
 from tacit.learn.data import read_data
 from tacit.learn.objective import Objective
 from tacit.learn.parameters import Parameters
@@ -38,17 +37,6 @@ class Case:
 
     run: Callable[[], Any]
     answer: Callable[[], np.ndarray]
-
-
-@cache
-def scaled(name: str, learn: bool = False) -> tacit.Network:
-    """A network by its name. Its rows sum to 1 here, since older commits leave them as they are rounded in the file."""
-    net, made = network(name), tacit.Network(name)
-    for node in net:
-        table = net.table(node)
-        cpt = tacit.CPT(table / table.sum(axis=-1, keepdims=True), learn=learn)
-        made.add(node, net.parents(node), net.states(node), cpt)
-    return made
 
 
 # evidence -------------------------------------------------------------------------------------------------

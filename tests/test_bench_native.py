@@ -7,6 +7,7 @@ pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
 
 from bench import native, native_kernel, worker
+from bench.networks import scaled, widest_root
 from bench.sides import ROOT, Comparison, Measured, Side, difference
 from bench.tables import MISSED
 
@@ -29,9 +30,9 @@ def test_both_dtypes_answer_the_same(case):
 @pytest.mark.parametrize("container", worker.CONTAINERS)
 @pytest.mark.parametrize("role", ["evidence", "hard"])
 def test_frames_hold_the_rows_that_were_drawn(container, role):
-    net = worker.scaled("asia")
+    net = scaled("asia")
     labels = {name: np.array(net.states(name))[codes] for name, codes in worker.drawn(net, ROWS).items()}
-    expected = net.posterior(worker.widest_root(net), labels)
+    expected = net.posterior(widest_root(net), labels)
     found = answer("hard", name="asia", rows=ROWS, container=container, role=role, dtype="float64")
     assert difference(found, expected) <= 1e-12
 
@@ -42,7 +43,7 @@ def test_the_kernel_alone_gives_what_a_run_gives():
     columns, engine = tac.read(sample.evidence).columns, tac.engine()
     alone, whole = (run(engine, columns, ROWS)() for run in (native_kernel.kernel, native_kernel.whole))
     assert native_kernel.largest(alone, whole) == 0
-    assert sample.numbers == 2 * 3
+    assert sample.bytes == 8 * 2 * 3
 
 
 def test_a_side_answers_and_takes_turns(tmp_path):
