@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).parent.parent
-WARM_UP = 1  # turns before the first that counts, besides two runs: in them, an engine may decide to compile
-TURNS, SECONDS = (5, 25), 6.0  # how many turns, and how long they may take together beyond the fewest
+TURNS, SECONDS = (6, 24), 6.0  # how many turns, and how long they may take together beyond the fewest
 AGREEMENT = {"float64": 1e-12, "float32": 1e-5}
 
 
@@ -135,7 +134,7 @@ class Sides:
         self._prepare(case, options)
         errors = self._errors()
         runs = [partial(side.ask, repeats=repeats) for side in self._sides]
-        for run in runs * WARM_UP:
+        for run in runs:  # the third time, after the first run and the answer: engines have compiled what they want to
             run()
         return Measured(*taking_turns(runs), *errors)
 
@@ -164,13 +163,18 @@ def difference(found: np.ndarray, expected: np.ndarray) -> float:
 
 
 def taking_turns(runs: Sequence[Callable[[], float]]) -> list[list[float]]:
-    """Seconds of every turn of every run, which says how long it took. What slows one down slows down all."""
+    """Seconds of every turn of every run, which says how long it took. What slows one down slows down all.
+
+    Every other turn goes backwards: who comes next finds the caches full of what the one before has read.
+    """
     spent: list[list[float]] = [[] for _ in runs]
+    order = list(zip(runs, spent, strict=True))
     fewest, most = TURNS
     started = time.perf_counter()
     while len(spent[0]) < fewest or (len(spent[0]) < most and time.perf_counter() - started < SECONDS):
-        for run, own in zip(runs, spent, strict=True):
+        for run, own in order:
             own.append(run())
+        order.reverse()
     return spent
 
 
