@@ -40,7 +40,7 @@ def test_frames_hold_the_rows_that_were_drawn(container, role):
 def test_the_kernel_alone_gives_what_a_run_gives():
     sample = native_kernel.Sample("asia", ROWS, threads=1)
     tac = sample.tac("tape")
-    columns, engine = tac.read(sample.evidence).columns, tac.engine()
+    columns, engine = tac.read(sample.evidence()).columns, tac.engine()
     alone, whole = (run(engine, columns, ROWS)() for run in (native_kernel.kernel, native_kernel.whole))
     assert native_kernel.largest(alone, whole) == 0
     assert sample.bytes == 8 * 2 * 3
