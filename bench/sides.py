@@ -187,6 +187,8 @@ def environment(tree: Path, **more: str) -> dict[str, str]:
 def checkout(revision: str) -> Iterator[Path]:
     """The files of a commit of this repository, in a temporary folder."""
     with tempfile.TemporaryDirectory() as folder:
-        archive = subprocess.run(["git", "archive", revision, "src"], cwd=ROOT, stdout=subprocess.PIPE, check=True)
+        archive = subprocess.run(["git", "archive", revision, "src"], cwd=ROOT, stdout=subprocess.PIPE)
+        if archive.returncode:
+            raise SystemExit(f"git has no files of {revision!r}; expected a commit of this repository")
         subprocess.run(["tar", "x", "-C", folder], input=archive.stdout, check=True)
         yield Path(folder)
