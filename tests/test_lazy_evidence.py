@@ -292,11 +292,16 @@ def test_codes_take_the_smallest_type(card):
         "floats": (numbers, pd.Series(rows, dtype="float64")),
         "objects of numbers": (numbers, np.array(rows, dtype=object)),
         "nothing": (texts, [None] * 4),
+        "nothing but NaN": (texts, np.full(4, nan)),
     }
     for name, (of, column) in columns.items():
         codes = read_column(of, column, lazily=True)[0].codes
-        assert codes.dtype == expected or name == "nothing", name
-        assert codes.tolist() == ([-1] * 4 if name == "nothing" else [card - 1, -1, 0, card // 2]), name
+        assert codes.dtype == expected, name
+        right = [-1] * 4 if name.startswith("nothing") else [card - 1, -1, 0, card // 2]
+        assert codes.tolist() == right, name
+        likelihoods = read_column(of, column)[0].likelihoods()
+        assert likelihoods.argmax(axis=0).tolist() == [max(code, 0) for code in right]
+        assert likelihoods.sum(axis=0).tolist() == [card if code == -1 else 1 for code in right]
     text = np.array(labels[::2])
     for of, column in ((texts, text), (texts, text.astype("S")), (numbers, np.array(rows[::2]))):
         codes = read_column(of, column)[0].codes

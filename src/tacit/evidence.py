@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit import labels, machine
-from tacit.containers import Coded, ConversionError, Text, as_array, is_framed, opened
+from tacit.containers import Coded, ConversionError, Text, as_array, is_framed, opened, smallest
 from tacit.errors import EvidenceError
 from tacit.floats import Floats
 from tacit.labels import (
@@ -420,7 +420,7 @@ def _from_typed(variable: Variable, array: NDArray[Any], missing: Mask | None, f
 
 
 def _nothing(variable: Variable, rows: int) -> Column:
-    return Column(variable, codes=np.full(rows, MISSING, dtype=np.int8))
+    return Column(variable, codes=np.full(rows, MISSING, dtype=smallest(variable.card)))
 
 
 def _all_missing(values: NDArray[Any]) -> bool:
