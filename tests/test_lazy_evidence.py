@@ -309,6 +309,15 @@ def test_codes_take_the_smallest_type(card):
         assert codes.tolist() == [card - 1, 0]
 
 
+def test_codes_from_elsewhere_take_the_smallest_type_too():
+    for card, kind in ((3, np.int8), (300, np.int16), (40000, np.int32)):
+        column = Column(of_states(card), np.array([card - 1, -1]))
+        assert (column.source().array.dtype, column.codes.tolist()) == (kind, [card - 1, -1])
+    assert Column(A, np.array([1, 0], np.int32)).codes.dtype == np.int32  # small enough
+    tac = tacit.compile(examples.abc(), "B", given={"A": "false"})
+    assert tac.known_columns["A"].source().array.dtype == np.int8
+
+
 @tries(200)
 @given(
     st.lists(st.sampled_from([*IN_ORDER, "LO", " Mid ", None]), max_size=30),

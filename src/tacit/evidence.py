@@ -53,7 +53,7 @@ class AmbiguousEvidenceError(EvidenceError):
 class Kind(IntEnum):
     """What the array of a column holds, for those who read it row by row themselves."""
 
-    CODES = 0  # (rows,), of whole numbers: the place of the state, -1 for no evidence
+    CODES = 0  # (rows,), of int8, int16 or int32: the place of the state, -1 for no evidence
     LIKELIHOODS = 1  # (rows, states), of float32 or float64 as they came, unchecked; NaN in all states: no evidence
     FIRST = 2  # (rows,), the same, of the first of two states; NaN: no evidence
     NORMALISED = 3  # (states, rows), of floats that sum to 1, or ones: no evidence
@@ -83,6 +83,8 @@ class Column:
         given: NDArray[Any] | None = None,
         numbers: Numbers | None = None,
     ) -> None:
+        if codes is not None and codes.itemsize > 4:
+            codes = codes.astype(smallest(variable.card))
         self.variable, self.codes, self.given, self._soft = variable, codes, given, soft
         self.numbers = range(self.rows) if numbers is None else numbers
 
