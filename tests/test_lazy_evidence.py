@@ -120,7 +120,7 @@ def blocks_of(column: Column, cuts: list[int]) -> np.ndarray:
     return np.concatenate([np.empty((column.variable.card, 0)), *parts], axis=1)
 
 
-@pytest.mark.parametrize("block", [2, 2**13])
+@pytest.mark.parametrize("block", [2, 2**14])
 def test_blocks_of_any_size_say_what_each_row_means(monkeypatch, block):
     monkeypatch.setattr("tacit.likelihoods.BLOCK", block)
 

@@ -16,7 +16,7 @@ from tacit.floats import Floats, noting_underflow
 from tacit.labels import error_in_row, shown, shown_number
 from tacit.variable import Variable
 
-BLOCK = 2**13  # rows that stay in the cache while they are looked at several times
+BLOCK = 2**14  # rows that stay in the cache while they are looked at several times
 Numbers = range | NDArray[np.int64]  # of rows, as messages name them
 
 
