@@ -178,7 +178,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Checked evidence: one column per variable that has any, all with `rows` rows or one."""
+    """Evidence as it was read: one column per variable that has any, all with `rows` rows or one."""
 
     rows: int
     columns: Mapping[str, Column]
@@ -363,8 +363,9 @@ def read_column(
             )
         return values if lazily or values.given is None else values.kept(), values.rows == 1
     column, broadcasts = _referring(variable, values, framed)
-    stays = column is None or (lazily and column.rows != 1)
-    return column if stays else column.kept(), broadcasts  # type: ignore[union-attr]
+    if column is None or (lazily and column.rows != 1):
+        return column, broadcasts
+    return column.kept(), broadcasts
 
 
 def _referring(variable: Variable, values: Any, framed: bool) -> tuple[Column | None, bool]:
