@@ -43,7 +43,8 @@ DOUBT, UNUSUAL, INFINITE, IMPOSSIBLE = 1, 2, 4, 8  # what may be noticed of a ti
 FLUSHED = 1024  # rows after which sums of float32 go on as doubles
 ARRAYS = ("constants", "inputs", "codes", "outputs", "values", "doubts")
 BACKWARD = ("constants", "inputs", "codes", "values", "adjoints", "d_constants", "d_inputs", "seeds")
-NEAR = 2**20  # bytes of values and derivatives that the way back should find in the caches
+BACK = 256  # bits of a vector on the way back, where more values are alive
+NEAR = 2**18  # bytes of values and derivatives that the way back should find in the caches
 
 
 @dataclass(frozen=True)
@@ -59,8 +60,8 @@ class Layout:
     @property
     def group(self) -> int:
         """Rows whose values are in memory at a time."""
-        if len(self.tape.terms) <= WHOLE_TERMS:
-            return self.lanes.rows if self.reverse else TILE
+        if len(self.tape.terms) <= WHOLE_TERMS and self.reverse:
+            return self.lanes.rows
         fitting = NEAR // (2 * max(self.kept, 1) * self.lanes.bytes) // self.lanes.rows * self.lanes.rows
         return min(max(fitting, self.lanes.rows), TILE)
 
@@ -99,7 +100,8 @@ class Module:
     """The code of a tape whose values have a slot each, for floats of some bits and so many rows of inputs."""
 
     def __init__(self, tape: Tape, bits: int, inputs: int, reverse: bool = False) -> None:
-        self.tape, self.lanes, self.inputs = tape, lanes_of(bits), inputs
+        self.tape, self.inputs = tape, inputs
+        self.lanes = Lanes(bits, BACK // bits) if reverse else lanes_of(bits)
         self.pinned = dict(tape.pinned)
         self.pieces = pieces_of(tape)
         self.memory, count = memory_of(self.pieces)

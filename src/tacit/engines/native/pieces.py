@@ -12,8 +12,8 @@ from tacit.engines import instructions as k
 from tacit.engines.assemble import Tape
 from tacit.engines.native.body import Terms
 
-WHOLE_TERMS = 1400  # up to which a tape stays whole
-PIECE_TERMS = 450  # of a piece: a processor keeps about so many instructions decoded
+PIECE_TERMS = 200  # of a piece: code that a processor keeps decoded, and that LLVM orders well
+WHOLE_TERMS = 250  # up to which a tape stays whole
 
 # the slots that instructions read: the first and the second numbers of their terms
 ALL, FIRST, SECOND, NONE = (True, True), (True, False), (False, True), (False, False)

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from tacit.engines.native.lanes import Lanes, Text
 
 COLUMN = ("read", "data", "row_stride", "state_stride", "states", "tile")
-TILE = 64  # rows
-STRIDE = 72  # rows from one state to the next: 64 would lead to few places of the cache
+TILE = 192  # rows: many, so that the code of a piece is fetched seldom
+STRIDE = 200  # rows from one state to the next: a power of two would lead to few places of the cache
 FEW = 8  # states up to which there is a reader for each number of them
-VECTOR = 256  # bits
+VECTOR = 512  # bits: two registers of most processors, which share what is loaded for all rows
 LEAST = {64: 2.0**-1022, 32: 2.0**-126}
 
 SIZES = {"i8": 1, "i16": 2, "i32": 4, "float": 4, "double": 8}
