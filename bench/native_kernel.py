@@ -18,6 +18,7 @@ from bench.tables import MISSED, OK, Section, at_least
 from bench.worker import likelihoods, observed, seconds
 from tacit import machine
 from tacit.engines import ENGINES, kernels
+from tacit.engines.native.engine import NativeEngine
 from tacit.engines.tape import TapeEngine
 from tacit.evidence import Column, blocks
 
@@ -81,18 +82,22 @@ def whole(engine: Any, columns: Mapping[str, Column], rows: int) -> Run:
 
 
 def kernel(engine: Any, columns: Mapping[str, Column], rows: int) -> Run:
-    """The kernel alone: the evidence is packed beforehand.
-
-    An engine may offer this as `prepared(columns, rows)`, a function without arguments that returns the outputs.
-    """
-    parts = [block for _, block in blocks(columns, rows, engine.chunk)]
-    if hasattr(engine, "prepared"):
-        runs = [engine.prepared(part.columns, part.rows) for part in parts]
-    elif type(engine) is TapeEngine:
-        runs = [_interpreted(engine, part.columns, part.rows) for part in parts]
-    else:
-        return whole(engine, columns, rows)  # it reads the evidence itself
+    """The kernel alone: the evidence is packed beforehand, and there is room for the outputs."""
+    one = _interpreted if isinstance(engine, TapeEngine) else _generated
+    runs = [one(engine, part.columns, part.rows) for _, part in blocks(columns, rows, engine.chunk)]
     return lambda: [run() for run in runs]
+
+
+def _generated(engine: NativeEngine, columns: Mapping[str, Column], rows: int) -> Callable[[], np.ndarray]:
+    code = engine._forward_code(selections=False)
+    described = engine._described_arrays(code, *engine._packed(code.tape, columns, rows))
+    outputs = np.empty((code.tape.outputs, rows), dtype=engine.dtype)
+
+    def run() -> np.ndarray:
+        engine._run(code, described, rows, outputs=outputs)
+        return outputs[: code.tape.states]
+
+    return run
 
 
 def _interpreted(engine: TapeEngine, columns: Mapping[str, Column], rows: int) -> Callable[[], np.ndarray]:
