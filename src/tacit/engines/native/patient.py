@@ -18,8 +18,8 @@ from tacit.engines.results import Array, Gradients, Results
 from tacit.evidence import Column
 
 # Seconds, measured on two cores (docs/performance.md): what a term of a row saves, and what a term costs to compile.
-SAVED = {False: 0.1e-9, True: 0.25e-9}  # forward, and in reverse
-COMPILED = {False: 0.15e-3, True: 0.7e-3}
+SAVED, SAVED_ROW = {False: 0.1e-9, True: 0.25e-9}, 60e-9  # forward, and in reverse; besides, what a row saves
+COMPILED, BEGUN = {False: 0.15e-3, True: 0.7e-3}, 0.03
 WRITTEN = 0.03e-3  # to write the text of a term, and to look for its code on disk
 LOADED = 0.6  # to load the interpreter
 NUMPY_SECONDS = 0.2  # what NumPy may take instead
@@ -47,12 +47,12 @@ class PatientEngine(NativeEngine):
         if kind in self._generated:
             return True
         reverse, _ = kind
-        saved = SAVED[reverse] * self._terms * (self._seen[reverse] + rows)
+        saved = (SAVED[reverse] * self._terms + SAVED_ROW) * (self._seen[reverse] + rows)
         if not self._interpreting:
             saved += LOADED
         if saved < WRITTEN * self._terms:
             return False
-        return saved >= COMPILED[reverse] * self._terms or self._is_stored(kind)
+        return saved >= BEGUN + COMPILED[reverse] * self._terms or self._is_stored(kind)
 
     @property
     def _interpreting(self) -> bool:
