@@ -51,7 +51,8 @@ def compile(
         States that are known when the query is compiled, the same for all rows. They count as evidence, also in
         `joint` and `log_evidence`, and cost nothing: other states are not compiled.
     engine
-        What evaluates the query: "tape" (numba), "numpy", "torch", or "auto" to choose by cost.
+        What evaluates the query: "native" (machine code generated for it), "tape" (an interpreter), "numpy", "torch",
+        or "auto" to choose by cost, and to generate code when the rows repay it.
     dtype
         "float64" or "float32".
     order
