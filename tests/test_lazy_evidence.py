@@ -318,7 +318,7 @@ def test_codes_from_elsewhere_take_the_smallest_type_too():
     assert tac.known_columns["A"].source().array.dtype == np.int8
 
 
-@tries(200)
+@tries(100)
 @given(
     st.lists(st.sampled_from([*IN_ORDER, "LO", " Mid ", None]), max_size=30),
     st.permutations([*IN_ORDER, "LO", " Mid ", "unused"]),
@@ -407,7 +407,7 @@ def test_labels_of_few_rows_are_found_among_many():
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@tries(30)
+@tries(6)
 @given(net=networks(testing=False), data=st.data())
 def test_queries_refuse_the_first_bad_row_wherever_it_is(engine, net, data):
     """Also in columns that say nothing about the query: they scale the joint, so that engines look at them."""
