@@ -27,7 +27,8 @@ from tacit.engines.taped import THREADED_WORK, Taped, in_blocks
 from tacit.evidence import Column, take
 from tacit.floats import Floats
 
-CHUNK = 2**14  # rows whose results are in memory at a time, where they are used at once
+GRADIENT_CHUNK = 2**14
+CHUNK = 2**17  # rows whose results are in memory at a time, where something is made of them
 LINE = 64  # bytes of a line of the cache
 
 
@@ -43,7 +44,7 @@ class Generated:
 class NativeEngine(Taped):
     """A program with its numbers, ready to run as machine code."""
 
-    chunk = gradient_chunk = CHUNK
+    chunk, gradient_chunk = CHUNK, GRADIENT_CHUNK
 
     def __init__(
         self,

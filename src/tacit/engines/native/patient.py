@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from tacit.compiler.program import Program
 from tacit.engines.engine import Engine, Kernel, Packed, SeedOfRows
-from tacit.engines.native.engine import CHUNK, NativeEngine
+from tacit.engines.native.engine import NativeEngine
 from tacit.engines.numpy import NumpyEngine
 from tacit.engines.results import Array, Gradients, Results
 from tacit.evidence import Column
@@ -24,6 +24,7 @@ WRITTEN = 0.03e-3  # to write the text of a term, and to look for its code on di
 LOADED = 0.6  # to load the interpreter
 NUMPY_SECONDS = 0.2  # what NumPy may take instead
 INTERPRETER = "tacit.engines.tape"
+PACKED = 2**14  # rows whose evidence the interpreter packs at a time
 
 
 class PatientEngine(NativeEngine):
@@ -71,9 +72,14 @@ class PatientEngine(NativeEngine):
         """What NumPy takes for a row, about."""
         return 2e-9 * self.program.cost.multiply_adds
 
+    @property
+    def chunk(self) -> int:  # type: ignore[override]
+        """How many rows to run at a time: the interpreter packs them first."""
+        return NativeEngine.chunk if (False, False) in self._generated else PACKED
+
     def chunk_for(self, rows: int) -> int:
         """All rows at once where code will run them."""
-        return super().chunk_for(rows) if self._pays((False, False), rows) else CHUNK
+        return super().chunk_for(rows) if self._pays((False, False), rows) else PACKED
 
     def update(self, parameters: Mapping[tuple[str, str], Array], gammas: Mapping[str, float | None]) -> None:
         """Take new numbers for some tables and slopes; exact 0s and 1s, and which nodes are soft, stay as they were."""
