@@ -10,6 +10,7 @@ from tacit.engines.native.lanes import Lanes, Text, mangled
 from tacit.engines.series import INVERSE_LOG2, LOG2_HIGH, LOG2_LOW, SERIES, SMALLEST
 
 Terms = Sequence[Sequence[int]]
+SPLIT = 6  # products from which on a sum has two parts
 OPERATORS = ("oge", "ogt", "ole", "olt")  # x >=, >, <=, < limit for operator 0, 1, 2, 3
 
 
@@ -100,7 +101,7 @@ class Body(Text):
 
     def total(self, products: Sequence[tuple[str, str]]) -> str:
         """The sum of some products; of many, in two parts, which do not wait for each other."""
-        halves = [products] if len(products) < 6 else [products[::2], products[1::2]]
+        halves = [products] if len(products) < SPLIT else [products[::2], products[1::2]]
         sums = []
         for half in halves:
             made = self.mul(*half[0])
