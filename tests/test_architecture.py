@@ -12,9 +12,16 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 IN_FUNCTIONS = {
+    ("tacit.engines", "tacit.engines.native.engine"),  # loads llvmlite
+    ("tacit.engines", "tacit.engines.native.patient"),  # loads llvmlite
     ("tacit.engines", "tacit.engines.tape"),  # loads numba
     ("tacit.engines", "tacit.engines.torch"),  # torch is optional
+    ("tacit.engines.native.engine", "tacit.engines.tape"),  # loads numba
     ("tacit.circuit.circuit", "tacit.circuit.tape"),  # loads numba
+    ("tacit.network", "tacit.explorer"),  # a page is needed by few, and takes long to load
+    ("tacit.tac", "tacit.io.onnx"),  # as for the page
+    ("tacit.tac", "tacit.sensitivity"),  # as for the page
+    ("tacit.tac", "tacit.theory.explain"),  # as for the page
     ("tacit.cli", "tacit.cli.app"),  # typer is optional
     ("tacit.cli.models", "tacit.drawing"),  # loads scipy, and igraph is optional
     ("tacit.cli.serving", "tacit.serve"),  # starlette and uvicorn are optional

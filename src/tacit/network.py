@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Self, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 from tacit import pickling
 from tacit.assignments import Labels, Samples, samples
 from tacit.errors import EvidenceError
 from tacit.evidence import Evidence, EvidenceLike, read
-from tacit.explorer import Captions, Explorer, page_html, write_page
 from tacit.floats import Floats
 from tacit.model import Model, Node
 from tacit.pictures import network_dot, network_html
@@ -19,6 +18,9 @@ from tacit.probabilities import Labelling, Probabilities
 from tacit.query import Query, checked_query, compiled
 from tacit.recent import Recent
 from tacit.selection import selected_network
+
+if TYPE_CHECKING:  # loaded by the methods that show it
+    from tacit.explorer import Explorer
 
 MAX_COMPILED = 16  # queries that Network.posterior keeps compiled
 
@@ -164,14 +166,15 @@ class Network(Model):
         >>> path.stat().st_size < 500_000
         True
         """
-        write_page(self, path, self._captions(captions))
+        from tacit.explorer import Captions, write_page
+
+        write_page(self, path, None if captions is None else Captions.read(captions, self))
 
     def explore(self, captions: str | os.PathLike[str] | None = None) -> Explorer:
         """The same explorer in a cell of a notebook."""
-        return Explorer(page_html(self, self._captions(captions)))
+        from tacit.explorer import Captions, Explorer, page_html
 
-    def _captions(self, path: str | os.PathLike[str] | None) -> Captions | None:
-        return None if path is None else Captions.read(path, self)
+        return Explorer(page_html(self, None if captions is None else Captions.read(captions, self)))
 
     def _repr_html_(self) -> str:
         return network_html(self)

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from tacit.assignments import Assignment, Labels, most_probable, samples
 from tacit.evidence import EvidenceLike
 from tacit.floats import Floats
 from tacit.html_table import facts
 from tacit.information import information
-from tacit.io.onnx import write_onnx
 from tacit.network import Network
 from tacit.query import Query, compiled
-from tacit.sensitivity import Sensitivity, sensitivity
-from tacit.theory.explain import Explanation, explain
 from tacit.variable import Label
 from tacit.words import listed
+
+if TYPE_CHECKING:  # methods that need more than a posterior does load it when they are called
+    from tacit.sensitivity import Sensitivity
+    from tacit.theory.explain import Explanation
 
 
 def compile(
@@ -107,6 +109,8 @@ class TAC(Query):
         size: small     0.825714  +0.316
         treatment: B    0.882353  -0.143
         """
+        from tacit.theory.explain import explain
+
         return explain(self, evidence)
 
     def mpe(self, evidence: EvidenceLike | None = None) -> Assignment:
@@ -188,6 +192,8 @@ class TAC(Query):
         >>> f"{first.name} is {first.value}; the decision changes at {first.flips_at:.4f}"
         "P(A='true') is 0.3; the decision changes at 0.3333"
         """
+        from tacit.sensitivity import sensitivity
+
         self.require_query("sensitivity")
         self.require_posterior()
         return sensitivity(self, evidence)
@@ -210,6 +216,8 @@ class TAC(Query):
         >>> session.run(["posterior"], {"A": [[0.8, 0.2]], "C": [0]})[0].round(6)
         array([[0.469231, 0.530769]])
         """
+        from tacit.io.onnx import write_onnx
+
         write_onnx(self, path)
 
     def _repr_html_(self) -> str:
