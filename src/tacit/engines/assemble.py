@@ -199,7 +199,7 @@ class _Assembler:
 
     def _pin(self, constants: Ids) -> Ids:
         """Slots that hold constants."""
-        for c in np.unique(constants).tolist():
+        for c in _distinct(constants).tolist():
             if c not in self.pinned:
                 self.pinned[c] = self.slot_count
                 self.slot_count += 1
@@ -436,7 +436,7 @@ class _Assembler:
 
     def rescaled(self, i: int, source: int) -> Ids:
         slots = self.slots[source]
-        live = np.unique(slots[slots != NOTHING])
+        live = _distinct(slots[slots != NOTHING])
         factor, exponent = self._new_slots(2)
         head = np.array([[exponent, self.exponent.get(source, -1)]])
         self._emit(k.SCALE, np.array([factor]), np.concatenate([head, np.stack([live, live], axis=1)]), 1 + len(live))
@@ -457,6 +457,12 @@ class _Assembler:
         if joint in self.exponent:
             slots, rows = np.append(slots, self.exponent[joint]), np.append(rows, len(rows))
         self._emit(k.OUTPUT, rows, np.stack([slots, np.zeros_like(slots)], axis=1), 1)
+
+
+def _distinct(numbers: Ids) -> Ids:
+    """Each number once, in order; `np.unique` would load masked arrays, which takes longer than a small tape does."""
+    ordered = np.sort(numbers, axis=None)
+    return ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
 
 
 def _interleaved(columns: Columns, count: int) -> Ids:
