@@ -5,7 +5,9 @@ Everything is read when it is asked for. `root` is where the system's folders ar
 
 from __future__ import annotations
 
+import ctypes
 import math
+import mmap
 import os
 import sys
 import threading
@@ -25,6 +27,19 @@ T = TypeVar("T")
 
 VARIABLE = "TACIT_THREADS"
 UNKNOWN_MEMORY = 8 * 2.0**30  # bytes, where the system does not tell
+
+
+@cache
+def can_run_code() -> bool:
+    """Whether memory can be made executable: some systems forbid it, and then compiled code ends the process."""
+    if os.name != "posix":
+        return True
+    memory = mmap.mmap(-1, mmap.PAGESIZE)
+    address = ctypes.addressof(start := ctypes.c_char.from_buffer(memory))
+    refused = ctypes.CDLL(None).mprotect(ctypes.c_void_p(address), mmap.PAGESIZE, mmap.PROT_READ | mmap.PROT_EXEC)
+    del start  # or the memory cannot be given back
+    memory.close()
+    return not refused
 
 
 def threads(asked: int | None = None) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from importlib.util import find_spec
 
 from tacit import machine
@@ -14,6 +15,7 @@ from tacit.errors import TacitError, TooLargeError
 from tacit.installation import how_to_install
 from tacit.operations import Contract
 from tacit.operations.contract import Layout
+from tacit.warned import warn
 
 ENGINES = ("auto", "native", "numpy", "tape", "torch")
 
@@ -81,6 +83,11 @@ def _table_size(program: Program, operation: Contract) -> int:
     return min(program.size(program.operations[i].axes) for i in operation.inputs if not program.batched[i])
 
 
+@cache
+def _warn_once(message: str) -> None:
+    warn(message, RuntimeWarning)
+
+
 def build(
     engine: str,
     program: Program,
@@ -91,6 +98,13 @@ def build(
 ) -> Engine:
     """A program with its numbers, ready to run. Heavy packages are imported only by the engine that needs them."""
     threads = machine.threads(threads)
+    if engine in ("auto", "native", "tape") and not machine.can_run_code():
+        if engine != "auto":
+            raise TacitError(
+                f"engine={engine!r} compiles code, which this system does not let run; engine='numpy' does not"
+            )
+        _warn_once("this system does not let compiled code run: queries run on NumPy, which is much slower")
+        engine = "numpy"
     if engine == "auto" and choose(program) == "tape":
         try:
             if program.cost.multiply_adds <= MAX_GENERATED:

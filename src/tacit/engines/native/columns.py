@@ -51,25 +51,26 @@ class Described:
         self._place = place
 
     def _add(self, what: str, array: NDArray[Any], states: int, size: int, state_axis: int) -> None:
-        array = _readable(array)
+        array = _readable(array, states)
         kind = TYPES[array.dtype.str[1:]]
         row_axis = array.ndim - 1 if state_axis == 0 else 0
         rows = array.shape[row_axis]
         row_stride = array.strides[row_axis] if rows > 1 else 0
         state_stride = array.strides[state_axis] if array.ndim == 2 else 0
         address = array.__array_interface__["data"][0]
-        few = states if what == "likelihoods" and states <= FEW and array.flags.c_contiguous else 0
+        plain = array.flags.c_contiguous and array.flags.aligned
+        few = states if what == "likelihoods" and states <= FEW and plain else 0
         reader = self._find(what, kind, self._bits, few)
         self._rows.append([reader, address, row_stride, state_stride, states, self._place])
         self._kept.append(array)
         self._place += size * STRIDE
 
 
-def _readable(array: NDArray[Any]) -> NDArray[Any]:
-    """An array of a type that there are readers for."""
+def _readable(array: NDArray[Any], states: int) -> NDArray[Any]:
+    """An array of a type that there are readers for, and that holds the place of every state."""
     if array.dtype.kind in "iu":
-        small = {1: np.int8, 2: np.int16}.get(array.dtype.itemsize, np.int32)
-        return array if array.dtype == small and array.dtype.isnative else array.astype(small)
+        kept = array.dtype in (np.int8, np.int16, np.int32) and array.dtype.isnative
+        return array if kept and states - 1 <= np.iinfo(array.dtype).max else array.astype(np.int32)
     if array.dtype in (np.float64, np.float32) and array.dtype.isnative:
         return array
     return array.astype(np.float64)

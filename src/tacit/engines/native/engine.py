@@ -73,18 +73,19 @@ class NativeEngine(Taped):
         """The code of one kind, compiled on first use: reverse and through sigmoids, or forward with selections."""
         if kind not in self._generated:
             module, text = self._text(kind)
-            self._generated[kind] = Generated(module.tape, module.layout, Code(text, "run"))
+            self._generated.setdefault(kind, Generated(module.tape, module.layout, Code(text, "run")))
             self._texts.pop(kind, None)
         return self._generated[kind]
 
     def _text(self, kind: tuple[bool, bool]) -> tuple[Module, str]:
         """The text of some code."""
-        if kind not in self._texts:
+        found = self._texts.get(kind)
+        if found is None:
             reverse, other = kind
             tape = self._tape(selections=other and not reverse)
             module = Module(tape, self._bits, self._inputs(tape), reverse)
-            self._texts[kind] = module, module.backward(other) if reverse else module.forward()
-        return self._texts[kind]
+            found = self._texts[kind] = module, module.backward(other) if reverse else module.forward()
+        return found
 
     def _is_stored(self, kind: tuple[bool, bool]) -> bool:
         """Whether some code is on disk."""
@@ -96,7 +97,7 @@ class NativeEngine(Taped):
     def _reader(self, what: str, kind: str, bits: int, few: int) -> int:
         key = what, kind, bits, few
         if key not in self._readers:
-            self._readers[key] = Code(reader_text(*key), "read")
+            self._readers.setdefault(key, Code(reader_text(*key), "read"))  # another thread may run its own already
         return self._readers[key].address
 
     @property

@@ -8,23 +8,31 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Self
 
 from tacit.compiler.program import Program
 from tacit.engines.engine import Engine, Kernel, Packed, SeedOfRows
 from tacit.engines.native.engine import NativeEngine
+from tacit.engines.native.target import NoCodeError
 from tacit.engines.numpy import NumpyEngine
 from tacit.engines.results import Array, Gradients, Results
 from tacit.evidence import Column
+from tacit.warned import warn
 
 # Seconds, measured on two cores (docs/performance.md): what a term of a row saves, and what a term costs to compile.
 SAVED, SAVED_ROW = {False: 0.1e-9, True: 0.25e-9}, 60e-9  # forward, and in reverse; besides, what a row saves
 COMPILED, BEGUN = {False: 0.15e-3, True: 0.7e-3}, 0.03
 WRITTEN = 0.03e-3  # to write the text of a term, and to look for its code on disk
 LOADED = 0.6  # to load the interpreter
-NUMPY_SECONDS = 0.2  # what NumPy may take instead
+NUMPY_ROW, NUMPY_CALL = 2e-9, 10e-6  # what NumPy takes instead: a term of a row, and an operation of a call
 INTERPRETER = "tacit.engines.tape"
 PACKED = 2**14  # rows whose evidence the interpreter packs at a time
+
+
+@cache
+def _warn_once(why: str) -> None:
+    warn(f"queries run about four times slower than they could: {why}", RuntimeWarning)
 
 
 class PatientEngine(NativeEngine):
@@ -41,10 +49,15 @@ class PatientEngine(NativeEngine):
         super().__init__(program, parameters, gammas, dtype, threads)
         self._terms = self._tape().work
         self._seen = {False: 0, True: 0}  # rows, forward and in reverse
+        self._stored: dict[tuple[bool, bool], bool] = {}  # what was found on disk, or not
+        self._hindered = False  # no code can be compiled here
+        self._spent = 0.0  # seconds of NumPy, about
         self._numpy: NumpyEngine | None = None
 
     def _pays(self, kind: tuple[bool, bool], rows: int) -> bool:
         """Whether code should run the next rows: it is there, or it would be repaid by them and those so far."""
+        if self._hindered:
+            return False
         if kind in self._generated:
             return True
         reverse, _ = kind
@@ -53,7 +66,18 @@ class PatientEngine(NativeEngine):
             saved += LOADED
         if saved < WRITTEN * self._terms:
             return False
-        return saved >= BEGUN + COMPILED[reverse] * self._terms or self._is_stored(kind)
+        try:
+            if saved >= BEGUN + COMPILED[reverse] * self._terms or self._is_stored(kind):
+                self._code(kind)
+        except NoCodeError as error:
+            self._hindered = True
+            _warn_once(str(error))
+        return kind in self._generated
+
+    def _is_stored(self, kind: tuple[bool, bool]) -> bool:
+        if kind not in self._stored:  # to look takes longer than a row does
+            self._stored[kind] = super()._is_stored(kind)
+        return self._stored[kind]
 
     @property
     def _interpreting(self) -> bool:
@@ -61,16 +85,12 @@ class PatientEngine(NativeEngine):
 
     def _meanwhile(self, rows: int) -> Engine:
         """The engine that runs some rows while code does not pay."""
-        if self._interpreting or rows * self._numpy_seconds > NUMPY_SECONDS:
+        self._spent += NUMPY_ROW * self.program.cost.multiply_adds * rows + NUMPY_CALL * len(self.program)
+        if self._interpreting or self._hindered or self._spent > LOADED:
             return self.interpreter
         if self._numpy is None:
             self._numpy = NumpyEngine(self.program, self.reference.parameters, self.gammas, self.dtype.name)
         return self._numpy
-
-    @property
-    def _numpy_seconds(self) -> float:
-        """What NumPy takes for a row, about."""
-        return 2e-9 * self.program.cost.multiply_adds
 
     @property
     def chunk(self) -> int:  # type: ignore[override]

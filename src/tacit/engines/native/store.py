@@ -1,8 +1,9 @@
 """Compiled code on disk, so that no process compiles again what another one has compiled.
 
 A file is named by a hash of all that it was made from, so it is never out of date, and holds a checksum, so it is never
-run if it is damaged. It is written in one step. What is loaded is run, so the folder must belong to the user alone. It
-has a bounded size: what has not been used for longest goes first. Whatever goes wrong here, code can be compiled.
+run if it is damaged. It is put in place in one step. What is loaded is run, so folder and file must belong to the user
+alone. The folder has a bounded size: what has not been used for longest goes first. Whatever goes wrong here, code can
+be compiled.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ import hashlib
 import os
 import stat
 import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
-
-from tacit.atomic import write_atomically
 
 VARIABLE = "TACIT_CACHE_DIR"  # the environment's choice of a folder
 MOST = 256 * 2**20  # bytes of all files
@@ -30,31 +31,52 @@ def load(key: str) -> bytes | None:
         with suppress(OSError):
             content = _read(path)
             if hashlib.sha256(content[CHECKSUM:]).digest() == content[:CHECKSUM]:
-                os.utime(path)  # used now
+                with suppress(OSError):  # nothing can be written: it is used all the same
+                    os.utime(path)  # used now
                 return content[CHECKSUM:]
-            path.unlink()  # damaged
     return None
 
 
 def save(key: str, content: bytes) -> None:
-    """Keep some content under a key, where that is possible."""
+    """Keep some content under a key, where that is possible, in place of what is there."""
     whole = hashlib.sha256(content).digest() + content
     for folder in _folders():
+        try:
+            _write(folder / f"{key}{SUFFIX}", whole)
+        except OSError:
+            continue
         with suppress(OSError):
-            write_atomically(folder / f"{key}{SUFFIX}", lambda file: file.write(whole), binary=True)
             _shrink(folder)
-            return
+        return
+
+
+def _write(path: Path, content: bytes) -> None:
+    """A new file that only this user can read and write. The checksum will tell if the machine stops meanwhile."""
+    handle, temporary = tempfile.mkstemp(SUFFIX, ".", path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
 
 
 def _shrink(folder: Path) -> None:
     """Remove what has not been used for longest, until the rest is small enough."""
+    found = []
     with os.scandir(folder) as entries:
-        found = [(e.stat().st_mtime, e.stat().st_size, e.path) for e in entries if e.name.endswith(SUFFIX)]
+        for entry in entries:
+            with suppress(FileNotFoundError):  # another process was faster
+                if entry.name.endswith(SUFFIX):
+                    about = entry.stat(follow_symlinks=False)
+                    found.append((about.st_mtime, about.st_size, entry.path))
     total = sum(size for _, size, _ in found)
     for _, size, path in sorted(found):
         if total <= MOST:
             break
-        with suppress(FileNotFoundError):  # another process was faster
+        with suppress(OSError):
             os.unlink(path)
         total -= size
 
@@ -70,32 +92,47 @@ def _read(path: Path) -> bytes:
 
 def _folders() -> Iterator[Path]:
     """The folders to look at, best first: the one that the environment names, or the user's own cache."""
-    named = os.environ.get(VARIABLE)
-    home = os.environ.get("XDG_CACHE_HOME")
-    if named:
-        wanted = [Path(named)]
-    else:
-        user = getattr(os, "getuid", lambda: "user")()
-        cache = Path(home) if home else Path("~/.cache").expanduser()
-        wanted = [cache / "tacit", Path(tempfile.gettempdir()) / f"tacit-code-{user}"]
-    for folder in wanted:
+    if named := os.environ.get(VARIABLE):
+        if _usable(Path(named)):
+            yield Path(named)
+        else:
+            _warn_once(named)
+        return
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser(os.path.join("~", ".cache"))
+    user = getattr(os, "getuid", lambda: "user")()
+    own = [Path(home, "tacit")] if os.path.isabs(home) else []  # there may be no home
+    for folder in (*own, Path(tempfile.gettempdir(), f"tacit-code-{user}")):
         if _usable(folder):
             yield folder
+
+
+@cache
+def _warn_once(folder: str) -> None:
+    warnings.warn(
+        f"{VARIABLE} is {folder!r}, which is no folder that this user alone can write: generated code is not kept, and "
+        "compiled by every process",
+        stacklevel=2,
+    )
 
 
 def _usable(folder: Path) -> bool:
     """Whether a folder is there, or can be made, and nobody else can write to it or put another in its place."""
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        above = folder.parent.stat()
-        safe = not above.st_mode & (stat.S_IWGRP | stat.S_IWOTH) or bool(above.st_mode & stat.S_ISVTX)
-        return stat.S_ISDIR(folder.lstat().st_mode) and _own(folder.lstat()) and (safe or os.name != "posix")
-    except (OSError, RuntimeError):  # there may be no home, either
+        os.makedirs(folder.parent, mode=0o700, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        above, found = folder.parent.stat(), folder.lstat()
+    except OSError:
         return False
+    safe = os.name != "posix" or not _open_to_others(above) or bool(above.st_mode & stat.S_ISVTX)
+    return stat.S_ISDIR(found.st_mode) and _own(found) and safe
 
 
 def _own(found: os.stat_result) -> bool:
     """Whether only this user can write to something."""
     if os.name != "posix":  # elsewhere, the folders of users are their own
         return True
-    return found.st_uid == os.getuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return found.st_uid == os.getuid() and not _open_to_others(found)
+
+
+def _open_to_others(found: os.stat_result) -> bool:
+    return bool(found.st_mode & (stat.S_IWGRP | stat.S_IWOTH))

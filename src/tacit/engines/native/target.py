@@ -4,15 +4,36 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 
 import llvmlite
 import llvmlite.binding as llvm
 
 from tacit.engines.native import store
+from tacit.errors import TacitError
 
 Run = Callable[[int], None]
+OPTIMISATION = 2  # of the machine code, 0 to 3
+LIBRARY = ("fetestexcept", "feclearexcept", "memcpy", "memset")  # functions of C that code calls
+
+
+class NoCodeError(TacitError):
+    """Code cannot be compiled on this machine, or not be run."""
+
+
+@contextmanager
+def _told_apart() -> Iterator[None]:
+    """Whatever LLVM cannot do becomes one kind of error; llvmlite before 0.45 lacks some functions, too."""
+    try:
+        yield
+    except (RuntimeError, AttributeError) as error:
+        why = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise NoCodeError(
+            f"no code can be compiled for this processor ({llvm.get_host_cpu_name()}) with llvmlite "
+            f"{llvmlite.__version__}: {why}; engine='tape' needs none"
+        ) from error
 
 
 @cache
@@ -21,13 +42,16 @@ def processor() -> llvm.TargetMachine:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     return llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=_features(), opt=2, codemodel="jitdefault", jit=True
+        cpu=llvm.get_host_cpu_name(), features=_features(), opt=OPTIMISATION, codemodel="jitdefault", jit=True
     )
 
 
 @cache
 def _features() -> str:
-    return str(llvm.get_host_cpu_features().flatten())
+    try:
+        return str(llvm.get_host_cpu_features().flatten())
+    except RuntimeError:  # LLVM does not know this processor: then it has what its name tells
+        return ""
 
 
 def compiled(text: str) -> bytes:
@@ -43,32 +67,49 @@ def compiled(text: str) -> bytes:
 
 def is_stored(text: str) -> bool:
     """Whether the machine code of some text is on disk."""
-    return store.load(_key(text)) is not None
+    with _told_apart():
+        return store.load(_key(text)) is not None
 
 
 def _key(text: str) -> str:
-    made_by = (llvmlite.__version__, llvm.llvm_version_info, llvm.get_host_cpu_name(), _features(), processor().triple)
-    return hashlib.sha256(repr((made_by, text)).encode()).hexdigest()
+    host = llvm.get_host_cpu_name(), _features(), processor().triple
+    made_by = llvmlite.__version__, llvm.llvm_version_info, OPTIMISATION
+    return hashlib.sha256(repr((made_by, host, text)).encode()).hexdigest()
 
 
 class Code:
     """The machine code of some text in memory: one function, of this name."""
 
     def __init__(self, text: str, name: str) -> None:
-        key = _key(text)
-        content = store.load(key)
-        if content is None:
-            content = compiled(text)
-            store.save(key, content)
-        empty = llvm.parse_assembly("")
-        empty.triple = processor().triple
-        host = llvm.Target.from_default_triple().create_target_machine(jit=True)
-        self._engine = llvm.create_mcjit_compiler(empty, host)
-        self._engine.add_object_file(llvm.ObjectFileRef.from_data(content))
-        self._engine.finalize_object()
-        self.address: int = self._engine.get_function_address(name)
+        with _told_apart():
+            self._engine = _loaded(_object(text))
+            self.address: int = self._engine.get_function_address(name)
 
     @property
     def run(self) -> Run:
         """The function, if it takes one address: it lets other threads run meanwhile."""
         return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.address)
+
+
+def _object(text: str) -> bytes:
+    """The object file of some text, from the disk or new."""
+    key = _key(text)
+    content = store.load(key)
+    if content is None:
+        content = compiled(text)
+        store.save(key, content)
+    return content
+
+
+def _loaded(content: bytes) -> llvm.ExecutionEngine:
+    """What holds an object file in memory, ready to run."""
+    empty = llvm.parse_assembly("")
+    empty.triple = processor().triple
+    host = llvm.Target.from_default_triple().create_target_machine(jit=True)
+    engine = llvm.create_mcjit_compiler(empty, host)
+    for symbol in LIBRARY:  # what LLVM does not find, it would call at address 0
+        if llvm.address_of_symbol(symbol) is None:
+            raise RuntimeError(f"the C library has no {symbol}")
+    engine.add_object_file(llvm.ObjectFileRef.from_data(content))
+    engine.finalize_object()
+    return engine
