@@ -462,7 +462,9 @@ class _Assembler:
 def _distinct(numbers: Ids) -> Ids:
     """Each number once, in order; `np.unique` would load masked arrays, which takes longer than a small tape does."""
     ordered = np.sort(numbers, axis=None)
-    return ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
+    new = np.ones(len(ordered), dtype=np.bool_)
+    new[1:] = ordered[1:] != ordered[:-1]
+    return np.asarray(ordered[new])
 
 
 def _interleaved(columns: Columns, count: int) -> Ids:
