@@ -194,7 +194,8 @@ class Module:
         for i, piece in reversed(list(enumerate(self.pieces))):
             texts.append(self._reverse_piece(i, piece, inert, begun, through))
         driver = _Driver(self.lanes, self.layout)
-        driver.clear("d_constants", self.layout.starts["end"] - self.layout.starts["d_constants"])
+        # the constants gather derivatives; inputs that make no difference get none
+        driver.clear("d_inputs", self.layout.starts["end"] - self.layout.starts["d_inputs"])
         with _tiles(driver):
             driver.read()
             driver.take_seeds()
