@@ -175,12 +175,14 @@ class Module:
         texts = [self._piece(i, piece, all_kept=False) for i, piece in enumerate(self.pieces)]
         driver = _Driver(self.lanes, self.layout)
         with _tiles(driver):
+            driver.clear_flags()
             driver.read()
+            driver.look_at_flags(UNUSUAL)
             driver.clear_flags()
             with driver.loop("0", driver.padded, self.layout.group) as first:
                 for i in range(len(self.pieces)):
                     driver.call(f"forward_{i}", ARRAYS, first)
-            driver.look_at_flags()
+            driver.look_at_flags(DOUBT)
             driver.copy_outputs()
             driver.divide()
         return self._text([*texts, driver.finished()])
@@ -197,7 +199,9 @@ class Module:
         # the constants gather derivatives; inputs that make no difference get none
         driver.clear("d_inputs", self.layout.starts["end"] - self.layout.starts["d_inputs"])
         with _tiles(driver):
+            driver.clear_flags()
             driver.read()
+            driver.look_at_flags(UNUSUAL)
             driver.take_seeds()
             driver.clear_flags()
             with driver.loop("0", driver.padded, self.layout.group) as first:
@@ -205,7 +209,7 @@ class Module:
                     driver.call(f"forward_{i}", ARRAYS, first)
                 for i in reversed(range(len(self.pieces))):
                     driver.call(f"backward_{i}", BACKWARD, first)
-            driver.look_at_flags()
+            driver.look_at_flags(DOUBT)
             driver.copy_outputs()
             driver.copy_d_inputs()
             driver.flush(self.tape.constant_count)
@@ -287,11 +291,12 @@ class _Driver(Text):
         with self.when(self.let(f"icmp ne i32 {found}, 0")):  # to ask is far cheaper than to clear
             self.let(f"call i32 @feclearexcept(i32 {UNDERFLOW})")
 
-    def look_at_flags(self) -> None:
+    def look_at_flags(self, what: int) -> None:
+        """Note something of the tile where a number was too small for a float, or a weight for a mixture."""
         found = self.let(f"call i32 @fetestexcept(i32 {UNDERFLOW})")
-        self.note_if(self.let(f"icmp ne i32 {found}, 0"), DOUBT)
         own = self.let(f"load i8, ptr {self.arrays['doubts']}")
-        self.note_if(self.let(f"icmp ne i8 {own}, 0"), DOUBT)
+        some = self.let(f"or i1 {self.let(f'icmp ne i32 {found}, 0')}, {self.let(f'icmp ne i8 {own}, 0')}")
+        self.note_if(some, what)
 
     def clear(self, name: str, size: int) -> None:
         self.do(f"call void @llvm.memset.p0.i64(ptr {self.arrays[name]}, i8 0, i64 {size}, i1 false)")

@@ -2,7 +2,8 @@
 
 A reader is `i32 read(ptr column, i64 row, i64 count, ptr tile)`. It fills a tile (states, `STRIDE` rows) with the
 likelihoods of `count` rows from `row` on; rows that are not there repeat the last one, as far as a vector reaches. It
-returns 1 where something needs a closer look: a likelihood that is no number, or negative, or out of proportion. What a
+returns 1 where something needs a closer look: a likelihood that is negative, or no number, or a sum out of range. That
+a likelihood is too small for floats beside the others, or for float32, the underflow flag of the processor says. What a
 `column` holds, `COLUMN` lists; distances are in bytes.
 """
 
@@ -44,7 +45,12 @@ class Reader(Text):
             name: self.let(f"load {'ptr' if name == 'data' else 'i64'}, ptr {self.place('%column', i, 'i64')}")
             for i, name in enumerate(COLUMN)
         }
-        self.usual = self.variable(lanes.mask, lanes.same("i1", "true"))
+        # bounds that all rows keep are looked at once, at the end: masks of rows are slow to combine
+        self.bounds: list[tuple[str, str, float]] = []
+        self.odd = self.variable("i1", "false")
+        self.lowest = self.worst("olt", 0.0)
+        self.least_sum = self.worst("olt", 4 * LEAST[lanes.bits])
+        self.largest_sum = self.worst("ogt", 1 / LEAST[lanes.bits])
 
     def text(self, name: str) -> str:
         """Whole vectors of rows first; what is left, row by row, each as if all rows of a vector were it."""
@@ -59,9 +65,12 @@ class Reader(Text):
             self._vector(start, first, stride, stride)
         with self.loop(whole, "%count") as first:
             self._vector(start, first, stride, "0")
-        mask = self.let(f"load {self.lanes.mask}, ptr {self.usual}")
-        every = self.let(f"call i1 @llvm.vector.reduce.and.v{self.lanes.rows}i1({self.lanes.mask} {mask})")
-        self.do(f"ret i32 {self.let(f'select i1 {every}, i32 0, i32 1')}")
+        found = self.let(f"load i1, ptr {self.odd}")
+        for worst, how, bound in self.bounds:
+            value = self.let(f"load {self.lanes.type}, ptr {worst}")
+            outside = self.any(self.compare(how, value, self.lanes.literal(bound)))
+            found = self.let(f"or i1 {found}, {outside}")
+        self.do(f"ret i32 {self.let(f'zext i1 {found} to i32')}")
         return self.function(f"define i32 @{name}(ptr %column, i64 %row, i64 %count, ptr noalias %tile)")
 
     def _vector(self, start: str, first: str, stride: str, apart: str, dense: bool = False) -> None:
@@ -71,10 +80,22 @@ class Reader(Text):
             self.rows.append(self.place(self.rows[-1], apart, "i8"))
         self.rule(self)
 
-    def require(self, good: str) -> None:
-        """Every row must be as a mask says, or it needs a closer look."""
-        before = self.let(f"load {self.lanes.mask}, ptr {self.usual}")
-        self.do(f"store {self.lanes.mask} {self.both(before, good)}, ptr {self.usual}")
+    def worst(self, how: str, bound: float) -> str:
+        """A place for the least, or the largest, of some numbers, which must not compare in some way with a bound."""
+        place = self.variable(self.lanes.type, self.lanes.literal(bound))
+        self.bounds.append((place, how, bound))
+        return place
+
+    def note(self, place: str, value: str, how: str) -> None:
+        """Keep the worst of what was and a value: the one that compares so with the other."""
+        before = self.let(f"load {self.lanes.type}, ptr {place}")
+        chosen = self.select(self.compare(how, value, before), value, before)
+        self.do(f"store {self.lanes.type} {chosen}, ptr {place}")
+
+    def any(self, mask: str) -> str:
+        """Whether a mask holds somewhere."""
+        bits = self.let(f"bitcast {self.lanes.mask} {mask} to i{self.lanes.rows}")
+        return self.let(f"icmp ne i{self.lanes.rows} {bits}, 0")
 
     def given(self, distance: str = "0") -> str:
         """What is given of every row, at a distance from where it begins."""
@@ -119,11 +140,6 @@ class Reader(Text):
         address = self.entry(state, self.made.number)
         self.do(f"store {self.made.type} {value}, ptr {address}, align {self.made.bytes}")
 
-    def whole(self, value: str) -> str:
-        """Where a likelihood is 0, or a number of the type that it is kept in."""
-        least = self.lanes.literal(LEAST[self.made.bits])
-        return self.either(self.compare("oeq", value, self.lanes.literal(0.0)), self.compare("oge", value, least))
-
     def far(self, state: str) -> str:
         """The distance of a state from where a row begins."""
         return self.let(f"mul i64 {state}, {self.column['state_stride']}")
@@ -132,53 +148,69 @@ class Reader(Text):
 def likelihoods(r: Reader) -> None:
     """(rows, states) in any proportion, which are divided by their sum; no number at all: no evidence."""
     lanes, states = r.lanes, r.column["states"]
-    zero, one = lanes.literal(0.0), lanes.literal(1.0)
-    total = r.variable(lanes.type, zero)
-    none = r.variable(lanes.mask, lanes.same("i1", "true"))
+    total = r.variable(lanes.type, lanes.literal(0.0))
     with r.loop("0", states) as state:
         x = r.number(r.far(state))
+        r.note(r.lowest, x, "olt")
         r.do(f"store {lanes.type} {r.add(r.let(f'load {lanes.type}, ptr {total}'), x)}, ptr {total}")
-        missing = r.compare("uno", x, x)
-        r.do(f"store {lanes.mask} {r.both(r.let(f'load {lanes.mask}, ptr {none}'), missing)}, ptr {none}")
-    whole, nothing = r.let(f"load {lanes.type}, ptr {total}"), r.let(f"load {lanes.mask}, ptr {none}")
-    least, most = lanes.literal(LEAST[lanes.bits] * 4), lanes.literal(1 / LEAST[lanes.bits])
-    r.require(r.either(nothing, r.both(r.compare("oge", whole, least), r.compare("ole", whole, most))))
-    inverse = r.div(one, whole)
+    inverse = _checked_inverse(r, r.let(f"load {lanes.type}, ptr {total}"))
     with r.loop("0", states) as state:
-        x = r.mul(r.number(r.far(state)), inverse)
-        r.require(r.either(nothing, r.whole(x)))
-        r.put(state, r.select(nothing, one, x))
+        r.put(state, r.mul(r.number(r.far(state)), inverse))
+    with r.when(r.any(r.compare("uno", inverse, inverse))):
+        none = r.variable(lanes.mask, lanes.same("i1", "true"))
+        with r.loop("0", states) as state:
+            x = r.number(r.far(state))
+            own = r.both(r.let(f"load {lanes.mask}, ptr {none}"), r.compare("uno", x, x))
+            r.do(f"store {lanes.mask} {own}, ptr {none}")
+        nothing = r.let(f"load {lanes.mask}, ptr {none}")
+        _only_nothing(r, inverse, nothing)
+        with r.loop("0", states) as state:
+            x = r.mul(r.number(r.far(state)), inverse)
+            r.put(state, r.select(nothing, lanes.literal(1.0), x))
 
 
 def few_likelihoods(r: Reader, states: int) -> None:
     """The same for few states, one row after the other without a gap: all are read at once, and sorted by state."""
-    lanes = r.lanes
-    one = lanes.literal(1.0)
     given = r.table(states)
-    total, nothing = given[0], r.compare("uno", given[0], given[0])
+    total = given[0]
     for x in given[1:]:
         total = r.add(total, x)
-        nothing = r.both(nothing, r.compare("uno", x, x))
-    least, most = lanes.literal(LEAST[lanes.bits] * 4), lanes.literal(1 / LEAST[lanes.bits])
-    good = r.both(r.compare("oge", total, least), r.compare("ole", total, most))
-    inverse = r.div(one, total)
-    for state, own in enumerate(given):
-        x = r.mul(own, inverse)
-        good = r.both(good, r.whole(x))
-        r.put(str(state), r.select(nothing, one, x))
-    r.require(r.either(nothing, good))
+    for x in given:
+        r.note(r.lowest, x, "olt")
+    inverse = _checked_inverse(r, total)
+    for state, x in enumerate(given):
+        r.put(str(state), r.mul(x, inverse))
+    with r.when(r.any(r.compare("uno", inverse, inverse))):
+        nothing = r.compare("uno", given[0], given[0])
+        for x in given[1:]:
+            nothing = r.both(nothing, r.compare("uno", x, x))
+        _only_nothing(r, inverse, nothing)
+        for state, x in enumerate(given):
+            r.put(str(state), r.select(nothing, r.lanes.literal(1.0), r.mul(x, inverse)))
+
+
+def _checked_inverse(r: Reader, total: str) -> str:
+    """1 / total, which must be in the range of floats; no number where it is none."""
+    r.note(r.least_sum, total, "olt")
+    r.note(r.largest_sum, total, "ogt")
+    return r.div(r.lanes.literal(1.0), total)
+
+
+def _only_nothing(r: Reader, inverse: str, nothing: str) -> None:
+    """Rows without a sum must have no number at all."""
+    lost = r.compare("uno", inverse, inverse)
+    other = r.any(r.let(f"xor {r.lanes.mask} {lost}, {nothing}"))
+    before = r.let(f"load i1, ptr {r.odd}")
+    r.do(f"store i1 {r.let(f'or i1 {before}, {other}')}, ptr {r.odd}")
 
 
 def first_state(r: Reader) -> None:
     """(rows,) of the first of two states; what is no number is no evidence."""
-    zero, one = r.lanes.literal(0.0), r.lanes.literal(1.0)
-    p = r.number()
+    one, p = r.lanes.literal(1.0), r.number()
     other = r.sub(one, p)
+    r.note(r.lowest, p, "olt")
+    r.note(r.lowest, other, "olt")
     none = r.compare("uno", p, p)
-    good = r.both(r.compare("oge", p, zero), r.compare("ole", p, one))
-    if r.lanes != r.made:
-        good = r.both(good, r.both(r.whole(p), r.whole(other)))
-    r.require(r.either(none, good))
     r.put("0", r.select(none, one, p))
     r.put("1", r.select(none, one, other))
 
@@ -186,21 +218,22 @@ def first_state(r: Reader) -> None:
 def normalised(r: Reader) -> None:
     """(states, rows), checked and in proportion."""
     with r.loop("0", r.column["states"]) as state:
-        x = r.number(r.far(state))
-        if r.lanes != r.made:
-            r.require(r.whole(x))
-        r.put(state, x)
+        r.put(state, r.number(r.far(state)))
 
 
 def codes(r: Reader) -> None:
     """(rows,) of states; what is negative is no evidence."""
-    lanes, code = r.lanes, r.given()
-    kind = lanes.of(r.kind)
-    none = r.let(f"icmp slt {kind} {code}, {lanes.same(r.kind, '0')}")
+    lanes, wide = r.lanes, r.lanes.integer
+    code = r.given()
+    if r.kind != f"i{lanes.bits}":
+        code = r.let(f"sext {lanes.of(r.kind)} {code} to {wide}")
+    one, zero = lanes.literal(1.0), lanes.literal(0.0)
+    integer = f"i{lanes.bits}"
+    none = r.select(r.let(f"icmp slt {wide} {code}, {lanes.same(integer, '0')}"), one, zero)
     with r.loop("0", r.column["states"]) as state:
-        own = r.let(f"trunc i64 {state} to {r.kind}")
-        same = r.let(f"icmp eq {kind} {code}, {r.spread(r.kind, own)}")
-        r.put(state, r.select(r.either(none, same), lanes.literal(1.0), lanes.literal(0.0)))
+        own = state if lanes.bits == 64 else r.let(f"trunc i64 {state} to i32")
+        same = r.let(f"icmp eq {wide} {code}, {r.spread(integer, own)}")
+        r.put(state, r.add(r.select(same, one, zero), none))
 
 
 def states(r: Reader) -> None:
@@ -229,5 +262,4 @@ def reader_text(what: str, kind: str, bits: int, few: int = 0) -> str:
     else:
         lanes, rule = (lanes_of(32), states) if what == "states" else (lanes_of(bits), READERS[what])
         reader = Reader(lanes, kind, rule)
-    declared = f"declare i1 @llvm.vector.reduce.and.v{reader.lanes.rows}i1({reader.lanes.mask})"
-    return f"{declared}\n{reader.text('read')}"
+    return reader.text("read")
