@@ -134,8 +134,8 @@ def test_pieces_of_random_tapes(data, most, compile_hard):
 
 def test_order_and_memory_of_a_long_tape():
     rng = np.random.default_rng(0)
-    net, _ = chain(80, gamma=4.0)
-    tac = tacit.compile(net, "T79", net.variables, engine="native")
+    net, _ = chain(50, gamma=4.0)
+    tac = tacit.compile(net, "T49", net.variables, engine="native")
     tape = tac.engine()._tape()
     check_order(tape, pieces.deep(list(pieces.steps_of(tape))))
     for most in rng.integers(5, 200, 5).tolist():
@@ -210,10 +210,10 @@ def test_hard_evidence(most):
 
 def test_tapes_that_are_rescaled(monkeypatch):
     cut(monkeypatch, 40)
-    net, columns = chain(130, 6.0)
-    tac = tacit.compile(net, "T129", list(columns), engine="native")
+    net, columns = chain(40, 6.0)
+    tac = tacit.compile(net, "T39", list(columns), engine="native")
     assert tac.engine()._tape().scaled
-    compare(net, "T129", columns, [])
+    compare(net, "T39", columns, [])
 
 
 def test_float32(most):
