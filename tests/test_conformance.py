@@ -17,6 +17,14 @@ LARGE = [q for q in queries() if q not in SMALL]
 WAYS = [(i, ()) for i in range(len(queries()))] + [(i, q.all_hard) for i, q in enumerate(queries()) if q.all_hard]
 
 
+def runs():
+    """Every way on every engine; what must be compiled to machine code for each way is slow but for every fifth."""
+    for number, way in enumerate(WAYS):
+        for engine in ENGINES:
+            marks = [pytest.mark.slow] if engine == "native" and number % 5 else []
+            yield pytest.param(way, engine, marks=marks, id=f"{name_of(way)}-{engine}")
+
+
 def name_of(way):
     i, hard = way
     return f"{queries()[i].case}-{queries()[i].query}{'-hard' * bool(hard)}"
@@ -68,8 +76,7 @@ def test_too_large_to_enumerate(q):
         semantics.joint(q.net, q.query, q.evidence)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("way", WAYS, ids=name_of)
+@pytest.mark.parametrize(("way", "engine"), runs())
 def test_compiled_joint_and_posterior(way, engine):
     q, tac = queries()[way[0]], compiled(*way, engine)
     joint = tac.joint(q.evidence)
@@ -87,8 +94,7 @@ def test_circuit(way, fold):
     assert (joint[np.isnan(q.posterior).any(axis=1)] == 0).all()
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("way", WAYS, ids=name_of)
+@pytest.mark.parametrize(("way", "engine"), runs())
 def test_compiled_selection(way, engine):
     q = queries()[way[0]]
     decided = selected(compiled(*way, engine), q.evidence)
