@@ -1,4 +1,4 @@
-"""Evidence as generated code reads it: from arrays of any kind, type and layout, with the errors that all others give."""
+"""Evidence as generated code reads it: arrays of any kind, type and layout, with the errors that all others give."""
 
 import re
 
