@@ -93,9 +93,14 @@ def _from_python(values: Any) -> Text | Plain | None:
         return Plain(np.array(values, dtype=object))  # NumPy's own strings lose a final "\0"
     if isinstance(values, list | tuple):
         return Plain(_from_sequence(values))
-    if isinstance(values, np.ma.MaskedArray):
+    if is_masked(values):
         return Plain(np.asarray(values), np.ma.getmaskarray(values))
     return None
+
+
+def is_masked(values: Any) -> bool:
+    """Whether it is a masked array. `np.ma` is loaded only if it may be one: that takes longer than a small query."""
+    return isinstance(values, np.ndarray) and type(values) is not np.ndarray and isinstance(values, np.ma.MaskedArray)
 
 
 def _from_sequence(values: Sequence[Any]) -> NDArray[Any]:

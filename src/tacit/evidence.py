@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit import labels, machine
-from tacit.containers import Coded, ConversionError, Text, as_array, is_framed, opened, smallest
+from tacit.containers import Coded, ConversionError, Text, as_array, is_framed, is_masked, opened, smallest
 from tacit.errors import EvidenceError
 from tacit.floats import Floats
 from tacit.labels import (
@@ -336,7 +336,7 @@ def without_column(evidence: Any, name: Any) -> Any:
 def _as_table(evidence: Any) -> NDArray[Any]:
     """A 2-D array of numbers; a masked one stays masked."""
     try:
-        table = evidence if isinstance(evidence, np.ma.MaskedArray) else as_array(evidence)
+        table = evidence if is_masked(evidence) else as_array(evidence)
     except ConversionError:
         table = np.empty(0)
     if table.ndim != 2 or table.dtype.kind not in "fiub":

@@ -145,7 +145,7 @@ def test_order_and_memory_of_a_long_tape():
         check_memory(cut_up)
         assert len(cut_up) >= len(tape.terms) // most
         _, count = pieces.memory_of(cut_up)
-        assert count < 20 < tape.slots / 40  # places are used again
+        assert count < 20 < tape.slots / 20  # places are used again
 
 
 # answers --------------------------------------------------------------------------------------------------
@@ -196,12 +196,12 @@ def test_small_pieces_answer_like_the_reference(data, most, compile_hard, throug
 
 @pytest.mark.parametrize("gamma", [None, 5.0])
 def test_chains_of_tests(most, gamma):
-    net, columns = chain(14, gamma)
-    compare(net, "T13", columns, [])
+    net, columns = chain(7, gamma)
+    compare(net, "T6", columns, [])
 
 
 def test_hard_evidence(most):
-    net, _ = chain(9, 3.0)
+    net, _ = chain(7, 3.0)
     rng = np.random.default_rng(1)
     names = net.variables[:-1]
     columns = {n: [net.states(n)[i] for i in rng.integers(0, len(net.states(n)), ROWS)] for n in names[::2]}
@@ -210,16 +210,16 @@ def test_hard_evidence(most):
 
 def test_tapes_that_are_rescaled(monkeypatch):
     cut(monkeypatch, 40)
-    net, columns = chain(40, 6.0)
-    tac = tacit.compile(net, "T39", list(columns), engine="native")
+    net, columns = chain(25, 6.0)
+    tac = tacit.compile(net, "T24", list(columns), engine="native")
     assert tac.engine()._tape().scaled
-    compare(net, "T39", columns, [])
+    compare(net, "T24", columns, [])
 
 
 def test_float32(most):
-    net, columns = chain(10, 4.0)
+    net, columns = chain(6, 4.0)
     ours, theirs = (
-        tacit.compile(net, "T9", list(columns), engine=engine, dtype=dtype)
+        tacit.compile(net, "T5", list(columns), engine=engine, dtype=dtype)
         for engine, dtype in (("native", "float32"), ("numpy", "float64"))
     )
     close(ours.posterior(columns), theirs.posterior(columns), 2e-6)

@@ -1,4 +1,4 @@
-"""Evidence as generated code reads it: arrays of any kind, type and layout, with the errors that all others give."""
+"""Evidence as generated code reads it: arrays of any kind, type and layout, and the errors that all engines give."""
 
 import re
 
@@ -81,11 +81,12 @@ LAYOUTS = {
     "unaligned": unaligned,
     "other bytes": lambda a: a.astype(a.dtype.newbyteorder()),
     "list": lambda a: a.tolist(),
+    "longer": lambda a: a.astype(np.longdouble),
 }
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("given", ["float64", "float32", "float16"])
+@pytest.mark.parametrize("given", ["float64", "float32"])
 def test_likelihoods_of_any_layout(tac, reference, layout, given):
     rows = 71
     columns = {name: table(name, rows, given) for name in CARDS}
@@ -126,7 +127,7 @@ def test_a_row_that_speaks_for_all(tac, reference, name):
 # what needs a closer look ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("row", [0, 63, 64, 100, 149])
+@pytest.mark.parametrize("row", [0, 64, 149])
 @pytest.mark.parametrize(
     "values",
     [

@@ -21,7 +21,7 @@ from tacit.engines.engine import Engine, Kernel, Packed, SeedOfRows
 from tacit.engines.native.columns import Described
 from tacit.engines.native.host import CALL, DOUBT, INFINITE, UNUSUAL, Layout, Module
 from tacit.engines.native.readers import TILE, reader_text
-from tacit.engines.native.target import Code, is_stored
+from tacit.engines.native.target import Code, code, is_stored
 from tacit.engines.results import Array, Descent, Gradients, Results
 from tacit.engines.taped import THREADED_WORK, Taped, in_blocks
 from tacit.evidence import Column, take
@@ -73,7 +73,7 @@ class NativeEngine(Taped):
         """The code of one kind, compiled on first use: reverse and through sigmoids, or forward with selections."""
         if kind not in self._generated:
             module, text = self._text(kind)
-            self._generated.setdefault(kind, Generated(module.tape, module.layout, Code(text, "run")))
+            self._generated.setdefault(kind, Generated(module.tape, module.layout, code(text, "run")))
             self._texts.pop(kind, None)
         return self._generated[kind]
 
@@ -97,7 +97,7 @@ class NativeEngine(Taped):
     def _reader(self, what: str, kind: str, bits: int, few: int) -> int:
         key = what, kind, bits, few
         if key not in self._readers:
-            self._readers.setdefault(key, Code(reader_text(*key), "read"))  # another thread may run its own already
+            self._readers.setdefault(key, code(reader_text(*key), "read"))  # another thread may run its own already
         return self._readers[key].address
 
     @property

@@ -13,9 +13,11 @@ import llvmlite.binding as llvm
 
 from tacit.engines.native import store
 from tacit.errors import TacitError
+from tacit.recent import Recent
 
 Run = Callable[[int], None]
 OPTIMISATION = 2  # of the machine code, 0 to 3
+IN_MEMORY = 128  # functions that are kept for the next query, beside those in use
 LIBRARY = ("fetestexcept", "feclearexcept", "memcpy", "memset")  # functions of C that code calls
 
 
@@ -77,13 +79,23 @@ def _key(text: str) -> str:
     return hashlib.sha256(repr((made_by, host, text)).encode()).hexdigest()
 
 
+def code(text: str, name: str) -> Code:
+    """The machine code of some text, which has one function of this name; the same for all that ask for it."""
+    with _told_apart():
+        return _in_memory().get(_key(text), lambda: Code(text, name))
+
+
+@cache
+def _in_memory() -> Recent[Code]:
+    return Recent(IN_MEMORY)
+
+
 class Code:
     """The machine code of some text in memory: one function, of this name."""
 
     def __init__(self, text: str, name: str) -> None:
-        with _told_apart():
-            self._engine = _loaded(_object(text))
-            self.address: int = self._engine.get_function_address(name)
+        self._engine = _loaded(_object(text))
+        self.address: int = self._engine.get_function_address(name)
 
     @property
     def run(self) -> Run:
