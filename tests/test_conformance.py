@@ -76,7 +76,7 @@ def test_too_large_to_enumerate(q):
         semantics.joint(q.net, q.query, q.evidence)
 
 
-@pytest.mark.parametrize(("way", "engine"), runs())
+@pytest.mark.parametrize(("way", "engine"), list(runs()))
 def test_compiled_joint_and_posterior(way, engine):
     q, tac = queries()[way[0]], compiled(*way, engine)
     joint = tac.joint(q.evidence)
@@ -94,7 +94,7 @@ def test_circuit(way, fold):
     assert (joint[np.isnan(q.posterior).any(axis=1)] == 0).all()
 
 
-@pytest.mark.parametrize(("way", "engine"), runs())
+@pytest.mark.parametrize(("way", "engine"), list(runs()))
 def test_compiled_selection(way, engine):
     q = queries()[way[0]]
     decided = selected(compiled(*way, engine), q.evidence)
