@@ -63,6 +63,7 @@ class Start:
     def process(self) -> Process:
         """A new process, from its first import to its last answer."""
         kept = {"NUMBA_CACHE_DIR": str(self.kept), "TACIT_CACHE_DIR": str(self.kept)}
+        kept["PYTHONDONTWRITEBYTECODE"] = ""  # whoever installs a package has it
         command = [sys.executable, "-c", PROGRAM]
         done = subprocess.run(command, cwd=ROOT, env=environment(self.tree, **kept), stdout=subprocess.PIPE, check=True)
         return Process(*json.loads(done.stdout))
