@@ -1,0 +1,270 @@
+"""A tape as a kernel in LLVM IR for a GPU, with one row for each thread, forward or in reverse.
+
+A kernel is straight-line code: its values stay in registers as far as these go. How evidence is given is part of it
+(`Given`), where it lies is not. For tests, the same lines can be made for a processor, with a loop over rows around.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tacit.engines import instructions as k
+from tacit.engines.assemble import Tape
+from tacit.engines.native.adjoints import THROUGH
+from tacit.engines.native.lanes import Lanes, Text, mangled
+from tacit.engines.native.pieces import Step, deep, steps_of
+from tacit.engines.native.thread import BACK, IMPOSSIBLE, LEVELS, WARP, Given, Thread
+from tacit.errors import TooLargeError
+
+MOST_TERMS = 12_000  # of a kernel: the time that a driver takes to assemble it grows faster than that
+BLOCK_TERMS = 800
+MOST_PARAMETERS = 32_000  # bytes that can be passed to a kernel
+BANK = 60_000  # bytes of constants that are kept in memory made for them, of which there are 64 kB
+REPLICAS = 16  # of the sums over rows, so that fewer threads want to add to the same one
+
+OUT = ("outputs.all", "outputs.stride", "posterior", "notes", "flag", "rows")
+BACKWARD = (
+    "seeds.all", "seeds.stride", "d_inputs.all", "d_inputs.stride", "sums.all", "values.all", "values.stride", "flag",
+    "rows",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """The text of a kernel, and what whoever launches it must know.
+
+    `parameters` are names, all of 64 bits; constants are a variable of the module if it has a `bank`, and a parameter if
+    not. Sum i of a kernel in reverse is one by constant `sums[i]`; from `len(sums)` on, there is one by each constant.
+    """
+
+    name: str
+    text: str
+    parameters: tuple[str, ...]
+    bank: bool
+    sums: tuple[int, ...] = ()
+    kept: int = 0  # values of a row that are kept in memory
+
+    def sum_count(self, constants: int) -> int:
+        """How many sums over rows there are, once."""
+        return len(self.sums) + constants
+
+
+def forward_kernel(tape: Tape, bits: int, given: Sequence[Given], device: bool = True) -> Kernel:
+    """The kernel `forward`: the outputs, or the posterior, of every row."""
+    return _Maker(tape, bits, given, device, OUT).forward()
+
+
+def reverse_kernel(
+    tape: Tape, bits: int, given: Sequence[Given], through: bool = True, inputs: bool = True, device: bool = True
+) -> Kernel:
+    """The kernel `reverse`: derivatives by the constants, and by the `inputs` if they are wanted.
+
+    Without `through`, they do not pass through sigmoids.
+    """
+    return _Maker(tape, bits, given, device, BACKWARD).reverse(through, inputs)
+
+
+class _Maker:
+    def __init__(self, tape: Tape, bits: int, given: Sequence[Given], device: bool, names: Sequence[str]) -> None:
+        if len(tape.terms) > MOST_TERMS:
+            raise TooLargeError(
+                f"the query takes {len(tape.terms):,} multiply-adds a row, and code for GPUs is generated for up to "
+                f"{MOST_TERMS:,}; use engine='torch'"
+            )
+        self.tape, self.lanes, self.device = tape, Lanes(bits), device
+        self.bank = device and tape.constant_count * self.lanes.bytes <= BANK
+        columns = [f"{what}{i}" for i in range(len(given)) for what in ("data", "row", "state")]
+        self.parameters = [*(() if self.bank else ("constants",)), *columns, *names]
+        if 8 * len(self.parameters) > MOST_PARAMETERS:
+            raise TooLargeError(
+                f"the query has evidence on {len(given):,} variables, too many for a kernel; use engine='torch'"
+            )
+        self.steps = deep(list(steps_of(tape)))
+        self.blocks = 0
+        self.thread = Thread(
+            self.lanes,
+            strides={name: f"%{name}.stride" for name in ("seeds", "d_inputs", "values")},
+            pinned=dict(tape.pinned),
+            given=given,
+            device=device,
+            seeds=tape.states,
+        )
+        if self.bank:
+            self.thread.do("%constants = addrspacecast ptr addrspace(4) @constants to ptr")
+        if device:
+            self._number()
+
+    def _number(self) -> None:
+        """The number of the thread, and of its block."""
+        t = self.thread
+        own, block, size = (
+            t.let(f"zext i32 {t.let(f'call i32 @llvm.nvvm.read.ptx.sreg.{what}()')} to i64")
+            for what in ("tid.x", "ctaid.x", "ntid.x")
+        )
+        t.do(f"%block = add i64 {block}, 0")
+        t.do(f"%thread = add i64 {t.let(f'mul i64 {block}, {size}')}, {own}")
+
+    # forward ----------------------------------------------------------------------------------------------
+
+    def forward(self) -> Kernel:
+        t = self.thread
+        t.do("%row = add i64 %thread, 0")
+        with t.when(t.let("icmp slt i64 %row, %rows")):
+            for step in self._in_blocks(self.steps):
+                t.follow(step)
+            self._write()
+        return self._kernel("forward")
+
+    def _in_blocks(self, steps: Iterable[Step]) -> Iterator[Step]:
+        """The same instructions; in between, lines begin a new block now and then.
+
+        LLVM takes quadratic time for long blocks, and an assembler moves what a block reads to its beginning, for which
+        registers do not suffice. A condition that always holds, which they cannot know, keeps blocks apart.
+        """
+        t, size = self.thread, 0
+        for step in steps:
+            size += len(step.terms)
+            if size > BLOCK_TERMS:
+                size = 0
+                self.blocks += 1
+                t.do(f"br i1 {t.let(f'icmp ne i64 %rows, -{self.blocks}')}, label %block{self.blocks}, label %end")
+                t.begin(f"block{self.blocks}")
+            yield step
+
+    def _write(self) -> None:
+        """The outputs as they are, and divided by their sum, whichever is wanted."""
+        t, number = self.thread, self.lanes.number
+        states = [t.results[i] for i in range(self.tape.states)]
+        total = states[0]
+        for x in states[1:]:
+            total = t.add(total, x)
+        finite = t.compare("olt", total, t.lanes.float(float("inf")))
+        t.note_doubt(t.let(f"xor i1 {finite}, true"))
+        impossible = t.compare("oeq", total, t.lanes.float(0.0))
+        note = t.let(f"or i8 {t.note()}, {t.let(f'select i1 {impossible}, i8 {IMPOSSIBLE}, i8 0')}")
+        t.do(f"store i8 {note}, ptr {t.place('%notes', '%row', 'i8')}")
+        t.raise_flag(note)
+        with t.when(t.let("icmp ne ptr %outputs.all, null")):
+            start = t.place("%outputs.all", "%row", number)
+            for i, value in sorted(t.results.items()):
+                t.do(f"store {number} {value}, ptr {t.place(start, t.let(f'mul i64 %outputs.stride, {i}'), number)}")
+        with t.when(t.let("icmp ne ptr %posterior, null")):
+            start = t.place("%posterior", t.let(f"mul i64 %row, {len(states)}"), number)
+            for i, value in enumerate(states):
+                t.do(f"store {number} {t.div(value, total)}, ptr {t.place(start, i, number)}")
+
+    # reverse ----------------------------------------------------------------------------------------------
+
+    def reverse(self, through: bool, inputs: bool) -> Kernel:
+        """Forward first, with all values that the way back needs in memory. Threads without a row take the last one."""
+        t = self.thread
+        t.do("%there = icmp slt i64 %thread, %rows")
+        t.do(f"%row = select i1 %there, i64 %thread, i64 {t.let('sub i64 %rows, 1')}")
+        for name, place in (("values", "thread"), ("seeds", "row"), ("d_inputs", "row")):
+            t.do(f"%{name} = getelementptr inbounds {t.lanes.number}, ptr %{name}.all, i64 %{place}")
+        t.again = {step.dst: step for step in self.steps if step.kind in (k.INPUT, k.INDEX)}
+        kept = sorted(_needed(self.steps) - set(t.again) - set(t.pinned) - {0})
+        t.memory = {slot: i for i, slot in enumerate(kept)}
+        for step in self._in_blocks(self.steps):
+            t.follow(step)
+            for slot in sorted(step.writes & set(t.memory)):
+                t.keep(slot)
+        t.raise_flag(t.note())
+        t.do('call void asm sideeffect "", "~{memory}"()')  # from here on, values are read from memory
+        for names in (t.made, t.likelihoods, t.addresses):
+            names.clear()  # type: ignore[attr-defined]
+        first = len(t.lines)
+        self._back(through, inputs)
+        t.lines[first:first] = self._places_of_sums()
+        return self._kernel("reverse", len(kept))
+
+    def _back(self, through: bool, inputs: bool) -> None:
+        t, zero = self.thread, self.lanes.float(0.0)
+        t.inert = {slot for step in self.steps if step.kind in (k.SCALE, k.INDEX) for slot in step.writes}
+        for step in self._in_blocks(reversed(self.steps)):
+            if step.kind == k.OUTPUT:
+                if step.dst < t.seeds:
+                    t.give(step.terms[0][0], t.select("%there", t.load("seeds", step.dst), zero))
+                continue
+            a = t.own.pop(step.dst, None)
+            if step.kind == k.INPUT and inputs:
+                t.store("d_inputs", step.terms[0][0], a or zero)
+            elif a is not None and step.kind in BACK and (through or step.kind not in THROUGH):
+                BACK[step.kind](t, step.dst, step.terms, a)
+            for slot in step.writes:
+                t.made.pop(slot, None)
+        t.finish_sums()
+
+    def _places_of_sums(self) -> list[str]:
+        """Where this thread adds to sums, which is known when their number is: lines that come before."""
+        t = Text(self.lanes, count=self.thread.count)
+        count, start = len(self.thread.gathered), "%sums.all"
+        if self.device:
+            replica = t.let(f"and i64 %block, {REPLICAS - 1}")
+            size = count + self.tape.constant_count
+            start = t.place(start, t.let(f"mul i64 {replica}, {size}"), "double")
+            lane = t.let("call i32 @llvm.nvvm.read.ptx.sreg.laneid()")
+            t.do(f"%sums.lane = getelementptr inbounds double, ptr {start}, i64 {t.let(f'zext i32 {lane} to i64')}")
+            for level in range(LEVELS):
+                t.do(f"%bit{level} = icmp ne i32 {t.let(f'and i32 {lane}, {1 << level}')}, 0")
+        t.do(f"%sums = getelementptr inbounds double, ptr {start}, i64 0")
+        t.do(f"%sums.tables = getelementptr inbounds double, ptr {start}, i64 {count}")
+        self.thread.count = t.count
+        return t.lines
+
+    # text -------------------------------------------------------------------------------------------------
+
+    def _kernel(self, name: str, kept: int = 0) -> Kernel:
+        self.thread.do("br label %end")
+        self.thread.begin("end")
+        self.thread.do("ret void")
+        listed = ", ".join(f"{_type(p)} %{p}" for p in self.parameters)
+        if self.device:
+            own = [self.thread.function(f"define ptx_kernel void @{name}({listed})")]
+        else:
+            body = self.thread.function(f"define internal void @{name}({listed}, i64 %thread)")
+            own = [body, self._loop(name)]
+        text = "\n".join([*self._declared(), *own, "!0 = !{}", ""])
+        return Kernel(name, text, tuple(self.parameters), self.bank, tuple(self.thread.gathered), kept)
+
+    def _loop(self, name: str) -> str:
+        """The function `run` for a processor, which takes the address of the arguments."""
+        t = Text(self.lanes)
+        given = []
+        for i, parameter in enumerate(self.parameters):
+            kind, address = _type(parameter), t.place("%call", i, "i64")
+            given.append(f"{kind} {t.let(f'load {kind}, ptr {address}')}")
+        with t.loop("0", given[-1].split()[1]) as thread:
+            t.do(f"call void @{name}({', '.join(given)}, i64 {thread})")
+        t.do("ret void")
+        return t.function("define void @run(ptr %call)")
+
+    def _declared(self) -> list[str]:
+        number, count = self.lanes.number, self.tape.constant_count
+        lines = [f"@constants = addrspace(4) externally_initialized global [{count} x {number}] zeroinitializer"]
+        kinds = sorted({self.lanes.number, "double"})
+        found = [f"declare {kind} @llvm.{what}.{mangled(kind)}({kind})" for what in ("floor", "fabs") for kind in kinds]
+        found.append("declare i32 @llvm.umin.i32(i32, i32)")
+        for what in ("tid.x", "ctaid.x", "ntid.x", "laneid") if self.device else ():
+            found.append(f"declare i32 @llvm.nvvm.read.ptx.sreg.{what}()")
+        if self.device:
+            found.append("declare i32 @llvm.nvvm.shfl.sync.bfly.i32(i32, i32, i32, i32)")
+        return (lines if self.bank else []) + found
+
+
+def _type(parameter: str) -> str:
+    numbers = parameter == "rows" or parameter.endswith(".stride") or parameter.startswith(("row", "state"))
+    return "i64" if numbers else "ptr"
+
+
+def _needed(steps: Sequence[Step]) -> set[int]:
+    """The slots whose values the way back reads."""
+    found: set[int] = set()
+    for step in steps:
+        if step.kind in BACK:
+            found |= step.reads | (step.writes if step.kind in THROUGH else set())
+    return found
+
+
+assert 2**LEVELS == WARP

@@ -1,0 +1,271 @@
+"""What one thread of a GPU does with its row: evidence of any form, what is noticed, and sums over rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from tacit.engines import instructions as k
+from tacit.engines.native.adjoints import REVERSE, Adjoints
+from tacit.engines.native.body import FORWARD, Terms
+from tacit.engines.native.pieces import Step
+from tacit.evidence import Kind
+
+DOUBT, UNUSUAL, IMPOSSIBLE = 1, 2, 4  # what may be noticed of a row
+WARP, LEVELS = 32, 5  # threads that can hand each other numbers: 2**5 of them
+CODES = {"b": ("i8", 2**7), "h": ("i16", 2**15), "i": ("i32", 2**31)}  # by a letter: the type, and how many states
+
+# Products of two numbers that are not smaller are exact but for rounding.
+LEAST = {64: 2.0**-500, 32: 2.0**-60}
+LEAST_BITS = {64: (1023 - 500) << 20, 32: (127 - 60) << 23}  # the same as bits: of a double, the upper half
+TINY = {64: 2.0**-1022, 32: 2.0**-126}
+SUMS = frozenset((k.LINEAR, k.PRODUCT, k.MIX, k.MIX_SLOTS, k.LARGEST_LINEAR, k.LARGEST_PRODUCT))
+
+
+@dataclass(frozen=True)
+class Given:
+    """How the evidence on one variable is given: codes also by a letter of `CODES`.
+
+    `states` is 0 where they are only used as places in tables.
+    """
+
+    kind: Kind
+    states: int
+    code: str = ""
+
+    @property
+    def letters(self) -> str:
+        """The same in short."""
+        return {Kind.NORMALISED: "n", Kind.LIKELIHOODS: "l", Kind.FIRST: "f", Kind.CODES: self.code}[self.kind]
+
+
+@dataclass
+class Thread(Adjoints):
+    """The lines of one thread, which works on `%row`.
+
+    The evidence on variable i begins at `%data<i>`; `%row<i>` and `%state<i>` are the bytes from one row, and one state,
+    to the next. On the way back, sums over rows are added to `%sums`, one for each number in the order of `gathered`,
+    and from `tables` on one for each constant that rows point to.
+    """
+
+    given: Sequence[Given] = ()
+    device: bool = True
+    unusual: list[str] = field(default_factory=list)  # where evidence is not as it should be
+    results: dict[int, str] = field(default_factory=dict)
+    least: str | None = None  # the bits of the smallest value so far, less 1: this makes 0 the largest
+    likelihoods: dict[tuple[int, int], str] = field(default_factory=dict)
+    again: dict[int, Step] = field(default_factory=dict)  # slots that are read again rather than kept
+    gathered: list[int] = field(default_factory=list)
+    waiting: list[str | None] = field(default_factory=lambda: [None] * LEVELS)
+    tables: int = 0
+
+    unchanging = ", !invariant.load !0"
+
+    # instructions -----------------------------------------------------------------------------------------
+
+    def follow(self, step: Step) -> None:
+        """Do one instruction."""
+        FORWARD[step.kind](self, step.dst, step.terms)
+        if step.kind in SUMS:
+            self.note_small(self.made[step.dst])
+
+    def slot(self, slot: int) -> str:
+        """The value of a slot."""
+        self._read_again(slot)
+        return super().slot(slot)
+
+    def index(self, slot: int) -> str:
+        """The place in tables that a slot holds."""
+        self._read_again(slot)
+        return super().index(slot)
+
+    def _read_again(self, slot: int) -> None:
+        if slot in self.again and slot not in self.made:
+            step = self.again[slot]
+            FORWARD[step.kind](self, step.dst, step.terms)
+
+    def load(self, array: str, number: int, scalar: str = "", unit: str = "") -> str:
+        """A number of an array; evidence in any form."""
+        if array == "inputs":
+            return self.likelihood(*self.owners[number])
+        if array == "codes":
+            return self.code(number + sum(own.states > 0 for own in self.given))
+        return super().load(array, number, scalar, unit)
+
+    def store(self, array: str, number: int, value: str, scalar: str = "", unit: str = "") -> None:
+        """Keep a number of an array; outputs are written all together."""
+        if array == "outputs":
+            self.results[number] = value
+        else:
+            super().store(array, number, value, scalar, unit)
+
+    # evidence ---------------------------------------------------------------------------------------------
+
+    @cached_property
+    def owners(self) -> list[tuple[int, int]]:
+        """The variable and the state of every input."""
+        return [(variable, state) for variable, own in enumerate(self.given) for state in range(own.states)]
+
+    def likelihood(self, variable: int, state: int) -> str:
+        """A likelihood; from the first to the last state they sum to 1."""
+        if (variable, state) not in self.likelihoods:
+            kind = self.given[variable].kind
+            states = [state] if kind is Kind.NORMALISED else range(self.given[variable].states)
+            for own, value in zip(states, READ[kind](self, variable, states), strict=True):
+                self.likelihoods[variable, own] = value
+                if kind is not Kind.CODES:
+                    self._note_small_likelihood(value)
+        return self.likelihoods[variable, state]
+
+    def number(self, variable: int, state: int) -> str:
+        """What is given of a state."""
+        address = self._start(variable)
+        if state:
+            address = self.place(address, self.let(f"mul i64 %state{variable}, {state}"), "i8")
+        return self.let(f"load {self.lanes.number}, ptr {address}{self.unchanging}")
+
+    def code(self, variable: int) -> str:
+        """The place of the observed state."""
+        kind, _ = CODES[self.given[variable].code]
+        found = self.let(f"load {kind}, ptr {self._start(variable)}{self.unchanging}")
+        return found if kind == "i32" else self.let(f"sext {kind} {found} to i32")
+
+    def _start(self, variable: int) -> str:
+        return self.place(f"%data{variable}", self.let(f"mul i64 %row, %row{variable}"), "i8")
+
+    # what is noticed --------------------------------------------------------------------------------------
+
+    def _note_small_likelihood(self, value: str) -> None:
+        """Only a comparison sees the smallest of all, which the halves of a value do not show."""
+        small = self.compare("olt", value, self.lanes.float(LEAST[self.lanes.bits]))
+        self.note_doubt(self.both(small, self.compare("ogt", value, self.lanes.float(0.0))))
+
+    def note_small(self, value: str) -> None:
+        """Look at a value that may be so small that products with it lose digits."""
+        bits = self.let(f"bitcast {self.lanes.type} {value} to {self.lanes.integer}")
+        if self.lanes.bits == 64:
+            bits = self.let(f"trunc i64 {self.let(f'lshr i64 {bits}, 32')} to i32")
+        less = self.let(f"add i32 {bits}, -1")
+        before = self.least
+        self.least = less if before is None else self.let(f"call i32 @llvm.umin.i32(i32 {before}, i32 {less})")
+
+    def note(self) -> str:
+        """All that was noticed."""
+        doubt = self.doubt or "false"
+        if self.least is not None:
+            small = self.let(f"icmp ult i32 {self.least}, {LEAST_BITS[self.lanes.bits] - 1}")
+            doubt = self.either(doubt, small)
+        made = self.let(f"select i1 {doubt}, i8 {DOUBT}, i8 0")
+        for odd in self.unusual:
+            made = self.let(f"select i1 {odd}, i8 {DOUBT | UNUSUAL}, i8 {made}")
+        return made
+
+    def raise_flag(self, note: str) -> None:
+        """Tell the host, which looks at the rows only if there is something to see."""
+        with self.when(self.let(f"icmp ne i8 {note}, 0")):
+            wide = self.let(f"zext i8 {note} to i32")
+            self.let(f"atomicrmw or ptr %flag, i32 {wide} monotonic")
+
+    # sums over rows ---------------------------------------------------------------------------------------
+
+    def give_constant(self, place: int, derivative: str, factor: str | None = None) -> None:
+        """Add up the derivatives by a constant.
+
+        The threads of a warp add up 32 numbers with 31 exchanges, after which each thread has one of the sums. Of two
+        numbers, it keeps one and hands the other to a neighbour, which does the opposite.
+        """
+        made = derivative if factor is None else self.mul(derivative, factor)
+        self.gathered.append(place)
+        if not self.device:
+            self.add_to(self.place("%sums", len(self.gathered) - 1, "double"), made)
+            return
+        level = 0
+        while level < LEVELS and (first := self.waiting[level]) is not None:
+            self.waiting[level] = None
+            keep, hand = self.select(f"%bit{level}", made, first), self.select(f"%bit{level}", first, made)
+            made = self.add(keep, self._exchanged(hand, 1 << level))
+            level += 1
+        if level < LEVELS:
+            self.waiting[level] = made
+        else:
+            self.add_to(self.place("%sums.lane", len(self.gathered) - WARP, "double"), made)
+
+    def finish_sums(self) -> None:
+        """Fill up the last numbers that are added up together."""
+        while any(number is not None for number in self.waiting):
+            self.give_constant(0, self.lanes.float(0.0))
+
+    def _exchanged(self, value: str, distance: int) -> str:
+        """What the thread at some distance has."""
+        parts = self.lanes.bits // 32
+        wide, made = f"<{parts} x i32>", "poison"
+        halves = self.let(f"bitcast {self.lanes.type} {value} to {wide}")
+        for i in range(parts):
+            own = self.let(f"extractelement {wide} {halves}, i32 {i}")
+            other = self.let(f"call i32 @llvm.nvvm.shfl.sync.bfly.i32(i32 -1, i32 {own}, i32 {distance}, i32 31)")
+            made = self.let(f"insertelement {wide} {made}, i32 {other}, i32 {i}")
+        return self.let(f"bitcast {wide} {made} to {self.lanes.type}")
+
+    def add_to(self, address: str, value: str) -> None:
+        """Add to a sum over rows."""
+        self.let(f"atomicrmw fadd ptr {address}, double {self.as_double(value)} monotonic")
+
+
+def _look_up(t: Thread, dst: int, terms: Terms, a: str) -> None:
+    """Each row points to a constant of its own."""
+    base, index = terms[0]
+    far = t.let(f"sext i32 {t.index(index)} to i64")
+    t.add_to(t.place("%sums.tables", t.let(f"add i64 {far}, {base}"), "double"), a)
+
+
+BACK: dict[int, Callable[[Thread, int, Terms, str], None]] = {**REVERSE, k.TABLE: _look_up}
+
+
+# forms of evidence ----------------------------------------------------------------------------------------
+
+
+def _normalised(t: Thread, variable: int, states: Sequence[int]) -> list[str]:
+    return [t.number(variable, state) for state in states]
+
+
+def _likelihoods(t: Thread, variable: int, states: Sequence[int]) -> list[str]:
+    """In any proportion: they are divided by their sum; no number at all is no evidence."""
+    numbers = _normalised(t, variable, states)
+    one, zero = t.lanes.float(1.0), t.lanes.float(0.0)
+    total, none, good = numbers[0], t.compare("uno", numbers[0], numbers[0]), t.compare("oge", numbers[0], zero)
+    for x in numbers[1:]:
+        total = t.add(total, x)
+        none = t.both(none, t.compare("uno", x, x))
+        good = t.both(good, t.compare("oge", x, zero))
+    least, most = t.lanes.float(4 * TINY[t.lanes.bits]), t.lanes.float(0.25 / TINY[t.lanes.bits])
+    good = t.both(good, t.both(t.compare("oge", total, least), t.compare("ole", total, most)))
+    t.unusual.append(t.let(f"xor i1 {t.either(none, good)}, true"))
+    inverse = t.div(one, total)
+    return [t.select(none, one, t.mul(x, inverse)) for x in numbers]
+
+
+def _first(t: Thread, variable: int, states: Sequence[int]) -> list[str]:
+    """That of the first of two states; what is no number is no evidence."""
+    one, zero = t.lanes.float(1.0), t.lanes.float(0.0)
+    p = t.number(variable, 0)
+    none = t.compare("uno", p, p)
+    good = t.both(t.compare("oge", p, zero), t.compare("ole", p, one))
+    t.unusual.append(t.let(f"xor i1 {t.either(none, good)}, true"))
+    return [t.select(none, one, p), t.select(none, one, t.sub(one, p))]
+
+
+def _observed(t: Thread, variable: int, states: Sequence[int]) -> list[str]:
+    """1 for the observed state; what is negative is no evidence."""
+    code = t.code(variable)
+    none = t.let(f"icmp slt i32 {code}, 0")
+    masks = [t.either(none, t.let(f"icmp eq i32 {code}, {state}")) for state in states]
+    return [t.select(mask, t.lanes.float(1.0), t.lanes.float(0.0)) for mask in masks]
+
+
+READ: dict[Kind, Callable[[Thread, int, Sequence[int]], list[str]]] = {
+    Kind.NORMALISED: _normalised,
+    Kind.LIKELIHOODS: _likelihoods,
+    Kind.FIRST: _first,
+    Kind.CODES: _observed,
+}
