@@ -104,7 +104,9 @@ def check(tac, evidence, rng=None):
     total = expected.joint.sum(axis=0)
     np.testing.assert_array_equal(((notes & IMPOSSIBLE) != 0)[sure], (total == 0)[sure])
     possible = sure & (total > 0)
-    np.testing.assert_allclose(posterior[possible], (expected.joint[:, possible] / total[possible]).T, rtol=tolerance, atol=1e-300)
+    np.testing.assert_allclose(
+        posterior[possible], (expected.joint[:, possible] / total[possible]).T, rtol=tolerance, atol=1e-300
+    )
     seeds = np.where(sure, rng.random(joint.shape), 0.0)
     for through in (True, False):
         wanted, found = own.engine.gradients(columns, own.rows, seeds, through), own.reverse(seeds, through)

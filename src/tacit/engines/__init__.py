@@ -17,7 +17,7 @@ from tacit.operations import Contract
 from tacit.operations.contract import Layout
 from tacit.warned import warn
 
-ENGINES = ("auto", "native", "numpy", "tape", "torch")
+ENGINES = ("auto", "native", "numpy", "tape", "torch", "cuda")
 
 # Seconds, measured on two cores: what the choice between engines rests on (docs/performance.md).
 TAPE_TERM = 0.15e-9
@@ -36,6 +36,10 @@ def check(engine: str) -> None:
         raise TacitError(f"engine is {engine!r}, expected one of {', '.join(map(repr, ENGINES))}")
     if engine == "torch" and find_spec("torch") is None:
         raise TacitError(f"engine='torch' needs PyTorch, which is not installed: {how_to_install('torch')}")
+    if engine == "cuda":
+        from tacit.engines.native.cuda import library
+
+        library()  # an error where there is no GPU
 
 
 def for_learning(engine: str, program: Program, rows: int) -> str:
@@ -122,6 +126,10 @@ def build(
         from tacit.engines.tape import TapeEngine
 
         return TapeEngine(program, parameters, gammas, dtype, threads)
+    if engine == "cuda":
+        from tacit.engines.cuda import CudaEngine
+
+        return CudaEngine(program, parameters, gammas, dtype, threads)
     built: Engine
     with machine.limited(threads):
         if engine == "torch":

@@ -34,8 +34,9 @@ BACKWARD = (
 class Kernel:
     """The text of a kernel, and what whoever launches it must know.
 
-    `parameters` are names, all of 64 bits; constants are a variable of the module if it has a `bank`, and a parameter if
-    not. Sum i of a kernel in reverse is one by constant `sums[i]`; from `len(sums)` on, there is one by each constant.
+    `parameters` are names, all of 64 bits; constants are a variable of the module if it has a `bank`, and a parameter
+    if not. Sum i of a kernel in reverse is one by constant `sums[i]`; from `len(sums)` on, there is one by each
+    constant.
     """
 
     name: str
@@ -48,6 +49,15 @@ class Kernel:
     def sum_count(self, constants: int) -> int:
         """How many sums over rows there are, once."""
         return len(self.sums) + constants
+
+
+def check_size(tape: Tape) -> None:
+    """An error where a tape is too long for a kernel."""
+    if len(tape.terms) > MOST_TERMS:
+        raise TooLargeError(
+            f"the query takes {len(tape.terms):,} multiply-adds a row, and code for GPUs is generated for up to "
+            f"{MOST_TERMS:,}; use engine='torch'"
+        )
 
 
 def forward_kernel(tape: Tape, bits: int, given: Sequence[Given], device: bool = True) -> Kernel:
@@ -67,11 +77,7 @@ def reverse_kernel(
 
 class _Maker:
     def __init__(self, tape: Tape, bits: int, given: Sequence[Given], device: bool, names: Sequence[str]) -> None:
-        if len(tape.terms) > MOST_TERMS:
-            raise TooLargeError(
-                f"the query takes {len(tape.terms):,} multiply-adds a row, and code for GPUs is generated for up to "
-                f"{MOST_TERMS:,}; use engine='torch'"
-            )
+        check_size(tape)
         self.tape, self.lanes, self.device = tape, Lanes(bits), device
         self.bank = device and tape.constant_count * self.lanes.bytes <= BANK
         columns = [f"{what}{i}" for i in range(len(given)) for what in ("data", "row", "state")]
@@ -173,7 +179,7 @@ class _Maker:
         t.raise_flag(t.note())
         t.do('call void asm sideeffect "", "~{memory}"()')  # from here on, values are read from memory
         for names in (t.made, t.likelihoods, t.addresses):
-            names.clear()  # type: ignore[attr-defined]
+            names.clear()
         first = len(t.lines)
         self._back(through, inputs)
         t.lines[first:first] = self._places_of_sums()

@@ -44,9 +44,9 @@ class Given:
 class Thread(Adjoints):
     """The lines of one thread, which works on `%row`.
 
-    The evidence on variable i begins at `%data<i>`; `%row<i>` and `%state<i>` are the bytes from one row, and one state,
-    to the next. On the way back, sums over rows are added to `%sums`, one for each number in the order of `gathered`,
-    and from `tables` on one for each constant that rows point to.
+    The evidence on variable i begins at `%data<i>`; `%row<i>` and `%state<i>` are the bytes from one row, and one
+    state, to the next. On the way back, sums over rows are added to `%sums`, one for each number in the order of
+    `gathered`, and to `%sums.tables`, one for each constant, where rows point to them.
     """
 
     given: Sequence[Given] = ()
@@ -58,7 +58,6 @@ class Thread(Adjoints):
     again: dict[int, Step] = field(default_factory=dict)  # slots that are read again rather than kept
     gathered: list[int] = field(default_factory=list)
     waiting: list[str | None] = field(default_factory=lambda: [None] * LEVELS)
-    tables: int = 0
 
     unchanging = ", !invariant.load !0"
 

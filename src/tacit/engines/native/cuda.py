@@ -1,0 +1,194 @@
+"""NVIDIA's driver, by `ctypes`: kernels are loaded and launched, and memory is moved, without any other package.
+
+The driver's functions have kept their signatures for more than ten years, and every machine with a GPU has it. All work
+is done in a device's primary context, which PyTorch and CuPy use, too: their arrays and streams are taken as they are.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from ctypes import byref, c_char_p, c_int, c_size_t, c_uint, c_void_p
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import TacitError
+
+LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+BLOCK = 128  # threads
+PTX_INPUT = 1  # of the linker
+PORTABLE = 1  # pinned memory for all contexts
+
+
+@cache
+def library() -> Any:
+    """The driver; an error where there is none, or no GPU."""
+    try:
+        found = ctypes.CDLL(LIBRARY)
+    except OSError as error:
+        raise TacitError(f"engine='cuda' needs NVIDIA's driver, and {LIBRARY} cannot be loaded: {error}") from None
+    code = found.cuInit(0)
+    count = c_int()
+    if code == 0:
+        code = found.cuDeviceGetCount(byref(count))
+    if code != 0 or count.value == 0:
+        raise TacitError(f"engine='cuda' needs an NVIDIA GPU, and the driver finds none (code {code})")
+    return found
+
+
+def call(name: str, *arguments: Any) -> None:
+    """Call a function of the driver; an error if it fails."""
+    driver = library()
+    code = getattr(driver, name)(*arguments)
+    if code != 0:
+        text = c_char_p()
+        driver.cuGetErrorString(code, byref(text))
+        told = text.value.decode() if text.value else f"code {code}"
+        raise TacitError(f"the GPU driver's {name} failed: {told}")
+
+
+class Device:
+    """A GPU, by its number."""
+
+    def __init__(self, number: int = 0) -> None:
+        library()
+        self.number, self._device, self._context = number, c_int(), c_void_p()
+        call("cuDeviceGet", byref(self._device), c_int(number))
+        call("cuDevicePrimaryCtxRetain", byref(self._context), self._device)
+
+    @contextmanager
+    def current(self) -> Iterator[None]:
+        """Work on this GPU, in this thread."""
+        call("cuCtxPushCurrent_v2", self._context)
+        try:
+            yield
+        finally:
+            call("cuCtxPopCurrent_v2", byref(c_void_p()))
+
+    def free_bytes(self) -> int:
+        """Memory that is not taken."""
+        free, whole = c_size_t(), c_size_t()
+        call("cuMemGetInfo_v2", byref(free), byref(whole))
+        return free.value
+
+    def assembled(self, text: str) -> bytes:
+        """PTX as code of this GPU."""
+        state, content, size = c_void_p(), c_void_p(), c_size_t()
+        given = text.encode() + b"\0"
+        call("cuLinkCreate_v2", c_uint(0), None, None, byref(state))
+        try:
+            call(
+                "cuLinkAddData_v2", state, c_int(PTX_INPUT), c_char_p(given), c_size_t(len(given)), b"tape", c_uint(0),
+                None, None,
+            )  # fmt: skip
+            call("cuLinkComplete", state, byref(content), byref(size))
+            return ctypes.string_at(content, size.value)
+        finally:
+            call("cuLinkDestroy", state)
+
+
+class Memory:
+    """Some bytes of a GPU's memory, or of the host's that the GPU can reach (`pinned`), freed with this object."""
+
+    def __init__(self, device: Device, size: int, pinned: bool = False) -> None:
+        self.size, found = max(size, 1), c_void_p()
+        with device.current():
+            if pinned:
+                call("cuMemHostAlloc", byref(found), c_size_t(self.size), c_uint(PORTABLE))
+            else:
+                call("cuMemAlloc_v2", byref(found), c_size_t(self.size))
+        self.address = found.value or 0
+        weakref.finalize(self, _free, device, self.address, pinned)
+
+    def array(self, dtype: Any, *shape: int) -> NDArray[Any]:
+        """The first bytes of pinned memory as an array."""
+        count = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        buffer = (ctypes.c_char * count).from_address(self.address)
+        made = np.frombuffer(buffer, dtype=dtype).reshape(shape)
+        buffer._keep = self  # the array holds the buffer, and that this
+        return made
+
+
+def _free(device: Device, address: int, pinned: bool) -> None:
+    with device.current():
+        library()["cuMemFreeHost" if pinned else "cuMemFree_v2"](c_void_p(address))
+
+
+class Stream:
+    """Work that is done in turn."""
+
+    def __init__(self, device: Device) -> None:
+        found = c_void_p()
+        with device.current():
+            call("cuStreamCreate", byref(found), c_uint(1))  # that does not wait for the default stream
+        self.handle = found.value or 0
+        weakref.finalize(self, _destroy, device, "cuStreamDestroy_v2", self.handle)
+
+
+def _destroy(device: Device, name: str, handle: int) -> None:
+    with device.current():
+        library()[name](c_void_p(handle))
+
+
+def wait(stream: int) -> None:
+    """Until all work of a stream is done."""
+    call("cuStreamSynchronize", c_void_p(stream))
+
+
+def clear(address: int, size: int, stream: int) -> None:
+    """Set bytes of the GPU to 0."""
+    call("cuMemsetD8Async", c_void_p(address), c_uint(0), c_size_t(size), c_void_p(stream))
+
+
+def copy_in(address: int, source: int, size: int, stream: int) -> None:
+    """Copy bytes to the GPU."""
+    call("cuMemcpyHtoDAsync_v2", c_void_p(address), c_void_p(source), c_size_t(size), c_void_p(stream))
+
+
+def copy_out(to: int, address: int, size: int, stream: int) -> None:
+    """Copy bytes from the GPU."""
+    call("cuMemcpyDtoHAsync_v2", c_void_p(to), c_void_p(address), c_size_t(size), c_void_p(stream))
+
+
+def copy_within(address: int, source: int, size: int, stream: int) -> None:
+    """Copy bytes of the GPU."""
+    call("cuMemcpyDtoDAsync_v2", c_void_p(address), c_void_p(source), c_size_t(size), c_void_p(stream))
+
+
+class Module:
+    """A loaded kernel, with the variable that holds its constants, if it has one."""
+
+    def __init__(self, device: Device, content: bytes, name: str, constants: bool) -> None:
+        module, self._function, self.constants = c_void_p(), c_void_p(), 0
+        with device.current():
+            call("cuModuleLoadData", byref(module), c_char_p(content))
+            call("cuModuleGetFunction", byref(self._function), module, name.encode())
+            if constants:
+                found, size = c_void_p(), c_size_t()
+                call("cuModuleGetGlobal_v2", byref(found), byref(size), module, b"constants")
+                self.constants = found.value or 0
+        self._event = c_void_p()
+        with device.current():
+            call("cuEventCreate", byref(self._event), c_uint(2))  # without times
+        self._stream: int | None = None
+        weakref.finalize(self, _destroy, device, "cuModuleUnload", module.value or 0)
+
+    def launch(self, parameters: Sequence[str], given: Mapping[str, int], threads: int, stream: int) -> None:
+        """Run so many threads, with numbers of 64 bits by the names of the parameters."""
+        numbers = np.array([given[name] for name in parameters], dtype=np.int64)
+        places = (c_void_p * len(numbers))(*(numbers.ctypes.data + 8 * i for i in range(len(numbers))))
+        sizes = (*(c_uint(-(-threads // BLOCK)), c_uint(1), c_uint(1)), *(c_uint(BLOCK), c_uint(1), c_uint(1)))
+        call("cuLaunchKernel", self._function, *sizes, c_uint(0), c_void_p(stream), places, None)
+        self._stream = stream
+
+    def before_change(self, stream: int) -> None:
+        """What comes next on a stream changes the constants: launches on another stream may still read them."""
+        if self._stream is not None and self._stream != stream:
+            call("cuEventRecord", self._event, c_void_p(self._stream))
+            call("cuStreamWaitEvent", c_void_p(stream), self._event, c_uint(0))
