@@ -1,20 +1,15 @@
 """Kernels for GPUs: their text, made for this processor instead, gives the answers and derivatives of the tape."""
 
 import ctypes
-import shutil
-import subprocess
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 
 import tacit
-from tacit import Network, examples
 from tacit.engines.assemble import assemble
-from tacit.engines.native.device import forward_kernel, reverse_kernel
-from tacit.engines.native.ptx import ptx
+from tacit.engines.native.device import forward_kernel, keeping_kernel, reverse_kernel
 from tacit.engines.native.target import Code, compiled
-from tacit.engines.native.thread import DOUBT, IMPOSSIBLE, UNUSUAL, Given
+from tacit.engines.native.thread import DOUBT, IMPOSSIBLE, WARP, Given
 from tacit.evidence import Kind, read
 from tests.helpers import always_hard, close
 from tests.strategies import queries, tie_margin
@@ -76,10 +71,13 @@ class Emulated:
         kernel = reverse_kernel(self.tape, self.bits, self.given, through, device=False)
         sums = np.zeros(kernel.sum_count(len(self.constants)))
         d_inputs = np.zeros((sum(self.sizes[n] for n in self.tape.inputs), self.rows), self.dtype)
-        values, seeds = np.zeros((kernel.kept, self.rows), self.dtype), np.ascontiguousarray(seeds, self.dtype)
+        padded = -(-self.rows // WARP) * WARP
+        values, seeds = np.zeros((kernel.kept, padded), self.dtype), np.ascontiguousarray(seeds, self.dtype)
         places = {"seeds.all": seeds, "d_inputs.all": d_inputs, "sums.all": sums, "values.all": values}
-        strides = {f"{name}.stride": self.rows for name in ("seeds", "d_inputs", "values")}
-        self._run(kernel, **places, **strides, flag=np.zeros(1, np.int32))
+        strides = {f"{name}.stride": self.rows for name in ("seeds", "d_inputs")}
+        places |= {"flag": np.zeros(1, np.int32)}
+        self._run(keeping_kernel(self.tape, self.bits, self.given, device=False), **places, **strides)
+        self._run(kernel, **places, **strides)
         d_constants = sums[len(kernel.sums) :].copy()
         np.add.at(d_constants, list(kernel.sums), sums[: len(kernel.sums)])
         return self.engine._collected(self.tape, d_constants, d_inputs, through)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tacit.compiler.program import Program
 from tacit.engines.assemble import Tape
 from tacit.engines.native import cuda
-from tacit.engines.native.device import REPLICAS, Kernel, check_size, forward_kernel, reverse_kernel
+from tacit.engines.native.device import REPLICAS, Kernel, check_size, forward_kernel, keeping_kernel, reverse_kernel
 from tacit.engines.native.ptx import ptx
 from tacit.engines.native.thread import CODES, DOUBT, LEAST, UNUSUAL, Given
 from tacit.engines.results import Array, Gradients, Results
@@ -59,6 +59,13 @@ class Loaded:
     holds: object = None
 
 
+class Backward(NamedTuple):
+    """The kernels of the way back: one keeps values, the other reads them."""
+
+    keep: Loaded
+    reverse: Loaded
+
+
 class CudaEngine(TapeEngine):
     """A program with its numbers, ready to run on a GPU."""
 
@@ -95,10 +102,13 @@ class CudaEngine(TapeEngine):
         """The kernel that evaluates rows."""
         return self._load(("forward", *given), lambda: forward_kernel(self._tape(), self.bits, given))
 
-    def reverse(self, given: Sequence[Given], through: bool, inputs: bool) -> Loaded:
-        """The kernel that finds derivatives."""
+    def backward(self, given: Sequence[Given], through: bool, inputs: bool) -> Backward:
+        """The kernels that find derivatives."""
         key = ("reverse", through, inputs, *given)
-        return self._load(key, lambda: reverse_kernel(self._tape(), self.bits, given, through, inputs))
+        return Backward(
+            self._load(("keep", *given), lambda: keeping_kernel(self._tape(), self.bits, given)),
+            self._load(key, lambda: reverse_kernel(self._tape(), self.bits, given, through, inputs)),
+        )
 
     def _load(self, key: Any, make: Any) -> Loaded:
         def loaded() -> Loaded:
@@ -122,11 +132,14 @@ class CudaEngine(TapeEngine):
 
     def launch(self, loaded: Loaded, arguments: Sequence[Argument], rows: int, stream: int, **others: int) -> None:
         """Run a kernel over some rows."""
-        given: dict[str, int] = {"constants": loaded.constants, "rows": rows}
-        given |= {name.replace("__", "."): value for name, value in others.items()}
-        for i, own in enumerate(arguments):
-            given |= {f"data{i}": own.address, f"row{i}": own.row, f"state{i}": own.state}
-        loaded.module.launch(loaded.kernel.parameters, given, rows, stream)
+        given = [] if loaded.kernel.bank else [loaded.constants]
+        for own in arguments:
+            given += (own.address, own.row, own.state)
+        given += [
+            rows if name == "rows" else others[name.replace(".", "_")]
+            for name in loaded.kernel.parameters[len(given) :]
+        ]
+        loaded.module.launch(given, rows, stream)
 
     # from arrays to arrays --------------------------------------------------------------------------------
 
@@ -213,13 +226,16 @@ class CudaEngine(TapeEngine):
         sources = [_source(self, name, states, columns.get(name)) for name, states in self._variables(tape)]
         inputs = sum(self.program.sizes[name] for name in tape.inputs)
         given = np.ascontiguousarray(np.broadcast_to(seeds, (tape.states, rows)), dtype=self.dtype)
-        d_inputs, flag = np.empty((inputs, rows), dtype=self.dtype), np.zeros(1, dtype=np.int32)
+        padded = -(-rows // cuda.BLOCK) * cuda.BLOCK  # every thread has its place
+        d_inputs, flag = np.empty((inputs, padded), dtype=self.dtype), np.zeros(1, dtype=np.int32)
         with self.device.current():
-            loaded = self.reverse([source.given for source in sources], through_selection, True)
+            both = self.backward([source.given for source in sources], through_selection, True)
+            loaded = both.reverse
             count = loaded.kernel.sum_count(tape.constant_count)
             sums = np.zeros((REPLICAS, count))
             slot = _Slot(self, 0, sources, rows, True)
-            self.fill(loaded, 0)
+            for own in both:
+                self.fill(own, 0)
             arguments = slot.bring(0, rows)
             places = {
                 n: cuda.Memory(self.device, a.nbytes) for n, a in (("seeds", given), ("d", d_inputs), ("s", sums))
@@ -230,10 +246,10 @@ class CudaEngine(TapeEngine):
             step = self.scratch_rows(loaded, rows)
             values = cuda.Memory(self.device, loaded.kernel.kept * step * size)
             for start in range(0, rows, step):
-                self.launch_reverse(
-                    loaded, arguments, start, min(step, rows - start), 0, seeds=places["seeds"].address,
-                    seeds_stride=rows, d_inputs=places["d"].address, d_inputs_stride=rows, sums=places["s"].address,
-                    values=values.address, values_stride=step, flag=slot.flag.address,
+                self.launch_backward(
+                    both, arguments, start, min(step, rows - start), 0, seeds=places["seeds"].address,
+                    seeds_stride=rows, d_inputs=places["d"].address, d_inputs_stride=padded, sums=places["s"].address,
+                    values=values.address, flag=slot.flag.address,
                 )  # fmt: skip
             cuda.copy_out(d_inputs.ctypes.data, places["d"].address, d_inputs.nbytes, 0)
             cuda.copy_out(sums.ctypes.data, places["s"].address, sums.nbytes, 0)
@@ -243,7 +259,7 @@ class CudaEngine(TapeEngine):
         d_constants = whole[len(loaded.kernel.sums) :].copy()
         np.add.at(d_constants, list(loaded.kernel.sums), whole[: len(loaded.kernel.sums)])
         doubt = bool(flag[0] & DOUBT) or slot.lost or self._constants_too_small()
-        return self._collected(tape, d_constants, d_inputs, through_selection), doubt
+        return self._collected(tape, d_constants, d_inputs[:, :rows], through_selection), doubt
 
     def scratch_rows(self, loaded: Loaded, rows: int) -> int:
         """How many rows the way back takes at a time, by the memory that their values need."""
@@ -251,17 +267,16 @@ class CudaEngine(TapeEngine):
         fitting = room // (max(loaded.kernel.kept, 1) * self.dtype.itemsize) // cuda.BLOCK * cuda.BLOCK
         return min(-(-rows // cuda.BLOCK) * cuda.BLOCK, max(fitting, cuda.BLOCK))
 
-    def launch_reverse(
-        self, loaded: Loaded, arguments: Sequence[Argument], start: int, rows: int, stream: int,
-        seeds: int, seeds_stride: int, d_inputs: int, d_inputs_stride: int, sums: int, values: int, values_stride: int,
-        flag: int,
+    def launch_backward(
+        self, both: Backward, arguments: Sequence[Argument], start: int, rows: int, stream: int, *,
+        seeds: int, seeds_stride: int, d_inputs: int, d_inputs_stride: int, sums: int, values: int, flag: int,
     ) -> None:  # fmt: skip
         """Find derivatives of some rows."""
-        far = start * self.dtype.itemsize
+        far, here = start * self.dtype.itemsize, [own.after(start) for own in arguments]
+        self.launch(both.keep, here, rows, stream, values_all=values, flag=flag)
         self.launch(
-            loaded, [own.after(start) for own in arguments], rows, stream, seeds__all=seeds + far,
-            seeds__stride=seeds_stride, d_inputs__all=d_inputs + far, d_inputs__stride=d_inputs_stride,
-            sums__all=sums, values__all=values, values__stride=values_stride, flag=flag,
+            both.reverse, here, rows, stream, seeds_all=seeds + far, seeds_stride=seeds_stride,
+            d_inputs_all=d_inputs + far, d_inputs_stride=d_inputs_stride, sums_all=sums, values_all=values, flag=flag,
         )  # fmt: skip
 
 
@@ -358,8 +373,8 @@ class _Slot:
         self.rows, count = (start, stop), stop - start
         arguments = self.bring(start, stop)
         cuda.clear(self.flag.address, 4, self.stream)
-        places = {"posterior": self.results.address if self.by_row else 0, "outputs__stride": self.block}
-        places["outputs__all"] = 0 if self.by_row else self.results.address
+        places = {"posterior": self.results.address if self.by_row else 0, "outputs_stride": self.block}
+        places["outputs_all"] = 0 if self.by_row else self.results.address
         engine.launch(loaded, arguments, count, self.stream, **places, notes=self.notes.address, flag=self.flag.address)
         size = self.width * engine.dtype.itemsize * (count if self.by_row else self.block)
         cuda.copy_out(self.back.address, self.results.address, size, self.stream)

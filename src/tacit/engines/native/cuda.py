@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import sys
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from ctypes import byref, c_char_p, c_int, c_size_t, c_uint, c_void_p
 from functools import cache
@@ -179,10 +179,11 @@ class Module:
         self._stream: int | None = None
         weakref.finalize(self, _destroy, device, "cuModuleUnload", module.value or 0)
 
-    def launch(self, parameters: Sequence[str], given: Mapping[str, int], threads: int, stream: int) -> None:
-        """Run so many threads, with numbers of 64 bits by the names of the parameters."""
-        numbers = np.array([given[name] for name in parameters], dtype=np.int64)
-        places = (c_void_p * len(numbers))(*(numbers.ctypes.data + 8 * i for i in range(len(numbers))))
+    def launch(self, given: Sequence[int], threads: int, stream: int) -> None:
+        """Run so many threads, with parameters that are numbers of 64 bits."""
+        numbers = np.array(given, dtype=np.int64)
+        addresses = np.arange(numbers.ctypes.data, numbers.ctypes.data + numbers.nbytes, 8)
+        places = c_void_p(addresses.ctypes.data)
         sizes = (*(c_uint(-(-threads // BLOCK)), c_uint(1), c_uint(1)), *(c_uint(BLOCK), c_uint(1), c_uint(1)))
         call("cuLaunchKernel", self._function, *sizes, c_uint(0), c_void_p(stream), places, None)
         self._stream = stream

@@ -18,16 +18,14 @@ from tacit.engines.native.thread import BACK, IMPOSSIBLE, LEVELS, WARP, Given, T
 from tacit.errors import TooLargeError
 
 MOST_TERMS = 12_000  # of a kernel: the time that a driver takes to assemble it grows faster than that
-BLOCK_TERMS = 800
+BLOCK_TERMS = 200
 MOST_PARAMETERS = 32_000  # bytes that can be passed to a kernel
 BANK = 60_000  # bytes of constants that are kept in memory made for them, of which there are 64 kB
 REPLICAS = 16  # of the sums over rows, so that fewer threads want to add to the same one
 
 OUT = ("outputs.all", "outputs.stride", "posterior", "notes", "flag", "rows")
-BACKWARD = (
-    "seeds.all", "seeds.stride", "d_inputs.all", "d_inputs.stride", "sums.all", "values.all", "values.stride", "flag",
-    "rows",
-)  # fmt: skip
+KEEP = ("values.all", "flag", "rows")
+BACK_IN = ("seeds.all", "seeds.stride", "d_inputs.all", "d_inputs.stride", "sums.all", *KEEP)
 
 
 @dataclass(frozen=True)
@@ -65,14 +63,22 @@ def forward_kernel(tape: Tape, bits: int, given: Sequence[Given], device: bool =
     return _Maker(tape, bits, given, device, OUT).forward()
 
 
+def keeping_kernel(tape: Tape, bits: int, given: Sequence[Given], device: bool = True) -> Kernel:
+    """The kernel `keep`: values that the way back needs, put into memory.
+
+    In one kernel with the way back, an assembler would keep all values in registers, of which there are too few.
+    """
+    return _Maker(tape, bits, given, device, KEEP).keep()
+
+
 def reverse_kernel(
     tape: Tape, bits: int, given: Sequence[Given], through: bool = True, inputs: bool = True, device: bool = True
 ) -> Kernel:
     """The kernel `reverse`: derivatives by the constants, and by the `inputs` if they are wanted.
 
-    Without `through`, they do not pass through sigmoids.
+    Values are those that the kernel `keep` left in memory. Without `through`, derivatives do not pass through sigmoids.
     """
-    return _Maker(tape, bits, given, device, BACKWARD).reverse(through, inputs)
+    return _Maker(tape, bits, given, device, BACK_IN).reverse(through, inputs)
 
 
 class _Maker:
@@ -90,7 +96,7 @@ class _Maker:
         self.blocks = 0
         self.thread = Thread(
             self.lanes,
-            strides={name: f"%{name}.stride" for name in ("seeds", "d_inputs", "values")},
+            strides={"seeds": "%seeds.stride", "d_inputs": "%d_inputs.stride", "values": WARP},
             pinned=dict(tape.pinned),
             given=given,
             device=device,
@@ -134,6 +140,7 @@ class _Maker:
             if size > BLOCK_TERMS:
                 size = 0
                 self.blocks += 1
+                t.settle()
                 t.do(f"br i1 {t.let(f'icmp ne i64 %rows, -{self.blocks}')}, label %block{self.blocks}, label %end")
                 t.begin(f"block{self.blocks}")
             yield step
@@ -162,28 +169,44 @@ class _Maker:
 
     # reverse ----------------------------------------------------------------------------------------------
 
+    def _keep_in_memory(self) -> None:
+        """Say which values are kept, and where; what is a product of two others is computed again.
+
+        Those of a warp are together, each at a distance that is known now: it costs no registers.
+        """
+        t = self.thread
+        t.again = {step.dst: step for step in self.steps if _is_cheap(step)}
+        kept = sorted(_needed(self.steps) - set(t.again) - set(t.pinned) - {0})
+        t.memory = {slot: i for i, slot in enumerate(kept)}
+        warp, lane = t.let(f"and i64 %thread, {-WARP}"), t.let(f"and i64 %thread, {WARP - 1}")
+        far = t.let(f"add i64 {t.let(f'mul i64 {warp}, {len(kept)}')}, {lane}")
+        t.do(f"%values = getelementptr inbounds {t.lanes.number}, ptr %values.all, i64 {far}")
+
+    def keep(self) -> Kernel:
+        t = self.thread
+        t.do("%row = add i64 %thread, 0")
+        self._keep_in_memory()
+        memory = t.memory or {}
+        with t.when(t.let("icmp slt i64 %row, %rows")):
+            for step in self._in_blocks(self.steps):
+                t.follow(step)
+                for slot in sorted(step.writes & set(memory)):
+                    t.keep(slot)
+            t.raise_flag(t.note())
+        return self._kernel("keep", len(memory))
+
     def reverse(self, through: bool, inputs: bool) -> Kernel:
-        """Forward first, with all values that the way back needs in memory. Threads without a row take the last one."""
+        """Threads without a row take the last one, with derivatives of 0: all of a warp have to exchange sums."""
         t = self.thread
         t.do("%there = icmp slt i64 %thread, %rows")
         t.do(f"%row = select i1 %there, i64 %thread, i64 {t.let('sub i64 %rows, 1')}")
-        for name, place in (("values", "thread"), ("seeds", "row"), ("d_inputs", "row")):
+        for name, place in (("seeds", "row"), ("d_inputs", "thread")):
             t.do(f"%{name} = getelementptr inbounds {t.lanes.number}, ptr %{name}.all, i64 %{place}")
-        t.again = {step.dst: step for step in self.steps if step.kind in (k.INPUT, k.INDEX)}
-        kept = sorted(_needed(self.steps) - set(t.again) - set(t.pinned) - {0})
-        t.memory = {slot: i for i, slot in enumerate(kept)}
-        for step in self._in_blocks(self.steps):
-            t.follow(step)
-            for slot in sorted(step.writes & set(t.memory)):
-                t.keep(slot)
-        t.raise_flag(t.note())
-        t.do('call void asm sideeffect "", "~{memory}"()')  # from here on, values are read from memory
-        for names in (t.made, t.likelihoods, t.addresses):
-            names.clear()
+        self._keep_in_memory()
         first = len(t.lines)
         self._back(through, inputs)
         t.lines[first:first] = self._places_of_sums()
-        return self._kernel("reverse", len(kept))
+        return self._kernel("reverse", len(t.memory or {}))
 
     def _back(self, through: bool, inputs: bool) -> None:
         t, zero = self.thread, self.lanes.float(0.0)
@@ -262,6 +285,11 @@ class _Maker:
 def _type(parameter: str) -> str:
     numbers = parameter == "rows" or parameter.endswith(".stride") or parameter.startswith(("row", "state"))
     return "i64" if numbers else "ptr"
+
+
+def _is_cheap(step: Step) -> bool:
+    """Whether a value is faster computed again than fetched from memory."""
+    return step.kind in (k.INPUT, k.INDEX) or (step.kind in (k.PRODUCT, k.LINEAR) and len(step.terms) == 1)
 
 
 def _needed(steps: Sequence[Step]) -> set[int]:

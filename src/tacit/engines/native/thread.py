@@ -156,9 +156,33 @@ class Thread(Adjoints):
             small = self.let(f"icmp ult i32 {self.least}, {LEAST_BITS[self.lanes.bits] - 1}")
             doubt = self.either(doubt, small)
         made = self.let(f"select i1 {doubt}, i8 {DOUBT}, i8 0")
-        for odd in self.unusual:
-            made = self.let(f"select i1 {odd}, i8 {DOUBT | UNUSUAL}, i8 {made}")
+        if not self.unusual:
+            return made
+        return self.let(f"select i1 {self.any_of(self.unusual)}, i8 {DOUBT | UNUSUAL}, i8 {made}")
+
+    def settle(self) -> None:
+        """Look at what is to be noticed so far: LLVM would rather do so at the end, and keep all values until then."""
+        if not self.device:
+            return
+        if self.least is not None:
+            self.least = self._settled(self.least)
+        if self.unusual:
+            self.unusual = [self._settled_mask(self.any_of(self.unusual))]
+        if self.doubt is not None:
+            self.doubt = self._settled_mask(self.doubt)
+
+    def any_of(self, masks: Sequence[str]) -> str:
+        """Where one of some masks holds."""
+        made = masks[0]
+        for mask in masks[1:]:
+            made = self.either(made, mask)
         return made
+
+    def _settled_mask(self, mask: str) -> str:
+        return self.let(f"icmp ne i32 {self._settled(self.let(f'zext i1 {mask} to i32'))}, 0")
+
+    def _settled(self, number: str) -> str:
+        return self.let(f'call i32 asm sideeffect "mov.b32 $0, $1;", "=r,r"(i32 {number})')
 
     def raise_flag(self, note: str) -> None:
         """Tell the host, which looks at the rows only if there is something to see."""
