@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.engines.native.device import BLOCK
 from tacit.errors import TacitError
 
 LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
-BLOCK = 128  # threads
 PTX_INPUT = 1  # of the linker
 PORTABLE = 1  # pinned memory for all contexts
 

@@ -19,6 +19,8 @@ from tacit.errors import TooLargeError
 
 MOST_TERMS = 12_000  # of a kernel: the time that a driver takes to assemble it grows faster than that
 BLOCK_TERMS = 200
+BLOCK = 128  # threads
+FEW_ALIVE = 70  # values that fit into the registers of a third of 512 threads
 MOST_PARAMETERS = 32_000  # bytes that can be passed to a kernel
 BANK = 60_000  # bytes of constants that are kept in memory made for them, of which there are 64 kB
 REPLICAS = 16  # of the sums over rows, so that fewer threads want to add to the same one
@@ -250,7 +252,8 @@ class _Maker:
         self.thread.do("ret void")
         listed = ", ".join(f"{_type(p)} %{p}" for p in self.parameters)
         if self.device:
-            own = [self.thread.function(f"define ptx_kernel void @{name}({listed})")]
+            sizes = f'"nvvm.maxntid"="{BLOCK}" "nvvm.minctasm"="{_resident(self.steps)}"'
+            own = [self.thread.function(f"define ptx_kernel void @{name}({listed}) {sizes}")]
         else:
             body = self.thread.function(f"define internal void @{name}({listed}, i64 %thread)")
             own = [body, self._loop(name)]
@@ -285,6 +288,16 @@ class _Maker:
 def _type(parameter: str) -> str:
     numbers = parameter == "rows" or parameter.endswith(".stride") or parameter.startswith(("row", "state"))
     return "i64" if numbers else "ptr"
+
+
+def _resident(steps: Sequence[Step]) -> int:
+    """How many blocks of threads a processor should have at a time: more of them leave fewer registers to each."""
+    alive: set[int] = set()
+    most = 0
+    for step in reversed(steps):
+        alive = (alive - step.writes) | step.reads
+        most = max(most, len(alive))
+    return 3 if most <= FEW_ALIVE else 2
 
 
 def _is_cheap(step: Step) -> bool:
