@@ -16,12 +16,10 @@ IN_FUNCTIONS = {
     ("tacit.engines", "tacit.engines.native.patient"),  # loads llvmlite
     ("tacit.engines", "tacit.engines.tape"),  # loads numba
     ("tacit.engines", "tacit.engines.torch"),  # torch is optional
-<<<<<<< HEAD
     ("tacit.engines.native.engine", "tacit.engines.tape"),  # loads numba
-=======
-    ("tacit.engines", "tacit.engines.cuda"),  # loads numba
+    ("tacit.engines", "tacit.engines.cuda"),  # loads llvmlite
     ("tacit.engines", "tacit.engines.native.cuda"),  # asks a driver, which few machines have
->>>>>>> 38f467b (Add the engine for NVIDIA GPUs, on the driver alone)
+    ("tacit.engines", "tacit.engines.native.ptx"),  # loads llvmlite
     ("tacit.circuit.circuit", "tacit.circuit.tape"),  # loads numba
     ("tacit.network", "tacit.explorer"),  # a page is needed by few, and takes long to load
     ("tacit.tac", "tacit.io.onnx"),  # as for the page

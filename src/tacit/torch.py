@@ -1,8 +1,9 @@
 """`TACModule`: a compiled query as a PyTorch module, from evidence tensors to the posterior.
 
 Evidence is read into likelihoods (states of all variables, rows) and the codes of hard variables. From there a query
-runs in one of two ways, with the same answers and gradients: on arrays, by the engine that `tac.posterior` uses and
-its reverse sweep (on the CPU, where that is several times faster than autograd), or on tensors, by the torch engine.
+runs in one of three ways, with the same answers and gradients: on arrays, by the engine that `tac.posterior` uses and
+its reverse sweep (on the CPU, where that is several times faster than autograd); on a GPU by kernels generated for the
+query; or on tensors, by the torch engine.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError(f"tacit.torch needs PyTorch: {how_to_install('torch')}", name="torch") from error
 from torch import Tensor, nn
 
+from tacit.engines import check
+from tacit.engines.cuda import CudaEngine
+from tacit.engines.cuda_tensors import DeviceEvidence, DeviceQuery
 from tacit.engines.results import Array
 from tacit.engines.torch import TorchEngine
 from tacit.errors import EvidenceError, NetworkError, TacitError
@@ -77,7 +81,7 @@ class TACModule(nn.Module):  # type: ignore[misc, unused-ignore]
             self.weights = nn.Parameter(start)
         else:
             self.register_buffer("weights", start, persistent=False)  # empty: it says in which dtype to run, and where
-        self._ways: dict[tuple[torch.device, torch.dtype], OnArrays | OnTensors] = {}
+        self._ways: dict[tuple[torch.device, torch.dtype], OnArrays | OnTensors | OnGPU] = {}
 
     def forward(self, evidence: EvidenceTensors = None) -> Tensor:
         """The posterior (rows, states of the query); NaN, and no gradient, where the evidence has probability zero.
@@ -108,14 +112,15 @@ class TACModule(nn.Module):  # type: ignore[misc, unused-ignore]
         """What a printed model says of this module."""
         return f"query={self.tac.query!r}, evidence={list(self.tac.evidence)}, {plural(self._learned.count, 'weight')}"
 
-    def _way(self) -> OnArrays | OnTensors:
+    def _way(self) -> OnArrays | OnTensors | OnGPU:
         device, dtype = key = self.weights.device, self.weights.dtype
         if key not in self._ways:
             tac = self._with_numbers(dtype)
             if device.type == "cpu" and tac.choice != "torch":
                 self._ways[key] = OnArrays(tac, self._learned)
             else:
-                self._ways[key] = OnTensors(tac, self._learned, device)
+                on_tensors = OnTensors(tac, self._learned, device)
+                self._ways[key] = _generated(tac, on_tensors) or on_tensors
         return self._ways[key]
 
     def _with_numbers(self, dtype: torch.dtype) -> TAC:
@@ -387,6 +392,10 @@ class OnTensors:
         possible = total > 0
         # the division must be harmless also where its result is not taken, or its gradient would be NaN
         posterior = torch.where(possible, joint / torch.where(possible, total, 1.0), torch.nan).T
+        return self.mended(posterior, doubtful, weights, inputs)
+
+    def mended(self, posterior: Tensor, doubtful: Tensor, weights: Tensor, inputs: Inputs) -> Tensor:
+        """With rows that are doubtful computed again, on arrays."""
         rows = doubtful.nonzero().flatten()
         if not len(rows):
             return posterior
@@ -396,6 +405,85 @@ class OnTensors:
     def _on_arrays(self) -> OnArrays:
         """The same query for rows whose numbers leave the range of these tensors."""
         return OnArrays(self._careful, self._learned)
+
+
+# on a GPU, by generated code ------------------------------------------------------------------------------
+
+
+def _generated(tac: TAC, on_tensors: OnTensors) -> OnGPU | None:
+    """The query by kernels generated for it; None where that is not wanted, or not possible."""
+    if on_tensors.device.type != "cuda" or torch.version.hip is not None or tac.choice == "torch":
+        return None
+    try:
+        check("cuda")
+        return OnGPU(tac, on_tensors)
+    except TacitError:
+        return None
+
+
+class OnGPU:
+    """A query on tensors of a GPU, by kernels that are generated for it."""
+
+    def __init__(self, tac: TAC, on_tensors: OnTensors) -> None:
+        self.on_tensors, number = on_tensors, on_tensors.device.index
+        number = torch.cuda.current_device() if number is None else number
+        self.query = DeviceQuery(CudaEngine(tac.program, *tac.numbers(), tac.dtype, device=number))
+
+    def posterior(self, weights: Tensor, inputs: Inputs) -> Tensor:
+        """The posterior (rows, states)."""
+        posterior, doubtful = _ByKernels.apply(weights, inputs.likelihoods, inputs, self)  # type: ignore[no-untyped-call, unused-ignore]
+        return self.on_tensors.mended(posterior, doubtful, weights, inputs)
+
+    def constants(self, weights: Tensor) -> Tensor:
+        """The constants of the kernels, as a function of the weights."""
+        tables, slopes = self.on_tensors.tables(weights)
+        return self.query.constants(self.on_tensors.engine.static(tables, slopes), slopes)
+
+    def evidence(self, likelihoods: Tensor, inputs: Inputs) -> DeviceEvidence:
+        """The evidence where it is."""
+        own = inputs.by_variable(likelihoods)
+        return self.query.evidence({v.name: part for v, part in own.items()}, inputs.codes, inputs.rows)
+
+
+class _ByKernels(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
+    """What autograd sees of an evaluation by kernels."""
+
+    @staticmethod
+    def forward(ctx: Any, weights: Tensor, likelihoods: Tensor, inputs: Inputs, way: OnGPU) -> tuple[Tensor, Tensor]:
+        ctx.save_for_backward(weights, likelihoods)
+        ctx.inputs, ctx.way = inputs, way
+        joint, doubtful = way.query.forward(way.constants(weights), way.evidence(likelihoods, inputs))
+        total = joint.sum(dim=0)
+        ctx.total, ctx.posterior = total, joint / total
+        ctx.mark_non_differentiable(doubtful)
+        return ctx.posterior.T.contiguous(), doubtful
+
+    @staticmethod
+    def backward(ctx: Any, by_posterior: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        (weights, likelihoods), way, inputs = ctx.saved_tensors, ctx.way, ctx.inputs
+        if torch.is_grad_enabled():  # the derivatives will be differentiated again, which kernels cannot
+            posterior = way.on_tensors.posterior(weights, replace(inputs, likelihoods=likelihoods))
+            leaves = [t for t in (weights, likelihoods) if t.requires_grad]
+            found = iter(
+                torch.autograd.grad(posterior, leaves, by_posterior, create_graph=True, materialize_grads=True)
+            )
+            return *(next(found) if t.requires_grad else None for t in (weights, likelihoods)), None, None
+        by, posterior, total = by_posterior.T, ctx.posterior, ctx.total
+        inner = by - (by * posterior).sum(dim=0)
+        seeds = torch.where(total > 0, inner / total, 0.0).contiguous()
+        with torch.enable_grad():
+            leaf = weights.detach().requires_grad_()
+            constants = way.constants(leaf)
+        evidence = way.evidence(likelihoods, inputs)
+        by_constant, by_input = way.query.backward(constants.detach(), evidence, seeds, likelihoods.requires_grad)
+        by_weight = by_likelihood = None
+        if weights.requires_grad:
+            (by_weight,) = torch.autograd.grad(constants, leaf, by_constant.to(constants), allow_unused=True)
+            by_weight = torch.zeros_like(weights) if by_weight is None else by_weight
+        if by_input is not None:
+            own = [by_input.get(v.name, likelihoods.new_zeros((v.card, inputs.rows))) for v in inputs.variables]
+            by_likelihood = torch.cat([likelihoods.new_empty((0, inputs.rows)), *own])
+        return by_weight, by_likelihood, None, None
 
 
 class Tables:

@@ -1,14 +1,12 @@
 """Kernels for GPUs: their text, made for this processor instead, gives the answers and derivatives of the tape."""
 
-import ctypes
-
 import numpy as np
 from hypothesis import given, settings
 
 import tacit
 from tacit.engines.assemble import assemble
 from tacit.engines.native.device import forward_kernel, keeping_kernel, reverse_kernel
-from tacit.engines.native.target import Code, compiled
+from tacit.engines.native.target import Code
 from tacit.engines.native.thread import DOUBT, IMPOSSIBLE, WARP, Given
 from tacit.evidence import Kind, read
 from tests.helpers import always_hard, close
@@ -53,8 +51,8 @@ class Emulated:
             [v.ctypes.data if isinstance(v, np.ndarray) else v for v in map(values.__getitem__, kernel.parameters)],
             dtype=np.int64,
         )
-        code = Code(compiled(kernel.text), ["run"])
-        code.function("run")(ctypes.c_void_p(call.ctypes.data))
+        code = Code(kernel.text, "run")
+        code.run(call.ctypes.data)
 
     def forward(self):
         """The joint with its exponent, the posterior and the notes."""
@@ -125,4 +123,4 @@ def test_kernels_agree_with_the_tape(case):
     net, query, evidence = case
     if tie_margin(net, evidence) > 1e-9:
         for way in roles(net, evidence):
-            check(tacit.compile(net, query, **way, engine="tape"), evidence)
+            check(tacit.compile(net, query, **way, engine="native"), evidence)

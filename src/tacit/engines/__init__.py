@@ -37,9 +37,10 @@ def check(engine: str) -> None:
     if engine == "torch" and find_spec("torch") is None:
         raise TacitError(f"engine='torch' needs PyTorch, which is not installed: {how_to_install('torch')}")
     if engine == "cuda":
-        from tacit.engines.native.cuda import library
+        from tacit.engines.native import cuda, ptx
 
-        library()  # an error where there is no GPU
+        cuda.library()  # an error where there is no GPU
+        ptx.machine()  # or no compiler for it
 
 
 def for_learning(engine: str, program: Program, rows: int) -> str:

@@ -10,21 +10,30 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.compiler.program import Program
 from tacit.engines.assemble import Tape
-from tacit.engines.native import cuda
-from tacit.engines.native.device import REPLICAS, Kernel, check_size, forward_kernel, keeping_kernel, reverse_kernel
-from tacit.engines.native.ptx import ptx
+from tacit.engines.engine import Engine
+from tacit.engines.native import cuda, store
+from tacit.engines.native.device import (
+    BLOCK,
+    REPLICAS,
+    Kernel,
+    check_size,
+    forward_kernel,
+    keeping_kernel,
+    reverse_kernel,
+)
+from tacit.engines.native.engine import NativeEngine
+from tacit.engines.native.ptx import key_of, ptx
 from tacit.engines.native.thread import CODES, DOUBT, LEAST, UNUSUAL, Given
 from tacit.engines.results import Array, Gradients, Results
-from tacit.engines.tape import TapeEngine
 from tacit.evidence import Column, Kind, take
-from tacit.floats import noting_underflow
+from tacit.floats import divide, noting_underflow
 from tacit.recent import Recent
 
 LOADED = 8  # kernels that an engine keeps, one for each way that evidence was given in
@@ -66,7 +75,7 @@ class Backward(NamedTuple):
     reverse: Loaded
 
 
-class CudaEngine(TapeEngine):
+class CudaEngine(NativeEngine):
     """A program with its numbers, ready to run on a GPU."""
 
     chunk, gradient_chunk = 2**22, 2**17
@@ -82,17 +91,14 @@ class CudaEngine(TapeEngine):
     ) -> None:
         super().__init__(program, parameters, gammas, dtype, threads)
         self.device = cuda.Device(device)
-        self.bits = 8 * self.dtype.itemsize
-        self._codes: Recent[bytes] = Recent(2 * LOADED)
         self._loaded: Recent[Loaded] = Recent(LOADED)
         self._streams: list[cuda.Stream] = []
         self._small: tuple[object, bool] = (None, False)
         check_size(self._tape())
 
-    def twin(self) -> CudaEngine:
+    def twin(self) -> Self:
         """The same program with numbers of its own."""
         twin = super().twin()
-        assert isinstance(twin, CudaEngine)
         twin._loaded, twin._streams = Recent(LOADED), []
         return twin
 
@@ -100,27 +106,35 @@ class CudaEngine(TapeEngine):
 
     def forward(self, given: Sequence[Given]) -> Loaded:
         """The kernel that evaluates rows."""
-        return self._load(("forward", *given), lambda: forward_kernel(self._tape(), self.bits, given))
+        return self._load(("forward", *given), lambda: forward_kernel(self._tape(), self._bits, given))
 
     def backward(self, given: Sequence[Given], through: bool, inputs: bool) -> Backward:
         """The kernels that find derivatives."""
         key = ("reverse", through, inputs, *given)
         return Backward(
-            self._load(("keep", *given), lambda: keeping_kernel(self._tape(), self.bits, given)),
-            self._load(key, lambda: reverse_kernel(self._tape(), self.bits, given, through, inputs)),
+            self._load(("keep", *given), lambda: keeping_kernel(self._tape(), self._bits, given)),
+            self._load(key, lambda: reverse_kernel(self._tape(), self._bits, given, through, inputs)),
         )
 
     def _load(self, key: Any, make: Any) -> Loaded:
         def loaded() -> Loaded:
             kernel = make()
             with self.device.current():
-                content = self._codes.get(kernel.text, lambda: self.device.assembled(ptx(kernel.text)))
-                module = cuda.Module(self.device, content, kernel.name, kernel.bank)
+                module = cuda.Module(self.device, self._assembled(kernel.text), kernel.name, kernel.bank)
             size = self._tape().constant_count * self.dtype.itemsize
             memory = None if kernel.bank else cuda.Memory(self.device, size)
             return Loaded(kernel, module, module.constants if memory is None else memory.address, memory)
 
         return self._loaded.get(key, loaded)
+
+    def _assembled(self, text: str) -> bytes:
+        """The code of this GPU for some text, from the disk or new."""
+        key = key_of(text, self.device.name)
+        content = store.load(key)
+        if content is None:
+            content = self.device.assembled(ptx(text))
+            store.save(key, content)
+        return content
 
     def fill(self, loaded: Loaded, stream: int) -> None:
         """Give a kernel this engine's constants, if it has others."""
@@ -141,6 +155,13 @@ class CudaEngine(TapeEngine):
         ]
         loaded.module.launch(given, rows, stream)
 
+    def chunk_for(self, rows: int) -> int:
+        """All at once: they are divided into blocks here."""
+        return max(rows, 1)
+
+    # as every engine does it, which means on the GPU
+    pack, fused, small = Engine.pack, Engine.fused, Engine.small
+
     # from arrays to arrays --------------------------------------------------------------------------------
 
     def attempt(self, columns: Mapping[str, Column], rows: int, selections: bool = False) -> Results:
@@ -149,19 +170,18 @@ class CudaEngine(TapeEngine):
             return super().attempt(columns, rows, selections)
         tape = self._tape()
         outputs = np.empty((tape.outputs, rows), dtype=self.dtype)
-        doubts = self._doubts(columns, rows, self._run(columns, rows, outputs, False))
+        doubts = self._doubts(columns, rows, self._streamed(columns, rows, outputs, False))
         exponent = outputs[tape.states].astype(np.int64) if tape.scaled else np.zeros(rows, dtype=np.int64)
         return Results(outputs[: tape.states], exponent, doubts)
 
     def posterior(self, columns: Mapping[str, Column], rows: int) -> Array:
         """The posterior (rows, states) of some rows; no numbers where they are impossible."""
         found = np.empty((rows, self._tape().states), dtype=self.dtype)
-        doubts = self._doubts(columns, rows, self._run(columns, rows, found, True))
+        doubts = self._doubts(columns, rows, self._streamed(columns, rows, found, True))
         if doubts is not None:
             some = np.flatnonzero(doubts)
             joint = self.again.run(take(columns, some), len(some)).joint
-            with np.errstate(invalid="ignore", divide="ignore"):
-                found[some] = (joint / joint.sum(axis=0)).T
+            found[some] = divide(joint, joint.sum(axis=0)).T
         return found
 
     def _doubts(
@@ -182,7 +202,7 @@ class CudaEngine(TapeEngine):
         tape = self._tape()
         constants = self.constants(tape)
         if self._small[0] is not constants:
-            small = bool(((constants > 0) & (constants < LEAST[self.bits])).any()) or self._tables_in_doubt(tape)
+            small = bool(((constants > 0) & (constants < LEAST[self._bits])).any()) or self._tables_in_doubt(tape)
             self._small = constants, small
         return self._small[1]
 
@@ -190,7 +210,9 @@ class CudaEngine(TapeEngine):
         """The variables that a kernel reads, with their states, 0 for places in tables."""
         return [*((n, self.program.sizes[n]) for n in tape.inputs), *((n, 0) for n in tape.codes)]
 
-    def _run(self, columns: Mapping[str, Column], rows: int, results: Array, by_row: bool) -> NDArray[np.uint8] | None:
+    def _streamed(
+        self, columns: Mapping[str, Column], rows: int, results: Array, by_row: bool
+    ) -> NDArray[np.uint8] | None:
         """Fill in outputs (outputs, rows), or `by_row` posteriors (rows, states).
 
         What was noticed of rows comes back, None if nothing.
@@ -226,7 +248,7 @@ class CudaEngine(TapeEngine):
         sources = [_source(self, name, states, columns.get(name)) for name, states in self._variables(tape)]
         inputs = sum(self.program.sizes[name] for name in tape.inputs)
         given = np.ascontiguousarray(np.broadcast_to(seeds, (tape.states, rows)), dtype=self.dtype)
-        padded = -(-rows // cuda.BLOCK) * cuda.BLOCK  # every thread has its place
+        padded = -(-rows // BLOCK) * BLOCK  # every thread has its place
         d_inputs, flag = np.empty((inputs, padded), dtype=self.dtype), np.zeros(1, dtype=np.int32)
         with self.device.current():
             both = self.backward([source.given for source in sources], through_selection, True)
@@ -264,8 +286,8 @@ class CudaEngine(TapeEngine):
     def scratch_rows(self, loaded: Loaded, rows: int) -> int:
         """How many rows the way back takes at a time, by the memory that their values need."""
         room = min(SCRATCH, self.device.free_bytes() // 4)
-        fitting = room // (max(loaded.kernel.kept, 1) * self.dtype.itemsize) // cuda.BLOCK * cuda.BLOCK
-        return min(-(-rows // cuda.BLOCK) * cuda.BLOCK, max(fitting, cuda.BLOCK))
+        fitting = room // (max(loaded.kernel.kept, 1) * self.dtype.itemsize) // BLOCK * BLOCK
+        return min(-(-rows // BLOCK) * BLOCK, max(fitting, BLOCK))
 
     def launch_backward(
         self, both: Backward, arguments: Sequence[Argument], start: int, rows: int, stream: int, *,

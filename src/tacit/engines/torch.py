@@ -133,6 +133,12 @@ class TorchEngine(Engine):
         rows = max((t.shape[-1] for t in (*likelihoods.values(), *codes.values())), default=1)
         return self._joint(frame, rows)
 
+    def static(self, tables: Mapping[Key, Tensor], gammas: Mapping[str, Slope]) -> Mapping[int, Tensor]:
+        """What depends on parameters alone, with some numbers replaced, by its place in the program."""
+        given = {key: t.to(self.device, self.dtype) for key, t in tables.items()}
+        found = self._with(given, gammas) if given or gammas else self._tables
+        return {i: value.array for i, value in found.values.items()}
+
     def _frame(
         self,
         likelihoods: Mapping[str, Tensor],

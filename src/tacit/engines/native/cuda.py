@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from ctypes import byref, c_char_p, c_int, c_size_t, c_uint, c_void_p
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from tacit.errors import TacitError
 
 LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 PTX_INPUT = 1  # of the linker
+CAPABILITY = (75, 76)  # attributes: the major and the minor number
 PORTABLE = 1  # pinned memory for all contexts
 
 
@@ -61,6 +62,15 @@ class Device:
         self.number, self._device, self._context = number, c_int(), c_void_p()
         call("cuDeviceGet", byref(self._device), c_int(number))
         call("cuDevicePrimaryCtxRetain", byref(self._context), self._device)
+
+    @cached_property
+    def name(self) -> str:
+        """What code for this GPU depends on: its generation, and the driver."""
+        numbers = [c_int() for _ in range(3)]
+        for number, attribute in zip(numbers[:2], CAPABILITY, strict=True):
+            call("cuDeviceGetAttribute", byref(number), c_int(attribute), self._device)
+        call("cuDriverGetVersion", byref(numbers[2]))
+        return "cuda {}.{} {}".format(*(number.value for number in numbers))
 
     @contextmanager
     def current(self) -> Iterator[None]:

@@ -18,7 +18,7 @@ from tacit.engines.native.thread import BACK, IMPOSSIBLE, LEVELS, WARP, Given, T
 from tacit.errors import TooLargeError
 
 MOST_TERMS = 12_000  # of a kernel: the time that a driver takes to assemble it grows faster than that
-BLOCK_TERMS = 200
+BLOCK_TERMS = 400  # of the lines between two jumps
 BLOCK = 128  # threads
 FEW_ALIVE = 70  # values that fit into the registers of a third of 512 threads
 MOST_PARAMETERS = 32_000  # bytes that can be passed to a kernel
@@ -154,9 +154,8 @@ class _Maker:
         total = states[0]
         for x in states[1:]:
             total = t.add(total, x)
-        finite = t.compare("olt", total, t.lanes.float(float("inf")))
-        t.note_doubt(t.let(f"xor i1 {finite}, true"))
-        impossible = t.compare("oeq", total, t.lanes.float(0.0))
+        t.note_doubt(t.compare("oeq", total, t.lanes.literal(float("inf"))))
+        impossible = t.compare("oeq", total, t.lanes.literal(0.0))
         note = t.let(f"or i8 {t.note()}, {t.let(f'select i1 {impossible}, i8 {IMPOSSIBLE}, i8 0')}")
         t.do(f"store i8 {note}, ptr {t.place('%notes', '%row', 'i8')}")
         t.raise_flag(note)
@@ -211,7 +210,7 @@ class _Maker:
         return self._kernel("reverse", len(t.memory or {}))
 
     def _back(self, through: bool, inputs: bool) -> None:
-        t, zero = self.thread, self.lanes.float(0.0)
+        t, zero = self.thread, self.lanes.literal(0.0)
         t.inert = {slot for step in self.steps if step.kind in (k.SCALE, k.INDEX) for slot in step.writes}
         for step in self._in_blocks(reversed(self.steps)):
             if step.kind == k.OUTPUT:

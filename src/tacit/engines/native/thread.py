@@ -137,8 +137,8 @@ class Thread(Adjoints):
 
     def _note_small_likelihood(self, value: str) -> None:
         """Only a comparison sees the smallest of all, which the halves of a value do not show."""
-        small = self.compare("olt", value, self.lanes.float(LEAST[self.lanes.bits]))
-        self.note_doubt(self.both(small, self.compare("ogt", value, self.lanes.float(0.0))))
+        small = self.compare("olt", value, self.lanes.literal(LEAST[self.lanes.bits]))
+        self.note_doubt(self.both(small, self.compare("ogt", value, self.lanes.literal(0.0))))
 
     def note_small(self, value: str) -> None:
         """Look at a value that may be so small that products with it lose digits."""
@@ -217,7 +217,7 @@ class Thread(Adjoints):
     def finish_sums(self) -> None:
         """Fill up the last numbers that are added up together."""
         while any(number is not None for number in self.waiting):
-            self.give_constant(0, self.lanes.float(0.0))
+            self.give_constant(0, self.lanes.literal(0.0))
 
     def _exchanged(self, value: str, distance: int) -> str:
         """What the thread at some distance has."""
@@ -255,13 +255,13 @@ def _normalised(t: Thread, variable: int, states: Sequence[int]) -> list[str]:
 def _likelihoods(t: Thread, variable: int, states: Sequence[int]) -> list[str]:
     """In any proportion: they are divided by their sum; no number at all is no evidence."""
     numbers = _normalised(t, variable, states)
-    one, zero = t.lanes.float(1.0), t.lanes.float(0.0)
+    one, zero = t.lanes.literal(1.0), t.lanes.literal(0.0)
     total, none, good = numbers[0], t.compare("uno", numbers[0], numbers[0]), t.compare("oge", numbers[0], zero)
     for x in numbers[1:]:
         total = t.add(total, x)
         none = t.both(none, t.compare("uno", x, x))
         good = t.both(good, t.compare("oge", x, zero))
-    least, most = t.lanes.float(4 * TINY[t.lanes.bits]), t.lanes.float(0.25 / TINY[t.lanes.bits])
+    least, most = t.lanes.literal(4 * TINY[t.lanes.bits]), t.lanes.literal(0.25 / TINY[t.lanes.bits])
     good = t.both(good, t.both(t.compare("oge", total, least), t.compare("ole", total, most)))
     t.unusual.append(t.let(f"xor i1 {t.either(none, good)}, true"))
     inverse = t.div(one, total)
@@ -270,7 +270,7 @@ def _likelihoods(t: Thread, variable: int, states: Sequence[int]) -> list[str]:
 
 def _first(t: Thread, variable: int, states: Sequence[int]) -> list[str]:
     """That of the first of two states; what is no number is no evidence."""
-    one, zero = t.lanes.float(1.0), t.lanes.float(0.0)
+    one, zero = t.lanes.literal(1.0), t.lanes.literal(0.0)
     p = t.number(variable, 0)
     none = t.compare("uno", p, p)
     good = t.both(t.compare("oge", p, zero), t.compare("ole", p, one))
@@ -283,7 +283,7 @@ def _observed(t: Thread, variable: int, states: Sequence[int]) -> list[str]:
     code = t.code(variable)
     none = t.let(f"icmp slt i32 {code}, 0")
     masks = [t.either(none, t.let(f"icmp eq i32 {code}, {state}")) for state in states]
-    return [t.select(mask, t.lanes.float(1.0), t.lanes.float(0.0)) for mask in masks]
+    return [t.select(mask, t.lanes.literal(1.0), t.lanes.literal(0.0)) for mask in masks]
 
 
 READ: dict[Kind, Callable[[Thread, int, Sequence[int]], list[str]]] = {

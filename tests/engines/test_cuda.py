@@ -1,0 +1,113 @@
+"""The engine for GPUs: a clear error without one, and with one the answers and derivatives of the others."""
+
+import numpy as np
+import pytest
+
+import tacit
+from tacit import EvidenceError, TacitError, examples
+from tacit.engines import cuda as engine_module
+from tacit.engines.native import cuda
+from tests.helpers import close
+
+
+def has_gpu():
+    try:
+        cuda.library()
+    except TacitError:
+        return False
+    return True
+
+
+GPU = pytest.mark.skipif(not has_gpu(), reason="needs a GPU")
+
+
+@pytest.mark.skipif(has_gpu(), reason="there is a GPU")
+def test_without_a_gpu_the_error_says_so():
+    with pytest.raises(TacitError, match="engine='cuda' needs"):
+        tacit.compile(examples.abc(), "B", ["A"], engine="cuda")
+
+
+@GPU
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("form", ["likelihoods", "labels", "hard", "first", "one row"])
+def test_evidence_in_every_form(form, dtype):
+    rng, rows, net = np.random.default_rng(0), 1000, examples.abc()
+    soft = {"likelihoods": rng.random((rows, 2)) + 0.01, "first": rng.random(rows), "one row": [[0.3, 0.6]]}
+    column = soft.get(form, rng.choice(["lo", "hi"], rows))
+    roles = {"hard": ["C"], "evidence": ["A"]} if form == "hard" else {"evidence": ["A", "C"]}
+    own, reference = (tacit.compile(net, "B", engine=e, dtype=dtype, **roles) for e in ("cuda", "numpy"))
+    evidence = {"A": rng.random(rows), "C": column}
+    bar = 1e-12 if dtype == "float64" else 1e-5
+    close(own.posterior(evidence), reference.posterior(evidence), bar)
+    close(own.joint(evidence), reference.joint(evidence), bar)
+
+
+@GPU
+def test_rows_come_and_go_in_blocks(monkeypatch):
+    monkeypatch.setattr(engine_module, "BLOCK_ROWS", (64, 100))
+    net, rng = examples.abc(), np.random.default_rng(0)
+    own, reference = (tacit.compile(net, "B", ["A", "C"], engine=e) for e in ("cuda", "numpy"))
+    evidence = {"A": rng.random(1001), "C": rng.random((1001, 2))}
+    close(own.posterior(evidence), reference.posterior(evidence))
+
+
+@GPU
+def test_wrong_and_missing_likelihoods():
+    own, reference = (tacit.compile(examples.abc(), "B", ["A", "C"], engine=e) for e in ("cuda", "numpy"))
+    gaps = np.array([[0.2, 0.8], [np.nan, np.nan], [5e-324, 1e-310], [1e300, 1e308]])
+    close(own.joint({"C": gaps}), reference.joint({"C": gaps}))
+    for bad in ([-0.1, 0.5], [np.nan, 0.5], [0.0, 0.0], [np.inf, 1.0]):
+        with pytest.raises(EvidenceError, match="row 2"):
+            own.posterior({"C": [[0.2, 0.8], [0.5, 0.5], bad]})
+
+
+@GPU
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_what_leaves_the_range_of_floats_is_computed_again(dtype):
+    net, rng = examples.hmm(200), np.random.default_rng(0)
+    names = [f"E{t}" for t in range(1, 201)]
+    own, reference = (tacit.compile(net, "H200", names, engine=e, dtype=dtype) for e in ("cuda", "numpy"))
+    evidence = {n: rng.dirichlet(np.ones(2), 50) for n in names}
+    evidence["E7"][3], evidence["E8"][3] = [1e-30, 1.0], [1.0, 1e-30]
+    bar = 1e-10 if dtype == "float64" else 1e-4
+    close(own.posterior(evidence), reference.posterior(evidence), bar)
+    close(own.log_evidence(evidence), reference.log_evidence(evidence), 1e-9 if dtype == "float64" else 1e-2)
+
+
+@GPU
+@pytest.mark.parametrize("gamma", [None, 8.0])
+def test_derivatives(gamma):
+    net, rng = examples.abc().with_gamma(gamma), np.random.default_rng(0)
+    evidence = {"A": rng.random(333), "C": rng.random((333, 2)) + 0.1}
+    found = []
+    for name in ("cuda", "native"):
+        tac = tacit.compile(net, "B", ["A", "C"], engine=name)
+        columns = tac.read(evidence).columns
+        found.append(tac.engine().gradients(columns, 333, np.ones((2, 333)) * [[1.0], [0.5]]))
+    own, expected = found
+    for key, table in expected.tables.items():
+        close(own.tables[key], table, 1e-10)
+    for name, likelihoods in expected.likelihoods.items():
+        close(own.likelihoods[name], likelihoods, 1e-11)
+    assert own.slopes == pytest.approx(expected.slopes)
+
+
+@GPU
+@pytest.mark.parametrize("engine", ["cuda", "auto", "torch"])
+def test_modules_agree_with_those_of_the_cpu(engine):
+    torch, modules = pytest.importorskip("torch"), pytest.importorskip("tacit.torch")
+    net = examples.abc().learnable().with_gamma(8.0)
+    rng, results = np.random.default_rng(0), []
+    a, c = rng.random(777), rng.random((777, 2)) + 0.1
+    for device in ("cpu", "cuda"):
+        tac = tacit.compile(net, "B", ["A", "C"], engine=engine if device == "cuda" else "tape")
+        module = modules.TACModule(tac, slopes=True).to(device)
+        given = [torch.tensor(x, device=device, requires_grad=True) for x in (a, c)]
+        posterior = module({"A": given[0], "C": given[1]})
+        loss = (posterior[:, 0] ** 2).sum()
+        grads = torch.autograd.grad(loss, [module.weights, *given], create_graph=True)
+        plain = torch.autograd.grad((module({"A": given[0], "C": given[1]})[:, 0] ** 2).sum(), [module.weights, *given])
+        second = torch.autograd.grad(grads[0].square().sum(), module.weights)
+        results.append([t.detach().cpu().numpy() for t in (posterior, *grads, *plain, *second)])
+    for own, expected in zip(*results, strict=True):
+        close(own, expected, 1e-9)
