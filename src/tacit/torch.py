@@ -431,7 +431,8 @@ class OnGPU:
 
     def posterior(self, weights: Tensor, inputs: Inputs) -> Tensor:
         """The posterior (rows, states)."""
-        posterior, doubtful = _ByKernels.apply(weights, inputs.likelihoods, inputs, self)  # type: ignore[no-untyped-call, unused-ignore]
+        given = weights, self.constants(weights), inputs.likelihoods
+        posterior, doubtful = _ByKernels.apply(*given, inputs, self)  # type: ignore[no-untyped-call, unused-ignore]
         return self.on_tensors.mended(posterior, doubtful, weights, inputs)
 
     def constants(self, weights: Tensor) -> Tensor:
@@ -446,44 +447,42 @@ class OnGPU:
 
 
 class _ByKernels(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
-    """What autograd sees of an evaluation by kernels."""
+    """What autograd sees of an evaluation by kernels: a function of the constants, which depend on the weights."""
 
     @staticmethod
-    def forward(ctx: Any, weights: Tensor, likelihoods: Tensor, inputs: Inputs, way: OnGPU) -> tuple[Tensor, Tensor]:
-        ctx.save_for_backward(weights, likelihoods)
+    def forward(
+        ctx: Any, weights: Tensor, constants: Tensor, likelihoods: Tensor, inputs: Inputs, way: OnGPU
+    ) -> tuple[Tensor, Tensor]:
+        ctx.save_for_backward(weights, constants, likelihoods)
         ctx.inputs, ctx.way = inputs, way
-        joint, doubtful = way.query.forward(way.constants(weights), way.evidence(likelihoods, inputs))
-        total = joint.sum(dim=0)
-        ctx.total, ctx.posterior = total, joint / total
+        joint, doubtful = way.query.forward(constants, way.evidence(likelihoods, inputs))
+        ctx.total = joint.sum(dim=0)
+        ctx.posterior = joint / ctx.total
         ctx.mark_non_differentiable(doubtful)
         return ctx.posterior.T.contiguous(), doubtful
 
     @staticmethod
     def backward(ctx: Any, by_posterior: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        (weights, likelihoods), way, inputs = ctx.saved_tensors, ctx.way, ctx.inputs
+        (weights, constants, likelihoods), way, inputs = ctx.saved_tensors, ctx.way, ctx.inputs
         if torch.is_grad_enabled():  # the derivatives will be differentiated again, which kernels cannot
             posterior = way.on_tensors.posterior(weights, replace(inputs, likelihoods=likelihoods))
             leaves = [t for t in (weights, likelihoods) if t.requires_grad]
             found = iter(
                 torch.autograd.grad(posterior, leaves, by_posterior, create_graph=True, materialize_grads=True)
             )
-            return *(next(found) if t.requires_grad else None for t in (weights, likelihoods)), None, None
+            by_weight, by_likelihood = (next(found) if t.requires_grad else None for t in (weights, likelihoods))
+            return by_weight, None, by_likelihood, None, None
         by, posterior, total = by_posterior.T, ctx.posterior, ctx.total
         inner = by - (by * posterior).sum(dim=0)
-        seeds = torch.where(total > 0, inner / total, 0.0).contiguous()
-        with torch.enable_grad():
-            leaf = weights.detach().requires_grad_()
-            constants = way.constants(leaf)
-        evidence = way.evidence(likelihoods, inputs)
-        by_constant, by_input = way.query.backward(constants.detach(), evidence, seeds, likelihoods.requires_grad)
-        by_weight = by_likelihood = None
-        if weights.requires_grad:
-            (by_weight,) = torch.autograd.grad(constants, leaf, by_constant.to(constants), allow_unused=True)
-            by_weight = torch.zeros_like(weights) if by_weight is None else by_weight
-        if by_input is not None:
-            own = [by_input.get(v.name, likelihoods.new_zeros((v.card, inputs.rows))) for v in inputs.variables]
-            by_likelihood = torch.cat([likelihoods.new_empty((0, inputs.rows)), *own])
-        return by_weight, by_likelihood, None, None
+        seeds = torch.where(total > 0, inner / total, 0.0).contiguous()  # what is impossible has no derivatives
+        wanted = ctx.needs_input_grad[2]
+        by_constant, by_input = way.query.backward(constants, way.evidence(likelihoods, inputs), seeds, wanted)
+        if by_input is None:
+            return None, by_constant.to(constants), None, None, None
+        # what does not reach the query has no derivatives
+        own = [by_input.get(v.name, likelihoods.new_zeros((v.card, inputs.rows))) for v in inputs.variables]
+        by_likelihood = torch.cat([likelihoods.new_empty((0, inputs.rows)), *own])
+        return None, by_constant.to(constants), by_likelihood, None, None
 
 
 class Tables:

@@ -7,7 +7,10 @@ import tacit
 from tacit import EvidenceError, TacitError, examples
 from tacit.engines import cuda as engine_module
 from tacit.engines.native import cuda
-from tests.helpers import close
+
+
+def close(found, expected, bar=1e-12):
+    np.testing.assert_allclose(found, expected, rtol=bar, atol=bar)
 
 
 def has_gpu():

@@ -136,8 +136,8 @@ class TorchEngine(Engine):
     def static(self, tables: Mapping[Key, Tensor], gammas: Mapping[str, Slope]) -> Mapping[int, Tensor]:
         """What depends on parameters alone, with some numbers replaced, by its place in the program."""
         given = {key: t.to(self.device, self.dtype) for key, t in tables.items()}
-        found = self._with(given, gammas) if given or gammas else self._tables
-        return {i: value.array for i, value in found.values.items()}
+        stale = changed(self.program, frozenset([*tables, *gammas]))
+        return {i: value.array for i, value in self._computed(given, gammas, stale, ()).values.items()}
 
     def _frame(
         self,
