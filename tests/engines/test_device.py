@@ -1,13 +1,24 @@
 """Kernels for GPUs: their text, made for this processor instead, gives the answers and derivatives of the tape."""
 
+import os
+import shutil
+import subprocess
+
 import numpy as np
+import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import tacit
+from tacit import examples
 from tacit.engines.assemble import assemble
+from tacit.engines.native import device
 from tacit.engines.native.device import forward_kernel, keeping_kernel, reverse_kernel
+from tacit.engines.native.lanes import Lanes
+from tacit.engines.native.ptx import ptx
 from tacit.engines.native.target import Code
-from tacit.engines.native.thread import DOUBT, IMPOSSIBLE, WARP, Given
+from tacit.engines.native.thread import DOUBT, IMPOSSIBLE, UNUSUAL, WARP, Given, Thread
+from tacit.errors import TooLargeError
 from tacit.evidence import Kind, read
 from tests.helpers import always_hard, close
 from tests.strategies import queries, tie_margin
@@ -124,3 +135,80 @@ def test_kernels_agree_with_the_tape(case):
     if tie_margin(net, evidence) > 1e-9:
         for way in roles(net, evidence):
             check(tacit.compile(net, query, **way, engine="native"), evidence)
+
+
+@settings(max_examples=6)
+@given(queries(), st.sampled_from(["float64", "float32"]))
+def test_an_assembler_takes_the_kernels_of_any_tape(case, dtype):
+    net, query, evidence = case
+    for way in roles(net, evidence):
+        own = Emulated(tacit.compile(net, query, **way, engine="native", dtype=dtype), evidence)
+        given = own.tape, own.bits, own.given
+        for kernel in (forward_kernel(*given), keeping_kernel(*given), reverse_kernel(*given)):
+            text = ptx(kernel.text)
+            assert f".entry {kernel.name}(" in text
+            assert (".const" in text) == kernel.bank
+            if shutil.which("ptxas"):
+                options = ["-arch=sm_90", "-o", os.devnull, "-"]
+                subprocess.run(["ptxas", *options], input=text, text=True, check=True)
+
+
+def test_small_and_wrong_numbers_are_noticed():
+    tac = tacit.compile(examples.abc(), "B", ["A", "C"], engine="native")
+    rows = [[0.5, 0.5], [1e-200, 1.0], [np.nan, np.nan], [-1.0, 2.0], [np.nan, 1.0], [0.0, 0.0], [5e-324, 0.0]]
+    notes = Emulated(tac, {"C": np.array(rows)}).forward()[3]
+    odd = DOUBT | UNUSUAL
+    assert notes.tolist() == [0, DOUBT, 0, odd, odd, odd, odd]
+
+
+def test_long_chains_are_rescaled():
+    names = [f"E{t}" for t in range(1, 21)]
+    tac = tacit.compile(examples.hmm(20), "H20", names, engine="native")
+    evidence = {n: np.random.default_rng(i).dirichlet(np.ones(2), 5) for i, n in enumerate(names)}
+    assert not check(tac, evidence).any()
+
+
+def test_what_is_too_long_is_refused(monkeypatch):
+    tac = tacit.compile(examples.abc(), "B", ["A", "C"], engine="native")
+    own = Emulated(tac, {"A": [0.5]})
+    monkeypatch.setattr(device, "MOST_TERMS", 3)
+    with pytest.raises(TooLargeError, match="use engine='torch'"):
+        forward_kernel(own.tape, 64, own.given)
+    monkeypatch.undo()
+    monkeypatch.setattr(device, "MOST_PARAMETERS", 50)
+    with pytest.raises(TooLargeError, match="evidence on 2 variables"):
+        forward_kernel(own.tape, 64, own.given)
+
+
+class Warp(Thread):
+    """The exchanges of 32 threads, on arrays of their numbers."""
+
+    threads = np.arange(WARP)
+
+    def select(self, mask, a, b):
+        return np.where(self.threads & (1 << int(mask.removeprefix("%bit"))), a, b)
+
+    def add(self, a, b):
+        return a + b
+
+    def place(self, base, offset, scalar):
+        return offset
+
+    def _exchanged(self, value, distance):
+        return value[self.threads ^ distance]
+
+    def add_to(self, address, value):
+        self.results[address] = value
+
+
+@pytest.mark.parametrize("count", [1, 31, 32, 33, 70])
+def test_a_warp_adds_up_its_numbers(count):
+    numbers, warp = np.random.default_rng(0).random((count, WARP)), Warp(Lanes(64))
+    for place, own in enumerate(numbers):
+        warp.give_constant(place, own)
+    while any(waits is not None for waits in warp.waiting):
+        warp.give_constant(0, np.zeros(WARP))
+    sums = np.concatenate([warp.results[first] for first in sorted(warp.results)])
+    close(sums[:count], numbers.sum(axis=1))
+    assert not sums[count:].any()
+    assert len(warp.gathered) == len(sums)
