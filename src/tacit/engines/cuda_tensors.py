@@ -40,6 +40,7 @@ class DeviceQuery:
         self.engine, self.tape = engine, engine._tape()
         self.device = torch.device("cuda", engine.device.number)
         self.dtype: torch.dtype = getattr(torch, engine.dtype.name)
+        self._indices: dict[tuple[int, ...], Tensor] = {}  # one for each kernel of the way back: two at most
 
     @cached_property
     def _literals(self) -> Tensor:
@@ -133,12 +134,16 @@ class DeviceQuery:
                 )  # fmt: skip
         whole = sums.sum(dim=0)
         terms, by_table = whole[: len(kernel.sums)], whole[len(kernel.sums) :]
-        places = torch.tensor(kernel.sums, dtype=torch.int64).to(self.device, non_blocking=True)
-        by_constant = by_table.index_add(0, places, terms)
+        by_constant = by_table.index_add(0, self._index(kernel.sums), terms)
         if not inputs:
             return by_constant, None
         own = d_inputs[:, :rows].split_with_sizes([sizes[name] for name in tape.inputs])
         return by_constant, dict(zip(tape.inputs, own, strict=True))
+
+    def _index(self, sums: tuple[int, ...]) -> Tensor:
+        if sums not in self._indices:
+            self._indices[sums] = torch.tensor(sums, dtype=torch.int64, device=self.device)
+        return self._indices[sums]
 
     def _stream(self) -> int:
         return int(torch.cuda.current_stream(self.device).cuda_stream)
