@@ -146,6 +146,7 @@ def test_the_interpreter_runs_until_rows_repay_code(monkeypatch, expected):
     tac = compile_()
     engine = tac.engine()
     monkeypatch.setattr(patient, "SAVED", {False: 0.15e-3 / 10, True: 0.7e-3 / 10})  # ten rows repay it
+    monkeypatch.setattr(patient, "BEGUN", 0.0)
     for _ in range(3):
         assert not engine._generated
         close(tac.posterior(EVIDENCE), expected)
