@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit import TacitError, engines, examples, machine
+from tacit import Network, TacitError, engines, examples, machine
 from tacit.engines.native import patient, target
 from tacit.engines.native.engine import NativeEngine
 from tacit.engines.native.patient import PatientEngine
@@ -220,6 +220,38 @@ def test_all_ways_give_the_same_gradients(monkeypatch, loaded):
     for by in engine_of.values():
         for key, table in engine_of["numpy"].tables.items():
             close(by.tables[key], table, 1e-13)
+
+
+def test_sweeps_of_different_engines_fit_together(monkeypatch):
+    rng = np.random.default_rng(0)
+    net = Network()
+    net.add("T0", states=list("abc"), cpt=rng.dirichlet(np.ones(3)))
+    for i in range(1, 45):
+        net.add(f"T{i}", [f"T{i - 1}"], list("abc"), rng.dirichlet(np.ones(3), 3))
+    rows = 10  # most of them say nothing: numbers are 1 but for rounding
+    columns = {n: np.where(rng.random((rows, 1)) < 0.995, np.nan, rng.random((rows, 3))) for n in net}
+    columns["T44"][:2] = [0.2, 0.5, 0.3]
+    monkeypatch.setattr(patient, "INTERPRETER", "no such module")
+
+    def seed_of(joint):
+        total = joint.sum(axis=0)
+        return joint[0] / total, np.stack([1 / total, *(0 * total for _ in joint[1:])])
+
+    def derivatives(engine, ways=None):
+        tac = tacit.compile(net, "T0", list(net), engine=engine)
+        known = tac.read(columns)
+        if ways is not None:
+            monkeypatch.setattr(tac.engine(), "_pays", lambda kind, rows: ways[kind[0]])
+        _, found = tac.engine().value_and_gradients(known.columns, rows, seed_of)
+        return found, tac.engine().run(known.columns, rows).exponent
+
+    expected, theirs = derivatives("numpy")
+    _, ours = derivatives("native")
+    assert (ours != theirs).any()  # else this tests nothing
+    for ways in itertools.product([False, True], repeat=2):
+        found, _ = derivatives("auto", ways)
+        for key, table in expected.tables.items():
+            close(found.tables[key], table, 1e-11)
 
 
 # where there can be no code -------------------------------------------------------------------------------

@@ -9,7 +9,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, Self
+from typing import Any, Literal, Self
+
+import numpy as np
 
 from tacit.compiler.program import Program
 from tacit.engines.engine import Engine, Kernel, Packed, SeedOfRows
@@ -28,6 +30,7 @@ LOADED = 0.6  # to load the interpreter
 NUMPY_ROW, NUMPY_CALL = 2e-9, 10e-6  # what NumPy takes instead: a term of a row, and an operation of a call
 INTERPRETER = "tacit.engines.tape"
 PACKED = 2**14  # rows whose evidence the interpreter packs at a time
+Runner = Engine | Literal["code"]
 
 
 @cache
@@ -52,6 +55,7 @@ class PatientEngine(NativeEngine):
         self._stored: dict[tuple[bool, bool], bool] = {}  # what was found on disk, or not
         self._hindered = False  # no code can be compiled here
         self._spent = 0.0  # seconds of NumPy, about
+        self._latest: Runner | None = None  # what ran rows last
         self._numpy: NumpyEngine | None = None
 
     def _pays(self, kind: tuple[bool, bool], rows: int) -> bool:
@@ -110,15 +114,17 @@ class PatientEngine(NativeEngine):
     def twin(self) -> Self:
         """The same program and code, with numbers of its own: for another thread."""
         twin = super().twin()
-        twin._numpy = None
+        twin._numpy = twin._latest = None
         return twin
 
     def attempt(self, columns: Mapping[str, Column], rows: int, selections: bool = False) -> Results:
         """Evaluate some rows, and say which are doubtful."""
         if self._pays((False, selections), rows):
+            self._latest = "code"
             return super().attempt(columns, rows, selections)
         self._seen[False] += rows
-        return self._meanwhile(rows).attempt(columns, rows, selections)
+        self._latest = engine = self._meanwhile(rows)
+        return engine.attempt(columns, rows, selections)
 
     def posterior(self, columns: Mapping[str, Column], rows: int) -> Array:
         """P*(q) of some rows: (rows, states)."""
@@ -131,9 +137,23 @@ class PatientEngine(NativeEngine):
     ) -> tuple[Gradients, bool]:
         """Derivatives in plain floats, and whether some rows may be doubtful."""
         if self._pays((True, through_selection), rows):
+            seeds = self._rescaled(seeds, "code", columns, rows)
             return super().attempt_gradients(columns, rows, seeds, through_selection)
         self._seen[True] += rows
-        return self._meanwhile(rows).attempt_gradients(columns, rows, seeds, through_selection)
+        engine = self._meanwhile(rows)
+        seeds = self._rescaled(seeds, engine, columns, rows)
+        return engine.attempt_gradients(columns, rows, seeds, through_selection)
+
+    def _rescaled(self, seeds: Array, engine: Runner, columns: Mapping[str, Column], rows: int) -> Array:
+        """Derivatives by the mantissas of an engine, from those by the mantissas of the last one that ran.
+
+        Both bring a number near 1 by a power of two, but where it is 1 but for rounding, not by the same one.
+        """
+        if self._latest in (None, engine) or not self._tape().scaled:
+            return seeds
+        code = super().attempt
+        own, latest = (one.attempt if isinstance(one, Engine) else code for one in (engine, self._latest))
+        return np.ldexp(seeds, (own(columns, rows).exponent - latest(columns, rows).exponent).astype(np.int32))
 
     def fused(
         self, data: Packed, seed_of: SeedOfRows, kernel: Kernel | None, weights: Array, *arguments: Any
