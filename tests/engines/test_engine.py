@@ -9,7 +9,8 @@ import pytest
 
 import tacit
 from tacit import engines
-from tacit.learn.kernels import MEAN_SQUARED, learn
+from tacit.engines.row_losses import MEAN_SQUARED
+from tacit.learn.kernels import learn
 from tacit.learn.losses import evaluate
 from tacit.learn.parameters import Parameters
 

@@ -111,6 +111,11 @@ class NumpyEngine(Engine):
         """The same program with numbers of its own: for another thread."""
         return copy(self)
 
+    @property
+    def values(self) -> Mapping[int, Value]:
+        """All values that do not depend on evidence."""
+        return self._exact.values
+
     def static(self, i: int) -> Array:
         """A value that does not depend on evidence."""
         array: Array = self._tables.values[i].array
@@ -120,6 +125,25 @@ class NumpyEngine(Engine):
         """Whether digits of such a value may be lost, in floats of some size."""
         floor = self._evaluation(self._tables).floor(i)
         return bool((floor < np.finfo(dtype).minexp).any())
+
+    def all_from(self, exponent: int) -> bool:
+        """Whether no such value has an entry below 2**exponent, and so far from any bound that none can be in doubt.
+
+        That settles at once what `in_doubt` works out value by value, which takes longer than a step of learning.
+        """
+        if self._most_factors is None:
+            return False
+        numbers = np.concatenate([value.array for value in self.values.values()] or [np.ones(1)], axis=None)
+        smallest = float(np.min(numbers, where=numbers > 0, initial=1.0))
+        return bool(smallest >= 2.0 ** max(exponent, np.finfo(np.float64).minexp / self._most_factors))
+
+    @cached_property
+    def _most_factors(self) -> int | None:
+        """How many values are multiplied at a time, at most, before evidence comes in; None if tests depend on them."""
+        operations = [self.program.operations[i] for i in self._fixed]
+        if any(isinstance(operation, Select) for operation in operations):
+            return None
+        return max([1, *(len(operation.inputs) for operation in operations)])
 
     def _table_floor(self, frame: Evaluation, i: int) -> Floats:
         """A lower bound of the logarithms of a table's entries, or minus infinity where digits may be lost: (1,)."""

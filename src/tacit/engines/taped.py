@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from tacit.compiler.program import Program
 from tacit.engines.assemble import ZERO_CONSTANT, Tape, assemble, knowledge
+from tacit.engines.direct import Direct, reads_directly
 from tacit.engines.engine import Engine
 from tacit.engines.numpy import NumpyEngine
 from tacit.engines.results import Array, Decided, Gradients
 from tacit.evidence import Column
-from tacit.floats import noting_underflow
+from tacit.floats import Floats, noting_underflow
 from tacit.machine import threads as usable_threads
 
 T = TypeVar("T")
@@ -38,7 +39,10 @@ class Taped(Engine):
         self.program, self.gammas = program, gammas
         self.dtype = np.dtype(dtype)
         self.threads = usable_threads(threads)
-        self.reference = NumpyEngine(program, parameters, gammas, "float64")
+        self._reference = NumpyEngine(program, parameters, gammas, "float64")
+        self._pending: tuple[dict[tuple[str, str], Array], dict[str, float | None]] = {}, {}  # what it is not told yet
+        self._direct: dict[Tape, Direct] | None = {} if reads_directly(program) else None
+        self._tables = self._reference.parameters
         self.known = knowledge(program, parameters, gammas)
         self._tapes: dict[tuple[bool, ...], Tape] = {}
         self._constants: dict[Tape, Array] = {}
@@ -47,38 +51,75 @@ class Taped(Engine):
     def update(self, parameters: Mapping[tuple[str, str], Array], gammas: Mapping[str, float | None]) -> None:
         """Take new numbers for some tables and slopes; exact 0s and 1s, and which nodes are soft, stay as they were."""
         self.gammas = {**self.gammas, **gammas}
-        self.reference.update(parameters, gammas)
+        if self._direct is None:
+            self._reference.update(parameters, gammas)
+        else:
+            self._tables = {**self._tables, **parameters}
+            self._pending = {**self._pending[0], **parameters}, {**self._pending[1], **gammas}
         self._constants, self._in_doubt = {}, {}
         self._again = None
+
+    @property
+    def reference(self) -> NumpyEngine:
+        """The engine that computes what does not depend on evidence."""
+        if any(self._pending):
+            self._reference.update(*self._pending)
+            self._pending = {}, {}
+        return self._reference
 
     def twin(self) -> Self:
         """The same program and tapes, with numbers of its own: for another thread."""
         twin = copy(self)
-        twin.reference = self.reference.twin()
+        twin._reference = self.reference.twin()
+        twin._pending = {}, {}
         return twin
+
+    def _read_directly(self, tape: Tape) -> Direct | None:
+        """Where a tape reads tables, if nothing is computed of them."""
+        if self._direct is None:
+            return None
+        if tape not in self._direct:
+            own = Direct.of(tape, self.program, self.reference.values, self.dtype)
+            self._direct = {**self._direct, tape: own}
+        return self._direct[tape]
 
     def constants(self, tape: Tape) -> Array:
         """The numbers that a tape reads."""
         if tape not in self._constants:
-            constants = np.ones(tape.constant_count, dtype=self.dtype)
-            constants[ZERO_CONSTANT] = 0.0
-            for value, first in tape.constants:
-                table = self.reference.static(value)
-                constants[first : first + table.size] = table.ravel()
-            for first, numbers in tape.literals:
-                constants[first : first + len(numbers)] = numbers
+            direct = self._read_directly(tape)
+            constants = self._evaluated(tape) if direct is None else direct.constants(self._tables)
             for node, place in tape.slopes:
                 constants[place] = self.gammas[node]
             self._constants = {**self._constants, tape: constants}
         return self._constants[tape]
 
+    def _evaluated(self, tape: Tape) -> Array:
+        """The same, but for slopes, from values that are computed of tables."""
+        constants = np.ones(tape.constant_count, dtype=self.dtype)
+        constants[ZERO_CONSTANT] = 0.0
+        for value, first in tape.constants:
+            table = self.reference.static(value)
+            constants[first : first + table.size] = table.ravel()
+        for first, numbers in tape.literals:
+            constants[first : first + len(numbers)] = numbers
+        return constants
+
     def _tables_in_doubt(self, tape: Tape) -> bool:
         """Whether a number that is computed once is too small for floats of this size."""
         if tape not in self._in_doubt:
-            values = tape.computed if self.dtype == np.float64 else [value for value, _ in tape.constants]
-            found = any(self.reference.in_doubt(value, self.dtype) for value in values)
-            self._in_doubt = {**self._in_doubt, tape: found}
+            self._in_doubt = {**self._in_doubt, tape: not self._plainly_exact(tape) and self._some_in_doubt(tape)}
         return self._in_doubt[tape]
+
+    def _plainly_exact(self, tape: Tape) -> bool:
+        """Whether a quick look is enough to say that none is: in every step of learning, the numbers are others."""
+        exponent, direct = np.finfo(self.dtype).minexp, self._read_directly(tape)
+        if direct is None:
+            return self.reference.all_from(exponent)
+        return self.dtype == np.float64 or direct.all_from(2.0**exponent, self._tables)
+
+    def _some_in_doubt(self, tape: Tape) -> bool:
+        values = tape.computed if self.dtype == np.float64 else [value for value, _ in tape.constants]
+        return any(self.reference.in_doubt(value, self.dtype) for value in values)
 
     def _decided(self, tape: Tape, outputs: Array) -> dict[str, Decided]:
         rows = outputs.shape[1]
@@ -99,11 +140,11 @@ class Taped(Engine):
         return self._tapes[kind]
 
     def _collected(self, tape: Tape, d_constants: Array, d_inputs: Array, through_selection: bool = True) -> Gradients:
-        adjoints = {}
-        for value, first in tape.constants:
-            table = self.reference.static(value)
-            adjoints[value] = d_constants[first : first + table.size].reshape(table.shape)
-        tables, slopes = self.reference.parameter_gradients(adjoints, through_selection)
+        direct = self._read_directly(tape)
+        if direct is None:
+            tables, slopes = self._through_tables(tape, d_constants, through_selection)
+        else:
+            tables, slopes = direct.gradients(d_constants), {}
         for node, place in tape.slopes:
             slopes[node] = slopes.get(node, 0.0) + float(d_constants[place])
         likelihoods, first = {}, 0
@@ -111,6 +152,16 @@ class Taped(Engine):
             likelihoods[name] = d_inputs[first : first + self.program.sizes[name]]
             first += self.program.sizes[name]
         return Gradients(tables, slopes, likelihoods)
+
+    def _through_tables(
+        self, tape: Tape, d_constants: Array, through_selection: bool
+    ) -> tuple[dict[tuple[str, str], Floats], dict[str, float]]:
+        """Derivatives by tables and slopes, through what is computed of them."""
+        adjoints = {}
+        for value, first in tape.constants:
+            table = self.reference.static(value)
+            adjoints[value] = d_constants[first : first + table.size].reshape(table.shape)
+        return self.reference.parameter_gradients(adjoints, through_selection)
 
     def _packed_with_care(
         self, tape: Tape, columns: Mapping[str, Column], rows: int

@@ -33,10 +33,13 @@ class Batches:
     def __init__(self, weights: Floats, size: int, seed: int) -> None:
         self.weights, self.seed = weights, seed
         self.count = -(-len(weights) // size)
+        self._epoch, self._first = -1, 0
+        if self.count == 1:  # a step sees all rows
+            return
         heavy = np.flatnonzero(weights * self.count > 1)
         self._heavy = heavy[np.argsort(-weights[heavy], kind="stable")[:size]]
-        self._light = np.setdiff1d(np.arange(len(weights)), self._heavy)
-        self._epoch, self._first, self._order = -1, 0, self._light
+        self._light = np.delete(np.arange(len(weights)), self._heavy)
+        self._order = self._light
 
     def of_step(self, step: int) -> Batch | None:
         """The rows of a step, which depend on the seed and the number of the step only; None for all rows."""

@@ -10,11 +10,7 @@ import numpy as np
 
 from tacit.engines.jit import jit
 from tacit.engines.kernels import add_pinned, backward_tile, forward_tile
-
-MEAN_SQUARED, CROSS_ENTROPY = range(2)
-# Below this probability the cross entropy ends as a parabola that is flat at 0, so that its slope stays continuous and
-# finite. Far above what underflows, and far below what products of learned numbers come to.
-SMALLEST = 1e-100
+from tacit.engines.row_losses import MEAN_SQUARED, SMALLEST
 
 
 @jit(nogil=True, error_model="numpy")

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.engines.results import Array
+from tacit.engines.row_losses import CROSS_ENTROPY, MEAN_SQUARED
 from tacit.errors import TacitError
 from tacit.floats import Floats
 from tacit.learn import kernels
@@ -27,7 +28,7 @@ from tacit.learn import kernels
 Loss = str | Callable[[NDArray[np.float64], NDArray[np.float64]], tuple[Array, Array]]
 
 PROBES = 256  # distributions that tell a loss from others
-KINDS = {"mse": kernels.MEAN_SQUARED, "cross_entropy": kernels.CROSS_ENTROPY}
+KINDS = {"mse": MEAN_SQUARED, "cross_entropy": CROSS_ENTROPY}
 
 
 def check_loss(loss: Loss) -> Loss:

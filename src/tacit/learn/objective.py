@@ -68,7 +68,7 @@ class Objective:
     def within_limits(self, weights: Floats) -> Floats:
         """Weights brought back to where all learned numbers lie strictly between 0 and 1."""
         limits = self.parameters.limits
-        return np.clip(weights, -limits, limits)
+        return np.minimum(np.maximum(weights, -limits), limits)
 
     def value(self, weights: Floats) -> float:
         """The loss of all rows alone, without the penalty."""

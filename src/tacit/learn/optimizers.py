@@ -153,23 +153,22 @@ class Adam:
 
     def advance(self, objective: Objective, state: State, steps: int) -> None:
         """Take some steps; which rows a step sees depends on the seed and the number of the step only."""
-        first = state.memory.get("first", np.zeros_like(state.weights))
-        second = state.memory.get("second", np.zeros_like(state.weights))
+        nothing = np.zeros_like(state.weights)
+        first, second = (state.memory.get(name, nothing) for name in ("first", "second"))
         a, b = self.decay
         losses = []
         batches = Batches(objective.data.weights, self.batch, self.seed)
         for _ in range(min(steps, self.total - state.steps)):
             loss, gradient = objective.value_and_gradient(state.weights, batches.of_step(state.steps))
             losses.append(loss)
-            norm = float(np.linalg.norm(gradient))
-            if self.clip is not None and norm > self.clip:
+            if self.clip is not None and (norm := float(np.linalg.norm(gradient))) > self.clip:
                 gradient = gradient * (self.clip / norm)
             state.steps += 1
             first = a * first + (1 - a) * gradient
-            second = b * second + (1 - b) * gradient**2
+            second = b * second + (1 - b) * (gradient * gradient)
             step = first / (1 - a**state.steps) / (np.sqrt(second / (1 - b**state.steps)) + 1e-8)
             state.weights = objective.within_limits(state.weights - self._rate(state.steps) * step)
-        state.loss = float(np.mean(losses)) if losses else state.loss
+        state.loss = sum(losses) / len(losses) if losses else state.loss
         state.memory = {"first": first, "second": second}
         state.done = state.steps >= self.total
 

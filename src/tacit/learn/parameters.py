@@ -13,6 +13,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -132,14 +133,27 @@ class Parameters:
 
         With `rows`, those by the tables are (entries, rows), and the result is (numbers, rows).
         """
+        if self._in_order and not rows and all(place.key in tables for place in self.places):
+            return np.concatenate([tables[place.key] for place in self.places], axis=None)
         found = np.zeros((self.entries, *rows))
         for place in self.places:
             if place.key in tables:
                 table = tables[place.key].reshape(place.table.size, *rows)
-                found[place.first : place.first + len(place.index)] += table[place.index]
+                learned = table if place.complete else table[place.index]
+                found[place.first : place.first + len(learned)] += learned
         for node, entry in self.slope_entries.items():
             found[entry] += slopes.get(node, 0.0)
         return found
+
+    @cached_property
+    def _in_order(self) -> bool:
+        """Whether the learned numbers are whole tables one after the other."""
+        firsts = np.cumsum([0, *(place.table.size for place in self.places)]).tolist()
+        return (
+            bool(self.places)
+            and all(place.complete for place in self.places)
+            and [*(place.first for place in self.places), self.entries] == firsts
+        )
 
     def by_weight(self, numbers: Floats, by_number: Floats) -> Floats:
         """Derivatives by the weights, from those by the numbers that they make; row by row if these are."""
@@ -272,9 +286,14 @@ class Place:
         """The same place in a tied table."""
         return Place((node, self.key[1]), self.table, self.index, self.first)
 
+    @cached_property
+    def complete(self) -> bool:
+        """Whether all entries of the table are learned."""
+        return len(self.index) == self.table.size
+
     def filled(self, numbers: Floats) -> Floats:
         own = numbers[self.first : self.first + len(self.index)]
-        if len(own) == self.table.size:
+        if self.complete:
             return own.reshape(self.table.shape)
         table = self.table.copy()
         table.reshape(-1)[self.index] = own

@@ -45,6 +45,26 @@ class Adjoints(Body):
         more = derivative if factor is None else self.mul(derivative, factor)
         self.store("d_constants", place, self.add(self.load("d_constants", place), more))
 
+    def give_factors(self, slot: int, terms: Terms, derivative: str) -> None:
+        """Add what the derivatives by a slot, a sum of constants times slots, say about the constants."""
+        for constant, factor in terms:
+            self.give_constant(constant, derivative, self.slot(factor))
+
+
+@dataclass
+class GroupedAdjoints(Adjoints):
+    """The same for a group of rows, of which a loop of its own gathers the derivatives by most constants.
+
+    It adds up many rows before it touches the memory of a constant: see `gather`.
+    """
+
+    later: list[tuple[int, Terms]] = field(default_factory=list)  # slots, and the terms that they are sums of
+
+    def give_factors(self, slot: int, terms: Terms, derivative: str) -> None:
+        """Keep the derivatives by a slot for the loop."""
+        self.store("adjoints", slot, derivative)
+        self.later.append((slot, terms))
+
 
 def look_up(b: Adjoints, dst: int, terms: Terms, a: str) -> None:
     (base, index), number = terms[0], b.lanes.number
@@ -57,8 +77,8 @@ def look_up(b: Adjoints, dst: int, terms: Terms, a: str) -> None:
 
 
 def linear(b: Adjoints, dst: int, terms: Terms, a: str) -> None:
+    b.give_factors(dst, terms, a)
     for constant, slot in terms:
-        b.give_constant(constant, a, b.slot(slot))
         b.give(slot, a, b.constant(constant))
 
 

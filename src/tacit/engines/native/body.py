@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tacit.engines import instructions as k
-from tacit.engines.native.lanes import Lanes, Text, mangled
-from tacit.engines.series import INVERSE_LOG2, LOG2_HIGH, LOG2_LOW, SERIES, SMALLEST
+from tacit.engines.native.lanes import Lanes, Text
+from tacit.engines.series import INVERSE_LOG2, LOG2_HIGH, LOG2_LOW, SERIES
 
 Terms = Sequence[Sequence[int]]
 SPLIT = 6  # products from which on a sum has two parts
+ROUNDING = 1.5 * 2.0**52  # added to a double, it leaves the nearest whole number in its last digits
 OPERATORS = ("oge", "ogt", "ole", "olt")  # x >=, >, <=, < limit for operator 0, 1, 2, 3
 
 
@@ -43,6 +45,12 @@ class Body(Text):
         if isinstance(stride, str) and number:
             offset = self.let(f"mul i64 {stride}, {number}")
         return self.place(f"%{array}", offset, scalar)
+
+    def array_from(self, array: str, row: str) -> str:
+        """The name of an array that begins at a later row of another one."""
+        address = self.place(f"%{array}", row, self.lanes.number)
+        self.strides[address[1:]] = self.strides[array]
+        return address[1:]
 
     def load(self, array: str, number: int, scalar: str = "", unit: str = "") -> str:
         """A number of an array of some `unit`, for these rows."""
@@ -99,6 +107,16 @@ class Body(Text):
         """Say where digits may be lost."""
         self.doubt = where if self.doubt is None else self.either(self.doubt, where)
 
+    def note_mixture(self, lesser: str, plus: str, minus: str) -> None:
+        """Say where a mixture hangs on a weight that came to its end."""
+        least, few = (k.LEAST_64, k.NEGLIGIBLE_64) if self.lanes.bits == 64 else (k.LEAST_32, k.NEGLIGIBLE_32)
+        zero = self.lanes.literal(0.0)
+        positive = self.compare("ogt", lesser, zero)
+        entry, other = self.select(positive, plus, minus), self.select(positive, minus, plus)
+        ended = self.compare("olt", self.magnitude(lesser), self.lanes.literal(2 * least))
+        alone = self.both(self.compare("ogt", entry, zero), self.compare("olt", other, self.lanes.literal(few)))
+        self.note_doubt(self.both(ended, alone))
+
     def total(self, products: Sequence[tuple[str, str]]) -> str:
         """The sum of some products; of many, in two parts, which do not wait for each other."""
         halves = [products] if len(products) < SPLIT else [products[::2], products[1::2]]
@@ -126,25 +144,36 @@ class Body(Text):
             self.addresses[key] = found
         return self.addresses[key]
 
-    def exp_of_negative(self, x: str) -> str:
-        """exp(x) for doubles x <= 0, as `exponential` does it."""
+    def exp_of_negative(self, x: str, least: float) -> str:
+        """exp(x) of doubles x <= 0, and at least exp(`least`), with as many bits as all other values.
+
+        As `exponential` does it, but with a polynomial in two parts, which do not wait for each other, and one that is
+        as long as these floats need.
+        """
         wide = Body(Lanes(64, self.lanes.rows), self.lines, self.count)
-        x = wide.largest(x, wide.lanes.literal(SMALLEST))
-        kind = wide.lanes.type
-        half = wide.add(wide.mul(x, wide.lanes.literal(INVERSE_LOG2)), wide.lanes.literal(0.5))
-        whole = wide.let(f"call {kind} @llvm.floor.{mangled(kind)}({kind} {half})")
+        x = wide.largest(x, wide.lanes.literal(least))
+        shifted = wide.add(wide.mul(x, wide.lanes.literal(INVERSE_LOG2)), wide.lanes.literal(ROUNDING))
+        whole = wide.sub(shifted, wide.lanes.literal(ROUNDING))
         r = wide.sub(
             wide.sub(x, wide.mul(whole, wide.lanes.literal(LOG2_HIGH))), wide.mul(whole, wide.lanes.literal(LOG2_LOW))
         )
-        made = wide.lanes.literal(SERIES[-1])
-        for c in SERIES[-2::-1]:
-            made = wide.add(wide.lanes.literal(c), wide.mul(r, made))
-        number = wide.let(f"fptosi {kind} {whole} to {wide.lanes.integer}")
-        biased = wide.let(f"add {wide.lanes.integer} {number}, {wide.lanes.same('i64', '1023')}")
-        bits = wide.let(f"shl {wide.lanes.integer} {biased}, {wide.lanes.same('i64', '52')}")
-        power = wide.let(f"bitcast {wide.lanes.integer} {bits} to {kind}")
-        made = wide.mul(made, power)
+        bits = wide.let(f"bitcast {wide.lanes.type} {shifted} to {wide.lanes.integer}")  # the last ones are the number
         self.count = wide.count
+        r, integer = self.as_number(r), self.lanes.integer
+        terms, digits, bias = (14, 52, 1023) if self.lanes.bits == 64 else (8, 23, 127)
+        square = self.mul(r, r)
+        even, odd = (self._polynomial(square, SERIES[first:terms:2]) for first in (0, 1))
+        if self.lanes.bits == 32:
+            bits = self.let(f"trunc {wide.lanes.integer} {bits} to {integer}")
+        biased = self.let(f"add {integer} {bits}, {self.lanes.same(f'i{self.lanes.bits}', str(bias))}")
+        power = self.let(f"shl {integer} {biased}, {self.lanes.same(f'i{self.lanes.bits}', str(digits))}")
+        power = self.let(f"bitcast {integer} {power} to {self.lanes.type}")
+        return self.mul(self.add(even, self.mul(r, odd)), power)
+
+    def _polynomial(self, x: str, coefficients: Sequence[float]) -> str:
+        made = self.lanes.literal(coefficients[-1])
+        for c in coefficients[-2::-1]:
+            made = self.add(self.lanes.literal(c), self.mul(x, made))
         return made
 
     def as_double(self, value: str) -> str:
@@ -158,6 +187,34 @@ class Body(Text):
         if self.lanes.bits == 64:
             return value
         return self.let(f"fptrunc {self.lanes.of('double')} {value} to {self.lanes.type}")
+
+
+@dataclass
+class Watching(Body):
+    """The same, but mixtures are looked at in the end, and only where the weight of one came to its end."""
+
+    mixtures: list[tuple[str, str, str]] = field(default_factory=list)
+
+    def note_mixture(self, lesser: str, plus: str, minus: str) -> None:
+        """Keep it in mind."""
+        self.mixtures.append((lesser, plus, minus))
+
+    def look_at_mixtures(self, note: Callable[[str], None]) -> None:
+        """Do with the rows in doubt what `note` says, if there may be some."""
+        if not self.mixtures:
+            return
+        sizes = [self.magnitude(lesser) for lesser in dict.fromkeys(lesser for lesser, _, _ in self.mixtures)]
+        smallest = sizes[0]
+        for size in sizes[1:]:
+            smallest = self.select(self.compare("olt", size, smallest), size, smallest)
+        least = k.LEAST_64 if self.lanes.bits == 64 else k.LEAST_32
+        ended = self.compare("olt", smallest, self.lanes.literal(2 * least))
+        rows = self.let(f"bitcast {self.lanes.mask} {ended} to i{self.lanes.rows}")
+        with self.when(self.let(f"icmp ne i{self.lanes.rows} {rows}, 0")):
+            for mixture in self.mixtures:
+                super().note_mixture(*mixture)
+            assert self.doubt is not None
+            note(self.doubt)
 
 
 # instructions ---------------------------------------------------------------------------------------------
@@ -252,7 +309,7 @@ def slope(b: Body, terms: Terms, slots: bool) -> str:
 
 
 def _lesser_weight(b: Body, terms: Terms, slots: bool) -> str:
-    """See `opcodes.lesser_weight`: in doubles throughout."""
+    """See `opcodes.lesser_weight`. What the exponential is taken of is worked out in doubles."""
     (x, total), (limit, _), _ = terms
     left, whole = b.as_double(b.slot(x)), b.as_double(b.slot(total))
     threshold = b.as_double(b.slot(limit) if slots else b.constant(limit))
@@ -261,13 +318,12 @@ def _lesser_weight(b: Body, terms: Terms, slots: bool) -> str:
     zero = wide.lanes.literal(0.0)
     z = wide.mul(gamma, wide.sub(wide.div(left, whole), threshold))
     z = wide.select(wide.compare("ogt", whole, zero), z, zero)
-    size = wide.exp_of_negative(wide.negative(wide.magnitude(z)))
-    least = wide.lanes.literal(k.LEAST_64 if b.lanes.bits == 64 else k.LEAST_32)
-    small = wide.largest(size, least)
-    signed = wide.select(wide.compare("oge", z, zero), wide.negative(small), small)
-    made = wide.div(signed, wide.add(wide.lanes.literal(1.0), small))
+    size = wide.negative(wide.magnitude(z))
     b.count = wide.count
-    return b.as_number(made)
+    small = b.exp_of_negative(size, math.log(k.LEAST_64 if b.lanes.bits == 64 else k.LEAST_32))
+    rises = b.compare("oge", b.as_number(z), b.lanes.literal(0.0))
+    signed = b.select(rises, b.negative(small), small)
+    return b.div(signed, b.add(b.lanes.literal(1.0), small))
 
 
 def mix(b: Body, dst: int, terms: Terms) -> None:
@@ -291,12 +347,7 @@ def weights(b: Body, lesser: str) -> tuple[str, str]:
 def _mix(b: Body, dst: int, lesser: str, plus: str, minus: str) -> None:
     high, low = weights(b, lesser)
     b.set(dst, b.add(b.mul(high, plus), b.mul(low, minus)))
-    least, few = (k.LEAST_64, k.NEGLIGIBLE_64) if b.lanes.bits == 64 else (k.LEAST_32, k.NEGLIGIBLE_32)
-    positive = b.compare("ogt", lesser, b.lanes.literal(0.0))
-    entry, other = b.select(positive, plus, minus), b.select(positive, minus, plus)
-    ended = b.compare("olt", b.magnitude(lesser), b.lanes.literal(2 * least))
-    alone = b.both(b.compare("ogt", entry, b.lanes.literal(0.0)), b.compare("olt", other, b.lanes.literal(few)))
-    b.note_doubt(b.both(ended, alone))
+    b.note_mixture(lesser, plus, minus)
 
 
 def scale(b: Body, dst: int, terms: Terms) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,10 +26,15 @@ class Described:
         self._kept: list[NDArray[Any]] = []
         self._place = 0
 
-    @property
+    @cached_property
     def table(self) -> NDArray[np.int64]:
-        """A row for each column, see `readers.COLUMN`."""
+        """A row for each column, see `readers.COLUMN`; to be asked for after all of them are there."""
         return np.array(self._rows, dtype=np.int64).reshape(-1, len(COLUMN))
+
+    @cached_property
+    def address(self) -> int:
+        """Where the table is in memory."""
+        return int(self.table.__array_interface__["data"][0])
 
     def likelihoods(self, column: Column | None, states: int) -> None:
         """The next variable that takes likelihoods; without a column, it has no evidence."""

@@ -8,8 +8,9 @@ computed by a more careful engine.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -21,7 +22,7 @@ from tacit.engines.engine import Engine, Kernel, Packed, SeedOfRows
 from tacit.engines.native.columns import Described
 from tacit.engines.native.host import CALL, DOUBT, INFINITE, UNUSUAL, Layout, Module
 from tacit.engines.native.readers import TILE, reader_text
-from tacit.engines.native.target import Code, code, is_stored
+from tacit.engines.native.target import Code, Run, code, is_stored
 from tacit.engines.results import Array, Descent, Gradients, Results
 from tacit.engines.taped import THREADED_WORK, Taped, in_blocks
 from tacit.evidence import Column, take
@@ -30,6 +31,7 @@ from tacit.floats import Floats
 GRADIENT_CHUNK = 2**14
 CHUNK = 2**17  # rows whose results are in memory at a time, where something is made of them
 LINE = 64  # bytes of a line of the cache
+NOTHING: Array = np.empty((0, 0))  # derivatives by inputs that nobody asked for
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +41,41 @@ class Generated:
     tape: Tape
     layout: Layout
     code: Code
+    free: list[Memory] = field(default_factory=list)  # what threads have worked in, and do not any more
+
+    @contextmanager
+    def memory(self) -> Iterator[Memory]:
+        """Memory to work in."""
+        try:
+            memory = self.free.pop()
+        except IndexError:
+            memory = Memory(self.layout.starts["end"])
+        yield memory
+        self.free.append(memory)
+
+
+class Memory:
+    """What one thread works in, and the arguments of its call."""
+
+    def __init__(self, size: int) -> None:
+        self._work = np.empty(size + LINE, dtype=np.uint8)
+        self.work = -(-_address(self._work) // LINE) * LINE
+        self._arguments = np.empty(len(CALL), dtype=np.int64)
+        self._call = _address(self._arguments)
+
+    def call(self, run: Run, arguments: Mapping[str, int]) -> None:
+        """Run some code; what is not said is 0."""
+        self._arguments[:] = [arguments.get(name, 0) for name in CALL]
+        run(self._call)
+
+
+class Kind(NamedTuple):
+    """What some code does."""
+
+    reverse: bool
+    option: bool  # forward: with selections; in reverse: through sigmoids
+    loss: int | None = None  # one of `row_losses`, whose derivatives are taken
+    groups: int = 0  # of its targets
 
 
 class NativeEngine(Taped):
@@ -57,37 +94,41 @@ class NativeEngine(Taped):
         super().__init__(program, parameters, gammas, dtype, threads)
         self._bits = 8 * self.dtype.itemsize
         self._readers: dict[tuple[str, str, int, int], Code] = {}
-        self._generated: dict[tuple[bool, bool], Generated] = {}
-        self._texts: dict[tuple[bool, bool], tuple[Module, str]] = {}  # of code that is not compiled yet
+        self._generated: dict[Kind, Generated] = {}
+        self._texts: dict[Kind, tuple[Module, str]] = {}  # of code that is not compiled yet
         self._interpreter: Taped | None = None
+        self._last: tuple[Packed, Generated, Described] | None = None
 
     # code -------------------------------------------------------------------------------------------------
 
     def _forward_code(self, selections: bool) -> Generated:
-        return self._code((False, selections))
+        return self._code(Kind(False, selections))
 
     def _reverse_code(self, through: bool) -> Generated:
-        return self._code((True, through))
+        return self._code(Kind(True, through))
 
-    def _code(self, kind: tuple[bool, bool]) -> Generated:
-        """The code of one kind, compiled on first use: reverse and through sigmoids, or forward with selections."""
+    def _code(self, kind: Kind) -> Generated:
+        """The code of one kind, compiled on first use."""
         if kind not in self._generated:
             module, text = self._text(kind)
             self._generated.setdefault(kind, Generated(module.tape, module.layout, code(text, "run")))
             self._texts.pop(kind, None)
         return self._generated[kind]
 
-    def _text(self, kind: tuple[bool, bool]) -> tuple[Module, str]:
+    def _text(self, kind: Kind) -> tuple[Module, str]:
         """The text of some code."""
         found = self._texts.get(kind)
         if found is None:
-            reverse, other = kind
-            tape = self._tape(selections=other and not reverse)
-            module = Module(tape, self._bits, self._inputs(tape), reverse)
-            found = self._texts[kind] = module, module.backward(other) if reverse else module.forward()
+            tape = self._tape(selections=kind.option and not kind.reverse)
+            module = Module(tape, self._bits, self._inputs(tape), kind.reverse, kind.groups)
+            if kind.loss is not None:
+                text = module.learning(kind.loss)
+            else:
+                text = module.backward(kind.option) if kind.reverse else module.forward()
+            found = self._texts[kind] = module, text
         return found
 
-    def _is_stored(self, kind: tuple[bool, bool]) -> bool:
+    def _is_stored(self, kind: Kind) -> bool:
         """Whether some code is on disk."""
         return is_stored(self._text(kind)[1])
 
@@ -194,9 +235,13 @@ class NativeEngine(Taped):
     ) -> Differentiated:
         states = generated.tape.states
         given = np.ascontiguousarray(np.broadcast_to(seeds, (states, rows)), dtype=self.dtype)
-        sums = np.zeros((self.threads or 1, generated.tape.constant_count))
-        notes = self._run(generated, described, rows, seeds=given, d_inputs=d_inputs, d_constants=sums)
-        return Differentiated(sums.sum(axis=0), notes)
+        sums = self._sums(generated)
+        notes = self._run(generated, described, rows, seeds=given, d_inputs=d_inputs, sums=sums)
+        return Differentiated(sums.sum(axis=0)[:-1], notes)
+
+    def _sums(self, generated: Generated) -> Floats:
+        """Room for derivatives by the constants, and for a loss, of each thread."""
+        return np.zeros((self.threads or 1, generated.tape.constant_count + 1))
 
     def pack(self, columns: Mapping[str, Column], rows: int) -> Packed:
         """Rows that are asked about again and again, in the form that the code reads fastest."""
@@ -205,19 +250,17 @@ class NativeEngine(Taped):
     def fused(
         self, data: Packed, seed_of: SeedOfRows, kernel: Kernel | None, weights: Array, *arguments: Any
     ) -> tuple[float, Gradients]:
-        """A function of some rows and its derivatives, by a sweep up, and another one up and down."""
-        forward, reverse = self._forward_code(selections=False), self._reverse_code(through=True)
-        if self._tables_in_doubt(reverse.tape):
+        """A function of some rows and its derivatives, from one sweep up and one down; see `Engine.fused`."""
+        if kernel is None:
             return super().fused(data, seed_of, kernel, weights, *arguments)
-        inputs, codes = data.arrays
-        described = self._described_arrays(reverse, inputs, codes)
-        outputs = np.empty((forward.tape.outputs, data.rows), dtype=self.dtype)
-        notes = self._run(forward, described, data.rows, outputs=outputs)
-        if np.any(notes & DOUBT):
+        loss, targets = arguments
+        generated = self._code(Kind(True, True, loss, len(targets)))
+        labels, sums = Labels(_doubles(targets), _doubles(weights)), self._sums(generated)
+        notes = self._run(generated, self._described_packed(generated, data), data.rows, sums=sums, labels=labels)
+        if (notes & DOUBT).any() or self._tables_in_doubt(generated.tape):
             return super().fused(data, seed_of, kernel, weights, *arguments)
-        value, seeds = seed_of(outputs[: forward.tape.states], slice(0, data.rows))
-        found = self._differentiate(reverse, described, data.rows, seeds, None)
-        return value, self._collected(reverse.tape, found.d_constants, np.empty((0, 0)))
+        total = sums[0] if len(sums) == 1 else sums.sum(axis=0)
+        return float(total[-1]), self._collected(generated.tape, total[:-1], NOTHING)
 
     def small(self, rows: int) -> bool:
         """Whether so many rows are too little work for several threads."""
@@ -262,6 +305,12 @@ class NativeEngine(Taped):
             described.states(own)
         return described
 
+    def _described_packed(self, generated: Generated, data: Packed) -> Described:
+        """The same of packed rows, which are often the ones of the last call."""
+        if self._last is None or self._last[0] is not data or self._last[1] is not generated:
+            self._last = data, generated, self._described_arrays(generated, *data.arrays)
+        return self._last[2]
+
     def _run(
         self,
         generated: Generated,
@@ -272,41 +321,57 @@ class NativeEngine(Taped):
         posterior: Array | None = None,
         seeds: Array | None = None,
         d_inputs: Array | None = None,
-        d_constants: Array | None = None,
+        sums: Floats | None = None,
+        labels: Labels | None = None,
     ) -> NDArray[np.uint8]:
         """Run some code over all rows, in threads where there is enough work; returns what it noted of each tile."""
-        table, constants = described.table, self.constants(generated.tape)
+        constants = self.constants(generated.tape)
         notes = np.empty(-(-rows // tile), dtype=np.uint8)
         run = generated.code.run
         threads = (self.threads or 1) if rows * generated.tape.work > THREADED_WORK else 1
-        numbers = itertools.count()
+        numbers, first_note, first_sum = itertools.count(), _address(notes), _address(sums)
+        given = {
+            "columns": len(described.table),
+            "table": described.address,
+            "constants": _address(constants),
+            "outputs": _address(outputs),
+            "outputs_stride": rows,
+            "posterior": _address(posterior),
+            "tile": tile,
+            "seeds": _address(seeds),
+            "seeds_stride": rows,
+            "d_inputs": _address(d_inputs),
+            "d_inputs_stride": rows,
+            **({} if labels is None else labels.given),
+        }
 
         def work(block: tuple[int, int]) -> None:
-            start, stop = block
-            memory = np.empty(generated.layout.starts["end"] + LINE, dtype=np.uint8)
-            arguments = {
-                "columns": len(table),
-                "table": _address(table),
-                "constants": _address(constants),
-                "outputs": _address(outputs),
-                "outputs_stride": rows,
-                "posterior": _address(posterior),
-                "notes": _address(notes) + start // tile,
-                "work": -(-_address(memory) // LINE) * LINE,
-                "start": start,
-                "stop": stop,
-                "tile": tile,
-                "seeds": _address(seeds),
-                "seeds_stride": rows,
-                "d_inputs": _address(d_inputs),
-                "d_inputs_stride": rows,
-                "d_constants": 0 if d_constants is None else _address(d_constants[next(numbers)]),
-            }
-            call = np.array([arguments[name] for name in CALL], dtype=np.int64)
-            run(_address(call))
+            (start, stop), number = block, next(numbers)
+            with generated.memory() as memory:
+                own = {"notes": first_note + start // tile, "work": memory.work, "start": start, "stop": stop}
+                if sums is not None:
+                    own["d_constants"] = first_sum + number * sums.strides[0]
+                    own["loss"] = own["d_constants"] + generated.tape.constant_count * sums.itemsize
+                memory.call(run, given | own)
 
         in_blocks(work, threads, rows, TILE)
         return notes
+
+
+class Labels(NamedTuple):
+    """What a loss compares with."""
+
+    targets: Floats  # (groups, rows)
+    weights: Floats
+
+    @property
+    def given(self) -> dict[str, int]:
+        """What code is told of them."""
+        return {
+            "targets": _address(self.targets),
+            "targets_stride": self.targets.shape[1],
+            "weights": _address(self.weights),
+        }
 
 
 class Differentiated(NamedTuple):
@@ -319,6 +384,10 @@ class Differentiated(NamedTuple):
 def checked(columns: Mapping[str, Column]) -> dict[str, Column]:
     """The same evidence, checked and normalised; an error where something is wrong with it."""
     return {name: column.kept() for name, column in columns.items()}
+
+
+def _doubles(array: Array) -> Floats:
+    return np.ascontiguousarray(array, dtype=np.float64)
 
 
 def _rows_noted(notes: NDArray[np.uint8], tile: int, rows: int, what: int = DOUBT | UNUSUAL) -> NDArray[np.int64]:

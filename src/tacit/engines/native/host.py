@@ -10,14 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 from tacit.engines import instructions as k
 from tacit.engines.assemble import Tape
-from tacit.engines.native.adjoints import REVERSE, THROUGH, Adjoints
-from tacit.engines.native.body import FORWARD, Body
+from tacit.engines.native.adjoints import REVERSE, THROUGH, Adjoints, GroupedAdjoints
+from tacit.engines.native.body import FORWARD, Body, Watching
+from tacit.engines.native.gather import ARRAYS as GATHERED
+from tacit.engines.native.gather import Sums, gather
 from tacit.engines.native.lanes import Lanes, Text, mangled
-from tacit.engines.native.pieces import WHOLE_TERMS, Piece, memory_of, pieces_of
+from tacit.engines.native.losses import DECLARED as LOGARITHM
+from tacit.engines.native.losses import loss_text
+from tacit.engines.native.pieces import Piece, memory_of, pieces_of
 from tacit.engines.native.readers import COLUMN, STRIDE, TILE, lanes_of
 from tacit.engines.underflow import UNDERFLOW
 
@@ -38,6 +42,10 @@ CALL = (
     "d_inputs",  # where the derivatives by the inputs go (inputs, rows), or 0
     "d_inputs_stride",
     "d_constants",  # what those by the constants are added to, as doubles
+    "targets",  # of a loss (groups, rows), as doubles
+    "targets_stride",
+    "weights",  # of the rows, as doubles
+    "loss",  # a double that the loss is added to
 )
 DOUBT, UNUSUAL, INFINITE, IMPOSSIBLE = 1, 2, 4, 8  # what may be noticed of a tile
 FLUSHED = 1024  # rows after which sums of float32 go on as doubles
@@ -56,12 +64,11 @@ class Layout:
     inputs: int
     kept: int  # values that are kept in memory
     reverse: bool = False
+    groups: int = 0  # of the targets, where there is a loss
 
     @property
     def group(self) -> int:
         """Rows whose values are in memory at a time."""
-        if len(self.tape.terms) <= WHOLE_TERMS and self.reverse:
-            return self.lanes.rows
         fitting = NEAR // (2 * max(self.kept, 1) * self.lanes.bytes) // self.lanes.rows * self.lanes.rows
         return min(max(fitting, self.lanes.rows), TILE)
 
@@ -89,6 +96,8 @@ class Layout:
             sizes["seeds"] = tape.states * STRIDE * number
             sizes["d_inputs"] = self.inputs * STRIDE * number
             sizes["d_constants"] = tape.constant_count * self.lanes.rows * number
+        if self.groups:
+            sizes["targets"], sizes["weights"] = self.groups * STRIDE * 8, STRIDE * 8
         starts, place = {}, 0
         for name, size in sizes.items():
             starts[name] = place
@@ -99,20 +108,20 @@ class Layout:
 class Module:
     """The code of a tape whose values have a slot each, for floats of some bits and so many rows of inputs."""
 
-    def __init__(self, tape: Tape, bits: int, inputs: int, reverse: bool = False) -> None:
+    def __init__(self, tape: Tape, bits: int, inputs: int, reverse: bool = False, groups: int = 0) -> None:
         self.tape, self.inputs = tape, inputs
         self.lanes = Lanes(bits, BACK // bits) if reverse else lanes_of(bits)
         self.pinned = dict(tape.pinned)
         self.pieces = pieces_of(tape)
         self.memory, count = memory_of(self.pieces)
-        self.layout = Layout(tape, self.lanes, inputs, tape.slots if reverse else count, reverse)
+        self.layout = Layout(tape, self.lanes, inputs, tape.slots if reverse else count, reverse, groups)
         self.strides: dict[str, int | str] = dict.fromkeys((*ARRAYS, *BACKWARD), STRIDE)
         self.strides |= {"d_constants": self.lanes.rows, "values": self.layout.apart, "adjoints": self.layout.apart}
 
     # pieces -----------------------------------------------------------------------------------------------
 
     def _piece(self, number: int, piece: Piece, all_kept: bool) -> str:
-        body = Body(self.lanes, strides=self.strides, pinned=self.pinned, memory=None if all_kept else self.memory)
+        body = Watching(self.lanes, strides=self.strides, pinned=self.pinned, memory=None if all_kept else self.memory)
         with body.loop("0", "%count", self.lanes.rows) as row:
             self._shift(body, ARRAYS, row)
             for step in piece.steps:
@@ -122,8 +131,7 @@ class Module:
                         body.keep(slot)
             for slot in () if all_kept else sorted(piece.kept):
                 body.keep(slot)
-            if body.doubt is not None:
-                self._note_doubt(body, body.doubt)
+            body.look_at_mixtures(partial(self._note_doubt, body))
         body.do("ret void")
         return body.function(f"define internal void @forward_{number}({_parameters(ARRAYS)}) alignstack(32)")
 
@@ -143,8 +151,8 @@ class Module:
                 scalar = "i32" if name == "codes" else self.lanes.number
                 text.do(f"%{name} = getelementptr inbounds {scalar}, ptr %all.{name}, i64 {row}")
 
-    def _reverse_piece(self, number: int, piece: Piece, inert: set[int], begun: set[int], through: bool) -> str:
-        body = Adjoints(
+    def _reverse_piece(self, number: int, piece: Piece, inert: set[int], begun: set[int], through: bool) -> list[str]:
+        body = GroupedAdjoints(
             self.lanes, strides=self.strides, pinned=self.pinned, seeds=self.tape.states, inert=inert, begun=set(begun)
         )
         with body.loop("0", "%count", self.lanes.rows) as row:
@@ -158,6 +166,8 @@ class Module:
                 body.own.pop(step.dst, None)
                 body.begun.discard(step.dst)
                 if step.kind == k.INPUT:
+                    if step.dst in inert:
+                        continue
                     body.store("d_inputs", step.terms[0][0], a or self.lanes.literal(0.0))
                 elif a is not None and step.kind in REVERSE and (through or step.kind not in THROUGH):
                     REVERSE[step.kind](body, step.dst, step.terms, a)
@@ -166,7 +176,15 @@ class Module:
         begun.clear()
         begun |= body.begun | set(body.own)
         body.do("ret void")
-        return body.function(f"define internal void @backward_{number}({_parameters(BACKWARD)}) alignstack(32)")
+        own = body.function(f"define internal void @backward_{number}({_parameters(BACKWARD)}) alignstack(32)")
+        return [own, self._gathering_piece(number, body.later)]
+
+    def _gathering_piece(self, number: int, sums: Sums) -> str:
+        body = Adjoints(self.lanes, strides=dict(self.strides), pinned=self.pinned)
+        gather(body, sums)
+        body.do("ret void")
+        head = ", ".join([*(f"ptr noalias %{name}" for name in GATHERED), "i64 %count"])
+        return body.function(f"define internal void @gather_{number}({head}) alignstack(32)")
 
     # modules ----------------------------------------------------------------------------------------------
 
@@ -180,8 +198,7 @@ class Module:
             driver.look_at_flags(UNUSUAL)
             driver.clear_flags()
             with driver.loop("0", driver.padded, self.layout.group) as first:
-                for i in range(len(self.pieces)):
-                    driver.call(f"forward_{i}", ARRAYS, first)
+                self._call_forward(driver, first)
             driver.look_at_flags(DOUBT)
             driver.copy_outputs()
             driver.divide()
@@ -189,12 +206,7 @@ class Module:
 
     def backward(self, through: bool) -> str:
         """The text of `run`: derivatives of some rows, `through` sigmoids into what they are applied to or not."""
-        texts = [self._piece(i, piece, all_kept=True) for i, piece in enumerate(self.pieces)]
-        inert = {slot for piece in self.pieces for step in piece.steps if step.kind == k.SCALE for slot in step.writes}
-        inert |= {step.dst for piece in self.pieces for step in piece.steps if step.kind == k.INDEX}
-        begun: set[int] = set()
-        for i, piece in reversed(list(enumerate(self.pieces))):
-            texts.append(self._reverse_piece(i, piece, inert, begun, through))
+        texts = self._both_ways((k.INDEX,), through)
         driver = _Driver(self.lanes, self.layout)
         # the constants gather derivatives; inputs that make no difference get none
         driver.clear("d_inputs", self.layout.starts["end"] - self.layout.starts["d_inputs"])
@@ -205,27 +217,62 @@ class Module:
             driver.take_seeds()
             driver.clear_flags()
             with driver.loop("0", driver.padded, self.layout.group) as first:
-                for i in range(len(self.pieces)):
-                    driver.call(f"forward_{i}", ARRAYS, first)
-                for i in reversed(range(len(self.pieces))):
-                    driver.call(f"backward_{i}", BACKWARD, first)
+                self._call_forward(driver, first)
+                self._call_backward(driver, first)
             driver.look_at_flags(DOUBT)
             driver.copy_outputs()
             driver.copy_d_inputs()
             driver.flush(self.tape.constant_count)
         return self._text([*texts, driver.finished()])
 
+    def learning(self, loss: int) -> str:
+        """The text of `run`: a loss of some rows, and its derivatives by the constants."""
+        texts = self._both_ways((k.INDEX, k.INPUT), through=True)
+        texts.append(loss_text(loss, self.lanes, self.tape.states, self.layout.groups))
+        driver = _Driver(self.lanes, self.layout)
+        driver.clear_sums()
+        with _tiles(driver):
+            driver.read()
+            driver.take_labels()
+            with driver.loop("0", driver.padded, self.layout.group) as first:
+                driver.clear_flags()
+                self._call_forward(driver, first)
+                driver.look_at_flags(DOUBT)  # now: what becomes too small on the way back is nothing beside the rest
+                driver.call_loss(first)
+                self._call_backward(driver, first)
+            driver.flush(self.tape.constant_count)
+        return self._text([*texts, driver.finished()])
+
+    def _both_ways(self, without: tuple[int, ...], through: bool) -> list[str]:
+        """The pieces, forward and backward, to all but what some kinds of instructions write."""
+        texts = [self._piece(i, piece, all_kept=True) for i, piece in enumerate(self.pieces)]
+        steps = [step for piece in self.pieces for step in piece.steps]
+        inert = {slot for step in steps if step.kind == k.SCALE for slot in step.writes}
+        inert |= {step.dst for step in steps if step.kind in without}
+        begun: set[int] = set()
+        for i, piece in reversed(list(enumerate(self.pieces))):
+            texts += self._reverse_piece(i, piece, inert, begun, through)
+        return texts
+
+    def _call_forward(self, driver: _Driver, first: str) -> None:
+        for i in range(len(self.pieces)):
+            driver.call(f"forward_{i}", ARRAYS, first)
+
+    def _call_backward(self, driver: _Driver, first: str) -> None:
+        for i in reversed(range(len(self.pieces))):
+            driver.call(f"backward_{i}", BACKWARD, first)
+            driver.call(f"gather_{i}", GATHERED, first)
+
     def _text(self, functions: list[str]) -> str:
         kinds = {self.lanes.type, Lanes(64, self.lanes.rows).type}
-        declared = [
-            f"declare {kind} @llvm.{what}.{mangled(kind)}({kind})" for what in ("floor", "fabs") for kind in kinds
-        ]
+        declared = [f"declare {kind} @llvm.fabs.{mangled(kind)}({kind})" for kind in kinds]
         return "\n".join([*sorted(declared), *DECLARED, *functions])
 
 
 DECLARED = (
     "declare i32 @fetestexcept(i32)",
     "declare i32 @feclearexcept(i32)",
+    LOGARITHM,
     "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
     "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
 )
@@ -257,16 +304,26 @@ class _Driver(Text):
 
     def call(self, name: str, arrays: tuple[str, ...], first: str) -> None:
         """Run a piece over a group of rows of the tile."""
-        left = self.let(f"sub i64 {self.padded}, {first}")
-        short = self.let(f"icmp slt i64 {left}, {self.layout.group}")
-        count = self.let(f"select i1 {short}, i64 {left}, i64 {self.layout.group}")
         places = []
         for name_ in arrays:
             scalar = "i32" if name_ == "codes" else self.lanes.number
             whole = name_ in ("constants", "d_constants", "doubts", "values", "adjoints")
             places.append(self.arrays[name_] if whole else self.place(self.arrays[name_], first, scalar))
         given = ", ".join(f"ptr {place}" for place in places)
-        self.do(f"call void @{name}({given}, i64 {count})")
+        self.do(f"call void @{name}({given}, i64 {self._count(first)})")
+
+    def call_loss(self, first: str) -> None:
+        """Put the derivatives of a loss by the outputs of a group of rows into the tile of seeds."""
+        places = [self.place(self.arrays[name], first, self.lanes.number) for name in ("outputs", "seeds")]
+        places[1:1] = [self.place(self.arrays[name], first, "double") for name in ("targets", "weights")]
+        given = ", ".join(f"ptr {place}" for place in (*places, self._pointer("loss")))
+        self.do(f"call void @loss({given}, i64 {self._count(first)})")
+
+    def _count(self, first: str) -> str:
+        """How many rows the group has that begins with this one."""
+        left = self.let(f"sub i64 {self.padded}, {first}")
+        short = self.let(f"icmp slt i64 {left}, {self.layout.group}")
+        return self.let(f"select i1 {short}, i64 {left}, i64 {self.layout.group}")
 
     def read(self) -> None:
         """Fill the tile with evidence."""
@@ -298,21 +355,33 @@ class _Driver(Text):
         some = self.let(f"or i1 {self.let(f'icmp ne i32 {found}, 0')}, {self.let(f'icmp ne i8 {own}, 0')}")
         self.note_if(some, what)
 
+    def clear_sums(self) -> None:
+        """Begin with derivatives of nothing by the constants."""
+        self.clear("d_constants", self.layout.tape.constant_count * self.lanes.rows * self.lanes.bytes)
+
     def clear(self, name: str, size: int) -> None:
         self.do(f"call void @llvm.memset.p0.i64(ptr {self.arrays[name]}, i8 0, i64 {size}, i1 false)")
 
     def _copy(self, to: str, source: str, size: str) -> None:
         self.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {to}, ptr {source}, i64 {size}, i1 false)")
 
-    def _rows_copied(self, name: str, count: int, out: bool = True) -> None:
+    def take_labels(self) -> None:
+        """Targets and weights; rows of the tile that are not there weigh nothing."""
+        self._rows_copied("targets", self.layout.groups, out=False, lanes=Lanes(64))
+        self.clear("weights", STRIDE * 8)
+        here, there = self.arrays["weights"], self.place(self._pointer("weights"), self.row, "double")
+        self._copy(here, there, self.let(f"mul i64 {self.rows}, 8"))
+
+    def _rows_copied(self, name: str, count: int, out: bool = True, lanes: Lanes | None = None) -> None:
         """Copy rows between the tile of an array and the array, whose place the caller gives."""
-        size = self.let(f"mul i64 {self.rows}, {self.lanes.bytes}")
+        lanes = lanes or self.lanes
+        size = self.let(f"mul i64 {self.rows}, {lanes.bytes}")
         array = self._pointer(name)
         with self.loop("0", str(count)) as i:
             start = self.let(f"mul i64 {i}, {self.given[name + '_stride']}")
             far = self.let(f"add i64 {start}, {self.row}")
-            there = self.place(array, far, self.lanes.number)
-            here = self.place(self.arrays[name], self.let(f"mul i64 {i}, {STRIDE}"), self.lanes.number)
+            there = self.place(array, far, lanes.number)
+            here = self.place(self.arrays[name], self.let(f"mul i64 {i}, {STRIDE}"), lanes.number)
             self._copy(*((there, here) if out else (here, there)), size)
 
     def copy_outputs(self) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from tacit.compiler.program import Program
 from tacit.engines.engine import Engine, Kernel, Packed, SeedOfRows
-from tacit.engines.native.engine import NativeEngine
+from tacit.engines.native.engine import Kind, NativeEngine
 from tacit.engines.native.target import NoCodeError
 from tacit.engines.numpy import NumpyEngine
 from tacit.engines.results import Array, Gradients, Results
@@ -23,8 +23,8 @@ from tacit.evidence import Column
 from tacit.warned import warn
 
 # Seconds, measured on two cores (docs/performance.md): what a term of a row saves, and what a term costs to compile.
-SAVED, SAVED_ROW = {False: 0.1e-9, True: 0.25e-9}, 60e-9  # forward, and in reverse; besides, what a row saves
-COMPILED, BEGUN = {False: 0.15e-3, True: 0.7e-3}, 0.03
+SAVED, SAVED_ROW = {False: 0.1e-9, True: 0.5e-9}, 60e-9  # forward, and in reverse; besides, what a row saves
+COMPILED, BEGUN = {False: 0.15e-3, True: 0.5e-3}, 0.03
 WRITTEN = 0.03e-3  # to write the text of a term, and to look for its code on disk
 LOADED = 0.6  # to load the interpreter
 NUMPY_ROW, NUMPY_CALL = 2e-9, 10e-6  # what NumPy takes instead: a term of a row, and an operation of a call
@@ -52,19 +52,19 @@ class PatientEngine(NativeEngine):
         super().__init__(program, parameters, gammas, dtype, threads)
         self._terms = self._tape().work
         self._seen = {False: 0, True: 0}  # rows, forward and in reverse
-        self._stored: dict[tuple[bool, bool], bool] = {}  # what was found on disk, or not
+        self._stored: dict[Kind, bool] = {}  # what was found on disk, or not
         self._hindered = False  # no code can be compiled here
         self._spent = 0.0  # seconds of NumPy, about
         self._latest: Runner | None = None  # what ran rows last
         self._numpy: NumpyEngine | None = None
 
-    def _pays(self, kind: tuple[bool, bool], rows: int) -> bool:
+    def _pays(self, kind: Kind, rows: int) -> bool:
         """Whether code should run the next rows: it is there, or it would be repaid by them and those so far."""
         if self._hindered:
             return False
         if kind in self._generated:
             return True
-        reverse, _ = kind
+        reverse = kind.reverse
         saved = (SAVED[reverse] * self._terms + SAVED_ROW) * (self._seen[reverse] + rows)
         if not self._interpreting:
             saved += LOADED
@@ -78,7 +78,7 @@ class PatientEngine(NativeEngine):
             _warn_once(str(error))
         return kind in self._generated
 
-    def _is_stored(self, kind: tuple[bool, bool]) -> bool:
+    def _is_stored(self, kind: Kind) -> bool:
         if kind not in self._stored:  # to look takes longer than a row does
             self._stored[kind] = super()._is_stored(kind)
         return self._stored[kind]
@@ -99,11 +99,11 @@ class PatientEngine(NativeEngine):
     @property
     def chunk(self) -> int:  # type: ignore[override]
         """How many rows to run at a time: the interpreter packs them first."""
-        return NativeEngine.chunk if (False, False) in self._generated else PACKED
+        return NativeEngine.chunk if Kind(False, False) in self._generated else PACKED
 
     def chunk_for(self, rows: int) -> int:
         """All rows at once where code will run them."""
-        return super().chunk_for(rows) if self._pays((False, False), rows) else PACKED
+        return super().chunk_for(rows) if self._pays(Kind(False, False), rows) else PACKED
 
     def update(self, parameters: Mapping[tuple[str, str], Array], gammas: Mapping[str, float | None]) -> None:
         """Take new numbers for some tables and slopes; exact 0s and 1s, and which nodes are soft, stay as they were."""
@@ -119,7 +119,7 @@ class PatientEngine(NativeEngine):
 
     def attempt(self, columns: Mapping[str, Column], rows: int, selections: bool = False) -> Results:
         """Evaluate some rows, and say which are doubtful."""
-        if self._pays((False, selections), rows):
+        if self._pays(Kind(False, selections), rows):
             self._latest = "code"
             return super().attempt(columns, rows, selections)
         self._seen[False] += rows
@@ -128,7 +128,7 @@ class PatientEngine(NativeEngine):
 
     def posterior(self, columns: Mapping[str, Column], rows: int) -> Array:
         """P*(q) of some rows: (rows, states)."""
-        if self._pays((False, False), rows):
+        if self._pays(Kind(False, False), rows):
             return super().posterior(columns, rows)
         return Engine.posterior(self, columns, rows)
 
@@ -136,7 +136,7 @@ class PatientEngine(NativeEngine):
         self, columns: Mapping[str, Column], rows: int, seeds: Array, through_selection: bool
     ) -> tuple[Gradients, bool]:
         """Derivatives in plain floats, and whether some rows may be doubtful."""
-        if self._pays((True, through_selection), rows):
+        if self._pays(Kind(True, through_selection), rows):
             seeds = self._rescaled(seeds, "code", columns, rows)
             return super().attempt_gradients(columns, rows, seeds, through_selection)
         self._seen[True] += rows
@@ -159,7 +159,8 @@ class PatientEngine(NativeEngine):
         self, data: Packed, seed_of: SeedOfRows, kernel: Kernel | None, weights: Array, *arguments: Any
     ) -> tuple[float, Gradients]:
         """A function of some rows and its derivatives; see `Engine.fused`."""
-        if self._pays((True, True), data.rows):
+        kind = Kind(True, True) if kernel is None else Kind(True, True, arguments[0], len(arguments[1]))
+        if self._pays(kind, data.rows):
             return super().fused(data, seed_of, kernel, weights, *arguments)
         self._seen[True] += data.rows
         return self._meanwhile(data.rows).fused(data, seed_of, kernel, weights, *arguments)

@@ -6,7 +6,7 @@ import ctypes
 import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, cached_property
 
 import llvmlite
 import llvmlite.binding as llvm
@@ -97,7 +97,7 @@ class Code:
         self._engine = _loaded(_object(text))
         self.address: int = self._engine.get_function_address(name)
 
-    @property
+    @cached_property
     def run(self) -> Run:
         """The function, if it takes one address: it lets other threads run meanwhile."""
         return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.address)

@@ -1,0 +1,113 @@
+"""The loss of the rows of a tile in LLVM IR, and its derivatives: what `learn.kernels.loss_of_rows` does.
+
+The function takes tiles of outputs, targets, weights and seeds, which it fills in, and adds the loss to a double. It
+computes in doubles. A row of weight 0 counts for nothing, whatever its outputs are.
+"""
+
+from __future__ import annotations
+
+from tacit.engines.native.lanes import Lanes, Text
+from tacit.engines.native.readers import STRIDE
+from tacit.engines.row_losses import CROSS_ENTROPY, SMALLEST
+
+DECLARED = "declare double @log(double)"
+
+
+def loss_text(kind: int, made: Lanes, states: int, groups: int) -> str:
+    """The function `loss`, of outputs of some lanes; targets have a group for every state, or the last for the rest."""
+    return _Loss(kind, made, states, groups).text()
+
+
+class _Loss(Text):
+    """Lines that work on some rows, from `row` of the tile on."""
+
+    def __init__(self, kind: int, made: Lanes, states: int, groups: int) -> None:
+        super().__init__(Lanes(64, made.rows))
+        self.kind, self.made, self.states, self.groups = kind, made, states, groups
+        self.row = self.whole = ""
+
+    def text(self) -> str:
+        zero = self.lanes.literal(0.0)
+        loss = self.variable(self.lanes.type, zero)
+        with self.loop("0", "%count", self.lanes.rows) as self.row:
+            weight = self._load("%weights", "0", self.lanes)
+            counts = self.compare("une", weight, zero)
+            self.whole = self._sum_from("0")
+            own, inner = (self.variable(self.lanes.type, zero) for _ in range(2))
+            with self.loop("0", str(self.groups)) as group:
+                p, target = self._probability(group), self._load("%targets", group, self.lanes)
+                self._add_to(own, self._cost(p, target))
+                self._add_to(inner, self.mul(self._slope(p, target), p))
+            self._add_to(loss, self.select(counts, self.mul(weight, self._value(own)), zero))
+            scale, mean = self.div(weight, self.whole), self._value(inner)
+            with self.loop("0", str(self.states)) as state:
+                early = self.let(f"icmp slt i64 {state}, {self.groups - 1}")
+                group = self.let(f"select i1 {early}, i64 {state}, i64 {self.groups - 1}")
+                slope = self._slope(self._probability(group), self._load("%targets", group, self.lanes))
+                self._store(state, self.select(counts, self.mul(scale, self.sub(slope, mean)), zero))
+        total = self.let("load double, ptr %total")
+        for lane in self.rows_of("double", self._value(loss)):
+            total = self.let(f"fadd double {total}, {lane}")
+        self.do(f"store double {total}, ptr %total")
+        self.do("ret void")
+        arrays = ", ".join(f"ptr noalias %{name}" for name in ("outputs", "targets", "weights", "seeds", "total"))
+        return self.function(f"define internal void @loss({arrays}, i64 %count) alignstack(32)")
+
+    # memory -----------------------------------------------------------------------------------------------
+
+    def _load(self, array: str, number: str, lanes: Lanes) -> str:
+        far = self.let(f"add i64 {self.let(f'mul i64 {number}, {STRIDE}')}, {self.row}")
+        return self.let(f"load {lanes.type}, ptr {self.place(array, far, lanes.number)}, align {lanes.bytes}")
+
+    def _output(self, state: str) -> str:
+        value = self._load("%outputs", state, self.made)
+        return value if self.made.bits == 64 else self.let(f"fpext {self.made.type} {value} to {self.lanes.type}")
+
+    def _store(self, state: str, value: str) -> None:
+        if self.made.bits == 32:
+            value = self.let(f"fptrunc {self.lanes.type} {value} to {self.made.type}")
+        far = self.let(f"add i64 {self.let(f'mul i64 {state}, {STRIDE}')}, {self.row}")
+        place = self.place("%seeds", far, self.made.number)
+        self.do(f"store {self.made.type} {value}, ptr {place}, align {self.made.bytes}")
+
+    def _value(self, variable: str) -> str:
+        return self.let(f"load {self.lanes.type}, ptr {variable}")
+
+    def _add_to(self, variable: str, more: str) -> None:
+        self.do(f"store {self.lanes.type} {self.add(self._value(variable), more)}, ptr {variable}")
+
+    # numbers ----------------------------------------------------------------------------------------------
+
+    def _sum_from(self, state: str, stop: str = "") -> str:
+        """The sum of some outputs."""
+        total = self.variable(self.lanes.type, self.lanes.literal(0.0))
+        with self.loop(state, stop or str(self.states)) as other:
+            self._add_to(total, self._output(other))
+        return self._value(total)
+
+    def _probability(self, group: str) -> str:
+        """That of a group: of one state, or of all that are left."""
+        last = self.let(f"icmp eq i64 {group}, {self.groups - 1}")
+        stop = self.let(f"select i1 {last}, i64 {self.states}, i64 {self.let(f'add i64 {group}, 1')}")
+        return self.div(self._sum_from(group, stop), self.whole)
+
+    def _cost(self, p: str, target: str) -> str:
+        if self.kind != CROSS_ENTROPY:
+            off = self.sub(p, target)
+            return self.mul(self.mul(off, off), self.lanes.literal(1 / self.groups))
+        bounded, ratio = self._bounded(p)
+        logs = [self.let(f"call double @log(double {x})") for x in self.rows_of("double", bounded)]
+        missing = self.sub(self.lanes.literal(1.0), self.mul(ratio, ratio))
+        half = self.mul(missing, self.lanes.literal(0.5))
+        return self.mul(target, self.sub(half, self.by_row("double", logs)))
+
+    def _slope(self, p: str, target: str) -> str:
+        if self.kind != CROSS_ENTROPY:
+            return self.mul(self.sub(p, target), self.lanes.literal(2 / self.groups))
+        bounded, ratio = self._bounded(p)
+        return self.negative(self.mul(target, self.div(ratio, bounded)))
+
+    def _bounded(self, p: str) -> tuple[str, str]:
+        """A probability that is not too small for a logarithm, and p divided by it: 1 down to `SMALLEST`."""
+        bounded = self.largest(p, self.lanes.literal(SMALLEST))
+        return bounded, self.div(p, bounded)
