@@ -316,6 +316,8 @@ def test_new_numbers_need_no_new_code(loaded, compilations):
         close(tac.engine().posterior(known.columns, 3), compile_("numpy", net).posterior(EVIDENCE))
         tac.engine().gradients(known.columns, 3, [[1.0], [0.0]])
         close(tac.with_network(net).posterior(EVIDENCE), compile_("numpy", net).posterior(EVIDENCE))
+        other.set_parameters(NET)
+        close(other.posterior(EVIDENCE), compile_("numpy").posterior(EVIDENCE))
     assert len(compilations) == count
 
 
