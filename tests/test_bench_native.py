@@ -54,7 +54,7 @@ def test_a_side_answers_and_takes_turns(tmp_path):
     side.ask(answer=str(tmp_path / "answer.npy"))
     side.close()
     expected = answer("soft", name="asia", rows=ROWS, dtype="float64")
-    assert difference(np.load(tmp_path / "answer.npy"), expected) == 0
+    assert difference(np.load(tmp_path / "answer.npy"), expected) < 1e-15  # one by code, one by the interpreter
 
 
 def test_ratios_are_those_of_the_turns():
