@@ -16,7 +16,7 @@ import pytest
 import tacit
 from tacit import Network, TacitError, engines, examples, machine
 from tacit.engines.native import patient, target
-from tacit.engines.native.engine import NativeEngine
+from tacit.engines.native.engine import Kind, NativeEngine
 from tacit.engines.native.patient import PatientEngine
 from tacit.engines.numpy import NumpyEngine
 from tacit.learn.parameters import Parameters
@@ -136,7 +136,7 @@ def test_code_runs_at_once_where_nothing_else_is_loaded(monkeypatch, compilation
     tac = compile_()
     close(tac.posterior(EVIDENCE), expected)
     engine = tac.engine()
-    assert list(engine._generated) == [(False, False)]
+    assert list(engine._generated) == [Kind(reverse=False, option=False)]
     assert (engine._interpreter, engine._numpy) == (None, None)
     assert sum("@run(" in text for text in compilations) == 1
 
@@ -153,13 +153,14 @@ def test_the_interpreter_runs_until_rows_repay_code(monkeypatch, expected):
     assert engine._interpreter is not None
     assert engine._seen[False] == 9
     close(tac.posterior(EVIDENCE), expected)
-    assert list(engine._generated) == [(False, False)]
+    assert list(engine._generated) == [Kind(reverse=False, option=False)]
     assert isinstance(engine, PatientEngine)
 
 
 def test_many_rows_are_compiled_for(monkeypatch, loaded):
     tac = compile_()
     monkeypatch.setattr(patient, "SAVED", {False: 0.15e-3 / 100, True: 0.7e-3 / 100})
+    monkeypatch.setattr(patient, "BEGUN", 0.0)
     rng = np.random.default_rng(0)
     columns = {name: rng.random(101) for name in EVIDENCE}
     found = tac.posterior(columns)

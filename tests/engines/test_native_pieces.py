@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import tacit
 from tacit import Network, TestingCPT
 from tacit.engines import instructions as k
-from tacit.engines.native import host, pieces, target
+from tacit.engines.native import pieces, target
 from tacit.engines.native.engine import NativeEngine
 from tests.engines.test_reverse import only_learnable
 from tests.helpers import always_hard, close, decided, impossible, posterior, selected, tries
@@ -43,7 +43,6 @@ def compiled_quickly(tmp_path_factory):
 
 def cut(monkeypatch, most):
     monkeypatch.setattr(pieces, "WHOLE_TERMS", 0)
-    monkeypatch.setattr(host, "WHOLE_TERMS", 0)
     monkeypatch.setattr(pieces, "PIECE_TERMS", most)
 
 
