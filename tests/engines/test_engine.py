@@ -74,8 +74,8 @@ def test_what_is_large_is_learned_on_a_gpu(monkeypatch):
     rows = int(engines.GPU_WORK)
     for gpu in (False, True):
         monkeypatch.setattr(engines, "_has_gpu", lambda gpu=gpu: gpu)
-        assert engines.for_learning("auto", program, rows) == ("torch" if gpu else "auto")
-        assert engines.for_learning("auto", program, 1) == "auto"
+        assert engines.for_learning("auto", program, rows) == ("torch" if gpu else "native")
+        assert engines.for_learning("auto", program, 1) == "tape"
         assert engines.for_learning("numpy", program, rows) == "numpy"
 
 

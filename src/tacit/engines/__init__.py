@@ -25,6 +25,7 @@ EINSUM_TERM, MATMUL_TERM = 1.0e-9, 0.08e-9
 NUMPY_ELEMENT, NUMPY_OPERATION = 2.0e-9, 10e-6
 WIDE = 2**14  # entries of a table from which BLAS is worth its threads, which on a busy machine wait for each other
 MAX_TAPE_LIVE = 2_000_000  # entries put out, or alive at one time: a tile of the tape holds at least 64 rows of each
+LEARNED_ROWS = 5000  # from which learning, with its hundreds of passes, repays code
 GPU_WORK = 1e9  # multiply-adds of all rows from which learning on a GPU is worth its start
 MAX_GENERATED = 200_000  # multiply-adds per row up to which code is generated: it may take a minute to compile
 MAX_TAPE = 50_000_000  # multiply-adds per row up to which a tape is worth its memory (8 bytes each)
@@ -44,9 +45,17 @@ def check(engine: str) -> None:
 
 
 def for_learning(engine: str, program: Program, rows: int) -> str:
-    """The engine asked for; of "auto", what is large is learned on a GPU, where there is one."""
-    large = rows * program.cost.multiply_adds >= GPU_WORK
-    return "torch" if engine == "auto" and large and _has_gpu() else engine
+    """The engine asked for; of "auto", one that depends on nothing but the size, so that training can be repeated.
+
+    What is large is learned on a GPU, where there is one, and what is small interpreted: code would not be repaid.
+    """
+    if engine != "auto":
+        return engine
+    if rows * program.cost.multiply_adds >= GPU_WORK and _has_gpu():
+        return "torch"
+    if choose(program) != "tape" or program.cost.multiply_adds > MAX_GENERATED:
+        return "auto"
+    return "native" if rows >= LEARNED_ROWS else "tape"
 
 
 def _has_gpu() -> bool:
