@@ -54,7 +54,8 @@ def compile(
         `joint` and `log_evidence`, and cost nothing: other states are not compiled.
     engine
         What evaluates the query: "native" (machine code generated for it), "tape" (an interpreter), "numpy", "torch",
-        or "auto" to choose by cost, and to generate code when the rows repay it.
+        "cuda" (kernels generated for it, on an NVIDIA GPU), or "auto" to choose by cost, and to generate code when the
+        rows repay it.
     dtype
         "float64" or "float32".
     order

@@ -224,6 +224,10 @@ class _Maker:
                 BACK[step.kind](t, step.dst, step.terms, a)
             for slot in step.writes:
                 t.made.pop(slot, None)
+        reached = {step.terms[0][0] for step in self.steps if step.kind == k.INPUT}
+        for number in range(len(t.owners)) if inputs else ():
+            if number not in reached:
+                t.store("d_inputs", number, zero)
         t.finish_sums()
 
     def _places_of_sums(self) -> list[str]:
