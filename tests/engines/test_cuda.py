@@ -114,3 +114,14 @@ def test_modules_agree_with_those_of_the_cpu(engine):
         results.append([t.detach().cpu().numpy() for t in (posterior, *grads, *plain, *second)])
     for own, expected in zip(*results, strict=True):
         close(own, expected, 1e-9)
+
+
+@GPU
+def test_learning():
+    net, rng = examples.abc().learnable().with_gamma(8.0), np.random.default_rng(0)
+    evidence, y = {"A": rng.random(200), "C": rng.random((200, 2)) + 0.1}, rng.random(200)
+    losses = []
+    for engine in ("cuda", "tape"):
+        tac = tacit.compile(net, "B", ["A", "C"], engine=engine)
+        losses.append(tacit.fit(tac, evidence, y, optimizer="adam", steps=20, restarts=1, progress=False).loss)
+    assert losses[0] == pytest.approx(losses[1], rel=1e-6)

@@ -160,8 +160,7 @@ class CudaEngine(NativeEngine):
         """All at once: they are divided into blocks here."""
         return max(rows, 1)
 
-    # as every engine does it, which means on the GPU
-    pack, fused, small = Engine.pack, Engine.fused, Engine.small
+    fused, small = Engine.fused, Engine.small  # as every engine does it, which means on the GPU
 
     # from arrays to arrays --------------------------------------------------------------------------------
 
