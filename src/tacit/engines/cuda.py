@@ -39,7 +39,7 @@ from tacit.recent import Recent
 LOADED = 8  # kernels that an engine keeps, one for each way that evidence was given in
 BLOCK_BYTES = 2**26  # of evidence that is copied at a time
 BLOCK_ROWS = (2**12, 2**18)
-SCRATCH = 2**31  # bytes of values that the way back keeps
+SCRATCH = 2**32  # bytes of values that the way back keeps
 SCRATCH_ROWS = 2**15  # rows that keep a GPU busy: less memory than that would not do
 DTYPES: dict[str, np.dtype[Any]] = {"b": np.dtype(np.int8), "h": np.dtype(np.int16), "i": np.dtype(np.int32)}
 
@@ -287,7 +287,8 @@ class CudaEngine(NativeEngine):
         """How many rows the way back takes at a time, by the memory that their values need."""
         room = min(SCRATCH, self.device.free_bytes() // 4)
         fitting = room // (max(loaded.kernel.kept, 1) * self.dtype.itemsize) // BLOCK * BLOCK
-        return min(-(-rows // BLOCK) * BLOCK, max(fitting, SCRATCH_ROWS))
+        parts = -(-rows // max(fitting, SCRATCH_ROWS))
+        return -(-rows // (parts * BLOCK)) * BLOCK  # parts of about the same size
 
     def launch_backward(
         self, both: Backward, arguments: Sequence[Argument], start: int, rows: int, stream: int, *,
