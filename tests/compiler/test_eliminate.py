@@ -198,10 +198,14 @@ def test_one_order_for_all_phases_has_every_variable_in_a_good_place():
     assert program.cost.width == 2  # the chain, and H0 wherever it stands in the order
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_as_many_factors_are_multiplied_as_cannot_underflow(dtype):
-    limit = EVIDENCE_PER_SCALE[dtype]
-    assert limit * SHRINKS[dtype] <= SMALLEST[dtype] < (limit + 1) * SHRINKS[dtype]
+def test_as_many_factors_are_multiplied_as_cannot_underflow():
+    limit = EVIDENCE_PER_SCALE["float64"]
+    assert limit * SHRINKS["float64"] <= SMALLEST["float64"] < (limit + 1) * SHRINKS["float64"]
+
+
+def test_float32_multiplies_as_many_factors_as_hardly_ever_underflow():
+    """Rows that do are computed again: half of what a factor may make smaller is enough of a distance."""
+    assert EVIDENCE_PER_SCALE["float32"] * SHRINKS["float32"] / 2 <= SMALLEST["float32"]
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit import EvidenceError, Network
+from tacit import EvidenceError, Network, examples
 from tacit.engines.native.columns import _readable
+from tacit.engines.native.readers import STRIDE, TILE, VECTOR
 from tests.helpers import close, impossible
 
 CARDS = {"two": 2, "five": 5, "nine": 9}
@@ -261,3 +262,20 @@ def test_codes_of_types_without_a_reader(kind):
     small = np.array([-1, 0, 127], dtype=np.int8)
     assert _readable(small, states=128) is small
     assert _readable(small, states=129).dtype == np.int32
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_the_last_rows_of_a_tile_leave_the_next_state_alone(dtype):
+    """Each of the rows that make no whole vector is written as one: the last one must not reach the next state."""
+    rng, net = np.random.default_rng(0), examples.abc()
+    tolerance = 1e-12 if dtype == "float64" else 1e-5
+    expected, found = (tacit.compile(net, "B", ["A", "C"], engine=e, dtype=t) for e, t in
+                       (("numpy", "float64"), ("native", dtype)))  # fmt: skip
+    for rows in (*range(TILE - 17, TILE + 2), 2 * TILE - 2):
+        evidence = {"A": rng.random((rows, 2)), "C": rng.random((rows, 2))}
+        close(found.posterior(evidence), expected.posterior(evidence), tolerance)
+
+
+def test_a_tile_has_room_for_the_last_vector_and_whole_lines():
+    assert STRIDE >= TILE - 1 + VECTOR // 32
+    assert STRIDE * 4 % 64 == 0

@@ -1,4 +1,4 @@
-"""What evaluates a compiled query: NumPy (the reference, and wide contractions), the tape (numba), torch (GPUs)."""
+"""What evaluates a compiled query: NumPy, a tape (as machine code, or interpreted), torch, kernels for GPUs."""
 
 from __future__ import annotations
 
@@ -45,14 +45,17 @@ def check(engine: str) -> None:
 
 
 def for_learning(engine: str, program: Program, rows: int) -> str:
-    """The engine asked for; of "auto", one that depends on nothing but the size, so that training can be repeated.
-
-    What is large is learned on a GPU, where there is one, and what is small interpreted: code would not be repaid.
-    """
+    """The engine asked for; of "auto", what is large is learned on a GPU, where there is one."""
     if engine != "auto":
         return engine
-    if rows * program.cost.multiply_adds >= GPU_WORK and _has_gpu():
-        return "torch"
+    return "torch" if rows * program.cost.multiply_adds >= GPU_WORK and _has_gpu() else settled(program, rows)
+
+
+def settled(program: Program, rows: int) -> str:
+    """What "auto" should be for many passes over so many rows, which must be repeatable: it depends on the size alone.
+
+    Few rows are interpreted: they would not repay code.
+    """
     if choose(program) != "tape" or program.cost.multiply_adds > MAX_GENERATED:
         return "auto"
     return "native" if rows >= LEARNED_ROWS else "tape"

@@ -217,6 +217,8 @@ class CudaEngine(NativeEngine):
 
         What was noticed of rows comes back, None if nothing.
         """
+        if not rows:
+            return None
         sources = [_source(self, name, states, columns.get(name)) for name, states in self._variables(self._tape())]
         given = [source.given for source in sources]
         size = sum(source.bytes_of_row for source in sources) or 1
@@ -231,7 +233,8 @@ class CudaEngine(NativeEngine):
             ]
             for slot in slots:
                 after.callback(cuda.wait, slot.stream)
-                self.fill(loaded, slot.stream)
+            self.fill(loaded, slots[0].stream)
+            cuda.wait(slots[0].stream)  # the other stream reads the constants, too
             for i, start in enumerate(range(0, rows, block)):
                 slot = slots[i % len(slots)]
                 notes = slot.take(results, notes)

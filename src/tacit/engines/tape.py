@@ -1,4 +1,4 @@
-"""The CPU engine: the batched part of a program as a tape, run over tiles of rows by numba kernels.
+"""The interpreter: the batched part of a program as a tape, run over tiles of rows by numba kernels.
 
 Where the processor notes that a number was too small for a float, the rows of that tile are tried again in narrower
 ones, and what is left in doubt is computed by a more careful engine.
@@ -280,8 +280,3 @@ def tile_width(row_bytes: int, rows: int) -> int:
         return LANES
     fitting = TILE_BYTES // row_bytes // LANES * LANES
     return min(max(fitting, TILE_ROWS[0]), TILE_ROWS[1], -(-rows // LANES) * LANES)
-
-
-def pinned_array(tape: Tape) -> NDArray[np.int64]:
-    """The pinned slots of a tape and their constants, as the kernels read them."""
-    return np.array(tape.pinned, dtype=np.int64).reshape(-1, 2)

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from tacit import machine
 from tacit.compiler.prune import relevant
 from tacit.cpt import CPT
+from tacit.engines import settled
 from tacit.engines.engine import Engine
 from tacit.errors import EvidenceError
 from tacit.evidence import Column, blocks
@@ -219,7 +220,8 @@ class Counter:
         certain, seen = self.summary.certain, self.summary.seen
         hard = [name for name, pieces in certain.items() if pieces == self.summary.pieces]
         soft = [name for name in certain if name in seen and name not in hard]
-        return self.lots.carried(compiled(Query, self.structure, None, soft, hard))
+        query = compiled(Query, self.structure, None, soft, hard)
+        return self.lots.carried(query.with_network(query.network, engine=settled(query.program, self.summary.count)))
 
 
 @dataclass(frozen=True)

@@ -186,11 +186,14 @@ class Module:
         self._event = c_void_p()
         with device.current():
             call("cuEventCreate", byref(self._event), c_uint(2))  # without times
+        weakref.finalize(self, _destroy, device, "cuEventDestroy_v2", self._event.value or 0)
         self._stream: int | None = None
         weakref.finalize(self, _destroy, device, "cuModuleUnload", module.value or 0)
 
     def launch(self, given: Sequence[int], threads: int, stream: int) -> None:
         """Run so many threads, with parameters that are numbers of 64 bits."""
+        if not threads:
+            return
         numbers = np.array(given, dtype=np.int64)
         addresses = np.arange(numbers.ctypes.data, numbers.ctypes.data + numbers.nbytes, 8)
         places = c_void_p(addresses.ctypes.data)

@@ -184,16 +184,17 @@ class _Maker:
         t.do(f"%values = getelementptr inbounds {t.lanes.number}, ptr %values.all, i64 {far}")
 
     def keep(self) -> Kernel:
+        """Threads without a row keep the values of the last one: on the way back, all of a warp read their place."""
         t = self.thread
-        t.do("%row = add i64 %thread, 0")
+        there = t.let("icmp slt i64 %thread, %rows")
+        t.do(f"%row = select i1 {there}, i64 %thread, i64 {t.let('sub i64 %rows, 1')}")
         self._keep_in_memory()
         memory = t.memory or {}
-        with t.when(t.let("icmp slt i64 %row, %rows")):
-            for step in self._in_blocks(self.steps):
-                t.follow(step)
-                for slot in sorted(step.writes & set(memory)):
-                    t.keep(slot)
-            t.raise_flag(t.note())
+        for step in self._in_blocks(self.steps):
+            t.follow(step)
+            for slot in sorted(step.writes & set(memory)):
+                t.keep(slot)
+        t.raise_flag(t.note())
         return self._kernel("keep", len(memory))
 
     def reverse(self, through: bool, inputs: bool) -> Kernel:

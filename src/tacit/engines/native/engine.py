@@ -307,9 +307,10 @@ class NativeEngine(Taped):
 
     def _described_packed(self, generated: Generated, data: Packed) -> Described:
         """The same of packed rows, which are often the ones of the last call."""
-        if self._last is None or self._last[0] is not data or self._last[1] is not generated:
-            self._last = data, generated, self._described_arrays(generated, *data.arrays)
-        return self._last[2]
+        last = self._last
+        if last is None or last[0] is not data or last[1] is not generated:
+            self._last = last = data, generated, self._described_arrays(generated, *data.arrays)
+        return last[2]
 
     def _run(
         self,

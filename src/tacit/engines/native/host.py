@@ -48,7 +48,7 @@ CALL = (
     "loss",  # a double that the loss is added to
 )
 DOUBT, UNUSUAL, INFINITE, IMPOSSIBLE = 1, 2, 4, 8  # what may be noticed of a tile
-FLUSHED = 1024  # rows after which sums of float32 go on as doubles
+FLUSHED = 1024  # sums of float32 go on as doubles where a tile ends at a multiple of this
 ARRAYS = ("constants", "inputs", "codes", "outputs", "values", "doubts")
 BACKWARD = ("constants", "inputs", "codes", "values", "adjoints", "d_constants", "d_inputs", "seeds")
 BACK = 256  # bits of a vector on the way back, where more values are alive

@@ -15,7 +15,7 @@ from tacit.engines.native.lanes import Lanes, Text
 
 COLUMN = ("read", "data", "row_stride", "state_stride", "states", "tile")
 TILE = 192  # rows: many, so that the code of a piece is fetched seldom
-STRIDE = 200  # rows from one state to the next: a power of two would lead to few places of the cache
+STRIDE = 208  # rows from one state to the next: room for the last vector, whole lines of the cache, no power of two
 FEW = 8  # states up to which there is a reader for each number of them
 VECTOR = 512  # bits: two registers of most processors, which share what is loaded for all rows
 LEAST = {64: 2.0**-1022, 32: 2.0**-126}
