@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 OK, MISSED = "ok", "MISSED"
+FEW_CELLS = 6  # that a line of text takes
+TELLING = ("declared", "gain", "of ", "verdict")  # headers of what a missed bar is about
 T = TypeVar("T")
 
 
@@ -33,6 +35,8 @@ class Section:
 
     def _in_words(self, row: Sequence[str]) -> str:
         cells = [(h, cell) for h, cell in zip(self.headers, row, strict=True) if cell and h != "verdict"]
+        if len(cells) > FEW_CELLS:  # what is in the row, and what it came to: the table has the rest
+            cells = [(h, cell) for h, cell in cells if h == self.headers[0] or h.startswith(TELLING)]
         return ", ".join(f"{h} {cell}" for h, cell in cells)
 
     def text(self) -> str:
