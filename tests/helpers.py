@@ -14,6 +14,8 @@ from tacit.selection import Selected
 from tests.strategies import tie_margin
 
 ENGINES = ["numpy", "tape", "native", "torch"]
+# the same, for tests of many queries: to compile machine code for each takes long
+ENGINES_OF_MANY = ["numpy", "tape", pytest.param("native", marks=pytest.mark.slow), "torch"]
 TOLERANCE = 1e-12
 ALL_CASES = os.environ.get("TACIT_CASES") == "all"  # as `make slow` sets it
 

@@ -18,10 +18,10 @@ WAYS = [(i, ()) for i in range(len(queries()))] + [(i, q.all_hard) for i, q in e
 
 
 def runs():
-    """Every way on every engine; what must be compiled to machine code for each way is slow but for every fifth."""
+    """Every way on every engine; what must be compiled to machine code for each way is slow but for every tenth."""
     for number, way in enumerate(WAYS):
         for engine in ENGINES:
-            marks = [pytest.mark.slow] if engine == "native" and number % 5 else []
+            marks = [pytest.mark.slow] if engine == "native" and number % 10 else []
             yield pytest.param(way, engine, marks=marks, id=f"{name_of(way)}-{engine}")
 
 

@@ -11,12 +11,12 @@ import tacit
 from tacit import EvidenceError, Network, NetworkError, TacitError, TestingCPT, UnsetError, examples
 from tacit import semantics as definition
 from tacit.compiler.program import check
-from tests.helpers import ENGINES, always_hard, close, decided, one_row, posterior, selected, tries
+from tests.helpers import ENGINES_OF_MANY, always_hard, close, decided, one_row, posterior, selected, tries
 from tests.strategies import evidence, networks, queries
 
 ROWS = 3
 RARE = [(9, 1e-5), (14, 1e-3), (60, 1e-6), pytest.param(200, 1e-3, marks=pytest.mark.slow)]  # findings, probability
-pytestmark = pytest.mark.parametrize("engine", ENGINES)
+pytestmark = pytest.mark.parametrize("engine", ENGINES_OF_MANY)
 
 
 def agrees(tac, net, columns, tolerance=1e-12):

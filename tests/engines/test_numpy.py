@@ -118,4 +118,4 @@ def test_tests_are_decided_by_scaled_marginals(engine):
 @engines
 def test_memory_does_not_grow_with_the_rows(engine):
     tac = tacit.compile(tacit.examples.diamond(), "D", ["A"], engine=engine)
-    assert 1 <= tac.engine().chunk <= 2**14
+    assert 1 <= tac.engine().chunk <= (2**17 if engine == "native" else 2**14)  # generated code packs no evidence

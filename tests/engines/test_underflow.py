@@ -14,7 +14,7 @@ from tacit.engines.numpy import NumpyEngine, WideEngine
 from tacit.engines.tape import TapeEngine
 from tests import exact
 from tests.fuzz import extreme
-from tests.helpers import ENGINES
+from tests.helpers import ENGINES, ENGINES_OF_MANY
 
 FLOATS = ("float64", "float32")
 
@@ -37,7 +37,7 @@ CONTRADICTIONS = [(50, 0.01, 24), (122, 1e-6, 60), (74, 0.05, 36), (102, 0.1, 50
 CONTRADICTIONS += [pytest.param(*many, marks=pytest.mark.slow) for many in ((482, 0.01, 240), (602, 1e-3, 300))]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", ENGINES_OF_MANY)
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("role", ["evidence", "hard"])
 @pytest.mark.parametrize(("count", "error", "true"), CONTRADICTIONS)
@@ -52,7 +52,7 @@ def test_blocks_of_findings_that_contradict_each_other(count, error, true, role,
     np.testing.assert_allclose(tac.log_evidence(row), log_evidence, rtol=1e-6 if dtype == "float32" else 1e-12)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", ENGINES_OF_MANY)
 @pytest.mark.parametrize("role", ["evidence", "hard"])
 @pytest.mark.parametrize(("count", "small"), [(2, 1e-200), (8, 1e-45), (4, 1e-100), (10, 1e-40), (3, 1e-300)])
 def test_findings_that_are_very_improbable(count, small, role, engine):
@@ -65,7 +65,7 @@ def test_findings_that_are_very_improbable(count, small, role, engine):
     np.testing.assert_allclose(tac.posterior(row), [[1 / (1 + 2**count), 2**count / (1 + 2**count)]], rtol=1e-12)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", ENGINES_OF_MANY)
 def test_only_the_rows_concerned_are_computed_again(engine, monkeypatch):
     net, names = sensors(122, 1e-6)
     tac = tacit.compile(net, "Q", names, engine=engine, effort="low")
@@ -85,7 +85,7 @@ def test_only_the_rows_concerned_are_computed_again(engine, monkeypatch):
     assert sum(counted) <= 8  # the rows of the narrowest tile at most
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", ENGINES_OF_MANY)
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_impossible_evidence_is_told_from_improbable_evidence(engine, dtype):
     net, names = sensors(122, 1e-6)
@@ -100,7 +100,7 @@ def test_impossible_evidence_is_told_from_improbable_evidence(engine, dtype):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", ENGINES_OF_MANY)
 def test_marginals_of_rows_that_are_computed_again(engine):
     net, names = sensors(122, 1e-6)
     net.add("Z", ["Q"], cpt=[[0.9, 0.1], [0.2, 0.8]])
@@ -114,7 +114,7 @@ def test_marginals_of_rows_that_are_computed_again(engine):
         np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-5, err_msg=name)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", ENGINES_OF_MANY)
 def test_derivatives_of_rows_that_are_computed_again(engine):
     """Of the log-odds of Q by its prior, and by a likelihood that speaks for it."""
     net, names = sensors(122, 1e-6)
@@ -129,7 +129,7 @@ def test_derivatives_of_rows_that_are_computed_again(engine):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", ENGINES_OF_MANY)
 def test_fit_takes_rows_that_are_computed_again(engine):
     """The prior of Q is learned from a row that leaves the range of floats, and one that does not."""
     net, names = sensors(8, 1e-120)
@@ -166,7 +166,7 @@ def test_the_jacobian_of_rows_that_are_computed_again():
 # sigmoids -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", ENGINES_OF_MANY)
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("gamma", [16.0, 64.0, 100.0, 130.0, 400.0, 2000.0, 1e5])
 def test_the_weight_of_minus_keeps_its_digits(gamma, dtype, engine):
@@ -185,7 +185,7 @@ def test_the_weight_of_minus_keeps_its_digits(gamma, dtype, engine):
         np.testing.assert_allclose(tacit.semantics.posterior(net, "A", row)[0], right.posterior, rtol=1e-9)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", ENGINES_OF_MANY)
 def test_steep_sigmoids_between_positive_tables_are_no_matter_of_doubt(engine, monkeypatch):
     monkeypatch.setattr(WideEngine, "attempt", lambda *_: pytest.fail("computed again"))
     net = tacit.Network()
@@ -211,7 +211,7 @@ def test_tables_with_zeros_are_doubted_only_where_a_weight_ends(role):
 # what explains is what answered ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", ENGINES_OF_MANY)
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_the_selection_is_that_of_the_run_that_answered(engine, dtype):
     """With thresholds at the posterior itself, two ways of rounding decide differently."""
@@ -258,7 +258,7 @@ def test_tables_that_are_computed_once_are_watched_too(dtype):
         np.testing.assert_allclose(found, right.posterior, rtol=1e-9 if dtype == "float64" else 1e-5)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", ENGINES_OF_MANY)
 def test_likelihoods_that_float32_cannot_hold(engine):
     net, names = sensors(4, 0.1)
     tac = tacit.compile(net, "Q", names, engine=engine, dtype="float32")
@@ -271,7 +271,7 @@ def test_likelihoods_that_float32_cannot_hold(engine):
     np.testing.assert_allclose(tac.posterior(only), [[0.5, 0.5]], rtol=1e-5)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", ENGINES_OF_MANY)
 def test_a_query_without_any_evidence_in_doubt(engine):
     net = tacit.Network()
     net.add("A", cpt=[1e-200, 1.0])
@@ -292,7 +292,7 @@ def test_new_numbers_make_a_new_engine_for_doubtful_rows(kind):
     np.testing.assert_allclose(after[0] / after[1], 9 * before[0] / before[1], rtol=1e-9)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", ENGINES_OF_MANY)
 @pytest.mark.parametrize("seed", range(8))
 def test_random_extremes_against_numbers_of_any_size(engine, seed):
     trial = extreme.trial(np.random.default_rng(1000 + seed))
