@@ -17,6 +17,11 @@ import tacit
 from tacit import TAC, Network
 
 
+def compiled(net: Network, query: Any, **roles: Any) -> TAC:
+    """A query on one engine: "auto" may take others in other processes, whose last digits differ."""
+    return tacit.compile(net, query, engine="tape", **roles)
+
+
 @dataclass(frozen=True)
 class Case:
     """A query, a table in partitions, and the options of the call."""
@@ -86,7 +91,7 @@ def alarm() -> Case:
         found = {name: whole[name].astype(object).where(whole[name].notna(), None).tolist() for name in (*text, kinds)}
         return {**found, soft: whole[[f"{soft}.{state}" for state in net.states(soft)]].to_numpy()}
 
-    tac = tacit.compile(net, "LVFAILURE", evidence=[*text, kinds, soft])
+    tac = compiled(net, "LVFAILURE", evidence=[*text, kinds, soft])
     return Case("alarm", tac, frames, {"keep": ["other"]}, evidence)
 
 
@@ -96,14 +101,14 @@ def testing() -> Case:
     chances = np.random.default_rng(0).random(50)
     chances[::7] = np.nan
     frames = divided({"A": chances, "C": labels(net, "C", 50, 1, gaps=0.3)}, [20, 1, 0, 29])
-    return Case("testing", tacit.compile(net, "B", evidence=["A", "C"]), frames)
+    return Case("testing", compiled(net, "B", evidence=["A", "C"]), frames)
 
 
 def joint() -> Case:
     """Several variables together, in columns with other names."""
     net = network("alarm")
     frames = divided({"HRBP": labels(net, "HRBP", 30, 0), "CVP": labels(net, "CVP", 30, 1)}, [10, 20])
-    tac = tacit.compile(net, ["LVFAILURE", "HYPOVOLEMIA"], evidence=["HRBP", "CVP"])
+    tac = compiled(net, ["LVFAILURE", "HYPOVOLEMIA"], evidence=["HRBP", "CVP"])
     return Case("joint", tac, frames, {"names": {"LVFAILURE.TRUE,HYPOVOLEMIA.TRUE": "both"}})
 
 
@@ -111,9 +116,7 @@ def certain() -> Case:
     """States that each row observes, states that it sets, and states that are known of all rows."""
     net = network("alarm")
     columns = {name: labels(net, name, 30, i) for i, name in enumerate(("HRBP", "CVP", "HYPOVOLEMIA"))}
-    tac = tacit.compile(
-        net, "LVFAILURE", evidence=["CVP"], hard=["HRBP"], do=["HYPOVOLEMIA"], given={"HISTORY": "FALSE"}
-    )
+    tac = compiled(net, "LVFAILURE", evidence=["CVP"], hard=["HRBP"], do=["HYPOVOLEMIA"], given={"HISTORY": "FALSE"})
     return Case("certain", tac, divided(columns, [10, 20]))
 
 
@@ -128,7 +131,7 @@ def impossible() -> Case:
         pd.DataFrame({"X": [0.0, np.nan, 1.0], "Y": [0, 1, 1]}),
         pd.DataFrame({"X": [0, 1], "Y": [1, 2]}),
     ])  # fmt: skip
-    return Case("impossible", tacit.compile(net, "Z", evidence=["X", "Y"]), frames)
+    return Case("impossible", compiled(net, "Z", evidence=["X", "Y"]), frames)
 
 
 def likelihoods() -> Case:
@@ -140,7 +143,7 @@ def likelihoods() -> Case:
         pd.DataFrame({"C": [1, 0, 1]}),
         pd.DataFrame({"C": [np.nan]}),
     ])  # fmt: skip
-    tac = tacit.compile(net, "B", evidence=["C"])
+    tac = compiled(net, "B", evidence=["C"])
     return Case("likelihoods", tac, frames, {"likelihoods": ["C"]}, lambda whole: {"C": whole["C"].to_numpy()})
 
 
