@@ -40,7 +40,7 @@ def check(engine: str) -> None:
     if engine == "cuda":
         from tacit.engines.native import cuda, ptx
 
-        cuda.library()  # an error where there is no GPU
+        cuda.driver()  # an error where there is no GPU
         ptx.machine()  # or no compiler for it
 
 

@@ -137,10 +137,6 @@ class TapeEngine(Taped):
         """Whether so many rows are too little work for several threads."""
         return rows * self.tape.work <= THREADED_WORK
 
-    def pack(self, columns: Mapping[str, Column], rows: int) -> Packed:
-        """Rows that are asked about again and again, in the form that the kernels read."""
-        return Packed(columns, rows, self._packed(self._tape(), columns, rows))
-
     def fused(
         self, data: Packed, seed_of: SeedOfRows, kernel: Kernel | None, weights: Array, *arguments: Any
     ) -> tuple[float, Gradients]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tacit.compiler.program import Program
 from tacit.engines.assemble import ZERO_CONSTANT, Tape, assemble, knowledge
 from tacit.engines.direct import Direct, reads_directly
-from tacit.engines.engine import Engine
+from tacit.engines.engine import Engine, Packed
 from tacit.engines.numpy import NumpyEngine
 from tacit.engines.results import Array, Decided, Gradients
 from tacit.evidence import Column
@@ -162,6 +162,10 @@ class Taped(Engine):
             table = self.reference.static(value)
             adjoints[value] = d_constants[first : first + table.size].reshape(table.shape)
         return self.reference.parameter_gradients(adjoints, through_selection)
+
+    def pack(self, columns: Mapping[str, Column], rows: int) -> Packed:
+        """Rows that are asked about again and again, in the form that a tape reads."""
+        return Packed(columns, rows, self._packed(self._tape(), columns, rows))
 
     def _packed_with_care(
         self, tape: Tape, columns: Mapping[str, Column], rows: int

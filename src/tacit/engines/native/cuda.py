@@ -28,7 +28,7 @@ PORTABLE = 1  # pinned memory for all contexts
 
 
 @cache
-def library() -> Any:
+def driver() -> Any:
     """The driver; an error where there is none, or no GPU."""
     try:
         found = ctypes.CDLL(LIBRARY)
@@ -45,11 +45,11 @@ def library() -> Any:
 
 def call(name: str, *arguments: Any) -> None:
     """Call a function of the driver; an error if it fails."""
-    driver = library()
-    code = getattr(driver, name)(*arguments)
+    loaded = driver()
+    code = getattr(loaded, name)(*arguments)
     if code != 0:
         text = c_char_p()
-        driver.cuGetErrorString(code, byref(text))
+        loaded.cuGetErrorString(code, byref(text))
         told = text.value.decode() if text.value else f"code {code}"
         raise TacitError(f"the GPU driver's {name} failed: {told}")
 
@@ -58,7 +58,7 @@ class Device:
     """A GPU, by its number."""
 
     def __init__(self, number: int = 0) -> None:
-        library()
+        driver()
         self.number, self._device, self._context = number, c_int(), c_void_p()
         call("cuDeviceGet", byref(self._device), c_int(number))
         call("cuDevicePrimaryCtxRetain", byref(self._context), self._device)
@@ -127,7 +127,7 @@ class Memory:
 
 def _free(device: Device, address: int, pinned: bool) -> None:
     with device.current():
-        library()["cuMemFreeHost" if pinned else "cuMemFree_v2"](c_void_p(address))
+        driver()["cuMemFreeHost" if pinned else "cuMemFree_v2"](c_void_p(address))
 
 
 class Stream:
@@ -143,7 +143,7 @@ class Stream:
 
 def _destroy(device: Device, name: str, handle: int) -> None:
     with device.current():
-        library()[name](c_void_p(handle))
+        driver()[name](c_void_p(handle))
 
 
 def wait(stream: int) -> None:

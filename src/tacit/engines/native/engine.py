@@ -243,10 +243,6 @@ class NativeEngine(Taped):
         """Room for derivatives by the constants, and for a loss, of each thread."""
         return np.zeros((self.threads or 1, generated.tape.constant_count + 1))
 
-    def pack(self, columns: Mapping[str, Column], rows: int) -> Packed:
-        """Rows that are asked about again and again, in the form that the code reads fastest."""
-        return Packed(columns, rows, self._packed(self._tape(), columns, rows))
-
     def fused(
         self, data: Packed, seed_of: SeedOfRows, kernel: Kernel | None, weights: Array, *arguments: Any
     ) -> tuple[float, Gradients]:

@@ -47,7 +47,7 @@ CALL = (
     "weights",  # of the rows, as doubles
     "loss",  # a double that the loss is added to
 )
-DOUBT, UNUSUAL, INFINITE, IMPOSSIBLE = 1, 2, 4, 8  # what may be noticed of a tile
+DOUBT, UNUSUAL, INFINITE = 1, 2, 4  # what may be noticed of a tile
 FLUSHED = 1024  # sums of float32 go on as doubles where a tile ends at a multiple of this
 ARRAYS = ("constants", "inputs", "codes", "outputs", "values", "doubts")
 BACKWARD = ("constants", "inputs", "codes", "values", "adjoints", "d_constants", "d_inputs", "seeds")
@@ -408,7 +408,6 @@ class _Driver(Text):
                     before = self.let(f"load {self.lanes.type}, ptr {total}")
                     self.do(f"store {self.lanes.type} {self.add(before, x)}, ptr {total}")
                 whole = self.let(f"load {self.lanes.type}, ptr {total}")
-                self._note_rows(self.compare("oeq", whole, self.lanes.literal(0.0)), IMPOSSIBLE)
                 finite = self.compare("olt", self.magnitude(whole), self.lanes.literal(float("inf")))
                 self._note_rows(self.let(f"xor {self.lanes.mask} {finite}, {self.lanes.same('i1', 'true')}"), INFINITE)
                 with self.loop("0", str(states)) as state:
