@@ -1,9 +1,10 @@
-"""The eight operations of a program, each with all its rules in one place."""
+"""The nine operations of a program, each with all its rules in one place."""
 
 from tacit.operations.base import ONE, ZERO, Axes, Axis, Operation, Setting, Support, spread
 from tacit.operations.contract import Contract
 from tacit.operations.elementary import Constant, Gather, Likelihood, Parameter, Rescale, Slice
 from tacit.operations.select import Select
+from tacit.operations.structured import Structured
 
 __all__ = [
     "ONE",
@@ -20,6 +21,7 @@ __all__ = [
     "Select",
     "Setting",
     "Slice",
+    "Structured",
     "Support",
     "spread",
 ]
