@@ -12,7 +12,7 @@ import tacit
 from tests.fuzz import ordinary
 from tests.hostile import outcomes
 
-SUFFIXES = (".json", ".bif", ".xmlbif", ".uai", ".net", ".circuit", ".json.gz", ".bif.gz")
+SUFFIXES = (".json", ".bif", ".xmlbif", ".uai", ".net", ".dne", ".circuit", ".json.gz", ".bif.gz")
 FILES = 40  # read by one process
 SNIPPETS = (
     b"nan",
@@ -46,10 +46,12 @@ def check_files(rng: np.random.Generator) -> str:
 def _damaged(rng: np.random.Generator, path: Path) -> Path:
     suffix = str(rng.choice(SUFFIXES))
     path = path.with_suffix(suffix)
-    net = ordinary.network(rng, testing=not suffix.startswith((".bif", ".uai")))
+    net = ordinary.network(rng, testing=not suffix.startswith((".bif", ".uai", ".dne")))
     if suffix == ".circuit":
         text = tacit.compile(net, net.variables[-1], net.variables[:1]).circuit().to_text()
         path.write_text(_mutated(rng, text.encode()).decode(errors="replace"), encoding="utf-8")
+    elif suffix == ".dne":
+        path.write_bytes(_mutated(rng, _netica(net).encode()))
     elif suffix.endswith(".gz"):
         tacit.write(net, path)
         packed = path.read_bytes()
@@ -59,6 +61,17 @@ def _damaged(rng: np.random.Generator, path: Path) -> Path:
         tacit.write(net, path)
         path.write_bytes(_mutated(rng, path.read_bytes()))
     return path
+
+
+def _netica(net: tacit.Network) -> str:
+    """A network as Netica would write it."""
+    nodes = [
+        f"node n{i} {{ kind = NATURE; discrete = TRUE; states = ({', '.join(f's{k}' for k in net.states(name))}); "
+        f"parents = ({', '.join(f'n{net.variables.index(p)}' for p in net.parents(name))}); "
+        f"probs = ({', '.join(map(str, net.table(name).ravel().tolist()))}); visual V1 {{ center = (1, 2); }}; }};\n"
+        for i, name in enumerate(net)
+    ]
+    return "// ~->[DNET-1]->~\nbnet net {\n" + "".join(nodes) + "};\n"
 
 
 def _mutated(rng: np.random.Generator, data: bytes) -> bytes:

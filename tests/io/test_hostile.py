@@ -39,6 +39,7 @@ def long_word():
 
 BIF = "variable a { type discrete [1] { x }; } probability (a) { table "
 NET = "node a { states = (x); } potential (a) { data = "
+DNE = "bnet b { node a { states = (x); parents = (); probs = "
 DEFINITION = "<DEFINITION><FOR>a</FOR><TABLE>1</TABLE></DEFINITION>"
 XML = "<VARIABLE><NAME>a</NAME><VALUE>x</VALUE></VARIABLE>" + DEFINITION
 UAI = (
@@ -76,6 +77,17 @@ PLAIN = {  # name: content, and what is said of it
     "nodes.uai": ("BAYES 1000000 " + "1 " * 1_000_001, "at least 1,000,000 nodes (limit 100,000)"),
     "nodes.bif": (many(BIF + "1; }\n"), "Network('nodes': 5,000 nodes"),
     "nodes.net": (many(NET + "(1); }\n"), "Network('nodes': 5,000 nodes"),
+    "brackets.dne": (DNE + "(" * 500_000 + "1" + ")" * 500_000 + ";};};", "Network('b': 1 node"),
+    "blocks.dne": ("bnet b { visual V1 " + "{" * 500_000 + "}" * 500_000, "ends too early"),
+    "blanks.dne": (DNE + "1 " * 1_000_000 + ";}", "unexpected '1'"),
+    "counts.dne": (
+        "bnet b {" + many("node a { numstates = 65536; functable = (#0); };") + "};",
+        "functables would have",
+    ),
+    "counts2.dne": ("bnet b {" + many("node a { numstates = 65536; probs = (1); };") + "};", "but probs of 1 number"),
+    "states.dne": (f"bnet b {{ node a {{ states = ({'x, ' * 500_000}); }};}};", "variable 'a' has a state twice"),
+    "escapes.dne": ('bnet b { title = "' + "\\" * 1_000_001, "a quotation mark that does not end"),
+    "nodes.dne": ("bnet nodes {" + many(DNE.partition("{")[2] + "(1);};\n") + "};", "Network('nodes': 5,000 nodes"),
     "nodes.xml": (f"<NETWORK>{many(XML)}</NETWORK>", "Network('nodes': 5,000 nodes"),
     "cells.evid": ("50000\n" + "".join(f"1 {i} 0\n" for i in range(50_000)), "make 2,500,000,000 cells"),
     "huge.circuit": (f'n0 = parameter "a" "table" {10**30} 1\noutputs n0', "is too large"),
@@ -87,6 +99,7 @@ PACKED = {
     "numbers.bif": (BIF, "1 ", ";}"),
     "comments.bif": (BIF, "1/**/", ";}"),
     "brackets.net": (NET, "(1)", ";}"),
+    "brackets.dne": (DNE, "(1)", ";};};"),
     "elements.xml": ("<BIF><NETWORK>", "<a/>", "</NETWORK></BIF>"),
     "attributes.xml": ("<BIF><NETWORK", " a=''", "/></BIF>"),
     "numbers.uai": ("BAYES ", "1 ", ""),
@@ -179,6 +192,7 @@ def test_a_file_of_too_many_nodes_is_refused(tmp_path, monkeypatch, suffix):
     [
         ("bif", "probability(a){}probability(b){}probability(c){", "line 1, column 45"),
         ("net", "".join(f"potential({name}){{data=(1);}}" for name in "abc"), "line 1, column 56"),
+        ("dne", "bnet b {" + "".join(f"node {n} {{states=(x);probs=(1);}}" for n in "abc"), "line 1, column 74"),
         ("xml", "<NETWORK>\n" + "".join(DEFINITION.replace("a<", f"{n}<") + "\n" for n in "abc"), "line 4, column 25"),
         ("uai", "BAYES 3 # of which nothing is read\n" + "1 " * 20, "line 1, column 7"),
     ],

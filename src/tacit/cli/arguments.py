@@ -12,7 +12,8 @@ from tacit.errors import TacitError
 from tacit.io.files import format_of
 from tacit.network import Network
 
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A network: .bif, .bif.gz, .xmlbif, .uai, .net or .json.")]
+MODELS = "A network: .bif, .bif.gz, .xmlbif, .uai, .net, .dne or .json."
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help=MODELS)]
 Rows = Annotated[Path, typer.Argument(metavar="TABLE", help="A table of evidence: .csv or .parquet.")]
 Query = Annotated[str, typer.Option("--query", "-q", metavar="VARIABLE", help="The variable to query.")]
 Queries = Annotated[

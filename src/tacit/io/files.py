@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Protocol
 
 from tacit.errors import FormatError, TacitError
-from tacit.io import bif, hugin, json, uai, xmlbif
+from tacit.io import bif, hugin, json, netica, uai, xmlbif
 from tacit.io.content import is_packed, read_bytes, write_text
 from tacit.network import Network
 
@@ -26,6 +26,8 @@ _FORMATS: dict[str, _Format] = {
     ".xml": xmlbif,
     ".uai": uai,
     ".net": hugin,
+    ".dne": netica,
+    ".dnet": netica,
     ".json": json,
 }
 # how files of the formats begin, after spaces, a byte-order mark and comments
@@ -35,6 +37,7 @@ _STARTS = {
     ".xmlbif": re.compile(_BEFORE + rb"<", re.DOTALL),
     ".uai": re.compile(rb"\s*(?:BAYES|MARKOV)\b"),
     ".net": re.compile(_BEFORE + rb"(?:net|node|class)\b", re.DOTALL),
+    ".dne": re.compile(_BEFORE + rb"bnet\b", re.DOTALL),
     ".bif": re.compile(_BEFORE + rb"(?:network|variable|probability)\b", re.DOTALL),
 }
 
@@ -42,9 +45,9 @@ _STARTS = {
 def read(path: str | os.PathLike[str]) -> Network:
     """Read a network from a file.
 
-    The suffix decides the format: `.bif`, `.xmlbif` (also `.bifxml` and `.xml`), `.uai`, `.net` or `.json`, each also
-    with `.gz`. A damaged file raises `FormatError` with the file, line and column. Rows that sum to 1 only to within
-    1e-4 are scaled, with a `RoundingWarning`.
+    The suffix decides the format: `.bif`, `.xmlbif` (also `.bifxml` and `.xml`), `.uai`, `.net`, `.dne` (also `.dnet`)
+    or `.json`, each also with `.gz`. A damaged file raises `FormatError` with the file, line and column. Rows that sum
+    to 1 only to within 1e-4 are scaled, with a `RoundingWarning`.
 
     >>> import tempfile, pathlib, tacit
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "wet.bif.gz"

@@ -15,13 +15,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
-
 from tacit.floats import Floats
 from tacit.io.content import decoded
 from tacit.io.draft import Declared, Defined, Draft, build
 from tacit.io.extension import Spelled, cpt_properties, encode, spell, visible_table
-from tacit.io.scanner import Place, Scanner, show
+from tacit.io.scanner import Scanner, show
 from tacit.network import Network
 
 _KINDS = {"class", "discrete", "continuous", "decision", "utility", "function"}
@@ -115,38 +113,12 @@ class _Reader:
         defined = None
         for key in self._attributes():
             if key == "data":
-                defined = Defined(place, parents, *self._data())
+                defined = Defined(place, parents, *scanner.nested_numbers())
             else:
                 self._value()
         if defined is None:
             raise scanner.error(f"node {show(nodes[0])} has no data; tables given by a model are not read", place)
         self.result.define(nodes[0], defined)
-
-    def _data(self) -> tuple[Floats, list[Place]]:
-        """The numbers of a table, and the place of each innermost list."""
-        scanner, depth = self.scanner, 0
-        numbers: list[float] = []
-        places: list[Place] = []
-        while (token := scanner.expect("(", ")", ";", instead="a number, '(', ')' or ';'")) != ";":
-            depth = _depth(depth, token + scanner.brackets())
-            if depth < 0:
-                raise scanner.error("')' without its '('")
-            place = scanner.place()
-            if found := scanner.numbers():
-                numbers += found
-                places.append(place)
-        if depth:
-            raise scanner.error("'(' without its ')'")
-        return np.array(numbers), places
-
-
-def _depth(depth: int, brackets: str) -> int:
-    """How many are open after some more; below 0 if one too many was closed."""
-    for bracket in brackets:
-        depth += 1 if bracket == "(" else -1
-        if depth < 0:
-            break
-    return depth
 
 
 # writing ------------------------------------------------------------------------------------------------------

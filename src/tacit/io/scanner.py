@@ -1,11 +1,14 @@
-"""Words, signs and numbers of a text, with their places: what the readers of BIF and NET share."""
+"""Words, signs and numbers of a text, with their places: what the readers of BIF, NET and DNE share."""
 
 from __future__ import annotations
 
 import re
 from typing import NamedTuple
 
+import numpy as np
+
 from tacit.errors import FormatError
+from tacit.floats import Floats
 
 _NUMBERS = re.compile(r"[-+.0-9][-+.0-9eE,\s]*+")
 _WORD = re.compile(r"[^\s,]+")
@@ -65,10 +68,11 @@ class Scanner:
 
     A token is a sign (a character of `signs`), a string in quotation marks, which it keeps, or a word: anything
     else up to white space, a comma, a sign or a comment. Commas separate, like white space. Comments are `//` to
-    the end of the line, `/* */`, and `%` to the end of the line if `percent` is set.
+    the end of the line, `/* */`, and `%` to the end of the line if `percent` is set. If `escapes` is set, a backslash
+    in a string takes the next character with it, be it a quotation mark.
     """
 
-    def __init__(self, text: str, source: str, signs: str, percent: bool = False) -> None:
+    def __init__(self, text: str, source: str, signs: str, percent: bool = False, escapes: bool = False) -> None:
         self.text, self.source, self.signs = text, source, signs
         self._at = 0  # the end of what was read
         self._start = 0  # the start of the last token
@@ -76,7 +80,8 @@ class Scanner:
         line, mark = ("//|%", "%") if percent else ("//", "")
         # possessive: otherwise n blanks before a fault could be split in 2^n ways
         gap = rf"(?:[\s,]++|(?:{line})[^\n]*+|/\*.*?\*/)*+"
-        token = rf'[{re.escape(signs)}]|"[^"]*+"|(?:[^\s,"/{mark}{re.escape(signs)}]|/(?![/*]))++'
+        string = r'"(?:[^"\\]|\\.)*+"' if escapes else r'"[^"]*+"'
+        token = rf'[{re.escape(signs)}]|{string}|(?:[^\s,"/{mark}{re.escape(signs)}]|/(?![/*]))++'
         letter = rf'[^\s,"/{mark}{re.escape(signs)}]'
         self._plain = re.compile(rf"(?:[\s,]*+{letter}++(?=[\s,{re.escape(signs)}]|\Z))*+")
         self._gap = re.compile(gap, re.DOTALL)
@@ -164,6 +169,23 @@ class Scanner:
             self._skip()
         return found
 
+    def nested_numbers(self) -> tuple[Floats, list[Place]]:
+        """The numbers in parentheses, nested in any way, up to a ';'; and the place of each innermost list."""
+        depth = 0
+        numbers: list[float] = []
+        places: list[Place] = []
+        while (token := self.expect("(", ")", ";", instead="a number, '(', ')' or ';'")) != ";":
+            depth = _depth(depth, token + self.brackets())
+            if depth < 0:
+                raise self.error("')' without its '('")
+            place = self.place()
+            if found := self.numbers():
+                numbers += found
+                places.append(place)
+        if depth:
+            raise self.error("'(' without its ')'")
+        return np.array(numbers), places
+
     def rest(self, end: str) -> str:
         """The text up to a character, which is read but left out."""
         stop = self.text.find(end, self._at)
@@ -184,3 +206,12 @@ class Scanner:
             return self.error("the file ends too early")
         what = "quotation mark" if self.text[self._at] == '"' else "comment"
         return self.error(f"a {what} that does not end")
+
+
+def _depth(depth: int, brackets: str) -> int:
+    """How many are open after some more; below 0 if one too many was closed."""
+    for bracket in brackets:
+        depth += 1 if bracket == "(" else -1
+        if depth < 0:
+            break
+    return depth
