@@ -18,9 +18,9 @@ from tacit.learn import kernels as learning_kernels
 
 PACKAGE = Path(tacit.__file__).parent
 
-INNER = "from tacit.engines.jit import jit\n@jit()\ndef inner(x):\n    return x + 1\n"
+INNER = "from tacit.jit import jit\n@jit()\ndef inner(x):\n    return x + 1\n"
 OUTER = """
-from tacit.engines.jit import jit
+from tacit.jit import jit
 from tacit.engines.opcodes import inner
 @jit()
 def outer(x):
@@ -166,10 +166,10 @@ def imported(file):
 def test_the_stamp_covers_all_kernels_and_all_they_use():
     sources = set(jit.sources(PACKAGE))
     files = {file.relative_to(PACKAGE).as_posix(): file for file in PACKAGE.rglob("*.py")}
-    decorated = {name for name, file in files.items() if ("jit", "engines/jit.py") in imported(file)}
+    decorated = {name for name, file in files.items() if ("jit", "jit.py") in imported(file)}
     numbers = ("instructions", "row_losses", "series", "underflow")
-    assert decorated | {"engines/jit.py", *(f"engines/{name}.py" for name in numbers)} == sources
-    assert [name for name, file in files.items() if "njit" in file.read_text()] == ["engines/jit.py"]
+    assert decorated | {"jit.py", *(f"engines/{name}.py" for name in numbers)} == sources
+    assert [name for name, file in files.items() if "njit" in file.read_text()] == ["jit.py"]
     modules = (count_kernels, descent_kernels, exponential, flags, kernels, opcodes, learning_kernels, parameters)
     assert {Path(module.__file__).relative_to(PACKAGE).as_posix() for module in modules} == decorated
     for module in modules:

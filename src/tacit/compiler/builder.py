@@ -27,6 +27,7 @@ from tacit.operations import (
     Rescale,
     Select,
     Slice,
+    Structured,
     spread,
 )
 
@@ -130,6 +131,18 @@ class Builder:
         axes = (*self.axes(inputs[0]), *(a for a in self.axes(inputs[1]) if a not in self.axes(inputs[0])))
         return self._add(Select(node, inputs, tests, observed, axes), ("select", node, inputs), int(batched))
 
+    def structured(self, operation: Structured, factors: int) -> int:
+        """Sums of products of single entries; `factors` as in a product of so many that depend on evidence."""
+        return self._add(operation, ("structured", len(self.operations)), factors)
+
+    def fresh_axis(self, size: int) -> Axis:
+        """An axis that only numbers the entries of a value."""
+        axis = f"#{len(self.operations)}"
+        while axis in self.sizes:
+            axis += "'"
+        self.sizes[axis] = size
+        return axis
+
     def finish(
         self,
         question: Question,
@@ -137,6 +150,7 @@ class Builder:
         selections: Mapping[str, ParentMarginal],
         states: Mapping[str, tuple[int, ...]],
         owners: Mapping[Axis, str],
+        fixed: tuple[str, ...] = (),
     ) -> Program:
         """The program that computes `joint` and what the selections need, without operations nobody uses."""
         used = self._reachable([joint, *(s.marginal for s in selections.values())])
@@ -155,6 +169,7 @@ class Builder:
             largest=bool(question.best),
             soft=question.soft,
             hard=tuple(sorted(self.hard)),
+            fixed=fixed,
         )
 
     def _reachable(self, wanted: Iterable[int]) -> list[int]:

@@ -24,6 +24,7 @@ from tacit.compiler.factors import Factor
 from tacit.compiler.program import ParentMarginal, Program
 from tacit.compiler.prune import Pruned
 from tacit.compiler.question import Question
+from tacit.compiler.structured import Structure, Structuring
 from tacit.compiler.tree import MAX_STEP, Path, Problem, Tree, bits, mask_of
 from tacit.cpt import TestingCPT
 from tacit.errors import TooLargeError
@@ -69,6 +70,7 @@ class Elimination:
         reuse: bool = True,
         index_first: bool = False,
         enter_evidence_first: bool = False,
+        structure: Structure | None = None,
     ) -> None:
         self.net, self.pruned, self.question, self.hard = net, pruned, question, question.indexed
         self.planner, self.reuse, self.index_first = planner, reuse, index_first
@@ -78,6 +80,7 @@ class Elimination:
         self.axis = {n: self._axis(n, states) for n, states in pruned.states.items()}
         self._owners = {axis: n for n, axis in self.axis.items() if axis is not None}
         self.builder = Builder(self._variable_sizes(), self.hard, evidence_per_scale)
+        self._structuring = None if structure is None else Structuring(net, self.builder, question.free, structure)
         self._readings = initial.readings(net, pruned.nodes, question, self.names)
         self._evidence = frozenset(question.soft)
         self._values: dict[str, list[int]] = {}
@@ -119,7 +122,8 @@ class Elimination:
             self._values[name] = [self.flatten(name)] if testing else self.initialise(name)
             self.enter_evidence(name)
         joint, plan = self.maximisation() if self.question.best else self.inference()
-        program = self.builder.finish(self.question, joint, self._selections, self.pruned.states, self._owners)
+        fixed = () if self._structuring is None else tuple(self._structuring.fixed)
+        program = self.builder.finish(self.question, joint, self._selections, self.pruned.states, self._owners, fixed)
         check_live(program, self.memory_limit)
         return program, plan
 
@@ -214,13 +218,22 @@ class Elimination:
         """Eliminate all factors of some nodes (a bit mask) down to one factor over the variables in `keep`."""
         reused = self._reusable(nodes, keep) if self.reuse else []
         options = [self._factors(nodes, reused)]
+        kept = [axis for name in keep if (axis := self.axis[name]) is not None]
+        if self._structuring is not None and (found := self._as_diagrams(options[0], kept)) is not None:
+            return found
         if reused and nodes.bit_count() <= MAX_PLANNED_TWICE:
             options.append(self._factors(nodes, []))
-        kept = [axis for name in keep if (axis := self.axis[name]) is not None]
         options = [self._closed_alone(values, {*kept, *self.hard}) for values in options]
         if len(options) > 1:
             options.sort(key=lambda values: self._planned(values, kept, quick).total)
         return self._eliminated(options[0], kept, self.planner)
+
+    def _as_diagrams(self, values: list[int], keep: Sequence[Axis], largest: bool = False) -> tuple[int, Plan] | None:
+        """The same as one structured operation, where that is worth it."""
+        assert self._structuring is not None
+        problem = self._problem(values, keep)
+        value = self._structuring.eliminate(values, problem, keep, largest)
+        return None if value is None else (value, Plan(problem, ()))
 
     def _eliminated(
         self, values: list[int], keep: Iterable[Axis], planner: Planner, largest: bool = False
@@ -314,9 +327,13 @@ class Elimination:
     # plans ------------------------------------------------------------------------------------------------
 
     def _planned(self, values: list[int], keep: Iterable[Axis], planner: Planner) -> Tree:
+        problem = self._problem(values, keep)
+        return Tree(problem, planner(problem))
+
+    def _problem(self, values: Sequence[int], keep: Iterable[Axis]) -> Problem:
         names = list(dict.fromkeys(axis for v in values for axis in self.builder.axes(v)))
         place = {axis: i for i, axis in enumerate(names)}
-        problem = Problem(
+        return Problem(
             masks=[mask_of(place[a] for a in self.builder.axes(v)) for v in values],
             soft=[self.builder.batched[v] for v in values],
             names=names,
@@ -325,7 +342,6 @@ class Elimination:
             hard=mask_of(place[a] for a in self.hard if a in place),
             owners=self._owners,
         )
-        return Tree(problem, planner(problem))
 
     def _execute(self, tree: Tree, values: Sequence[int], largest: bool) -> int:
         """Carry a plan out, symbolically."""

@@ -47,7 +47,8 @@ class Program:
     entry per row. `joint` is the output, over the states of the query variables; `selections` says, for every testing
     node, where the marginal of its parents is. `states` gives the possible states of the variables, `owners` the
     variable that an axis stands for, `hard` names those whose observed state indexes tables, `soft` those that have
-    likelihoods. `largest` says that the joint is a maximum over the states of some variables.
+    likelihoods. `largest` says that the joint is a maximum over the states of some variables. The numbers of the nodes in
+    `fixed`, which are never learned, are built into structured operations.
     """
 
     operations: tuple[Operation, ...]
@@ -61,6 +62,7 @@ class Program:
     soft: tuple[str, ...] = ()
     hard: tuple[str, ...] = ()
     largest: bool = False
+    fixed: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.operations)

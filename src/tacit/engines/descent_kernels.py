@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tacit.engines.jit import jit
+from tacit.jit import jit
 from tacit.engines.kernels import forward_tile
 
 BLOCK = 1024  # samples that are followed at a time

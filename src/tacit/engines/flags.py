@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from numba import types
 
-from tacit.engines.jit import jit
+from tacit.jit import jit
 from tacit.engines.underflow import UNDERFLOW
 
 _test = types.ExternalFunction("fetestexcept", types.intc(types.intc))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tacit.engines import instructions as k
 from tacit.engines import opcodes as op
 from tacit.engines.flags import clear_underflow, underflowed
-from tacit.engines.jit import jit
+from tacit.jit import jit
 
 
 class Arrays(NamedTuple):

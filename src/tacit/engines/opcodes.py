@@ -18,7 +18,7 @@ import numpy as np
 from tacit.engines.exponential import exp_of_negative
 from tacit.engines.flags import raise_underflow
 from tacit.engines.instructions import LEAST_32, LEAST_64, NEGLIGIBLE_32, NEGLIGIBLE_64
-from tacit.engines.jit import jit
+from tacit.jit import jit
 
 # INPUT: (row of the inputs, 0). The likelihoods of a state.
 

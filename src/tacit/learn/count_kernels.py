@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tacit.engines.jit import jit
+from tacit.jit import jit
 
 TILE = 4096  # rows whose codes stay in the cache while all families are counted
 LANES = 4  # counts side by side, so that equal rows one after the other do not wait for each other

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from tacit.engines.jit import jit
+from tacit.jit import jit
 from tacit.engines.kernels import add_pinned, backward_tile, forward_tile
 from tacit.engines.row_losses import MEAN_SQUARED, SMALLEST
 

@@ -1,0 +1,275 @@
+"""Structured elimination: factors as decision diagrams, and what is left of them as one operation.
+
+A table of which most entries are 0, 1 or equal is far smaller as a diagram, and so are the products and sums on the
+way to the answer. The numbers at the ends of the diagrams are numbers of a circuit: those of tables that never change
+are built in, those of tables that may be learned and of evidence are symbols.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.compiler import diagram_kernels, fingerprints, listing_kernels
+from tacit.compiler import order as ordering
+from tacit.compiler.builder import Builder
+from tacit.compiler.diagrams import Alphabet, Elimination, Factor, Ids, OutOfBudget, Result
+from tacit.compiler.sweep import sweep_order
+from tacit.compiler.tree import Problem
+from tacit.model import Model
+from tacit.operations import ONE, ZERO, Axis, Constant, Gather, Parameter, Select, Structured
+
+Mask = NDArray[np.bool_]
+LEAF = diagram_kernels.SYMBOL
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """An order of elimination, and the order of the levels that goes with it, the topmost first."""
+
+    order: tuple[int, ...]
+    levels: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """How far the last attempt came."""
+
+    axis: Axis | None
+    nodes: int
+
+
+class Numbers:
+    """The numbers of a program's values: built in, or symbols that refer to their entries."""
+
+    def __init__(self, net: Model, builder: Builder, free: bool) -> None:
+        self._net, self._builder, self._free = net, builder, free
+        self.alphabet = Alphabet()
+        self.sources: dict[int, tuple[int, int]] = {}  # symbol -> value, entry
+        self.fixed: dict[str, None] = {}  # nodes whose numbers are built in
+        self._known: dict[int, Ids] = {}
+
+    def of(self, value: int) -> Ids:
+        """The numbers of all entries of a value, over its axes."""
+        if value not in self._known:
+            self._known[value] = self._numbers(value)
+        return self._known[value]
+
+    def _numbers(self, value: int) -> Ids:
+        operation = self._builder.operations[value]
+        match operation:
+            case Parameter():
+                return self._table(value, operation)
+            case Constant():
+                return np.where(operation.table == 1, 1, 0)
+            case Gather():
+                taken = self.of(operation.inputs[0]).ravel()[np.maximum(operation.index, 0)]
+                return np.where(operation.index >= 0, taken, np.where(operation.index == ONE, 1, 0))
+            case Select():
+                return self._symbols(value, self._possible(operation))
+        return self._symbols(value)
+
+    def _table(self, value: int, parameter: Parameter) -> Ids:
+        cpt = self._net.cpt(parameter.node)
+        table = cpt.parts()[parameter.part]
+        if self._free or getattr(cpt, "learn", False) or np.isnan(table).any():
+            return np.where(table == 1, 1, self._symbols(value, table != 0))
+        self.fixed[parameter.node] = None
+        return self.alphabet.literals(table, fingerprints.of_rows(table))
+
+    def _possible(self, selection: Select) -> Mask:
+        """Which entries of a selected table may differ from 0."""
+        made = []
+        for side in selection.inputs[1:3]:
+            known = self._support(side)
+            axes = self._builder.axes(side)
+            made.append(known.transpose([axes.index(a) for a in selection.axes]))
+        return np.asarray(made[0] | made[1])
+
+    def _support(self, value: int) -> Mask:
+        operation = self._builder.operations[value]
+        match operation:
+            case Parameter():
+                return np.asarray(self._net.cpt(operation.node).parts()[operation.part] != 0)
+            case Gather():
+                taken = self._support(operation.inputs[0]).ravel()[np.maximum(operation.index, 0)]
+                return np.asarray(np.where(operation.index >= 0, taken, operation.index == ONE))
+        return np.ones([self._builder.sizes[a] for a in operation.axes], dtype=np.bool_)
+
+    def _symbols(self, value: int, possible: Mask | None = None) -> Ids:
+        """A symbol for every entry that may differ from 0."""
+        shape = [self._builder.sizes[a] for a in self._builder.axes(value)]
+        found = np.zeros(shape, dtype=np.int64).ravel()
+        places = np.arange(len(found)) if possible is None else np.flatnonzero(possible)
+        found[places] = made = self.alphabet.symbols(len(places), int(self._builder.batched[value]))
+        self.sources |= zip(made.tolist(), ((value, int(i)) for i in places), strict=True)
+        return found.reshape(shape)
+
+
+@dataclass(frozen=True)
+class Structure:
+    """How far structured elimination goes: budgets of nodes, and factors that are multiplied without rescaling."""
+
+    budgets: tuple[int, ...]
+    most_factors: int
+
+
+@dataclass
+class Structuring:
+    """Structured elimination of the values of one program under construction."""
+
+    net: Model
+    builder: Builder
+    free: bool
+    structure: Structure
+    fixed: dict[str, None] = field(default_factory=dict)
+    failure: Failure | None = None
+
+    def eliminate(self, values: Sequence[int], problem: Problem, keep: Sequence[Axis], largest: bool) -> int | None:
+        """The product of some values, summed down to the axes in `keep` (or the largest), as one value; None: too large."""
+        numbers = Numbers(self.net, self.builder, self.free)
+        place = {axis: i for i, axis in enumerate(problem.names)}
+        factors = [Factor(numbers.of(v), tuple(place[a] for a in self.builder.axes(v))) for v in values]
+        kept = [place[a] for a in keep if a in place]
+        result = self._search(numbers.alphabet, factors, problem, kept, largest)
+        if result is None:
+            return None
+        self.fixed |= numbers.fixed
+        axes = tuple(problem.names[i] for i in kept)
+        return Emission(self.builder, numbers, result, largest).run(axes)
+
+    def _search(
+        self, alphabet: Alphabet, factors: Sequence[Factor], problem: Problem, keep: Sequence[int], largest: bool
+    ) -> Result | None:
+        """The first attempt that ends within its budget; budgets grow, and each goes to all orders in turn."""
+        attempts: list[Attempt] = []
+        more = _attempts(problem, keep)
+        evidence = sum(any(alphabet.degrees[n] for n in set(f.numbers.ravel().tolist())) for f in factors)
+        most = self.structure.most_factors if evidence > self.structure.most_factors else 0
+        for budget in self.structure.budgets:
+            for i in range(MOST_ATTEMPTS):
+                if i == len(attempts):
+                    found = next(more, None)
+                    if found is None:
+                        break
+                    attempts.append(found)
+                elimination = Elimination(alphabet, problem.sizes, attempts[i].levels, budget, most, largest)
+                import time, os; t0=time.process_time()
+                try:
+                    found=elimination.run(factors, attempts[i].order, keep)
+                    if os.environ.get('TDBG'): print('    attempt',i,budget,'ok',found.nodes,'%.2f'%(time.process_time()-t0))
+                    return found
+                except OutOfBudget as error:
+                    if os.environ.get('TDBG'): print('    attempt',i,budget,'failed at',error.nodes,'%.2f'%(time.process_time()-t0), elimination._store.count[:4])
+                    axis = None if error.axis < 0 else problem.names[error.axis]
+                    self.failure = Failure(axis, error.nodes)
+        return None
+
+
+MOST_ATTEMPTS = 4
+
+
+def _attempts(problem: Problem, keep: Sequence[int]) -> Iterator[Attempt]:
+    """Orders to try, the best first: none wins always."""
+    fill = ordering.elimination_order(problem, ordering.min_fill)
+    yield Attempt(tuple(fill), (*keep, *reversed(fill)))
+    sweep = sweep_order(problem)
+    yield Attempt(tuple(sweep), (*keep, *reversed(sweep)))
+    kept = set(keep)
+    by_name = [axis for axis in range(len(problem.sizes)) if axis in set(fill) and axis not in kept]
+    yield Attempt(tuple(fill), (*keep, *reversed(by_name)))  # children on top
+    yield Attempt(tuple(fill), (*fill, *keep))
+
+
+class Emission:
+    """From the numbers of a result to operations of a program."""
+
+    def __init__(self, builder: Builder, numbers: Numbers, result: Result, largest: bool) -> None:
+        self._builder, self._result, self._largest = builder, result, largest
+        self._sources = numbers.sources
+        batched = np.zeros(len(result.kind), dtype=np.bool_)
+        for symbol, (value, _) in numbers.sources.items():
+            batched[symbol] = builder.batched[value]
+        for boundary in result.boundaries:
+            batched[boundary.symbols] = True
+        self._static = ~listing_kernels.reached(result.kind, result.left, result.right, batched)
+
+    def run(self, axes: tuple[Axis, ...]) -> int:
+        """The value over the axes that were kept."""
+        for boundary in self._result.boundaries:
+            axis = self._fresh_axis(len(boundary.numbers))
+            value = self._builder.rescale(self._operation(boundary.numbers, (axis,)))
+            self._sources |= zip(
+                boundary.symbols.tolist(), ((value, i) for i in range(len(boundary.symbols))), strict=True
+            )
+        return self._operation(self._result.table, axes)
+
+    def _fresh_axis(self, size: int) -> Axis:
+        return self._builder.fresh_axis(size)
+
+    def _operation(self, table: Ids, axes: tuple[Axis, ...]) -> int:
+        """A value of some numbers: what does not depend on rows is made apart, if anything else does."""
+        if not self._static[table].all():
+            needed = self._used_static(table)
+            if len(needed):
+                axis = self._fresh_axis(len(needed))
+                value = self._built(needed, (axis,), np.zeros_like(self._static), rows=False)
+                self._sources |= zip(needed.tolist(), ((value, i) for i in range(len(needed))), strict=True)
+            return self._built(table, axes, self._static, rows=True)
+        return self._built(table, axes, np.zeros_like(self._static), rows=False)
+
+    def _used_static(self, table: Ids) -> Ids:
+        """The static sums and products that others, or the table, use; symbols and constants are at hand."""
+        result = self._result
+        _, _, _, terms, _ = self._listing(table, self._static, rows=True)
+        numbers = np.unique(np.concatenate([terms.ravel(), table.ravel()]))
+        numbers = numbers[numbers < len(result.kind)]
+        inner = self._static[numbers] & (result.kind[numbers] >= diagram_kernels.SUM)
+        fresh = [n for n in numbers[inner].tolist() if n not in self._sources]
+        return np.array(fresh, dtype=np.int64)
+
+    def _listing(self, table: Ids, leaves: Mask, rows: bool) -> tuple[Ids, Ids, Mask, Ids, int]:
+        result = self._result
+        roots = np.unique(table)
+        inner = ~leaves[roots] & (result.kind[roots] >= diagram_kernels.SUM)
+        return listing_kernels.listing(result.kind, result.left, result.right, leaves, roots[inner], rows)  # type: ignore[no-any-return]
+
+    def _built(self, table: Ids, axes: tuple[Axis, ...], leaves: Mask, rows: bool) -> int:
+        result = self._result
+        made, ends, linear, terms, parts = self._listing(table, leaves, rows)
+        count = len(result.kind)
+        reference = np.full(count + parts, -3, dtype=np.int64)
+        reference[made] = -4  # made here
+        used = np.unique(np.concatenate([terms.ravel(), table.ravel()]))
+        used = used[reference[used] == -3]
+        constants = used[(result.kind[used] == diagram_kernels.CONSTANT) & (used > 1)]
+        symbols = [int(n) for n in used if result.kind[n] != diagram_kernels.CONSTANT]
+        inputs = sorted({self._sources[n][0] for n in symbols})
+        first: dict[int, int] = {}
+        size = 0
+        for value in inputs:
+            first[value] = size
+            size += int(np.prod([self._builder.sizes[a] for a in self._builder.axes(value)]))
+        for n in symbols:
+            value, entry = self._sources[n]
+            reference[n] = first[value] + entry
+        reference[1] = size
+        reference[constants] = size + 1 + np.arange(len(constants))
+        reference[made] = size + 1 + len(constants) + np.arange(len(made))
+        index = np.where(table == 0, ZERO, np.where(table == 1, ONE, reference[table]))
+        literals = np.concatenate([[1], constants])
+        operation = Structured(
+            tuple(inputs),
+            result.mantissa[literals],
+            result.exponent[literals],
+            np.concatenate([[0], ends]),
+            reference[terms],
+            linear,
+            index,
+            axes,
+            self._largest,
+        )
+        return self._builder.structured(operation, int(result.degree[table].max(initial=0)))
