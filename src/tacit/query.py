@@ -20,14 +20,14 @@ from tacit.compiler import compile_program, trace
 from tacit.compiler.eliminate import Plan
 from tacit.compiler.jointree import Jointree, jointree
 from tacit.compiler.program import Cost, Program
-from tacit.compiler.prune import possible_states
+from tacit.compiler.prune import certain, possible_states
 from tacit.compiler.question import Question
 from tacit.cpt import CPT, TestingCPT
 from tacit.engines.engine import Engine
 from tacit.engines.results import Array
 from tacit.errors import EvidenceError, NetworkError, TacitError, TooLargeError
 from tacit.evidence import Column, Evidence, EvidenceLike, blocks, read
-from tacit.factored import NoisyOr
+from tacit.factored import FunctionCPT, Mux, NoisyOr
 from tacit.floats import Floats, divide
 from tacit.model import Model
 from tacit.probabilities import Labelling, Marginals, Probabilities
@@ -536,14 +536,20 @@ def check_same_structure(query: Query, new: Model) -> None:
                 f"node {name!r} differs in states, parents, kind of CPT or tests from the compiled network; "
                 "compile the query again"
             )
-    before = possible_states(
-        new.cut(question.do) if question.do else new, program.states, program.hard, dict(question.given)
-    )
-    for name, states in before.items():
+    asked = new.cut(question.do) if question.do else new
+    now = possible_states(asked, program.states, program.hard, dict(question.given))
+    read = set(program.nodes)
+    for name, states in now.items():
         extra = set(states) - set(program.states[name])
         if extra:
             label = new.states(name)[min(extra)]
             raise NetworkError(
                 f"node {name!r}: state {label!r} was impossible (known 0s) when the query was compiled, and is "
                 "possible now; compile the query again"
+            )
+        ruled = isinstance(asked.cpt(name), FunctionCPT | Mux)  # the same as before
+        if question.given and name not in read and not ruled and not certain(asked, name, program.states):
+            raise NetworkError(
+                f"node {name!r}: its known 0s and 1s said nothing beside given= when the query was compiled, and now "
+                "others do; compile the query again"
             )

@@ -12,7 +12,7 @@ import tacit
 from tacit import CPT, Network, TestingCPT, TooLargeError, examples, semantics
 from tacit.compiler import EVIDENCE_PER_SCALE, _global_order, compile_program, eliminate, price, trace
 from tacit.compiler.program import check
-from tacit.compiler.prune import prune
+from tacit.compiler.prune import Pruned, possible_states, prune
 from tacit.compiler.question import Question
 from tacit.compiler.tree import ROWS, STEP, Problem, Tree
 from tacit.operations import (
@@ -192,7 +192,7 @@ def steps(count):
 
 def test_one_order_for_all_phases_has_every_variable_in_a_good_place():
     net = steps(20)
-    order = _global_order(net, net.variables, Question(("H0",)))
+    order = _global_order(net, Pruned(net.variables, possible_states(net, net.variables)), Question(("H0",)))
     assert sorted(order) == sorted(net)
     program, _ = compile_program(net, Question(("H0",), tuple(n for n in net if n.startswith("X"))), order=order)
     assert program.cost.width == 2  # the chain, and H0 wherever it stands in the order

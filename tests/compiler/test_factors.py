@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import tacit
 from tacit import CPT, Mux, Network, NoisyOr, TestingCPT, semantics
 from tacit.compiler.factors import AxisNames, automaton, likelihood_factors, node_factors, readings
+from tacit.compiler.prune import Pruned, possible_states, prune
 from tacit.compiler.question import Question
 from tacit.operations import ONE, ZERO, Select
 from tests.helpers import ENGINES, close
@@ -128,7 +129,7 @@ def multiplexed(count, states=2, seed=0, selector_parents=()):
 def test_a_selector_read_state_by_state_has_the_same_product(count, parents):
     net = multiplexed(count, states=3, selector_parents=parents)
     names = AxisNames(net)
-    found = readings(net, net.variables, Question(("Y",)), names)
+    found = readings(net, prune(net, Question(("Y",))), Question(("Y",)), names)
     assert list(found) == ["I"]
     factors = [f for n in ("I", "Y") for f in node_factors(net, n, found, names)]
     keep = (*parents, *(f"X{i}" for i in range(count)), "Y")
@@ -148,7 +149,7 @@ def test_a_selector_whose_axis_is_needed_is_not_read(reason):
         net = net.with_cpts({"I": TestingCPT(table, table, [0.5, 0.5])})
     hard = ("I",) if reason == "hard" else ()
     question = Question(("I" if reason == "query" else "Y",), hard, hard)
-    assert readings(net, net.variables, question, AxisNames(net)) == {}
+    assert readings(net, Pruned(net.variables, possible_states(net, net.variables)), question, AxisNames(net)) == {}
 
 
 def test_axis_names_are_given_out_once():

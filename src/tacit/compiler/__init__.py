@@ -8,7 +8,7 @@ from tacit.compiler import factors as initial
 from tacit.compiler import order as ordering
 from tacit.compiler.eliminate import Elimination, Plan, Planner
 from tacit.compiler.program import Program
-from tacit.compiler.prune import prune
+from tacit.compiler.prune import Pruned, prune
 from tacit.compiler.question import Question
 from tacit.compiler.tree import ROWS, STEP, Path, Problem, Tree
 from tacit.errors import TacitError, TooLargeError
@@ -35,6 +35,7 @@ def compile_program(
     _check(net, order, effort)
     net = net.cut(question.do) if question.do else net
     pruned = prune(net, question)
+    net = net.cut(pruned.settled) if pruned.settled else net
 
     def eliminate(planner: Planner, reuse: bool, index_first: bool = False) -> tuple[Program, Plan]:
         scale = EVIDENCE_PER_SCALE[dtype]
@@ -45,7 +46,7 @@ def compile_program(
     search: Planner = lambda problem: ordering.search(problem, effort)  # noqa: E731
     ways: list[tuple[Planner, bool]] = [(search, True)]
     if 1 < sum(net.cpt(n).testing for n in pruned.nodes) <= MAX_GLOBAL:
-        ways.append((_follow(_global_order(net, pruned.nodes, question)), False))
+        ways.append((_follow(_global_order(net, pruned, question)), False))
     found: list[tuple[Program, Plan]] = []
     refused: list[TooLargeError] = []
     for planner, reuse in ways:
@@ -79,15 +80,15 @@ def trace(net: Model, query: Sequence[str], evidence: Sequence[str]) -> Program:
     """
     question = Question(tuple(query), tuple(evidence), every_state=True)
     pruned = prune(net, question)
-    planner = _follow(_global_order(net, pruned.nodes, question, only_min_fill=True))
+    planner = _follow(_global_order(net, pruned, question, only_min_fill=True))
     never = 2**62
     return Elimination(net, pruned, question, planner, never, reuse=False, enter_evidence_first=True).run()[0]
 
 
-def _global_order(net: Model, nodes: Sequence[str], question: Question, only_min_fill: bool = False) -> list[str]:
+def _global_order(net: Model, pruned: Pruned, question: Question, only_min_fill: bool = False) -> list[str]:
     """One elimination order for the whole network, from the axes of its factors."""
-    axes = list(_factor_axes(net, nodes, question))
-    names = list(dict.fromkeys([*nodes, *(name for factor in axes for name, _ in factor)]))
+    axes = list(_factor_axes(net, pruned, question))
+    names = list(dict.fromkeys([*pruned.nodes, *(name for factor in axes for name, _ in factor)]))
     sizes = {name: size for factor in axes for name, size in factor}
     bit = {name: 1 << i for i, name in enumerate(names)}
     problem = Problem(
@@ -103,11 +104,11 @@ def _global_order(net: Model, nodes: Sequence[str], question: Question, only_min
     return [names[i] for i in best]
 
 
-def _factor_axes(net: Model, nodes: Sequence[str], question: Question) -> Iterator[list[tuple[str, int]]]:
+def _factor_axes(net: Model, pruned: Pruned, question: Question) -> Iterator[list[tuple[str, int]]]:
     """The axes, with their lengths, of every factor that the nodes will be made into."""
     names = initial.AxisNames(net)
-    readings = initial.readings(net, nodes, question, names)
-    for name in nodes:
+    readings = initial.readings(net, pruned, question, names)
+    for name in pruned.nodes:
         if net.cpt(name).testing:
             yield [(n, net.variable(n).card) for n in (*net.parents(name), name)]
         else:

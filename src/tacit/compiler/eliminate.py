@@ -30,7 +30,7 @@ from tacit.cpt import TestingCPT
 from tacit.errors import TooLargeError
 from tacit.machine import memory
 from tacit.model import Model
-from tacit.operations import ONE, Axes, Axis, Likelihood, Parameter
+from tacit.operations import ONE, Axes, Axis, Constant, Likelihood, Parameter
 from tacit.operations.select import codes as test_codes
 
 Planner = Callable[[Problem], Path]
@@ -81,7 +81,7 @@ class Elimination:
         self._owners = {axis: n for n, axis in self.axis.items() if axis is not None}
         self.builder = Builder(self._variable_sizes(), self.hard, evidence_per_scale)
         self._structuring = None if structure is None else Structuring(net, self.builder, question.free, structure)
-        self._readings = initial.readings(net, pruned.nodes, question, self.names)
+        self._readings = initial.readings(net, pruned, question, self.names)
         self._evidence = frozenset(question.soft)
         self._values: dict[str, list[int]] = {}
         self._selections: dict[str, ParentMarginal] = {}
@@ -130,10 +130,11 @@ class Elimination:
     # the parts of the appendix ----------------------------------------------------------------------------
 
     def initialise(self, name: str) -> list[int]:
-        """The factors of a regular node: none where an intervention puts its state in their place."""
-        if name in self.question.do:
+        """The factors of a regular node: none where its state is set, or sure."""
+        if name in self.question.do or name in self.pruned.settled:
             return []
-        return [self._restricted(f) for f in initial.node_factors(self.net, name, self._readings, self.names)]
+        found = initial.node_factors(self.net, name, self._readings, self.names)
+        return [value for factor in found if not self._is_one(value := self._restricted(factor))]
 
     def enter_evidence(self, name: str) -> None:
         """Multiply the likelihoods of a node into its table, after selection if the node is testing."""
@@ -282,6 +283,11 @@ class Elimination:
             Factor(factor.source, index.copy(), factor.axes), tuple(a for a in axes if a is not None)
         )
         return self.builder.slice(value) if self.index_first else value
+
+    def _is_one(self, value: int) -> bool:
+        """Whether a value is 1 everywhere, as what a multiplexer says of an input that cannot be selected."""
+        made = self.builder.operations[value]
+        return isinstance(made, Constant) and bool((made.table == 1).all())
 
     def _source_size(self, source: Parameter | Likelihood, axis: Axis) -> int:
         assert isinstance(source, Parameter)  # likelihoods only have axes of variables

@@ -12,12 +12,13 @@ factor. Rules become chains of small ones over auxiliary axes:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.compiler.prune import Pruned
 from tacit.compiler.question import Question
 from tacit.cpt import CPT, TestingCPT
 from tacit.factored import FunctionCPT, Mux, NoisyOr
@@ -39,8 +40,9 @@ class Factor:
 
 @dataclass(frozen=True)
 class Reading:
-    """How a selector is read: the axes between its states, `axes[i]` after state i (None: fixed)."""
+    """How a selector is read: its possible states, and the axes after each of them (None: fixed)."""
 
+    states: tuple[int, ...]
     axes: tuple[Axis | None, ...]
 
 
@@ -90,7 +92,7 @@ def whole(source: Parameter | Likelihood, shape: tuple[int, ...]) -> Factor:
     return Factor(source, np.arange(int(np.prod(shape))).reshape(shape), source.axes)
 
 
-def readings(net: Model, nodes: Sequence[str], question: Question, names: AxisNames) -> dict[str, Reading]:
+def readings(net: Model, pruned: Pruned, question: Question, names: AxisNames) -> dict[str, Reading]:
     """The selectors that can be read state by state.
 
     A selector's own axis must not be needed: nobody asks for its state, its CPT is a dense table, and it has no
@@ -98,18 +100,18 @@ def readings(net: Model, nodes: Sequence[str], question: Question, names: AxisNa
     """
     if question.every_node:  # somebody asks for every state
         return {}
-    users: dict[str, list[str]] = {n: [] for n in nodes}
-    for name in nodes:
+    users: dict[str, list[str]] = {n: [] for n in pruned.nodes}
+    for name in pruned.nodes:
         for parent in net.parents(name):
             users[parent].append(name)
     found = {}
-    for name in nodes:
+    for name in pruned.nodes:
         muxes = [net.cpt(user) for user in users[name]]
         only_selects = bool(muxes) and all(isinstance(m, Mux) and m.selector == name for m in muxes)
         dense = isinstance(net.cpt(name), CPT)
-        if only_selects and dense and name not in question.named and net.variable(name).card > 2:
-            count = net.variable(name).card
-            found[name] = Reading((*(names.fresh(f"{name}>{i}") for i in range(count - 1)), None))
+        states = pruned.states[name]
+        if only_selects and dense and name not in question.named and len(states) > 2:
+            found[name] = Reading(states, (*(names.fresh(f"{name}>{i}") for i in states[:-1]), None))
     return found
 
 
@@ -119,12 +121,12 @@ def _read_selector(
     """A factor over the selector, as one factor per state that counts when the reading stops there."""
     index = np.arange(int(np.prod(shape))).reshape(shape)
     rest = tuple(a for a in source.axes if a != name)
-    for i in range(shape[-1]):
-        yield _stop_at(source, reading, i, np.take(index, i, axis=-1), rest)
+    for i, state in enumerate(reading.states):
+        yield _stop_at(source, reading, i, np.take(index, state, axis=-1), rest)
 
 
 def _stop_at(source: Parameter | Likelihood | None, reading: Reading, i: int, here: Index, rest: Axes) -> Factor:
-    """A factor that is `here` if the reading stops at state i, and 1 if it stopped earlier or goes on.
+    """A factor that is `here` if the reading stops at its i-th state, and 1 if it stopped earlier or goes on.
 
     State of the reading: 0 = going on, 1 = stopped. It starts going on and must stop at the last state.
     """
@@ -147,10 +149,11 @@ def _stop_at(source: Parameter | Likelihood | None, reading: Reading, i: int, he
 def _mux(net: Model, name: str, cpt: Mux, reading: Reading | None) -> Iterator[Factor]:
     card = net.variable(name).card
     same = np.where(np.eye(card, dtype=bool), ONE, ZERO)
+    if reading is not None:
+        for i, state in enumerate(reading.states):
+            yield _stop_at(None, reading, i, same, (name, cpt.inputs[state]))
+        return
     for i, source in enumerate(cpt.inputs):
-        if reading is not None:
-            yield _stop_at(None, reading, i, same, (name, source))
-            continue
         index = np.full((len(cpt.inputs), card, card), ONE, dtype=np.int64)
         index[i] = same
         yield Factor(None, index, (cpt.selector, name, source))

@@ -3,6 +3,10 @@
 Leaves that are neither query nor evidence go, repeatedly, so that every node left is an ancestor of the query
 or of evidence; what is d-separated from the query and carries no evidence is thereby gone, too. States that
 known 0s make impossible are dropped from their variables, and variables with one state lose their axis.
+
+Where states are given, known 0s make more states impossible, above and below. A family may have nothing to say about
+those that are left: if a variable has one of them, with probability 1 whatever its parents are, then neither need it
+know its parents, nor they it.
 """
 
 from __future__ import annotations
@@ -13,46 +17,66 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.compiler.consistency import Possible, consistent, selected_below
 from tacit.compiler.question import Question
 from tacit.cpt import CPT, TestingCPT
 from tacit.factored import FunctionCPT, Mux, NoisyOr
 from tacit.model import Model
 
-Possible = Mapping[str, tuple[int, ...]]
-
 
 @dataclass(frozen=True)
 class Pruned:
-    """The part of a network that a query needs, parents first, and the states that are possible there."""
+    """The part of a network that a query needs, parents first, and the states that are possible there.
+
+    Nodes that are `settled` have one state, with probability 1: they count as nodes without parents and without
+    factors. What is needed no more for that reason is none of the `nodes`, and has its `states` all the same.
+    """
 
     nodes: tuple[str, ...]
     states: Possible
+    settled: frozenset[str] = frozenset()
 
 
 def prune(net: Model, question: Question) -> Pruned:
     """Drop barren nodes and impossible states. What indexes tables keeps all its states."""
-    names = net.variables if question.every_node else (*question.named, *question.soft)
-    nodes = relevant(net, names)
+    asked = net.variables if question.every_node else (*question.named, *question.soft)
+    nodes = relevant(net, (*asked, *(name for name, _ in question.given)))
     whole = frozenset(nodes) if question.every_state else question.indexed
-    return Pruned(nodes, possible_states(net, nodes, whole, dict(question.given)))
+    states = possible_states(net, nodes, whole, dict(question.given))
+    if not question.given or question.every_state:
+        return Pruned(nodes, states)
+    telling = {name for name in nodes if not certain(net, name, states)}
+    selections = selected_below(net, nodes)  # these report what they were decided by, so nothing is left out there
+    settled = frozenset(n for n in nodes if len(states[n]) == 1 and n not in telling and not selections[n])
+    return Pruned(relevant(net, (*asked, *telling), settled), states, settled)
 
 
-def relevant(net: Model, names: Iterable[str]) -> tuple[str, ...]:
-    """The given variables and their ancestors, parents first."""
+def certain(net: Model, name: str, states: Possible) -> bool:
+    """Whether a node is in one of its possible states for sure, whichever possible states its parents are in."""
+    card = net.variable(name).card
+    return len(states[name]) == card or set(np.flatnonzero(_support(net, name, states))) <= set(states[name])
+
+
+def relevant(net: Model, names: Iterable[str], settled: Collection[str] = ()) -> tuple[str, ...]:
+    """The given variables and their ancestors, parents first. Those that are settled depend on nothing."""
     kept: set[str] = set()
     stack = list(names)
     while stack:
         name = stack.pop()
         if name not in kept:
             kept.add(name)
-            stack.extend(net.parents(name))
+            if name not in settled:
+                stack.extend(net.parents(name))
     return tuple(n for n in net.variables if n in kept)
 
 
 def possible_states(
     net: Model, nodes: Iterable[str], whole: Collection[str] = (), given: Mapping[str, int] | None = None
 ) -> Possible:
-    """The states of each node that known 0s leave possible, or the one that is given; all states for `whole`."""
+    """The states of each node that known 0s leave possible, or the one that is given; all states for `whole`.
+
+    Without any given, going from parents to children is enough: every row of a table has a state for the child.
+    """
     found: dict[str, tuple[int, ...]] = {}
     known = given or {}
     for name in nodes:
@@ -62,7 +86,7 @@ def possible_states(
         card = net.variable(name).card
         allowed = range(card) if name in whole else np.flatnonzero(_support(net, name, found))
         found[name] = tuple(int(i) for i in allowed) or tuple(range(card))
-    return found
+    return consistent(net, found, whole, known) if known else found
 
 
 def _support(net: Model, name: str, found: Possible) -> NDArray[np.bool_]:

@@ -45,4 +45,4 @@ class Question:
     @cached_property
     def named(self) -> frozenset[str]:
         """The variables whose own states matter, not only sums over them."""
-        return self.indexed.union(self.query, self.best, (name for name, _ in self.given))
+        return self.indexed.union(self.query, self.best)

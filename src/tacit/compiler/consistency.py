@@ -1,0 +1,150 @@
+"""Arc consistency: the states that are left everywhere once some states are given.
+
+A state is left as long as every family that has its variable holds a combination of states that are left, and that
+known 0s do not rule out. What is ruled out in one family may rule out states in the next, up and down, until nothing
+changes.
+
+Testing nodes limit this. Their tables are selected by what their ancestors say alone, so a state that evidence further
+down rules out still counts above. A family rules out states of a parent only if every selection that the parent has a
+say in knows of the family, too: then whatever the parent is part of holds that family.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.cpt import CPT, TestingCPT
+from tacit.factored import FunctionCPT, Mux, NoisyOr
+from tacit.model import Model
+
+States = NDArray[np.int64]  # some states of a variable, in order
+Possible = Mapping[str, tuple[int, ...]]
+
+
+def consistent(net: Model, states: Possible, whole: Collection[str], given: Mapping[str, int]) -> Possible:
+    """The states that are left of `states`, parents first, where some are given; `whole` variables keep theirs.
+
+    Where nothing is left of a variable, what is given is impossible. Any sum over states is 0 then, so one state is
+    enough for every variable that no selection depends on.
+    """
+    fixed = frozenset(whole).difference(given)
+    selections = selected_below(net, tuple(states))
+    left = {name: np.array(found) for name, found in states.items()}
+    families = deque(name for name in states if name in given)
+    waiting = set(families)
+    children = _children(net, states)
+    while families:
+        name = families.popleft()
+        waiting.discard(name)
+        family = (*net.parents(name), name)
+        for other, found in zip(family, supported(net, name, left), strict=True):
+            if other in fixed or len(found) == len(left[other]) or selections[other] != selections[name]:
+                continue
+            if not len(found):
+                return _nothing_left(states, fixed, given, selections)
+            left[other] = found
+            touched = [n for n in (other, *children[other]) if n != name and n not in waiting]
+            waiting.update(touched)
+            families.extend(touched)
+    return {name: tuple(found.tolist()) for name, found in left.items()}
+
+
+def selected_below(net: Model, nodes: Sequence[str]) -> dict[str, int]:
+    """For every node, the testing nodes among its descendants, as a bit mask; `nodes` come parents first."""
+    found = dict.fromkeys(nodes, 0)
+    for i, name in reversed(list(enumerate(nodes))):
+        below = found[name] | (1 << i if net.cpt(name).testing else 0)
+        if below:
+            for parent in net.parents(name):
+                found[parent] |= below
+    return found
+
+
+def _children(net: Model, nodes: Iterable[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {name: [] for name in nodes}
+    for name in nodes:
+        for parent in net.parents(name):
+            found[parent].append(name)
+    return found
+
+
+def _nothing_left(
+    states: Possible, fixed: Collection[str], given: Mapping[str, int], selections: Mapping[str, int]
+) -> Possible:
+    return {
+        name: (given.get(name, 0),) if name not in fixed and not selections[name] else found
+        for name, found in states.items()
+    }
+
+
+# families -------------------------------------------------------------------------------------------------
+
+
+def supported(net: Model, name: str, left: Mapping[str, States]) -> list[States]:
+    """The states of the parents of a node, in order, and of the node itself that its CPT leaves of those in `left`."""
+    cpt, parents = net.cpt(name), net.parents(name)
+    above, own = [left[p] for p in parents], left[name]
+    match cpt:
+        case CPT():
+            return _in_table(cpt.table != 0, [*above, own])  # NaN, to be learned, is not 0
+        case TestingCPT():
+            return _in_table((cpt.plus != 0) | (cpt.minus != 0), [*above, own])
+        case FunctionCPT():
+            return _in_function(cpt, above, own)
+        case NoisyOr():
+            return _in_noisy_or(cpt, above, own)
+        case Mux():
+            return _in_mux(cpt, parents, above, own)
+
+
+def _in_table(support: NDArray[np.bool_], left: list[States]) -> list[States]:
+    """The states of each axis that have an entry which is not 0 beside states that are left of the others."""
+    if support.all():
+        return left
+    entries = support[np.ix_(*left)]
+    axes = range(entries.ndim)
+    return [found[entries.any(axis=tuple(a for a in axes if a != axis))] for axis, found in enumerate(left)]
+
+
+def _in_function(cpt: FunctionCPT, above: list[States], own: States) -> list[States]:
+    """A row is left if it has a state that is; all else follows from which rows the parents reach."""
+    rows = cpt.rows != 0
+    codes = cpt.codes[np.ix_(*above)] if above else cpt.codes
+    holds = rows[:, own].any(axis=1)[codes]
+    reached = np.unique(codes[holds])
+    axes = range(codes.ndim)
+    parents = [found[holds.any(axis=tuple(a for a in axes if a != axis))] for axis, found in enumerate(above)]
+    return [*parents, own[rows[np.ix_(reached, own)].any(axis=0)]]
+
+
+def _in_noisy_or(cpt: NoisyOr, above: list[States], own: States) -> list[States]:
+    """No effect: every cause is inhibited. An effect: some cause works, which may be the only one that can."""
+    causes = [cause[found] for cause, found in zip(cpt.causes, above, strict=True)]
+    inhibited = [cause < 1 for cause in causes]
+    works = [cause > 0 for cause in causes]
+    working = [i for i, states in enumerate(works) if states.any()]
+    possible = cpt.leak > 0 or bool(working), cpt.leak < 1 and all(states.any() for states in inhibited)
+    effects = [state for state in own.tolist() if possible[state]]
+    if not effects:
+        above = [found[:0] for found in above]
+    elif effects == [1]:
+        above = [found[states] for found, states in zip(above, inhibited, strict=True)]
+    elif effects == [0] and not cpt.leak and len(working) == 1:
+        above = [found[works[i]] if i == working[0] else found for i, found in enumerate(above)]
+    return [*above, np.array(effects, dtype=np.int64)]
+
+
+def _in_mux(cpt: Mux, parents: Sequence[str], above: list[States], own: States) -> list[States]:
+    """The node has a state of an input that can be selected; an input that must be selected has the node's states."""
+    found = dict(zip(parents, above, strict=True))
+    shared = {i: np.intersect1d(found[cpt.inputs[i]], own) for i in found[cpt.selector].tolist()}
+    selecting = [i for i, states in shared.items() if len(states)]
+    found[cpt.selector] = np.array(selecting, dtype=np.int64)
+    if len(selecting) == 1:
+        found[cpt.inputs[selecting[0]]] = shared[selecting[0]]
+    reached = np.unique(np.concatenate([shared[i] for i in selecting])) if selecting else own[:0]
+    return [*(found[p] for p in parents), reached]
