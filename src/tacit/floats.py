@@ -22,6 +22,24 @@ def noting_underflow() -> Iterator[list[str]]:
         yield noted
 
 
+def scaled(mantissas: Floats, exponents: NDArray[np.int64], dtype: np.dtype[np.floating]) -> NDArray[np.floating]:
+    """mantissas * 2**exponents; 0 where that is out of the range of floats of this type."""
+    inside = representable(mantissas, exponents, dtype)
+    powers = np.where(inside, exponents, 0).astype(np.int32)
+    return np.ldexp(np.where(inside, mantissas, 0.0), powers).astype(dtype)
+
+
+def representable(mantissas: Floats, exponents: NDArray[np.int64], dtype: np.dtype[np.floating]) -> NDArray[np.bool_]:
+    """Which of mantissas * 2**exponents are floats of this type with all their digits.
+
+    >>> representable(np.array([0.75, 0.5]), np.array([-149, 3]), np.dtype("float32"))
+    array([False,  True])
+    """
+    fractions, more = np.frexp(mantissas)
+    top, limits = exponents + more, np.finfo(dtype)
+    return np.asarray((fractions == 0) | ((top > limits.minexp) & (top < limits.maxexp)))
+
+
 def flat(array: NDArray[F]) -> NDArray[F]:
     """All axes but the first as one, also where there are no rows: (rows, entries)."""
     return array.reshape(len(array), math.prod(array.shape[1:]))

@@ -13,9 +13,22 @@ from tacit.circuit.nodes import Ids
 from tacit.compiler.program import Program
 from tacit.cpt import TestingCPT
 from tacit.errors import TooLargeError
-from tacit.floats import Floats
+from tacit.floats import Floats, representable
 from tacit.model import Model
-from tacit.operations import Axes, Contract, Likelihood, Operation, Parameter, Select, Setting, Slice, spread
+from tacit.operations import (
+    ONE,
+    Axes,
+    Contract,
+    Likelihood,
+    Operation,
+    Parameter,
+    Select,
+    Setting,
+    Slice,
+    Structured,
+    spread,
+)
+from tacit.operations.by_level import terms_of
 from tacit.words import large
 
 MAX_STEP = 100_000_000
@@ -45,6 +58,8 @@ def _nodes_of(program: Program, i: int, operation: Operation) -> int:
         case Contract():
             union = program.size(program.union(i))
             return union * (len(operation.inputs) > 1) + size * (union > size)
+        case Structured():
+            return len(operation.terms) + len(operation.linear)
         case Select():
             return size + program.size(program.operations[operation.inputs[0]].axes)
         case Parameter() | Likelihood() | Slice():
@@ -114,6 +129,31 @@ class _Lowering:
         if len(order) == len(operation.axes):
             return product
         return self.build.sums(product.reshape(*setting.shape(operation.axes), -1))
+
+    def structured(self, operation: Structured, setting: Setting) -> Ids:
+        """Level by level, and of a level, those instructions together that have the same number of terms."""
+        assert not operation.largest, "a circuit has no largest product"
+        bounds, first = operation.bounds, operation.first_result(setting)
+        nothing = np.full(len(bounds) - 1, self.zero)
+        ids = np.concatenate([*(self.values[j].ravel() for j in operation.inputs), self._literals(operation), nothing])
+        counts = np.diff(bounds)
+        for level in operation.levels(setting):
+            for count in sorted(set(counts[level].tolist())):
+                own = level[counts[level] == count]
+                terms = ids[operation.terms[terms_of(bounds, own)]].reshape(len(own), count, 2)
+                ids[first + own] = self.build.sums(self.build.products(terms[..., 0], terms[..., 1]))
+        index = operation.index
+        return np.where(index >= 0, ids[np.maximum(index, 0)], np.where(index == ONE, self.one, self.zero))
+
+    def _literals(self, operation: Structured) -> Ids:
+        outside = ~representable(operation.mantissas, operation.exponents, np.dtype(np.float64))
+        if outside.any():
+            power = int(operation.exponents[outside][0])
+            raise TooLargeError(
+                f"the circuit would need a constant out of the range of floats, about 2**{power}; "
+                "evaluate the query instead"
+            )
+        return self.build.constants(np.ldexp(operation.mantissas, operation.exponents.astype(np.int32)))
 
     def choices(self, operation: Select, setting: Setting) -> Ids:
         cpt = self.net.cpt(operation.node)

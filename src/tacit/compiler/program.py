@@ -118,15 +118,16 @@ class Program:
         """What one row costs, and what is computed once for all rows."""
         work = [self.multiply_adds(i) for i in range(len(self))]
         sizes = [self.size(op.axes) for op in self.operations]
+        written = [op.elements(self.setting(i)) for i, op in enumerate(self)]
         largest = max(range(len(self)), key=lambda i: self.size(self.union(i)))
         return Cost(
             width=max(1, *(len(self.union(i)) for i in range(len(self)))) - 1,
             multiply_adds=sum(w for w, b in zip(work, self.batched, strict=True) if b),
             static_multiply_adds=sum(w for w, b in zip(work, self.batched, strict=True) if not b),
-            elements=sum(s for s, b in zip(sizes, self.batched, strict=True) if b),
+            elements=sum(s for s, b in zip(written, self.batched, strict=True) if b),
             peak=max((s for s, b in zip(sizes, self.batched, strict=True) if b), default=0),
             live=self._live(sizes),
-            static_elements=sum(s for s, b in zip(sizes, self.batched, strict=True) if not b),
+            static_elements=sum(s for s, b in zip(written, self.batched, strict=True) if not b),
             operations=len(self),
             cluster=self.union(largest),
         )
@@ -136,8 +137,9 @@ class Program:
         last = self.last_uses()
         alive = most = 0
         for i, ends in enumerate(last):
-            alive += sizes[i] if self.batched[i] else 0
-            most = max(most, alive)
+            if self.batched[i]:
+                most = max(most, alive + self.operations[i].alive(self.setting(i)))
+                alive += sizes[i]
             alive -= sum(sizes[j] for j in ends if self.batched[j])
         return most
 

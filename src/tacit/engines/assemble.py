@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,8 @@ from tacit.cpt import TESTS
 from tacit.engines import instructions as k
 from tacit.engines.way import Way, axes_with_states, way_down
 from tacit.errors import TooLargeError
-from tacit.operations import Axes, Axis, Contract, Select, Setting, Slice, Support, spread
+from tacit.floats import Floats, representable, scaled
+from tacit.operations import ONE, Axes, Axis, Contract, Select, Setting, Slice, Structured, Support, spread
 from tacit.operations.base import Array, Ids, Key, Mask
 
 Columns = list[tuple[Ids | int, Ids | int]]  # the terms of instructions of one kind
@@ -29,12 +30,30 @@ ONE_CONSTANT, ZERO_CONSTANT = 0, 1
 MAX_TERMS = 50_000_000
 
 
+class Literals(NamedTuple):
+    """Constants that the structure gives: the first of them is where, and they are mantissas * 2**exponents."""
+
+    first: int
+    mantissas: Floats
+    exponents: Ids
+
+    def put(self, constants: Array) -> None:
+        """Fill them in, as floats of the type of the constants."""
+        constants[self.first : self.first + len(self.mantissas)] = scaled(
+            self.mantissas, self.exponents, constants.dtype
+        )
+
+    def fit(self, dtype: np.dtype[np.floating]) -> bool:
+        """Whether all of them are in the range of floats of a type."""
+        return bool(representable(self.mantissas, self.exponents, dtype).all())
+
+
 @dataclass(frozen=True, eq=False)
 class Tape:
     """Instructions and what they refer to.
 
     `constants` lists (value, first constant) for the program's values that the tape reads, `computed` those of them
-    that are not tables as they were given; `literals` (first constant, numbers) those that the structure gives;
+    that are not tables as they were given; `literals` those that the structure gives;
     `slopes` the testing nodes whose gamma is a constant, and `pinned` the slots that hold constants throughout, with
     their constant.
     `inputs` and `codes` name the evidence: (variable, states) and variables, in the order of their rows.
@@ -46,7 +65,7 @@ class Tape:
     constant_count: int
     constants: tuple[tuple[int, int], ...]
     computed: tuple[int, ...]
-    literals: tuple[tuple[int, Ids], ...]
+    literals: tuple[Literals, ...]
     slopes: tuple[tuple[str, int], ...]
     pinned: tuple[tuple[int, int], ...]
     inputs: tuple[str, ...]
@@ -123,7 +142,7 @@ class _Assembler:
         self.uses: dict[int, int] = {}  # how many live values refer to a slot
         self.first_constant: dict[int, int] = {}
         self.constant_count = 2  # the first two are 1 and 0
-        self.literals: list[tuple[int, Ids]] = []
+        self.literals: list[Literals] = []
         self.slopes: dict[str, int] = {}
         self.pinned: dict[int, int] = {}  # constant -> slot
         self.inputs: list[str] = []
@@ -202,16 +221,17 @@ class _Assembler:
         for c in _distinct(constants).tolist():
             if c not in self.pinned:
                 self.pinned[c] = self.slot_count
+                self.uses[self.slot_count] = 1  # for good
                 self.slot_count += 1
         return np.vectorize(self.pinned.__getitem__, otypes=[np.int64])(constants) if constants.size else constants
 
     # instructions -----------------------------------------------------------------------------------------
 
-    def _emit(self, op: int, dst: Ids, terms: Ids, per: int | Ids) -> None:
-        """Instructions of one kind: `terms` (count, 2), `per` of them for each destination."""
-        counts = np.full(len(dst), per) if isinstance(per, int) else per
+    def _emit(self, op: int | Ids, dst: Ids, terms: Ids, per: int | Ids) -> None:
+        """Instructions, of one kind or each of its own: `terms` (count, 2), `per` of them for each destination."""
+        kinds, counts = np.broadcast_to(op, len(dst)), np.broadcast_to(per, len(dst))
         end = self.term_count + np.cumsum(counts)
-        self.instructions.append(np.stack([np.full(len(dst), op), dst, end - counts, end], axis=1))
+        self.instructions.append(np.stack([kinds, dst, end - counts, end], axis=1))
         self.terms.append(terms)
         self.term_count += len(terms)
 
@@ -272,9 +292,9 @@ class _Assembler:
         found = [self.exponent[j] for j in inputs if j in self.exponent]
         if len(found) == 1:
             self.exponent[i] = found[0]
-        elif len(found) == 2:
+        elif found:
             slot = self._new_slots(1)
-            self._emit(k.LINEAR, slot, np.array([[0, found[0]], [0, found[1]]]), 2)
+            self._emit(k.LINEAR, slot, np.array([[ONE_CONSTANT, own] for own in found]), len(found))
             self.exponent[i] = int(slot[0])
 
     def sums(self, i: int, operation: Contract, order: Axes, setting: Setting) -> Ids:
@@ -318,6 +338,63 @@ class _Assembler:
             live, ones = self.known.supports[j]
             ids = self._as_slots(j) if self.pin else self._constants_of(j)
         return tuple(np.broadcast_to(spread(x, axes, order), shape).reshape(rows, -1) for x in (ids, live, ones))  # type: ignore[return-value]
+
+    def structured(self, operation: Structured, setting: Setting) -> Ids:
+        self._check_terms(len(operation.terms))
+        ids, constant = self._referred_by(operation, setting)
+        results, terms = _nonzero(operation, ids != NOTHING)
+        slots = self._slots_in_turn(operation.last_uses(setting), results)
+        ids = np.concatenate([ids, slots])
+        counts = np.bincount(operation.owners[terms], minlength=len(slots))[results]
+        linear = operation.linear & (not self.pin)
+        sums, largest = np.where(linear, k.LINEAR, k.PRODUCT), np.where(linear, k.LARGEST_LINEAR, k.LARGEST_PRODUCT)
+        kinds = largest if operation.largest else sums
+        self._emit(kinds[results], slots[results], ids[operation.terms[terms]], counts)
+        index, taken = operation.index, np.maximum(operation.index, 0)
+        made = np.where(index >= 0, ids[taken], np.where(index == ONE, ONES, NOTHING))
+        fixed = (index >= 0) & (made != NOTHING) & np.append(constant, np.zeros(len(slots), dtype=np.bool_))[taken]
+        made[fixed] = self._pin(made[fixed])
+        return made
+
+    def _referred_by(self, operation: Structured, setting: Setting) -> tuple[Ids, Mask]:
+        """What the references to inputs and literals stand for, and whether that are constants, which have no slots."""
+        ids, constant = [], []
+        for j, rows in zip(operation.inputs, setting.batched, strict=True):
+            if rows:
+                own = self.slots[j]
+            else:
+                own = self._as_slots(j) if self.pin else self._constants_of(j)
+                own = np.where(self.known.supports[j].nonzero, own, NOTHING)
+            ids.append(own.ravel())
+            constant.append(np.full(own.size, not (rows or self.pin)))
+        first = self._scaled_literals(operation.mantissas, operation.exponents)
+        literals = first + np.arange(len(operation.mantissas))
+        ids.append(self._pin(literals) if self.pin else literals)
+        constant.append(np.full(len(literals), not self.pin))
+        return np.concatenate(ids), np.concatenate(constant)
+
+    def _slots_in_turn(self, last: Ids, made: Mask) -> Ids:
+        """Slots for the results of instructions, each free again after the last one that reads it."""
+        slots = np.full(len(last), NOTHING, dtype=np.int64)
+        if not self.reuse:
+            slots[made] = self._new_slots(int(made.sum()))
+            return slots
+        which = np.flatnonzero(made)
+        by_end = which[np.argsort(last[which], kind="stable")]
+        ending, ends = by_end.tolist(), [*last[by_end].tolist(), len(last)]
+        found, free, fresh, ended = slots.tolist(), self.free, self.slot_count, 0
+        for i in which.tolist():
+            while ends[ended] < i:
+                free.append(found[ending[ended]])
+                ended += 1
+            if free:
+                found[i] = free.pop()
+            else:
+                found[i] = fresh
+                fresh += 1
+        self.slot_count = fresh
+        free += [found[i] for i, end in zip(ending[ended:], ends[ended:], strict=False) if end < len(last)]
+        return np.array(found, dtype=np.int64)
 
     def choices(self, operation: Select, setting: Setting) -> Ids:
         marginal, plus, minus, thresholds = operation.inputs
@@ -385,9 +462,12 @@ class _Assembler:
 
     def _literal(self, numbers: Ids) -> int:
         """The position of the first of some constants that the structure gives."""
+        return self._scaled_literals(numbers.astype(np.float64), np.zeros(len(numbers), dtype=np.int64))
+
+    def _scaled_literals(self, mantissas: Floats, exponents: Ids) -> int:
         first = self.constant_count
-        self.literals.append((first, numbers))
-        self.constant_count += len(numbers)
+        self.literals.append(Literals(first, mantissas, exponents))
+        self.constant_count += len(mantissas)
         return first
 
     def _live(self, j: int, out: Axes) -> Mask:
@@ -457,6 +537,17 @@ class _Assembler:
         if joint in self.exponent:
             slots, rows = np.append(slots, self.exponent[joint]), np.append(rows, len(rows))
         self._emit(k.OUTPUT, rows, np.stack([slots, np.zeros_like(slots)], axis=1), 1)
+
+
+def _nonzero(operation: Structured, known: Mask) -> tuple[Mask, Mask]:
+    """Which results, and which terms, may differ from 0, given which inputs and literals may."""
+    nonzero, bounds = np.append(known, np.ones(len(operation.linear), dtype=np.bool_)), operation.bounds
+    while True:  # the compiler drops what it knows to be 0, so there is little left to find
+        terms = np.asarray(nonzero[operation.terms].all(axis=1))
+        results = np.add.reduceat(terms, bounds[:-1], dtype=np.int64) > 0 if len(bounds) > 1 else nonzero[:0]
+        if (results == nonzero[len(known) :]).all():
+            return results, terms
+        nonzero[len(known) :] = results
 
 
 def _distinct(numbers: Ids) -> Ids:

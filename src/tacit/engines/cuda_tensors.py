@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TypeAlias
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -45,11 +46,11 @@ class DeviceQuery:
     @cached_property
     def _literals(self) -> Tensor:
         """The constants, with those filled in that do not depend on parameters."""
-        made = torch.ones(self.tape.constant_count, dtype=self.dtype, device=self.device)
+        made = np.ones(self.tape.constant_count, dtype=self.engine.dtype)
         made[ZERO_CONSTANT] = 0.0
-        for first, numbers in self.tape.literals:
-            made[first : first + len(numbers)] = torch.as_tensor(numbers).to(made)
-        return made
+        for literals in self.tape.literals:
+            literals.put(made)
+        return torch.from_numpy(made).to(self.device)
 
     @cached_property
     def _places(self) -> Tensor:

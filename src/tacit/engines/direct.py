@@ -45,8 +45,8 @@ class Direct:
             numbers[first : first + table.size] = table.ravel()
             if isinstance(operation, Parameter):
                 places.append(((operation.node, operation.part), first, table.size))
-        for first, literals in tape.literals:
-            numbers[first : first + len(literals)] = literals
+        for literals in tape.literals:
+            literals.put(numbers)
         shapes = {
             (operation.node, operation.part): values[i].array.shape
             for i, operation in enumerate(program)

@@ -26,7 +26,7 @@ from tacit.engines.wide import Wide
 from tacit.evidence import Column
 from tacit.floats import Floats
 from tacit.machine import in_own_threads
-from tacit.operations import Select
+from tacit.operations import Select, Structured
 from tacit.operations.base import Value
 
 T = TypeVar("T")
@@ -139,9 +139,9 @@ class NumpyEngine(Engine):
 
     @cached_property
     def _most_factors(self) -> int | None:
-        """How many values are multiplied at a time, at most, before evidence comes in; None if tests depend on them."""
+        """How many values are multiplied at a time, at most, before evidence comes in; None if that is not all."""
         operations = [self.program.operations[i] for i in self._fixed]
-        if any(isinstance(operation, Select) for operation in operations):
+        if any(isinstance(operation, Select | Structured) for operation in operations):
             return None
         return max([1, *(len(operation.inputs) for operation in operations)])
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.engines.wide import Wide
-from tacit.floats import Floats
+from tacit.floats import Floats, noting_underflow, representable, scaled
 from tacit.operations.base import Arrays, Frame, Ids, Mask
 from tacit.operations.contract import Layout
 
@@ -88,6 +88,15 @@ class PlainArrays(Arrays):
         exponent = np.maximum(np.frexp(top)[1], self.limit).astype(np.int64)
         return array * np.ldexp(self.dtype.type(1), -exponent.astype(np.int32)), exponent
 
+    def concatenate(self, arrays: Sequence[Array]) -> Array:
+        rows = max(array.shape[-1] for array in arrays)
+        return np.concatenate([np.broadcast_to(array, (len(array), rows)) for array in arrays])
+
+    def literals(self, mantissas: Floats, exponents: Ids) -> tuple[Array, bool]:
+        return scaled(mantissas, exponents, self.dtype)[:, None], bool(
+            representable(mantissas, exponents, self.dtype).all()
+        )
+
     def way(self, layout: Layout | None, tables: int) -> str:
         """A table times a batch is a matrix product, if it is nothing else; einsum can do the rest."""
         return "matrix" if layout is not None and tables == 1 and layout.is_matrix else "einsum"
@@ -132,6 +141,24 @@ class NumpyArrays(PlainArrays):
     def rescaled_floor(self, floor: Floats, array: Array, over: Sequence[int]) -> Floats:
         return np.where(np.isneginf(floor), -np.inf, lowest(array))
 
+    def times(self, a: Array, b: Array) -> tuple[Array, Mask | None]:
+        """Digits were lost only if NumPy notes an underflow: to look at every product takes longer than to make it."""
+        with noting_underflow() as noted:
+            product = a * b
+        if not noted:
+            return product, None
+        lost = (product < np.finfo(self.dtype).smallest_normal) & (a > 0) & (b > 0)
+        return product, lost.any(axis=tuple(range(lost.ndim - 1)))
+
+    def listed_floor(
+        self, frame: Frame, inputs: Sequence[int], array: Array, lost: Sequence[Mask], in_range: bool
+    ) -> Floats:
+        """Where nothing was lost, what the entries show."""
+        floor = lowest(array)
+        for doubt in (*(np.isneginf(frame.floor(i)) for i in inputs), *lost, floor < self.limit, not in_range):
+            floor = np.where(doubt, -np.inf, floor)
+        return floor
+
 
 class WideArrays(NumpyArrays):
     """Numbers with an exponent each, of which none is too small."""
@@ -142,6 +169,12 @@ class WideArrays(NumpyArrays):
 
     def cast(self, array: Array) -> Array:
         return Wide.of(array)
+
+    def literals(self, mantissas: Floats, exponents: Ids) -> tuple[Array, bool]:
+        return Wide.of(mantissas[:, None], exponents[:, None]), True
+
+    def times(self, a: Array, b: Array) -> tuple[Array, None]:
+        return a * b, None
 
 
 def _entries(frame: Frame, i: int) -> Floats:

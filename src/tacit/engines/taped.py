@@ -100,14 +100,16 @@ class Taped(Engine):
         for value, first in tape.constants:
             table = self.reference.static(value)
             constants[first : first + table.size] = table.ravel()
-        for first, numbers in tape.literals:
-            constants[first : first + len(numbers)] = numbers
+        for literals in tape.literals:
+            literals.put(constants)
         return constants
 
     def _tables_in_doubt(self, tape: Tape) -> bool:
         """Whether a number that is computed once is too small for floats of this size."""
         if tape not in self._in_doubt:
-            self._in_doubt = {**self._in_doubt, tape: not self._plainly_exact(tape) and self._some_in_doubt(tape)}
+            fit = all(literals.fit(self.dtype) for literals in tape.literals)
+            exact = fit and (self._plainly_exact(tape) or not self._some_in_doubt(tape))
+            self._in_doubt = {**self._in_doubt, tape: not exact}
         return self._in_doubt[tape]
 
     def _plainly_exact(self, tape: Tape) -> bool:

@@ -233,8 +233,11 @@ class TorchEngine(Engine):
     def _derivatives(self, leaves: Leaves, joint: Tensor, seeds: Array) -> Gradients:
         tables, slopes, soft = leaves
         every = [*tables.values(), *slopes.values(), *soft.values()]
-        if not every:  # torch refuses to be asked for nothing
-            return Gradients({}, {}, {})
+        if not joint.requires_grad:  # a constant, of which torch refuses to make derivatives
+            nothing = {key: np.zeros(tuple(table.shape)) for key, table in tables.items()}
+            return Gradients(
+                nothing, dict.fromkeys(slopes, 0.0), {n: np.zeros(tuple(t.shape)) for n, t in soft.items()}
+            )
         found = iter(torch.autograd.grad(joint, every, self._tensor(seeds), allow_unused=True, materialize_grads=True))
         return Gradients(
             {key: next(found).double().cpu().numpy() for key in tables},

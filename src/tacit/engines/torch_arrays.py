@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from tacit.floats import Floats, representable, scaled
 from tacit.operations.base import Arrays, Frame, Ids, Mask
 from tacit.operations.contract import Layout
 
@@ -88,6 +89,15 @@ class TorchArrays(Arrays):
         # an exact power of two, by an exact division; nothing is gained by scaling zeros
         return array / torch.where(top > 0, top / mantissa, 1.0), exponent
 
+    def concatenate(self, arrays: Sequence[Tensor]) -> Tensor:
+        rows = max(array.shape[-1] for array in arrays)
+        return torch.cat([array.expand(-1, rows) for array in arrays])
+
+    def literals(self, mantissas: Floats, exponents: Ids) -> tuple[Tensor, bool]:
+        dtype = np.dtype(str(self.dtype).removeprefix("torch."))
+        fit = bool(representable(mantissas, exponents, dtype).all())
+        return self.constant(scaled(mantissas, exponents, dtype)[:, None]), fit
+
     def way(self, layout: Layout | None, tables: int) -> str:
         if layout is None or not layout.summed:
             return "alone" if layout is None else "spread"
@@ -125,6 +135,21 @@ class TorchArrays(Arrays):
         lost = hanging & (table.detach() < torch.finfo(self.dtype).smallest_normal)
         doubt = torch.isneginf(marginal + found) | (lost.sum(dim=entries) > 0 if entries else lost)
         return torch.where(doubt, -math.inf, lowest(table, entries))
+
+    def times(self, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+        product = a * b
+        lost = (product.detach() < torch.finfo(self.dtype).smallest_normal) & (a.detach() > 0) & (b.detach() > 0)
+        return product, lost.flatten(0, -2).any(dim=0)
+
+    def listed_floor(
+        self, frame: Frame, inputs: Sequence[int], array: Tensor, lost: Sequence[Tensor], in_range: bool
+    ) -> Tensor:
+        floor = lowest(array, (0,))
+        for i in inputs:
+            floor = torch.where(torch.isneginf(self.settled(frame.floor(i))), -math.inf, floor)
+        for doubt in lost:
+            floor = torch.where(doubt, -math.inf, floor)
+        return floor if in_range else torch.full_like(floor, -math.inf)
 
     def rescaled_floor(self, floor: Bound, array: Tensor, over: Sequence[int]) -> Tensor:
         return torch.where(torch.isneginf(self.settled(floor)), -math.inf, lowest(array, over))

@@ -10,9 +10,10 @@ import numpy as np
 
 from tacit.compiler.program import Program
 from tacit.cpt import TESTS, TestingCPT
+from tacit.errors import TooLargeError
 from tacit.floats import Floats
 from tacit.model import Model
-from tacit.operations import Constant, Contract, Gather, Likelihood, Operation, Parameter, Rescale, Select
+from tacit.operations import Constant, Contract, Gather, Likelihood, Operation, Parameter, Rescale, Select, Structured
 
 Key = tuple[str, str]
 
@@ -72,6 +73,8 @@ def plain_program(net: Model, program: Program, numbers: Numbers, slopes: Mappin
                 return {"kind": "select", "gamma": slopes[operation.node], "tests": tests, **own}
             case Rescale():
                 return {"kind": "rescale", **own}
+            case Structured():
+                raise TooLargeError("too wide for a page, which works on whole tables; `tacit serve` answers it")
         raise AssertionError(f"{type(operation).__name__} indexes tables: pages have likelihoods only")
 
     return {

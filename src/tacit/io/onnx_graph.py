@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.engines.numpy_arrays import PlainArrays
-from tacit.errors import TooLargeError
+from tacit.errors import TacitError, TooLargeError
+from tacit.floats import Floats
+from tacit.operations.base import Ids
 from tacit.operations.contract import Layout
 
 COMPARE = {">=": "GreaterOrEqual", ">": "Greater", "<=": "LessOrEqual", "<": "Less"}
@@ -123,6 +125,8 @@ class OnnxArrays(PlainArrays):
         return array
 
     def take(self, array: Any, index: Any, axis: int) -> Any:
+        if not isinstance(array, Traced) and not isinstance(index, Traced):
+            return super().take(array, index, axis)
         return self._graph.add("Gather", array, index, axis=axis)
 
     def where(self, condition: Any, a: Any, b: Any) -> Any:
@@ -137,6 +141,27 @@ class OnnxArrays(PlainArrays):
         if not isinstance(array, Traced) or not over:  # for ONNX, no places are all places
             return super().sum(array, over, keepdims)
         return self._graph.add("ReduceSum", array, list(over), keepdims=int(keepdims))
+
+    def concatenate(self, arrays: Sequence[Any]) -> Any:
+        with_rows = next((array for array in arrays if isinstance(array, Traced)), None)
+        if with_rows is None or len(arrays) == 1:
+            return super().concatenate(arrays) if with_rows is None else with_rows
+        rows = self._graph.add("Shape", with_rows, start=1, end=2)
+        return self._graph.add("Concat", *(self._with_rows(array, rows) for array in arrays), axis=0)
+
+    def _with_rows(self, array: Any, rows: Traced) -> Traced:
+        """A value of the graph; an array of one row is repeated."""
+        if isinstance(array, Traced):
+            return array
+        return self._graph.add("Expand", array, self._graph.add("Concat", [len(array)], rows, axis=0))
+
+    def literals(self, mantissas: Floats, exponents: Ids) -> tuple[Any, bool]:
+        made, fit = super().literals(mantissas, exponents)
+        if not fit:
+            raise TacitError(
+                f"the query has a number out of the range of {self.dtype}, which an ONNX model cannot hold"
+            )
+        return made, fit
 
     def compare(self, test: str, a: Any, b: Any) -> Any:
         if any(isinstance(x, Traced) for x in (a, b)):

@@ -154,6 +154,12 @@ class Arrays(Protocol):
     def ratio(self, part: Array, total: Array, otherwise: Array) -> Array: ...
     def sigmoids(self, x: Array, like: Array) -> tuple[Array, Array]: ...
     def rescaled(self, array: Array, over: Sequence[int]) -> tuple[Array, Array | None]: ...
+    def concatenate(self, arrays: Sequence[Array]) -> Array:
+        """Arrays (entries, rows) one after the other; one of a single row speaks for all rows."""
+
+    def literals(self, mantissas: NDArray[np.float64], exponents: Ids) -> tuple[Array, bool]:
+        """mantissas * 2**exponents, (count, 1), and whether all of them are in range."""
+
     def way(self, layout: Any, tables: int) -> str:
         """How to contract, of those that `contract` knows; None: one value alone."""
 
@@ -170,6 +176,10 @@ class Arrays(Protocol):
 
     def matmul(self, a: Array, b: Array) -> Array:
         return a @ b
+
+    def times(self, a: Array, b: Array) -> tuple[Array, Array | None]:
+        """The product of (..., rows), and the rows in which it lost digits."""
+        return a * b, None
 
     def either(self, a: Array, b: Array) -> Array:
         return a | b
@@ -191,6 +201,12 @@ class Arrays(Protocol):
     def rescaled_floor(self, floor: Any, array: Array, over: Sequence[int]) -> Any:
         return None
 
+    def listed_floor(
+        self, frame: Frame, inputs: Sequence[int], array: Array, lost: Sequence[Array], in_range: bool
+    ) -> Any:
+        """Of an array (entries, rows) made of some inputs by products that lost digits in some rows."""
+        return None
+
 
 class Target(Protocol):
     """What the scalar rules write to: a tape or a circuit. Entries are ids: slots, constants or nodes."""
@@ -206,6 +222,7 @@ class Target(Protocol):
     def same_scale(self, i: int, inputs: Sequence[int]) -> None: ...
     def sums(self, i: int, operation: Any, order: Axes, setting: Setting) -> Ids: ...
     def choices(self, operation: Any, setting: Setting) -> Ids: ...
+    def structured(self, operation: Any, setting: Setting) -> Ids: ...
     def rescaled(self, i: int, source: int) -> Ids: ...
 
 
@@ -228,6 +245,14 @@ class Operation:
     def multiply_adds(self, setting: Setting) -> int:
         """Multiply-adds, for one row if the result has rows."""
         return 0
+
+    def elements(self, setting: Setting) -> int:
+        """The numbers that are written, for one row if the result has rows."""
+        return setting.size(self.axes)
+
+    def alive(self, setting: Setting) -> int:
+        """The most of them that exist at one time."""
+        return setting.size(self.axes)
 
     def support(self, setting: Setting, inputs: Sequence[Support], tables: Mapping[Key, Array]) -> Support:
         """What the exact 0s and 1s of the parameters, which never change, say about the result."""

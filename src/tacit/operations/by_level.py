@@ -1,0 +1,296 @@
+"""Instructions on single numbers, run on arrays: all instructions of a level at a time, those of like size together.
+
+Numbers are kept in blocks (entries, rows): one of what is the same for all rows, one of the inputs that have rows, and
+one for the results of every level. A level first takes what it reads out of the blocks, each number once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tacit.operations.base import ONE, ZERO, Array, Arrays, Frame, Ids, Setting, Step, Sweep, Value
+from tacit.operations.elementary import added_up
+
+if TYPE_CHECKING:
+    from tacit.operations.structured import Structured
+
+TABLES, ROWS, FIRST_LEVEL = 0, 1, 2  # the blocks
+BLOCK = 2**40  # a number's place is its block times this, plus its position there
+POWERS = 1 << np.arange(40)
+
+Blocks = dict[int, Array]
+Adjoints = dict[int, list[tuple[Ids, Array]]]  # by block: positions, and derivatives by what is there
+
+
+def terms_of(bounds: Ids, instructions: Ids) -> Ids:
+    """The places of the terms of some instructions, one after the other, given where those of each begin and end."""
+    ends = bounds[instructions + 1]
+    counts = ends - bounds[instructions]
+    return np.asarray(np.repeat(ends - np.cumsum(counts), counts) + np.arange(counts.sum()))
+
+
+class _Reading:
+    """Some numbers out of several blocks, each once: places, in order."""
+
+    def __init__(self, xp: Arrays, places: Ids) -> None:
+        ordered = np.sort(places, axis=None)
+        self.places = ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
+        blocks = np.flatnonzero(np.diff(self.places // BLOCK, prepend=-1))
+        self._xp = xp
+        self.parts = [(int(part[0]) // BLOCK, part % BLOCK) for part in np.split(self.places, blocks[1:]) if len(part)]
+        self._indices = [xp.index(positions) for _, positions in self.parts]
+
+    def found(self, places: Ids) -> Ids:
+        """Where some places are among those that are read."""
+        return np.searchsorted(self.places, places)
+
+    def read(self, blocks: Mapping[int, Array]) -> Array:
+        """(numbers, rows)."""
+        taken = zip(self.parts, self._indices, strict=True)
+        return self._xp.concatenate([self._xp.take(blocks[block], index, 0) for (block, _), index in taken])
+
+    def reverse(self, adjoint: Array, into: Adjoints) -> None:
+        """Hand derivatives by the numbers on to their blocks."""
+        first = 0
+        for block, positions in self.parts:
+            own = adjoint[first : first + len(positions)]
+            _add(into, block, positions, own)
+            first += len(positions)
+
+
+def _add(into: Adjoints, block: int, positions: Ids, adjoint: Array) -> None:
+    """Derivatives by numbers of a block; by what is the same for all rows, summed over them."""
+    own = adjoint.sum(axis=-1, keepdims=True) if block == TABLES else adjoint
+    into.setdefault(block, []).append((positions, own))
+
+
+class _Group(NamedTuple):
+    """Instructions of a level with the same number of terms: (terms, instructions) pairs of positions.
+
+    `fixed`: the first of each is that of a number in TABLES; all others are positions among those that the level reads.
+    """
+
+    shape: list[int]
+    first: Ids
+    second: Ids
+    fixed: bool
+    indices: tuple[Array, Array]
+
+    def factors(self, xp: Arrays, tables: Array, working: Array) -> tuple[Array, Array]:
+        """(terms, instructions, rows), twice."""
+        a, b = (
+            xp.reshape(xp.take(source, index, 0), self.shape)
+            for source, index in zip((tables if self.fixed else working, working), self.indices, strict=True)
+        )
+        return a, b
+
+
+class _Level(NamedTuple):
+    block: int
+    reading: _Reading
+    groups: list[_Group]
+    ends: list[int]  # the blocks that nothing reads later
+
+
+class ByLevel(Step):
+    """The step of a structured operation."""
+
+    def __init__(self, operation: Structured, setting: Setting, xp: Arrays) -> None:
+        self._operation, self._xp, self._inputs = operation, xp, operation.inputs
+        self._batched = any(setting.batched)
+        self._sizes = [setting.size(axes) for axes in setting.axes]
+        self._shapes = [setting.shape(axes) for axes in setting.axes]
+        self._with_rows = [rows or not self._batched for rows in setting.batched]
+        self._shape = [*operation.index.shape, *[-1] * self._batched]
+        numbers, self._in_range = xp.literals(operation.mantissas, operation.exponents)
+        self._numbers = [numbers, xp.constant(np.zeros((1, 1)))]
+        self._places = self._first_places(len(operation.mantissas), len(operation.linear))
+        planned = self._planned(setting)
+        result = operation.index.ravel()
+        result = np.where(result == ONE, sum(self._sizes), np.where(result == ZERO, len(self._places) - 1, result))
+        self._result = _Reading(xp, self._places[result])
+        self._index = xp.index(self._result.found(self._places[result]))
+        self._found = self._result.found(self._places[result])
+        self._levels = self._ended(planned)
+        self.scratch = max((3 * group.first.size for level in self._levels for group in level.groups), default=0)
+
+    # plan -------------------------------------------------------------------------------------------------
+
+    def _first_places(self, literals: int, instructions: int) -> Ids:
+        """The places of all references, and of a 0; those of results are filled in level by level."""
+        counts = [0, 0]
+        found = []
+        for size, rows in zip(self._sizes, self._with_rows, strict=True):
+            found.append(np.arange(size) + counts[rows] + BLOCK * (ROWS if rows else TABLES))
+            counts[rows] += size
+        found += [np.arange(literals) + counts[False], np.zeros(instructions, dtype=np.int64)]
+        return np.concatenate([*found, [literals + counts[False]]])
+
+    def _planned(self, setting: Setting) -> list[_Level]:
+        operation, first = self._operation, self._operation.first_result(setting)
+        bounds = operation.bounds
+        counts = np.diff(bounds)
+        same = self._places[operation.terms[:, 0]] < BLOCK  # a result has no place yet, so it must not look like a 0
+        same &= operation.terms[:, 0] < first
+        fixed = np.logical_and.reduceat(same, bounds[:-1]) if len(counts) else same
+        widths = POWERS[np.searchsorted(POWERS, counts)]
+        levels = []
+        for number, level in enumerate(operation.levels(setting)):
+            kinds = widths[level] * 2 + fixed[level]
+            members = [level[kinds == kind] for kind in sorted(set(kinds.tolist()))]
+            levels.append(self._level(FIRST_LEVEL + number, members, bounds, widths, fixed))
+            self._places[first + np.concatenate(members)] = (FIRST_LEVEL + number) * BLOCK + np.arange(len(level))
+        return levels
+
+    def _level(self, block: int, members: Sequence[Ids], bounds: Ids, widths: Ids, fixed: Any) -> _Level:
+        padded = [self._padded(own, bounds, int(widths[own[0]])) for own in members]
+        alike = [bool(fixed[own[0]]) for own in members]
+        wanted = [pairs[1:] if table else pairs for pairs, table in zip(padded, alike, strict=True)]
+        reading = _Reading(self._xp, np.concatenate([pairs.ravel() for pairs in wanted]))
+        groups = []
+        for pairs, table in zip(padded, alike, strict=True):
+            first = pairs[0] if table else reading.found(pairs[0])
+            second = reading.found(pairs[1])
+            indices = self._xp.index(first.ravel()), self._xp.index(second.ravel())
+            groups.append(_Group([*first.shape, -1], first, second, table, indices))
+        return _Level(block, reading, groups, [])
+
+    def _padded(self, instructions: Ids, bounds: Ids, width: int) -> Ids:
+        """The places of all factors, (2, terms, instructions); what is missing to the width is 0 times something."""
+        terms, places = self._operation.terms, self._places
+        at, counts = terms_of(bounds, instructions), bounds[instructions + 1] - bounds[instructions]
+        pairs = np.empty((2, width, len(instructions)), dtype=np.int64)
+        pairs[0] = places[-1]
+        pairs[1] = places[terms[bounds[instructions], 1]]
+        column = np.repeat(np.arange(len(instructions)), counts)
+        row = np.arange(len(at)) - np.repeat(np.cumsum(counts) - counts, counts)
+        pairs[:, row, column] = places[terms[at]].T
+        return pairs
+
+    def _ended(self, levels: list[_Level]) -> list[_Level]:
+        """With the blocks that end after each level."""
+        last = {block: level.block for level in levels for block, _ in level.reading.parts}
+        kept = {TABLES, *(block for block, _ in self._result.parts)}
+        ends: dict[int, list[int]] = {}
+        for block, reader in last.items():
+            if block not in kept:
+                ends.setdefault(reader, []).append(block)
+        return [level._replace(ends=ends.get(level.block, [])) for level in levels]
+
+    # run --------------------------------------------------------------------------------------------------
+
+    def forward(self, frame: Frame) -> Value:
+        exponent = None
+        for i in self._inputs:
+            more = frame.values[i].exponent
+            if more is not None:
+                exponent = more if exponent is None else exponent + more
+        assert exponent is None or not (self._operation.index == ONE).any(), "a rescaled value has no constant 1"
+        made, lost = self._run(frame)
+        floor = self._floor(frame, made, lost) if self._batched else None
+        return Value(self._xp.reshape(made, self._shape), exponent, floor)
+
+    def floor(self, frame: Frame, made: Value) -> Any:
+        return self._floor(frame, *self._run(frame))
+
+    def _floor(self, frame: Frame, made: Array, lost: Sequence[Array]) -> Any:
+        return self._xp.listed_floor(frame, self._inputs, made, lost, self._in_range)
+
+    def _run(self, frame: Frame) -> tuple[Array, list[Array]]:
+        """The result (entries, rows), and where digits were lost, row by row."""
+        blocks, lost = self._given(frame), list[Array]()
+        for level in self._levels:
+            self._follow(level, blocks, lost)
+            for block in level.ends:
+                del blocks[block]
+        return self._xp.take(self._result.read(blocks), self._index, 0), lost
+
+    def _given(self, frame: Frame) -> Blocks:
+        """The blocks of what is the same for all rows, and of what is not."""
+        arrays: dict[bool, list[Array]] = {False: [], True: []}
+        for i, size, rows in zip(self._inputs, self._sizes, self._with_rows, strict=True):
+            arrays[rows].append(self._xp.reshape(frame.values[i].array, [size, -1]))
+        blocks = {TABLES: self._xp.concatenate([*arrays[False], *self._numbers])}
+        if arrays[True]:
+            blocks[ROWS] = self._xp.concatenate(arrays[True])
+        return blocks
+
+    def _follow(self, level: _Level, blocks: Blocks, lost: list[Array]) -> None:
+        xp, working, made = self._xp, level.reading.read(blocks), []
+        for group in level.groups:
+            product, doubt = xp.times(*group.factors(xp, blocks[TABLES], working))
+            lost += [] if doubt is None else [doubt]
+            made.append(self._reduced(product, *group.shape))
+        blocks[level.block] = xp.concatenate(made)
+
+    def _reduced(self, product: Array, width: int, count: int, _: int) -> Array:
+        """The sum over the first axis, or the largest, by halves."""
+        xp = self._xp
+        if not self._operation.largest and width > 1:
+            return xp.sum(product, (0,))
+        while width > 1:
+            width //= 2
+            halves = (xp.take(product, xp.index(np.arange(width) + first), 0) for first in (0, width))
+            product = xp.maximum(*halves)
+        return xp.reshape(product, [count, -1])
+
+    # reverse ----------------------------------------------------------------------------------------------
+
+    def reverse(self, sweep: Sweep, adjoint: Array) -> None:
+        """Values on the way are made again: to keep them would take more room than all others."""
+        assert not self._operation.largest, "a largest product has no derivative here"
+        blocks = self._given(sweep.frame)
+        for level in self._levels:
+            self._follow(level, blocks, [])
+        flat = adjoint.reshape(self._operation.index.size, -1)  # (entries, rows)
+        into: Adjoints = {}
+        self._result.reverse(_collected([(self._found, flat)], len(self._result.places)), into)
+        for level in reversed(self._levels):
+            found = into.pop(level.block, None)
+            if found is not None:
+                by = _collected(found, sum(group.first.shape[1] for group in level.groups))
+                self._down(level, blocks, by, into)
+            del blocks[level.block]
+        self._hand_on(sweep, into, adjoint.shape[self._operation.index.ndim :])
+
+    def _down(self, level: _Level, blocks: Blocks, adjoint: Array, into: Adjoints) -> None:
+        """Derivatives by the results of a level, handed on to what it reads."""
+        working, found, first = level.reading.read(blocks), [], 0
+        for group in level.groups:
+            count = group.first.shape[1]
+            by = adjoint[first : first + count].reshape(1, count, -1)
+            first += count
+            a, b = group.factors(self._xp, blocks[TABLES], working)
+            if group.fixed:
+                _add(into, TABLES, group.first.ravel(), (by * b).reshape(group.first.size, -1))
+            else:
+                found.append((group.first.ravel(), (by * b).reshape(group.first.size, -1)))
+            found.append((group.second.ravel(), (by * a).reshape(group.second.size, -1)))
+        level.reading.reverse(_collected(found, len(level.reading.places)), into)
+
+    def _hand_on(self, sweep: Sweep, into: Adjoints, rows: tuple[int, ...]) -> None:
+        sizes = {False: len(self._operation.mantissas) + 1, True: 0}
+        for size, with_rows in zip(self._sizes, self._with_rows, strict=True):
+            sizes[with_rows] += size
+        first = {False: 0, True: 0}
+        blocks = {
+            rows: _collected(into[block], sizes[rows]) if block in into else None
+            for rows, block in ((False, TABLES), (True, ROWS))
+        }
+        for i, size, shape, with_rows in zip(self._inputs, self._sizes, self._shapes, self._with_rows, strict=True):
+            own = blocks[with_rows]
+            if own is not None:
+                part = own[first[with_rows] : first[with_rows] + size]
+                sweep.add(i, part.reshape([*shape, *(rows if with_rows else ())]))
+            first[with_rows] += size
+
+
+def _collected(found: Sequence[tuple[Ids, Array]], size: int) -> Array:
+    """Derivatives added up by position: (size, rows)."""
+    rows = max(adjoint.shape[1] for _, adjoint in found)
+    adjoint = np.concatenate([np.broadcast_to(own, (len(own), rows)) for _, own in found])
+    positions = np.concatenate([own for own, _ in found])
+    return added_up(adjoint, positions[:, None] * rows + np.arange(rows), size * rows).reshape(size, rows)
