@@ -139,7 +139,8 @@ class Elimination:
         for factor in factors:
             self._put(self._table(factor))
         self._check(-1)
-        for axis in order:
+        for done, axis in enumerate(order):
+            self.done = done / len(order)
             level = self._levels[axis]
             self._put(self._eliminated(level))
             self._check(axis)

@@ -163,7 +163,7 @@ class Structuring:
                     if os.environ.get('TDBG'): print('    attempt',i,budget,'ok',found.nodes,'%.2f'%(time.process_time()-t0))
                     return found
                 except OutOfBudget as error:
-                    if os.environ.get('TDBG'): print('    attempt',i,budget,'failed at',error.nodes,'%.2f'%(time.process_time()-t0), elimination._store.count[:4])
+                    if os.environ.get('TDBG'): print('    attempt',i,budget,'failed at',error.nodes,'%.2f'%(time.process_time()-t0), '%.3f'%getattr(elimination,'done',0), sum(m.size for m in elimination._messages.values()), len(elimination._messages))
                     axis = None if error.axis < 0 else problem.names[error.axis]
                     self.failure = Failure(axis, error.nodes)
         return None
