@@ -223,11 +223,20 @@ def test_what_search_may_bring_back_is_searched(runs):
     assert len(runs) > 1
 
 
-def test_annealing_that_does_not_come_near_ends(runs):
+def test_annealing_that_does_not_come_near_ends(runs, monkeypatch):
+    monkeypatch.setattr(order, "_sweeps", lambda *_: [])
     p = grid(9, 20)
     assert order.HOPELESS_ANNEALED < excess(p) < order.HOPELESS
     search(p)
     assert len(runs) == 1
+
+
+def test_sweeps_that_do_not_come_near_end_the_search(runs):
+    p = grid(9, 20)
+    plan = search(p)
+    assert Tree(p, plan).largest_step > order.HOPELESS_SWEPT * MAX_STEP
+    assert Tree(p, plan).total < Tree(p, order.by_elimination(p, order.elimination_order(p, order.min_fill))).total
+    assert not runs
 
 
 def test_the_highest_effort_always_searches(runs):

@@ -90,7 +90,7 @@ def perfect_order(problem: Problem) -> list[int] | None:
     Its clusters are cliques of the graph, which every plan must hold: no other order has smaller ones. Found by
     maximum cardinality search, in time about linear in the size of the factors (Tarjan and Yannakakis, 1984).
     """
-    around = _neighbours(problem)
+    around = neighbours(problem)
     visited = _maximum_cardinality(around, bits(problem.keep & ~problem.hard))
     place = {axis: i for i, axis in enumerate(visited)}
     for axis in visited:
@@ -103,7 +103,7 @@ def perfect_order(problem: Problem) -> list[int] | None:
     return [axis for axis in reversed(visited) if not kept >> axis & 1]
 
 
-def _neighbours(problem: Problem) -> dict[int, set[int]]:
+def neighbours(problem: Problem) -> dict[int, set[int]]:
     """The axes that meet in some factor, or in the result. Observed axes are indices, and no part of it."""
     around: dict[int, set[int]] = {}
     for mask in (*problem.masks, problem.keep):

@@ -7,8 +7,10 @@ import itertools
 import math
 import random
 from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 from tacit.compiler.exact import cheapest_path, perfect_order
+from tacit.compiler.sweep import sweep_order
 from tacit.compiler.tree import MAX_STEP, ROWS, STEP, Path, Problem, Tree, anneal, bits
 
 HUB = 100  # neighbours beyond which the pairs that elimination would join are not counted one by one
@@ -22,12 +24,16 @@ HEAT = (0.03, 0.1, 0.3, 0.03)  # where annealing starts, run by run
 # search: on grids of up to 32 by 32, where the first orders are at their worst, it gained a factor of 2^9 at most.
 HOPELESS = 2.0**20
 HOPELESS_ANNEALED = 2.0**10
+HOPELESS_SWEPT = 4.0  # annealing makes sweeps cheaper by a third, and their largest steps larger
+DEAR = 1e8  # the cost from which sweeps are tried, and several annealing runs are worth their time
+MAX_RUNS = 12  # of annealing, ...
+MAX_RUNS_SWEPT = 2  # ... and where it starts from a sweep, which the first run gets most out of
 SMALL = 40  # factors below which a plan is found with less search
 MAX_PAIRED = 300  # factors up to which greedy pairing is tried: beyond, elimination orders always won
 
 EFFORTS = ("low", "auto", "high")
 
-Weigh = Callable[[Problem, list[int], int], float]
+Weigh = Callable[[Problem, list[int], int, int], float]
 Score = Callable[[Problem, int, int, int, int, bool, bool, bool], float]
 Method = Callable[[Problem, random.Random | None], Path]
 
@@ -43,37 +49,76 @@ def search(problem: Problem, effort: str = "auto", seed: int = 0) -> Path:
     if leaves > MANY and (order := perfect_order(problem)) is not None:
         return by_elimination(problem, order)
     rng = random.Random(seed)
-    found = _portfolio(problem, effort, rng)
-    if effort == "auto" and _hopeless(problem, found[0], HOPELESS):
-        return found[0][1]
+    tried = _first_plans(problem)
+    sweeps = _sweeps(problem, tried[0].total)
+    if effort == "auto" and _out_of_reach(problem, tried[0], sweeps):
+        return (sweeps or tried)[0].path
+    found = _portfolio(problem, tried, sweeps, effort, rng)
     if effort != "low":
-        found.append(_annealed(problem, [path for _, path in found[:3]], "auto", rng))
+        runs = MAX_RUNS_SWEPT if sweeps and sweeps[0].total <= found[0][0] else MAX_RUNS
+        found.append(_annealed(problem, [path for _, path in found[:3]], "auto", rng, runs))
     if effort == "high":
         found.append(_annealed(problem, [path for _, path in sorted(found)[:3]], "high", rng))
         found += [(Tree(problem, path).total, path) for path in _cotengra(problem)]
     return min(found)[1]
 
 
-def _hopeless(problem: Problem, plan: tuple[float, Path], times: float) -> bool:
-    """Whether a plan's largest step is so many times beyond what is accepted that no search will bring it back."""
-    total, path = plan
+class _Tried(NamedTuple):
+    """A plan, what it costs, and the method that it is from."""
+
+    total: float
+    path: Path
+    method: Method
+
+
+def _first_plans(problem: Problem) -> list[_Tried]:
+    """The plans of several methods, cheapest first."""
+    first, weighted = _tried(problem, _eliminating(min_fill), None), _eliminating(weighted_min_fill)
+    plans = [first, first._replace(method=weighted) if problem.uniform else _tried(problem, weighted, None)]
+    methods = [_eliminating(min_size)]
+    if len(problem.masks) <= MAX_PAIRED:
+        methods += [_pairing(score) for score in (score_cost, score_growth, score_relative)]
+    plans += [_tried(problem, method, None) for method in methods]
+    return sorted(plans, key=lambda plan: plan.total)
+
+
+def _tried(problem: Problem, method: Method, rng: random.Random | None) -> _Tried:
+    path = method(problem, rng)
+    return _Tried(Tree(problem, path).total, path, method)
+
+
+def _sweeps(problem: Problem, least: float) -> list[_Tried]:
+    """Sweeps in both directions that cost less than the best plan so far, where plans are dear; cheapest first."""
+    if least < DEAR:
+        return []
+    order = sweep_order(problem)
+    both = [_tried(problem, _following(axes), None) for axes in (order, order[::-1])]
+    return sorted((plan for plan in both if plan.total < least), key=lambda plan: plan.total)
+
+
+def _out_of_reach(problem: Problem, best: _Tried, sweeps: list[_Tried]) -> bool:
+    """Whether the first plans' largest steps are so far beyond what is accepted that no search will bring one back."""
+    if not sweeps:
+        return _beyond(problem, best, HOPELESS)
+    return _beyond(problem, sweeps[0], HOPELESS_SWEPT) and _beyond(problem, best, HOPELESS_ANNEALED)
+
+
+def _beyond(problem: Problem, plan: _Tried | tuple[float, Path], times: float) -> bool:
+    """Whether a plan's largest step is more than so many times what is accepted."""
+    total, path = plan[:2]
     return total > times * MAX_STEP and Tree(problem, path).largest_step > times * MAX_STEP
 
 
-def _portfolio(problem: Problem, effort: str, rng: random.Random) -> list[tuple[float, Path]]:
-    """Plans of several methods, then of the best of them with jitter; cheapest first."""
-    methods = [_eliminating(weigh) for weigh in (min_fill, weighted_min_fill, min_size)]
-    if len(problem.masks) <= MAX_PAIRED:
-        methods += [_pairing(score) for score in (score_cost, score_growth, score_relative)]
-    tried = [(Tree(problem, path := method(problem, None)).total, path, method) for method in methods]
-    least = min(total for total, _, _ in tried)
-    good = [method for total, _, method in sorted(tried, key=lambda t: t[0]) if total <= 8 * least]
-    if effort == "auto" and _hopeless(problem, min((total, path) for total, path, _ in tried), HOPELESS):
-        effort = "low"
-    for i in range(_restarts(least, len(problem.masks), effort)):
-        method = good[i % len(good)]
-        tried.append((Tree(problem, path := method(problem, rng)).total, path, method))
-    return sorted((total, path) for total, path, _ in tried)
+def _portfolio(
+    problem: Problem, tried: list[_Tried], sweeps: list[_Tried], effort: str, rng: random.Random
+) -> list[tuple[float, Path]]:
+    """The first plans, and some of the best methods among them with jitter; cheapest first."""
+    least = (sweeps or tried)[0].total
+    good = [plan.method for plan in tried if plan.total <= 8 * least]
+    found = [*tried, *sweeps]
+    for i in range(_restarts(least, len(problem.masks), effort) if good else 0):
+        found.append(_tried(problem, good[i % len(good)], rng))
+    return sorted((plan.total, plan.path) for plan in found)
 
 
 def _restarts(total: float, leaves: int, effort: str) -> int:
@@ -85,7 +130,9 @@ def _restarts(total: float, leaves: int, effort: str) -> int:
     return 4 * most if effort == "high" else min(worth, most, leaves // (2 if leaves >= SMALL else 8))
 
 
-def _annealed(problem: Problem, starts: list[Path], effort: str, rng: random.Random) -> tuple[float, Path]:
+def _annealed(
+    problem: Problem, starts: list[Path], effort: str, rng: random.Random, most: int = 16
+) -> tuple[float, Path]:
     """The best of some annealing runs, the later ones from the best plan so far, hot and cool in turn.
 
     A run takes some tenths of a second; the more a plan costs, the more of them are worth it.
@@ -96,7 +143,7 @@ def _annealed(problem: Problem, starts: list[Path], effort: str, rng: random.Ran
         if effort == "high"
         else int(min((total - STEP * leaves) / 20, (500 if leaves >= SMALL else 200) * leaves, 150_000))
     )
-    runs = 16 if effort == "high" else 1 if total < 1e8 else 5 if total < 1e10 else 12
+    runs = min(most, 16 if effort == "high" else 1 if total < DEAR else 5 if total < 1e10 else MAX_RUNS)
     best = (total, starts[0])
     gained = 0  # the last run that found something cheaper
     for i in range(runs):
@@ -108,13 +155,17 @@ def _annealed(problem: Problem, starts: list[Path], effort: str, rng: random.Ran
         if effort == "high":
             if leaves <= TINY and i - gained >= len(HEAT):
                 break  # so small a problem, and nothing found at any heat
-        elif (i == (leaves > 50) and best[0] > 0.99 * total) or _hopeless(problem, best, HOPELESS_ANNEALED):
+        elif (i == (leaves > 50) and best[0] > 0.99 * total) or _beyond(problem, best, HOPELESS_ANNEALED):
             break  # next to nothing found, or nothing that helps
     return best
 
 
 def _eliminating(weigh: Weigh) -> Method:
     return lambda problem, rng: by_elimination(problem, elimination_order(problem, weigh, rng))
+
+
+def _following(order: Sequence[int]) -> Method:
+    return lambda problem, rng: by_elimination(problem, order)
 
 
 def _pairing(score: Score) -> Method:
@@ -124,25 +175,43 @@ def _pairing(score: Score) -> Method:
 # elimination orders ---------------------------------------------------------------------------------------
 
 
-def min_fill(problem: Problem, adjacent: list[int], v: int) -> float:
+# The neighbours of v in `joined` are adjacent to each other, as those of the axis that was eliminated last are: pairs
+# of them need not be counted, which leaves few to look at where clusters are large.
+
+
+def min_fill(problem: Problem, adjacent: list[int], v: int, joined: int = 0) -> float:
     """How many pairs of neighbours would become adjacent."""
     around = adjacent[v]
     if (degree := around.bit_count()) > HUB:
         return degree * (degree - 1) / 2
-    return sum((around & ~adjacent[u]).bit_count() - 1 for u in bits(around)) / 2
+    inside = around & joined
+    outside = around ^ inside
+    once = twice = 0
+    for u in bits(outside):
+        apart = ~adjacent[u]
+        once += (inside & apart).bit_count()
+        twice += (outside & apart).bit_count() - 1
+    return once + twice / 2
 
 
-def weighted_min_fill(problem: Problem, adjacent: list[int], v: int) -> float:
+def weighted_min_fill(problem: Problem, adjacent: list[int], v: int, joined: int = 0) -> float:
     """The same, each pair weighted (twice) by the product of its cardinalities."""
     around, sizes = adjacent[v], problem.sizes
+    if problem.uniform:
+        return 2 * sizes[v] ** 2 * min_fill(problem, adjacent, v, joined)
     if around.bit_count() > HUB:
         return float(sum(sizes[u] for u in bits(around)) ** 2)
-    if problem.uniform:
-        return 2 * sizes[v] ** 2 * min_fill(problem, adjacent, v)
-    return sum(sizes[u] * sum(sizes[w] for w in bits(around & ~adjacent[u] & ~(1 << u))) for u in bits(around))
+    inside = around & joined
+    outside = around ^ inside
+    weight = 0
+    for u in bits(outside):
+        apart = ~adjacent[u] & ~(1 << u)
+        once, twice = bits(inside & apart), bits(outside & apart)
+        weight += sizes[u] * (2 * sum(sizes[w] for w in once) + sum(sizes[w] for w in twice))
+    return weight
 
 
-def min_size(problem: Problem, adjacent: list[int], v: int) -> float:
+def min_size(problem: Problem, adjacent: list[int], v: int, joined: int = 0) -> float:
     """The size of the cluster that eliminating v would make."""
     return problem.size(adjacent[v] | 1 << v)
 
@@ -150,8 +219,8 @@ def min_size(problem: Problem, adjacent: list[int], v: int) -> float:
 def elimination_order(problem: Problem, weigh: Weigh, rng: random.Random | None = None) -> list[int]:
     """The axes to be summed, cheapest first by `weigh` (jittered by `rng`), on the graph of the factors."""
 
-    def priority(v: int) -> float:
-        weight = weigh(problem, adjacent, v)
+    def priority(v: int, joined: int = 0) -> float:
+        weight = weigh(problem, adjacent, v, joined)
         return weight if rng is None else weight * (1 + 0.3 * rng.random()) + 0.01 * rng.random()
 
     live = ~problem.hard
@@ -163,7 +232,7 @@ def elimination_order(problem: Problem, weigh: Weigh, rng: random.Random | None 
     for mask in problem.masks:
         present |= mask
     free = present & live & ~problem.keep
-    current = {v: priority(v) for v in bits(free)}
+    current = {v: priority(v, 0) for v in bits(free)}
     heap = [(w, v) for v, w in current.items()]
     heapq.heapify(heap)
     order: list[int] = []
@@ -173,19 +242,41 @@ def elimination_order(problem: Problem, weigh: Weigh, rng: random.Random | None 
             continue
         order.append(v)
         del current[v]
-        around = touched = adjacent[v]
-        for u in bits(around):
-            for w in bits(around & ~adjacent[u] & ~(1 << u)):  # a new edge counts for those who see both ends
-                touched |= adjacent[u] & adjacent[w]
+        free ^= 1 << v
+        around = adjacent[v]
+        touched = (around | _seeing_new_edges(adjacent, around)) & free
         for u in bits(around):
             adjacent[u] = (adjacent[u] | around) & ~(1 << u) & ~(1 << v)
         for u in bits(touched):
-            if u in current:
-                new = priority(u)
-                if new != current[u]:
-                    current[u] = new
-                    heapq.heappush(heap, (new, u))
+            new = priority(u, around)
+            if new != current[u]:
+                current[u] = new
+                heapq.heappush(heap, (new, u))
     return order
+
+
+def _seeing_new_edges(adjacent: list[int], around: int) -> int:
+    """The axes outside of `around` that are adjacent to two axes in it which are not adjacent to each other."""
+    neighbours = bits(around)
+    apart = {u: around & ~adjacent[u] & (-2 << u) for u in neighbours}  # pairs once
+    once = twice = 0
+    for u in neighbours:
+        twice |= once & adjacent[u]
+        once |= adjacent[u]
+    outside = twice & ~around
+    found = 0
+    if sum(others.bit_count() for others in apart.values()) <= outside.bit_count():
+        for u, others in apart.items():
+            reached = 0
+            for w in bits(others):
+                reached |= adjacent[w]
+            found |= adjacent[u] & reached
+        return found & ~around
+    for x in bits(outside):
+        seen = around & adjacent[x]
+        if any(seen & apart[u] for u in bits(seen)):
+            found |= 1 << x
+    return found
 
 
 def by_elimination(problem: Problem, order: Sequence[int]) -> Path:

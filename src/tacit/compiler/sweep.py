@@ -1,26 +1,37 @@
-"""Sweep orders: axes one after the other along the longest way through the graph of the factors."""
+"""Sweep orders: from one end of a network to the other, which suits grids and everything else that is long and even."""
 
 from __future__ import annotations
 
-import numpy as np
-from scipy.sparse import coo_array, csr_array
-from scipy.sparse.csgraph import reverse_cuthill_mckee
+from collections import deque
+from collections.abc import Mapping
 
-from tacit.compiler.tree import Problem, bits
+from tacit.compiler.exact import neighbours
+from tacit.compiler.tree import Problem
 
 
 def sweep_order(problem: Problem) -> list[int]:
-    """The axes to be summed in reverse Cuthill-McKee order, which keeps what is open at a time narrow."""
-    live = ~(problem.hard | problem.keep)
-    present = 0
-    rows: list[int] = []
-    columns: list[int] = []
-    for mask in problem.masks:
-        axes = bits(mask & live)
-        present |= mask & live
-        rows += [a for a in axes for _ in axes]
-        columns += axes * len(axes)
-    count = len(problem.sizes)
-    graph = csr_array(coo_array((np.ones(len(rows), dtype=np.int8), (rows, columns)), shape=(count, count)))
-    order = reverse_cuthill_mckee(graph, symmetric_mode=True)
-    return [int(axis) for axis in order if present >> int(axis) & 1]
+    """The axes to be summed, layer by layer from an end of the graph of the factors (Cuthill and McKee, 1969).
+
+    Each axis is followed by its neighbours that come first in no earlier layer, those with few neighbours first. So
+    neighbours are close to each other in the order, and what is open at any time is about one layer.
+    """
+    around = neighbours(problem)
+    order: list[int] = []
+    seen: set[int] = set()
+    for axis in sorted(around, key=lambda a: (len(around[a]), a)):
+        if axis not in seen:
+            far = _layers(around, axis)[-1]  # an end, or close to one
+            order += _layers(around, far)
+            seen.update(order)
+    return [axis for axis in order if not problem.keep >> axis & 1]
+
+
+def _layers(around: Mapping[int, set[int]], start: int) -> list[int]:
+    """All axes that can be reached, nearest first."""
+    found, waiting = {start: None}, deque([start])
+    while waiting:
+        near = [axis for axis in around[waiting.popleft()] if axis not in found]
+        near.sort(key=lambda a: (len(around[a]), a))
+        found.update(dict.fromkeys(near))
+        waiting.extend(near)
+    return list(found)

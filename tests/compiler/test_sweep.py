@@ -1,0 +1,50 @@
+"""Sweep orders."""
+
+import math
+
+from hypothesis import given
+
+from tacit.compiler import order
+from tacit.compiler.exact import neighbours
+from tacit.compiler.sweep import sweep_order
+from tacit.compiler.tree import Problem, Tree, bits
+from tests.compiler.test_order import problem, problems
+
+
+def grid(side):
+    """The families of a grid whose nodes have the node above and the one to the left as parents; the last is asked."""
+    at = {(i, j): 1 << i * side + j for i in range(side) for j in range(side)}
+    masks = [at[i, j] | at.get((i - 1, j), 0) | at.get((i, j - 1), 0) for i, j in at]
+    return Problem(masks, [False] * len(masks), [f"v{i}" for i in range(side**2)], [2] * side**2, 1 << side**2 - 1)
+
+
+def test_a_chain_is_swept_from_end_to_end():
+    p = problem("ca", "ae", "eb", "bd")
+    assert "".join(p.names[i] for i in sweep_order(p)) in ("caebd", "dbeac")
+
+
+def test_every_part_is_swept():
+    assert sorted(sweep_order(problem("ab", "cd", "e", "fg", keep="a", hard="g"))) == [1, 2, 3, 4, 5]
+
+
+@given(problems())
+def test_all_axes_that_are_summed_are_swept_once(p):
+    present = 0
+    for mask in p.masks:
+        present |= mask
+    assert sorted(sweep_order(p)) == bits(present & ~p.keep & ~p.hard)
+
+
+def test_neighbours_of_a_grid_are_one_layer_apart():
+    p = grid(12)
+    place = {axis: i for i, axis in enumerate([*sweep_order(p), 143])}
+    around = neighbours(p)
+    assert max(abs(place[a] - place[b]) for a in around if a != 143 for b in around[a] if b != 143) <= 2 * 12
+
+
+def test_a_large_grid_is_planned_by_a_sweep(monkeypatch):
+    monkeypatch.setattr(order, "anneal", lambda tree, *_args, **_kinds: tree)
+    p = grid(26)
+    plan = Tree(p, order.search(p))
+    assert math.log2(plan.total) < 35.5  # min-fill: 43.4
+    assert math.log2(plan.largest_step) < 28
