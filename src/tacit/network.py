@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 from tacit import pickling
 from tacit.assignments import Labels, Samples, samples
-from tacit.errors import EvidenceError
+from tacit.errors import EvidenceError, TooLargeError
 from tacit.evidence import Evidence, EvidenceLike, read
 from tacit.floats import Floats
 from tacit.model import Model, Node
 from tacit.pictures import network_dot, network_html
 from tacit.plain import network_from_dict, network_to_dict
 from tacit.probabilities import Labelling, Probabilities
-from tacit.query import Query, checked_query, compiled
+from tacit.query import Asked, Query, attempted, cheaper, checked_query, compiled
 from tacit.recent import Recent
 from tacit.selection import selected_network
 
@@ -37,7 +37,7 @@ class Network(Model):
 
     def __init__(self, name: str | None = None) -> None:
         super().__init__(name)
-        self._compiled: Recent[Query] = Recent(MAX_COMPILED)
+        self._compiled: Recent[Query | TooLargeError] = Recent(MAX_COMPILED)  # or why there is no such query
 
     def __getstate__(self) -> dict[str, Any]:
         return pickling.state(self, "_compiled")
@@ -69,7 +69,8 @@ class Network(Model):
         With `labels`, the same with the names of states and rows: it prints as a table, and converts to a frame.
 
         The query is compiled on first use, for the kinds of evidence it sees (a column with a state in every row is
-        indexed), and kept: the next call with evidence on the same variables only evaluates it.
+        indexed), and kept: the next call with evidence on the same variables only evaluates it. Where that is refused,
+        or takes seconds for every row, a single row is compiled for its own states, as by `given=`.
 
         >>> from tacit import examples
         >>> examples.abc().posterior("B", {"A": 0.8, "C": ["lo", "hi"]}).round(4)
@@ -81,10 +82,8 @@ class Network(Model):
         1  0.676000  0.324000
         """
         known = self._read(evidence)
-        hard = tuple(sorted(known.certain))
-        soft = tuple(sorted(n for n in known.columns if n not in hard))
         asked = query if query is None or isinstance(query, str) else checked_query(self, query)
-        tac = self._compiled.get((asked, soft, hard), lambda: compiled(Query, self, asked, soft, hard))
+        tac = self._query(asked, known)
         found = tac.posterior(known)  # not read again: the columns of an array follow the network, not the query
         if not labels:
             return found
@@ -98,10 +97,20 @@ class Network(Model):
         array([-2.5903, -1.0498])
         """
         known = self._read(rows)
+        return self._query(None, known).log_evidence(known)
+
+    def _query(self, asked: Asked, known: Evidence) -> Query:
+        """A query for such evidence; of one row, where that is refused or dear, for its own states."""
         hard = tuple(sorted(known.certain))
         soft = tuple(sorted(n for n in known.columns if n not in hard))
-        tac = self._compiled.get((None, soft, hard), lambda: compiled(Query, self, None, soft, hard))
-        return tac.log_evidence(known)
+        found = self._compiled.get((asked, soft, hard), lambda: attempted(self, asked, soft, hard))
+        if hard and known.rows == 1 and (isinstance(found, TooLargeError) or found.dear):
+            given = tuple((name, self.states(name)[int(known.columns[name].states()[0])]) for name in hard)
+            one = self._compiled.get((asked, soft, given), lambda: attempted(self, asked, soft, given=dict(given)))
+            found = cheaper(found, one)
+        if isinstance(found, TooLargeError):
+            raise TooLargeError(str(found))  # not the one that is kept, which would gather tracebacks
+        return found
 
     def sample(self, n: int, seed: int | None = 0) -> dict[str, Labels]:
         """Samples of all variables from the network as it stands, without evidence: labels (n,), by name.
@@ -113,7 +122,7 @@ class Network(Model):
         >>> float((drawn["A"] == "true").mean().round(2))
         0.3
         """
-        tac = self._compiled.get("sample", lambda: compiled(Query, self, None))
+        tac = self._query(None, self._read(None))
         return Samples({name: drawn[0] for name, drawn in samples(tac, None, n, seed).items()})
 
     def select(self, evidence: EvidenceLike | None = None) -> Self:

@@ -40,6 +40,7 @@ Q = TypeVar("Q", bound="Query")
 N = TypeVar("N", bound=np.generic)
 Asked = str | tuple[str, ...] | None  # one query variable, several, or none
 MAX_JOINT = 2**22  # joint states of several query variables up to which their posterior is compiled
+DEAR = 1e9  # multiply-adds of one row, seconds, from which it pays to compile a query for the states of that row alone
 MAX_COUNTED = 2_000_000  # multiply-adds up to which cost() counts the nodes of the circuit
 
 
@@ -377,6 +378,16 @@ class Query:
         """The plan of the inference phase as clusters of variables in a tree."""
         return jointree(self.plan.problem, self.plan.path)
 
+    @property
+    def dear(self) -> bool:
+        """Whether the first row takes seconds, or is refused."""
+        return self._refused is not None or self.work > DEAR
+
+    @property
+    def work(self) -> int:
+        """The multiply-adds that the first row takes."""
+        return self.program.cost.multiply_adds + self.program.cost.static_multiply_adds
+
     def cost(self) -> Cost:
         """Width, multiply-adds and bytes per row, circuit nodes (None where the circuit would be very large)."""
         cost = self.program.cost
@@ -434,6 +445,29 @@ def compiled(
         program, plan = compile_program(net, replace(question, query=()), steps, effort, number)
         return kind(net, asked, question, program, plan, number, engine, threads, effort, error)
     return kind(net, asked, question, program, plan, number, engine, threads, effort)
+
+
+def attempted(
+    net: Model,
+    query: Asked,
+    evidence: Sequence[str] = (),
+    hard: Sequence[str] = (),
+    given: Mapping[str, Label] | None = None,
+) -> Query | TooLargeError:
+    """A query, or why it is refused."""
+    try:
+        return compiled(Query, net, query, evidence, hard, given=given)
+    except TooLargeError as error:
+        return TooLargeError(str(error))
+
+
+def cheaper(first: Query | TooLargeError, second: Query | TooLargeError) -> Query | TooLargeError:
+    """The query that takes less work for one row; if both are refused, why the second one is."""
+    if isinstance(second, TooLargeError):
+        return second if isinstance(first, TooLargeError) else first
+    if isinstance(first, TooLargeError) or first._refused:
+        return second
+    return min(first, second, key=lambda query: query.work)
 
 
 def _check_joint(net: Model, names: tuple[str, ...]) -> None:

@@ -87,7 +87,7 @@ def explain(model: Model, query: Query, evidence: Evidence = None, json: Json = 
     row = Row(model, evidence)
     tac = row.compile(query)
     row.ask(tac)
-    found = tac.explain(row.values)
+    found = tac.explain(row.values(tac))
     if not json:
         return print(found)
     functions = None
@@ -130,7 +130,7 @@ def bounds(
     row = Row(model, evidence)
     tac = row.compile(query, list(ranges))
     row.ask(tac)
-    found = theory.bounds(tac, ranges, None if state is None else state_of(tac.variable, state), row.values)
+    found = theory.bounds(tac, ranges, None if state is None else state_of(tac.variable, state), row.values(tac))
     if json:
         ends = {name: asdict(end) for name, end in (("minimum", found.minimum), ("maximum", found.maximum))}
         return show_json({"query": query, "state": found.state, **ends, "exact": found.exact})

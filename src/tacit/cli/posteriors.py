@@ -73,7 +73,7 @@ def posterior(row: Row, names: tuple[str, ...], telling: bool) -> Posterior:
 
 def _drops(tac: TAC, row: Row) -> dict[str, float]:
     """The expected drops of the entropy, the largest first; not of variables that are asked for, observed or set."""
-    drops = {name: float(drop[0]) for name, drop in tac.information(row.values).items()}
+    drops = {name: float(drop[0]) for name, drop in tac.information(row.values(tac)).items()}
     new = [name for name, drop in drops.items() if name not in tac.question.query and not np.isnan(drop)]
     return {name: drops[name] for name in sorted(new, key=lambda name: -drops[name])}
 

@@ -43,7 +43,7 @@ def sensitivity(
     posterior = row.ask(tac).posterior[0]
     label = row.net.states(query)[int(posterior.argmax())] if label is None else label
     probability = float(posterior[row.net.variable(query).codes[label]])
-    entries = [entry for entry in tac.sensitivity(row.values).entries(state=label) if _matters(entry)]
+    entries = [entry for entry in tac.sensitivity(row.values(tac)).entries(state=label) if _matters(entry)]
     if json:
         found = {"query": query, "state": label, "posterior": probability}
         return show_json(found | {"entries": [_data(entry) for entry in entries[:top]]})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import typer
 import tacit
 from tacit.answer import Answer
 from tacit.cli.values import read_evidence, read_states
-from tacit.errors import EvidenceError
+from tacit.errors import EvidenceError, TooLargeError
 from tacit.tac import TAC
 
 
@@ -27,24 +28,42 @@ class Row:
             raise typer.BadParameter(f"{both[0]} is observed (-e) and set (--do); expected one or the other")
         self.given = [*(evidence or ()), *(f"do({text})" for text in do or ())]
 
-    @property
-    def values(self) -> dict[str, Any]:
-        """The row as queries take it."""
-        return {**self.observed, **self.set}
+    def values(self, tac: TAC) -> dict[str, Any]:
+        """The row as a query takes it."""
+        row = {**self.observed, **self.set}
+        return {name: value for name, value in row.items() if name not in tac.given}
 
     def compile(self, query: str | tuple[str, ...] | None, inputs: Sequence[str] = ()) -> TAC:
-        """A query for this row, and for evidence on some `inputs`. NumPy has it ready before numba is loaded."""
-        evidence = [*self.observed, *inputs]
-        return tacit.compile(self.net, query, evidence, self.hard, list(self.set), engine="numpy")
+        """A query for this row, and for evidence on some `inputs`. NumPy has it ready before numba is loaded.
+
+        Where a query for all states is refused, or takes seconds, it is one for the states of this row.
+        """
+        evidence, do = [*self.observed, *inputs], list(self.set)
+        try:
+            usual = tacit.compile(self.net, query, evidence, self.hard, do, engine="numpy")
+        except TooLargeError:
+            if not self.hard:
+                raise
+            return self._compile_given(query, evidence, do)
+        if not self.hard or not usual.dear:
+            return usual
+        with suppress(TooLargeError):
+            return min(usual, self._compile_given(query, evidence, do), key=lambda tac: tac.work)
+        return usual
+
+    def _compile_given(self, query: str | tuple[str, ...] | None, evidence: Sequence[str], do: Sequence[str]) -> TAC:
+        given = {name: self.observed[name] for name in self.hard}
+        others = [name for name in evidence if name not in given]
+        return tacit.compile(self.net, query, others, do=do, given=given, engine="numpy")
 
     def ask(self, tac: TAC, wanted: str = "posterior") -> Answer:
         """What the row says about a query; an error if its evidence is impossible, so that nothing wanted exists."""
         self.log_evidence(tac, wanted)
-        return tac.ask(self.values)
+        return tac.ask(self.values(tac))
 
     def log_evidence(self, tac: TAC, wanted: str) -> float:
         """The logarithm of the probability of the evidence; an error if it is impossible."""
-        found = float(tac.log_evidence(self.values)[0])
+        found = float(tac.log_evidence(self.values(tac))[0])
         if np.isneginf(found):
             raise EvidenceError(f"the evidence has probability 0, so there is no {wanted}")
         return found

@@ -38,7 +38,7 @@ def mpe(model: Model, evidence: Evidence = None, do: Do = None, only: Only = Non
     names = variables(row.net, only)
     tac = row.compile(names or None)
     log_evidence = row.log_evidence(tac, "explanation")
-    best = tac.map(row.values) if names else tac.mpe(row.values)
+    best = tac.map(row.values(tac)) if names else tac.mpe(row.values(tac))
     states = {name: labels[0] for name, labels in best.states.items()}
     log_probability = float(best.log_probability[0])
     if json:
@@ -85,7 +85,7 @@ def sample(
     row = Row(model, evidence, do)
     tac = row.compile(None)
     row.ask(tac, "sample")
-    columns = {name: labels[0] for name, labels in tac.sample(row.values, n, seed).items()}
+    columns = {name: labels[0] for name, labels in tac.sample(row.values(tac), n, seed).items()}
     if output is None:
         return _print_csv(columns)
     _write(output, row.net, columns)
