@@ -28,6 +28,7 @@ NOTHING = -1  # an entry that is known to be 0
 ONES = 0  # the slot that always holds 1
 ONE_CONSTANT, ZERO_CONSTANT = 0, 1
 MAX_TERMS = 50_000_000
+LONGEST = 100  # terms of a sum of single entries: to compile one of ten thousand takes LLVM many minutes
 
 
 class Literals(NamedTuple):
@@ -341,6 +342,7 @@ class _Assembler:
 
     def structured(self, operation: Structured, setting: Setting) -> Ids:
         self._check_terms(len(operation.terms))
+        operation = operation.shortened(setting, LONGEST)
         ids, constant = self._referred_by(operation, setting)
         results, terms = _nonzero(operation, ids != NOTHING)
         slots = self._slots_in_turn(operation.last_uses(setting), results)

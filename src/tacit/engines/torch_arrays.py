@@ -138,8 +138,10 @@ class TorchArrays(Arrays):
 
     def times(self, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
         product = a * b
-        lost = (product.detach() < torch.finfo(self.dtype).smallest_normal) & (a.detach() > 0) & (b.detach() > 0)
-        return product, lost.flatten(0, -2).any(dim=0)
+        lost = product.detach() < torch.finfo(self.dtype).smallest_normal
+        lost &= a.detach() > 0
+        lost &= b.detach() > 0
+        return product, lost.flatten(0, -2).sum(dim=0) > 0  # `any` takes five times as long
 
     def listed_floor(
         self, frame: Frame, inputs: Sequence[int], array: Tensor, lost: Sequence[Tensor], in_range: bool

@@ -7,7 +7,7 @@ contractions as the elimination had steps, without the entries that are 0 or tha
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,6 +108,30 @@ class Structured(Operation):
             uses[which] -= np.diff(ends, prepend=-1)
             ready = which[uses[which] == 0]
         return found[::-1]
+
+    def shortened(self, setting: Setting, most: int) -> Structured:
+        """The same with at most so many terms for each instruction: sums of parts, then the sum of these.
+
+        For operations with rows.
+        """
+        counts, first = np.diff(self.bounds), self.first_result(setting)
+        parts = -(-counts // most)
+        if not (parts > 1).any():
+            return self
+        extra = np.where(parts > 1, parts, 0)
+        number = np.cumsum(extra + 1) - 1  # that each instruction has now
+        before = np.cumsum(extra) - extra  # terms and instructions that earlier ones have got
+        of = np.repeat(np.arange(len(parts)), extra)  # the instruction that each part is of
+        part = np.arange(len(of)) - before[of]
+        known = (self.terms, self.index)
+        terms, index = (np.where(own < first, own, first + number[np.maximum(own - first, 0)]) for own in known)
+        added = np.stack([np.full(len(of), self.first_literal(setting)), first + (number - extra)[of] + part], axis=1)
+        starts, linear = np.empty(len(parts) + len(of), dtype=np.int64), np.ones(len(parts) + len(of), dtype=np.bool_)
+        starts[number] = np.where(parts > 1, self.bounds[1:], self.bounds[:-1]) + before
+        starts[(number - extra)[of] + part] = self.bounds[of] + before[of] + part * most
+        linear[number[parts == 1]], linear[(number - extra)[of] + part] = self.linear[parts == 1], self.linear[of]
+        terms = np.insert(terms, self.bounds[1:][of], added, axis=0)
+        return replace(self, starts=starts, terms=terms, linear=linear, index=index).shortened(setting, most)
 
     # rules ------------------------------------------------------------------------------------------------
 

@@ -110,15 +110,20 @@ def deep(steps: list[Step]) -> list[Step]:
     for own in sources:
         needs = sorted((need[i] for i in own), reverse=True)
         need.append(max((n + i for i, n in enumerate(needs)), default=0) or 1)
+
+    def waiting(i: int) -> Iterator[int]:
+        """What step i reads, the most demanding first; looked up once, since some read ten thousand values."""
+        return iter(sorted(sources[i], key=need.__getitem__, reverse=True))
+
     order: list[int] = []
     done = [False] * len(steps)
     for last, step in enumerate(steps):
-        stack = [last] if step.kind == k.OUTPUT else []
+        stack = [(last, waiting(last))] if step.kind == k.OUTPUT else []
         while stack:
-            i = stack[-1]
-            left = [] if done[i] else [j for j in sources[i] if not done[j]]
-            if left:
-                stack.append(max(left, key=need.__getitem__))
+            i, left = stack[-1]
+            first = next((j for j in left if not done[j]), None)
+            if first is not None:
+                stack.append((first, waiting(first)))
                 continue
             stack.pop()
             if not done[i]:
