@@ -74,6 +74,8 @@ def _read(path: str) -> tuple[str, str]:
         with warnings.catch_warnings(action="ignore", category=tacit.RoundingWarning):
             if path.endswith(".evid"):
                 return "network", f"{len(uai.read_evidence(path))} columns"
+            if path.endswith(".inst"):
+                return "network", f"{len(tacit.read_evidence(path, tacit.examples.abc()))} states"
             if path.endswith(".circuit"):
                 with open(path) as file:
                     return "network", repr(Circuit.from_text(file.read()))

@@ -18,7 +18,7 @@ from tacit.errors import (
 )
 from tacit.factored import Mux, NoisyOr
 from tacit.installation import VERSION, refuse_a_mixture
-from tacit.io import RoundingWarning, load, read, save, write
+from tacit.io import RoundingWarning, load, read, read_evidence, save, write
 from tacit.naming import UnusedColumnWarning
 from tacit.network import Network
 from tacit.tac import TAC, compile
@@ -58,6 +58,7 @@ __all__ = [
     "from_pyagrum",
     "load",
     "read",
+    "read_evidence",
     "save",
     "to_pgmpy",
     "to_pyagrum",

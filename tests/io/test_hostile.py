@@ -90,6 +90,9 @@ PLAIN = {  # name: content, and what is said of it
     "nodes.dne": ("bnet nodes {" + many(DNE.partition("{")[2] + "(1);};\n") + "};", "Network('nodes': 5,000 nodes"),
     "nodes.xml": (f"<NETWORK>{many(XML)}</NETWORK>", "Network('nodes': 5,000 nodes"),
     "cells.evid": ("50000\n" + "".join(f"1 {i} 0\n" for i in range(50_000)), "make 2,500,000,000 cells"),
+    "deep.inst": ("<instantiation>" + "<inst id='A' value='true'>" * 200_000, "unexpected element 'inst'"),
+    "names.inst": (f"<instantiation><inst id='{'x' * 5_000_000}' value='y'/>", "no variable 'xxxxx"),
+    "twice.inst": ("<instantiation>" + "<inst id='A' value='true'/>" * 200_000, "'A' is observed twice"),
     "huge.circuit": (f'n0 = parameter "a" "table" {10**30} 1\noutputs n0', "is too large"),
 }
 PACKED = {

@@ -27,7 +27,7 @@ Evidence = Annotated[
         "-e",
         metavar="VARIABLE=VALUE",
         help="A state, the likelihood of the first of two states (0.7), or one likelihood per state (0.2,0.3,0.5). "
-        "May be given many times.",
+        "Or a file of states: .inst or .evid. May be given many times.",
     ),
 ]
 Do = Annotated[

@@ -45,6 +45,7 @@ def query(
       tacit query asia.bif -q lung -q bronc --joint -e dysp=yes
       tacit query asia.bif -q lung -e xray=yes --next
       tacit query asia.bif -q lung --do smoke=no
+      tacit query asia.bif -q lung -e seen.inst
       tacit query alarm.bif -q LVFAILURE -e CVP=0.1,0.2,0.7 --json
     """
     row = Row(model, evidence, do)

@@ -1,14 +1,16 @@
-"""What people write, as evidence: `A=true`, `B=0.7`, `C=0.2,0.3,0.5`; and boxes: `A=0.2:0.8`."""
+"""What people write, as evidence: `A=true`, `B=0.7`, `C=0.2,0.3,0.5`, `seen.inst`; and boxes: `A=0.2:0.8`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import typer
 
 from tacit.errors import EvidenceError
 from tacit.evidence import read_column
+from tacit.io.evidence import is_evidence
+from tacit.io.evidence import read_evidence as read_file
 from tacit.labels import listed_states
 from tacit.network import Network
 from tacit.rows.places import without_row
@@ -25,11 +27,10 @@ def read_evidence(net: Network, texts: Sequence[str]) -> tuple[dict[str, Any], l
     """
     evidence: dict[str, Any] = {}
     hard = []
-    for text in texts:
-        name, value = split(text, "VARIABLE=VALUE, such as A=true, A=0.7 or A=0.2,0.8")
+    for name, value in _observations(net, texts):
         if name in evidence:
             raise typer.BadParameter(f"there are two values for {name}")
-        evidence[name] = value_of(net.variable(name), value)
+        evidence[name] = value
         try:
             column, _ = read_column(net.variable(name), evidence[name])
         except EvidenceError as error:
@@ -37,6 +38,16 @@ def read_evidence(net: Network, texts: Sequence[str]) -> tuple[dict[str, Any], l
         if column is not None and column.certain:
             hard.append(name)
     return evidence, hard
+
+
+def _observations(net: Network, texts: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    """Names and values; a text may also be the name of a file with many of them."""
+    for text in texts:
+        if "=" not in text and is_evidence(text):
+            yield from read_file(text, net).items()
+        else:
+            name, value = split(text, "VARIABLE=VALUE, such as A=true, A=0.7 or A=0.2,0.8")
+            yield name, value_of(net.variable(name), value)
 
 
 def read_states(net: Network, texts: Sequence[str]) -> dict[str, Label]:

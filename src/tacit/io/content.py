@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import zlib
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import numpy as np
 
@@ -69,6 +69,12 @@ def write_text(text: str, path: str | os.PathLike[str]) -> None:
 def is_packed(path: str | os.PathLike[str]) -> bool:
     """Whether the name says so."""
     return os.fspath(path).lower().endswith(".gz")
+
+
+def suffix_of(path: str | os.PathLike[str]) -> str:
+    """The suffix that decides the format: the one before `.gz`, if the file is compressed."""
+    name = PurePath(path)
+    return (PurePath(name.stem) if is_packed(path) else name).suffix.lower()
 
 
 def decoded(data: bytes) -> str:

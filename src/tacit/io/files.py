@@ -9,7 +9,7 @@ from typing import Protocol
 
 from tacit.errors import FormatError, TacitError
 from tacit.io import bif, hugin, json, netica, uai, xmlbif
-from tacit.io.content import is_packed, read_bytes, write_text
+from tacit.io.content import read_bytes, suffix_of, write_text
 from tacit.network import Network
 
 
@@ -62,7 +62,7 @@ def read(path: str | os.PathLike[str]) -> Network:
 
 def load(path: str | os.PathLike[str]) -> Network:
     """Read a network that `save` wrote, or any that `read` can: a suffix that is no format's is JSON."""
-    return _parsed(_FORMATS.get(_suffix(path), json), path)
+    return _parsed(_FORMATS.get(suffix_of(path), json), path)
 
 
 def save(obj: Network, path: str | os.PathLike[str]) -> None:
@@ -78,7 +78,7 @@ def save(obj: Network, path: str | os.PathLike[str]) -> None:
     """
     if not isinstance(obj, Network):
         raise TacitError(f"cannot save a {type(obj).__name__}; expected a Network")
-    write_text(_FORMATS.get(_suffix(path), json).compose(obj), path)
+    write_text(_FORMATS.get(suffix_of(path), json).compose(obj), path)
 
 
 def write(net: Network, path: str | os.PathLike[str]) -> None:
@@ -100,17 +100,11 @@ def write(net: Network, path: str | os.PathLike[str]) -> None:
 
 def format_of(path: str | os.PathLike[str]) -> _Format:
     """The format of a suffix; an error if it has none."""
-    suffix = _suffix(path)
+    suffix = suffix_of(path)
     if suffix not in _FORMATS:
         known = ", ".join(_FORMATS)
         raise FormatError(f"{PurePath(path)}: unknown file suffix {suffix!r}; expected one of {known}, or one with .gz")
     return _FORMATS[suffix]
-
-
-def _suffix(path: str | os.PathLike[str]) -> str:
-    """The suffix that decides the format: the one before `.gz`, if the file is compressed."""
-    name = PurePath(path)
-    return (PurePath(name.stem) if is_packed(path) else name).suffix.lower()
 
 
 def _parsed(format: _Format, path: str | os.PathLike[str]) -> Network:

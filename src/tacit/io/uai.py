@@ -12,54 +12,31 @@ as tables; `learn` and `tie` are not kept.
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import os
-import re
-from types import NoneType
-from typing import NamedTuple
 
 import numpy as np
 
-from tacit.errors import EvidenceError, FormatError, TacitError
+from tacit.errors import EvidenceError
 from tacit.evidence import EvidenceLike
 from tacit.evidence import read as checked
 from tacit.io.content import decoded, read_bytes, write_text
 from tacit.io.draft import MAX_PARENTS, Declared, Defined, Draft, build
-from tacit.io.extension import encode, plain_table, table_rows
-from tacit.io.json import parse_json
-from tacit.io.scanner import Place, fault, floats, show
+from tacit.io.extension import plain_table, table_rows
+from tacit.io.scanner import show
+from tacit.io.uai_names import COMMENT, MAX_NUMBER, comment_of, file_numbers, names_comment
+from tacit.io.wordlist import RowPlaces, Words, as_integer
 from tacit.labels import MISSING
 from tacit.network import Network
-from tacit.plain import Reader
-from tacit.variable import Label, variable
+from tacit.variable import Label
 from tacit.words import large, plural
 
-_COMMENT = re.compile(r"#[^\n]*")
-_BLANK = re.compile(r"[^\S\n ]")
-MAX_NUMBER = 10**18  # of a variable or state
 MAX_CELLS = 2**24  # of evidence: every variable observed has one in every row
-_OURS = re.compile(r"^# tacit (.*)$", re.MULTILINE)
-
-
-class _Called(NamedTuple):
-    """A variable in our comment; elsewhere a file only has the number."""
-
-    number: int
-    name: str
-    states: list[Label]
-
-
-class _Comment(NamedTuple):
-    """Our comment: the network's name, as a property, and its variables in order."""
-
-    properties: dict[str, str]
-    variables: list[_Called]
 
 
 def parse(data: bytes, source: str) -> Network:
     """The network in the content of a file; errors and warnings name the file, `source`."""
-    return build(_draft(_Words(decoded(data), source)))
+    return build(_draft(Words(decoded(data), source, COMMENT)))
 
 
 def read_evidence(path: str | os.PathLike[str]) -> dict[str, list[Label | None]]:
@@ -74,8 +51,8 @@ def read_evidence(path: str | os.PathLike[str]) -> dict[str, list[Label | None]]
     >>> read_evidence(path)
     {'x0': [1, 0], 'x3': [None, 1]}
     """
-    words = _Words(decoded(read_bytes(path)), os.fspath(path))
-    called = {item.number: item for item in words.comment().variables}
+    words = Words(decoded(read_bytes(path)), os.fspath(path), COMMENT)
+    called = {item.number: item for item in comment_of(words).variables}
     observed = _rows(words)
     count = len({number for row in observed for number in row})
     if count * len(observed) > MAX_CELLS:
@@ -95,6 +72,27 @@ def read_evidence(path: str | os.PathLike[str]) -> dict[str, list[Label | None]]
     return columns
 
 
+def parse_evidence(data: bytes, source: str, net: Network) -> dict[str, Label]:
+    """What an evidence file of one row says of a network: the state of each variable observed."""
+    words = Words(decoded(data), source, COMMENT)
+    rows = _rows(words)
+    if len(rows) > 1:
+        problem = f"{len(rows):,} rows of evidence, expected one; tacit.io.uai.read_evidence reads all of them"
+        raise words.error(problem, 0)
+    called = {item.number: item.name for item in comment_of(words).variables}
+    called = called or {number: name for name, number in file_numbers(net).items()}
+    found: dict[str, Label] = {}
+    first = len(words) - 2 * len(rows[0])  # the word that is the number of the first variable
+    for at, (number, state) in zip(itertools.count(first, 2), rows[0].items(), strict=False):
+        if number not in called or called[number] not in net:
+            raise words.error(f"the network has no variable with the number {number:,}", at)
+        name = called[number]
+        if state >= (card := net.variable(name).card):
+            raise words.error(f"{show(name)} has no state {state:,}; it has {plural(card, 'state')}", at + 1)
+        found[name] = net.states(name)[state]
+    return found
+
+
 def write_evidence(net: Network, evidence: EvidenceLike, path: str | os.PathLike[str]) -> None:
     """Write hard evidence on a network's variables, by their numbers in its UAI file, atomically.
 
@@ -108,7 +106,7 @@ def write_evidence(net: Network, evidence: EvidenceLike, path: str | os.PathLike
     """
     known = checked(evidence, [net.variable(name) for name in net])
     observed: list[list[str]] = [[] for _ in range(known.rows)]
-    numbers = _numbers(net)
+    numbers = file_numbers(net)
     for name, column in known.columns.items():
         if column.codes is None:
             raise EvidenceError(f"evidence on {name!r} is soft; UAI evidence files hold states only")
@@ -116,139 +114,14 @@ def write_evidence(net: Network, evidence: EvidenceLike, path: str | os.PathLike
             if code != MISSING:
                 row.append(f"{numbers[name]} {code}")
     count = [str(known.rows)] if known.rows > 1 else []
-    lines = [*count, *(" ".join([str(len(row)), *row]) for row in observed), _comment(net), ""]
-    write_text("\n".join(lines), path)
+    lines = [*count, *(" ".join([str(len(row)), *row]) for row in observed)]
+    write_text("\n".join([*lines, names_comment(net.name, map(net.variable, net), numbers), ""]), path)
 
 
 # reading ------------------------------------------------------------------------------------------------------
 
 
-class _Words:
-    """The words of a file outside comments, read one after the other."""
-
-    def __init__(self, text: str, source: str) -> None:
-        self.text, self.source, self.at = text, source, 0
-        bare = _COMMENT.sub(lambda comment: " " * len(comment[0]), text)  # of the same length, to keep the places
-        self._bare = bare = _BLANK.sub(" ", bare)
-        # where words begin and end, as arrays: the words themselves would take 100 bytes each
-        letters = np.frombuffer(bare.encode("ascii", "replace"), np.uint8)  # one for each character
-        inside = np.concatenate([[False], (letters != ord(" ")) & (letters != ord("\n")), [False]])
-        self._starts = np.flatnonzero(inside[1:] & ~inside[:-1])
-        self._ends = np.flatnonzero(inside[:-1] & ~inside[1:])
-        self._line_ends = np.flatnonzero(letters == ord("\n"))
-        self._lines = np.searchsorted(self._line_ends, self._starts)  # of the words
-
-    def __len__(self) -> int:
-        return len(self._starts)
-
-    def __getitem__(self, at: int) -> str:
-        return self._bare[self._starts[at] : self._ends[at]]
-
-    def line_lengths(self) -> list[int]:
-        """How many words each line has, empty lines left out."""
-        words = np.bincount(self._lines)
-        return [count for count in words.tolist() if count]
-
-    def place(self, at: int) -> Place:
-        """The place of a word by its number."""
-        if at >= len(self):
-            return self._place(len(self.text), len(self._line_ends))
-        return self._place(int(self._starts[at]), int(self._lines[at]))
-
-    def _place(self, start: int, line: int) -> Place:
-        """The place of a character, by how many come before it, and how many lines."""
-        return Place(line + 1, start - int(self._line_ends[line - 1] if line else -1))
-
-    def error(self, problem: str, at: int | None = None) -> FormatError:
-        """An error at a word: the last one read, if left out."""
-        return fault(self.source, self.place(self.at - 1 if at is None else at), problem)
-
-    def take(self) -> str:
-        if self.at >= len(self):
-            raise self.error("the file ends too early", self.at)
-        self.at += 1
-        return self[self.at - 1]
-
-    def integer(self, what: str, limit: int, least: int = 0) -> int:
-        """The next word, an integer of this range (`limit` excluded)."""
-        number = _integer(self.take())
-        if number is None or not least <= number < limit:
-            raise self.error(f"{show(self[self.at - 1])} is not {what}")
-        return number
-
-    def integers(self, count: int, what: str, limit: int, least: int = 0) -> list[int]:
-        """The next `count` words, integers of this range."""
-        if 0 < count <= len(self) - self.at:
-            words = self._text(count).split()
-            if all(map(_is_integer, words)):
-                numbers = list(map(int, words))
-                if min(numbers) >= least and max(numbers) < limit:
-                    self.at += count
-                    return numbers
-        return [self.integer(what, limit, least) for _ in range(count)]  # one of which is wrong
-
-    def _text(self, count: int) -> str:
-        """The next `count` words, at least one, and what is between them."""
-        return self._bare[self._starts[self.at] : self._ends[self.at + count - 1]]
-
-    def floats(self, count: int) -> list[float]:
-        """The next `count` words, numbers all."""
-        if count > len(self) - self.at:
-            raise self.error("the file ends too early", len(self))
-        try:
-            found = floats(self._text(count)) if count else []
-        except ValueError as error:
-            wrong = next(at for at in range(self.at, self.at + count) if self[at] == str(error))
-            raise self.error(f"{show(error)} is not a number", wrong) from None
-        self.at += count
-        return found
-
-    def comment(self) -> _Comment:
-        """What our comment says; nothing, if there is none."""
-        match = _OURS.search(self.text)
-        if match is None:
-            return _Comment({}, [])
-        try:
-            said = Reader(parse_json(match[1]), "comment")
-            items = [Reader(item, f"variables[{i}]") for i, item in enumerate(said.get("variables", list))]
-            called = [
-                _Called(item.get("number", int), item.get("name", str), item.get("states", list)) for item in items
-            ]
-            for item in called:
-                if not 0 <= item.number < MAX_NUMBER:
-                    raise FormatError(f"{show(item.number)} is not the number of a variable")
-                if item.states:
-                    variable(item.name, item.states)
-            return _Comment({"tacit_name": encode(said.get("name", str, NoneType))}, called)
-        except TacitError as error:
-            place = self._place(match.start(), self.text.count("\n", 0, match.start()))
-            raise fault(self.source, place, f"the comment '# tacit': {error}") from None
-
-
-class _RowPlaces:
-    """Where the rows of a table begin: found when asked for, since only errors tell."""
-
-    def __init__(self, words: _Words, starts: range) -> None:
-        self.words, self.starts = words, starts
-
-    def __len__(self) -> int:
-        return len(self.starts)
-
-    def __getitem__(self, row: int) -> Place:
-        return self.words.place(self.starts[row])
-
-
-def _integer(word: str) -> int | None:
-    """A word as an integer >= 0; None if it is none."""
-    return int(word) if _is_integer(word) else None
-
-
-def _is_integer(word: str) -> bool:
-    """Whether a word is an integer >= 0, and of no absurd length."""
-    return word.isascii() and word.isdigit() and len(word) < 20
-
-
-def _draft(words: _Words) -> Draft:
+def _draft(words: Words) -> Draft:
     if words.take() != "BAYES":
         raise words.error(f"{show(words[0])} is not 'BAYES'; only Bayesian networks are read")
     most = len(words)  # whatever a count counts is in the file
@@ -268,7 +141,7 @@ def _draft(words: _Words) -> Draft:
     return draft
 
 
-def _scope(words: _Words, count: int) -> list[int]:
+def _scope(words: Words, count: int) -> list[int]:
     """The numbers of a node's parents, then its own."""
     size = words.integer("the number of variables of a CPT", count + 1, least=1)
     if size > 1 + MAX_PARENTS:
@@ -276,9 +149,9 @@ def _scope(words: _Words, count: int) -> list[int]:
     return words.integers(size, f"a variable; expected a number below {count}", count)
 
 
-def _declare(draft: Draft, words: _Words, cards: list[int], first: int) -> None:
+def _declare(draft: Draft, words: Words, cards: list[int], first: int) -> None:
     """Declare the variables, whose cardinalities begin at a word; in the order of our comment, if there is one."""
-    draft.properties, called = words.comment()
+    draft.properties, called = comment_of(words)
     names = {item.number: {"tacit_name": item.name, "tacit_states": item.states} for item in called}
     names = names or {number: {} for number in range(len(cards))}
     if sorted(names) != list(range(len(cards))):
@@ -287,17 +160,17 @@ def _declare(draft: Draft, words: _Words, cards: list[int], first: int) -> None:
         draft.declare(f"x{number}", Declared(words.place(first + number), range(cards[number]), decoded=said))
 
 
-def _defined(words: _Words, scope: list[int], cards: list[int]) -> Defined:
+def _defined(words: Words, scope: list[int], cards: list[int]) -> Defined:
     entries, found = math.prod(cards), words.take()
-    if _integer(found) != entries:
+    if as_integer(found) != entries:
         raise words.error(f"{show(found)} is not the size of x{scope[-1]}'s table, {large(entries)}")
     start = words.at
     numbers = np.array(words.floats(entries))
-    rows = _RowPlaces(words, range(start, start + entries, cards[-1]))
+    rows = RowPlaces(words, range(start, start + entries, cards[-1]))
     return Defined(words.place(start - 1), [f"x{number}" for number in scope[:-1]], numbers, rows)
 
 
-def _rows(words: _Words) -> list[dict[int, int]]:
+def _rows(words: Words) -> list[dict[int, int]]:
     """The rows of an evidence file, as states by the numbers of the variables."""
     numbers = words.integers(len(words), "a number of a variable or state", MAX_NUMBER)
     if not numbers:
@@ -338,7 +211,7 @@ def _split(numbers: list[int], lengths: list[int]) -> list[list[int]] | None:
 
 def compose(net: Network) -> str:
     """A network as a UAI document."""
-    numbers = _numbers(net)
+    numbers = file_numbers(net)
     order = sorted(net, key=numbers.__getitem__)
     scopes = [[numbers[name] for name in (*net.parents(name), name)] for name in order]
     lines = [
@@ -351,16 +224,4 @@ def compose(net: Network) -> str:
     for name in order:
         table = plain_table(net, name, "UAI")
         lines += ["", str(table.size), *(" " + " ".join(map(repr, row)) for row in table_rows(table))]
-    return "\n".join([*lines, "", _comment(net), ""])
-
-
-def _numbers(net: Network) -> dict[str, int]:
-    """The number of each variable in a file: that of its name if all are called x0, x1, ..., else its position."""
-    plain = {f"x{i}": i for i in range(len(net))}
-    return plain if plain.keys() == set(net) else {name: i for i, name in enumerate(net)}
-
-
-def _comment(net: Network) -> str:
-    numbers = _numbers(net)
-    called = [_Called(numbers[name], name, list(net.states(name)))._asdict() for name in net]
-    return "# tacit " + json.dumps({"name": net.name, "variables": called})
+    return "\n".join([*lines, "", names_comment(net.name, map(net.variable, net), numbers), ""])

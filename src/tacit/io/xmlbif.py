@@ -14,14 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from html import escape
-from typing import NoReturn
-from xml.parsers import expat
 
 import numpy as np
 
-from tacit.errors import FormatError
 from tacit.floats import Floats
 from tacit.io.draft import Declared, Defined, Draft, build
+from tacit.io.elements import Elements
 from tacit.io.extension import Spelled, cpt_properties, encode, spell, table_rows, visible_table
 from tacit.io.scanner import Place, floats, show
 from tacit.network import Network
@@ -37,55 +35,34 @@ def parse(data: bytes, source: str) -> Network:
 # reading ------------------------------------------------------------------------------------------------------
 
 
-class _Reader:
+class _Reader(Elements):
     """Gathers the texts inside a VARIABLE or DEFINITION, and reads them when it ends."""
 
     def __init__(self, source: str) -> None:
+        super().__init__(source)
         self.result = Draft(source)
-        self.around: list[str] = []  # the open elements, outermost first
-        self.text: list[str] = []  # of the innermost one
+        self.around: list[str] = []  # the open elements, outermost first; `text` is that of the innermost
         self.parts: dict[str, list[str]] = {}  # the texts inside a VARIABLE or DEFINITION, by element
         self.places: dict[str, Place] = {}  # where each kind of element began last
-        self.parser = expat.ParserCreate()
-        self.parser.buffer_text = True
-        self.parser.StartElementHandler = self._start
-        self.parser.EndElementHandler = self._end
-        self.parser.CharacterDataHandler = self.text.append
-        self.parser.EntityDeclHandler = self._refuse
-        self.parser.SkippedEntityHandler = self._refuse
 
     def draft(self, data: bytes) -> Draft:
-        try:
-            self.parser.Parse(data, True)
-        except expat.ExpatError as error:
-            place = Place(error.lineno, error.offset + 1)
-            raise self.result.error(place, expat.ErrorString(error.code)) from None
-        except FormatError:
-            raise
-        except (LookupError, ValueError) as error:  # from an odd encoding in the XML declaration
-            raise self.result.error(Place(1, 1), str(error)) from None
+        self.read(data)
         if "NETWORK" not in self.places:
-            raise self.result.error(Place(1, 1), "there is no element NETWORK")
+            raise self.error("there is no element NETWORK", Place(1, 1))
         return self.result
 
-    def _here(self) -> Place:
-        return Place(self.parser.CurrentLineNumber, self.parser.CurrentColumnNumber + 1)
-
-    def _refuse(self, entity: str, *_: object) -> NoReturn:
-        raise self.result.error(self._here(), f"entity {show(entity)}: declared entities are not read; write it out")
-
-    def _start(self, tag: str, attributes: Mapping[str, str]) -> None:
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         if tag == "NETWORK" and tag in self.places:
-            raise self.result.error(self._here(), "a second NETWORK; expected one")
+            raise self.error("a second NETWORK; expected one")
         if tag == "VARIABLE" and attributes.get("TYPE", "nature") != "nature":
-            raise self.result.error(self._here(), f"a variable of type {show(attributes['TYPE'])}; expected 'nature'")
+            raise self.error(f"a variable of type {show(attributes['TYPE'])}; expected 'nature'")
         if tag in _BLOCKS:
             self.parts = {}
         self.text.clear()
-        self.places[tag] = self._here()
+        self.places[tag] = self.here()
         self.around.append(tag)
 
-    def _end(self, tag: str) -> None:
+    def end(self, tag: str) -> None:
         self.around.pop()
         outer = self.around[-1] if self.around else ""
         text = "".join(self.text).strip()
