@@ -519,6 +519,10 @@ class _Assembler:
     def rescaled(self, i: int, source: int) -> Ids:
         slots = self.slots[source]
         live = _distinct(slots[slots != NOTHING])
+        if not len(live):  # known to be 0: there is nothing to scale by
+            if source in self.exponent:
+                self.exponent[i] = self.exponent[source]
+            return slots
         factor, exponent = self._new_slots(2)
         head = np.array([[exponent, self.exponent.get(source, -1)]])
         self._emit(k.SCALE, np.array([factor]), np.concatenate([head, np.stack([live, live], axis=1)]), 1 + len(live))
