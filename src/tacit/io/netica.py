@@ -187,13 +187,13 @@ class _Reader:
         if self.written_out > MAX_DENSE:
             entries = large(self.written_out)
             raise self._error(node, f"tables of functables would have {entries} entries (limit {MAX_DENSE:,})")
-        codes = {label: code for code, label in enumerate(states) if isinstance(label, str)}
-        codes = {f"#{code}": code for code in range(len(states))} | codes
-        for word in node.functable:
-            if word not in codes:
+        codes = {} if isinstance(states, range) else {label: code for code, label in enumerate(states)}
+        places = [codes.get(word, _number(word)) for word in node.functable]
+        for word, place in zip(node.functable, places, strict=True):
+            if not 0 <= place < len(states):
                 raise self._error(node, f"node {show(name)}: {show(word)} in functable is not a state of it")
-        rows = np.zeros((len(node.functable), len(states)))
-        rows[np.arange(len(rows)), [codes[word] for word in node.functable]] = 1.0
+        rows = np.zeros((len(places), len(states)))
+        rows[np.arange(len(rows)), places] = 1.0
         return rows.ravel()
 
     def _check_parents(self) -> None:
@@ -207,3 +207,13 @@ class _Reader:
 
     def _error(self, node: _Node, problem: str) -> FormatError:
         return self.result.error(node.table_place or node.place, problem)
+
+
+def _number(word: str) -> int:
+    """The place of a state that is given as such, `#0` for the first; -1 if it is not.
+
+    >>> _number("#12"), _number("wet")
+    (12, -1)
+    """
+    digits = word[1:]
+    return int(digits) if word.startswith("#") and digits.isascii() and digits.isdigit() and len(digits) < 10 else -1
