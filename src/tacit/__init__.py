@@ -16,6 +16,8 @@ from tacit.errors import (
     TooLargeError,
     UnsetError,
 )
+from tacit.factor_graph import FactorGraph
+from tacit.factor_query import FactorQuery
 from tacit.factored import Mux, NoisyOr
 from tacit.installation import VERSION, refuse_a_mixture
 from tacit.io import RoundingWarning, load, read, read_evidence, save, write
@@ -37,6 +39,8 @@ __all__ = [
     "TAC",
     "Estimate",
     "EvidenceError",
+    "FactorGraph",
+    "FactorQuery",
     "Fit",
     "FormatError",
     "ImpossibleEvidenceWarning",

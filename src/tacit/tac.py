@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 from tacit.assignments import Assignment, Labels, most_probable, samples
 from tacit.evidence import EvidenceLike
+from tacit.factor_graph import FactorGraph
+from tacit.factor_query import FactorQuery, compiled_graph
 from tacit.floats import Floats
 from tacit.html_table import facts
 from tacit.information import information
@@ -21,8 +23,40 @@ if TYPE_CHECKING:  # methods that need more than a posterior does load it when t
     from tacit.theory.explain import Explanation
 
 
+@overload
 def compile(
     net: Network,
+    query: str | Sequence[str] | None,
+    evidence: Sequence[str] = ...,
+    hard: Sequence[str] = ...,
+    do: Sequence[str] = ...,
+    given: Mapping[str, Label] | None = ...,
+    engine: str = ...,
+    dtype: str = ...,
+    order: Sequence[str] | None = ...,
+    effort: str = ...,
+    threads: int | None = ...,
+) -> TAC: ...
+
+
+@overload
+def compile(
+    net: FactorGraph,
+    query: str | Sequence[str] | None,
+    evidence: Sequence[str] = ...,
+    hard: Sequence[str] = ...,
+    do: Sequence[str] = ...,
+    given: Mapping[str, Label] | None = ...,
+    engine: str = ...,
+    dtype: str = ...,
+    order: Sequence[str] | None = ...,
+    effort: str = ...,
+    threads: int | None = ...,
+) -> FactorQuery: ...
+
+
+def compile(
+    net: Network | FactorGraph,
     query: str | Sequence[str] | None,
     evidence: Sequence[str] = (),
     hard: Sequence[str] = (),
@@ -33,14 +67,15 @@ def compile(
     order: Sequence[str] | None = None,
     effort: str = "auto",
     threads: int | None = None,
-) -> TAC:
+) -> TAC | FactorQuery:
     """Compile a query once, to be evaluated on many rows of evidence.
 
     Parameters
     ----------
     net, query
-        The network, and the variable whose joint and posterior are wanted; several of them, for the joint posterior of
-        their states; or None, to ask for `log_evidence`, `marginals`, `mpe` or `sample` only.
+        The network (or a `FactorGraph`, for a `FactorQuery`), and the variable whose joint and posterior are wanted;
+        several of them, for the joint posterior of their states; or None, to ask for `log_evidence`, `marginals`,
+        `mpe` or `sample` only.
     evidence
         The variables that take soft or hard evidence; a row may leave any of them out.
     hard
@@ -71,6 +106,8 @@ def compile(
     >>> tac.posterior({"A": 0.8, "C": [[0.6, 0.4]]}).round(6)
     array([[0.585393, 0.414607]])
     """
+    if isinstance(net, FactorGraph):
+        return compiled_graph(net, query, evidence, hard, do, given, engine, dtype, order, effort, threads)
     return compiled(TAC, net, query, evidence, hard, do, given, engine, dtype, order, effort, threads)
 
 

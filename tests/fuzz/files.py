@@ -12,7 +12,7 @@ import tacit
 from tests.fuzz import ordinary
 from tests.hostile import outcomes
 
-SUFFIXES = (".json", ".bif", ".xmlbif", ".uai", ".net", ".dne", ".circuit", ".json.gz", ".bif.gz")
+SUFFIXES = (".json", ".bif", ".xmlbif", ".uai", ".net", ".dne", ".markov.uai", ".circuit", ".json.gz", ".bif.gz")
 FILES = 40  # read by one process
 SNIPPETS = (
     b"nan",
@@ -46,12 +46,15 @@ def check_files(rng: np.random.Generator) -> str:
 def _damaged(rng: np.random.Generator, path: Path) -> Path:
     suffix = str(rng.choice(SUFFIXES))
     path = path.with_suffix(suffix)
-    net = ordinary.network(rng, testing=not suffix.startswith((".bif", ".uai", ".dne")))
+    net = ordinary.network(rng, testing=not suffix.startswith((".bif", ".uai", ".dne", ".markov")))
     if suffix == ".circuit":
         text = tacit.compile(net, net.variables[-1], net.variables[:1]).circuit().to_text()
         path.write_text(_mutated(rng, text.encode()).decode(errors="replace"), encoding="utf-8")
     elif suffix == ".dne":
         path.write_bytes(_mutated(rng, _netica(net).encode()))
+    elif suffix == ".markov.uai":
+        tacit.write(_graph(net), path)
+        path.write_bytes(_mutated(rng, path.read_bytes()))
     elif suffix.endswith(".gz"):
         tacit.write(net, path)
         packed = path.read_bytes()
@@ -61,6 +64,15 @@ def _damaged(rng: np.random.Generator, path: Path) -> Path:
         tacit.write(net, path)
         path.write_bytes(_mutated(rng, path.read_bytes()))
     return path
+
+
+def _graph(net: tacit.Network) -> tacit.FactorGraph:
+    """A network as a Markov network, whose factors are its tables."""
+    graph = tacit.FactorGraph(net.name)
+    for name in net:
+        graph.add(name, net.states(name))
+        graph.add_factor([*net.parents(name), name], net.table(name))
+    return graph
 
 
 def _netica(net: tacit.Network) -> str:

@@ -67,7 +67,7 @@ def test_rough_rows_are_scaled_with_a_warning(read_uai):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("BAYES", "MARKOV", "line 1, column 1: 'MARKOV' is not 'BAYES'; only Bayesian networks are read"),
+        ("BAYES", "MARK", "line 1, column 1: 'MARK' is neither 'BAYES' nor 'MARKOV', with which UAI networks begin"),
         ("BAYES\n3", "BAYES\n1000000000000", "line 2, column 1: '1000000000000' is not the number of variables in"),
         ("BAYES\n3", "BAYES\nx", "line 2, column 1: 'x' is not the number of variables in the file"),
         ("BAYES\n3", "BAYES\n-3", "line 2, column 1: '-3' is not the number of variables in the file"),
@@ -88,7 +88,7 @@ def test_rough_rows_are_scaled_with_a_warning(read_uai):
         ("0.920 0.080", "-1 2", "line 14, column 2: node 'x1': row x0=1 holds -1, which is not a probability"),
         ("5e-1", "", "line 21, column 1: the file ends too early"),
         ("5e-1", "5e-1 1", "line 20, column 12: unexpected '1' after the last table"),
-        ("BAYES", "", "line 2, column 1: '3' is not 'BAYES'"),
+        ("BAYES", "", "line 2, column 1: '3' is neither 'BAYES' nor 'MARKOV'"),
         (UAI, "", "line 1, column 1: the file ends too early"),
         (UAI, "BAYES 2 2 2 2 2 1 0 2 0 1 4 1 0 1 0 4 1 0 1 0", "the parents form a cycle: 'x0' -> 'x1' -> 'x0'"),
     ],

@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from tacit.errors import TacitError
-from tacit.io.files import format_of
+from tacit.factor_graph import FactorGraph
+from tacit.io.files import format_of, read
 from tacit.network import Network
 
 MODELS = "A network: .bif, .bif.gz, .xmlbif, .uai, .net, .dne or .json."
@@ -55,6 +56,16 @@ Columns = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+
+
+def read_network(model: Path) -> Network:
+    """A Bayesian network from a file, for commands that a Markov network is nothing for."""
+    net = read(model)
+    if isinstance(net, FactorGraph):
+        raise TacitError(
+            f"{model}: a Markov network, and this command needs a Bayesian network; query, mpe and sample take both"
+        )
+    return net
 
 
 def check_output(path: Path) -> None:

@@ -15,6 +15,7 @@ from tacit.cli.output import aligned, asked, heading, show_json, together
 from tacit.cli.posteriors import Posterior, posterior
 from tacit.cli.row import Row
 from tacit.cli.values import read_box, state_of
+from tacit.factor_graph import FactorGraph
 from tacit.variable import Label
 
 
@@ -58,8 +59,11 @@ def query(
         print(one.text())
         if one.drops is not None:
             print(one.observations())
-    if evidence:
-        print(f"log-probability of the evidence: {found[0].log_evidence:.6g}")
+    if evidence or isinstance(row.net, FactorGraph):
+        what = (
+            "log of the partition function" if isinstance(row.net, FactorGraph) else "log-probability of the evidence"
+        )
+        print(f"{what}: {found[0].log_evidence:.6g}")
 
 
 def _posterior_data(names: tuple[str, ...], found: list[Posterior]) -> dict[str, Any]:
@@ -86,6 +90,7 @@ def explain(model: Model, query: Query, evidence: Evidence = None, json: Json = 
       tacit explain abc.json -q B -e A=0.8 -e C=lo
     """
     row = Row(model, evidence)
+    row.require_network()
     tac = row.compile(query)
     row.ask(tac)
     found = tac.explain(row.values(tac))
@@ -129,6 +134,7 @@ def bounds(
     """
     ranges = read_box(box)
     row = Row(model, evidence)
+    row.require_network()
     tac = row.compile(query, list(ranges))
     row.ask(tac)
     found = theory.bounds(tac, ranges, None if state is None else state_of(tac.variable, state), row.values(tac))

@@ -12,7 +12,7 @@ import typer
 
 import tacit
 from tacit.cli.answers import Answers, Asked
-from tacit.cli.arguments import Columns, Json, Model, Only, Rows, check_folder, names, variables
+from tacit.cli.arguments import Columns, Json, Model, Only, Rows, check_folder, names, read_network, variables
 from tacit.cli.lock import only_writer
 from tacit.cli.output import note, show_json
 from tacit.cli.parts import Parts
@@ -90,7 +90,7 @@ def batch(
     output = output.resolve() if output.is_symlink() else output
     is_parquet(output)  # an error, now rather than at the end, if it is no table
     check_folder(output)
-    net = tacit.io.read(model)
+    net = read_network(model)
     wanted = _wanted(net, query, joint, mpe, only, argmax, log_evidence)
     source = open_table(table)
     if output.exists() and output.samefile(table):

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 import tacit
-from tacit.cli.arguments import Json, Model, Rows, check_output, names
+from tacit.cli.arguments import Json, Model, Rows, check_output, names, read_network
 from tacit.cli.models import learned
 from tacit.cli.output import aligned, show_json
 from tacit.cli.train import with_starts
@@ -61,7 +61,7 @@ def estimate(
       tacit estimate expert.json rows.csv --learn all --strength 20
     """
     check_output(output)
-    given = tacit.io.read(model)
+    given = read_network(model)
     net = with_starts(given, names(learn))
     if not learn and not learned(net):
         raise TacitError(f"all numbers of {model} are known: name the nodes to estimate with --learn, or --learn all")

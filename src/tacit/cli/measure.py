@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import tacit
 from tacit.answer import ImpossibleEvidenceWarning
-from tacit.cli.arguments import Json, Model, Query
+from tacit.cli.arguments import Json, Model, Query, read_network
 from tacit.cli.output import aligned, asked, heading, show_json
 from tacit.network import Network
 from tacit.tac import TAC
@@ -43,7 +43,7 @@ def bench(
       tacit bench alarm.bif -q LVFAILURE
       tacit bench alarm.bif -q LVFAILURE -e HISTORY -e CVP
     """
-    net = tacit.io.read(model)
+    net = read_network(model)
     observed = evidence or _leaves_but(net, query)
     soft = _speeds(tacit.compile(net, query, observed), _likelihoods(net, observed))
     hard = _speeds(tacit.compile(net, query, hard=observed), _states(net, observed))

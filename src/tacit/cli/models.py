@@ -12,7 +12,7 @@ import typer
 
 import tacit
 from tacit.atomic import write_atomically
-from tacit.cli.arguments import Json, Model
+from tacit.cli.arguments import Json, Model, read_network
 from tacit.cli.output import aligned, asked, heading, show_json
 from tacit.compiler.program import Cost
 from tacit.cpt import CPT, AnyCPT, TestingCPT
@@ -42,7 +42,7 @@ def info(
     """
     if evidence and query is None:
         raise typer.BadParameter("-e names the evidence of a query; give -q as well")
-    net = tacit.io.read(model)
+    net = read_network(model)
     cost = None if query is None else tacit.compile(net, query, evidence or ()).cost()
     if json:
         return show_json(_info_data(net, query, cost))
@@ -84,7 +84,7 @@ def draw(
       tacit draw alarm.bif -o alarm.svg
       tacit draw alarm.bif | dot -Tpdf -o alarm.pdf
     """
-    net = tacit.io.read(model)
+    net = read_network(model)
     if output is None:
         return print(net.to_dot(), end="")
     if output.suffix not in (".svg", ".dot"):

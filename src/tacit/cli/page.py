@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-import tacit
-from tacit.cli.arguments import Model
+from tacit.cli.arguments import Model, read_network
 
 
 def page(
@@ -30,5 +29,5 @@ def page(
     """
     if output.suffix not in (".html", ".htm"):
         raise typer.BadParameter(f"{output}: a page is a .html file")
-    tacit.io.read(model).page(output, captions)
+    read_network(model).page(output, captions)
     print(output)

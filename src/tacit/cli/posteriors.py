@@ -67,14 +67,14 @@ def posterior(row: Row, names: tuple[str, ...], telling: bool) -> Posterior:
     """The posterior of some variables for a row; with `telling`, also what observing others would tell."""
     tac = row.compile(names if len(names) > 1 else names[0])
     answer = row.ask(tac)
-    drops = _drops(tac, row) if telling else None
+    drops = _drops(tac, row, names) if telling else None
     return Posterior([row.net.variable(n) for n in names], answer.posterior[0], float(answer.log_evidence[0]), drops)
 
 
-def _drops(tac: TAC, row: Row) -> dict[str, float]:
+def _drops(tac: TAC, row: Row, names: tuple[str, ...]) -> dict[str, float]:
     """The expected drops of the entropy, the largest first; not of variables that are asked for, observed or set."""
     drops = {name: float(drop[0]) for name, drop in tac.information(row.values(tac)).items()}
-    new = [name for name, drop in drops.items() if name not in tac.question.query and not np.isnan(drop)]
+    new = [name for name, drop in drops.items() if name not in names and not np.isnan(drop)]
     return {name: drops[name] for name in sorted(new, key=lambda name: -drops[name])}
 
 

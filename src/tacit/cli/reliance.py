@@ -38,6 +38,7 @@ def sensitivity(
       tacit sensitivity asia.bif -q lung --json
     """
     row = Row(model, evidence, do)
+    row.require_network()
     label = None if state is None else state_of(row.net.variable(query), state)
     tac = row.compile(query)
     posterior = row.ask(tac).posterior[0]

@@ -13,7 +13,8 @@ import typer
 import tacit
 from tacit.answer import Answer
 from tacit.cli.values import read_evidence, read_states
-from tacit.errors import EvidenceError, TooLargeError
+from tacit.errors import EvidenceError, TacitError, TooLargeError
+from tacit.factor_graph import FactorGraph
 from tacit.tac import TAC
 
 
@@ -27,6 +28,11 @@ class Row:
         if both := [name for name in self.set if name in self.observed]:
             raise typer.BadParameter(f"{both[0]} is observed (-e) and set (--do); expected one or the other")
         self.given = [*(evidence or ()), *(f"do({text})" for text in do or ())]
+
+    def require_network(self) -> None:
+        """An error for a Markov network, where only a Bayesian one has an answer."""
+        if isinstance(self.net, FactorGraph):
+            raise TacitError("this needs CPTs, and the file holds a Markov network; query, mpe and sample take both")
 
     def values(self, tac: TAC) -> dict[str, Any]:
         """The row as a query takes it."""

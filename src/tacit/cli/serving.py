@@ -8,8 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-import tacit
-from tacit.cli.arguments import Model
+from tacit.cli.arguments import Model, read_network
 from tacit.cli.output import note
 from tacit.errors import TacitError
 from tacit.explorer import Captions
@@ -46,7 +45,7 @@ def serve(
         if not public:
             raise typer.BadParameter(f"other machines could reach {host}; give --public as well if that is meant")
         note(f"anybody who can reach {host} can query this network: there is no password and no encryption")
-    net = tacit.io.read(model)
+    net = read_network(model)
     shown = None if captions is None else Captions.read(captions, net)
 
     def started(address: str) -> None:

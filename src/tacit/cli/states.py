@@ -15,6 +15,7 @@ import typer
 from tacit.cli.arguments import Do, Evidence, Json, Model, Only, check_folder, variables
 from tacit.cli.output import aligned, asked, heading, show_json, together
 from tacit.cli.row import Row
+from tacit.factor_graph import FactorGraph
 from tacit.network import Network
 from tacit.rows.columns import written
 from tacit.rows.files import is_parquet, write_table
@@ -52,6 +53,9 @@ def mpe(model: Model, evidence: Evidence = None, do: Do = None, only: Only = Non
     heading(asked(f"most probable states of {together(names)}" if names else "most probable states", row.given))
     print(aligned([(name, str(state), _mark(row, name)) for name, state in states.items()]))
     print(f"probability of these states: {exp(log_probability - log_evidence):.6g}")
+    if isinstance(row.net, FactorGraph):
+        what = "log of the sum of products of factors" if names else "log of the product of all factors"
+        return print(f"{what}: {log_probability:.6g}")
     print(f"log-probability of these states{' and the evidence' if evidence else ''}: {log_probability:.6g}")
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 import tacit
-from tacit.cli.arguments import Columns, Json, Model, Query, Rows, check_output, names
+from tacit.cli.arguments import Columns, Json, Model, Query, Rows, check_output, names, read_network
 from tacit.cli.models import learned
 from tacit.cli.output import show_json
 from tacit.cli.unused import note_unused
@@ -66,7 +66,7 @@ def train(
       tacit train asia.bif rows.csv -q lung --learn all --loss cross_entropy -o asia.json
     """
     check_output(output)
-    net, source = with_starts(tacit.io.read(model), names(learn)), open_table(table)
+    net, source = with_starts(read_network(model), names(learn)), open_table(table)
     answers = find(net.variable(query), set(source.names), label)
     if answers is None:
         raise EvidenceError(f"{table} has no column {label or query!r}; it has {listed(source.names, 20)}; see --label")

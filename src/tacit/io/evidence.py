@@ -7,6 +7,7 @@ from pathlib import PurePath
 from typing import Protocol
 
 from tacit.errors import FormatError
+from tacit.factor_graph import FactorGraph
 from tacit.io import samiam, uai
 from tacit.io.content import read_bytes, suffix_of
 from tacit.network import Network
@@ -14,13 +15,13 @@ from tacit.variable import Label
 
 
 class _Format(Protocol):
-    def parse_evidence(self, data: bytes, source: str, net: Network) -> dict[str, Label]: ...
+    def parse_evidence(self, data: bytes, source: str, net: Network | FactorGraph) -> dict[str, Label]: ...
 
 
 _FORMATS: dict[str, _Format] = {".inst": samiam, ".evid": uai}
 
 
-def read_evidence(path: str | os.PathLike[str], net: Network) -> dict[str, Label]:
+def read_evidence(path: str | os.PathLike[str], net: Network | FactorGraph) -> dict[str, Label]:
     """Read what a file observes of a network's variables: a state for each of them, as `given=` and queries take it.
 
     The suffix decides the format: `.inst` (SamIam) or `.evid` (UAI competitions), each also with `.gz`. A UAI file with

@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import re
 from pathlib import PurePath
-from typing import Protocol
+from typing import Any, Protocol
 
 from tacit.errors import FormatError, TacitError
+from tacit.factor_graph import FactorGraph
 from tacit.io import bif, hugin, json, netica, uai, xmlbif
 from tacit.io.content import read_bytes, suffix_of, write_text
 from tacit.network import Network
 
 
 class _Format(Protocol):
-    def parse(self, data: bytes, source: str) -> Network: ...
+    def parse(self, data: bytes, source: str) -> Network | FactorGraph: ...
 
     def compose(self, net: Network) -> str: ...
 
@@ -42,8 +43,8 @@ _STARTS = {
 }
 
 
-def read(path: str | os.PathLike[str]) -> Network:
-    """Read a network from a file.
+def read(path: str | os.PathLike[str]) -> Network | Any:  # Any: whoever reads a .bif need not rule out a FactorGraph
+    """Read a network from a file. A UAI file that begins with MARKOV gives a `FactorGraph`, all others a `Network`.
 
     The suffix decides the format: `.bif`, `.xmlbif` (also `.bifxml` and `.xml`), `.uai`, `.net`, `.dne` (also `.dnet`)
     or `.json`, each also with `.gz`. A damaged file raises `FormatError` with the file, line and column. Rows that sum
@@ -60,12 +61,12 @@ def read(path: str | os.PathLike[str]) -> Network:
     return _parsed(format_of(path), path)
 
 
-def load(path: str | os.PathLike[str]) -> Network:
+def load(path: str | os.PathLike[str]) -> Network | Any:
     """Read a network that `save` wrote, or any that `read` can: a suffix that is no format's is JSON."""
     return _parsed(_FORMATS.get(suffix_of(path), json), path)
 
 
-def save(obj: Network, path: str | os.PathLike[str]) -> None:
+def save(obj: Network | FactorGraph, path: str | os.PathLike[str]) -> None:
     """Write a network to a file, atomically: as `write` does, but to one with another suffix, or none, as JSON.
 
     Of all formats, JSON keeps everything that a network holds.
@@ -76,12 +77,10 @@ def save(obj: Network, path: str | os.PathLike[str]) -> None:
     >>> tacit.load(path) == tacit.examples.abc()
     True
     """
-    if not isinstance(obj, Network):
-        raise TacitError(f"cannot save a {type(obj).__name__}; expected a Network")
-    write_text(_FORMATS.get(suffix_of(path), json).compose(obj), path)
+    write_text(_composed(obj, _FORMATS.get(suffix_of(path), json), "save"), path)
 
 
-def write(net: Network, path: str | os.PathLike[str]) -> None:
+def write(net: Network | FactorGraph, path: str | os.PathLike[str]) -> None:
     """Write a network to a file, atomically, in the format of its suffix (see `read`).
 
     What is written is read back as the same network, bit for bit. `.bif` and `.uai` hold tables of numbers only: a
@@ -93,9 +92,18 @@ def write(net: Network, path: str | os.PathLike[str]) -> None:
         ...
     tacit.errors.FormatError: node 'B' is testing, which BIF cannot hold; write .json, .xmlbif or .net
     """
+    write_text(_composed(net, format_of(path), "write"), path)
+
+
+def _composed(net: Network | FactorGraph, format: _Format, do: str) -> str:
+    """A network as a document; an error says what one cannot `do`."""
+    if isinstance(net, FactorGraph):
+        if format is not uai:
+            raise FormatError("a FactorGraph can only be written as .uai: other formats hold Bayesian networks")
+        return uai.compose(net)
     if not isinstance(net, Network):
-        raise TacitError(f"cannot write a {type(net).__name__}; expected a Network")
-    write_text(format_of(path).compose(net), path)
+        raise TacitError(f"cannot {do} a {type(net).__name__}; expected a Network")
+    return format.compose(net)
 
 
 def format_of(path: str | os.PathLike[str]) -> _Format:
@@ -107,7 +115,7 @@ def format_of(path: str | os.PathLike[str]) -> _Format:
     return _FORMATS[suffix]
 
 
-def _parsed(format: _Format, path: str | os.PathLike[str]) -> Network:
+def _parsed(format: _Format, path: str | os.PathLike[str]) -> Network | FactorGraph:
     """The network in a file; where it cannot be read, the error says which other format the file seems to have."""
     data = read_bytes(path)
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tacit.factor_graph import FactorGraph
 from tacit.io.elements import Elements
 from tacit.io.scanner import MAX_SHOWN, show
 from tacit.labels import listed_states
@@ -11,7 +12,7 @@ from tacit.network import Network
 from tacit.variable import Label, similar
 
 
-def parse_evidence(data: bytes, source: str, net: Network) -> dict[str, Label]:
+def parse_evidence(data: bytes, source: str, net: Network | FactorGraph) -> dict[str, Label]:
     """What an evidence file says of a network: the state of each variable observed."""
     reader = _Reader(source, net)
     reader.read(data)
@@ -19,7 +20,7 @@ def parse_evidence(data: bytes, source: str, net: Network) -> dict[str, Label]:
 
 
 class _Reader(Elements):
-    def __init__(self, source: str, net: Network) -> None:
+    def __init__(self, source: str, net: Network | FactorGraph) -> None:
         super().__init__(source)
         self.net = net
         self.depth = 0

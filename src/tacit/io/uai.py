@@ -1,4 +1,4 @@
-"""The UAI format of the inference competitions: networks (`BAYES`) and evidence.
+"""The UAI format of the inference competitions: networks (`BAYES`; for `MARKOV` see `markov.py`) and evidence.
 
 A network is numbers only: cardinalities, and for each node the numbers of its parents, then its own, and its table
 (own states vary fastest, then those of the last parent). Variables read from such a file are called x0, x1, ..., and
@@ -20,6 +20,8 @@ import numpy as np
 from tacit.errors import EvidenceError
 from tacit.evidence import EvidenceLike
 from tacit.evidence import read as checked
+from tacit.factor_graph import FactorGraph
+from tacit.io import markov
 from tacit.io.content import decoded, read_bytes, write_text
 from tacit.io.draft import MAX_PARENTS, Declared, Defined, Draft, build
 from tacit.io.extension import plain_table, table_rows
@@ -34,9 +36,16 @@ from tacit.words import large, plural
 MAX_CELLS = 2**24  # of evidence: every variable observed has one in every row
 
 
-def parse(data: bytes, source: str) -> Network:
+def parse(data: bytes, source: str) -> Network | FactorGraph:
     """The network in the content of a file; errors and warnings name the file, `source`."""
-    return build(_draft(Words(decoded(data), source, COMMENT)))
+    words = Words(decoded(data), source, COMMENT)
+    match words.take():
+        case "BAYES":
+            return build(_draft(words))
+        case "MARKOV":
+            return markov.graph_of(words)
+        case other:
+            raise words.error(f"{show(other)} is neither 'BAYES' nor 'MARKOV', with which UAI networks begin")
 
 
 def read_evidence(path: str | os.PathLike[str]) -> dict[str, list[Label | None]]:
@@ -72,7 +81,7 @@ def read_evidence(path: str | os.PathLike[str]) -> dict[str, list[Label | None]]
     return columns
 
 
-def parse_evidence(data: bytes, source: str, net: Network) -> dict[str, Label]:
+def parse_evidence(data: bytes, source: str, net: Network | FactorGraph) -> dict[str, Label]:
     """What an evidence file of one row says of a network: the state of each variable observed."""
     words = Words(decoded(data), source, COMMENT)
     rows = _rows(words)
@@ -93,7 +102,7 @@ def parse_evidence(data: bytes, source: str, net: Network) -> dict[str, Label]:
     return found
 
 
-def write_evidence(net: Network, evidence: EvidenceLike, path: str | os.PathLike[str]) -> None:
+def write_evidence(net: Network | FactorGraph, evidence: EvidenceLike, path: str | os.PathLike[str]) -> None:
     """Write hard evidence on a network's variables, by their numbers in its UAI file, atomically.
 
     One row is written alone, more after their number, as `read_evidence` describes.
@@ -122,8 +131,7 @@ def write_evidence(net: Network, evidence: EvidenceLike, path: str | os.PathLike
 
 
 def _draft(words: Words) -> Draft:
-    if words.take() != "BAYES":
-        raise words.error(f"{show(words[0])} is not 'BAYES'; only Bayesian networks are read")
+    """What a file says of a Bayesian network, after its first word."""
     most = len(words)  # whatever a count counts is in the file
     count = words.integer("the number of variables in the file", most)
     draft = Draft(words.source)
@@ -209,8 +217,10 @@ def _split(numbers: list[int], lengths: list[int]) -> list[list[int]] | None:
 # writing ------------------------------------------------------------------------------------------------------
 
 
-def compose(net: Network) -> str:
+def compose(net: Network | FactorGraph) -> str:
     """A network as a UAI document."""
+    if isinstance(net, FactorGraph):
+        return markov.compose(net)
     numbers = file_numbers(net)
     order = sorted(net, key=numbers.__getitem__)
     scopes = [[numbers[name] for name in (*net.parents(name), name)] for name in order]
