@@ -12,7 +12,19 @@ import tacit
 from tests.fuzz import ordinary
 from tests.hostile import outcomes
 
-SUFFIXES = (".json", ".bif", ".xmlbif", ".uai", ".net", ".dne", ".markov.uai", ".circuit", ".json.gz", ".bif.gz")
+SUFFIXES = (
+    ".json",
+    ".bif",
+    ".xmlbif",
+    ".uai",
+    ".net",
+    ".dne",
+    ".markov.uai",
+    ".erg",
+    ".circuit",
+    ".json.gz",
+    ".bif.gz",
+)
 FILES = 40  # read by one process
 SNIPPETS = (
     b"nan",
@@ -46,12 +58,14 @@ def check_files(rng: np.random.Generator) -> str:
 def _damaged(rng: np.random.Generator, path: Path) -> Path:
     suffix = str(rng.choice(SUFFIXES))
     path = path.with_suffix(suffix)
-    net = ordinary.network(rng, testing=not suffix.startswith((".bif", ".uai", ".dne", ".markov")))
+    net = ordinary.network(rng, testing=not suffix.startswith((".bif", ".uai", ".dne", ".markov", ".erg")))
     if suffix == ".circuit":
         text = tacit.compile(net, net.variables[-1], net.variables[:1]).circuit().to_text()
         path.write_text(_mutated(rng, text.encode()).decode(errors="replace"), encoding="utf-8")
     elif suffix == ".dne":
         path.write_bytes(_mutated(rng, _netica(net).encode()))
+    elif suffix == ".erg":
+        path.write_bytes(_mutated(rng, _ergo(net).encode()))
     elif suffix == ".markov.uai":
         tacit.write(_graph(net), path)
         path.write_bytes(_mutated(rng, path.read_bytes()))
@@ -73,6 +87,18 @@ def _graph(net: tacit.Network) -> tacit.FactorGraph:
         graph.add(name, net.states(name))
         graph.add_factor([*net.parents(name), name], net.table(name))
     return graph
+
+
+def _ergo(net: tacit.Network) -> str:
+    """A network in the format of Ergo."""
+    place = {name: i for i, name in enumerate(net)}
+    lines = [str(len(net)), " ".join(str(len(net.states(name))) for name in net)]
+    lines += [" ".join(map(str, [len(net.parents(name)), *(place[p] for p in net.parents(name))])) for name in net]
+    lines += ["/* Probabilities */"]
+    lines += [" ".join(map(str, [net.table(name).size, *net.table(name).ravel().tolist()])) for name in net]
+    lines += ["/* Names */", *(f"n{i}" for i in range(len(net)))]
+    lines += ["/* Labels */", *(" ".join(f"s{k}" for k in range(len(net.states(name)))) for name in net)]
+    return "\n".join(lines)
 
 
 def _netica(net: tacit.Network) -> str:

@@ -79,6 +79,13 @@ PLAIN = {  # name: content, and what is said of it
     "many.uai": ("MARKOV 1 1 1000000 " + "0 " * 1_000_001, "at least 1,000,000 nodes (limit 100,000)"),
     "scope.uai": ("MARKOV 200\n" + "1 " * 200 + "9\n" + "200 " * 1999, "a factor with 200 variables; at most 63"),
     "states.uai": ("MARKOV 40\n" + "30 " * 40 + "1\n40 " + " ".join(map(str, range(40))) + " 9", "about 10^59"),
+    "comments.erg": ("1 2 0 2 .5 .5 " + "/* " * 1_000_000, "a comment that does not end"),
+    "sections.erg": ("1 2 0 2 .5 .5 " + "/* x */ " * 200_000, "Network('sections': 1 node"),
+    "cards.erg": (
+        "1000 " + "9000 " * 1000 + "0 " * 1000 + "9 9 9 9 9 " * 2000,
+        "a table of 9 numbers for a node with 9,0",
+    ),
+    "parents.erg": ("200 " + "1 " * 200 + ("199 " + "0 " * 199) * 200, "a node with 199 parents; at most 63"),
     "nodes.bif": (many(BIF + "1; }\n"), "Network('nodes': 5,000 nodes"),
     "nodes.net": (many(NET + "(1); }\n"), "Network('nodes': 5,000 nodes"),
     "brackets.dne": (DNE + "(" * 500_000 + "1" + ")" * 500_000 + ";};};", "Network('b': 1 node"),
@@ -201,6 +208,7 @@ def test_a_file_of_too_many_nodes_is_refused(tmp_path, monkeypatch, suffix):
         ("net", "".join(f"potential({name}){{data=(1);}}" for name in "abc"), "line 1, column 56"),
         ("dne", "bnet b {" + "".join(f"node {n} {{states=(x);probs=(1);}}" for n in "abc"), "line 1, column 74"),
         ("xml", "<NETWORK>\n" + "".join(DEFINITION.replace("a<", f"{n}<") + "\n" for n in "abc"), "line 4, column 25"),
+        ("erg", "3 /* of which nothing is read */ " + "1 " * 20, "line 1, column 1"),
         ("uai", "BAYES 3 # of which nothing is read\n" + "1 " * 20, "line 1, column 7"),
     ],
 )  # fmt: skip

@@ -75,7 +75,7 @@ def common(
 ) -> None:
     """Query Bayesian networks, classical and testing: one question, or millions of rows.
 
-    A MODEL is a file: .bif, .bif.gz, .xmlbif, .uai, .net, .dne or .json.
+    A MODEL is a file: .bif, .bif.gz, .xmlbif, .uai, .net, .dne, .erg or .json.
 
     \b
     Examples:

@@ -13,7 +13,7 @@ from tacit.factor_graph import FactorGraph
 from tacit.io.files import format_of, read
 from tacit.network import Network
 
-MODELS = "A network: .bif, .bif.gz, .xmlbif, .uai, .net, .dne or .json."
+MODELS = "A network: .bif, .bif.gz, .xmlbif, .uai, .net, .dne, .erg or .json."
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help=MODELS)]
 Rows = Annotated[Path, typer.Argument(metavar="TABLE", help="A table of evidence: .csv or .parquet.")]
 Query = Annotated[str, typer.Option("--query", "-q", metavar="VARIABLE", help="The variable to query.")]

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from tacit.errors import FormatError, TacitError
 from tacit.factor_graph import FactorGraph
-from tacit.io import bif, hugin, json, netica, uai, xmlbif
+from tacit.io import bif, ergo, hugin, json, netica, uai, xmlbif
 from tacit.io.content import read_bytes, suffix_of, write_text
 from tacit.network import Network
 
@@ -29,6 +29,7 @@ _FORMATS: dict[str, _Format] = {
     ".net": hugin,
     ".dne": netica,
     ".dnet": netica,
+    ".erg": ergo,
     ".json": json,
 }
 # how files of the formats begin, after spaces, a byte-order mark and comments
@@ -46,9 +47,9 @@ _STARTS = {
 def read(path: str | os.PathLike[str]) -> Network | Any:  # Any: whoever reads a .bif need not rule out a FactorGraph
     """Read a network from a file. A UAI file that begins with MARKOV gives a `FactorGraph`, all others a `Network`.
 
-    The suffix decides the format: `.bif`, `.xmlbif` (also `.bifxml` and `.xml`), `.uai`, `.net`, `.dne` (also `.dnet`)
-    or `.json`, each also with `.gz`. A damaged file raises `FormatError` with the file, line and column. Rows that sum
-    to 1 only to within 1e-4 are scaled, with a `RoundingWarning`.
+    The suffix decides the format: `.bif`, `.xmlbif` (also `.bifxml` and `.xml`), `.uai`, `.net`, `.dne` (also `.dnet`),
+    `.erg` or `.json`, each also with `.gz`. A damaged file raises `FormatError` with the file, line and column. Rows
+    that sum to 1 only to within 1e-4 are scaled, with a `RoundingWarning`.
 
     >>> import tempfile, pathlib, tacit
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "wet.bif.gz"

@@ -34,6 +34,10 @@ class Words:
     def __getitem__(self, at: int) -> str:
         return self._bare[self._starts[at] : self._ends[at]]
 
+    def number_at(self, offset: int) -> int:
+        """How many words begin before a place in the text, and so the number of the first one from there."""
+        return int(np.searchsorted(self._starts, offset))
+
     def line_lengths(self) -> list[int]:
         """How many words each line has, empty lines left out."""
         words = np.bincount(self._lines)
