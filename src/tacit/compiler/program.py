@@ -11,8 +11,25 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from tacit.html_table import table
-from tacit.operations import Axes, Axis, Contract, Likelihood, Operation, Parameter, Select, Setting, Slice
+from tacit.operations import (
+    ONE,
+    ZERO,
+    Axes,
+    Axis,
+    Contract,
+    Gather,
+    Likelihood,
+    Operation,
+    Parameter,
+    Rescale,
+    Select,
+    Setting,
+    Slice,
+    Structured,
+)
 from tacit.words import plural
 
 
@@ -49,6 +66,10 @@ class Program:
     variable that an axis stands for, `hard` names those whose observed state indexes tables, `soft` those that have
     likelihoods. `largest` says that the joint is a maximum over the states of some variables. The numbers of the nodes in
     `fixed`, which are never learned, are built into structured operations.
+
+    `traced` says that every variable whose state is wanted has likelihoods, of which every product that adds to the
+    joint has exactly one: the way down follows single instructions (`traced_operations`), since structured operations
+    do not say what they sum.
     """
 
     operations: tuple[Operation, ...]
@@ -63,6 +84,7 @@ class Program:
     hard: tuple[str, ...] = ()
     largest: bool = False
     fixed: tuple[str, ...] = ()
+    traced: bool = False
 
     def __len__(self) -> int:
         return len(self.operations)
@@ -84,7 +106,13 @@ class Program:
     @cached_property
     def decisions(self) -> tuple[Decision, ...]:
         """How to choose states for all variables, from the joint down: see `Decision`."""
+        assert not self.traced, "the way down follows instructions, not decisions"
         return tuple(_decisions(self))
+
+    @property
+    def draws(self) -> int:
+        """How many random numbers a sample takes: one for each decision; a traced one makes its own from a first."""
+        return 1 if self.traced else len(self.decisions)
 
     @cached_property
     def nodes(self) -> tuple[str, ...]:
@@ -178,6 +206,7 @@ def _decisions(program: Program) -> Iterator[Decision]:
         operation = program.operations[i]
         if i not in wanted or isinstance(operation, Select):
             continue
+        assert not isinstance(operation, Structured), "a program that was not compiled to be traced has no way down"
         if isinstance(operation, Contract):
             chosen = tuple(a for a in program.union(i) if a not in operation.axes)
             if chosen and operation.largest != program.largest:
@@ -185,6 +214,17 @@ def _decisions(program: Program) -> Iterator[Decision]:
             if chosen:
                 yield Decision(operation.inputs, chosen)
         wanted.update(operation.inputs)
+
+
+def traced_operations(program: Program) -> frozenset[int]:
+    """What is on the way down of a traced program: selected tables are given, and so are sums below a maximum."""
+    wanted = {program.joint}
+    for i in reversed(range(len(program))):
+        operation = program.operations[i]
+        passed = isinstance(operation, Structured) and operation.largest == program.largest
+        if i in wanted and (passed or isinstance(operation, Rescale | Gather)):
+            wanted.update(operation.inputs)
+    return frozenset(wanted)
 
 
 @dataclass(frozen=True)
@@ -213,6 +253,7 @@ class Cost:
         return 8 * self.elements
 
 
+KNOWN = {ZERO: None, ONE: 0}  # for `_check_traced`: no product at all, and one of nothing
 HEAD = ("value", "operation", "axes", "entries", "multiply-adds", "per")
 
 
@@ -271,6 +312,46 @@ def check(program: Program) -> None:
     unknown = {op.variable for op in program if isinstance(op, Likelihood)} - set(program.soft)
     assert not unknown, f"likelihoods of variables without soft evidence: {unknown}"
     assert program.operations[program.joint].axes == program.query, "the joint is over the states of the query"
+    if program.traced:
+        _check_traced(program)
     for node, selection in program.selections.items():
         axes = [a for a in selection.axes if a is not None]
         assert sorted(axes) == sorted(program.operations[selection.marginal].axes), f"selection of {node!r}"
+
+
+def _check_traced(program: Program) -> None:
+    """Every product that adds to the joint has exactly one likelihood of each variable on the way down."""
+    bit: dict[str, int] = {}
+    below: dict[int, list[int | None]] = {}  # of every entry, the variables below it as a bit mask; None where it is 0
+    for i in sorted(traced_operations(program)):
+        operation, size = program.operations[i], program.size(program.operations[i].axes)
+        sources = [mask for j in operation.inputs for mask in below.get(j, ())]  # selected tables are the end
+        if isinstance(operation, Likelihood):
+            below[i] = [bit.setdefault(operation.variable, 1 << len(bit))] * size
+        elif isinstance(operation, Rescale):
+            below[i] = sources
+        elif isinstance(operation, Gather):
+            below[i] = [sources[k] if k >= 0 else KNOWN[k] for k in operation.index.ravel().tolist()]
+        elif isinstance(operation, Structured) and operation.largest == program.largest:
+            masks = _variables_below(operation, sources)
+            below[i] = [masks[k] if k >= 0 else KNOWN[k] for k in operation.index.ravel().tolist()]
+        else:
+            dense = isinstance(operation, Contract) and operation.largest == program.largest
+            assert not (dense and program.batched[i]), f"operation {i} is dense and on a way down that is to be traced"
+            below[i] = [0] * size
+    assert {*below[program.joint]} <= {sum(bit.values()), None}, "a product without a likelihood of some variable"
+
+
+def _variables_below(operation: Structured, masks: list[int | None]) -> list[int | None]:
+    """For every reference, the variables whose likelihoods its products have, given those of the inputs."""
+    masks = masks + [0 if mantissa else None for mantissa in operation.mantissas]
+    for terms in np.split(operation.terms, operation.bounds[1:-1]) if len(operation.linear) else ():
+        found = set()
+        for a, b in terms.tolist():
+            left, right = masks[a], masks[b]
+            if left is not None and right is not None:
+                assert not left & right, "a product with two likelihoods of a variable"
+                found.add(left | right)
+        assert len(found) <= 1, "products that have likelihoods of other variables than those beside them"
+        masks.append(found.pop() if found else None)
+    return masks
