@@ -129,27 +129,31 @@ def samples(query: Query, evidence: EvidenceLike | None, n: int, seed: int | Non
 
 def _blocks(engine: Engine, known: Evidence, n: int, seed: int) -> Iterator[tuple[slice, slice, Floats]]:
     """Which rows and samples to draw at a time, and numbers between 0 and 1 for them: the same with every engine."""
-    decisions, at_once = len(engine.program.decisions), min(n, SAMPLES)
+    each, at_once = engine.program.draws, min(n, SAMPLES)
     for r0 in range(0, known.rows, step := max(1, SAMPLES // n)):
         r1 = min(r0 + step, known.rows)
         for s0 in range(0, n, at_once):
             s1 = min(s0 + at_once, n)
-            numbers = np.random.Generator(np.random.SFC64([seed, r0, s0])).random((decisions, r1 - r0, s1 - s0))
+            numbers = np.random.Generator(np.random.SFC64([seed, r0, s0])).random((each, r1 - r0, s1 - s0))
             for start in range(r0, r1, engine.gradient_chunk):
                 stop = min(start + engine.gradient_chunk, r1)
                 yield slice(start, stop), slice(s0, s1), np.ascontiguousarray(numbers[:, start - r0 : stop - r0])
 
 
 def _codes(asked: Query, states: States, block: Evidence, names: Sequence[str]) -> dict[str, Codes]:
-    """The states of variables (rows, samples), from those of axes: some variables have no axis, or a shorter one."""
+    """The states of variables (rows, samples), from those of axes: some variables have no axis, or a shorter one.
+
+    A traced program has states of variables themselves: none where only one is possible.
+    """
     program = asked.program
-    axis = {name: axis for axis, name in program.owners.items()}
+    axis = {name: name for name in states} if program.traced else {n: a for a, n in program.owners.items()}
     found: dict[str, Codes] = {}
     for name in names:
         possible = program.states[name]
         if name in asked.question.indexed:
             found[name] = np.broadcast_to(block.columns[name].states(), block.rows)[:, None]
         elif name not in axis:
+            assert not program.traced or len(possible) == 1, f"{name!r} has no likelihoods that would say its state"
             found[name] = np.full((block.rows, 1), possible[0])
         elif axis[name] == name:
             found[name] = states[name]

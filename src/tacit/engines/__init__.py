@@ -70,7 +70,9 @@ def _has_gpu() -> bool:
 
 
 def choose(program: Program) -> str:
-    """The engine that is expected to be faster, from the cost of the program."""
+    """The engine that is expected to be faster, from the cost of the program; a way down that is traced needs NumPy."""
+    if program.traced:
+        return "numpy"
     if program.cost.multiply_adds > MAX_TAPE or max(program.cost.live, program.outputs) > MAX_TAPE_LIVE:
         return "numpy"
     return "tape" if tape_seconds(program) <= numpy_seconds(program) else "numpy"

@@ -77,6 +77,11 @@ class Engine(ABC):
             self._again = again
         return self._again
 
+    @property
+    def tracer(self) -> Engine:
+        """The engine that follows the instructions of a traced program down: NumPy in float64."""
+        return self.again
+
     def run(self, columns: Mapping[str, Column], rows: int, selections: bool = False) -> Results:
         """Evaluate some rows of evidence; with `selections`, say how testing nodes were decided."""
         found = self.attempt(columns, rows, selections)
@@ -92,10 +97,12 @@ class Engine(ABC):
     def descend(self, columns: Mapping[str, Column], rows: int, draws: Floats | None = None) -> Descent:
         """States for every axis that the program sums out, or maximises: the way down from the joint.
 
-        With `draws` (decisions of the program, rows, samples), numbers between 0 and 1, they are samples given the
+        With `draws` (as many as the program takes, rows, samples), numbers between 0 and 1, they are samples given the
         evidence. Without, the program maximises, and they are the states that its joint belongs to. Give at most
-        `gradient_chunk` rows.
+        `gradient_chunk` rows. A traced program gives the states of variables in place of those of axes.
         """
+        if self.program.traced and self.tracer is not self:
+            return self.tracer.descend(columns, rows, draws)
         found = self.attempt_descent(columns, rows, draws)
         if found.results.doubtful is None:
             return found

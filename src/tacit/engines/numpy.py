@@ -22,8 +22,9 @@ from tacit.engines.frames import Evaluation, Fixed, Steps, changed
 from tacit.engines.numpy_arrays import NumpyArrays, WideArrays, as_floats, lowest
 from tacit.engines.results import Array, Decided, Descent, Gradients, Results
 from tacit.engines.reverse import gradients, parameter_gradients
+from tacit.engines.tracing import Tracing
 from tacit.engines.wide import Wide
-from tacit.evidence import Column
+from tacit.evidence import Column, blocks
 from tacit.floats import Floats
 from tacit.machine import in_own_threads
 from tacit.operations import Select, Structured
@@ -219,10 +220,30 @@ class NumpyEngine(Engine):
     @in_own_threads
     def attempt_descent(self, columns: Mapping[str, Column], rows: int, draws: Floats | None) -> Descent:
         """States from plain floats. All values are kept: give at most `gradient_chunk` rows."""
+        if self.program.traced:
+            parts = blocks(columns, rows, self._tracing.chunk)
+            return Descent.joined([self._traced(b.columns, b.rows, _rows_of(draws, some)) for some, b in parts])
         frame = self._up(columns)
         observed = {name: columns[name].states() for name in self.program.observed}
         states = descend(self.program, lambda i: frame.values[i].array, observed, rows, draws)
         return Descent(states, self._results(frame, rows, selections=False))
+
+    def _traced(self, columns: Mapping[str, Column], rows: int, draws: Floats | None) -> Descent:
+        """The same for a traced program: states of variables."""
+        frame = self._up(columns)
+        states = self._tracing.states(lambda i: frame.values[i].array, rows, draws)
+        found = self._results(frame, rows, selections=False)
+        possible = found.joint[0] > 0 if found.doubtful is None else (found.joint[0] > 0) & ~found.doubtful
+        assert all((codes[possible] >= 0).all() for codes in states.values()), "a product without some variable"
+        return Descent(states, found)
+
+    @cached_property
+    def _tracing(self) -> Tracing:
+        return Tracing(self.program)
+
+    @property
+    def tracer(self) -> Engine:
+        return self if self.dtype == np.float64 else self.again
 
     def more_careful(self) -> NumpyEngine:
         """The same in float64, or with an exponent for every number."""
@@ -249,6 +270,10 @@ class NumpyEngine(Engine):
     def _with_rows(self, i: int, array: Array, rows: int) -> Array:
         array = array if self.program.batched[i] else array[..., None]
         return np.broadcast_to(array, (*array.shape[:-1], rows))
+
+
+def _rows_of(draws: Floats | None, rows: slice) -> Floats | None:
+    return None if draws is None else np.ascontiguousarray(draws[:, rows])
 
 
 class WideEngine(NumpyEngine):

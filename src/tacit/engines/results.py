@@ -13,7 +13,7 @@ from tacit.errors import TacitError
 from tacit.floats import Floats, divide, flat
 
 Array = NDArray[np.floating]
-States = dict[str, NDArray[np.integer]]  # of axes: (rows, samples)
+States = dict[str, NDArray[np.integer]]  # of axes, or of the variables of a traced program: (rows, samples)
 N = TypeVar("N", bound=np.generic)
 F = TypeVar("F", bound=np.floating)
 
@@ -46,6 +46,17 @@ class Results:
         """The joint divided by its sum: (rows, states). `numbers` are those of the rows in a message."""
         return shares(self.joint.T, numbers)
 
+    @staticmethod
+    def joined(parts: Sequence[Results]) -> Results:
+        """Several blocks of rows as one, without what is known of selections."""
+        doubts = [np.zeros(len(p.exponent), dtype=np.bool_) if p.doubtful is None else p.doubtful for p in parts]
+        doubtful = np.concatenate(doubts)
+        return Results(
+            np.concatenate([part.joint for part in parts], axis=1),
+            np.concatenate([part.exponent for part in parts]),
+            doubtful if doubtful.any() else None,
+        )
+
     def mended(self, rows: NDArray[np.intp], again: Results) -> Results:
         """With some rows as another run found them, whose numbers may have a wider range: they are scaled first."""
         joint, more = _scaled(again.joint)
@@ -65,10 +76,18 @@ class Results:
 
 @dataclass(frozen=True)
 class Descent:
-    """States for all axes, and the run that they were chosen after."""
+    """States for all axes, or for variables, and the run that they were chosen after."""
 
     states: States
     results: Results
+
+    @staticmethod
+    def joined(parts: Sequence[Descent]) -> Descent:
+        """Several blocks of rows as one."""
+        if len(parts) == 1:
+            return parts[0]
+        states = {name: np.concatenate([part.states[name] for part in parts]) for name in parts[0].states}
+        return Descent(states, Results.joined([part.results for part in parts]))
 
     def mended(self, rows: NDArray[np.intp], again: Descent) -> Descent:
         """With some rows as another run found them."""

@@ -67,6 +67,10 @@ class Taped(Engine):
             self._pending = {}, {}
         return self._reference
 
+    @property
+    def tracer(self) -> Engine:
+        return self.reference
+
     def twin(self) -> Self:
         """The same program and tapes, with numbers of its own: for another thread."""
         twin = copy(self)
