@@ -55,8 +55,11 @@ class Tracing:
 
     def _leading(self, i: int, operation: Operation) -> Mask:
         """Which entries of a value lead to a likelihood."""
+        nowhere = np.zeros(self._program.size(operation.axes), dtype=np.bool_)
+        if not self._program.batched[i]:
+            return nowhere
         if isinstance(operation, Likelihood):
-            return np.ones(self._program.size(operation.axes), dtype=np.bool_)
+            return ~nowhere
         if isinstance(operation, Rescale):
             return self._leads[operation.inputs[0]]
         if isinstance(operation, Gather):
@@ -65,7 +68,7 @@ class Tracing:
             below = [self._leads[j] for j in operation.inputs]
             own = self._instructions[i] = Instructions(operation, self._program.setting(i), below)
             return _at(own.leads, operation.index)
-        return np.zeros(self._program.size(operation.axes), dtype=np.bool_)
+        return nowhere
 
     @property
     def chunk(self) -> int:
