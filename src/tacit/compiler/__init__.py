@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import NamedTuple
 
 from tacit.compiler import factors as initial
 from tacit.compiler import order as ordering
@@ -10,12 +13,21 @@ from tacit.compiler.eliminate import Elimination, Plan, Planner
 from tacit.compiler.program import Program
 from tacit.compiler.prune import Pruned, prune
 from tacit.compiler.question import Question
+from tacit.compiler.structured import Structure
 from tacit.compiler.tree import ROWS, STEP, Path, Problem, Tree
 from tacit.errors import TacitError, TooLargeError
 from tacit.model import Model
+from tacit.operations import Structured
 
 MAX_GLOBAL = 64  # testing nodes up to which one order for all phases is tried as well: it costs nodes x phases
 DEAR = 5e9  # the price from which a second search is worth its time: 20 million multiply-adds per row
+# structured elimination: budgets of nodes, before tables are planned, in place of them, and where rows are computed
+EARLY, FULL, FULL_ROWS = (2**13, 2**16), (2**16, 2**18, 2**20, 2**22), (2**16, 2**18, 2**20)
+KNOWN_SHARE = 1 / 3  # of all entries are 0 or 1 where structure is looked for
+WORTH = 20_000  # multiply-adds of a row from which that may pay
+SMALLER = 20  # times smaller than tables diagrams must be to be followed any further
+GAIN = 3  # times cheaper it must be: a number takes longer than an entry of a table
+EVIDENCE_PER_STRUCTURE = {"float64": 256, "float32": 32}  # as below, but likelihoods are rarely so small
 EVIDENCE_PER_SCALE = {"float64": 8, "float32": 4}  # rows that underflow are computed again
 
 
@@ -44,6 +56,10 @@ def compile_program(
     if order is not None:
         return eliminate(_follow(order), reuse=False)
     search: Planner = lambda problem: ordering.search(problem, effort)  # noqa: E731
+    structured = _Structured(net, question, search, dtype)
+    early = structured.early() if structured.promising else None
+    if early is not None and early.clear:
+        return early.program, early.plan
     ways: list[tuple[Planner, bool]] = [(search, True)]
     if 1 < sum(net.cpt(n).testing for n in pruned.nodes) <= MAX_GLOBAL:
         ways.append((_follow(_global_order(net, pruned, question)), False))
@@ -61,8 +77,89 @@ def compile_program(
         except TooLargeError as error:
             refused.append(error)
     if not found:
-        raise refused[0]
-    return min(found, key=lambda way: price(way[0]))
+        return (early.program, early.plan) if early is not None else structured.instead(refused[0])
+    best = min(found, key=lambda way: price(way[0]))
+    other = early or structured.later(best[0])
+    if other is not None and GAIN * price(other.program) <= price(best[0]):
+        return other.program, other.plan
+    return best
+
+
+class _Way(NamedTuple):
+    """A structured program, and whether it is clearly cheaper than tables would be."""
+
+    program: Program
+    plan: Plan
+    clear: bool
+
+
+class _Structured:
+    """Structured elimination as another way to compile a question.
+
+    Observed states are likelihoods, which leave known 0s and 1s as they are. So are the states of variables that are
+    asked for, of which a structured program does not know the axes.
+    """
+
+    def __init__(self, net: Model, question: Question, search: Planner, dtype: str) -> None:
+        wanted = (*question.evidence, *question.best, *(net.variables if question.every_node else ()))
+        given = {name for name, _ in question.given}
+        evidence = tuple(dict.fromkeys(name for name in wanted if name not in given))
+        self._question = replace(question, evidence=evidence, index=False)
+        self._whole, self._search = net, search
+        self._scale, self._factors = EVIDENCE_PER_SCALE[dtype], EVIDENCE_PER_STRUCTURE[dtype]
+
+    @cached_property
+    def _pruned(self) -> Pruned:
+        return prune(self._whole, self._question)
+
+    @cached_property
+    def _net(self) -> Model:
+        return self._whole.cut(self._pruned.settled) if self._pruned.settled else self._whole
+
+    @cached_property
+    def promising(self) -> bool:
+        """Whether many entries of the tables are known to be 0 or 1."""
+        if self._question.every_state:  # derivatives by 0s are wanted
+            return False
+        known = total = 0
+        for name in self._pruned.nodes:
+            for part, table in self._net.cpt(name).parts().items():
+                if part != "thresholds":
+                    known += int(((table == 0) | (table == 1)).sum())
+                    total += table.size
+        return known >= KNOWN_SHARE * total
+
+    def early(self) -> _Way | None:
+        """The program that few nodes lead to, before tables are planned, where these would take WORTH and more."""
+        return self._attempted(EARLY)
+
+    def later(self, dense: Program) -> _Way | None:
+        """The same with more nodes, as far as the program with tables leaves something to gain."""
+        cost = dense.cost.multiply_adds + dense.cost.static_multiply_adds / ROWS
+        budgets = tuple(budget for budget in FULL_ROWS if EARLY[-1] < budget <= cost)
+        return self._attempted(budgets) if budgets and self.promising else None
+
+    def instead(self, refusal: TooLargeError) -> tuple[Program, Plan]:
+        """A program in place of one that is refused."""
+        if self._question.every_state:
+            raise refusal
+        elimination = self._elimination(Structure(FULL_ROWS if self._question.soft else FULL, self._factors))
+        try:
+            return elimination.run()
+        except TooLargeError as error:
+            raise TooLargeError(f"{refusal}; {elimination.failure}" if elimination.failure else str(error)) from None
+
+    def _attempted(self, budgets: tuple[int, ...]) -> _Way | None:
+        elimination = self._elimination(Structure(budgets, self._factors, WORTH, SMALLER))
+        try:
+            program, plan = elimination.run()
+        except TooLargeError:
+            return None
+        terms = sum(len(operation.terms) for operation in program if isinstance(operation, Structured))
+        return _Way(program, plan, GAIN * terms <= elimination.saved) if elimination.saved else None
+
+    def _elimination(self, structure: Structure) -> Elimination:
+        return Elimination(self._net, self._pruned, self._question, self._search, self._scale, structure=structure)
 
 
 def price(program: Program) -> float:

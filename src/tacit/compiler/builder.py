@@ -151,6 +151,7 @@ class Builder:
         states: Mapping[str, tuple[int, ...]],
         owners: Mapping[Axis, str],
         fixed: tuple[str, ...] = (),
+        traced: bool = False,
     ) -> Program:
         """The program that computes `joint` and what the selections need, without operations nobody uses."""
         used = self._reachable([joint, *(s.marginal for s in selections.values())])
@@ -170,6 +171,7 @@ class Builder:
             soft=question.soft,
             hard=tuple(sorted(self.hard)),
             fixed=fixed,
+            traced=traced,
         )
 
     def _reachable(self, wanted: Iterable[int]) -> list[int]:

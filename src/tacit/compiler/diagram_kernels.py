@@ -81,6 +81,16 @@ def times(a, b):  # type: ignore[no-untyped-def]
 
 
 @jit()
+def all_times(elements, factor):  # type: ignore[no-untyped-def]
+    """The products of some elements of the field with one."""
+    found = np.empty_like(elements)
+    flat, made = elements.ravel(), found.ravel()
+    for i in range(len(flat)):
+        made[i] = times(flat[i], factor)
+    return found
+
+
+@jit()
 def _wide_product(a, b):  # type: ignore[no-untyped-def]
     """The upper and the lower half of a product of two numbers of 64 bits."""
     a0, a1, b0, b1 = a & LOW, a >> HALF, b & LOW, b >> HALF

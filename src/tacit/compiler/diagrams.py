@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ Ids = NDArray[np.int64]
 STEPS_PER_NODE = 8  # results looked for, for each node that may be made: what is remembered is bounded
 CELLS_PER_NODE = 8
 LARGEST_CACHE = 2**22
+SOME_NODES = 64  # of a message from which it tells how well diagrams do
 FEW_NODES = 2**15  # that are not worth dropping
 
 
@@ -44,12 +45,13 @@ class Alphabet:
 
     def literals(self, table: Floats, prints: Prints) -> Ids:
         """The numbers of a table's entries; entries with equal fingerprints are one number."""
-        found = np.empty(table.size, dtype=np.int64)
-        for i, (value, print_) in enumerate(zip(table.ravel().tolist(), prints.ravel().tolist(), strict=True)):
+        different, first, place = np.unique(prints, return_index=True, return_inverse=True)
+        values, numbers = table.ravel()[first].tolist(), np.empty(len(different), dtype=np.int64)
+        for i, print_ in enumerate(different.tolist()):
             if print_ not in self._known:
-                self._known[print_] = self._add(print_, value, k.CONSTANT, 0)
-            found[i] = self._known[print_]
-        return found.reshape(table.shape)
+                self._known[print_] = self._add(print_, values[i], k.CONSTANT, 0)
+            numbers[i] = self._known[print_]
+        return numbers[place].reshape(table.shape)
 
     def whole(self, number: int) -> int:
         """A whole number."""
@@ -74,10 +76,15 @@ class Alphabet:
 
 
 class Boundary(NamedTuple):
-    """Where a message was rescaled: its numbers, and the symbols that stand for them from there on."""
+    """Where a message was rescaled, or sums end and maxima begin: numbers, and the symbols that stand for them then.
+
+    `largest` says that the numbers are maxima.
+    """
 
     numbers: Ids
     symbols: Ids
+    rescaled: bool
+    largest: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,10 +103,14 @@ class Result:
 
 
 class OutOfBudget(Exception):
-    """More nodes than the attempt was allowed to make: the axis that was being eliminated, and the nodes so far."""
+    """More nodes than the attempt was allowed to make.
 
-    def __init__(self, axis: int, nodes: int) -> None:
-        self.axis, self.nodes = axis, nodes
+    The axis that was being eliminated, if any, the nodes so far, which part of the axes had been eliminated, and how
+    many times smaller than a table the best of the larger messages is.
+    """
+
+    def __init__(self, axis: int, nodes: int, reached: float, smaller: float) -> None:
+        self.axis, self.nodes, self.reached, self.smaller = axis, nodes, reached, smaller
         super().__init__(f"axis {axis} after {nodes} nodes")
 
 
@@ -120,40 +131,53 @@ class Elimination:
         levels: Sequence[int],
         budget: int,
         most_factors: int,
-        largest: bool = False,
     ) -> None:
         self._levels, self._axis_at = {axis: i for i, axis in enumerate(levels)}, list(levels)
         self._most_factors = most_factors
         by_level = [cards[axis] for axis in levels]
         whole = [alphabet.whole(card) for card in by_level]
-        self._store = _store(alphabet, by_level, whole, budget, largest)
+        self._store = _store(alphabet, by_level, whole, budget)
         self._messages: dict[int, _Message] = {}
         self._where: list[set[int]] = [set() for _ in levels]
         self._boundaries: list[Boundary] = []
         self._support = np.zeros(len(by_level), dtype=np.bool_)
         self._made = 0
         self._crowded = FEW_NODES
+        self._last: list[_Message] = []  # that were being multiplied
 
-    def run(self, factors: Sequence[Factor], order: Sequence[int], keep: Sequence[int]) -> Result:
-        """Eliminate the axes in `order`; the result is over those in `keep`."""
+    def run(
+        self, factors: Sequence[Factor], order: Sequence[int], keep: Sequence[int], best: Collection[int] = ()
+    ) -> Result:
+        """Eliminate the axes in `order`, those in `best`, which come last, by a maximum; the result is over `keep`."""
         for factor in factors:
             self._put(self._table(factor))
-        self._check(-1)
+        self._check(-1, 0.0)
         for done, axis in enumerate(order):
-            self.done = done / len(order)
+            if axis in best and not self._store.count[k.LARGEST]:
+                self._begin_maxima(summed=done > 0)
             level = self._levels[axis]
             self._put(self._eliminated(level))
-            self._check(axis)
+            self._check(axis, done / len(order))
             self._tidy()
         root = k.ONE
         for message in self._taken(set(self._messages)):
             root = int(k.apply(self._store, k.MULTIPLY, root, message.root, 0))
-        self._check(-1)
+        self._check(-1, 1.0)
         return self._result(root, keep)
 
-    def _check(self, axis: int) -> None:
+    def _check(self, axis: int, reached: float) -> None:
         if self._store.count[k.FULL]:
-            raise OutOfBudget(axis, int(self._store.count[k.MADE] + self._store.count[k.NUMBERS]))
+            made = int(self._store.count[k.MADE] + self._store.count[k.NUMBERS])
+            raise OutOfBudget(axis, made, reached, self._smaller())
+
+    def _smaller(self) -> float:
+        """How many times smaller than its table a message is, at best, of those that are not small anyway."""
+        cards, most = self._store.card, 1.0
+        for message in [*self._messages.values(), *self._last]:
+            if message.size >= SOME_NODES:
+                entries = float(np.prod(cards[sorted(message.levels)], dtype=np.float64))
+                most = max(most, entries / message.size)
+        return most
 
     def _tidy(self) -> None:
         """Drop nodes that no message uses, once they are most of all: tables that fit the caches are much faster."""
@@ -199,12 +223,12 @@ class Elimination:
             for level in message.levels:
                 self._where[level].discard(i)
         if self._most_factors and sum(message.degree for message in taken) > self._most_factors:
-            taken = [self._rescaled(message) if message.degree > 1 else message for message in taken]
+            taken = [self._renamed(message, rescaled=True) if message.degree > 1 else message for message in taken]
         return sorted(taken, key=lambda message: message.size)
 
     def _eliminated(self, level: int) -> int:
         """The product of all messages that depend on an axis, summed over it."""
-        taken = self._taken(set(self._where[level]))
+        taken = self._last = self._taken(set(self._where[level]))
         if not taken:
             return k.ONE if self._store.count[k.LARGEST] else -1 - int(self._store.card_number[level])
         roots = [message.root for message in taken]
@@ -213,26 +237,36 @@ class Elimination:
             roots = [product, *roots[2:]]
         return int(k.apply(self._store, k.ELIMINATE, roots[0], roots[1] if len(roots) > 1 else k.ONE, level))
 
-    def _rescaled(self, message: _Message) -> _Message:
+    def _begin_maxima(self, summed: bool) -> None:
+        """From here on, the largest is taken in place of the sum. Sums that were made become symbols."""
+        if summed:
+            for i, message in self._messages.items():
+                self._messages[i] = self._renamed(message, rescaled=False)
+        self._store.count[k.LARGEST] = 1
+        self._store.memory[:] = 0
+
+    def _renamed(self, message: _Message, rescaled: bool) -> _Message:
         """A message with symbols in place of its numbers."""
         store = self._store
         _, found = k.look(store, message.root, self._support, np.empty(0, dtype=np.int64))
         ends = np.empty(found, dtype=np.int64)
         k.look(store, message.root, self._support, ends)
         numbers = np.unique(ends[ends > 0])
-        symbols = self._symbols(len(numbers))
+        if not rescaled and (store.kind[numbers] < k.SUM).all():
+            return message  # nothing was summed
+        symbols = self._symbols(len(numbers), message.degree if not rescaled else 1)
         if store.count[k.FULL]:
             return message
-        self._boundaries.append(Boundary(numbers, symbols))
+        self._boundaries.append(Boundary(numbers, symbols, rescaled, bool(store.count[k.LARGEST])))
         root = k.renamed(store, message.root, numbers, symbols, -len(self._boundaries), 0)
-        return message._replace(root=int(root), degree=1)
+        return message._replace(root=int(root), degree=message.degree if not rescaled else 1)
 
-    def _symbols(self, count: int) -> Ids:
+    def _symbols(self, count: int, degree: int) -> Ids:
         store, first = self._store, int(self._store.count[k.NUMBERS])
         values = np.random.default_rng([19, first]).uniform(1.0, 2.0, count)
         prints = fingerprints.symbols(count, first)
         return np.array([
-            k.number(store, k.SYMBOL, print_, value, 0, 0, 0, 1) for print_, value in zip(prints, values, strict=True)
+            k.number(store, k.SYMBOL, print_, value, 0, 0, 0, degree) for print_, value in zip(prints, values, strict=True)
         ], dtype=np.int64)  # fmt: skip
 
     def _result(self, root: int, keep: Sequence[int]) -> Result:
@@ -256,7 +290,7 @@ def _numbers(store: k.Store) -> tuple[NDArray[Any], ...]:
     return store.kind, store.left, store.right, store.degree, store.mantissa, store.exponent
 
 
-def _store(alphabet: Alphabet, cards: Sequence[int], whole: Sequence[int], budget: int, largest: bool) -> k.Store:
+def _store(alphabet: Alphabet, cards: Sequence[int], whole: Sequence[int], budget: int) -> k.Store:
     """Room for the numbers of an alphabet and for a budget of nodes and numbers."""
     first = len(alphabet)
     numbers, cells = first + budget, CELLS_PER_NODE * budget
@@ -265,7 +299,7 @@ def _store(alphabet: Alphabet, cards: Sequence[int], whole: Sequence[int], budge
     counts = np.zeros(k.COUNTERS, dtype=np.int64)
     counts[k.MOST_NUMBERS], counts[k.MOST_NODES] = numbers, budget
     counts[k.MOST_STEPS] = STEPS_PER_NODE * budget
-    counts[k.LARGEST], counts[k.CELLS], counts[k.UNIQUE] = largest, k.FIRST, k.SMALLEST
+    counts[k.CELLS], counts[k.UNIQUE] = k.FIRST, k.SMALLEST
     store = k.Store(
         print=np.empty(numbers, dtype=np.uint64),
         mantissa=np.empty(numbers),

@@ -24,7 +24,7 @@ from tacit.compiler.factors import Factor
 from tacit.compiler.program import ParentMarginal, Program
 from tacit.compiler.prune import Pruned
 from tacit.compiler.question import Question
-from tacit.compiler.structured import Structure, Structuring
+from tacit.compiler.structured import Failure, Structure, Structuring
 from tacit.compiler.tree import MAX_STEP, Path, Problem, Tree, bits, mask_of
 from tacit.cpt import TestingCPT
 from tacit.errors import TooLargeError
@@ -80,7 +80,7 @@ class Elimination:
         self.axis = {n: self._axis(n, states) for n, states in pruned.states.items()}
         self._owners = {axis: n for n, axis in self.axis.items() if axis is not None}
         self.builder = Builder(self._variable_sizes(), self.hard, evidence_per_scale)
-        self._structuring = None if structure is None else Structuring(net, self.builder, question.free, structure)
+        self._structuring = None if structure is None else Structuring(net, self.builder, structure)
         self._readings = initial.readings(net, pruned, question, self.names)
         self._evidence = frozenset(question.soft)
         self._values: dict[str, list[int]] = {}
@@ -123,7 +123,9 @@ class Elimination:
             self.enter_evidence(name)
         joint, plan = self.maximisation() if self.question.best else self.inference()
         fixed = () if self._structuring is None else tuple(self._structuring.fixed)
-        program = self.builder.finish(self.question, joint, self._selections, self.pruned.states, self._owners, fixed)
+        program = self.builder.finish(
+            self.question, joint, self._selections, self.pruned.states, self._owners, fixed, self.traced
+        )
         check_live(program, self.memory_limit)
         return program, plan
 
@@ -193,7 +195,7 @@ class Elimination:
     def inference(self) -> tuple[int, Plan]:
         """p*(q) for all states of the query variables."""
         query, states = self.question.query, self.pruned.states
-        value, plan = self.eliminate(self._everything, query)
+        value, plan = self._traced() if self.traced else self.eliminate(self._everything, query, last=True)
         return self.builder.embed(self.builder.slice(value), query, [states[n] for n in query], self.axis), plan
 
     def maximisation(self) -> tuple[int, Plan]:
@@ -202,6 +204,9 @@ class Elimination:
         Auxiliary axes count as others: those of a noisy-or are sums that no maximum may enter.
         """
         best = {axis for name in self.question.best if (axis := self.axis[name]) is not None} - self.hard
+        if self.traced:
+            value, plan = self._traced(frozenset(best))
+            return self.builder.slice(value), plan
         reused = self._reusable(self._everything, self.question.best) if self.reuse else []
         values = self._closed_alone(self._factors(self._everything, reused), best | self.hard)
         summed: list[int] = []
@@ -212,16 +217,42 @@ class Elimination:
         return self.builder.slice(value), plan
 
     @property
+    def traced(self) -> bool:
+        """Whether states are wanted of a structured program, whose way down follows single instructions."""
+        return self._structuring is not None and bool(self.question.best or self.question.every_node)
+
+    def _traced(self, best: frozenset[Axis] = frozenset()) -> tuple[int, Plan]:
+        """Inference in the structured way all through, with the factors of all nodes in one operation or one chain."""
+        found = self._as_diagrams(self._factors(self._everything, []), (), best)
+        if found is None:
+            raise TooLargeError("the query is too wide to compile")
+        return found
+
+    @property
+    def saved(self) -> float:
+        """About how many multiply-adds tables would take where elimination is structured."""
+        return 0.0 if self._structuring is None else self._structuring.saved
+
+    @property
+    def failure(self) -> Failure | None:
+        """Where structured elimination gave up, if it did."""
+        return None if self._structuring is None else self._structuring.failure
+
+    @property
     def _everything(self) -> int:
         return (1 << len(self.pruned.nodes)) - 1
 
-    def eliminate(self, nodes: int, keep: Axes) -> tuple[int, Plan]:
+    def eliminate(self, nodes: int, keep: Axes, last: bool = False) -> tuple[int, Plan]:
         """Eliminate all factors of some nodes (a bit mask) down to one factor over the variables in `keep`."""
         reused = self._reusable(nodes, keep) if self.reuse else []
         options = [self._factors(nodes, reused)]
         kept = [axis for name in keep if (axis := self.axis[name]) is not None]
-        if self._structuring is not None and (found := self._as_diagrams(options[0], kept)) is not None:
-            return found
+        if self._structuring is not None:
+            found = self._as_diagrams(options[0], kept)
+            if found is not None:
+                return found
+            if last and not self.saved:
+                raise TooLargeError("the query has no part that structure would help")
         if reused and nodes.bit_count() <= MAX_PLANNED_TWICE:
             options.append(self._factors(nodes, []))
         options = [self._closed_alone(values, {*kept, *self.hard}) for values in options]
@@ -229,11 +260,13 @@ class Elimination:
             options.sort(key=lambda values: self._planned(values, kept, quick).total)
         return self._eliminated(options[0], kept, self.planner)
 
-    def _as_diagrams(self, values: list[int], keep: Sequence[Axis], largest: bool = False) -> tuple[int, Plan] | None:
-        """The same as one structured operation, where that is worth it."""
+    def _as_diagrams(
+        self, values: list[int], keep: Sequence[Axis], best: frozenset[Axis] = frozenset()
+    ) -> tuple[int, Plan] | None:
+        """The same in the structured way, where that is worth it."""
         assert self._structuring is not None
         problem = self._problem(values, keep)
-        value = self._structuring.eliminate(values, problem, keep, largest)
+        value = self._structuring.eliminate(values, problem, keep, best)
         return None if value is None else (value, Plan(problem, ()))
 
     def _eliminated(

@@ -11,9 +11,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.compiler.diagram_kernels import all_times
 from tacit.floats import Floats
 
 PRIME = 2**64 - 59
+MOST_DIGITS = 15  # of a decimal: all that a float tells apart
 ALMOST = 1e-6  # how far from 1 the sum of a row may be, for it to be meant to be 1
 
 Prints = NDArray[np.uint64]
@@ -36,23 +38,30 @@ def of_rows(table: Floats) -> Prints:
     """
     flat = np.ascontiguousarray(table, dtype=np.float64).reshape(-1, table.shape[-1])
     found = np.empty(flat.shape, dtype=np.uint64)
+    left = np.arange(len(flat))
+    for digits in range(MOST_DIGITS + 1):
+        written = np.rint(flat[left] * 10.0**digits)
+        exact = (written / 10.0**digits == flat[left]).all(axis=1) & (written.sum(axis=1) == 10.0**digits)
+        found[left[exact]] = all_times(written[exact].astype(np.uint64), np.uint64(pow(10**digits, -1, PRIME)))
+        left = left[~exact]
+        if not len(left):
+            break
     known: dict[bytes, list[int]] = {}
-    for k, row in enumerate(flat):
-        key = row.tobytes()
+    for k in left.tolist():
+        key = flat[k].tobytes()
         if key not in known:
-            known[key] = _row(row.tolist())
+            known[key] = _row(flat[k].tolist())
         found[k] = known[key]
     return found.reshape(table.shape)
 
 
 def _row(row: list[float]) -> list[int]:
-    written = [Fraction(repr(x)) for x in row]
-    if sum(written) != 1:
-        written = [Fraction(x) for x in row]
-        total = sum(written)
-        if abs(total - 1) < ALMOST:
-            written = [x / total for x in written]
-    return [of_fraction(x) for x in written]
+    """Binary fractions with a common denominator, divided by their sum: one inverse in the field is enough."""
+    scale = max(Fraction(x).denominator for x in row)
+    whole = [int(Fraction(x) * scale) for x in row]
+    total = sum(whole)
+    inverse = pow(total if abs(total / scale - 1) < ALMOST else scale, -1, PRIME)
+    return [x * inverse % PRIME for x in whole]
 
 
 def symbols(count: int, seed: int) -> Prints:

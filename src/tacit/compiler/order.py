@@ -255,6 +255,22 @@ def elimination_order(problem: Problem, weigh: Weigh, rng: random.Random | None 
     return order
 
 
+def work(problem: Problem, order: Sequence[int]) -> float:
+    """About how many multiply-adds it takes to eliminate axes in an order: the sizes of all clusters."""
+    live = ~problem.hard
+    adjacent = [0] * len(problem.sizes)
+    for mask in problem.masks:
+        for v in bits(mask & live):
+            adjacent[v] |= mask & live
+    total = 0.0
+    for v in order:
+        cluster = adjacent[v]
+        total += problem.size(cluster)
+        for u in bits(cluster):
+            adjacent[u] = (adjacent[u] | cluster) & ~(1 << v)
+    return total
+
+
 def _seeing_new_edges(adjacent: list[int], around: int) -> int:
     """The axes outside of `around` that are adjacent to two axes in it which are not adjacent to each other."""
     neighbours = bits(around)

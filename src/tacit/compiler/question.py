@@ -17,8 +17,7 @@ class Question:
 
     Barren nodes, which have no say in the result, are dropped, unless `every_node` is set: a sample has a state for
     them, too. So are states that known 0s rule out, unless `every_state` is set: derivatives by those 0s need them.
-    Without `index`, states that are known in every row are likelihoods like all others. With `free`, no number of a table
-    is built into the program, so that all have derivatives.
+    Without `index`, states that are known in every row are likelihoods like all others.
     """
 
     query: tuple[str, ...] = ()
@@ -30,7 +29,6 @@ class Question:
     every_node: bool = False
     every_state: bool = False
     index: bool = True
-    free: bool = False
 
     @cached_property
     def indexed(self) -> frozenset[str]:

@@ -7,7 +7,7 @@ are built in, those of tables that may be learned and of evidence are symbols.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,19 +19,26 @@ from tacit.compiler.builder import Builder
 from tacit.compiler.diagrams import Alphabet, Elimination, Factor, Ids, OutOfBudget, Result
 from tacit.compiler.sweep import sweep_order
 from tacit.compiler.tree import Problem
+from tacit.errors import TooLargeError
 from tacit.model import Model
 from tacit.operations import ONE, ZERO, Axis, Constant, Gather, Parameter, Select, Structured
 
 Mask = NDArray[np.bool_]
-LEAF = diagram_kernels.SYMBOL
 
 
 @dataclass(frozen=True)
-class Attempt:
-    """An order of elimination, and the order of the levels that goes with it, the topmost first."""
+class Structure:
+    """How far structured elimination goes.
 
-    order: tuple[int, ...]
-    levels: tuple[int, ...]
+    `budgets` of nodes are tried in turn, `most_factors` that depend on evidence are multiplied without rescaling, and a
+    part that takes fewer multiply-adds than `worth` with tables is left to them. So is one where the diagrams of the
+    first attempts are not at least so many times `smaller` than tables.
+    """
+
+    budgets: tuple[int, ...]
+    most_factors: int
+    worth: float = 0.0
+    smaller: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -41,12 +48,25 @@ class Failure:
     axis: Axis | None
     nodes: int
 
+    def __str__(self) -> str:
+        at = "" if self.axis is None else f" at {self.axis!r}"
+        return f"structured elimination gave up{at} after {self.nodes:,} nodes"
+
+
+@dataclass
+class Attempt:
+    """An order of elimination, and the order of the levels that goes with it, the topmost first."""
+
+    order: Sequence[int]
+    levels: Sequence[int]
+    reached: float = 0.0  # which part of the axes was eliminated when the budget was spent
+
 
 class Numbers:
     """The numbers of a program's values: built in, or symbols that refer to their entries."""
 
-    def __init__(self, net: Model, builder: Builder, free: bool) -> None:
-        self._net, self._builder, self._free = net, builder, free
+    def __init__(self, net: Model, builder: Builder) -> None:
+        self._net, self._builder = net, builder
         self.alphabet = Alphabet()
         self.sources: dict[int, tuple[int, int]] = {}  # symbol -> value, entry
         self.fixed: dict[str, None] = {}  # nodes whose numbers are built in
@@ -75,7 +95,7 @@ class Numbers:
     def _table(self, value: int, parameter: Parameter) -> Ids:
         cpt = self._net.cpt(parameter.node)
         table = cpt.parts()[parameter.part]
-        if self._free or getattr(cpt, "learn", False) or np.isnan(table).any():
+        if getattr(cpt, "learn", False) or np.isnan(table).any():
             return np.where(table == 1, 1, self._symbols(value, table != 0))
         self.fixed[parameter.node] = None
         return self.alphabet.literals(table, fingerprints.of_rows(table))
@@ -109,79 +129,84 @@ class Numbers:
         return found.reshape(shape)
 
 
-@dataclass(frozen=True)
-class Structure:
-    """How far structured elimination goes: budgets of nodes, and factors that are multiplied without rescaling."""
-
-    budgets: tuple[int, ...]
-    most_factors: int
-
-
 @dataclass
 class Structuring:
     """Structured elimination of the values of one program under construction."""
 
     net: Model
     builder: Builder
-    free: bool
     structure: Structure
     fixed: dict[str, None] = field(default_factory=dict)
     failure: Failure | None = None
+    saved: float = 0.0  # about how many multiply-adds tables would take
 
-    def eliminate(self, values: Sequence[int], problem: Problem, keep: Sequence[Axis], largest: bool) -> int | None:
-        """The product of some values, summed down to the axes in `keep` (or the largest), as one value; None: too large."""
-        numbers = Numbers(self.net, self.builder, self.free)
+    def eliminate(
+        self, values: Sequence[int], problem: Problem, keep: Sequence[Axis], best: frozenset[Axis] = frozenset()
+    ) -> int | None:
+        """The product of some values, summed down to the axes in `keep`, as one value; the largest over those in `best`.
+
+        None where tables do as well; an error where diagrams are too large.
+        """
+        last = {i for i, axis in enumerate(problem.names) if axis in best}  # a maximum comes after all sums
+        fill = sorted(ordering.elimination_order(problem, ordering.min_fill), key=last.__contains__)
+        work = ordering.work(problem, fill)
+        if work < self.structure.worth:
+            return None
+        numbers = Numbers(self.net, self.builder)
         place = {axis: i for i, axis in enumerate(problem.names)}
         factors = [Factor(numbers.of(v), tuple(place[a] for a in self.builder.axes(v))) for v in values]
         kept = [place[a] for a in keep if a in place]
-        result = self._search(numbers.alphabet, factors, problem, kept, largest)
+        evidence = sum(self.builder.batched[v] for v in values)
+        most = self.structure.most_factors if evidence > self.structure.most_factors else 0
+        result = self._search(numbers.alphabet, factors, problem, kept, fill, most, last)
         if result is None:
-            return None
+            raise TooLargeError(f"the query is too wide to compile: {self.failure}")
         self.fixed |= numbers.fixed
+        self.saved += work
         axes = tuple(problem.names[i] for i in kept)
-        return Emission(self.builder, numbers, result, largest).run(axes)
+        return Emission(self.builder, numbers, result, bool(best)).run(axes)
 
     def _search(
-        self, alphabet: Alphabet, factors: Sequence[Factor], problem: Problem, keep: Sequence[int], largest: bool
+        self,
+        alphabet: Alphabet,
+        factors: Sequence[Factor],
+        problem: Problem,
+        keep: Sequence[int],
+        fill: Sequence[int],
+        most_factors: int,
+        best: set[int],
     ) -> Result | None:
-        """The first attempt that ends within its budget; budgets grow, and each goes to all orders in turn."""
-        attempts: list[Attempt] = []
-        more = _attempts(problem, keep)
-        evidence = sum(any(alphabet.degrees[n] for n in set(f.numbers.ravel().tolist())) for f in factors)
-        most = self.structure.most_factors if evidence > self.structure.most_factors else 0
-        for budget in self.structure.budgets:
-            for i in range(MOST_ATTEMPTS):
-                if i == len(attempts):
-                    found = next(more, None)
-                    if found is None:
-                        break
-                    attempts.append(found)
-                elimination = Elimination(alphabet, problem.sizes, attempts[i].levels, budget, most, largest)
-                import time, os; t0=time.process_time()
+        """The first attempt that ends within its budget.
+
+        The first budget goes to all attempts, unless the first one shows that diagrams are hardly smaller than tables.
+        After that, of those that differ in their levels alone, the one that came farthest goes on, and the others only
+        come back in the end.
+        """
+        sweep, back = (sorted(order, key=best.__contains__) for order in _sweeps(problem))
+        # the first axis at the bottom; children on top; the first axis on top
+        levels = [(*keep, *reversed(fill)), (*keep, *sorted(fill, reverse=True)), (*fill, *keep)]
+        fills = [Attempt(fill, each) for each in levels]
+        sweeps = [Attempt(order, (*keep, *reversed(order))) for order in (sweep, back)]
+        budgets = self.structure.budgets
+        for i, budget in enumerate(budgets):
+            fills.sort(key=lambda attempt: -attempt.reached)
+            sweeps.sort(key=lambda attempt: -attempt.reached)
+            later = [fills[0], sweeps[0], *(fills[1:] if i == len(budgets) - 1 else ())]
+            for attempt in later if i else [*fills, *sweeps]:
+                elimination = Elimination(alphabet, problem.sizes, attempt.levels, budget, most_factors)
                 try:
-                    found=elimination.run(factors, attempts[i].order, keep)
-                    if os.environ.get('TDBG'): print('    attempt',i,budget,'ok',found.nodes,'%.2f'%(time.process_time()-t0))
-                    return found
+                    return elimination.run(factors, attempt.order, keep, best)
                 except OutOfBudget as error:
-                    if os.environ.get('TDBG'): print('    attempt',i,budget,'failed at',error.nodes,'%.2f'%(time.process_time()-t0), '%.3f'%getattr(elimination,'done',0), sum(m.size for m in elimination._messages.values()), len(elimination._messages))
                     axis = None if error.axis < 0 else problem.names[error.axis]
-                    self.failure = Failure(axis, error.nodes)
+                    self.failure, attempt.reached = Failure(axis, error.nodes), error.reached
+                    if error.smaller < self.structure.smaller:
+                        return None
         return None
 
 
-MOST_ATTEMPTS = 4
-
-
-def _attempts(problem: Problem, keep: Sequence[int]) -> Iterator[Attempt]:
-    """Orders to try, the best first: none wins always."""
-    fill = ordering.elimination_order(problem, ordering.min_fill)
-    yield Attempt(tuple(fill), (*keep, *reversed(fill)))
-    sweep = sweep_order(problem)
-    yield Attempt(tuple(sweep), (*keep, *reversed(sweep)))
-    kept = set(keep)
-    by_name = [axis for axis in range(len(problem.sizes)) if axis in set(fill) and axis not in kept]
-    yield Attempt(tuple(fill), (*keep, *reversed(by_name)))  # children on top
-    yield Attempt(tuple(fill), (*fill, *keep))
+def _sweeps(problem: Problem) -> tuple[list[int], list[int]]:
+    order = sweep_order(problem)
+    return order, order[::-1]
 
 
 class Emission:
@@ -200,26 +225,25 @@ class Emission:
     def run(self, axes: tuple[Axis, ...]) -> int:
         """The value over the axes that were kept."""
         for boundary in self._result.boundaries:
-            axis = self._fresh_axis(len(boundary.numbers))
-            value = self._builder.rescale(self._operation(boundary.numbers, (axis,)))
+            axis = self._builder.fresh_axis(len(boundary.numbers))
+            value = self._operation(boundary.numbers, (axis,), boundary.largest)
+            if boundary.rescaled:
+                value = self._builder.rescale(value)
             self._sources |= zip(
                 boundary.symbols.tolist(), ((value, i) for i in range(len(boundary.symbols))), strict=True
             )
-        return self._operation(self._result.table, axes)
+        return self._operation(self._result.table, axes, self._largest)
 
-    def _fresh_axis(self, size: int) -> Axis:
-        return self._builder.fresh_axis(size)
-
-    def _operation(self, table: Ids, axes: tuple[Axis, ...]) -> int:
+    def _operation(self, table: Ids, axes: tuple[Axis, ...], largest: bool) -> int:
         """A value of some numbers: what does not depend on rows is made apart, if anything else does."""
         if not self._static[table].all():
             needed = self._used_static(table)
             if len(needed):
-                axis = self._fresh_axis(len(needed))
-                value = self._built(needed, (axis,), np.zeros_like(self._static), rows=False)
+                axis = self._builder.fresh_axis(len(needed))
+                value = self._built(needed, (axis,), np.zeros_like(self._static), largest, rows=False)
                 self._sources |= zip(needed.tolist(), ((value, i) for i in range(len(needed))), strict=True)
-            return self._built(table, axes, self._static, rows=True)
-        return self._built(table, axes, np.zeros_like(self._static), rows=False)
+            return self._built(table, axes, self._static, largest, rows=True)
+        return self._built(table, axes, np.zeros_like(self._static), largest, rows=False)
 
     def _used_static(self, table: Ids) -> Ids:
         """The static sums and products that others, or the table, use; symbols and constants are at hand."""
@@ -237,7 +261,7 @@ class Emission:
         inner = ~leaves[roots] & (result.kind[roots] >= diagram_kernels.SUM)
         return listing_kernels.listing(result.kind, result.left, result.right, leaves, roots[inner], rows)  # type: ignore[no-any-return]
 
-    def _built(self, table: Ids, axes: tuple[Axis, ...], leaves: Mask, rows: bool) -> int:
+    def _built(self, table: Ids, axes: tuple[Axis, ...], leaves: Mask, largest: bool, rows: bool) -> int:
         result = self._result
         made, ends, linear, terms, parts = self._listing(table, leaves, rows)
         count = len(result.kind)
@@ -270,6 +294,6 @@ class Emission:
             linear,
             index,
             axes,
-            self._largest,
+            largest,
         )
         return self._builder.structured(operation, int(result.degree[table].max(initial=0)))

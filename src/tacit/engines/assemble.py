@@ -351,7 +351,9 @@ class _Assembler:
         linear = operation.linear & (not self.pin)
         sums, largest = np.where(linear, k.LINEAR, k.PRODUCT), np.where(linear, k.LARGEST_LINEAR, k.LARGEST_PRODUCT)
         kinds = largest if operation.largest else sums
-        self._emit(kinds[results], slots[results], ids[operation.terms[terms]], counts)
+        pairs = ids[operation.terms[terms]]
+        pairs[operation.terms[terms, 1] == operation.first_literal(setting), 1] = ONES
+        self._emit(kinds[results], slots[results], pairs, counts)
         index, taken = operation.index, np.maximum(operation.index, 0)
         made = np.where(index >= 0, ids[taken], np.where(index == ONE, ONES, NOTHING))
         fixed = (index >= 0) & (made != NOTHING) & np.append(constant, np.zeros(len(slots), dtype=np.bool_))[taken]

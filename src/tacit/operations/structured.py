@@ -39,7 +39,8 @@ class Structured(Operation):
     References count the entries of the inputs, one input after the other, then the literals, then the results of the
     instructions. The terms of instruction k are the rows of `terms` from `starts[k]` on: pairs of references. Of a
     *linear* instruction, the first of each pair is the same for all rows (a literal, or an entry of an input without
-    rows) and the second is not; of any other, neither is, or the whole operation is without rows. Literals are
+    rows) and the second is not, or is the first literal; of any other, neither is, or the whole operation is without
+    rows. Literals are
     `mantissas` * 2**`exponents`, since products of many tables may leave the range of floats; the first one is 1.
     `index`, over `axes`, refers to the entries of the result, ZERO and ONE among them.
 
@@ -147,7 +148,8 @@ class Structured(Operation):
         changing = self._changing(setting)
         linear, reads = self.linear[self.owners], changing[self.terms]
         assert not reads[linear, 0].any(), "the first factor of a linear instruction depends on rows"
-        assert reads[linear, 1].all(), "the second factor of a linear instruction is the same for all rows"
+        one = self.terms[:, 1] == self.first_literal(setting)
+        assert (reads[:, 1] | one)[linear].all(), "the second factor of a linear instruction is the same for all rows"
         assert reads[~linear].all() or not any(setting.batched), "a product with what is the same for all rows"
         assert list(self.index.shape) == setting.shape(self.axes), "the shape of a structured operation"
         assert (self.index >= ONE).all(), "a structured operation reaches outside"
