@@ -87,7 +87,7 @@ def test_min_fill_counts_the_edges_that_elimination_adds():
     adjacent = [0b1110, 0b0101, 0b0011, 0b0001]
     assert [order.min_fill(p, adjacent, v) for v in range(4)] == [2, 0, 0, 0]
     assert order.min_size(p, adjacent, 0) == 16
-    p.sizes = [2, 3, 5, 7]
+    p = problem("ab", "ac", "ad", "bc", sizes=dict(zip("abcd", [2, 3, 5, 7], strict=True)))
     assert order.weighted_min_fill(p, adjacent, 0) == 2 * (3 * 7 + 5 * 7)
 
 

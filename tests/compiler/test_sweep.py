@@ -2,11 +2,12 @@
 
 import math
 
+import pytest
 from hypothesis import given
 
 from tacit.compiler import order
 from tacit.compiler.exact import neighbours
-from tacit.compiler.sweep import sweep_order
+from tacit.compiler.sweep import sweep_order, widest_front
 from tacit.compiler.tree import Problem, Tree, bits
 from tests.compiler.test_order import problem, problems
 
@@ -40,6 +41,16 @@ def test_neighbours_of_a_grid_are_one_layer_apart():
     place = {axis: i for i, axis in enumerate([*sweep_order(p), 143])}
     around = neighbours(p)
     assert max(abs(place[a] - place[b]) for a in around if a != 143 for b in around[a] if b != 143) <= 2 * 12
+
+
+def test_the_front_of_a_sweep_is_a_layer():
+    p = grid(12)
+    order_ = sweep_order(p)
+    assert 2**12 <= widest_front(p, order_) <= 2**13
+    assert widest_front(p, order_) <= Tree(p, order.by_elimination(p, order_)).total
+    assert widest_front(problem("ab", "bc", sizes={"a": 3, "b": 5, "c": 7}), [0, 1, 2]) == pytest.approx(35)
+    far = Problem([1 | 1 << i for i in range(1, 1500)], [False] * 1499, [str(i) for i in range(1500)], [2] * 1500, 0)
+    assert math.isfinite(widest_front(far, sweep_order(far)))
 
 
 def test_a_large_grid_is_planned_by_a_sweep(monkeypatch):

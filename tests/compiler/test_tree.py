@@ -222,3 +222,13 @@ def test_jitter_changes_orders_and_keeps_them_complete():
     jittered = {tuple(order.elimination_order(p, order.min_fill, random.Random(i))) for i in range(10)}
     assert len(jittered) > 1
     assert all(sorted(o) == sorted(plain) for o in jittered)
+
+
+@pytest.mark.parametrize("size", [2, 3, 7])
+def test_equal_lengths_have_the_same_sizes_as_others(size):
+    rng = random.Random(0)
+    equal = Problem([], [], [str(i) for i in range(80)], [size] * 80, keep=0)
+    mixed = Problem([], [], [str(i) for i in range(81)], [size] * 80 + [5], keep=0)
+    assert (equal.uniform, mixed.uniform) == (True, False)
+    for mask in (0, *(rng.getrandbits(80) for _ in range(50))):
+        assert equal.size(mask) == mixed.size(mask)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from tacit.compiler.exact import cheapest_path, perfect_order
-from tacit.compiler.sweep import sweep_order
+from tacit.compiler.sweep import sweep_order, widest_front
 from tacit.compiler.tree import MAX_STEP, ROWS, STEP, Path, Problem, Tree, anneal, bits
 
 HUB = 100  # neighbours beyond which the pairs that elimination would join are not counted one by one
@@ -24,6 +24,7 @@ HEAT = (0.03, 0.1, 0.3, 0.03)  # where annealing starts, run by run
 # search: on grids of up to 32 by 32, where the first orders are at their worst, it gained a factor of 2^9 at most.
 HOPELESS = 2.0**20
 HOPELESS_ANNEALED = 2.0**10
+HOPELESS_SLOW = 4.0  # the same, where a run of annealing gained less than a tenth, as twelve of them would
 HOPELESS_SWEPT = 4.0  # annealing makes sweeps cheaper by a third, and their largest steps larger
 DEAR = 1e8  # the cost from which sweeps are tried, and several annealing runs are worth their time
 MAX_RUNS = 12  # of annealing, ...
@@ -92,6 +93,8 @@ def _sweeps(problem: Problem, least: float) -> list[_Tried]:
     if least < DEAR:
         return []
     order = sweep_order(problem)
+    if widest_front(problem, order) > least:
+        return []
     both = [_tried(problem, _following(axes), None) for axes in (order, order[::-1])]
     return sorted((plan for plan in both if plan.total < least), key=lambda plan: plan.total)
 
@@ -147,7 +150,7 @@ def _annealed(
     best = (total, starts[0])
     gained = 0  # the last run that found something cheaper
     for i in range(runs):
-        start = starts[i] if i < len(starts) else best[1]
+        start, before = starts[i] if i < len(starts) else best[1], best[0]
         tree = anneal(Tree(problem, start), moves, rng, start=HEAT[i % len(HEAT)])
         if tree.total < best[0] * (1 - 1e-9):
             gained = i
@@ -157,6 +160,8 @@ def _annealed(
                 break  # so small a problem, and nothing found at any heat
         elif (i == (leaves > 50) and best[0] > 0.99 * total) or _beyond(problem, best, HOPELESS_ANNEALED):
             break  # next to nothing found, or nothing that helps
+        elif i >= len(starts) and best[0] > 0.9 * before and _beyond(problem, best, HOPELESS_SLOW):
+            break  # so little found that all runs together would not help
     return best
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Mapping
 
@@ -24,6 +25,24 @@ def sweep_order(problem: Problem) -> list[int]:
             order += _layers(around, far)
             seen.update(order)
     return [axis for axis in order if not problem.keep >> axis & 1]
+
+
+def widest_front(problem: Problem, order: list[int]) -> float:
+    """How many entries there are over the axes that are open at a time: seen by one that is summed, and not summed yet.
+
+    A sweep costs that at least, so it need not be priced where this is too much.
+    """
+    around = neighbours(problem)
+    place = {axis: i for i, axis in enumerate(order)}
+    opened: list[list[int]] = [[] for _ in order]
+    for axis in order:
+        opened[min([place[axis], *(place[other] for other in around[axis] if other in place)])].append(axis)
+    front = widest = 0.0
+    for axis, new in zip(order, opened, strict=True):
+        front += sum(math.log2(problem.sizes[other]) for other in new)
+        widest = max(widest, front)
+        front -= math.log2(problem.sizes[axis])
+    return math.pow(2.0, min(widest, 1000.0))
 
 
 def _layers(around: Mapping[int, set[int]], start: int) -> list[int]:

@@ -9,10 +9,12 @@ then indexed, row by row.
 from __future__ import annotations
 
 import math
+import operator
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
 
 Pair = tuple[int, int]
 Path = list[Pair]  # the k-th pair makes node (number of leaves + k)
@@ -40,6 +42,8 @@ class Problem:
 
     def size(self, mask: int) -> float:
         """The number of entries over the axes of `mask`."""
+        if self.uniform:
+            return self._powers[mask.bit_count()]
         if len(self.sizes) > MEMO_AXES:
             return self._product(mask)
         found = self._sizes.get(mask)
@@ -57,6 +61,11 @@ class Problem:
     def uniform(self) -> bool:
         """Whether all axes are equally long."""
         return len(set(self.sizes)) <= 1
+
+    @cached_property
+    def _powers(self) -> list[float]:
+        """The number of entries over so many axes, where all are equally long."""
+        return list(accumulate([1.0, *map(float, self.sizes)], operator.mul))
 
     def meet(self, a: int, soft_a: bool, b: int, soft_b: bool) -> tuple[int, bool]:
         """The axes that the product of two factors runs over, and whether it is soft."""
