@@ -40,11 +40,17 @@ class Problem:
     owners: Mapping[str, str] = field(default_factory=dict)  # the variable of an axis that has another name
     _sizes: dict[int, float] = field(default_factory=dict, repr=False)
 
+    def __post_init__(self) -> None:
+        self._few = len(self.sizes) <= MEMO_AXES
+        # entries over so many axes, where all are equally long
+        powers: Iterable[float] = accumulate([1.0, *map(float, self.sizes)], operator.mul)
+        self._powers = list(powers) if self.uniform else []
+
     def size(self, mask: int) -> float:
         """The number of entries over the axes of `mask`."""
-        if self.uniform:
+        if self._powers:
             return self._powers[mask.bit_count()]
-        if len(self.sizes) > MEMO_AXES:
+        if not self._few:
             return self._product(mask)
         found = self._sizes.get(mask)
         if found is None:
@@ -61,11 +67,6 @@ class Problem:
     def uniform(self) -> bool:
         """Whether all axes are equally long."""
         return len(set(self.sizes)) <= 1
-
-    @cached_property
-    def _powers(self) -> list[float]:
-        """The number of entries over so many axes, where all are equally long."""
-        return list(accumulate([1.0, *map(float, self.sizes)], operator.mul))
 
     def meet(self, a: int, soft_a: bool, b: int, soft_b: bool) -> tuple[int, bool]:
         """The axes that the product of two factors runs over, and whether it is soft."""
