@@ -287,7 +287,6 @@ def test_onnx_runtime_gives_the_same_answers():
         given = columns(4)
         session = runtime.InferenceSession(onnx_model(tac).SerializeToString())
         posterior, log_evidence = session.run(None, {name: given[name].soft.T for name in FIRST})
-        joint = np.array([[float(x) for x in exactly(tac.program, TABLE, given, row)] for row in range(4)])
         used = NET.cpt("T").table
         joint = np.array([[float(x) for x in exactly(tac.program, used, given, row)] for row in range(4)])
         np.testing.assert_allclose(posterior, joint / joint.sum(axis=1, keepdims=True), rtol=1e-12)

@@ -13,7 +13,7 @@ from tacit.engines.numpy import NumpyEngine
 from tacit.engines.results import Array
 from tacit.errors import TacitError, TooLargeError
 from tacit.installation import how_to_install
-from tacit.operations import Contract
+from tacit.operations import Contract, Structured
 from tacit.operations.contract import Layout
 from tacit.warned import warn
 
@@ -21,7 +21,7 @@ ENGINES = ("auto", "native", "numpy", "tape", "torch", "cuda")
 
 # Seconds, measured on two cores: what the choice between engines rests on (docs/performance.md).
 TAPE_TERM = 0.15e-9
-EINSUM_TERM, MATMUL_TERM = 1.0e-9, 0.08e-9
+EINSUM_TERM, MATMUL_TERM, SINGLE_TERM = 1.0e-9, 0.08e-9, 20e-9
 NUMPY_ELEMENT, NUMPY_OPERATION = 2.0e-9, 10e-6
 WIDE = 2**14  # entries of a table from which BLAS is worth its threads, which on a busy machine wait for each other
 MAX_TAPE_LIVE = 2_000_000  # entries put out, or alive at one time: a tile of the tape holds at least 64 rows of each
@@ -95,6 +95,8 @@ def numpy_seconds(program: Program) -> float:
                 matrix = sorted(setting.batched) == [False, True] and Layout.of(setting, operation.axes).is_matrix
                 wide = matrix and _table_size(program, operation) >= WIDE
                 seconds += (MATMUL_TERM if wide else EINSUM_TERM) * program.multiply_adds(i)
+            elif isinstance(operation, Structured):
+                seconds += SINGLE_TERM * program.multiply_adds(i)
     return seconds + NUMPY_OPERATION * operations / NumpyEngine.chunk_of(program)
 
 

@@ -28,7 +28,7 @@ NOTHING = -1  # an entry that is known to be 0
 ONES = 0  # the slot that always holds 1
 ONE_CONSTANT, ZERO_CONSTANT = 0, 1
 MAX_TERMS = 50_000_000
-LONGEST = 100  # terms of a sum of single entries: to compile one of ten thousand takes LLVM many minutes
+LONGEST = 32  # terms of a sum of single entries: of longer ones, LLVM takes ten times as long for a term
 
 
 class Literals(NamedTuple):

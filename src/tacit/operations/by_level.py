@@ -7,15 +7,14 @@ one for the results of every level. A level first takes what it reads out of the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tacit.operations.base import ONE, ZERO, Array, Arrays, Frame, Ids, Setting, Step, Sweep, Value
+from tacit.floats import Floats
+from tacit.operations.base import ONE, ZERO, Array, Arrays, Frame, Ids, Mask, Setting, Step, Sweep, Value
 from tacit.operations.elementary import added_up
-
-if TYPE_CHECKING:
-    from tacit.operations.structured import Structured
 
 TABLES, ROWS, FIRST_LEVEL = 0, 1, 2  # the blocks
 BLOCK = 2**40  # a number's place is its block times this, plus its position there
@@ -23,6 +22,21 @@ POWERS = 1 << np.arange(40)
 
 Blocks = dict[int, Array]
 Adjoints = dict[int, list[tuple[Ids, Array]]]  # by block: positions, and derivatives by what is there
+
+
+@dataclass(frozen=True, slots=True)
+class Instructions:
+    """Instructions as `Structured` describes them, in levels that only read earlier ones.
+
+    `bounds` says where the terms of each begin, and how many there are; the references to results begin with `first`.
+    """
+
+    bounds: Ids
+    terms: Ids
+    levels: list[Ids]
+    first: int
+    index: Ids
+    largest: bool
 
 
 def terms_of(bounds: Ids, instructions: Ids) -> Ids:
@@ -98,22 +112,30 @@ class _Level(NamedTuple):
 class ByLevel(Step):
     """The step of a structured operation."""
 
-    def __init__(self, operation: Structured, setting: Setting, xp: Arrays) -> None:
-        self._operation, self._xp, self._inputs = operation, xp, operation.inputs
+    def __init__(
+        self,
+        inputs: Sequence[int],
+        literals: tuple[Floats, Ids],
+        instructions: Instructions,
+        setting: Setting,
+        xp: Arrays,
+    ) -> None:
+        self._inputs, self._instructions, self._xp = inputs, instructions, xp
         self._batched = any(setting.batched)
         self._sizes = [setting.size(axes) for axes in setting.axes]
         self._shapes = [setting.shape(axes) for axes in setting.axes]
         self._with_rows = [rows or not self._batched for rows in setting.batched]
-        self._shape = [*operation.index.shape, *[-1] * self._batched]
-        numbers, self._in_range = xp.literals(operation.mantissas, operation.exponents)
+        self._shape = [*instructions.index.shape, *[-1] * self._batched]
+        numbers, self._in_range = xp.literals(*literals)
         self._numbers = [numbers, xp.constant(np.zeros((1, 1)))]
-        self._places = self._first_places(len(operation.mantissas), len(operation.linear))
-        planned = self._planned(setting)
-        result = operation.index.ravel()
+        self._fixed_count = len(literals[0]) + 1  # of these numbers
+        self._places = self._first_places(len(literals[0]), len(instructions.bounds) - 1)
+        planned = self._planned()
+        result = instructions.index.ravel()
         result = np.where(result == ONE, sum(self._sizes), np.where(result == ZERO, len(self._places) - 1, result))
         self._result = _Reading(xp, self._places[result])
-        self._index = xp.index(self._result.found(self._places[result]))
         self._found = self._result.found(self._places[result])
+        self._index = xp.index(self._found)
         self._levels = self._ended(planned)
         self.scratch = max((3 * group.first.size for level in self._levels for group in level.groups), default=0)
 
@@ -129,23 +151,21 @@ class ByLevel(Step):
         found += [np.arange(literals) + counts[False], np.zeros(instructions, dtype=np.int64)]
         return np.concatenate([*found, [literals + counts[False]]])
 
-    def _planned(self, setting: Setting) -> list[_Level]:
-        operation, first = self._operation, self._operation.first_result(setting)
-        bounds = operation.bounds
-        counts = np.diff(bounds)
-        same = self._places[operation.terms[:, 0]] < BLOCK  # a result has no place yet, so it must not look like a 0
-        same &= operation.terms[:, 0] < first
+    def _planned(self) -> list[_Level]:
+        bounds, first = self._instructions.bounds, self._instructions.first
+        counts, factors = np.diff(bounds), self._instructions.terms[:, 0]
+        same = (self._places[factors] < BLOCK) & (factors < first)  # results have no places yet
         fixed = np.logical_and.reduceat(same, bounds[:-1]) if len(counts) else same
         widths = POWERS[np.searchsorted(POWERS, counts)]
         levels = []
-        for number, level in enumerate(operation.levels(setting)):
+        for number, level in enumerate(self._instructions.levels):
             kinds = widths[level] * 2 + fixed[level]
             members = [level[kinds == kind] for kind in sorted(set(kinds.tolist()))]
             levels.append(self._level(FIRST_LEVEL + number, members, bounds, widths, fixed))
             self._places[first + np.concatenate(members)] = (FIRST_LEVEL + number) * BLOCK + np.arange(len(level))
         return levels
 
-    def _level(self, block: int, members: Sequence[Ids], bounds: Ids, widths: Ids, fixed: Any) -> _Level:
+    def _level(self, block: int, members: Sequence[Ids], bounds: Ids, widths: Ids, fixed: Mask) -> _Level:
         padded = [self._padded(own, bounds, int(widths[own[0]])) for own in members]
         alike = [bool(fixed[own[0]]) for own in members]
         wanted = [pairs[1:] if table else pairs for pairs, table in zip(padded, alike, strict=True)]
@@ -160,7 +180,7 @@ class ByLevel(Step):
 
     def _padded(self, instructions: Ids, bounds: Ids, width: int) -> Ids:
         """The places of all factors, (2, terms, instructions); what is missing to the width is 0 times something."""
-        terms, places = self._operation.terms, self._places
+        terms, places = self._instructions.terms, self._places
         at, counts = terms_of(bounds, instructions), bounds[instructions + 1] - bounds[instructions]
         pairs = np.empty((2, width, len(instructions)), dtype=np.int64)
         pairs[0] = places[-1]
@@ -188,7 +208,7 @@ class ByLevel(Step):
             more = frame.values[i].exponent
             if more is not None:
                 exponent = more if exponent is None else exponent + more
-        assert exponent is None or not (self._operation.index == ONE).any(), "a rescaled value has no constant 1"
+        assert exponent is None or not (self._instructions.index == ONE).any(), "a rescaled value has no constant 1"
         made, lost = self._run(frame)
         floor = self._floor(frame, made, lost) if self._batched else None
         return Value(self._xp.reshape(made, self._shape), exponent, floor)
@@ -229,7 +249,7 @@ class ByLevel(Step):
     def _reduced(self, product: Array, width: int, count: int, _: int) -> Array:
         """The sum over the first axis, or the largest, by halves."""
         xp = self._xp
-        if not self._operation.largest and width > 1:
+        if not self._instructions.largest and width > 1:
             return xp.sum(product, (0,))
         while width > 1:
             width //= 2
@@ -241,11 +261,11 @@ class ByLevel(Step):
 
     def reverse(self, sweep: Sweep, adjoint: Array) -> None:
         """Values on the way are made again: to keep them would take more room than all others."""
-        assert not self._operation.largest, "a largest product has no derivative here"
+        assert not self._instructions.largest, "a largest product has no derivative here"
         blocks = self._given(sweep.frame)
         for level in self._levels:
             self._follow(level, blocks, [])
-        flat = adjoint.reshape(self._operation.index.size, -1)  # (entries, rows)
+        flat = adjoint.reshape(self._instructions.index.size, -1)  # (entries, rows)
         into: Adjoints = {}
         self._result.reverse(_collected([(self._found, flat)], len(self._result.places)), into)
         for level in reversed(self._levels):
@@ -254,7 +274,7 @@ class ByLevel(Step):
                 by = _collected(found, sum(group.first.shape[1] for group in level.groups))
                 self._down(level, blocks, by, into)
             del blocks[level.block]
-        self._hand_on(sweep, into, adjoint.shape[self._operation.index.ndim :])
+        self._hand_on(sweep, into, adjoint.shape[self._instructions.index.ndim :])
 
     def _down(self, level: _Level, blocks: Blocks, adjoint: Array, into: Adjoints) -> None:
         """Derivatives by the results of a level, handed on to what it reads."""
@@ -272,20 +292,16 @@ class ByLevel(Step):
         level.reading.reverse(_collected(found, len(level.reading.places)), into)
 
     def _hand_on(self, sweep: Sweep, into: Adjoints, rows: tuple[int, ...]) -> None:
-        sizes = {False: len(self._operation.mantissas) + 1, True: 0}
-        for size, with_rows in zip(self._sizes, self._with_rows, strict=True):
-            sizes[with_rows] += size
-        first = {False: 0, True: 0}
-        blocks = {
-            rows: _collected(into[block], sizes[rows]) if block in into else None
-            for rows, block in ((False, TABLES), (True, ROWS))
-        }
-        for i, size, shape, with_rows in zip(self._inputs, self._sizes, self._shapes, self._with_rows, strict=True):
-            own = blocks[with_rows]
-            if own is not None:
-                part = own[first[with_rows] : first[with_rows] + size]
-                sweep.add(i, part.reshape([*shape, *(rows if with_rows else ())]))
-            first[with_rows] += size
+        """Derivatives by entries of the inputs, over the axes of each."""
+        for with_rows, block in ((False, TABLES), (True, ROWS)):
+            inputs = [k for k, own in enumerate(self._with_rows) if own is with_rows]
+            more = 0 if with_rows else self._fixed_count
+            if inputs and block in into:
+                made, first = _collected(into[block], sum(self._sizes[k] for k in inputs) + more), 0
+                for k in inputs:
+                    own = made[first : first + self._sizes[k]]
+                    sweep.add(self._inputs[k], own.reshape([*self._shapes[k], *(rows if with_rows else ())]))
+                    first += self._sizes[k]
 
 
 def _collected(found: Sequence[tuple[Ids, Array]], size: int) -> Array:

@@ -27,7 +27,7 @@ from tacit.operations.base import (
     Support,
     Target,
 )
-from tacit.operations.by_level import ByLevel, terms_of
+from tacit.operations.by_level import ByLevel, Instructions, terms_of
 
 SHOWN = 8  # inputs that are named where an operation is shown
 
@@ -190,7 +190,9 @@ class Structured(Operation):
         return Support(*(np.where(real, known[taken], self.index == ONE) for known in (nonzero, ones)))
 
     def step(self, setting: Setting, xp: Arrays) -> Step:
-        return ByLevel(self, setting, xp)
+        first, levels = self.first_result(setting), self.levels(setting)
+        instructions = Instructions(self.bounds, self.terms, levels, first, self.index, self.largest)
+        return ByLevel(self.inputs, (self.mantissas, self.exponents), instructions, setting, xp)
 
     def scalar(self, target: Target, i: int, setting: Setting) -> Ids:
         target.same_scale(i, self.inputs)
