@@ -19,6 +19,7 @@ from tacit.errors import TacitError, TooLargeError
 from tacit.evidence import Column
 from tacit.explorer.programs import Numbers, plain_program
 from tacit.operations import ONE, ZERO, Likelihood, Parameter, Rescale, Structured
+from tests.engines.test_device import check as check_kernels
 from tests.helpers import ENGINES_OF_MANY, tries
 
 ROWS = 5
@@ -131,7 +132,7 @@ def operations(draw, static=None, largest=None, most=12):
 
 
 @given(operations(), st.integers(0, 3))
-@tries(60)
+@tries(45)
 @pytest.mark.parametrize("name", [*ENGINES_OF_MANY, "wide"])
 def test_any_operation_on_any_engine_is_what_python_makes_of_it(name, operation, seed):
     made, given = program(operation), columns(seed=seed)
@@ -270,9 +271,9 @@ def test_a_circuit_has_no_number_out_of_range():
         lower(program(chain((0.75, -3000))), NET)
 
 
-def queried(operation):
+def queried(operation, engine="auto"):
     """A query of T whose program is another one."""
-    tac = tacit.compile(NET, "T", evidence=FIRST)
+    tac = tacit.compile(NET, "T", evidence=FIRST, engine=engine)
     tac.program = program(operation)
     return tac
 
@@ -293,6 +294,14 @@ def test_onnx_runtime_gives_the_same_answers():
         np.testing.assert_allclose(log_evidence, np.log(joint.sum(axis=1)), rtol=1e-12, atol=1e-14)
     with pytest.raises(TacitError, match="out of the range of float64"):
         onnx_model(queried(chain((0.75, -3000))))
+
+
+@pytest.mark.parametrize(
+    "operation", [SMALL, structured([0, 1, 2], [[(0, 3)], [(5, 12), (10, 4)]], [13, 7, 11], linear={1})]
+)
+def test_kernels_for_gpus_are_made_from_the_same_tape(operation):
+    rows = {"A": [[0.2, 0.5, 0.3], [0.1, 0.1, 0.8]], "B": [[0.3, 0.7], [0.9, 0.1]]}
+    assert not check_kernels(queried(operation, "tape"), rows).any()
 
 
 @given(operations(static=False, largest=False))
