@@ -230,7 +230,7 @@ class _Assembler:
 
     def _emit(self, op: int | Ids, dst: Ids, terms: Ids, per: int | Ids) -> None:
         """Instructions, of one kind or each of its own: `terms` (count, 2), `per` of them for each destination."""
-        kinds, counts = np.broadcast_to(op, len(dst)), np.broadcast_to(per, len(dst))
+        kinds, counts = np.full(len(dst), op), np.full(len(dst), per)
         end = self.term_count + np.cumsum(counts)
         self.instructions.append(np.stack([kinds, dst, end - counts, end], axis=1))
         self.terms.append(terms)
