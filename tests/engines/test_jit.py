@@ -12,7 +12,9 @@ import numba
 import pytest
 
 import tacit
-from tacit.engines import descent_kernels, exponential, flags, jit, kernels, opcodes
+from tacit import jit
+from tacit.compiler import diagram_kernels, listing_kernels
+from tacit.engines import descent_kernels, exponential, flags, kernels, opcodes
 from tacit.learn import count_kernels, parameters
 from tacit.learn import kernels as learning_kernels
 
@@ -170,7 +172,18 @@ def test_the_stamp_covers_all_kernels_and_all_they_use():
     numbers = ("instructions", "row_losses", "series", "underflow")
     assert decorated | {"jit.py", *(f"engines/{name}.py" for name in numbers)} == sources
     assert [name for name, file in files.items() if "njit" in file.read_text()] == ["jit.py"]
-    modules = (count_kernels, descent_kernels, exponential, flags, kernels, opcodes, learning_kernels, parameters)
+    modules = (
+        count_kernels,
+        descent_kernels,
+        diagram_kernels,
+        listing_kernels,
+        exponential,
+        flags,
+        kernels,
+        opcodes,
+        learning_kernels,
+        parameters,
+    )
     assert {Path(module.__file__).relative_to(PACKAGE).as_posix() for module in modules} == decorated
     for module in modules:
         own = {f for f in vars(module).values() if isinstance(f, numba.core.dispatcher.Dispatcher)}

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
+from tacit import machine
 from tacit.compiler import factors as initial
 from tacit.compiler import order as ordering
 from tacit.compiler.eliminate import Elimination, Plan, Planner
 from tacit.compiler.program import Program
 from tacit.compiler.prune import Pruned, prune
 from tacit.compiler.question import Question
-from tacit.compiler.structured import Structure
+from tacit.compiler.structure import Failure, Structure
 from tacit.compiler.tree import ROWS, STEP, Path, Problem, Tree
 from tacit.errors import TacitError, TooLargeError
 from tacit.model import Model
@@ -21,11 +24,14 @@ from tacit.operations import Structured
 
 MAX_GLOBAL = 64  # testing nodes up to which one order for all phases is tried as well: it costs nodes x phases
 DEAR = 5e9  # the price from which a second search is worth its time: 20 million multiply-adds per row
-# structured elimination: budgets of nodes, before tables are planned, in place of them, and where rows are computed
-EARLY, FULL, FULL_ROWS = (2**13, 2**16), (2**16, 2**18, 2**20, 2**22), (2**16, 2**18, 2**20)
+# structured elimination: budgets of nodes, for a single answer and for rows
+FULL, FULL_ROWS = (2**16, 2**18, 2**20, 2**22), (2**16, 2**18, 2**20)
 KNOWN_SHARE = 1 / 3  # of all entries are 0 or 1 where structure is looked for
-WORTH = 20_000  # multiply-adds of a row from which that may pay
-SMALLER = 20  # times smaller than tables diagrams must be to be followed any further
+WORTH = 40_000  # multiply-adds of a row from which that may pay
+MANY_NUMBERS = 0.12  # for each node of the diagrams: there is hardly any structure
+TOO_MANY_NUMBERS = 0.5  # so few are equal that nothing will come of it
+HOPELESS = 1e24  # multiply-adds of a row that no search for a plan brings within reach
+SLOW = 1e9  # multiply-adds of the first row, seconds, from which structure is looked for at any price
 GAIN = 3  # times cheaper it must be: a number takes longer than an entry of a table
 EVIDENCE_PER_STRUCTURE = {"float64": 256, "float32": 32}  # as below, but likelihoods are rarely so small
 EVIDENCE_PER_SCALE = {"float64": 8, "float32": 4}  # rows that underflow are computed again
@@ -47,6 +53,7 @@ def compile_program(
     _check(net, order, effort)
     net = net.cut(question.do) if question.do else net
     pruned = prune(net, question)
+    structured = _Structured(net, question, effort, dtype)
     net = net.cut(pruned.settled) if pruned.settled else net
 
     def eliminate(planner: Planner, reuse: bool, index_first: bool = False) -> tuple[Program, Plan]:
@@ -55,11 +62,12 @@ def compile_program(
 
     if order is not None:
         return eliminate(_follow(order), reuse=False)
-    search: Planner = lambda problem: ordering.search(problem, effort)  # noqa: E731
-    structured = _Structured(net, question, search, dtype)
+    search = _searching(effort)
     early = structured.early() if structured.promising else None
     if early is not None and early.clear:
         return early.program, early.plan
+    if structured.hopeless is not None:
+        return structured.instead(structured.hopeless)
     ways: list[tuple[Planner, bool]] = [(search, True)]
     if 1 < sum(net.cpt(n).testing for n in pruned.nodes) <= MAX_GLOBAL:
         ways.append((_follow(_global_order(net, pruned, question)), False))
@@ -79,9 +87,12 @@ def compile_program(
     if not found:
         return (early.program, early.plan) if early is not None else structured.instead(refused[0])
     best = min(found, key=lambda way: price(way[0]))
-    other = early or structured.later(best[0])
-    if other is not None and GAIN * price(other.program) <= price(best[0]):
-        return other.program, other.plan
+    if early is None and structured.promising and _first_row(best[0]) > SLOW:
+        with suppress(TooLargeError):
+            found.append(structured.instead(TooLargeError()))
+        return min(found, key=lambda way: price(way[0]))
+    if early is not None and GAIN * price(early.program) <= price(best[0]):
+        return early.program, early.plan
     return best
 
 
@@ -100,12 +111,15 @@ class _Structured:
     asked for, of which a structured program does not know the axes.
     """
 
-    def __init__(self, net: Model, question: Question, search: Planner, dtype: str) -> None:
+    def __init__(self, net: Model, question: Question, effort: str, dtype: str) -> None:
         wanted = (*question.evidence, *question.best, *(net.variables if question.every_node else ()))
         given = {name for name, _ in question.given}
         evidence = tuple(dict.fromkeys(name for name in wanted if name not in given))
         self._question = replace(question, evidence=evidence, index=False)
-        self._whole, self._search = net, search
+        self._orders: dict[tuple[int, ...], list[int]] = {}
+        self._failure: Failure | None = None  # of the first attempts
+        self.hopeless: TooLargeError | None = None  # why tables need not be planned
+        self._whole, self._search = net, _searching(effort)
         self._scale, self._factors = EVIDENCE_PER_SCALE[dtype], EVIDENCE_PER_STRUCTURE[dtype]
 
     @cached_property
@@ -116,10 +130,15 @@ class _Structured:
     def _net(self) -> Model:
         return self._whole.cut(self._pruned.settled) if self._pruned.settled else self._whole
 
+    @property
+    def _possible(self) -> bool:
+        """Not where derivatives by 0s are wanted, nor where compiled code cannot run."""
+        return not self._question.every_state and machine.can_run_code()
+
     @cached_property
     def promising(self) -> bool:
         """Whether many entries of the tables are known to be 0 or 1."""
-        if self._question.every_state:  # derivatives by 0s are wanted
+        if not self._possible:
             return False
         known = total = 0
         for name in self._pruned.nodes:
@@ -130,36 +149,46 @@ class _Structured:
         return known >= KNOWN_SHARE * total
 
     def early(self) -> _Way | None:
-        """The program that few nodes lead to, before tables are planned, where these would take WORTH and more."""
-        return self._attempted(EARLY)
-
-    def later(self, dense: Program) -> _Way | None:
-        """The same with more nodes, as far as the program with tables leaves something to gain."""
-        cost = dense.cost.multiply_adds + dense.cost.static_multiply_adds / ROWS
-        budgets = tuple(budget for budget in FULL_ROWS if EARLY[-1] < budget <= cost)
-        return self._attempted(budgets) if budgets and self.promising else None
+        """A program that is found before tables are planned, where these would take WORTH and more."""
+        elimination = self._elimination(Structure(FULL_ROWS, self._factors, WORTH, MANY_NUMBERS, self._orders))
+        try:
+            program, plan = elimination.run()
+        except TooLargeError:
+            self._failure = elimination.failure
+            work, width = elimination.work
+            if work > HOPELESS:
+                self.hopeless = TooLargeError(
+                    f"the query is too wide to compile: width {width}, tables would take about {work:.1g} "
+                    "multiply-adds; name what is the same in all rows in given=, or ask for less evidence"
+                )
+            return None
+        terms = sum(len(operation.terms) for operation in program if isinstance(operation, Structured))
+        return _Way(program, plan, GAIN * terms <= elimination.saved) if elimination.saved else None
 
     def instead(self, refusal: TooLargeError) -> tuple[Program, Plan]:
         """A program in place of one that is refused."""
-        if self._question.every_state:
+        if not self._possible:
             raise refusal
-        elimination = self._elimination(Structure(FULL_ROWS if self._question.soft else FULL, self._factors))
+        if self._failure is not None and self._question.soft and self._failure.numbers > TOO_MANY_NUMBERS:
+            raise TooLargeError(f"{refusal}; {self._failure}")
+        budgets, numbers = (FULL_ROWS, TOO_MANY_NUMBERS) if self._question.soft else (FULL, math.inf)
+        elimination = self._elimination(Structure(budgets, self._factors, 0.0, numbers, self._orders))
         try:
             return elimination.run()
         except TooLargeError as error:
             raise TooLargeError(f"{refusal}; {elimination.failure}" if elimination.failure else str(error)) from None
 
-    def _attempted(self, budgets: tuple[int, ...]) -> _Way | None:
-        elimination = self._elimination(Structure(budgets, self._factors, WORTH, SMALLER))
-        try:
-            program, plan = elimination.run()
-        except TooLargeError:
-            return None
-        terms = sum(len(operation.terms) for operation in program if isinstance(operation, Structured))
-        return _Way(program, plan, GAIN * terms <= elimination.saved) if elimination.saved else None
-
     def _elimination(self, structure: Structure) -> Elimination:
         return Elimination(self._net, self._pruned, self._question, self._search, self._scale, structure=structure)
+
+
+def _first_row(program: Program) -> int:
+    """The multiply-adds that a first row takes."""
+    return program.cost.multiply_adds + program.cost.static_multiply_adds
+
+
+def _searching(effort: str) -> Planner:
+    return lambda problem: ordering.search(problem, effort)
 
 
 def price(program: Program) -> float:

@@ -6,7 +6,7 @@ well. A *diagram* is a node with one child for each state of the axis of its lev
 child -1 - k is number k. Equal nodes are one node, and a node whose children are all equal is that child.
 """
 
-# What is built into kernels: see `tacit.jit`.
+# What is built into kernels: see `jit`.
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ HALF = np.uint64(32)
 MIX_A, MIX_B, MIX_C = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 SHIFT_A, SHIFT_B = np.uint64(29), np.uint64(32)
 POWERS = 2.0 ** -np.arange(100.0)
+SHIFTS = 2.0 ** np.arange(-1.0, 2.0)
 NEAR = 1e-8  # two ways to compute the same number differ by much less
 MULTIPLY, ADD, ELIMINATE = range(3)  # what a remembered result is of; eliminating adds the level
 GATHERING, ADDING, ADDED, SCALING, KNOWN = range(5)  # stages of a frame: see `apply`
@@ -148,19 +149,21 @@ def _larger_of(s, a, b):  # type: ignore[no-untyped-def]
 
 
 @jit()
+def _near(s, other, mantissa, exponent):  # type: ignore[no-untyped-def]
+    """Whether the real value of a number is this one, too; otherwise two different numbers have one fingerprint."""
+    shift = s.exponent[other] - exponent
+    return abs(shift) <= 1 and abs(s.mantissa[other] * SHIFTS[1 + shift] - mantissa) < NEAR
+
+
+@jit()
 def number(s, kind, print_, mantissa, exponent, left, right, degree):  # type: ignore[no-untyped-def]
     """The number with a fingerprint, made if there is none."""
     mask = len(s.known) - 1
     slot = np.int64(_mixed(print_)) & mask
     while s.known[slot] != EMPTY:
         other = s.known[slot]
-        if s.print[other] == print_ and abs(s.exponent[other] - exponent) <= 1:
-            if s.exponent[other] != exponent:
-                factor = 2.0 if s.exponent[other] > exponent else 0.5
-            else:
-                factor = 1.0
-            if abs(s.mantissa[other] * factor - mantissa) < NEAR:
-                return other
+        if s.print[other] == print_ and _near(s, other, mantissa, exponent):
+            return other
         slot = (slot + 1) & mask
     new = s.count[NUMBERS]
     if new >= s.count[MOST_NUMBERS]:
@@ -210,9 +213,7 @@ def sum_of(s, a, b):  # type: ignore[no-untyped-def]
     degree = max(s.degree[a], s.degree[b])
     if s.count[LARGEST] == 0:
         mantissa, exponent = _sum_of(s, a, b)
-        return number(
-            s, CONSTANT if constant else SUM, plus(s.print[a], s.print[b]), mantissa, exponent, a, b, degree
-        )
+        return number(s, CONSTANT if constant else SUM, plus(s.print[a], s.print[b]), mantissa, exponent, a, b, degree)
     larger = _larger_of(s, a, b)
     if constant or a == b:
         return larger
@@ -362,8 +363,8 @@ def _child(s, f, over, level, child):  # type: ignore[no-untyped-def]
 def apply(s, task, f, g, axis):  # type: ignore[no-untyped-def]
     """The product of two diagrams, their sum, or their product summed over the axis of a level (or its largest).
 
-    A loop with a stack of its own: recursion in compiled code would pass all arrays again and again. A frame is
-    (stage, task, f, g, level, next child, place of the results in `work`), and what is `found` goes to the frame on top.
+    A loop with a stack of its own: recursion in compiled code would pass all arrays again and again. A frame is (stage,
+    task, f, g, level, next child, place of the results in `work`), and what is `found` goes to the frame on top.
     """
     frames = s.frames
     depth = at = 0
@@ -464,19 +465,25 @@ def _tired(s):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def table(s, numbers, levels):  # type: ignore[no-untyped-def]
-    """The diagram of a table of numbers whose axes have these levels, the topmost first. `numbers` is used up."""
-    size = len(numbers)
-    for i in range(size):
-        numbers[i] = -1 - numbers[i]
-    for k in range(len(levels) - 1, -1, -1):
-        card = s.card[levels[k]]
-        size //= card
-        for i in range(size):
-            for c in range(card):
-                s.work[c] = numbers[i * card + c]
-            numbers[i] = node(s, levels[k], 0, card)
-    return np.int64(numbers[0])
+def tables(s, numbers, ends, levels, level_ends, roots):  # type: ignore[no-untyped-def]
+    """The diagrams of tables of numbers, one after the other, whose axes have these levels, the topmost first.
+
+    `numbers` is used up.
+    """
+    start = first = 0
+    for t in range(len(roots)):
+        size = ends[t] - start
+        for i in range(start, ends[t]):
+            numbers[i] = -1 - numbers[i]
+        for k in range(level_ends[t] - 1, first - 1, -1):
+            card = s.card[levels[k]]
+            size //= card
+            for i in range(size):
+                for c in range(card):
+                    s.work[c] = numbers[start + i * card + c]
+                numbers[start + i] = node(s, levels[k], 0, card)
+        roots[t] = numbers[start]
+        start, first = ends[t], level_ends[t]
 
 
 @jit()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,9 @@ from tacit.floats import Floats
 
 Ids = NDArray[np.int64]
 
-STEPS_PER_NODE = 8  # results looked for, for each node that may be made: what is remembered is bounded
+STEPS_PER_NODE = 4  # results looked for, for each node that may be made: what is remembered is bounded
 CELLS_PER_NODE = 8
 LARGEST_CACHE = 2**22
-SOME_NODES = 64  # of a message from which it tells how well diagrams do
 FEW_NODES = 2**15  # that are not worth dropping
 
 
@@ -87,30 +86,36 @@ class Boundary(NamedTuple):
     largest: bool
 
 
-@dataclass(frozen=True, eq=False)
-class Result:
-    """All numbers that were made, those of the result over the axes that were kept, and the boundaries on the way."""
+class Numbers(NamedTuple):
+    """All numbers that were made: what each is, the two that it is made of, and its value at a point of the reals."""
 
     kind: NDArray[np.int8]
     left: NDArray[np.int32]
     right: NDArray[np.int32]
-    degree: NDArray[np.int32]
+    degree: NDArray[np.int32]  # factors that depend on evidence, at most
     mantissa: Floats
     exponent: Ids
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """All numbers, those of the result over the axes that were kept, and the boundaries on the way."""
+
+    numbers: Numbers
     table: Ids
     boundaries: tuple[Boundary, ...]
     nodes: int
 
 
-class OutOfBudget(Exception):
+class OutOfBudgetError(Exception):
     """More nodes than the attempt was allowed to make.
 
-    The axis that was being eliminated, if any, the nodes so far, which part of the axes had been eliminated, and how
-    many times smaller than a table the best of the larger messages is.
+    The axis that was being eliminated, if any, the nodes and numbers so far, and which part of the axes had been
+    eliminated.
     """
 
-    def __init__(self, axis: int, nodes: int, reached: float, smaller: float) -> None:
-        self.axis, self.nodes, self.reached, self.smaller = axis, nodes, reached, smaller
+    def __init__(self, axis: int, nodes: int, numbers: int, reached: float) -> None:
+        self.axis, self.nodes, self.numbers, self.reached = axis, nodes, numbers, reached
         super().__init__(f"axis {axis} after {nodes} nodes")
 
 
@@ -135,7 +140,8 @@ class Elimination:
         self._levels, self._axis_at = {axis: i for i, axis in enumerate(levels)}, list(levels)
         self._most_factors = most_factors
         by_level = [cards[axis] for axis in levels]
-        whole = [alphabet.whole(card) for card in by_level]
+        known = {card: alphabet.whole(card) for card in sorted(set(by_level))}
+        whole = [known[card] for card in by_level]
         self._store = _store(alphabet, by_level, whole, budget)
         self._messages: dict[int, _Message] = {}
         self._where: list[set[int]] = [set() for _ in levels]
@@ -143,14 +149,12 @@ class Elimination:
         self._support = np.zeros(len(by_level), dtype=np.bool_)
         self._made = 0
         self._crowded = FEW_NODES
-        self._last: list[_Message] = []  # that were being multiplied
 
     def run(
         self, factors: Sequence[Factor], order: Sequence[int], keep: Sequence[int], best: Collection[int] = ()
     ) -> Result:
         """Eliminate the axes in `order`, those in `best`, which come last, by a maximum; the result is over `keep`."""
-        for factor in factors:
-            self._put(self._table(factor))
+        self._begin(factors)
         self._check(-1, 0.0)
         for done, axis in enumerate(order):
             if axis in best and not self._store.count[k.LARGEST]:
@@ -167,17 +171,7 @@ class Elimination:
 
     def _check(self, axis: int, reached: float) -> None:
         if self._store.count[k.FULL]:
-            made = int(self._store.count[k.MADE] + self._store.count[k.NUMBERS])
-            raise OutOfBudget(axis, made, reached, self._smaller())
-
-    def _smaller(self) -> float:
-        """How many times smaller than its table a message is, at best, of those that are not small anyway."""
-        cards, most = self._store.card, 1.0
-        for message in [*self._messages.values(), *self._last]:
-            if message.size >= SOME_NODES:
-                entries = float(np.prod(cards[sorted(message.levels)], dtype=np.float64))
-                most = max(most, entries / message.size)
-        return most
+            raise OutOfBudgetError(axis, int(self._store.count[k.MADE]), int(self._store.count[k.NUMBERS]), reached)
 
     def _tidy(self) -> None:
         """Drop nodes that no message uses, once they are most of all: tables that fit the caches are much faster."""
@@ -189,17 +183,24 @@ class Elimination:
             self._messages[i] = self._messages[i]._replace(root=root)
         self._crowded = max(FEW_NODES, 3 * int(self._store.count[k.NODES]))
 
-    def _table(self, factor: Factor) -> int:
-        order = np.argsort([self._levels[axis] for axis in factor.axes], kind="stable")
-        levels = np.array([self._levels[factor.axes[i]] for i in order], dtype=np.int64)
-        numbers = factor.numbers.transpose(order) if len(order) else factor.numbers
-        return int(k.table(self._store, np.array(numbers, dtype=np.int64).ravel(), levels))
+    def _begin(self, factors: Sequence[Factor]) -> None:
+        """Make diagrams of all factors."""
+        orders = [sorted(range(len(f.axes)), key=lambda i: self._levels[f.axes[i]]) for f in factors]
+        levels = [[self._levels[f.axes[i]] for i in order] for f, order in zip(factors, orders, strict=True)]
+        numbers = [f.numbers.transpose(order).ravel() for f, order in zip(factors, orders, strict=True)]
+        roots = np.empty(len(factors), dtype=np.int64)
+        ends, level_ends = (np.cumsum([len(part) for part in parts]) for parts in (numbers, levels))
+        flat = np.array([level for own in levels for level in own], dtype=np.int64)
+        k.tables(self._store, np.concatenate(numbers), ends, flat, level_ends, roots)
+        degrees = self._store.degree
+        for root, own, entries in zip(roots.tolist(), levels, numbers, strict=True):
+            self._add(_Message(root, frozenset(own), len(entries), int(degrees[entries].max()) if root != k.ONE else 0))
 
     def _put(self, root: int) -> None:
         """Keep a message for the axes that it depends on."""
-        if root == k.ONE:
-            return
-        message = self._look(root)
+        self._add(self._look(root))
+
+    def _add(self, message: _Message) -> None:
         self._messages[self._made] = message
         for level in message.levels:
             self._where[level].add(self._made)
@@ -228,7 +229,7 @@ class Elimination:
 
     def _eliminated(self, level: int) -> int:
         """The product of all messages that depend on an axis, summed over it."""
-        taken = self._last = self._taken(set(self._where[level]))
+        taken = self._taken(set(self._where[level]))
         if not taken:
             return k.ONE if self._store.count[k.LARGEST] else -1 - int(self._store.card_number[level])
         roots = [message.root for message in taken]
@@ -265,9 +266,8 @@ class Elimination:
         store, first = self._store, int(self._store.count[k.NUMBERS])
         values = np.random.default_rng([19, first]).uniform(1.0, 2.0, count)
         prints = fingerprints.symbols(count, first)
-        return np.array([
-            k.number(store, k.SYMBOL, print_, value, 0, 0, 0, degree) for print_, value in zip(prints, values, strict=True)
-        ], dtype=np.int64)  # fmt: skip
+        made = [k.number(store, k.SYMBOL, *numbers, 0, 0, 0, degree) for numbers in zip(prints, values, strict=True)]
+        return np.array(made, dtype=np.int64)
 
     def _result(self, root: int, keep: Sequence[int]) -> Result:
         levels = sorted(self._levels[axis] for axis in keep)
@@ -278,16 +278,11 @@ class Elimination:
         if keep:
             table = table.transpose([levels.index(self._levels[axis]) for axis in keep])
         store, count = self._store, int(self._store.count[k.NUMBERS])
-        return Result(
-            *(part[:count].copy() for part in _numbers(store)),
-            table,
-            tuple(self._boundaries),
-            int(store.count[k.MADE]) + count,
-        )
-
-
-def _numbers(store: k.Store) -> tuple[NDArray[Any], ...]:
-    return store.kind, store.left, store.right, store.degree, store.mantissa, store.exponent
+        numbers = Numbers(*(
+            part[:count].copy()
+            for part in (store.kind, store.left, store.right, store.degree, store.mantissa, store.exponent)
+        ))  # fmt: skip
+        return Result(numbers, table, tuple(self._boundaries), int(store.count[k.MADE]) + count)
 
 
 def _store(alphabet: Alphabet, cards: Sequence[int], whole: Sequence[int], budget: int) -> k.Store:

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ from tacit.compiler.factors import Factor
 from tacit.compiler.program import ParentMarginal, Program
 from tacit.compiler.prune import Pruned
 from tacit.compiler.question import Question
-from tacit.compiler.structured import Failure, Structure, Structuring
+from tacit.compiler.structure import Failure, Structure
 from tacit.compiler.tree import MAX_STEP, Path, Problem, Tree, bits, mask_of
 from tacit.cpt import TestingCPT
 from tacit.errors import TooLargeError
@@ -32,6 +33,9 @@ from tacit.machine import memory
 from tacit.model import Model
 from tacit.operations import ONE, Axes, Axis, Constant, Likelihood, Parameter
 from tacit.operations.select import codes as test_codes
+
+if TYPE_CHECKING:
+    from tacit.compiler.structured import Structuring
 
 Planner = Callable[[Problem], Path]
 
@@ -80,7 +84,7 @@ class Elimination:
         self.axis = {n: self._axis(n, states) for n, states in pruned.states.items()}
         self._owners = {axis: n for n, axis in self.axis.items() if axis is not None}
         self.builder = Builder(self._variable_sizes(), self.hard, evidence_per_scale)
-        self._structuring = None if structure is None else Structuring(net, self.builder, structure)
+        self._structuring = None if structure is None else _structuring(net, self.builder, structure)
         self._readings = initial.readings(net, pruned, question, self.names)
         self._evidence = frozenset(question.soft)
         self._values: dict[str, list[int]] = {}
@@ -232,6 +236,11 @@ class Elimination:
     def saved(self) -> float:
         """About how many multiply-adds tables would take where elimination is structured."""
         return 0.0 if self._structuring is None else self._structuring.saved
+
+    @property
+    def work(self) -> tuple[float, int]:
+        """About how many multiply-adds tables would take for the largest part, by a quick order, and its width."""
+        return (0.0, 0) if self._structuring is None else (self._structuring.work, self._structuring.width)
 
     @property
     def failure(self) -> Failure | None:
@@ -392,6 +401,12 @@ class Elimination:
             keep = [tree.problem.names[axis] for axis in bits(tree.out[i])]
             made.append(self.builder.contract(pair, keep, largest))
         return made[-1]
+
+
+def _structuring(net: Model, builder: Builder, structure: Structure) -> Structuring:
+    from tacit.compiler.structured import Structuring  # loads numba
+
+    return Structuring(net, builder, structure)
 
 
 def quick(problem: Problem) -> Path:

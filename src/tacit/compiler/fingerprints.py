@@ -1,4 +1,4 @@
-"""Numbers as elements of a prime field: what is equal as a rational, or as a polynomial at a random point, is equal here.
+"""Numbers as elements of a prime field: equal rationals are equal there, and so are equal polynomials at any point.
 
 In the field of 2**64 - 59 elements, small numbers have large order; in that of 2**61 - 1, the powers of 2 would repeat
 after 61 of them.

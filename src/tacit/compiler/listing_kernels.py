@@ -1,6 +1,6 @@
 """From numbers, each the sum or product of two others, to a short list of instructions."""
 
-# What is built into kernels: see `tacit.jit`.
+# What is built into kernels: see `jit`.
 
 from __future__ import annotations
 
@@ -56,8 +56,11 @@ def listing(kind, left, right, static, roots, rows):  # type: ignore[no-untyped-
                     if kind[at] == SUM and uses[child] == 1:
                         stack[depth] = child
                         depth += 1
-                    elif kind[at] == SUM and rows and kind[child] == PRODUCT and (
-                        static[left[child]] or static[right[child]]
+                    elif (
+                        kind[at] == SUM
+                        and rows
+                        and kind[child] == PRODUCT
+                        and (static[left[child]] or static[right[child]])
                     ):
                         wanted[right[child] if static[left[child]] else left[child]] = True
                     else:
@@ -97,9 +100,7 @@ def listing(kind, left, right, static, roots, rows):  # type: ignore[no-untyped-
             else:
                 for child in (right[at], left[at]):
                     inner = not static[child] and (kind[child] == SUM or kind[child] == PRODUCT)
-                    scaled = (
-                        inner and rows and kind[child] == PRODUCT and (static[left[child]] or static[right[child]])
-                    )
+                    scaled = inner and rows and kind[child] == PRODUCT and (static[left[child]] or static[right[child]])
                     if inner and (uses[child] == 1 or scaled):
                         stack[depth] = child
                     else:

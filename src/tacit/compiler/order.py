@@ -260,20 +260,32 @@ def elimination_order(problem: Problem, weigh: Weigh, rng: random.Random | None 
     return order
 
 
-def work(problem: Problem, order: Sequence[int]) -> float:
-    """About how many multiply-adds it takes to eliminate axes in an order: the sizes of all clusters."""
+def work(problem: Problem, order: Sequence[int]) -> tuple[float, int]:
+    """About how many multiply-adds of a row it takes to eliminate axes in an order, and the width.
+
+    These are the sizes of all clusters. Those that do not depend on evidence are made once for many rows, if there are
+    others.
+    """
     live = ~problem.hard
     adjacent = [0] * len(problem.sizes)
-    for mask in problem.masks:
+    soft = 0
+    for mask, depends in zip(problem.masks, problem.soft, strict=True):
+        soft |= mask & live if depends else 0
         for v in bits(mask & live):
             adjacent[v] |= mask & live
-    total = 0.0
+    by_row = once = 0.0
+    widest = 1
     for v in order:
         cluster = adjacent[v]
-        total += problem.size(cluster)
+        widest = max(widest, cluster.bit_count())
+        if soft >> v & 1:
+            by_row += problem.size(cluster)
+            soft |= cluster
+        else:
+            once += problem.size(cluster)
         for u in bits(cluster):
             adjacent[u] = (adjacent[u] | cluster) & ~(1 << v)
-    return total
+    return (by_row + once / ROWS if by_row else once), widest - 1
 
 
 def _seeing_new_edges(adjacent: list[int], around: int) -> int:

@@ -64,8 +64,8 @@ class Program:
     entry per row. `joint` is the output, over the states of the query variables; `selections` says, for every testing
     node, where the marginal of its parents is. `states` gives the possible states of the variables, `owners` the
     variable that an axis stands for, `hard` names those whose observed state indexes tables, `soft` those that have
-    likelihoods. `largest` says that the joint is a maximum over the states of some variables. The numbers of the nodes in
-    `fixed`, which are never learned, are built into structured operations.
+    likelihoods. `largest` says that the joint is a maximum over the states of some variables. The numbers of the
+    nodes in `fixed`, which are never learned, are built into structured operations.
 
     `traced` says that every variable whose state is wanted has likelihoods, of which every product that adds to the
     joint has exactly one: the way down follows single instructions (`traced_operations`), since structured operations

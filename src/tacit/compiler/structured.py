@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from tacit.compiler import diagram_kernels, fingerprints, listing_kernels
 from tacit.compiler import order as ordering
 from tacit.compiler.builder import Builder
-from tacit.compiler.diagrams import Alphabet, Elimination, Factor, Ids, OutOfBudget, Result
+from tacit.compiler.diagrams import Alphabet, Elimination, Factor, Ids, OutOfBudgetError, Result
+from tacit.compiler.structure import Failure, Structure
 from tacit.compiler.sweep import sweep_order
 from tacit.compiler.tree import Problem
 from tacit.errors import TooLargeError
@@ -24,33 +25,6 @@ from tacit.model import Model
 from tacit.operations import ONE, ZERO, Axis, Constant, Gather, Parameter, Select, Structured
 
 Mask = NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class Structure:
-    """How far structured elimination goes.
-
-    `budgets` of nodes are tried in turn, `most_factors` that depend on evidence are multiplied without rescaling, and a
-    part that takes fewer multiply-adds than `worth` with tables is left to them. So is one where the diagrams of the
-    first attempts are not at least so many times `smaller` than tables.
-    """
-
-    budgets: tuple[int, ...]
-    most_factors: int
-    worth: float = 0.0
-    smaller: float = 1.0
-
-
-@dataclass(frozen=True)
-class Failure:
-    """How far the last attempt came."""
-
-    axis: Axis | None
-    nodes: int
-
-    def __str__(self) -> str:
-        at = "" if self.axis is None else f" at {self.axis!r}"
-        return f"structured elimination gave up{at} after {self.nodes:,} nodes"
 
 
 @dataclass
@@ -62,7 +36,7 @@ class Attempt:
     reached: float = 0.0  # which part of the axes was eliminated when the budget was spent
 
 
-class Numbers:
+class Symbols:
     """The numbers of a program's values: built in, or symbols that refer to their entries."""
 
     def __init__(self, net: Model, builder: Builder) -> None:
@@ -71,6 +45,7 @@ class Numbers:
         self.sources: dict[int, tuple[int, int]] = {}  # symbol -> value, entry
         self.fixed: dict[str, None] = {}  # nodes whose numbers are built in
         self._known: dict[int, Ids] = {}
+        self._equal: dict[tuple[tuple[int, ...], bytes], Ids] = {}  # tables that are the same
 
     def of(self, value: int) -> Ids:
         """The numbers of all entries of a value, over its axes."""
@@ -98,7 +73,10 @@ class Numbers:
         if getattr(cpt, "learn", False) or np.isnan(table).any():
             return np.where(table == 1, 1, self._symbols(value, table != 0))
         self.fixed[parameter.node] = None
-        return self.alphabet.literals(table, fingerprints.of_rows(table))
+        key = table.shape, table.tobytes()
+        if key not in self._equal:
+            self._equal[key] = self.alphabet.literals(table, fingerprints.of_rows(table))
+        return self._equal[key]
 
     def _possible(self, selection: Select) -> Mask:
         """Which entries of a selected table may differ from 0."""
@@ -138,33 +116,46 @@ class Structuring:
     structure: Structure
     fixed: dict[str, None] = field(default_factory=dict)
     failure: Failure | None = None
-    saved: float = 0.0  # about how many multiply-adds tables would take
+    saved: float = 0.0  # about how many multiply-adds tables would take in place of what was made
+    work: float = 0.0  # the same of the largest part, and its width
+    width: int = 0
 
     def eliminate(
         self, values: Sequence[int], problem: Problem, keep: Sequence[Axis], best: frozenset[Axis] = frozenset()
     ) -> int | None:
-        """The product of some values, summed down to the axes in `keep`, as one value; the largest over those in `best`.
+        """The product of some values, summed down to the axes in `keep`; the largest over those in `best`.
 
         None where tables do as well; an error where diagrams are too large.
         """
         last = {i for i, axis in enumerate(problem.names) if axis in best}  # a maximum comes after all sums
-        fill = sorted(ordering.elimination_order(problem, ordering.min_fill), key=last.__contains__)
-        work = ordering.work(problem, fill)
+        fill = self._fill(problem)
+        fill.sort(key=last.__contains__)
+        work, width = ordering.work(problem, fill)
+        self.work, self.width = max(self.work, work), max(self.width, width)
         if work < self.structure.worth:
             return None
-        numbers = Numbers(self.net, self.builder)
+        first, *more = self.structure.budgets
+        budgets = [first, *(budget for budget in more if budget < work)]
+        numbers = Symbols(self.net, self.builder)
         place = {axis: i for i, axis in enumerate(problem.names)}
         factors = [Factor(numbers.of(v), tuple(place[a] for a in self.builder.axes(v))) for v in values]
         kept = [place[a] for a in keep if a in place]
         evidence = sum(self.builder.batched[v] for v in values)
         most = self.structure.most_factors if evidence > self.structure.most_factors else 0
-        result = self._search(numbers.alphabet, factors, problem, kept, fill, most, last)
+        result = self._search(numbers.alphabet, factors, problem, kept, fill, most, last, budgets)
         if result is None:
             raise TooLargeError(f"the query is too wide to compile: {self.failure}")
         self.fixed |= numbers.fixed
         self.saved += work
         axes = tuple(problem.names[i] for i in kept)
-        return Emission(self.builder, numbers, result, bool(best)).run(axes)
+        return Emission(self.builder, numbers.sources, result, bool(best)).run(axes)
+
+    def _fill(self, problem: Problem) -> list[int]:
+        """The min-fill order, found once for all attempts."""
+        key = (*problem.masks, problem.keep)
+        if key not in self.structure.orders:
+            self.structure.orders[key] = ordering.elimination_order(problem, ordering.min_fill)
+        return list(self.structure.orders[key])
 
     def _search(
         self,
@@ -175,10 +166,11 @@ class Structuring:
         fill: Sequence[int],
         most_factors: int,
         best: set[int],
+        budgets: Sequence[int],
     ) -> Result | None:
         """The first attempt that ends within its budget.
 
-        The first budget goes to all attempts, unless the first one shows that diagrams are hardly smaller than tables.
+        The first budget goes to all attempts, unless the first one shows that there is little structure.
         After that, of those that differ in their levels alone, the one that came farthest goes on, and the others only
         come back in the end.
         """
@@ -187,19 +179,18 @@ class Structuring:
         levels = [(*keep, *reversed(fill)), (*keep, *sorted(fill, reverse=True)), (*fill, *keep)]
         fills = [Attempt(fill, each) for each in levels]
         sweeps = [Attempt(order, (*keep, *reversed(order))) for order in (sweep, back)]
-        budgets = self.structure.budgets
         for i, budget in enumerate(budgets):
             fills.sort(key=lambda attempt: -attempt.reached)
-            sweeps.sort(key=lambda attempt: -attempt.reached)
-            later = [fills[0], sweeps[0], *(fills[1:] if i == len(budgets) - 1 else ())]
+            later = [fills[0], *sweeps, *(fills[1:] if i == len(budgets) - 1 else ())]
             for attempt in later if i else [*fills, *sweeps]:
                 elimination = Elimination(alphabet, problem.sizes, attempt.levels, budget, most_factors)
                 try:
                     return elimination.run(factors, attempt.order, keep, best)
-                except OutOfBudget as error:
+                except OutOfBudgetError as error:
                     axis = None if error.axis < 0 else problem.names[error.axis]
-                    self.failure, attempt.reached = Failure(axis, error.nodes), error.reached
-                    if error.smaller < self.structure.smaller:
+                    self.failure = Failure(axis, error.nodes, error.numbers / max(1, error.nodes))
+                    attempt.reached = error.reached
+                    if self.failure.numbers > self.structure.numbers:
                         return None
         return None
 
@@ -212,15 +203,15 @@ def _sweeps(problem: Problem) -> tuple[list[int], list[int]]:
 class Emission:
     """From the numbers of a result to operations of a program."""
 
-    def __init__(self, builder: Builder, numbers: Numbers, result: Result, largest: bool) -> None:
+    def __init__(self, builder: Builder, sources: dict[int, tuple[int, int]], result: Result, largest: bool) -> None:
         self._builder, self._result, self._largest = builder, result, largest
-        self._sources = numbers.sources
-        batched = np.zeros(len(result.kind), dtype=np.bool_)
-        for symbol, (value, _) in numbers.sources.items():
+        self._sources, numbers = dict(sources), result.numbers
+        batched = np.zeros(len(numbers.kind), dtype=np.bool_)
+        for symbol, (value, _) in sources.items():
             batched[symbol] = builder.batched[value]
         for boundary in result.boundaries:
             batched[boundary.symbols] = True
-        self._static = ~listing_kernels.reached(result.kind, result.left, result.right, batched)
+        self._static = ~listing_kernels.reached(numbers.kind, numbers.left, numbers.right, batched)
 
     def run(self, axes: tuple[Axis, ...]) -> int:
         """The value over the axes that were kept."""
@@ -247,30 +238,30 @@ class Emission:
 
     def _used_static(self, table: Ids) -> Ids:
         """The static sums and products that others, or the table, use; symbols and constants are at hand."""
-        result = self._result
+        numbers = self._result.numbers
         _, _, _, terms, _ = self._listing(table, self._static, rows=True)
-        numbers = np.unique(np.concatenate([terms.ravel(), table.ravel()]))
-        numbers = numbers[numbers < len(result.kind)]
-        inner = self._static[numbers] & (result.kind[numbers] >= diagram_kernels.SUM)
-        fresh = [n for n in numbers[inner].tolist() if n not in self._sources]
+        used = np.unique(np.concatenate([terms.ravel(), table.ravel()]))
+        used = used[used < len(numbers.kind)]
+        inner = self._static[used] & (numbers.kind[used] >= diagram_kernels.SUM)
+        fresh = [n for n in used[inner].tolist() if n not in self._sources]
         return np.array(fresh, dtype=np.int64)
 
     def _listing(self, table: Ids, leaves: Mask, rows: bool) -> tuple[Ids, Ids, Mask, Ids, int]:
-        result = self._result
+        numbers = self._result.numbers
         roots = np.unique(table)
-        inner = ~leaves[roots] & (result.kind[roots] >= diagram_kernels.SUM)
-        return listing_kernels.listing(result.kind, result.left, result.right, leaves, roots[inner], rows)  # type: ignore[no-any-return]
+        inner = ~leaves[roots] & (numbers.kind[roots] >= diagram_kernels.SUM)
+        return listing_kernels.listing(numbers.kind, numbers.left, numbers.right, leaves, roots[inner], rows)  # type: ignore[no-any-return]
 
     def _built(self, table: Ids, axes: tuple[Axis, ...], leaves: Mask, largest: bool, rows: bool) -> int:
-        result = self._result
+        numbers = self._result.numbers
         made, ends, linear, terms, parts = self._listing(table, leaves, rows)
-        count = len(result.kind)
+        count = len(numbers.kind)
         reference = np.full(count + parts, -3, dtype=np.int64)
         reference[made] = -4  # made here
         used = np.unique(np.concatenate([terms.ravel(), table.ravel()]))
         used = used[reference[used] == -3]
-        constants = used[(result.kind[used] == diagram_kernels.CONSTANT) & (used > 1)]
-        symbols = [int(n) for n in used if result.kind[n] != diagram_kernels.CONSTANT]
+        constants = used[(numbers.kind[used] == diagram_kernels.CONSTANT) & (used > 1)]
+        symbols = [int(n) for n in used if numbers.kind[n] != diagram_kernels.CONSTANT]
         inputs = sorted({self._sources[n][0] for n in symbols})
         first: dict[int, int] = {}
         size = 0
@@ -287,8 +278,8 @@ class Emission:
         literals = np.concatenate([[1], constants])
         operation = Structured(
             tuple(inputs),
-            result.mantissa[literals],
-            result.exponent[literals],
+            numbers.mantissa[literals],
+            numbers.exponent[literals],
             np.concatenate([[0], ends]),
             reference[terms],
             linear,
@@ -296,4 +287,4 @@ class Emission:
             axes,
             largest,
         )
-        return self._builder.structured(operation, int(result.degree[table].max(initial=0)))
+        return self._builder.structured(operation, int(numbers.degree[table].max(initial=0)))

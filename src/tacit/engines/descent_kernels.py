@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tacit.jit import jit
 from tacit.engines.kernels import forward_tile
+from tacit.jit import jit
 
 BLOCK = 1024  # samples that are followed at a time
 MAX_WEIGHTS = 2**17  # numbers that they are chosen by

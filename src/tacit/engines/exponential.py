@@ -14,8 +14,8 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from tacit.jit import jit
 from tacit.engines.series import INVERSE_LOG2, LOG2_HIGH, LOG2_LOW, SERIES, SMALLEST
+from tacit.jit import jit
 
 C2, C3, C4, C5, C6, C7, C8, C9, C10, C11, C12, C13 = SERIES[2:]
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from numba import types
 
-from tacit.jit import jit
 from tacit.engines.underflow import UNDERFLOW
+from tacit.jit import jit
 
 _test = types.ExternalFunction("fetestexcept", types.intc(types.intc))
 _clear = types.ExternalFunction("feclearexcept", types.intc(types.intc))

@@ -8,9 +8,9 @@ import math
 
 import numpy as np
 
-from tacit.jit import jit
 from tacit.engines.kernels import add_pinned, backward_tile, forward_tile
 from tacit.engines.row_losses import MEAN_SQUARED, SMALLEST
+from tacit.jit import jit
 
 
 @jit(nogil=True, error_model="numpy")

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.cpt import CPT, TestingCPT
-from tacit.jit import jit
 from tacit.floats import Floats
+from tacit.jit import jit
 from tacit.learn.links import axis_of, copy_of
 from tacit.learn.prior import pseudo_counts
 from tacit.network import Network
