@@ -17,6 +17,7 @@ from tacit.answer import Answer, warn_impossible
 from tacit.circuit import Circuit
 from tacit.circuit.lower import lower
 from tacit.compiler import compile_program, trace
+from tacit.compiler.built_in import holds_for
 from tacit.compiler.eliminate import Plan
 from tacit.compiler.jointree import Jointree, jointree
 from tacit.compiler.program import Cost, Program
@@ -320,22 +321,36 @@ class Query:
     # numbers ----------------------------------------------------------------------------------------------
 
     def set_parameters(self, net: Model) -> None:
-        """Take the numbers (and slopes) of another network of the same structure; nothing is compiled again."""
+        """Take the numbers (and slopes) of another network of the same structure.
+
+        Nothing is compiled again, unless the program is structured and has numbers built in that differ.
+        """
         check_same_structure(self, net)
+        self.program, self.plan = self._compiled_for(net, self.dtype)
         self.network = net.copy()
         self._engine, companions, self._companions = None, self._companions, {}
         for question, companion in companions.items():
+            if not holds_for(companion.program, companion.network, net):
+                continue  # compiled again when it is asked
             with suppress(NetworkError):  # known 0s differ in a part that this query does not need
                 companion.set_parameters(net)
                 self._companions[question] = companion
 
     def with_network(self, net: Model, dtype: str | None = None, engine: str | None = None) -> Self:
-        """The same query with the numbers of another network of the same structure; nothing is compiled again.
+        """The same query with the numbers of another network of the same structure, as by `set_parameters`.
 
         `dtype` and `engine` stay as they are unless others are given.
         """
+        program, plan = self._compiled_for(net, dtype or self.dtype)
         how = (dtype or self.dtype, engine or self.choice, self.threads, self.effort)
-        return type(self)(net, self.query, self.question, self.program, self.plan, *how, self._refused)
+        return type(self)(net, self.query, self.question, program, plan, *how, self._refused)
+
+    def _compiled_for(self, net: Model, dtype: str) -> tuple[Program, Plan]:
+        """The program and its plan; new ones where numbers are built in that differ in another network."""
+        if holds_for(self.program, self.network, net):
+            return self.program, self.plan
+        question = self.question if self._refused is None else replace(self.question, query=())
+        return compile_program(net, question, effort=self.effort, dtype=dtype)
 
     def in_dtype(self, dtype: str) -> Self:
         """The same query, compiled anew for numbers of another type."""
@@ -556,7 +571,10 @@ def weighted(likelihood: Floats, derivative: Array) -> Array:
 
 
 def check_same_structure(query: Query, new: Model) -> None:
-    """The same variables, families and kinds of CPT, and no state possible that was not before."""
+    """The same variables, families and kinds of CPT, and no state possible that was not before.
+
+    A structured program is compiled again where states are: see `holds_for`.
+    """
     old, program, question = query.network, query.program, query.question
     for name in program.states:
         a, b = old.node(name), new.node(name)
@@ -570,6 +588,8 @@ def check_same_structure(query: Query, new: Model) -> None:
                 f"node {name!r} differs in states, parents, kind of CPT or tests from the compiled network; "
                 "compile the query again"
             )
+    if program.structured:
+        return
     asked = new.cut(question.do) if question.do else new
     now = possible_states(asked, program.states, program.hard, dict(question.given))
     read = set(program.nodes)

@@ -146,7 +146,7 @@ def _numbers(learned: Parameters, tac: TAC, net: Network) -> Floats:
     check_same_structure(tac, net)
     net.require_numbers(_nodes(tac))
     numbers, places = np.empty(learned.entries), {place.key: place for place in learned.places}
-    for node in _nodes(tac):
+    for node in dict.fromkeys((*_nodes(tac), *tac.program.fixed)):
         known = tac.network.cpt(node).parts()
         for part, table in net.cpt(node).parts().items():
             same, place = (table == known[part]).ravel(), places.get((node, part))

@@ -110,6 +110,11 @@ class Program:
         return tuple(_decisions(self))
 
     @property
+    def structured(self) -> bool:
+        """Whether some operation is structured: then known numbers are built in, not only the 0s and 1s among them."""
+        return any(isinstance(operation, Structured) for operation in self)
+
+    @property
     def draws(self) -> int:
         """How many random numbers a sample takes: one for each decision; a traced one makes its own from a first."""
         return 1 if self.traced else len(self.decisions)

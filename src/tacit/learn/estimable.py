@@ -47,6 +47,12 @@ class Estimable:
         return sum(unit.count for unit in self.units)
 
     @property
+    def nodes(self) -> list[str]:
+        """The nodes that have free numbers."""
+        found = [[u.node] if isinstance(u, Causes) else [name for name, _ in u.keys] for u in self.units]
+        return list(dict.fromkeys(name for names in found for name in names))
+
+    @property
     def random(self) -> bool:
         """Whether some number has no start of its own."""
         return any(unit.random for unit in self.units)

@@ -189,7 +189,9 @@ class Settings:
     def sorter(self) -> Sorter:
         """What takes a first look at rows."""
         start = self.estimable.filled(self.estimable.start(np.random.default_rng([self.seed, 0])))
-        return Sorter(start, digest=self.path is not None)
+        marked = start.learnable()  # no number that will change may be built into a program
+        structure = start.with_cpts({name: marked.cpt(name) for name in self.estimable.nodes})
+        return Sorter(structure, digest=self.path is not None)
 
     def say_rows(self, count: int) -> None:
         """Tell how many rows were looked at."""

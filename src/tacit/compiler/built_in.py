@@ -1,0 +1,38 @@
+"""Numbers that are built into a program, and whether those of another network are the same."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tacit.compiler.program import Program
+from tacit.cpt import AnyCPT
+from tacit.floats import Floats
+from tacit.model import Model
+
+
+def holds_for(program: Program, old: Model, new: Model) -> bool:
+    """Whether a program that is right for one network is right for another one of the same structure.
+
+    A structured program has the numbers of some nodes built in (`Program.fixed`), and of all others where they are
+    exactly 0 or 1. Numbers that are to be learned from now on must not be built in.
+    """
+    if not program.structured:
+        return True
+    fixed = frozenset(program.fixed)
+    return all(_same_numbers(old.cpt(name), new.cpt(name), name in fixed) for name in program.states)
+
+
+def _same_numbers(old: AnyCPT, new: AnyCPT, fixed: bool) -> bool:
+    if old is new:
+        return True
+    if fixed and getattr(new, "learn", False):
+        return False
+    before, now = old.parts(), new.parts()
+    tables = [part for part in before if part != "thresholds"]
+    return all(_stays(before[part], now[part], fixed) for part in tables)
+
+
+def _stays(before: Floats, now: Floats, fixed: bool) -> bool:
+    """Whether all numbers are the same, or only those that are 0 or 1."""
+    built_in = np.full(before.shape, True) if fixed else (before == 0) | (before == 1)
+    return bool((before[built_in] == now[built_in]).all())
