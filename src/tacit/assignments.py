@@ -153,7 +153,9 @@ def _codes(asked: Query, states: States, block: Evidence, names: Sequence[str]) 
         if name in asked.question.indexed:
             found[name] = np.broadcast_to(block.columns[name].states(), block.rows)[:, None]
         elif name not in axis:
-            assert not program.traced or len(possible) == 1, f"{name!r} has no likelihoods that would say its state"
+            # without any states, every row is impossible
+            sure = not program.traced or len(possible) == 1 or not states
+            assert sure, f"{name!r} has no likelihoods that would say its state"
             found[name] = np.full((block.rows, 1), possible[0])
         elif axis[name] == name:
             found[name] = states[name]

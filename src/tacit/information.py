@@ -40,7 +40,8 @@ def information(query: Query, evidence: EvidenceLike | None = None) -> dict[str,
                 column = block.columns.get(name)
                 pairs[name].append(weighted(np.ones((1, 1)) if column is None else column.likelihoods(), by_state))
         for name, of_states in pairs.items():
-            drop = mutual_information(np.stack(of_states))
+            # without likelihoods, its state is known to the program
+            drop = mutual_information(np.stack(of_states)) if of_states else np.zeros(block.rows)
             known = (total <= 0) | (name in block.columns and block.columns[name].observed)
             found[name].append(np.where(known, np.nan, drop))
     warn_impossible(np.concatenate(impossible), "their information is NaN")

@@ -250,7 +250,8 @@ class Query:
             derivatives = engine.gradients(block.columns, block.rows, seeds, through_selection=False).likelihoods
             possible.append(total > 0)
             for name, column in found.items():
-                likelihood = block.columns[name].likelihoods() if name in block.columns else np.ones((1, 1))
+                card = self.network.variable(name).card
+                likelihood = block.columns[name].likelihoods() if name in block.columns else np.ones((card, 1))
                 product = weighted(likelihood, derivatives[name]) if name in derivatives else likelihood
                 column.append(np.where(total > 0, product, np.nan).T)
         if not known.rows:
@@ -391,6 +392,11 @@ class Query:
 
     def jointree(self) -> Jointree:
         """The plan of the inference phase as clusters of variables in a tree."""
+        if self.plan.structured:
+            raise TacitError(
+                "the query was compiled by structured elimination, which has no clusters and so no jointree; give an "
+                "order= to compile it with tables"
+            )
         return jointree(self.plan.problem, self.plan.path)
 
     @property

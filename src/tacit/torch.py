@@ -198,7 +198,9 @@ def read(tac: TAC, evidence: EvidenceTensors, like: Tensor) -> Inputs:
     if not inputs.rows:
         raise EvidenceError("the evidence has no rows; expected at least one")
     if like.device.type == "cpu":
-        _check_values(tac, inputs)
+        _check_likelihoods(inputs)
+        if not isinstance(evidence, Tensor):
+            _check_positions(tac, evidence or {})
     return inputs
 
 
@@ -279,7 +281,7 @@ def _check_kind(tac: TAC, variable: Variable, column: Tensor) -> None:
         )
 
 
-def _check_values(tac: TAC, inputs: Inputs) -> None:
+def _check_likelihoods(inputs: Inputs) -> None:
     likelihoods = inputs.likelihoods.detach()
     if likelihoods.numel() and likelihoods.min() < 0:
         for variable, own in inputs.by_variable(likelihoods).items():
@@ -288,7 +290,11 @@ def _check_values(tac: TAC, inputs: Inputs) -> None:
                     f"evidence on {variable.name!r}, row {row}: likelihoods must not be negative, nor those of a first "
                     "state exceed 1"
                 )
-    for name, codes in inputs.codes.items():
+
+
+def _check_positions(tac: TAC, columns: Mapping[str, Tensor]) -> None:
+    for name in tac.certain:
+        codes = columns[name]
         last = tac.network.variable(name).card - 1
         for row in ((codes < 0) | (codes > last)).nonzero().flatten().tolist()[:1]:
             raise EvidenceError(

@@ -51,10 +51,9 @@ def compile_program(
     win sometimes: both are planned, the cheaper is kept.
     """
     _check(net, order, effort)
-    net = net.cut(question.do) if question.do else net
-    pruned = prune(net, question)
-    structured = _Structured(net, question, effort, dtype)
-    net = net.cut(pruned.settled) if pruned.settled else net
+    whole = net.cut(question.do) if question.do else net
+    pruned = prune(whole, question)
+    net = whole.cut(pruned.settled) if pruned.settled else whole
 
     def eliminate(planner: Planner, reuse: bool, index_first: bool = False) -> tuple[Program, Plan]:
         scale = EVIDENCE_PER_SCALE[dtype]
@@ -63,6 +62,7 @@ def compile_program(
     if order is not None:
         return eliminate(_follow(order), reuse=False)
     search = _searching(effort)
+    structured = _Structured(whole, question, search, dtype)
     early = structured.early() if structured.promising else None
     if early is not None and early.clear:
         return early.program, early.plan
@@ -111,7 +111,7 @@ class _Structured:
     asked for, of which a structured program does not know the axes.
     """
 
-    def __init__(self, net: Model, question: Question, effort: str, dtype: str) -> None:
+    def __init__(self, net: Model, question: Question, search: Planner, dtype: str) -> None:
         wanted = (*question.evidence, *question.best, *(net.variables if question.every_node else ()))
         given = {name for name, _ in question.given}
         evidence = tuple(dict.fromkeys(name for name in wanted if name not in given))
@@ -119,7 +119,7 @@ class _Structured:
         self._orders: dict[tuple[int, ...], list[int]] = {}
         self._failure: Failure | None = None  # of the first attempts
         self.hopeless: TooLargeError | None = None  # why tables need not be planned
-        self._whole, self._search = net, _searching(effort)
+        self._whole, self._search = net, search
         self._scale, self._factors = EVIDENCE_PER_SCALE[dtype], EVIDENCE_PER_STRUCTURE[dtype]
 
     @cached_property

@@ -45,10 +45,18 @@ MAX_PLANNED_TWICE = 12  # up to so many nodes, a phase is also planned without t
 
 @dataclass(frozen=True)
 class Plan:
-    """The contraction tree of one elimination: the factors and the pairs in which they are multiplied."""
+    """The contraction tree of one elimination: the factors and the pairs in which they are multiplied.
+
+    If elimination was structured, there are no pairs.
+    """
 
     problem: Problem
     path: tuple[tuple[int, int], ...]
+
+    @property
+    def structured(self) -> bool:
+        """Whether factors were eliminated as diagrams."""
+        return len(self.path) < len(self.problem.masks) - 1
 
 
 @dataclass(frozen=True)

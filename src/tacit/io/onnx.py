@@ -46,7 +46,7 @@ def onnx_model(tac: Query) -> Any:
         "query": query.name,
         "states": query.states,
         "evidence": {name: tac.network.states(name) for name in tac.evidence},
-        "hard": tac.program.hard,
+        "hard": sorted(tac.question.indexed),
     }
     onnx.helper.set_model_props(model, {key: json.dumps(value) for key, value in about.items()})
     onnx.checker.check_model(model)
@@ -58,6 +58,7 @@ class _Export:
 
     def __init__(self, tac: Query, onnx: Any) -> None:
         self._program, self._evidence, self._onnx = tac.program, tac.evidence, onnx
+        self._indexed = tac.question.indexed  # these come as states, also where the program has likelihoods of them
         self._cards = {name: len(tac.network.states(name)) for name in tac.evidence}
         self._graph = Graph(onnx, tac.dtype, tac.evidence)
         tables, gammas = tac.numbers()
@@ -69,7 +70,7 @@ class _Export:
             Fixed(fixed),
             lambda node, part: tables[node, part],
             gammas,
-            lambda variable: self._graph.add("Transpose", Traced(self._graph, variable), perm=[1, 0]),
+            self._likelihoods,
             self._code,
         )
 
@@ -84,7 +85,7 @@ class _Export:
         return self._onnx.helper.make_graph(self._graph.nodes, "tacit", inputs, outputs, self._graph.tables)
 
     def _input(self, name: str) -> Any:
-        if name in self._program.hard:
+        if name in self._indexed:
             return self._described(name, ["rows"], np.dtype(np.int64))
         return self._described(name, ["rows", self._cards[name]])
 
@@ -107,10 +108,16 @@ class _Export:
             rows = self._graph.add("Shape", Traced(self._graph, self._evidence[0]), start=0, end=1)
         return self._graph.add("Expand", joint[:, None], self._graph.add("Concat", list(joint.shape), rows, axis=0))
 
+    def _likelihoods(self, variable: str) -> Traced:
+        """The likelihoods (states, rows) of a variable."""
+        if variable in self._indexed:
+            return self._graph.add("Gather", np.eye(self._cards[variable]), self._code(variable), axis=1)
+        return self._graph.add("Transpose", Traced(self._graph, variable), perm=[1, 0])
+
     def _code(self, variable: str) -> Traced:
         """The observed states. One that does not exist must not pass for another, so it becomes an error."""
         add, given = self._graph.add, Traced(self._graph, variable)
-        exists = add("And", add("GreaterOrEqual", given, [0]), add("Less", given, [self._program.sizes[variable]]))
+        exists = add("And", add("GreaterOrEqual", given, [0]), add("Less", given, [self._cards[variable]]))
         return add("Where", exists, given, [NOWHERE])
 
 

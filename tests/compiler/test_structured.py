@@ -1,0 +1,300 @@
+"""Structured elimination, wherever it is possible: against the definition, and against programs with tables."""
+
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import tacit
+from tacit import CPT, Network, NoisyOr, TestingCPT, TooLargeError, compiler, examples
+from tacit import semantics as definition
+from tacit.compiler import compile_program
+from tacit.compiler.program import check
+from tacit.operations import Rescale, Structured
+from tests.helpers import (
+    ENGINES_OF_MANY,
+    TOLERANCE,
+    always_hard,
+    close,
+    decided,
+    impossible,
+    one_row,
+    posterior,
+    selected,
+    tries,
+)
+from tests.strategies import networks, queries, rngs, tie_margin
+
+ROWS = 3
+pytestmark = impossible
+
+
+@contextmanager
+def settings(**values):
+    """With other constants of the compiler."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in values.items():
+            patch.setattr(compiler, name, value)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def everything_is_structured():
+    with settings(WORTH=0, KNOWN_SHARE=-1.0, GAIN=0):
+        yield
+
+
+def dense():
+    """With tables only."""
+    return settings(KNOWN_SHARE=2.0)
+
+
+def rescaling():
+    """After every product of two factors that depend on evidence."""
+    return settings(EVIDENCE_PER_STRUCTURE={"float64": 2, "float32": 2})
+
+
+@pytest.fixture(params=ENGINES_OF_MANY, scope="module")
+def engine(request):
+    return request.param
+
+
+@st.composite
+def asked(draw, **kinds):
+    """A network, a query, evidence, and those of its columns that are observed in every row and said to be."""
+    net, query, columns = draw(queries(rows=ROWS, **kinds))
+    certain = always_hard(net, columns)
+    hard = draw(st.lists(st.sampled_from(certain), unique=True)) if certain else []
+    return net, query, columns, hard
+
+
+def compiled(net, query, columns, hard=(), **how):
+    return tacit.compile(net, query, [n for n in columns if n not in hard], hard, **how)
+
+
+def agrees(tac, net, columns, tolerance=TOLERANCE):
+    """Joint, posterior, evidence, selections and marginals are those of the definition."""
+    rows = decided(net, columns, max(1e-9, 10 * tolerance))
+    joint, expected = tac.joint(columns)[rows], definition.joint(net, tac.query, columns)[rows]
+    close(joint, expected, tolerance)
+    assert (joint[expected.sum(axis=1) == 0] == 0).all()
+    close(posterior(tac, columns)[rows], definition.posterior(net, tac.query, columns)[rows], tolerance)
+    close(np.exp(tac.log_evidence(columns)[rows]), expected.sum(axis=1), tolerance)
+    how = selected(tac, columns)
+    for i in rows:
+        for name, node in definition.select(net, one_row(columns, i)).nodes.items():
+            if name in how and not np.isnan(node.posterior).any():
+                close(how[name].posterior[i], node.posterior, tolerance)
+                close(how[name].weight[i], node.weight, 20 * tolerance)  # slopes go up to 16
+    for name, found in tac.marginals(columns).items():
+        close(found[rows], definition.posterior(net, name, columns)[rows], tolerance)
+
+
+def is_best(best, net, names, columns):
+    """The probability is the largest, and it is that of the states."""
+    joints, largest = definition.joint(net, names, columns), definition.most_probable(net, names, columns)
+    for i in decided(net, columns):
+        close(np.exp(best.log_probability[i]), largest[i])
+        states = [best.states[name][i] for name in names]
+        if largest[i] == 0:
+            assert states == [None] * len(names)
+        else:
+            place = [net.variable(name).codes[state] for name, state in zip(names, states, strict=True)]
+            close(joints[i][tuple(place)], largest[i])
+
+
+# the definition -------------------------------------------------------------------------------------------
+
+
+@tries(45)
+@given(case=asked(), rescaled=st.booleans())
+def test_answers(engine, case, rescaled):
+    net, query, columns, hard = case
+    with rescaling() if rescaled else settings():
+        tac = compiled(net, query, columns, hard, engine=engine)
+        agrees(tac, net, columns)
+
+
+@tries(30)
+@given(case=asked())
+def test_float32_is_close(engine, case):
+    net, query, columns, hard = case
+    agrees(compiled(net, query, columns, hard, engine=engine, dtype="float32"), net, columns, 1e-5)
+
+
+@tries(30)
+@given(case=asked(), rescaled=st.booleans(), data=st.data())
+def test_best_states(engine, case, rescaled, data):
+    net, query, columns, hard = case
+    others = data.draw(st.lists(st.sampled_from(net.variables), unique=True, max_size=2))
+    names = [query, *(name for name in others if name != query)]
+    with rescaling() if rescaled else settings():
+        tac = compiled(net, names, columns, hard, engine=engine)
+        is_best(tac.mpe(columns), net, net.variables, columns)
+        is_best(tac.map(columns), net, names, columns)
+
+
+SAMPLES = 20_000
+
+
+@tries(20)
+@given(case=asked(max_nodes=4))
+def test_samples(case):
+    net, _, columns, hard = case
+    possible = [i for i in decided(net, columns) if definition.joint(net, (), columns)[i] > 0]
+    assume(possible)
+    row = one_row(columns, possible[0])
+    drawn = compiled(net, None, columns, hard).sample(row, n=SAMPLES)
+    expected = definition.posterior(net, net.variables, row)[0]
+    codes = [np.array([net.variable(n).codes[x] for x in drawn[n][0].tolist()]) for n in net.variables]
+    counts = np.bincount(np.ravel_multi_index(codes, expected.shape), minlength=expected.size).reshape(expected.shape)
+    assert not counts[expected == 0].any()
+    spread = np.sqrt(SAMPLES * expected * (1 - expected))
+    assert (np.abs(counts - SAMPLES * expected) <= 6 * spread + 6).all()
+
+
+@tries(30)
+@given(case=queries(rows=ROWS), data=st.data())
+def test_given_states_count_as_evidence(case, data):
+    net, query, columns = case
+    name = data.draw(st.sampled_from(net.variables))
+    state = data.draw(st.sampled_from(net.states(name)))
+    rest = {n: c for n, c in columns.items() if n != name}
+    tac = tacit.compile(net, query, list(rest), given={name: state})
+    whole = {**rest, name: [state] * ROWS}
+    rows = decided(net, whole)
+    picked = rows if rest else [0] * len(rows)
+    close(tac.joint(rest or None)[picked], definition.joint(net, query, whole)[rows])
+    for other, found in tac.marginals(rest or None).items():
+        close(found[picked], definition.posterior(net, other, whole)[rows])
+
+
+@tries(30)
+@given(case=queries(rows=ROWS, certain=True), data=st.data())
+def test_interventions(case, data):
+    net, query, columns = case
+    do = data.draw(st.lists(st.sampled_from(always_hard(net, columns)), min_size=1, unique=True))
+    tac = tacit.compile(net, query, [n for n in columns if n not in do], do=do)
+    states = tac.read(columns).columns
+    best = tac.mpe(columns)
+    for i in range(ROWS):
+        cut = net.do({name: net.states(name)[np.broadcast_to(states[name].states(), ROWS)[i]] for name in do})
+        row = one_row({n: c for n, c in columns.items() if n not in do}, i)
+        if tie_margin(cut, row) > 1e-9:
+            close(tac.joint(one_row(columns, i)), definition.joint(cut, query, row))
+            close(np.exp(best.log_probability[i]), definition.most_probable(cut, cut.variables, row)[0])
+
+
+def chain(length, p=0.9):
+    """Copies with noise, each with a reading, and a parity of two of them: many numbers are equal."""
+    net = Network("chain")
+    for i in range(length):
+        net.add(f"X{i}", [f"X{i - 1}"] if i else [], cpt=[[p, 1 - p], [1 - p, p]] if i else [0.5, 0.5])
+    for i in range(length):
+        net.add(f"Y{i}", [f"X{i}"], cpt=[[0.25, 0.75], [0.5, 0.5]])
+    net.add("S", ["X0", f"X{length - 1}"], cpt=[[[1, 0], [0, 1]], [[0, 1], [1, 0]]])
+    return net
+
+
+def readings(net):
+    return [name for name in net.variables if name.startswith("Y")]
+
+
+def test_the_way_is_structured_here_and_nowhere_else():
+    net = chain(4)
+    names = readings(net)
+    assert tacit.compile(net, "S", names).program.structured
+    assert not tacit.compile(net, "S", names, order=net.variables).program.structured
+    with dense():
+        assert not tacit.compile(net, "S", names).program.structured
+
+
+# underflow ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_many_tiny_likelihoods(engine, dtype):
+    net = chain(200)
+    tiny = {name: [[1e-10, 1.0], [1e-300, 1.0]] for name in readings(net)}
+    tac = tacit.compile(net, "S", list(tiny), engine=engine, dtype=dtype)
+    assert any(isinstance(operation, Rescale) for operation in tac.program) == (dtype == "float32")
+    with dense():
+        other = tacit.compile(net, "S", list(tiny), engine="numpy")
+    close(tac.posterior(tiny), other.posterior(tiny), 1e-12 if dtype == "float64" else 1e-5)
+    np.testing.assert_allclose(tac.log_evidence(tiny), other.log_evidence(tiny), 1e-12 if dtype == "float64" else 1e-5)
+
+
+def test_tiny_numbers_of_tables(engine):
+    """Each reading has a probability of 1e-10, so that their product leaves the range of floats."""
+    net = Network()
+    net.add("C", cpt=[0.5, 0.5])
+    names = [f"X{i}" for i in range(200)]
+    for name in names:
+        net.add(name, ["C"], cpt=[[1e-10, 1 - 1e-10], [1.1e-10, 1 - 1.1e-10]])
+    tac = tacit.compile(net, "C", names, engine=engine)
+    row = dict.fromkeys(names, "true")
+    np.testing.assert_allclose(tac.posterior(row)[0, 0], 1 / (1 + 1.1**200), 1e-9)
+    expected = 200 * np.log(1e-10) + np.log(0.5) + np.log1p(1.1**200)
+    np.testing.assert_allclose(tac.log_evidence(row), [expected], 1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_given_states_of_probability_1e_400(engine, dtype):
+    net = Network()
+    net.add("C", cpt=[0.25, 0.75])
+    names = [f"X{i}" for i in range(40)]
+    for name in names:
+        net.add(name, ["C"], cpt=[[1e-10, 1 - 1e-10], [2e-10, 1 - 2e-10]])
+    net.add("Y", ["C"], cpt=[[0.5, 0.5], [1.0, 0.0]])
+    tac = tacit.compile(net, "C", ["Y"], given=dict.fromkeys(names, "true"), engine=engine, dtype=dtype)
+    assert tac.program.structured
+    tolerance = 1e-12 if dtype == "float64" else 1e-5
+    close(tac.posterior({"Y": ["true", None]})[:, 0], [0.125 / (0.125 + 0.75 * 2**40), 0.25 / (0.25 + 0.75 * 2**40)],
+          tolerance)  # fmt: skip
+    expected = 40 * np.log(1e-10) + np.log(0.25 + 0.75 * 2.0**40)
+    np.testing.assert_allclose(tac.log_evidence(None), [expected], tolerance)
+
+
+# derivatives ----------------------------------------------------------------------------------------------
+
+
+def gradients(net, query, columns, hard, through, engine):
+    tac = compiled(net, query, columns, hard, engine=engine)
+    known = tac.read(columns)
+    seeds = np.random.default_rng(1).random((net.variable(query).card, known.rows))
+    return tac, tac.engine().gradients(known.columns, known.rows, seeds, through, np.zeros(known.rows, np.int64))
+
+
+def without_known(tables, net):
+    """Derivatives by what may be learned: those by exact 0s and 1s never matter, and tapes leave them out."""
+    found = {}
+    for (node, part), by_entry in tables.items():
+        table = net.cpt(node).parts()[part]
+        known = (table == 0) | (table == 1) if part != "thresholds" else np.zeros_like(table, dtype=bool)
+        found[node, part] = np.where(known, 0.0, by_entry)
+    return found
+
+
+@tries(50)
+@given(case=asked(), through=st.booleans(), rescaled=st.booleans())
+def test_derivatives_are_those_of_tables(engine, case, through, rescaled):
+    net, query, columns, hard = case
+    net = net.learnable()
+    rows = decided(net, columns, 1e-6)
+    assume(rows)
+    columns = {name: [column[i] for i in rows] for name, column in columns.items()}
+    with rescaling() if rescaled else settings():
+        _, found = gradients(net, query, columns, hard, through, engine)
+    with dense():
+        _, expected = gradients(net, query, columns, hard, through, "numpy")
+    agree(found.likelihoods, expected.likelihoods, 1e-9)
+    agree(without_known(found.tables, net), without_known(expected.tables, net), 1e-9)
+    agree(found.slopes, expected.slopes, 1e-9)
+
+
+def agree(found, expected, tolerance):
+    """Equal arrays; what one side leaves out is 0."""
+    for key in {*found, *expected}:
+        close(found.get(key, 0.0), expected.get(key, 0.0), tolerance)
