@@ -1,6 +1,7 @@
 """Structured elimination, wherever it is possible: against the definition, and against programs with tables."""
 
 from contextlib import contextmanager
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -8,11 +9,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import tacit
-from tacit import CPT, Network, NoisyOr, TestingCPT, TooLargeError, compiler, examples
+from tacit import CPT, Network, NetworkError, TooLargeError, compiler, query
 from tacit import semantics as definition
-from tacit.compiler import compile_program
-from tacit.compiler.program import check
-from tacit.operations import Rescale, Structured
+from tacit.compiler import compile_program, eliminate
+from tacit.operations import Rescale
 from tests.helpers import (
     ENGINES_OF_MANY,
     TOLERANCE,
@@ -25,7 +25,7 @@ from tests.helpers import (
     selected,
     tries,
 )
-from tests.strategies import networks, queries, rngs, tie_margin
+from tests.strategies import queries, rngs, tie_margin
 
 ROWS = 3
 pytestmark = impossible
@@ -108,7 +108,7 @@ def is_best(best, net, names, columns):
 # the definition -------------------------------------------------------------------------------------------
 
 
-@tries(45)
+@tries(30)
 @given(case=asked(), rescaled=st.booleans())
 def test_answers(engine, case, rescaled):
     net, query, columns, hard = case
@@ -117,21 +117,21 @@ def test_answers(engine, case, rescaled):
         agrees(tac, net, columns)
 
 
-@tries(30)
-@given(case=asked())
-def test_float32_is_close(engine, case):
+@tries(20)
+@given(case=asked(), engine=st.sampled_from(["numpy", "tape"]))
+def test_float32_is_close(case, engine):
     net, query, columns, hard = case
     agrees(compiled(net, query, columns, hard, engine=engine, dtype="float32"), net, columns, 1e-5)
 
 
 @tries(30)
 @given(case=asked(), rescaled=st.booleans(), data=st.data())
-def test_best_states(engine, case, rescaled, data):
+def test_best_states(case, rescaled, data):
     net, query, columns, hard = case
     others = data.draw(st.lists(st.sampled_from(net.variables), unique=True, max_size=2))
     names = [query, *(name for name in others if name != query)]
     with rescaling() if rescaled else settings():
-        tac = compiled(net, names, columns, hard, engine=engine)
+        tac = compiled(net, names, columns, hard)
         is_best(tac.mpe(columns), net, net.variables, columns)
         is_best(tac.map(columns), net, names, columns)
 
@@ -220,8 +220,7 @@ def test_many_tiny_likelihoods(engine, dtype):
     tiny = {name: [[1e-10, 1.0], [1e-300, 1.0]] for name in readings(net)}
     tac = tacit.compile(net, "S", list(tiny), engine=engine, dtype=dtype)
     assert any(isinstance(operation, Rescale) for operation in tac.program) == (dtype == "float32")
-    with dense():
-        other = tacit.compile(net, "S", list(tiny), engine="numpy")
+    other = tacit.compile(net, "S", list(tiny), engine="numpy", order=net.variables[::-1])  # with tables
     close(tac.posterior(tiny), other.posterior(tiny), 1e-12 if dtype == "float64" else 1e-5)
     np.testing.assert_allclose(tac.log_evidence(tiny), other.log_evidence(tiny), 1e-12 if dtype == "float64" else 1e-5)
 
@@ -264,17 +263,18 @@ def gradients(net, query, columns, hard, through, engine):
     tac = compiled(net, query, columns, hard, engine=engine)
     known = tac.read(columns)
     seeds = np.random.default_rng(1).random((net.variable(query).card, known.rows))
-    return tac, tac.engine().gradients(known.columns, known.rows, seeds, through, np.zeros(known.rows, np.int64))
+    return tac.engine().gradients(known.columns, known.rows, seeds, through, np.zeros(known.rows, np.int64))
 
 
-def without_known(tables, net):
-    """Derivatives by what may be learned: those by exact 0s and 1s never matter, and tapes leave them out."""
-    found = {}
-    for (node, part), by_entry in tables.items():
+def by_learnable(found, net):
+    """Derivatives by what may be learned: neither by exact 0s and 1s nor by the rows of functions."""
+    kept = {}
+    for (node, part), by_entry in found.tables.items():
         table = net.cpt(node).parts()[part]
         known = (table == 0) | (table == 1) if part != "thresholds" else np.zeros_like(table, dtype=bool)
-        found[node, part] = np.where(known, 0.0, by_entry)
-    return found
+        if getattr(net.cpt(node), "learn", False):
+            kept[node, part] = np.where(known, 0.0, by_entry)
+    return kept
 
 
 @tries(50)
@@ -284,17 +284,213 @@ def test_derivatives_are_those_of_tables(engine, case, through, rescaled):
     net = net.learnable()
     rows = decided(net, columns, 1e-6)
     assume(rows)
-    columns = {name: [column[i] for i in rows] for name, column in columns.items()}
+    columns = {name: column[rows] if isinstance(column, np.ndarray) else [column[i] for i in rows]
+               for name, column in columns.items()}  # fmt: skip
     with rescaling() if rescaled else settings():
-        _, found = gradients(net, query, columns, hard, through, engine)
+        found = gradients(net, query, columns, hard, through, engine)
     with dense():
-        _, expected = gradients(net, query, columns, hard, through, "numpy")
-    agree(found.likelihoods, expected.likelihoods, 1e-9)
-    agree(without_known(found.tables, net), without_known(expected.tables, net), 1e-9)
-    agree(found.slopes, expected.slopes, 1e-9)
+        expected = gradients(net, query, columns, hard, through, "numpy")
+    indexed = set(hard) - {query}  # by tables; here they have likelihoods
+    agree({name: own for name, own in found.likelihoods.items() if name not in indexed}, expected.likelihoods)
+    agree(by_learnable(found, net), by_learnable(expected, net))
+    agree(found.slopes, expected.slopes)
 
 
-def agree(found, expected, tolerance):
+def agree(found, expected, tolerance=1e-9):
     """Equal arrays; what one side leaves out is 0."""
     for key in {*found, *expected}:
         close(found.get(key, 0.0), expected.get(key, 0.0), tolerance)
+
+
+# numbers that change --------------------------------------------------------------------------------------
+
+
+@contextmanager
+def counted():
+    """Counts how often something is compiled."""
+    calls = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(query, "compile_program", lambda *a, **how: calls.append(a) or compile_program(*a, **how))
+        yield calls
+
+
+def other_numbers(net, rng, share=1.0):
+    """The same network with other numbers in some of its regular tables."""
+    cpts = {n: net.cpt(n) for n in net.variables if isinstance(net.cpt(n), CPT) and rng.random() < share}
+    return net.with_cpts({
+        n: CPT(rng.dirichlet(np.ones(cpt.table.shape[-1]), cpt.table.shape[:-1]), cpt.learn, cpt.tie)
+        for n, cpt in cpts.items()
+    })  # fmt: skip
+
+
+@tries(20)
+@given(case=asked(factored=False, max_nodes=5), rng=rngs, learnable=st.booleans())
+def test_other_numbers_give_the_answers_of_a_new_query(case, rng, learnable):
+    net, query, columns, hard = case
+    net = net.learnable() if learnable else net
+    tac = compiled(net, query, columns, hard)
+    tac.marginals(columns)  # companions take the numbers, too
+    tac.mpe(columns)
+    other = other_numbers(net, rng, 0.7)
+    close(tac.with_network(other).joint(columns), compiled(other, query, columns, hard).joint(columns))
+    tac.set_parameters(other)
+    agrees(tac, other, columns)
+    is_best(tac.mpe(columns), other, other.variables, columns)
+    tac.set_parameters(net)
+    close(tac.joint(columns), compiled(net, query, columns, hard).joint(columns))
+
+
+def test_what_is_not_built_in_changes_without_compiling_again():
+    net = chain(3).with_cpts({"X1": CPT([[0.9, 0.1], [0.0, 1.0]], learn=True)})
+    tac = tacit.compile(net, "S", readings(net))
+    assert "X1" not in tac.program.fixed
+    assert {"X0", "X2", "S"} <= set(tac.program.fixed)
+    with counted() as calls:
+        tac.set_parameters(net.with_cpts({"X1": CPT([[0.6, 0.4], [0.0, 1.0]], learn=True)}))
+        tac.set_parameters(net.with_cpts({"X1": [[1.0, 0.0], [0.0, 1.0]]}))
+        assert not calls
+        tac.set_parameters(net.with_cpts({"X1": [[0.6, 0.4], [0.2, 0.8]]}))  # a known 0 goes
+        assert len(calls) == 1
+        tac.set_parameters(net.with_cpts({"X0": [0.25, 0.75]}))  # a number that is built in
+        assert len(calls) == 2
+        tac.set_parameters(net.with_cpts({"X0": CPT([0.25, 0.75], learn=True)}))  # which is to be learned now
+        assert len(calls) == 3
+        assert "X0" not in tac.program.fixed
+
+
+def test_a_table_to_be_learned_of_0s_and_1s_alone_counts_as_built_in():
+    net = chain(3).with_cpts({"X1": CPT([[1.0, 0.0], [0.0, 1.0]], learn=True)})
+    tac = tacit.compile(net, "S", readings(net))
+    other = net.with_cpts({"X1": CPT([[0.0, 1.0], [1.0, 0.0]], learn=True)})
+    tac.set_parameters(other)
+    agrees(tac, other, {"Y0": ["true"], "Y2": [0.3]})
+
+
+def test_a_network_that_is_refused_leaves_the_query_as_it_was():
+    net = grid(6)
+    tac = tacit.compile(net, "X5,5", ["X5,0"])
+    before = tac.posterior()
+    other = net.with_cpts({"X0,0": [0.25, 0.75]})
+    with refusing(), pytest.raises(TooLargeError):
+        tac.set_parameters(other)
+    close(tac.posterior(), before)
+
+
+def learned_chain():
+    """Some tables known, one with a start that has exact 0s, one left out, one with a known row."""
+    net = chain(3)
+    return net.with_cpts({
+        "X1": CPT([[0.8, 0.2], [0.0, 1.0]], learn=True),
+        "Y1": CPT(np.full((2, 2), np.nan)),
+        "Y2": CPT([[0.25, 0.75], [np.nan, np.nan]]),
+    })  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ["numpy", "tape"])
+def test_fitting_compiles_once_and_finds_the_same(engine):
+    net, rng = learned_chain(), np.random.default_rng(3)
+    rows = {name: rng.random(20) for name in readings(net)}
+    target = rng.random(20)
+
+    def fitted():
+        tac = tacit.compile(net, "S", list(rows), engine=engine)
+        return tacit.fit(tac, rows, target, optimizer="lbfgs", steps=8, restarts=1, progress=False)
+
+    with counted() as calls:
+        found = fitted()
+    assert len(calls) == 1
+    assert found.tac.program.structured
+    with dense():
+        expected = fitted()
+    close([r.loss for r in found.history], [r.loss for r in expected.history], 1e-9)
+    close(found.tac.posterior(rows), expected.tac.posterior(rows), 1e-9)
+    close(found.tac.posterior(rows), compiled(found.network, "S", rows).posterior(rows))
+
+
+def test_estimating_compiles_once_and_finds_the_same():
+    net, rng = learned_chain(), np.random.default_rng(4)
+    rows = {name: rng.choice(["true", "false"], 40) for name in (*readings(net), "S")}
+    rows["Y0"] = [None if i % 4 == 0 else value for i, value in enumerate(rows["Y0"])]
+
+    def estimated():
+        return tacit.estimate(net, rows, steps=25, tolerance=0, progress=False)
+
+    with counted() as calls:
+        found = estimated()
+    assert len(calls) == 1
+    with dense():
+        expected = estimated()
+    close(found.history, expected.history, 1e-9)
+    for name in net.variables:
+        close(found.network.table(name), expected.network.table(name), 1e-9)
+    close(found.log_likelihood, compiled(found.network, None, rows).log_evidence(rows).sum(), 1e-9)
+
+
+def test_modules_of_torch_learn_what_is_not_built_in():
+    torch = pytest.importorskip("torch")
+    net, rng = learned_chain(), np.random.default_rng(5)
+    rows = {name: torch.tensor(rng.random(8)) for name in readings(net)}
+
+    def learned():
+        module = tacit.torch.TACModule(tacit.compile(net, "S", list(rows)))
+        found = module(rows)
+        found[:, 0].sum().backward()
+        return module, found.detach().numpy(), module.weights.grad.numpy()
+
+    module, *found = learned()
+    with dense():
+        _, *expected = learned()
+    close(found[0], expected[0])
+    close(found[1], expected[1], 1e-9)
+    close(module.float()({name: column.float() for name, column in rows.items()}).detach(), expected[0], 1e-5)
+    filled = module.network()
+    module.load_network(filled)
+    with pytest.raises(NetworkError, match="node 'X0': table differs in numbers that are known"):
+        module.load_network(filled.with_cpts({"X0": [0.25, 0.75]}))
+
+
+# programs -------------------------------------------------------------------------------------------------
+
+
+def same(a, b):
+    """Whether two programs are equal, to the last bit of their arrays."""
+
+    def plain(operation):
+        values = (getattr(operation, f.name) for f in fields(operation))
+        return [v.tobytes() if isinstance(v, np.ndarray) else v for v in values]
+
+    return [(type(x), plain(x)) for x in a] == [(type(x), plain(x)) for x in b] and a.sizes == b.sizes
+
+
+@tries(30)
+@given(case=asked())
+def test_the_same_query_gets_the_same_program(case):
+    net, query, columns, hard = case
+    assert same(*(compiled(net, query, columns, hard).program for _ in range(2)))
+
+
+@contextmanager
+def refusing():
+    """With hardly any room for diagrams, and none for tables."""
+    with settings(EARLY=(400,), FULL=(400, 500), FULL_ROWS=(400, 500)), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(eliminate, "memory_limit", lambda: 256.0)
+        yield
+
+
+def grid(side):
+    """A grid that no order of tables is good enough for."""
+    net = Network()
+    for i in range(side):
+        for j in range(side):
+            parents = [f"X{i - 1},{j}"] * (i > 0) + [f"X{i},{j - 1}"] * (j > 0)
+            rng = np.random.default_rng([i, j])
+            net.add(f"X{i},{j}", parents, cpt=rng.dirichlet([1, 1], (2,) * len(parents)))
+    return net
+
+
+@pytest.mark.parametrize("soft", [True, False], ids=["soft", "none"])
+def test_refusals_name_the_variable_and_the_nodes(soft):
+    net = grid(6)
+    told = r"width \d+.*; structured elimination gave up at 'X\d,\d' after [\d,]+ nodes"
+    with refusing(), pytest.raises(TooLargeError, match=told):
+        tacit.compile(net, "X5,5", net.variables if soft else [])

@@ -37,7 +37,7 @@ def feed(tac, evidence):
     known, given = tac.read(evidence), {}
     for name in tac.evidence:
         card = len(tac.network.states(name))
-        if name in tac.program.hard:
+        if name in tac.question.indexed:
             given[name] = np.broadcast_to(known.columns[name].states(), (known.rows,)).astype(np.int64)
         else:
             values = known.columns[name].likelihoods() if name in known.columns else np.ones((card, 1))

@@ -63,6 +63,8 @@ def _described(net: Model, captions: Captions) -> list[dict[str, Any]]:
 def _computable(net: Model) -> dict[str, Any]:
     """The program of sums, the one of maxima where it differs by more than that, and their numbers."""
     asked = compiled(Query, net, None, net.variables)
+    if asked.program.structured:  # numbers change on a page, so none may be built in
+        asked = asked.companion(replace(asked.question, every_state=True))
     require_small(asked.program)
     numbers, slopes = Numbers(net), asked.numbers()[1]
     programs = {"sum": {**plain_program(net, asked.program, numbers, slopes), **plain_decisions(net, asked.program)}}
