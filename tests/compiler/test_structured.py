@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import tacit
-from tacit import CPT, Network, NetworkError, TooLargeError, compiler, query
+from tacit import CPT, Network, NetworkError, TacitError, TooLargeError, compiler, query
 from tacit import semantics as definition
 from tacit.compiler import compile_program, eliminate
 from tacit.operations import Rescale
@@ -494,3 +494,84 @@ def test_refusals_name_the_variable_and_the_nodes(soft):
     told = r"width \d+.*; structured elimination gave up at 'X\d,\d' after [\d,]+ nodes"
     with refusing(), pytest.raises(TooLargeError, match=told):
         tacit.compile(net, "X5,5", net.variables if soft else [])
+
+
+# elsewhere in the library ---------------------------------------------------------------------------------
+
+
+def mixed():
+    """A testing node between tables with 0s, 1s and equal entries."""
+    net = tacit.examples.abc()
+    net.add("D", ["A", "B"], cpt=[[[1, 0], [0, 1]], [[0.5, 0.5], [1, 0]]])
+    net.add("E", ["D"], cpt=[[0.3, 0.7], [0.7, 0.3]])
+    return net
+
+
+def both_ways(query="E", evidence=("A",), hard=("C",)):
+    """The same query compiled in the structured way, and with tables."""
+    found = tacit.compile(mixed(), query, evidence, hard)
+    with dense():
+        return found, tacit.compile(mixed(), query, evidence, hard)
+
+
+ROW = {"A": [0.8, 0.1], "C": ["lo", "hi"]}
+
+
+def test_structured_queries_are_shown():
+    tac, _ = both_ways()
+    assert "structured 17 terms of v1 v5 v6" in str(tac.program)
+    assert "structured" in tac.program._repr_html_()
+    assert tac.cost().multiply_adds == 23
+    assert tac.cost().circuit_nodes == len(tac.circuit())
+    with pytest.raises(TacitError, match="structured elimination, which has no clusters"):
+        tac.jointree()
+
+
+def test_circuits():
+    tac, other = both_ways()
+    for fold in (True, False):
+        close(tac.circuit(fold).evaluate(ROW), other.joint(ROW))
+
+
+def test_onnx_models_take_the_same_inputs(tmp_path):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    tac, other = both_ways()
+    tac.to_onnx(tmp_path / "structured.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "structured.onnx")
+    inputs = {"A": np.array([[0.8, 0.2], [0.1, 0.9]]), "C": np.array([0, 1])}
+    close(session.run(["posterior"], inputs)[0], other.posterior(ROW))
+    with pytest.raises(Exception, match="out of data bounds"):
+        session.run(["posterior"], inputs | {"C": np.array([0, 2])})
+
+
+def test_questions_about_a_row():
+    tac, other = both_ways()
+    row = {"A": 0.8, "C": "lo"}
+    assert str(tac.explain(row)) == str(other.explain(row))
+    assert str(tac.sensitivity(row)) == str(other.sensitivity(row))
+    agree(tac.information(ROW), other.information(ROW))
+    box, given = {"A": (0.1, 0.9)}, {"C": "lo"}
+    assert str(tacit.theory.bounds(tac, box, given=given)) == str(tacit.theory.bounds(other, box, given=given))
+
+
+def test_pages_have_tables(tmp_path):
+    """Numbers change on a page, so none may be built in."""
+    mixed().page(tmp_path / "page.html")
+
+
+def test_what_no_row_can_be():
+    """Two states that are impossible together, which is only found out while variables are eliminated."""
+    net = Network()
+    net.add("A", cpt=[0.4, 0.6])
+    net.add("B", cpt=[0.3, 0.7])
+    net.add("same", ["A", "B"], cpt=[[[1, 0], [0, 1]], [[0, 1], [1, 0]]])
+    net.add("other", ["A", "B"], cpt=[[[0, 1], [1, 0]], [[1, 0], [0, 1]]])
+    net.add("E", ["A"], states=3, cpt=[[0.2, 0.3, 0.5], [0.1, 0.1, 0.8]])
+    tac = tacit.compile(net, "E", ["B"], given={"same": "true", "other": "true"})
+    assert tac.log_evidence({"B": [0.3, 0.4]}).tolist() == [-np.inf] * 2
+    assert {name: found.shape for name, found in tac.marginals().items()} == {
+        name: (1, net.variable(name).card) for name in net.variables
+    }
+    assert tac.mpe().states["A"].tolist() == [None]
+    assert tac.sample(n=2)["A"].tolist() == [[None, None]]
+    assert np.isnan(tac.information()["A"]).all()
