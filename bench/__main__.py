@@ -10,7 +10,8 @@ NAMES = (
     "native",
 )
 # fmt: on
-ON_REQUEST = ("against", "serve", "simulation")  # likewise, but they need another checkout, or write no page
+# likewise, but they need another checkout or files from elsewhere, or write no page
+ON_REQUEST = ("against", "serve", "simulation", "structure")
 
 
 def main(arguments: list[str]) -> int:
