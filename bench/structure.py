@@ -22,11 +22,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from bench.sides import ROOT, environment
+from bench.sides import ROOT, Comparison, environment
 from bench.structure_worker import MEMORY, SECONDS
-from bench.tables import MISSED, OK, Ratio, Section, at_least, at_most, write
+from bench.tables import MISSED, OK, Section, at_least, at_most, write
 
 PAGE = ROOT / "docs" / "bench-structure.md"
 VARIABLE = "TACIT_STRUCTURE"
@@ -187,9 +185,10 @@ def soft(folder: Path, instances: Sequence[Mapping[str, Any]]) -> Section:
          "us per row, tables", "tables / structured", "largest difference", "error at the states", "verdict"),
     )  # fmt: skip
     section.notes.append(
-        "Observed are the variables of an instance, or all leaves; likelihoods are random, but for one row with the "
-        "instance's states, whose answer is compared with the published one. "
-        f"Tables are also limited to {SECONDS} s; '-' is what was not reached."
+        "Observed are the variables of an instance, or all leaves. Likelihoods are random, but for one row with the "
+        "instance's states, whose answer is compared with the published one. Both sides take turns on the interpreter "
+        f"of the tape; the ratio is the median of all turns, with its quartiles. Each has {SECONDS} s; '-' is what was "
+        "not reached."
     )
     chosen = [i for i in instances if i["evidence"] and any(name in i["network"] for name in MOST_TERMS)]
     for instance in (*chosen, None):
@@ -199,35 +198,31 @@ def soft(folder: Path, instances: Sequence[Mapping[str, Any]]) -> Section:
 
 
 def _add_soft(section: Section, folder: Path, instance: Mapping[str, Any] | None) -> None:
+    found = measured(task="soft", folder=str(folder), instance=instance)
+    ours, tables = found.get("on", {}), found.get("off", {})
     name = "pathfinder" if instance is None else instance["name"].rpartition("/")[2]
-    ask = partial(measured, task="soft", folder=str(folder), instance=instance)
-    ours, tables = ask(tables=False), ask(tables=True)
-    for what, found in (("", ours), (", tables", tables)):
-        if found.get("refused"):
-            section.notes.append(f"{name}{what}: {found['refused']}.")
-    both = "per_row" in ours and "per_row" in tables
-    ratio = Ratio(tables["per_row"], ours["per_row"]) if both else "-"
-    apart = at = "-"
-    if both:
-        rows = min(len(ours["answers"]), len(tables["answers"]))
-        gaps = np.subtract(ours["answers"][:rows], tables["answers"][:rows])
-        apart = f"{np.nanmax(np.abs(gaps)):.0e}"
-    if instance is not None and "answers" in ours:
-        at = f"{error(math.exp(ours['answers'][0]), instance['answer']):.0e}"
+    if found.get("refused"):
+        section.notes.append(f"{name}{', tables' if 'per_row' in ours else ''}: {found['refused']}.")
+    ratio = Comparison(found["turns"]["off"], found["turns"]["on"]) if "turns" in found else None
+    for side, times in found.get("turns", {}).items():
+        found[side]["per_row"] = statistics.median(times)
+    at = "-"
     if instance is None:
-        verdict = at_least(float(ratio), PATHFINDER) if both else MISSED
+        verdict = at_least(ratio.ratio if ratio else 0.0, PATHFINDER)
     else:
         most = next(most for known, most in MOST_TERMS.items() if known in instance["network"])
         verdict = at_most(ours.get("terms", math.inf), most)
+        if "answer" in ours:
+            at = f"{error(math.exp(ours['answer']), instance['answer']):.0e}"
     section.add(
         name, "all leaves" if instance is None else f"{len(instance['evidence'])} variables",
-        *_figures(ours), *_figures(tables), ratio, apart, at, verdict,
+        *_figures(ours), *_figures(tables), ratio or "-", f"{found['difference']:.0e}" if ratio else "-", at, verdict,
     )  # fmt: skip
 
 
 def _figures(found: Mapping[str, Any]) -> list[str]:
     """Seconds to compile, terms, microseconds per row."""
-    compiling = f"{found['seconds']:.2f} s" if "seconds" in found else "-"
+    compiling = f"{found['compiling']:.2f} s" if "compiling" in found else "-"
     terms = f"{found['terms']:,}" if "terms" in found else "-"
     return [compiling, terms, f"{found['per_row'] * 1e6:,.2f}" if "per_row" in found else "-"]
 
@@ -246,19 +241,21 @@ def ordinary() -> Section:
         ("network", "structured", "compile", "compile, off", "ratio", "us per row", "us per row, off", "ratio",
          "largest difference", "verdict"),
     )  # fmt: skip
-    section.notes.append("Both sides take turns in one process, on one thread; medians.")
+    section.notes.append(
+        "Both sides take turns in one process, on one thread. Ratios are medians of all turns, with quartiles."
+    )
     for name in ORDINARY:
         found = measured(task="ordinary", name=name)
-        if "per_row" not in found:
+        if "turns" not in found:
             section.notes.append(f"{name}: {found.get('refused')}.")
             section.add(name, *["-"] * 8, MISSED)
             continue
-        compiling, per_row = found["compiling"], found["per_row"]
-        ratios = [Ratio(each["on"], each["off"]) for each in (compiling, per_row)]
-        kept = float(ratios[0]) <= LONGER and float(ratios[1]) <= SLOWER
+        compiling, per_row = (Comparison(found[what]["on"], found[what]["off"]) for what in ("compiling", "turns"))
+        kept = compiling.ratio <= LONGER and per_row.ratio <= SLOWER
         section.add(
-            name, "yes" if found["structured"] else "no", f"{compiling['on']:.3f} s", f"{compiling['off']:.3f} s",
-            ratios[0], f"{per_row['on'] * 1e6:,.2f}", f"{per_row['off'] * 1e6:,.2f}", ratios[1],
+            name, "yes" if found["structured"] else "no",
+            *(f"{statistics.median(times):.3f} s" for times in (compiling.of, compiling.to)), compiling,
+            *(f"{statistics.median(times) * 1e6:,.2f}" for times in (per_row.of, per_row.to)), per_row,
             f"{found['difference']:.0e}", OK if kept else MISSED,
         )  # fmt: skip
         print(" ".join(section.rows[-1]), flush=True)

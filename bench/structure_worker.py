@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import resource
-import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -24,9 +23,9 @@ from tacit import compiler
 from tacit.operations import Structured
 
 SECONDS, MEMORY = 60, 8 * 2**30  # of processor time, from when the kernels are warm
-NEVER = 2.0  # a share of known entries that no network has
-ROWS, FEW_ROWS, MANY_TERMS = 1024, 256, 500_000
-REPEATS = 5
+SHARES = {"on": compiler.KNOWN_SHARE, "off": 2.0}  # of known entries where structure is looked for: none has the latter
+ROWS, TURNS = 1024, 25
+FEW_ROWS, FEW_TURNS, MANY_TERMS = 256, 5, 500_000  # where a row takes long
 
 
 def tell(**found: Any) -> None:
@@ -53,9 +52,9 @@ def warm() -> None:
 
 
 def limit() -> None:
-    """End this process when it takes too much."""
-    spent = math.ceil(time.process_time())
-    resource.setrlimit(resource.RLIMIT_CPU, (spent + SECONDS, spent + SECONDS))
+    """End this process when it takes too much from now on."""
+    most = math.ceil(time.process_time()) + SECONDS
+    resource.setrlimit(resource.RLIMIT_CPU, (most, resource.RLIM_INFINITY))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 
 
@@ -88,34 +87,36 @@ def given(folder: str, instance: Mapping[str, Any]) -> None:
 # soft evidence --------------------------------------------------------------------------------------------
 
 
-def soft(folder: str, instance: Mapping[str, Any] | None, tables: bool) -> None:
-    """A row of likelihoods for the variables observed in an instance, or for all leaves of pathfinder.
+def soft(folder: str, instance: Mapping[str, Any] | None) -> None:
+    """Likelihoods of the variables observed in an instance, or of all leaves of pathfinder; diagrams, then tables.
 
     The first row has the states of the instance.
     """
-    if tables:
-        compiler.KNOWN_SHARE = NEVER
     if instance is None:
         net = network("pathfinder")
         query, observed = widest_root(net), leaves(net)
-        evidence = likelihoods(net, observed)
     else:
         net = tacit.read(Path(folder) / instance["network"])
         query, observed = None, list(instance["evidence"])
-        evidence = likelihoods(net, observed)
-        for name, state in instance["evidence"].items():
-            evidence[name][0] = [float(label == state) for label in net.states(name)]
-    limit()
-    start = time.perf_counter()
-    tac = tacit.compile(net, query, observed, engine="tape", threads=1)
-    seconds = time.perf_counter() - start
-    terms = tac.engine().tape.work  # type: ignore[attr-defined]
-    tell(seconds=seconds, structured=is_structured(tac), terms=terms)
-    rows = FEW_ROWS if terms > MANY_TERMS else ROWS
-    part = {name: column[:rows] for name, column in evidence.items()}
-    answers = tac.log_evidence(part)
-    spent = [timed(lambda: tac.log_evidence(part)) for _ in range(REPEATS)]
-    tell(per_row=statistics.median(spent) / rows, answers=answers[:FEW_ROWS].tolist())
+    evidence = likelihoods(net, observed)
+    for name, state in (instance or {"evidence": {}})["evidence"].items():
+        evidence[name][0] = [float(label == state) for label in net.states(name)]
+    few = {name: column[:FEW_ROWS] for name, column in evidence.items()}
+    tacs: dict[str, tacit.TAC] = {}
+    answers = {}
+    for side, share in SHARES.items():
+        limit()
+        compiler.KNOWN_SHARE = share
+        start = time.perf_counter()
+        tacs[side] = tac = tacit.compile(net, query, observed, engine="tape", threads=1)
+        compiling = time.perf_counter() - start
+        terms = tac.engine().tape.work  # type: ignore[attr-defined]
+        found = {"compiling": compiling, "terms": terms, "structured": is_structured(tac)}
+        tell(**{side: found})
+        answers[side] = tac.log_evidence(few)
+        seconds = timed(lambda tac=tac: tac.log_evidence(few)) / FEW_ROWS
+        tell(**{side: found | {"per_row": seconds, "answer": float(answers[side][0])}})
+    tell(turns=in_turns(tacs, evidence), difference=float(np.abs(answers["on"] - answers["off"]).max()))
 
 
 def likelihoods(net: tacit.Network, names: Sequence[str]) -> dict[str, np.ndarray]:
@@ -124,38 +125,42 @@ def likelihoods(net: tacit.Network, names: Sequence[str]) -> dict[str, np.ndarra
     return {name: rng.dirichlet(np.ones(len(net.states(name))), ROWS) for name in names}
 
 
+def in_turns(tacs: Mapping[str, tacit.TAC], evidence: Mapping[str, np.ndarray]) -> dict[str, list[float]]:
+    """Seconds per row of all queries, turn by turn."""
+    longest = max(tac.engine().tape.work for tac in tacs.values())  # type: ignore[attr-defined]
+    rows, turns = (FEW_ROWS, FEW_TURNS) if longest > MANY_TERMS else (ROWS, TURNS)
+    part = {name: column[:rows] for name, column in evidence.items()}
+    spent: dict[str, list[float]] = {side: [] for side in tacs}
+    for _ in range(turns):
+        for side, tac in tacs.items():
+            spent[side].append(timed(lambda tac=tac: tac.log_evidence(part)) / rows)
+    return spent
+
+
 # ordinary networks ----------------------------------------------------------------------------------------
 
 
 def ordinary(name: str) -> None:
-    """The same query with and without a look for structure, in turns: seconds to compile, and for each row."""
+    """The same query with and without a look for structure: seconds to compile, and for each row."""
     net = network(name)
     query = widest_root(net)
     observed = [leaf for leaf in leaves(net) if leaf != query]
-    shares = {"on": compiler.KNOWN_SHARE, "off": NEVER}
-    compiling: dict[str, list[float]] = {side: [] for side in shares}
+    compiling: dict[str, list[float]] = {side: [] for side in SHARES}
     tacs: dict[str, tacit.TAC] = {}
 
     def compiled(side: str) -> None:
-        compiler.KNOWN_SHARE = shares[side]
+        compiler.KNOWN_SHARE = SHARES[side]
         tacs[side] = tacit.compile(net, query, observed, engine="tape", threads=1)
 
-    for _ in range(REPEATS):
-        for side in shares:
+    for _ in range(FEW_TURNS):
+        for side in SHARES:
             compiling[side].append(timed(lambda side=side: compiled(side)))
-    rows = FEW_ROWS if tacs["off"].program.cost.multiply_adds > MANY_TERMS else ROWS
-    evidence = {n: column[:rows] for n, column in likelihoods(net, observed).items()}
-    answers = {side: tac.posterior(evidence) for side, tac in tacs.items()}
-    spent: dict[str, list[float]] = {side: [] for side in shares}
-    for _ in range(2 * REPEATS):
-        for side, tac in tacs.items():
-            spent[side].append(timed(lambda tac=tac: tac.posterior(evidence)) / rows)
-    tell(
-        structured=is_structured(tacs["on"]),
-        compiling={side: statistics.median(times) for side, times in compiling.items()},
-        per_row={side: statistics.median(times) for side, times in spent.items()},
-        difference=float(np.abs(answers["on"] - answers["off"]).max()),
-    )
+    evidence = likelihoods(net, observed)
+    few = {n: column[:FEW_ROWS] for n, column in evidence.items()}
+    answers = {side: tac.posterior(few) for side, tac in tacs.items()}
+    difference = float(np.abs(answers["on"] - answers["off"]).max())
+    structured = is_structured(tacs["on"])
+    tell(structured=structured, compiling=compiling, turns=in_turns(tacs, evidence), difference=difference)
 
 
 def timed(run: Callable[[], object]) -> float:

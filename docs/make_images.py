@@ -224,6 +224,57 @@ def tornado() -> plt.Figure:
     return plot.tornado(tac.sensitivity({"MINVOL": "LOW"}), state="ESOPHAGEAL", n=8).figure
 
 
+PLACES_IN_TREE = {0: (4.0,), 1: (2.0, 6.0), 2: (1.0, 3.0, 5.0, 7.0), 3: tuple(0.5 + k for k in range(8))}
+
+
+def diagram() -> plt.Figure:
+    """P(alarm | A, B, C), high if any of the three is true: as a tree with an end for each entry, and as a diagram."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), width_ratios=[8, 4.6], layout="constrained")
+    tops = (3.0, 2.0, 1.0, 0.0)
+    for level, name in enumerate("ABC"):
+        for k, x in enumerate(PLACES_IN_TREE[level]):
+            for child, style in ((2 * k, "-"), (2 * k + 1, (0, (3, 2)))):
+                _edge(left, (x, tops[level]), (PLACES_IN_TREE[level + 1][child], tops[level + 1]), style)
+            _inner(left, x, tops[level], name)
+    for k, x in enumerate(PLACES_IN_TREE[3]):
+        _end(left, x, 0.0, "0.9" if k < 7 else "0.01")
+    spine = {"A": (1.5, 3.0), "B": (2.5, 2.0), "C": (3.5, 1.0)}
+    high, low = (1.0, 0.0), (4.5, 0.0)
+    for (x, y), bend in zip(spine.values(), (0.15, 0.05, 0.0), strict=True):
+        _edge(right, (x, y), high, "-", bend)
+    for a, b in pairwise([*spine.values(), low]):
+        _edge(right, a, b, (0, (3, 2)))
+    for name, (x, y) in spine.items():
+        _inner(right, x, y, name)
+    _end(right, *high, "0.9")
+    _end(right, *low, "0.01")
+    right.plot([], [], color=INK, linewidth=1.4, label="true")
+    right.plot([], [], color=INK, linewidth=1.4, linestyle=(0, (3, 2)), label="false")
+    right.legend(frameon=False, loc="upper right")
+    left.set(xlim=(-0.1, 8.1), title="a table: 7 nodes, 8 ends")
+    right.set(xlim=(0.3, 5.3), title="its diagram: 3 nodes, 2 ends")
+    for ax in (left, right):
+        ax.set(ylim=(-0.4, 3.45))
+        ax.axis("off")
+    return figure
+
+
+def _edge(ax: plt.Axes, start: tuple[float, float], end: tuple[float, float], style: Any, bend: float = 0.0) -> None:
+    curve = {"connectionstyle": f"arc3,rad={bend}", "linestyle": style, "shrinkA": 0, "shrinkB": 0}
+    ax.annotate("", end, start, arrowprops={"arrowstyle": "-", "color": INK, "linewidth": 1.4, **curve}, zorder=1)
+
+
+def _inner(ax: plt.Axes, x: float, y: float, name: str) -> None:
+    ax.plot(x, y, "o", markersize=22, color="white", markeredgecolor=INK, markeredgewidth=1.4, zorder=2)
+    ax.text(x, y, name, ha="center", va="center_baseline", color=INK, fontsize=11)
+
+
+def _end(ax: plt.Axes, x: float, y: float, number: str) -> None:
+    color = ACCENT if number == "0.9" else INK
+    box = {"boxstyle": "round,pad=0.35", "facecolor": "white", "edgecolor": color, "linewidth": 1.4}
+    ax.text(x, y, number, ha="center", va="center_baseline", color=color, fontsize=10, bbox=box)
+
+
 FIGURES: dict[str, Callable[[], Any]] = {
     "fig7-functions.svg": functions,
     "fig8-surfaces.png": surfaces,
@@ -232,6 +283,7 @@ FIGURES: dict[str, Callable[[], Any]] = {
     "fig11-staircases.png": staircases,
     "simpson.svg": simpson,
     "tornado.svg": tornado,
+    "diagram.svg": diagram,
 }
 
 
