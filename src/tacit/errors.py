@@ -37,7 +37,11 @@ class EvidenceError(TacitError):
 
 
 class TooLargeError(TacitError):
-    """The work asked for would not fit; raised before anything large is allocated."""
+    """The work asked for would not fit; raised before anything large is allocated.
+
+    Of a query, the message has its width, the largest cluster, and the bytes that tables would need; where decision
+    diagrams were tried, too, also the variable at which they gave up and the nodes that there were by then.
+    """
 
 
 class FormatError(TacitError):
