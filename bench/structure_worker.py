@@ -23,6 +23,7 @@ from tacit import compiler
 from tacit.operations import Structured
 
 SECONDS, MEMORY = 60, 8 * 2**30  # of processor time, from when the kernels are warm
+SIDE = 16  # of a small grid
 SHARES = {"on": compiler.KNOWN_SHARE, "off": 2.0}  # of known entries where structure is looked for: none has the latter
 ROWS, TURNS = 1024, 25
 FEW_ROWS, FEW_TURNS, MANY_TERMS = 256, 5, 500_000  # where a row takes long
@@ -37,17 +38,19 @@ def tell(**found: Any) -> None:
 
 
 def warm() -> None:
-    """Use all kernels once, on a small grid that is compiled to a structured program, and on tables."""
+    """Use all kernels once, on a grid of gates, which is compiled to structured programs, and on tables."""
     net = tacit.Network()
-    late = [[[1, 0], [1, 0]], [[1, 0], [0.01, 0.99]]]
-    for i in range(16):
-        for j in range(16):
-            inner = bool(i and j)
-            parents = [(i - 1, j), (i, j - 1)] if inner else []
-            net.add(f"{i} {j}", [f"{k} {m}" for k, m in parents], cpt=late if inner else [0.1, 0.9])
-    assert is_structured(tacit.compile(net, "15 15"))
-    tacit.compile(net, None, given={"15 15": "true"}).log_evidence()
-    tacit.compile(net, "0 1", ["15 15"], engine="tape").posterior({"15 15": 0.3})
+    either = [[[1, 0], [1, 0]], [[1, 0], [0, 1]]]
+    for i in range(SIDE):
+        for j in range(SIDE):
+            parents = [f"{i - 1} {j}", f"{i} {j - 1}"] if i and j else []
+            net.add(f"{i} {j}", parents, cpt=either if parents else [0.1, 0.9])
+    last = f"{SIDE - 1} {SIDE - 1}"
+    fixed, rows = tacit.compile(net, "0 1", given={last: "true"}), tacit.compile(net, "0 1", [last], engine="tape")
+    assert is_structured(fixed)
+    assert is_structured(rows)
+    fixed.posterior()
+    rows.posterior({last: 0.3})
     tacit.compile(tacit.examples.abc(), "B", ["A"], engine="tape").posterior({"A": 0.3})
 
 
