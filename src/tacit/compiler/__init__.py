@@ -175,8 +175,8 @@ class _Structured:
         elimination = self._elimination(Structure(budgets, self._factors, 0.0, numbers, self._orders))
         try:
             return elimination.run()
-        except TooLargeError as error:
-            raise TooLargeError(f"{refusal}; {elimination.failure}" if elimination.failure else str(error)) from None
+        except TooLargeError:
+            raise TooLargeError(f"{refusal}; {elimination.failure}" if elimination.failure else str(refusal)) from None
 
     def _elimination(self, structure: Structure) -> Elimination:
         return Elimination(self._net, self._pruned, self._question, self._search, self._scale, structure=structure)
