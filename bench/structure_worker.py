@@ -26,6 +26,7 @@ SECONDS, MEMORY = 60, 8 * 2**30  # of processor time, from when the kernels are 
 SIDE = 16  # of a small grid
 SHARES = {"on": compiler.KNOWN_SHARE, "off": 2.0}  # of known entries where structure is looked for: none has the latter
 ROWS, TURNS = 1024, 25
+TURN = 0.03  # seconds that a turn takes at least
 FEW_ROWS, FEW_TURNS, MANY_TERMS = 256, 5, 500_000  # where a row takes long
 
 
@@ -134,9 +135,11 @@ def in_turns(tacs: Mapping[str, tacit.TAC], evidence: Mapping[str, np.ndarray]) 
     rows, turns = (FEW_ROWS, FEW_TURNS) if longest > MANY_TERMS else (ROWS, TURNS)
     part = {name: column[:rows] for name, column in evidence.items()}
     spent: dict[str, list[float]] = {side: [] for side in tacs}
+    once = min(timed(lambda tac=tac: tac.log_evidence(part)) for tac in tacs.values() for _ in range(2))
+    runs = max(1, math.ceil(TURN / once))
     for _ in range(turns):
         for side, tac in tacs.items():
-            spent[side].append(timed(lambda tac=tac: tac.log_evidence(part)) / rows)
+            spent[side].append(timed(lambda tac=tac: [tac.log_evidence(part) for _ in range(runs)]) / runs / rows)
     return spent
 
 
