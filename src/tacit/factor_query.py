@@ -59,6 +59,16 @@ class FactorQuery:
         """The operations that are run: factors divided by their largest numbers, uniform variables."""
         return self._asked.program
 
+    @property
+    def dear(self) -> bool:
+        """Whether the first row takes seconds, or is refused."""
+        return self._asked.dear
+
+    @property
+    def work(self) -> int:
+        """The multiply-adds that the first row takes."""
+        return self._asked.work
+
     def cost(self) -> Cost:
         """Width, multiply-adds and bytes per row, circuit nodes (None where the circuit would be very large)."""
         return self._asked.cost()

@@ -476,7 +476,7 @@ def test_the_same_query_gets_the_same_program(case):
 @contextmanager
 def refusing():
     """With hardly any room for diagrams, and none for tables."""
-    with settings(EARLY=(400,), FULL=(400, 500), FULL_ROWS=(400, 500)), pytest.MonkeyPatch.context() as patch:
+    with settings(FULL=(400, 500), FULL_ROWS=(400, 500)), pytest.MonkeyPatch.context() as patch:
         patch.setattr(eliminate, "memory_limit", lambda: 256.0)
         yield
 

@@ -378,7 +378,7 @@ def test_it_says_what_it_is():
         (structured([0], [[(0, 1)]], [5]), "reaches outside"),
         (structured([0], [[(0, 1)]], [-3]), "reaches outside"),
         (structured([0], [[(0, 1)]], [0], linear={0}), "first factor"),
-        (structured([0], [[(3, 3)]], [0], linear={0}), "second factor"),
+        (structured([0], [[(3, 4)]], [0], linear={0}, literals=[(1.0, 0), (1.5, 0)]), "second factor"),
         (structured([0, 2], [[(3, 0)]], [0]), "the same for all rows"),
         (structured([2], [[(0, 1)]], [0], linear={0}), "second factor"),
         (structured([0], [], [0], literals=[(2.0, 0)]), "not 1"),
