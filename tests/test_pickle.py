@@ -147,9 +147,9 @@ def test_a_network_keeps_so_many_queries_and_no_more(monkeypatch):
     net, compiled = tacit.Network(), []
     for i in range(network.MAX_COMPILED + 3):
         net.add(f"X{i}", cpt=[0.25, 0.75])
-    original = network.compiled
+    original = network.attempted
     monkeypatch.setattr(
-        network, "compiled", lambda kind, net, query, *more: compiled.append(query) or original(kind, net, query, *more)
+        network, "attempted", lambda net, query, *more: compiled.append(query) or original(net, query, *more)
     )
     for name in net:
         net.posterior(name)
@@ -199,13 +199,15 @@ class Slow(str):
 
 def test_threads_share_a_network(monkeypatch):
     class Query:  # in place of a compiled one: what is asked for here is the cache
-        def __init__(self, kind, net, query, *_):
+        dear = False
+
+        def __init__(self, net, query, *_):
             self.query = query
 
         def posterior(self, _):
             return self.query
 
-    monkeypatch.setattr(network, "compiled", Query)
+    monkeypatch.setattr(network, "attempted", Query)
     net = tacit.Network()
     net.add("A", cpt=[0.25, 0.75])
     asked = [Slow(f"Q{i % (network.MAX_COMPILED + 2)}") for i in range(1_000)]
