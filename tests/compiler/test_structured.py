@@ -42,7 +42,7 @@ def settings(**values):
 
 @pytest.fixture(autouse=True, scope="module")
 def everything_is_structured():
-    with settings(WORTH=0, KNOWN_SHARE=-1.0, GAIN=0):
+    with settings(WORTH=0, KNOWN_SHARE=-1.0, GAIN=0, CLEAR=0):
         yield
 
 

@@ -32,6 +32,7 @@ MANY_NUMBERS = 0.12  # for each node of the diagrams: there is hardly any struct
 TOO_MANY_NUMBERS = 0.5  # so few are equal that nothing will come of it
 HOPELESS = 1e24  # multiply-adds of a row that no search for a plan brings within reach
 SLOW = 1e9  # multiply-adds of the first row, seconds, from which structure is looked for at any price
+CLEAR = 10  # times cheaper than a first plan with tables, diagrams need no comparison with the best one
 GAIN = 3  # times cheaper it must be: a number takes longer than an entry of a table
 EVIDENCE_PER_STRUCTURE = {"float64": 256, "float32": 32}  # as below, but likelihoods are rarely so small
 EVIDENCE_PER_SCALE = {"float64": 8, "float32": 4}  # rows that underflow are computed again
@@ -163,7 +164,7 @@ class _Structured:
                 )
             return None
         terms = sum(len(operation.terms) for operation in program if isinstance(operation, Structured))
-        return _Way(program, plan, GAIN * terms <= elimination.saved) if elimination.saved else None
+        return _Way(program, plan, CLEAR * terms <= elimination.saved) if elimination.saved else None
 
     def instead(self, refusal: TooLargeError) -> tuple[Program, Plan]:
         """A program in place of one that is refused."""

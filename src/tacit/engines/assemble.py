@@ -20,7 +20,20 @@ from tacit.engines import instructions as k
 from tacit.engines.way import Way, axes_with_states, way_down
 from tacit.errors import TooLargeError
 from tacit.floats import Floats, representable, scaled
-from tacit.operations import ONE, Axes, Axis, Contract, Select, Setting, Slice, Structured, Support, spread
+from tacit.operations import (
+    ONE,
+    Axes,
+    Axis,
+    Constant,
+    Contract,
+    Parameter,
+    Select,
+    Setting,
+    Slice,
+    Structured,
+    Support,
+    spread,
+)
 from tacit.operations.base import Array, Ids, Key, Mask
 
 Columns = list[tuple[Ids | int, Ids | int]]  # the terms of instructions of one kind
@@ -169,7 +182,9 @@ class _Assembler:
             slots=self.slot_count,
             constant_count=self.constant_count,
             constants=tuple(self.first_constant.items()),
-            computed=tuple(value for value in self.first_constant if program.operations[value].inputs),
+            computed=tuple(
+                value for value in self.first_constant if not isinstance(program.operations[value], Parameter | Constant)
+            ),
             literals=tuple(self.literals),
             slopes=tuple(self.slopes.items()),
             pinned=tuple((slot, constant) for constant, slot in self.pinned.items()),

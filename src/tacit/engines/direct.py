@@ -16,7 +16,7 @@ from tacit.compiler.program import Program
 from tacit.engines.assemble import ZERO_CONSTANT, Tape
 from tacit.engines.results import Array
 from tacit.floats import Floats
-from tacit.operations import Parameter
+from tacit.operations import Constant, Parameter
 from tacit.operations.base import Value
 
 Key = tuple[str, str]
@@ -24,7 +24,8 @@ Key = tuple[str, str]
 
 def reads_directly(program: Program) -> bool:
     """Whether nothing is computed before evidence comes in."""
-    return not any(op.inputs for i, op in enumerate(program) if not program.batched[i])
+    fixed = (op for i, op in enumerate(program) if not program.batched[i])
+    return all(isinstance(op, Parameter | Constant) for op in fixed)
 
 
 @dataclass(frozen=True, eq=False)
