@@ -523,25 +523,37 @@ def look(s, f, support, ends):  # type: ignore[no-untyped-def]
 
 
 @jit()
-def renamed(s, f, old, new, task, at):  # type: ignore[no-untyped-def]
-    """A diagram with other numbers at its ends: `new[k]` for `old[k]`, which are in order; 0 stays.
-
-    `task` is a number below 0, another one for every renaming.
-    """
-    if f == ZERO:
-        return np.int64(ZERO)
+def renamed(s, f, old, new):  # type: ignore[no-untyped-def]
+    """A diagram with other numbers at its ends: `new[k]` for `old[k]`, which are in order; 0 stays."""
     if f < 0:
-        return np.int64(-1 - new[np.searchsorted(old, -1 - f)])
-    place, key = _place(s, f, f, task)
-    if _remembers(s, place, key, task):
-        return _remembered(s, place)
-    level = s.cells[f]
-    card = s.card[level]
-    for c in range(card):
-        s.work[at + c] = renamed(s, np.int64(s.cells[f + CHILDREN + c]), old, new, task, at + card)
-    made = node(s, level, at, card)
-    _remember(s, place, key, task, made)
-    return made
+        return _other_end(f, old, new)
+    s.count[STAMP] += 1
+    stamp = s.count[STAMP]
+    s.stack[0] = f
+    s.cells[f + MARK] = stamp
+    seen, size = 0, 1
+    while seen < size:
+        place = s.stack[seen]
+        seen += 1
+        for c in range(s.card[s.cells[place]]):
+            child = s.cells[place + CHILDREN + c]
+            if child >= 0 and s.cells[child + MARK] != stamp:
+                s.cells[child + MARK] = stamp
+                s.stack[size] = child
+                size += 1
+    forward = np.empty(f + 1, dtype=np.int32)
+    for place in np.sort(s.stack[:size]):  # children were made before their parents
+        level = s.cells[place]
+        for c in range(s.card[level]):
+            child = np.int64(s.cells[place + CHILDREN + c])
+            s.work[c] = forward[child] if child >= 0 else _other_end(child, old, new)
+        forward[place] = node(s, level, 0, s.card[level])
+    return np.int64(forward[f])
+
+
+@jit()
+def _other_end(end, old, new):  # type: ignore[no-untyped-def]
+    return np.int64(ZERO) if end == ZERO else np.int64(-1 - new[np.searchsorted(old, -1 - end)])
 
 
 @jit()

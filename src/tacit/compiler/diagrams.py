@@ -259,7 +259,7 @@ class Elimination:
         if store.count[k.FULL]:
             return message
         self._boundaries.append(Boundary(numbers, symbols, rescaled, bool(store.count[k.LARGEST])))
-        root = k.renamed(store, message.root, numbers, symbols, -len(self._boundaries), 0)
+        root = k.renamed(store, message.root, numbers, symbols)
         return message._replace(root=int(root), degree=message.degree if not rescaled else 1)
 
     def _symbols(self, count: int, degree: int) -> Ids:
