@@ -12,6 +12,8 @@ import tacit
 from tacit import CPT, Network, NetworkError, TacitError, TooLargeError, compiler, query
 from tacit import semantics as definition
 from tacit.compiler import compile_program, eliminate
+from tacit.compiler.program import check
+from tacit.compiler.question import Question
 from tacit.operations import Rescale
 from tests.helpers import (
     ENGINES_OF_MANY,
@@ -134,6 +136,17 @@ def test_best_states(case, rescaled, data):
         tac = compiled(net, names, columns, hard)
         is_best(tac.mpe(columns), net, net.variables, columns)
         is_best(tac.map(columns), net, names, columns)
+
+
+def test_sums_below_a_maximum_need_not_depend_on_rows(engine):
+    """What is summed here has no evidence, and numbers that may be learned are not built in."""
+    net = chain(4).learnable()
+    columns = {"Y3": [[0.3, 0.9], [1.0, 0.2]]}
+    program, _ = compile_program(net, Question(evidence=("Y3",), best=("X2", "X3")))
+    assert program.structured
+    check(program)
+    tac = tacit.compile(net, ["X2", "X3"], ["Y3"], engine=engine)
+    is_best(tac.map(columns), net, ["X2", "X3"], columns)
 
 
 SAMPLES = 20_000

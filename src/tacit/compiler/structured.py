@@ -209,8 +209,12 @@ class Emission:
         batched = np.zeros(len(numbers.kind), dtype=np.bool_)
         for symbol, (value, _) in sources.items():
             batched[symbol] = builder.batched[value]
-        for boundary in result.boundaries:
-            batched[boundary.symbols] = True
+        # what is rescaled depends on evidence; sums below a maximum, which come after all of that, may not
+        for rescaled in (True, False):
+            reached = listing_kernels.reached(numbers.kind, numbers.left, numbers.right, batched)
+            for boundary in result.boundaries:
+                if boundary.rescaled == rescaled:
+                    batched[boundary.symbols] = rescaled or reached[boundary.numbers].any()
         self._static = ~listing_kernels.reached(numbers.kind, numbers.left, numbers.right, batched)
 
     def run(self, axes: tuple[Axis, ...]) -> int:
