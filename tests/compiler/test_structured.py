@@ -270,6 +270,8 @@ def test_given_states_of_probability_1e_400(engine, dtype):
           tolerance)  # fmt: skip
     expected = 40 * np.log(1e-10) + np.log(0.25 + 0.75 * 2.0**40)
     np.testing.assert_allclose(tac.log_evidence(None), [expected], tolerance)
+    alone = tacit.compile(net, None, given=dict.fromkeys(names, "true"), engine=engine, dtype=dtype)
+    np.testing.assert_allclose(alone.log_evidence(), [expected], tolerance)
 
 
 # derivatives ----------------------------------------------------------------------------------------------

@@ -37,6 +37,7 @@ from tacit.operations import (
 from tacit.operations.base import Array, Ids, Key, Mask
 
 Columns = list[tuple[Ids | int, Ids | int]]  # the terms of instructions of one kind
+GIVEN = (Parameter, Constant)  # what is not computed
 NOTHING = -1  # an entry that is known to be 0
 ONES = 0  # the slot that always holds 1
 ONE_CONSTANT, ZERO_CONSTANT = 0, 1
@@ -183,7 +184,9 @@ class _Assembler:
             constant_count=self.constant_count,
             constants=tuple(self.first_constant.items()),
             computed=tuple(
-                value for value in self.first_constant if not isinstance(program.operations[value], Parameter | Constant)
+                value
+                for value in self.first_constant
+                if not isinstance(program.operations[value], Parameter | Constant)
             ),
             literals=tuple(self.literals),
             slopes=tuple(self.slopes.items()),
