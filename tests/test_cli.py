@@ -526,7 +526,7 @@ def test_debug_shows_the_traceback():
 
 
 def test_what_should_not_happen_is_one_line_too(abc, monkeypatch):
-    monkeypatch.setattr(tacit.io, "read", lambda path: {}["no such key"])
+    monkeypatch.setattr("tacit.cli.arguments.read", lambda path: {}["no such key"])
     assert tacit_("info", "abc.json", code=1) == (
         "tacit: KeyError: 'no such key'; this should not happen, and tacit --debug shows where it does\n"
     )

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit import Network, TooLargeError, examples, machine
+from tacit import Network, TooLargeError, compiler, examples, machine
 from tacit.circuit.tape import CircuitTape
 from tacit.compiler import eliminate
 from tacit.engines import assemble
@@ -235,8 +235,9 @@ def test_memory_is_that_of_the_share_or_of_the_container(system):
     assert machine.memory(root) == 3 * GB
 
 
-def test_the_compiler_keeps_to_the_memory_of_a_share():
+def test_the_compiler_keeps_to_the_memory_of_a_share(monkeypatch):
     net, names = wide()
+    monkeypatch.setattr(compiler._Structured, "_possible", False)  # diagrams would be smaller
     with machine.within(Share(memory=8192)):
         tacit.compile(net, "C", names)
     with machine.within(Share(memory=8191)), pytest.raises(TooLargeError, match="too wide to compile"):
@@ -363,6 +364,7 @@ def test_torch_is_limited_in_every_thread_and_left_as_it_was():
 
 def test_the_limit_is_half_of_the_memory_of_the_container(monkeypatch):
     net, names = wide()
+    monkeypatch.setattr(compiler._Structured, "_possible", False)  # diagrams would be smaller
     monkeypatch.setattr(eliminate, "memory", lambda: 8192.0)
     tacit.compile(net, "C", names)
     monkeypatch.setattr(eliminate, "memory", lambda: 8191.0)
