@@ -7,6 +7,7 @@ compare two processes bit for bit would see.
 import numpy as np
 
 import tacit
+from tacit import compiler
 
 rng = np.random.default_rng(0)
 rows = {"E1": rng.random(32), "E2": rng.random(32)}
@@ -29,3 +30,6 @@ tacit.fit(hardened, rows, rng.random(32), steps=2, restarts=1, harden=True, prog
 for weights in (None, [1.0, 2.0]):
     tacit.estimate(tacit.examples.kidney_stones().learnable(), {"size": ["small", "large"]}, weights=weights)
 tacit.compile(tacit.examples.abc(), "B", ["A"]).circuit().tape().evaluate({"A": [0.5]})
+compiler.WORTH, compiler.KNOWN_SHARE, compiler.GAIN, compiler.CLEAR = 0, -1.0, 0, 0  # diagrams, also where tables do
+compiler.EVIDENCE_PER_STRUCTURE = {"float64": 1}
+tacit.compile(tacit.examples.kidney_stones(), "recovery", ["size", "treatment"]).mpe({"size": "small"})

@@ -152,7 +152,7 @@ def test_sums_below_a_maximum_need_not_depend_on_rows(engine):
 SAMPLES = 20_000
 
 
-@tries(20)
+@tries(8)
 @given(case=asked(max_nodes=4))
 def test_samples(case):
     net, _, columns, hard = case
