@@ -594,3 +594,14 @@ def test_what_no_row_can_be():
     assert tac.mpe().states["A"].tolist() == [None]
     assert tac.sample(n=2)["A"].tolist() == [[None, None]]
     assert np.isnan(tac.information()["A"]).all()
+
+
+def test_a_selection_that_does_not_matter_is_still_reported(engine):
+    net = Network()
+    net.add("A", cpt=[0.3, 0.7])
+    net.add("T", ["A"], cpt=tacit.TestingCPT([[0.9, 0.1], [0.2, 0.8]], [[0.5, 0.5], [0.4, 0.6]], [0.5, 0.5]))
+    net.add("B", states=3, cpt=[0.5, 0.5, 0.0])
+    tac = tacit.compile(net, None, ["A", "T"], given={"B": 2}, engine=engine)
+    assert tac.program.structured
+    assert np.isneginf(tac.log_evidence({"A": 0.8}))
+    assert set(tac.selected({"A": 0.8})) == {"T"}

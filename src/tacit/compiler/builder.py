@@ -154,7 +154,8 @@ class Builder:
         traced: bool = False,
     ) -> Program:
         """The program that computes `joint` and what the selections need, without operations nobody uses."""
-        used = self._reachable([joint, *(s.marginal for s in selections.values())])
+        selected = (i for i, operation in enumerate(self.operations) if isinstance(operation, Select))
+        used = self._reachable([joint, *selected, *(s.marginal for s in selections.values())])
         place = {old: new for new, old in enumerate(used)}
         operations = tuple(_moved(self.operations[i], place) for i in used)
         axes = {a for op in operations for a in (*op.axes, *(op.observed if isinstance(op, Select) else ()))}

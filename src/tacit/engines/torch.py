@@ -371,8 +371,8 @@ class TorchEngine(Engine):
 
     @cached_property
     def _schedule(self) -> list[tuple[int, list[int]]]:
-        """The batched operations that the joint needs, with the values each one ends."""
-        needed = {self.program.joint}
+        """The batched operations that the joint and the selections need, with the values each one ends."""
+        needed = {self.program.joint, *(i for i, op in enumerate(self.program) if isinstance(op, Select))}
         last: dict[int, int] = {}
         for i in range(len(self.program) - 1, -1, -1):
             for j in self.program.operations[i].inputs if i in needed else ():
