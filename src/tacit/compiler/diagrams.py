@@ -192,9 +192,9 @@ class Elimination:
         ends, level_ends = (np.cumsum([len(part) for part in parts]) for parts in (numbers, levels))
         flat = np.array([level for own in levels for level in own], dtype=np.int64)
         k.tables(self._store, np.concatenate(numbers), ends, flat, level_ends, roots)
-        degrees = self._store.degree
-        for root, own, entries in zip(roots.tolist(), levels, numbers, strict=True):
-            self._add(_Message(root, frozenset(own), len(entries), int(degrees[entries].max()) if root != k.ONE else 0))
+        for root in roots.tolist():
+            if root != k.ONE:
+                self._put(root)
 
     def _put(self, root: int) -> None:
         """Keep a message for the axes that it depends on."""
