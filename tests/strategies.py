@@ -13,6 +13,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from tacit import CPT, Mux, Network, NoisyOr, TestingCPT, semantics
+from tacit.model import SELECTIONS
 from tacit.variable import Label, Variable
 
 TESTS = (">=", ">", "<=", "<")
@@ -35,7 +36,7 @@ def networks(
     With `singles`, every second variable or so has one state: as a parent, an effect, the query or evidence.
     """
     count = draw(st.integers(1, max_nodes))
-    net = Network(draw(st.none() | st.text(max_size=5)))
+    net = Network(draw(st.none() | st.text(max_size=5)), draw(st.sampled_from(SELECTIONS)))
     rng = draw(rngs)
     for name in draw(_names(count)):
         parents = draw(_parents(net.variables))

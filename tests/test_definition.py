@@ -44,7 +44,7 @@ def test_a_network_compiles_its_queries_itself(case):
 def test_barren_nodes_leave_no_trace(case):
     net, query, columns = case
     kept = relevant(net, [query, *columns])
-    small = Network(net.name)
+    small = Network(net.name, net.selection)
     for name in kept:
         small.add(name, net.parents(name), net.states(name), net.cpt(name))
     whole, part = (tacit.compile(n, query, list(columns)) for n in (net, small))

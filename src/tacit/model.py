@@ -19,7 +19,9 @@ from tacit.labels import listed_states, shown
 from tacit.shapes import check_shape
 from tacit.tables import as_floats
 from tacit.variable import Label, Variable, describe, similar, variable
-from tacit.words import large, plural
+from tacit.words import large, plural, short
+
+SELECTIONS = ("ancestral", "general")
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,10 @@ class Counts:
 class Model:
     """A Bayesian network, classical or testing. Nodes are added parents first. `Network` also answers queries.
 
+    `selection` says which evidence takes part when the table of a testing node is selected: "ancestral", that on its
+    proper ancestors; "general", all evidence but that at or below testing nodes which are not its ancestors (the node
+    itself is none of them). See `seen_by`.
+
     >>> net = Model("rain")
     >>> net.add("rain", cpt=[0.2, 0.8])
     >>> net.add("wet", parents=["rain"], cpt=[[0.9, 0.1], [0.05, 0.95]])
@@ -69,10 +75,14 @@ class Model:
     Model('rain': 2 nodes, 1 edge, 6 parameters)
     """
 
-    def __init__(self, name: str | None = None) -> None:
+    def __init__(self, name: str | None = None, selection: str = "ancestral") -> None:
         if name is not None and not isinstance(name, str):
             raise NetworkError(f"a network's name must be a string or None, got {name!r}")
-        self.name = name
+        if selection not in SELECTIONS:
+            raise NetworkError(
+                f"selection is {short(repr(selection), 60)}, expected one of {', '.join(map(repr, SELECTIONS))}"
+            )
+        self.name, self.selection = name, str(selection)
         self._nodes: dict[str, Node] = {}
         self._first_tied: dict[str, tuple[str, CPT | TestingCPT]] = {}  # a node to compare each next one of a tie with
 
@@ -80,7 +90,7 @@ class Model:
         return pickling.state(self)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(pickling.unmarked(state))
+        vars(self).update({"selection": "ancestral"} | pickling.unmarked(state))
 
     # building ---------------------------------------------------------------------------------------------
 
@@ -160,6 +170,10 @@ class Model:
             seen.add(parent)
         return parents
 
+    def empty_copy(self) -> Self:
+        """A network of the same kind and name, without nodes."""
+        return type(self)(self.name, self.selection)
+
     def copy(self) -> Self:
         """An independent copy (CPTs are immutable and shared)."""
         return self.with_cpts({})
@@ -174,7 +188,7 @@ class Model:
         """
         for name in cpts:
             self.node(name)
-        copy = type(self)(self.name)
+        copy = self.empty_copy()
         for name, node in self._nodes.items():
             if name in cpts:
                 tie = None if isinstance(cpts[name], AnyCPT) else node.cpt.tie
@@ -224,7 +238,7 @@ class Model:
         )
 
     def _with_nodes(self, nodes: Mapping[str, Node]) -> Self:
-        copy = type(self)(self.name)
+        copy = self.empty_copy()
         for name, node in self._nodes.items():
             copy._insert(nodes.get(name, node))
         return copy
@@ -329,6 +343,31 @@ class Model:
         self.node(name)
         return self._in_order(graph.descendants(self._graph(), name))
 
+    def seen_by(self, name: str, evidence: Iterable[str] | None = None) -> tuple[str, ...]:
+        """Which of these variables (all, if left out) have a say when the table of a testing node is selected.
+
+        Evidence on them takes part in the posterior of the node's parents that is tested. Of a regular node, this tells
+        what it would see as a testing one.
+
+        >>> import tacit
+        >>> net = tacit.Network(selection="general")
+        >>> net.add("disease", cpt=[0.1, 0.9])
+        >>> net.add("x-ray", ["disease"], cpt=[[0.8, 0.2], [0.1, 0.9]])
+        >>> net.add("pain", ["disease"], cpt=tacit.TestingCPT([[1, 0], [0, 1]], [[0, 1], [1, 0]], [0.5, 0.5]))
+        >>> net.seen_by("pain")
+        ('disease', 'x-ray')
+        """
+        given = self.variables if evidence is None else self._in_order(self._names(evidence))
+        above = set(self.ancestors(name))
+        if self.selection == "ancestral":
+            return tuple(n for n in given if n in above)
+        hidden: set[str] = set()
+        for other, node in self._nodes.items():
+            blocks = other == name or (node.cpt.testing and other not in above)
+            if blocks or not hidden.isdisjoint(node.parents):
+                hidden.add(other)
+        return tuple(n for n in given if n not in hidden)
+
     def markov_blanket(self, name: str) -> tuple[str, ...]:
         """The parents, the children and the children's other parents, in the order of the network.
 
@@ -399,8 +438,12 @@ class Model:
 
     # comparing, showing -----------------------------------------------------------------------------------
 
+    @property
+    def _content(self) -> tuple[Any, ...]:
+        return self.name, self.selection, self._nodes
+
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Model) and (self.name, self._nodes) == (other.name, other._nodes)
+        return isinstance(other, Model) and self._content == other._content
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -418,6 +461,8 @@ class Model:
         parts = [plural(counts.nodes, "node"), plural(counts.edges, "edge")]
         if counts.testing_nodes:
             parts.append(f"{counts.testing_nodes} testing")
+        if self.selection != "ancestral":
+            parts.append(f"{self.selection} selection")
         parts.append(plural(counts.parameters, "parameter"))
         if counts.thresholds:
             parts.append(plural(counts.thresholds, "threshold"))

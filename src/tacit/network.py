@@ -28,6 +28,9 @@ MAX_COMPILED = 16  # queries that Network.posterior keeps compiled
 class Network(Model):
     """A Bayesian network, classical or testing. Nodes are added parents first.
 
+    `selection` says which evidence the testing nodes see: that on their proper ancestors ("ancestral"), or all but that
+    at or below testing nodes which are not their ancestors ("general").
+
     >>> net = Network("rain")
     >>> net.add("rain", cpt=[0.2, 0.8])
     >>> net.add("wet", parents=["rain"], cpt=[[0.9, 0.1], [0.05, 0.95]])
@@ -35,8 +38,8 @@ class Network(Model):
     Network('rain': 2 nodes, 1 edge, 6 parameters)
     """
 
-    def __init__(self, name: str | None = None) -> None:
-        super().__init__(name)
+    def __init__(self, name: str | None = None, selection: str = "ancestral") -> None:
+        super().__init__(name, selection)
         self._compiled: Recent[Query | TooLargeError] = Recent(MAX_COMPILED)  # or why there is no such query
 
     def __getstate__(self) -> dict[str, Any]:

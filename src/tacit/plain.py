@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.cpt import CPT, AnyCPT, TestingCPT
-from tacit.errors import FormatError, TacitError
+from tacit.errors import FormatError, NetworkError, TacitError
 from tacit.factored import FunctionCPT, Mux, NoisyOr
 from tacit.model import Model
 
@@ -31,7 +31,8 @@ def network_to_dict(net: Model) -> dict[str, Any]:
         }
         for name in net.variables
     ]
-    return {"format": FORMAT, "version": VERSION, "name": net.name, "nodes": nodes}
+    selection = {} if net.selection == "ancestral" else {"selection": net.selection}
+    return {"format": FORMAT, "version": VERSION, "name": net.name, **selection, "nodes": nodes}
 
 
 def network_from_dict(data: Any, kind: type[M]) -> M:
@@ -41,7 +42,10 @@ def network_from_dict(data: Any, kind: type[M]) -> M:
         raise FormatError(f"document.format is {data['format']!r}, expected {FORMAT!r}")
     if top.get("version", int) != VERSION:
         raise FormatError(f"document.version {data['version']!r} is not known; this release reads version {VERSION}")
-    net = kind(top.get("name", str, NoneType))
+    try:
+        net = kind(top.get("name", str, NoneType), top.get("selection", str, NoneType) or "ancestral")
+    except NetworkError as error:
+        raise FormatError(f"document: {error}") from None
     for i, item in enumerate(top.get("nodes", list)):
         node = Reader(item, f"nodes[{i}]")
         parents = node.get("parents", list)

@@ -597,7 +597,7 @@ def check_same_structure(query: Query, new: Model) -> None:
     if program.structured:
         return
     asked = new.cut(question.do) if question.do else new
-    now = possible_states(asked, program.states, program.hard, dict(question.given))
+    now = possible_states(asked, program.states, program.hard, dict(question.given), question.evidence)
     read = set(program.nodes)
     for name, states in now.items():
         extra = set(states) - set(program.states[name])

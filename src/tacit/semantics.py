@@ -2,9 +2,11 @@
 
 Nodes are visited parents before children. A regular CPT is copied; a testing CPT is replaced by the table
 that the posterior of its parents selects, computed by enumerating all states of the node's proper ancestors
-with the evidence on them. The network that results answers the query with all the evidence. Everything else
-in this library is checked against this file, so it has no cleverness and no speed. It is float64 as it
-stands: evidence less probable than about 1e-300 is beyond it, though not beyond the engines.
+with the evidence on them. In a network with general selection, all evidence takes part but that at or below testing
+nodes which are no ancestors (Shen, Huang, Choi and Darwiche, ICML 2019, section 3). The network that results answers
+the query with all the evidence. Everything else in this library is checked against this file, so it has no cleverness
+and no speed. It is float64 as it stands: evidence less probable than about 1e-300 is beyond it, though not beyond the
+engines.
 """
 
 from __future__ import annotations
@@ -106,26 +108,46 @@ def _entropy(distributions: Floats) -> Floats:
 
 def _joint(net: Model, names: tuple[str, ...], likelihoods: Mapping[str, Floats]) -> Floats:
     selected = _select(net, likelihoods).network
-    return _marginal(selected, net.variables, names, likelihoods)
+    return _marginal(selected, {}, net.variables, names, likelihoods)
 
 
 def _select(net: Model, likelihoods: Mapping[str, Floats]) -> SelectedNetwork:
     net.require_numbers()
-    selected = type(net)(net.name)
+    tables: dict[str, Floats] = {}  # those that are selected
     nodes: dict[str, SelectedNode] = {}
-    for name in net.variables:
+    for name in net.testing_nodes:  # ancestors first
         cpt = net.cpt(name)
-        if isinstance(cpt, TestingCPT):
-            above = net.ancestors(name)  # proper ancestors: neither the node's own evidence nor any below
-            ancestral = {n: likelihoods[n] for n in above if n in likelihoods}
-            marginal = _marginal(selected, above, net.parents(name), ancestral)
-            nodes[name] = how = SelectedNode(_normalised(marginal), *_weights(cpt, marginal))
-            cpt = CPT(_flatten(cpt, how.weight[..., None], how.rest[..., None]))
-        selected.add(name, net.parents(name), net.states(name), cpt)
-    return SelectedNetwork(selected, nodes)
+        assert isinstance(cpt, TestingCPT)
+        seen = {n: likelihoods[n] for n in _taking_part(net, name, likelihoods)}
+        over = _with_ancestors(net, (*net.parents(name), *seen))
+        marginal = _marginal(net, tables, over, net.parents(name), seen)
+        nodes[name] = how = SelectedNode(_normalised(marginal), *_weights(cpt, marginal))
+        tables[name] = _flatten(cpt, how.weight[..., None], how.rest[..., None])
+    return SelectedNetwork(net.with_cpts({name: CPT(tables[name]) for name in nodes}), nodes)
 
 
-def _marginal(net: Model, over: Iterable[str], keep: tuple[str, ...], likelihoods: Mapping[str, Floats]) -> Floats:
+def _taking_part(net: Model, name: str, evidence: Iterable[str]) -> list[str]:
+    """The evidence that takes part when the table of a testing node is selected."""
+    above = net.ancestors(name)  # proper ancestors: neither the node's own evidence nor any below
+    if net.selection == "ancestral":
+        return [n for n in evidence if n in above]
+    others = [n for n in net.testing_nodes if n not in above]  # the node itself is one of them
+    hidden = {*others, *(n for other in others for n in net.descendants(other))}
+    return [n for n in evidence if n not in hidden]
+
+
+def _with_ancestors(net: Model, names: Iterable[str]) -> list[str]:
+    found = {n for name in names for n in (name, *net.ancestors(name))}
+    return [n for n in net.variables if n in found]
+
+
+def _marginal(
+    net: Model,
+    selected: Mapping[str, Floats],
+    over: Iterable[str],
+    keep: tuple[str, ...],
+    likelihoods: Mapping[str, Floats],
+) -> Floats:
     """The joint probability of the states of `keep` and the evidence, by enumeration over `over`."""
     names = list(over)
     shape = tuple(net.variable(n).card for n in names)
@@ -138,7 +160,8 @@ def _marginal(net: Model, over: Iterable[str], keep: tuple[str, ...], likelihood
     product = np.ones(shape)
     for name in names:
         family = (*net.parents(name), name)
-        product = product * _spread(net.table(name), [axis[n] for n in family], len(names))
+        table = selected[name] if name in selected else net.table(name)
+        product = product * _spread(table, [axis[n] for n in family], len(names))
         if name in likelihoods:
             product = product * _spread(likelihoods[name], [axis[name]], len(names))
     kept: Floats = product.sum(axis=tuple(axis[n] for n in names if n not in keep))

@@ -4,8 +4,8 @@ A state is left as long as every family that has its variable holds a combinatio
 known 0s do not rule out. What is ruled out in one family may rule out states in the next, up and down, until nothing
 changes.
 
-Testing nodes limit this. Their tables are selected by what their ancestors say alone, so a state that evidence further
-down rules out still counts above. A family rules out states of a parent only if every selection that the parent has a
+Testing nodes limit this. Their tables are selected by a part of the evidence alone, so a state that other evidence
+rules out still counts there. A family rules out states of a parent only if every selection that the parent has a
 say in knows of the family, too: then whatever the parent is part of holds that family.
 """
 
@@ -25,14 +25,17 @@ States = NDArray[np.int64]  # some states of a variable, in order
 Possible = Mapping[str, tuple[int, ...]]
 
 
-def consistent(net: Model, states: Possible, whole: Collection[str], given: Mapping[str, int]) -> Possible:
+def consistent(
+    net: Model, states: Possible, whole: Collection[str], given: Mapping[str, int], selections: Mapping[str, int]
+) -> Possible:
     """The states that are left of `states`, parents first, where some are given; `whole` variables keep theirs.
+
+    `selections` are those that each node takes part in.
 
     Where nothing is left of a variable, what is given is impossible. Any sum over states is 0 then, so one state is
     enough for every variable that no selection depends on.
     """
     fixed = frozenset(whole).difference(given)
-    selections = selected_below(net, tuple(states))
     left = {name: np.array(found) for name, found in states.items()}
     families = deque(name for name in states if name in given)
     waiting = set(families)
@@ -51,17 +54,6 @@ def consistent(net: Model, states: Possible, whole: Collection[str], given: Mapp
             waiting.update(touched)
             families.extend(touched)
     return {name: tuple(found.tolist()) for name, found in left.items()}
-
-
-def selected_below(net: Model, nodes: Sequence[str]) -> dict[str, int]:
-    """For every node, the testing nodes among its descendants, as a bit mask; `nodes` come parents first."""
-    found = dict.fromkeys(nodes, 0)
-    for i, name in reversed(list(enumerate(nodes))):
-        below = found[name] | (1 << i if net.cpt(name).testing else 0)
-        if below:
-            for parent in net.parents(name):
-                found[parent] |= below
-    return found
 
 
 def _children(net: Model, nodes: Iterable[str]) -> dict[str, list[str]]:

@@ -1,7 +1,7 @@
 """Symbolic factor elimination in two phases, as in the paper's appendix.
 
 Selection: testing nodes, ancestors first, are flattened, each from the marginal of its parents given the
-evidence on its ancestors. Inference: the query, from the original regular tables and the flattened ones.
+evidence that takes part (see `sight`). Inference: the query, from the original regular tables and the flattened ones.
 
 Where the largest probability is asked for, inference has two parts, since a maximum does not commute with a sum: what
 is summed out goes first, and the maximum is taken of the rest. Selection sums as always.
@@ -25,6 +25,7 @@ from tacit.compiler.factors import Factor
 from tacit.compiler.program import ParentMarginal, Program
 from tacit.compiler.prune import Pruned
 from tacit.compiler.question import Question
+from tacit.compiler.sight import taking_part
 from tacit.compiler.structure import Failure, Structure
 from tacit.compiler.tree import MAX_STEP, Path, Problem, Tree, bits, mask_of
 from tacit.cpt import TestingCPT
@@ -117,22 +118,16 @@ class Elimination:
         return [mask_of(self._position[p] for p in self.net.parents(n)) for n in self.pruned.nodes]
 
     @cached_property
-    def _ancestry(self) -> list[int]:
-        """For every node, itself and its ancestors as a bit mask."""
-        masks: list[int] = []
-        for i, name in enumerate(self.pruned.nodes):
-            mask = 1 << i
-            for parent in self.net.parents(name):
-                mask |= masks[self._position[parent]]
-            masks.append(mask)
-        return masks
+    def _taking_part(self) -> dict[str, int]:
+        """For every testing node, the nodes whose factors take part in its selection, as a bit mask."""
+        evidence = (*self.question.evidence, *self.question.indexed, *(name for name, _ in self.question.given))
+        known = {name for name, axis in self.axis.items() if axis is None} | self.hard
+        return taking_part(self.net, self.pruned.nodes, evidence, known)
 
     def run(self) -> tuple[Program, Plan]:
         """Selection phase, then inference phase."""
         for name in self.pruned.nodes:
-            testing = self.net.cpt(name).testing
-            self._values[name] = [self.flatten(name)] if testing else self.initialise(name)
-            self.enter_evidence(name)
+            self.enter(name)
         joint, plan = self.maximisation() if self.question.best else self.inference()
         fixed = () if self._structuring is None else tuple(self._structuring.fixed)
         program = self.builder.finish(
@@ -140,6 +135,18 @@ class Elimination:
         )
         check_live(program, self.memory_limit)
         return program, plan
+
+    def enter(self, name: str) -> None:
+        """The factors of a node and of its evidence; where its table is selected, those that take part go first."""
+        if name in self._values:
+            return
+        if not self.net.cpt(name).testing:
+            self._values[name] = self.initialise(name)
+        else:
+            for i in bits(self._taking_part[name]):
+                self.enter(self.pruned.nodes[i])
+            self._values[name] = [self.flatten(name)]
+        self.enter_evidence(name)
 
     # the parts of the appendix ----------------------------------------------------------------------------
 
@@ -166,7 +173,7 @@ class Elimination:
         """The table of a testing node, selected by the posterior of its parents."""
         cpt, parents = self.net.cpt(name), self.net.parents(name)
         assert isinstance(cpt, TestingCPT)
-        marginal = self.builder.slice(self.marginal(parents))
+        marginal = self.builder.slice(self.marginal(name))
         shape = cpt.plus.shape
         plus, minus, thresholds = (
             self.builder.slice(self._restricted(initial.whole(Parameter(name, part, axes), shape[: len(axes)])))
@@ -192,16 +199,14 @@ class Elimination:
                 codes, observed = np.asarray(codes.take(0, axis=at)), (*observed[:k], *observed[k + 1 :])
         return np.array(codes), observed
 
-    def marginal(self, parents: Axes) -> int:
-        """p*(u) of the parents of a testing node, given the evidence on its ancestors."""
+    def marginal(self, name: str) -> int:
+        """p*(u) of the parents of a testing node, given the evidence that takes part in its selection."""
+        parents = self.net.parents(name)
         key = frozenset(parents)
         if key not in self._marginals:
-            nodes = above = 0
-            for parent in parents:
-                nodes |= self._ancestry[self._position[parent]]
-                above |= 1 << self._position[parent]
+            nodes = self._taking_part[name]
             value, _ = self.eliminate(nodes, parents)
-            self._marginals[key] = Marginal(value, nodes, above)
+            self._marginals[key] = Marginal(value, nodes, mask_of(self._position[p] for p in parents))
         return self._marginals[key].value
 
     def inference(self) -> tuple[int, Plan]:

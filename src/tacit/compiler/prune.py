@@ -17,8 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.compiler.consistency import Possible, consistent, selected_below
+from tacit.compiler.consistency import Possible, consistent
 from tacit.compiler.question import Question
+from tacit.compiler.sight import selections_of
 from tacit.cpt import CPT, TestingCPT
 from tacit.factored import FunctionCPT, Mux, NoisyOr
 from tacit.model import Model
@@ -42,11 +43,12 @@ def prune(net: Model, question: Question) -> Pruned:
     asked = net.variables if question.every_node else (*question.named, *question.soft)
     nodes = relevant(net, (*asked, *(name for name, _ in question.given)))
     whole = frozenset(nodes) if question.every_state else question.indexed
-    states = possible_states(net, nodes, whole, dict(question.given))
+    states = possible_states(net, nodes, whole, dict(question.given), question.evidence)
     if not question.given or question.every_state:
         return Pruned(nodes, states)
     telling = {name for name in nodes if not certain(net, name, states)}
-    selections = selected_below(net, nodes)  # these report what they were decided by, so nothing is left out there
+    # selections report what they were decided by, so nothing is left out there
+    selections = selections_of(net, nodes, {*question.evidence, *dict(question.given)})
     settled = frozenset(n for n in nodes if len(states[n]) == 1 and n not in telling and not selections[n])
     return Pruned(relevant(net, (*asked, *telling), settled), states, settled)
 
@@ -71,9 +73,15 @@ def relevant(net: Model, names: Iterable[str], settled: Collection[str] = ()) ->
 
 
 def possible_states(
-    net: Model, nodes: Iterable[str], whole: Collection[str] = (), given: Mapping[str, int] | None = None
+    net: Model,
+    nodes: Iterable[str],
+    whole: Collection[str] = (),
+    given: Mapping[str, int] | None = None,
+    evidence: Iterable[str] = (),
 ) -> Possible:
     """The states of each node that known 0s leave possible, or the one that is given; all states for `whole`.
+
+    `evidence` may be seen by testing nodes.
 
     Without any given, going from parents to children is enough: every row of a table has a state for the child.
     """
@@ -86,7 +94,9 @@ def possible_states(
         card = net.variable(name).card
         allowed = range(card) if name in whole else np.flatnonzero(_support(net, name, found))
         found[name] = tuple(int(i) for i in allowed) or tuple(range(card))
-    return consistent(net, found, whole, known) if known else found
+    if not known:
+        return found
+    return consistent(net, found, whole, known, selections_of(net, tuple(found), {*evidence, *known}))
 
 
 def _support(net: Model, name: str, found: Possible) -> NDArray[np.bool_]:
