@@ -23,7 +23,7 @@ from tacit.errors import FormatError
 from tacit.floats import Floats
 from tacit.io.content import decoded
 from tacit.io.draft import Declared, Defined, Draft, build
-from tacit.io.extension import Spelled, encode, plain_table, spell, table_rows
+from tacit.io.extension import Spelled, network_properties, plain_table, spell, table_rows
 from tacit.io.scanner import Place, Scanner, show
 from tacit.network import Network
 from tacit.variable import Label
@@ -212,7 +212,7 @@ def compose(net: Network) -> str:
     nodes = spell(net, _is_name, _is_state)
     states = {node.name: node.states for node in nodes}
     tables = (_probability(node, states, plain_table(net, node.original, "BIF")) for node in nodes)
-    return "".join([_network(net.name), *map(_variable, nodes), *tables])
+    return "".join([_network(net), *map(_variable, nodes), *tables])
 
 
 def _is_name(word: str) -> bool:
@@ -223,10 +223,10 @@ def _is_state(word: str) -> bool:
     return _is_name(word) or bool(_INTEGER.fullmatch(word))
 
 
-def _network(name: str | None) -> str:
-    if name is not None and name != NO_NAME and _is_name(name):
-        return f"network {name} {{\n}}\n"
-    return f"network {NO_NAME} {{\n{_properties({'tacit_name': encode(name)})}}}\n"
+def _network(net: Network) -> str:
+    properties = network_properties(net, lambda name: name != NO_NAME and _is_name(name))
+    name = NO_NAME if "tacit_name" in properties else net.name
+    return f"network {name} {{\n{_properties(properties)}}}\n"
 
 
 def _variable(node: Spelled) -> str:

@@ -139,7 +139,10 @@ class _Builder:
     def __init__(self, draft: Draft, shapes: dict[str, tuple[int, ...]]) -> None:
         self.draft, self.shapes = draft, shapes
         with _located(draft, Place(1, 1)):
-            self.net = Network(_property(draft.properties, "tacit_name", draft.name or stem(draft.source)))
+            self.net = Network(
+                _property(draft.properties, "tacit_name", draft.name or stem(draft.source)),
+                _property(draft.properties, "tacit_selection", "ancestral"),
+            )
         self.names: dict[str, str] = {}  # of the nodes: in the file -> in the network
         self.scaled = 0  # rows
         self.sums: dict[str, tuple[int, float]] = {}  # by node: a scaled row, the first of those with as many states

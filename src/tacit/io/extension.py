@@ -5,7 +5,8 @@ tacit the rest, each as JSON whose special characters are percent-encoded, so th
 
 - `tacit_name`: the name, where the format cannot hold it (also the network's; `null` for none);
 - `tacit_states`: the labels, where they are not strings or the format cannot hold them;
-- `tacit_cpt`: the CPT as in our JSON format, where it is not a plain table of known numbers.
+- `tacit_cpt`: the CPT as in our JSON format, where it is not a plain table of known numbers;
+- `tacit_selection`: which evidence the testing nodes of the network see, where that is not ancestral evidence alone.
 """
 
 from __future__ import annotations
@@ -96,6 +97,13 @@ def decode(text: str) -> Any:
         return parse_json(unquote(text, errors="surrogatepass"))
     except UnicodeDecodeError:
         raise FormatError(f"{text[:40]!r} does not encode a text") from None
+
+
+def network_properties(net: Network, fits_name: Callable[[str], bool]) -> dict[str, str]:
+    """What is to be said of a network beside its name, and its name if that does not pass the test."""
+    named = net.name is not None and fits_name(net.name)
+    properties = {} if named else {"tacit_name": encode(net.name)}
+    return properties if net.selection == "ancestral" else properties | {"tacit_selection": encode(net.selection)}
 
 
 def cpt_properties(cpt: AnyCPT) -> dict[str, str]:

@@ -18,7 +18,7 @@ from typing import Any
 from tacit.floats import Floats
 from tacit.io.content import decoded
 from tacit.io.draft import Declared, Defined, Draft, build
-from tacit.io.extension import Spelled, cpt_properties, encode, spell, visible_table
+from tacit.io.extension import Spelled, cpt_properties, network_properties, spell, visible_table
 from tacit.io.scanner import Scanner, show
 from tacit.network import Network
 
@@ -127,7 +127,7 @@ class _Reader:
 def compose(net: Network) -> str:
     """A network as a NET document."""
     nodes = spell(net, _is_name, _is_string)
-    blocks = [_net(net.name)]
+    blocks = [_net(net)]
     blocks += [_node(node, cpt_properties(net.cpt(node.original))) for node in nodes]
     blocks += [_potential(node, visible_table(net, node.original)) for node in nodes]
     return "\n".join(blocks)
@@ -141,9 +141,10 @@ def _is_string(word: str) -> bool:
     return bool(_STRING.fullmatch(word))
 
 
-def _net(name: str | None) -> str:
-    plain = name is not None and _is_string(name)
-    return f"net\n{{\n{_lines({'name': name} if plain else {'tacit_name': encode(name)})}}}\n"
+def _net(net: Network) -> str:
+    properties = network_properties(net, _is_string)
+    name = {} if "tacit_name" in properties else {"name": net.name}
+    return f"net\n{{\n{_lines(name | properties)}}}\n"
 
 
 def _node(node: Spelled, properties: dict[str, str]) -> str:

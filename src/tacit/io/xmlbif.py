@@ -20,7 +20,7 @@ import numpy as np
 from tacit.floats import Floats
 from tacit.io.draft import Declared, Defined, Draft, build
 from tacit.io.elements import Elements
-from tacit.io.extension import Spelled, cpt_properties, encode, spell, table_rows, visible_table
+from tacit.io.extension import Spelled, cpt_properties, network_properties, spell, table_rows, visible_table
 from tacit.io.scanner import Place, floats, show
 from tacit.network import Network
 
@@ -111,10 +111,9 @@ def compose(net: Network) -> str:
     """A network as an XMLBIF document."""
     nodes = spell(net, _fits, _fits)
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', '<BIF VERSION="0.3">', "<NETWORK>"]
-    if net.name is not None and _fits(net.name):
-        lines.append(_element("NAME", net.name))
-    else:
-        lines += [_element("NAME", ""), _property("tacit_name", encode(net.name))]
+    properties = network_properties(net, _fits)
+    lines.append(_element("NAME", "" if net.name is None or "tacit_name" in properties else net.name))
+    lines += [_property(key, value) for key, value in properties.items()]
     for node in nodes:
         lines += _variable(node, cpt_properties(net.cpt(node.original)))
     for node in nodes:

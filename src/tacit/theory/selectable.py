@@ -24,6 +24,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.compiler.sight import taking_part
+from tacit.compiler.tree import bits
 from tacit.cpt import CPT, TestingCPT
 from tacit.errors import EvidenceError, TooLargeError
 from tacit.evidence import Column, EvidenceLike, blocks
@@ -262,8 +264,18 @@ class SelectorNetwork:
     @cached_property
     def _marginals(self) -> dict[str, Query]:
         """For the first node of each group, the query of its selector, and so of its parents."""
-        names = {group.nodes[0]: self.names[group.nodes[0]] for group in self.scope.groups}
-        return {node: self._compiled(name, set(self.network.ancestors(name)), "low") for node, name in names.items()}
+        first = [group.nodes[0] for group in self.scope.groups]
+        return {node: self._compiled(self.names[node], self._taking_part(node), "low") for node in first}
+
+    def _taking_part(self, node: str) -> set[str]:
+        """The variables that take part in the selection of a testing node, and the selectors among them."""
+        found = {self.scope.nodes[i] for i in bits(self._parts[node])}
+        return found.union(self.names[name] for name in found if name in self.names)
+
+    @cached_property
+    def _parts(self) -> dict[str, int]:
+        scope = self.scope
+        return taking_part(scope.network, scope.nodes, (*scope.inputs, *scope.soft, *scope.hard), scope.hard)
 
     def _compiled(self, query: str, bearing: Collection[str], effort: str) -> Query:
         scope = self.scope
