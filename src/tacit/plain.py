@@ -16,7 +16,7 @@ from tacit.factored import FunctionCPT, Mux, NoisyOr
 from tacit.model import Model
 
 FORMAT = "tacit-network"
-VERSION = 1
+VERSIONS = (1, 2)  # the second one has a selection; earlier releases, which would ignore it, refuse that
 M = TypeVar("M", bound=Model)
 
 
@@ -32,7 +32,7 @@ def network_to_dict(net: Model) -> dict[str, Any]:
         for name in net.variables
     ]
     selection = {} if net.selection == "ancestral" else {"selection": net.selection}
-    return {"format": FORMAT, "version": VERSION, "name": net.name, **selection, "nodes": nodes}
+    return {"format": FORMAT, "version": 2 if selection else 1, "name": net.name, **selection, "nodes": nodes}
 
 
 def network_from_dict(data: Any, kind: type[M]) -> M:
@@ -40,8 +40,9 @@ def network_from_dict(data: Any, kind: type[M]) -> M:
     top = Reader(data, "document")
     if top.get("format", str) != FORMAT:
         raise FormatError(f"document.format is {data['format']!r}, expected {FORMAT!r}")
-    if top.get("version", int) != VERSION:
-        raise FormatError(f"document.version {data['version']!r} is not known; this release reads version {VERSION}")
+    if top.get("version", int) not in VERSIONS:
+        known = " and ".join(map(str, VERSIONS))
+        raise FormatError(f"document.version {data['version']!r} is not known; this release reads versions {known}")
     try:
         net = kind(top.get("name", str, NoneType), top.get("selection", str, NoneType) or "ancestral")
     except NetworkError as error:
