@@ -326,6 +326,14 @@ def test_another_structure_is_refused(engine, other):
     close(tac.joint({"A": 0.8, "C": [[0.6, 0.4]]}), [[0.1042, 0.0738]])  # still the old numbers
 
 
+def test_another_selection_is_refused():
+    tac, other = tacit.compile(examples.abc(), "B", ["A", "C"]), Network("abc", "general")
+    for node in tac.network:
+        other.add(node, tac.network.parents(node), tac.network.states(node), tac.network.cpt(node))
+    with pytest.raises(NetworkError, match="selection is 'general' and was 'ancestral'"):
+        tac.set_parameters(other)
+
+
 def test_known_zeros_may_come_but_not_go(engine):
     def net(p):
         made = Network()
@@ -339,6 +347,8 @@ def test_known_zeros_may_come_but_not_go(engine):
     tac = tacit.compile(net(0.0), "B", ["A"], engine=engine)
     with pytest.raises(NetworkError, match=r"node 'A': state 0 was impossible .* compile the query again"):
         tac.set_parameters(net(0.2))
+    with pytest.raises(NetworkError, match=r"node 'A': state 0 was impossible"):
+        tac.with_network(net(0.2))
     tac = tacit.compile(net(0.0), "B", hard=["A"], engine=engine)  # an index keeps all states
     tac.set_parameters(net(0.2))
     agrees(tac, net(0.2), {"A": [0, 1, 2]})

@@ -342,6 +342,8 @@ class Query:
 
         `dtype` and `engine` stay as they are unless others are given.
         """
+        if net is not self.network:
+            check_same_structure(self, net)
         program, plan = self._compiled_for(net, dtype or self.dtype)
         how = (dtype or self.dtype, engine or self.choice, self.threads, self.effort)
         return type(self)(net, self.query, self.question, program, plan, *how, self._refused)
@@ -582,6 +584,10 @@ def check_same_structure(query: Query, new: Model) -> None:
     A structured program is compiled again where states are: see `holds_for`.
     """
     old, program, question = query.network, query.program, query.question
+    if new.selection != old.selection:
+        raise NetworkError(
+            f"selection is {new.selection!r} and was {old.selection!r} when the query was compiled; compile it again"
+        )
     for name in program.states:
         a, b = old.node(name), new.node(name)
         same = (a.variable, a.parents, type(a.cpt)) == (b.variable, b.parents, type(b.cpt))
