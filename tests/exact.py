@@ -47,22 +47,23 @@ class Exact:
 def query(net: tacit.Network, name: str, likelihoods: Mapping[str, Sequence[float]]) -> Exact:
     """p*(q) for one row of evidence: likelihoods by variable, which are scaled to sum to 1."""
     known = {n: _scaled(values) for n, values in likelihoods.items()}
-    tables: dict[str, np.ndarray[Any, Any]] = {}
+    tables = {node: NUMBER(net.table(node)) for node in net.variables if not net.cpt(node).testing}
     found = Exact([])
-    for node in net.variables:
-        cpt = net.cpt(node)
-        if isinstance(cpt, TestingCPT):
-            above = net.ancestors(node)
-            marginal = _marginal(net, tables, above, net.parents(node), {n: known[n] for n in above if n in known})
-            weight, rest, nearest = _weights(cpt, marginal)
-            found.weights[node], found.nearest = weight, min(found.nearest, nearest)
-            tables[node] = weight[..., None] * NUMBER(cpt.plus) + rest[..., None] * NUMBER(cpt.minus)
-        else:
-            tables[node] = NUMBER(net.table(node))
-    needed = {name, *net.ancestors(name), *known, *(a for n in known for a in net.ancestors(n))}
-    joint = _marginal(net, tables, [n for n in net.variables if n in needed], (name,), known)
-    found.joint = list(joint)
+    for node in net.testing_nodes:
+        cpt, parents = net.cpt(node), net.parents(node)
+        assert isinstance(cpt, TestingCPT)
+        seen = {n: known[n] for n in net.seen_by(node, known)}
+        marginal = _marginal(net, tables, _with_ancestors(net, (*parents, *seen)), parents, seen)
+        weight, rest, nearest = _weights(cpt, marginal)
+        found.weights[node], found.nearest = weight, min(found.nearest, nearest)
+        tables[node] = weight[..., None] * NUMBER(cpt.plus) + rest[..., None] * NUMBER(cpt.minus)
+    found.joint = list(_marginal(net, tables, _with_ancestors(net, (name, *known)), (name,), known))
     return found
+
+
+def _with_ancestors(net: tacit.Network, names: Iterable[str]) -> list[str]:
+    needed = {a for name in names for a in (name, *net.ancestors(name))}
+    return [name for name in net.variables if name in needed]
 
 
 def _scaled(values: Sequence[float]) -> np.ndarray[Any, Any]:

@@ -326,8 +326,9 @@ def test_another_structure_is_refused(engine, other):
     close(tac.joint({"A": 0.8, "C": [[0.6, 0.4]]}), [[0.1042, 0.0738]])  # still the old numbers
 
 
-def test_another_selection_is_refused():
-    tac, other = tacit.compile(examples.abc(), "B", ["A", "C"]), Network("abc", "general")
+def test_another_selection_is_refused(engine):
+    tac = tacit.compile(examples.abc(), "B", ["A", "C"], engine=engine)
+    other = Network("abc", "general")
     for node in tac.network:
         other.add(node, tac.network.parents(node), tac.network.states(node), tac.network.cpt(node))
     with pytest.raises(NetworkError, match="selection is 'general' and was 'ancestral'"):

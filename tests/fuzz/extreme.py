@@ -10,6 +10,7 @@ import numpy as np
 
 import tacit
 from tacit.engines.instructions import LEAST_32, LEAST_64
+from tacit.model import SELECTIONS
 from tests import exact
 
 TOLERANCE = 1e-9
@@ -118,7 +119,7 @@ def _rows(rng: np.random.Generator, *shape: int) -> np.ndarray:
 
 
 def _tangled(rng: np.random.Generator) -> tacit.Network:
-    net, cards = tacit.Network(), list[int]()
+    net, cards = tacit.Network(selection=str(rng.choice(SELECTIONS))), list[int]()
     for i in range(rng.integers(2, 9)):
         parents = sorted(rng.choice(i, size=min(i, int(rng.integers(0, 4))), replace=False).tolist())
         cards.append(int(rng.choice([1, 2, 2, 2, 3, 4])))

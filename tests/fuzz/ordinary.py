@@ -14,6 +14,7 @@ import pyarrow as pa
 
 import tacit
 from tacit import semantics
+from tacit.model import SELECTIONS
 from tests import exact
 from tests.fuzz import extreme
 
@@ -74,7 +75,7 @@ def check_threads(rng: np.random.Generator) -> str:
 
 def network(rng: np.random.Generator, testing: bool = True) -> tacit.Network:
     """A small one with single-state variables, testing nodes, exact 0s and 1s, and steep sigmoids."""
-    net, cards = tacit.Network(), list[int]()
+    net, cards = tacit.Network(selection=str(rng.choice(SELECTIONS))), list[int]()
     for i in range(rng.integers(2, 8)):
         parents = sorted(rng.choice(i, size=min(i, int(rng.integers(0, 4))), replace=False).tolist())
         cards.append(int(rng.choice([1, 2, 2, 3, 4])))
