@@ -22,7 +22,7 @@ M = TypeVar("M", bound=Model)
 class Selected(NamedTuple):
     """How a testing node was decided, row by row.
 
-    Both are (rows, parents' cardinalities...): P*(u) given the evidence on the node's ancestors, NaN where that
+    Both are (rows, parents' cardinalities...): P*(u) given the evidence that the node sees, NaN where that
     has probability zero, and the weight of `plus`: 1 or 0 for a test, between them for a sigmoid.
     """
 

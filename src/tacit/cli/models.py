@@ -107,6 +107,7 @@ def _summary(net: Network) -> list[tuple[str, str]]:
         ("nodes", f"{counts.nodes:,}"),
         ("edges", f"{counts.edges:,}"),
         ("testing nodes", f"{counts.testing_nodes:,}"),
+        *([("selection", net.selection)] if counts.testing_nodes else []),
         ("parameters", f"{counts.parameters:,}"),
         ("thresholds", f"{counts.thresholds:,}"),
         ("to be learned", f"{numbers} of {listed(list(open_nodes))}" if open_nodes else "nothing"),
@@ -132,7 +133,7 @@ def _info_data(net: Network, query: str | None, cost: Cost | None) -> dict[str, 
         for name in net
     }
     counts = asdict(net.counts()) | {"parameters": net.counts().parameters}
-    data = {"name": net.name, **counts, "learned": learned(net), "variables": variables}
+    data = {"name": net.name, "selection": net.selection, **counts, "learned": learned(net), "variables": variables}
     if cost is not None:
         data["query"] = query
         data["cost"] = asdict(cost) | {"bytes": cost.bytes}

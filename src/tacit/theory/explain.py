@@ -38,7 +38,7 @@ class Test:
     node, parent_state
         Whose CPT, and which of its rows, in words.
     posterior, operator, threshold
-        What was compared: P*(u) with its threshold. NaN if the evidence above the node has probability zero.
+        What was compared: P*(u) with its threshold. NaN if the evidence that the node sees has probability zero.
     weight
         The weight of `plus`: 1 or 0 for a test, between them for a sigmoid.
     flips

@@ -13,7 +13,7 @@ class TestsPanel {
       element(
         "p",
         { class: "quiet" },
-        "A testing node compares the probability of each state of its parents, P*, given the evidence above it, " +
+        "A testing node compares the probability of each state of its parents, P*, given the evidence that it sees, " +
           "with a threshold. Where the test holds, the row comes from the first table (plus), otherwise from the " +
           "second (minus).",
       ),
