@@ -7,19 +7,12 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit import NetworkError, semantics
+from tacit.model import SELECTIONS
 from tests.helpers import close, decided, tries
 from tests.strategies import evidence, networks, queries
 
 PAIR = tacit.TestingCPT([[0.9, 0.1], [0.2, 0.8]], [[0.3, 0.7], [0.6, 0.4]], [0.45, 0.4])
 ROW = [[0.8, 0.2], [0.3, 0.7]]
-
-
-def general(net):
-    """A copy that selects by all evidence that may take part."""
-    copy = tacit.Network(net.name, "general")
-    for name in net:
-        copy.add(name, net.parents(name), net.states(name), net.cpt(name))
-    return copy
 
 
 def fork(selection="general"):
@@ -59,7 +52,7 @@ def test_the_answer_of_a_figure_by_hand():
 @tries(60)
 @given(net=networks(), data=st.data())
 def test_what_is_seen_is_what_takes_part_by_definition(net, data):
-    net = general(net)
+    net = net.with_selection("general")
     columns = data.draw(evidence(net))
     for name in net.testing_nodes:
         assert list(net.seen_by(name, columns)) == [n for n in net if n in semantics._taking_part(net, name, columns)]
@@ -84,10 +77,7 @@ def test_the_order_of_the_nodes_does_not_matter(case, data):
 @given(case=queries(rows=1))
 def test_where_no_more_is_seen_the_program_is_the_same(case):
     net, query, columns = case
-    one = tacit.Network(net.name)
-    for name in net:
-        one.add(name, net.parents(name), net.states(name), net.cpt(name))
-    other = general(one)
+    one, other = (net.with_selection(selection) for selection in SELECTIONS)
     assume(all(one.seen_by(n, columns) == other.seen_by(n, columns) for n in net.testing_nodes))
     programs = [tacit.compile(n, query, list(columns)).program for n in (one, other)]
     assert str(programs[0]) == str(programs[1])
@@ -114,7 +104,7 @@ def test_evidence_behind_an_observed_variable_costs_nothing():
 @given(case=queries(rows=2), data=st.data())
 def test_states_that_are_given_select_as_those_of_rows(case, data):
     net, query, columns = case
-    net = general(net)
+    net = net.with_selection("general")
     names = [n for n in net if n != query and n not in columns]
     known = {n: data.draw(st.sampled_from(net.states(n))) for n in names if data.draw(st.booleans())}
     both = columns | {n: [state] * 2 for n, state in known.items()}

@@ -328,11 +328,8 @@ def test_another_structure_is_refused(engine, other):
 
 def test_another_selection_is_refused(engine):
     tac = tacit.compile(examples.abc(), "B", ["A", "C"], engine=engine)
-    other = Network("abc", "general")
-    for node in tac.network:
-        other.add(node, tac.network.parents(node), tac.network.states(node), tac.network.cpt(node))
     with pytest.raises(NetworkError, match="selection is 'general' and was 'ancestral'"):
-        tac.set_parameters(other)
+        tac.set_parameters(tac.network.with_selection("general"))
 
 
 def test_known_zeros_may_come_but_not_go(engine):

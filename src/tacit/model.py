@@ -205,6 +205,13 @@ class Model:
             {n: node.cpt.with_gamma(slope) for n, node in self._nodes.items() if isinstance(node.cpt, TestingCPT)}
         )
 
+    def with_selection(self, selection: str) -> Self:
+        """A copy whose testing nodes see other evidence: "ancestral" or "general"."""
+        copy = type(self)(self.name, selection)
+        for node in self._nodes.values():
+            copy._insert(node)
+        return copy
+
     def do(self, states: Mapping[str, Any]) -> Self:
         """A copy in which variables are set to states from outside: each loses its parents and is sure of its state.
 

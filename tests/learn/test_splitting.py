@@ -9,7 +9,7 @@ import tacit
 from tacit import CPT, Network, TestingCPT, semantics
 from tacit.learn import Parameters
 from tacit.learn.data import read_data
-from tacit.learn.refitting import with_selection, with_tests
+from tacit.learn.refitting import with_tests
 from tacit.learn.splitting import Held, Rows, Selection, cuts, parent_posterior, slopes, split, with_every_state
 from tests.helpers import close, tries
 from tests.strategies import evidence, networks, rngs
@@ -27,7 +27,7 @@ def cases(draw):
     """A network, a query, evidence, and a node with parents that the query needs."""
     net = draw(networks(testing=False, factored=False))
     net = net.with_cpts({name: mixed(net.table(name)) for name in net})
-    net = with_selection(net, draw(st.sampled_from(["ancestral", "general"])))
+    net = net.with_selection(draw(st.sampled_from(["ancestral", "general"])))
     below = [name for name in net if net.parents(name)]
     assume(below)
     node = draw(st.sampled_from(below))

@@ -32,7 +32,6 @@ from tacit.learn.refitting import (
     priors,
     read_rows,
     regular,
-    with_selection,
     with_tests,
 )
 from tacit.learn.splitting import VARIES, Rows, Split, parent_posterior, split
@@ -114,7 +113,7 @@ def place_tests(
     started = time.monotonic()
     if not isinstance(net, Network):
         raise TacitError(f"net is a {type(net).__name__}, expected a Network")
-    net = net if selection is None else with_selection(net, selection)
+    net = net if selection is None else net.with_selection(selection)
     budget = arguments.whole("budget", budget)
     most = arguments.whole("max_tests", max_tests)
     line = Line(arguments.flag("progress", progress))

@@ -165,14 +165,6 @@ def priors(parameters: Parameters, prior: float | tuple[Network, float]) -> Floa
 # networks with a test, and with a table to learn ----------------------------------------------------------
 
 
-def with_selection(net: Network, selection: str) -> Network:
-    """The network with another selection."""
-    made = Network(net.name, selection)
-    for node in net:
-        made.add(node, net.parents(node), net.states(node), net.cpt(node))
-    return made
-
-
 def open_table(cpt: CPT) -> Floats:
     """A table with NaN where numbers are learned; one that is known is opened, but for its exact 0s and 1s."""
     if np.isnan(cpt.table).any() and not cpt.learn:
