@@ -62,9 +62,8 @@ def tied_networks(draw: st.DrawFn, **kinds: Any) -> Network:
             tie = f"regular {cpt.table.shape}"
             cpts[name] = shared.setdefault(tie, CPT(cpt.table, cpt.learn, tie))
         elif isinstance(cpt, TestingCPT):
-            tie = f"testing {cpt.plus.shape}"
-            parts = (cpt.plus, cpt.minus, cpt.thresholds, cpt.test, cpt.gamma, cpt.learn)
-            cpts[name] = shared.setdefault(tie, TestingCPT(*parts, tie))
+            tie = f"testing {cpt.tables[0].shape}, {len(cpt.tables)} tables"
+            cpts[name] = shared.setdefault(tie, cpt.with_parts({}, tie=tie))
     return net.with_cpts(cpts)
 
 
@@ -126,7 +125,7 @@ def tie_margin(net: Network, row: Any) -> float:
     for name, selected in semantics.select(net, row).nodes.items():
         cpt = net.cpt(name)
         assert isinstance(cpt, TestingCPT)
-        distance = np.abs(selected.posterior - cpt.thresholds).min() if cpt.gamma is None else np.inf
+        distance = np.abs(selected.posterior[..., None] - cpt.limits).min() if cpt.gamma is None else np.inf
         margin = min(margin, float(np.nan_to_num(distance, nan=0.0)))
     return margin
 
@@ -155,10 +154,13 @@ def _cpt(kind: str, rng: np.random.Generator, parents: Sequence[Variable], card:
 
 
 def _testing(rng: np.random.Generator, shape: tuple[int, ...], card: int) -> TestingCPT:
-    plus, minus = _distributions(rng, (*shape, card)), _distributions(rng, (*shape, card))
-    thresholds = np.where(rng.random(shape) < 0.4, rng.integers(0, 9, shape) / 8, rng.random(shape))
+    """Two tables, sometimes three or four."""
+    count = int(rng.choice([2, 2, 2, 3, 4]))
+    tables = [_distributions(rng, (*shape, card)) for _ in range(count)]
+    limits = (*shape, count - 1)
+    thresholds = np.where(rng.random(limits) < 0.4, rng.integers(0, 9, limits) / 8, rng.random(limits))
     gamma = rng.choice([None, None, 0.0, 3.0, 16.0])
-    return TestingCPT(plus, minus, thresholds, rng.choice(TESTS, shape), gamma)
+    return TestingCPT(tables=tables, thresholds=np.sort(thresholds), test=rng.choice(TESTS, shape), gamma=gamma)
 
 
 def _factored(rng: np.random.Generator, parents: Sequence[Variable], card: int) -> Any:

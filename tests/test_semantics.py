@@ -81,7 +81,8 @@ def test_a_slope_of_zero_takes_the_average_table(case):
     net, _, row = case
     selected = net.with_gamma(0).select(row)
     for name in net.testing_nodes:
-        close(selected.table(name), (net.cpt(name).plus + net.cpt(name).minus) / 2)
+        first, *_, last = net.cpt(name).tables
+        close(selected.table(name), (first + last) / 2)
 
 
 @given(queries())

@@ -427,7 +427,7 @@ class Model:
             edges=sum(len(node.parents) for node in self._nodes.values()),
             testing_nodes=len(testing),
             static=sum(_static(cpt) for cpt in cpts),
-            dynamic=sum(cpt.plus.size + cpt.minus.size for cpt in testing),
+            dynamic=sum(table.size for cpt in testing for table in cpt.tables),
             thresholds=sum(cpt.thresholds.size for cpt in testing),
         )
 
@@ -435,9 +435,8 @@ class Model:
         """Raise `UnsetError` where a number of these nodes (all, if left out) is still to be learned."""
         for name in self._nodes if names is None else names:
             node = self.node(name)
-            for part in ("table", "plus", "minus", "thresholds"):
-                values = getattr(node.cpt, part, None)
-                if values is not None and np.isnan(values).any():
+            for part, values in node.cpt.parts().items() if isinstance(node.cpt, CPT | TestingCPT) else ():
+                if np.isnan(values).any():
                     raise UnsetError(
                         f"node {name!r}: {part} has unset numbers (NaN); give them, or learn them: tacit.estimate, "
                         "tacit.fit"
@@ -508,7 +507,7 @@ def _learnable(cpt: AnyCPT) -> AnyCPT:
         case CPT():
             return CPT(cpt.table, True, cpt.tie)
         case TestingCPT():
-            return TestingCPT(cpt.plus, cpt.minus, cpt.thresholds, cpt.test, cpt.gamma, True, cpt.tie)
+            return cpt.with_parts({}, learn=True)
         case NoisyOr():
             causes = cpt.causes if cpt.names is None else dict(zip(cpt.names, cpt.causes, strict=True))
             return NoisyOr(causes, cpt.leak, learn=True)

@@ -114,8 +114,7 @@ def cpt_to_dict(cpt: AnyCPT) -> dict[str, Any]:
         case TestingCPT():
             return {
                 "kind": "testing",
-                "plus": _nullable(cpt.plus),
-                "minus": _nullable(cpt.minus),
+                **_tables_to_dict(cpt),
                 "thresholds": _nullable(cpt.thresholds),
                 "test": cpt.test.tolist(),
                 "gamma": cpt.gamma,
@@ -130,6 +129,13 @@ def cpt_to_dict(cpt: AnyCPT) -> dict[str, Any]:
             return {"kind": "mux", "selector": cpt.selector, "inputs": list(cpt.inputs)}
 
 
+def _tables_to_dict(cpt: TestingCPT) -> dict[str, Any]:
+    """Two tables by their names, more in a list."""
+    if len(cpt.tables) == 2:
+        return {"plus": _nullable(cpt.plus), "minus": _nullable(cpt.minus)}
+    return {"tables": [_nullable(table) for table in cpt.tables]}
+
+
 def _tie_to_dict(cpt: CPT | TestingCPT) -> dict[str, str]:
     return {} if cpt.tie is None else {"tie": cpt.tie}
 
@@ -142,13 +148,12 @@ def cpt_from_dict(data: Any, place: str, parents: int) -> AnyCPT:
         return CPT(item.array("table", _floats), item.get("learn", bool), item.get("tie", str, NoneType))
     if kind == "testing":
         return TestingCPT(
-            item.array("plus", _floats),
-            item.array("minus", _floats),
-            item.array("thresholds", _floats),
-            item.get("test", list),
-            item.get("gamma", float, int, NoneType),
-            item.get("learn", bool),
-            item.get("tie", str, NoneType),
+            **_tables_from_dict(item),
+            thresholds=item.array("thresholds", _floats),
+            test=item.get("test", list),
+            gamma=item.get("gamma", float, int, NoneType),
+            learn=item.get("learn", bool),
+            tie=item.get("tie", str, NoneType),
         )
     if kind == "function":
         return FunctionCPT.from_rows(item.array("codes", _integers, list, int), item.array("rows", _floats))
@@ -163,6 +168,15 @@ def cpt_from_dict(data: Any, place: str, parents: int) -> AnyCPT:
     if kind == "mux":
         return Mux(item.get("selector", str), item.get("inputs", list))
     raise FormatError(f"{item.place}.kind {kind!r} is not known; expected table, testing, function, noisy-or or mux")
+
+
+def _tables_from_dict(item: Reader) -> dict[str, Any]:
+    if "tables" not in item.data:
+        return {part: item.array(part, _floats) for part in ("plus", "minus")}
+    for part in ("plus", "minus"):
+        if part in item.data:
+            raise FormatError(f"{item.place} has both 'tables' and {part!r}, expected either")
+    return {"tables": item.array("tables", lambda tables: [_floats(table) for table in tables])}
 
 
 def _nullable(values: NDArray[np.float64]) -> Any:

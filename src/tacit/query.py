@@ -592,7 +592,7 @@ def check_same_structure(query: Query, new: Model) -> None:
         a, b = old.node(name), new.node(name)
         same = (a.variable, a.parents, type(a.cpt)) == (b.variable, b.parents, type(b.cpt))
         if same and isinstance(a.cpt, TestingCPT) and isinstance(b.cpt, TestingCPT):
-            same = bool((a.cpt.test == b.cpt.test).all())
+            same = len(a.cpt.tables) == len(b.cpt.tables) and bool((a.cpt.test == b.cpt.test).all())
         elif same and not isinstance(a.cpt, CPT | NoisyOr):
             same = a.cpt == b.cpt
         if not same:

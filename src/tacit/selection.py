@@ -23,7 +23,8 @@ class Selected(NamedTuple):
     """How a testing node was decided, row by row.
 
     Both are (rows, parents' cardinalities...): P*(u) given the evidence that the node sees, NaN where that
-    has probability zero, and the weight of `plus`: 1 or 0 for a test, between them for a sigmoid.
+    has probability zero, and the weight of `plus`: 1 or 0 for a test, between them for a sigmoid. Of more than two
+    tables, the weight of each: (rows, parents' cardinalities..., tables).
     """
 
     posterior: Floats
@@ -36,10 +37,36 @@ def selected_rows(net: Model, program: Program, node: str, how: Decided, columns
     assert isinstance(cpt, TestingCPT)
     full = _over_all_states(net, program, node, how.marginal, columns, 0.0)
     n = full.sum(axis=tuple(range(full.ndim - 1)), keepdims=True)
-    tests, thresholds = codes(cpt.test)[..., None], cpt.thresholds[..., None]
-    impossible, _ = weigh(NumpyArrays(), tests, np.zeros_like(full), n, thresholds, cpt.gamma)
-    weight = _over_all_states(net, program, node, how.weight, columns, np.broadcast_to(impossible, full.shape))
-    return Selected(np.moveaxis(divide(full, n), -1, 0), np.moveaxis(weight, -1, 0))
+    posterior = np.moveaxis(divide(full, n), -1, 0)
+    if len(cpt.tables) > 2 and cpt.gamma is not None:
+        return Selected(posterior, _sigmoid_weights(cpt, posterior))
+    held = how.weight if len(cpt.tables) > 2 else how.weight[..., None, :]
+    tests, limits = codes(cpt.test)[..., None], np.take_along_axis(cpt.limits, cpt.in_turn(), axis=-1)
+    found = []
+    for j in range(held.shape[-2]):
+        impossible, _ = weigh(NumpyArrays(), tests, np.zeros_like(full), n, limits[..., j, None], cpt.gamma)
+        others = np.broadcast_to(impossible, full.shape)
+        found.append(np.moveaxis(_over_all_states(net, program, node, held[..., j, :], columns, others), -1, 0))
+    return Selected(posterior, found[0] if len(found) == 1 else _steps(np.stack(found, axis=-1)))
+
+
+def _steps(holding: Floats) -> Floats:
+    """The weights of all tables by which tests hold, 1 or 0, each of them after the one before."""
+    end = np.ones((*holding.shape[:-1], 1))
+    all_held = np.concatenate([end, holding, 0 * end], axis=-1)
+    return np.asarray(all_held[..., :-1] - all_held[..., 1:])
+
+
+def _sigmoid_weights(cpt: TestingCPT, posterior: Floats) -> Floats:
+    """The weights of all tables, more than two, by sigmoids: (..., parents..., tables)."""
+    assert cpt.gamma is not None
+    known = ~np.isnan(posterior)[..., None]
+    limits = np.take_along_axis(cpt.limits, cpt.in_turn(), axis=-1)
+    sign = np.where(cpt.mirrored[..., None], -1.0, 1.0)
+    x = np.where(known, cpt.gamma * sign * (posterior[..., None] - limits), 0.0)
+    holding, failing = NumpyArrays().sigmoids(x, x)
+    between = -np.expm1(np.diff(x, axis=-1)) * holding[..., :-1] * failing[..., 1:]  # as in `semantics`
+    return np.concatenate([failing[..., :1], between, holding[..., -1:]], axis=-1)
 
 
 def parent_posterior(net: Model, program: Program, node: str, how: Decided, columns: Mapping[str, Column]) -> Floats:
@@ -51,7 +78,10 @@ def parent_posterior(net: Model, program: Program, node: str, how: Decided, colu
 def no_rows(net: Model, node: str) -> Selected:
     """How a testing node was decided in no row at all."""
     nothing = np.empty((0, *(net.variable(parent).card for parent in net.parents(node))))
-    return Selected(nothing, nothing)
+    cpt = net.cpt(node)
+    assert isinstance(cpt, TestingCPT)
+    several = len(cpt.tables) > 2
+    return Selected(nothing, np.empty((*nothing.shape, len(cpt.tables))) if several else nothing)
 
 
 def join_rows(blocks: Sequence[Selected]) -> Selected:
@@ -65,9 +95,13 @@ def selected_network(net: M, decided: Mapping[str, Selected], row: int = 0) -> M
     for node, how in decided.items():
         cpt = net.cpt(node)
         assert isinstance(cpt, TestingCPT)
-        tau = how.weight[row][..., None]
-        mixed = np.minimum(tau * cpt.plus + _weight_of_minus(cpt, how, row)[..., None] * cpt.minus, 1.0)
-        tables[node] = CPT(np.where(tau == 1, cpt.plus, np.where(tau == 0, cpt.minus, mixed)))
+        weights = how.weight[row]
+        if len(cpt.tables) == 2:
+            weights = np.stack([np.where(weights == 1, 0.0, _weight_of_minus(cpt, how, row)), weights], axis=-1)
+        terms = [weights[..., i, None] * table for i, table in enumerate(cpt.tables)]
+        mixed = np.minimum(sum(terms[1:], start=terms[0]), 1.0)
+        only = [(np.delete(weights, i, axis=-1) == 0).all(axis=-1, keepdims=True) for i in range(len(terms))]
+        tables[node] = CPT(np.select(only, cpt.tables, mixed))
     return net.with_cpts(tables)
 
 

@@ -32,13 +32,17 @@ MAX_VARIABLES = 64  # the most axes that a NumPy array has
 class SelectedNode:
     """How one testing node was decided.
 
-    `posterior` (parents...) is P*(u); NaN where the ancestral evidence has probability zero. `weight`
-    (parents...) is the weight of `plus`: 1 or 0 for a test, between them for a sigmoid.
+    `posterior` (parents...) is P*(u); NaN where the ancestral evidence has probability zero. `weights`
+    (parents..., tables) are those of all tables: 1 or 0 for a test, between them for a sigmoid.
     """
 
     posterior: Floats
-    weight: Floats
-    rest: Floats  # the weight of `minus`, which 1 - weight would give with fewer digits
+    weights: Floats
+
+    @property
+    def weight(self) -> Floats:
+        """Of two tables, the weight of `plus` (parents...); of more, `weights`."""
+        return self.weights[..., 1] if self.weights.shape[-1] == 2 else self.weights
 
 
 @dataclass(frozen=True)
@@ -121,8 +125,8 @@ def _select(net: Model, likelihoods: Mapping[str, Floats]) -> SelectedNetwork:
         seen = {n: likelihoods[n] for n in _taking_part(net, name, likelihoods)}
         over = _with_ancestors(net, (*net.parents(name), *seen))
         marginal = _marginal(net, tables, over, net.parents(name), seen)
-        nodes[name] = how = SelectedNode(_normalised(marginal), *_weights(cpt, marginal))
-        tables[name] = _flatten(cpt, how.weight[..., None], how.rest[..., None])
+        nodes[name] = how = SelectedNode(_normalised(marginal), _weights(cpt, marginal))
+        tables[name] = _flatten(cpt, how.weights)
     return SelectedNetwork(net.with_cpts({name: CPT(tables[name]) for name in nodes}), nodes)
 
 
@@ -178,23 +182,21 @@ def _spread(table: Floats, axes: list[int], ndim: int) -> Floats:
     return table.transpose(order).reshape(shape)
 
 
-def _weights(cpt: TestingCPT, marginal: Floats) -> tuple[Floats, Floats]:
-    """The weights of `plus` and `minus` for every parent state u, from p*(u)."""
-    total = marginal.sum()
+def _weights(cpt: TestingCPT, marginal: Floats) -> Floats:
+    """The weights of all tables for every parent state u, from p*(u): (parents..., tables)."""
+    total, p = marginal.sum(), marginal[..., None]
     if cpt.gamma is None:
-        limit = total * cpt.thresholds  # p*(u) against p*(.)T: no division, so exact ties stay exact
-        holds = {
-            ">=": marginal >= limit,
-            ">": marginal > limit,
-            "<=": marginal <= limit,
-            "<": marginal < limit,
-        }
-        weight = np.asarray(np.select([cpt.test == t for t in holds], list(holds.values())), dtype=np.float64)
-        return weight, 1 - weight
-    posterior = marginal / total if total > 0 else cpt.thresholds  # 0/0: weight 1/2
-    sign = np.where(np.isin(cpt.test, (">=", ">")), 1.0, -1.0)
-    x = cpt.gamma * sign * (posterior - cpt.thresholds)
-    return _sigmoid(x), _sigmoid(-x)
+        limit = total * cpt.limits  # p*(u) against p*(.)T: no division, so exact ties stay exact
+        holds = {">=": p >= limit, ">": p > limit, "<=": p <= limit, "<": p < limit}
+        tests = np.select([cpt.test[..., None] == t for t in holds], list(holds.values()))
+        return np.asarray(np.eye(len(cpt.tables))[tests.sum(axis=-1)])
+    posterior = p / total if total > 0 else cpt.limits  # 0/0: weight 1/2
+    sign = np.where(cpt.mirrored[..., None], -1.0, 1.0)
+    x = -np.sort(-cpt.gamma * sign * (posterior - cpt.limits))  # falling: a test that holds at all holds before others
+    holding, failing = _sigmoid(x), _sigmoid(-x)
+    # sigmoid(a) - sigmoid(b) as a product, which keeps its digits where the two are close
+    between = -np.expm1(np.diff(x)) * holding[..., :-1] * failing[..., 1:]
+    return np.concatenate([failing[..., :1], between, holding[..., -1:]], axis=-1)
 
 
 def _sigmoid(x: Floats) -> Floats:
@@ -202,9 +204,11 @@ def _sigmoid(x: Floats) -> Floats:
     return np.where(x >= 0, 1.0, small) / (1.0 + small)
 
 
-def _flatten(cpt: TestingCPT, weight: Floats, rest: Floats) -> Floats:
-    mixed = np.minimum(weight * cpt.plus + rest * cpt.minus, 1.0)  # rounding may exceed 1 by a digit
-    return np.where(rest == 0, cpt.plus, np.where(weight == 0, cpt.minus, mixed))
+def _flatten(cpt: TestingCPT, weights: Floats) -> Floats:
+    terms = [weights[..., i, None] * table for i, table in enumerate(cpt.tables)]
+    mixed = np.minimum(sum(terms[1:], start=terms[0]), 1.0)  # rounding may exceed 1 by a digit
+    only = [(np.delete(weights, i, axis=-1) == 0).all(axis=-1, keepdims=True) for i in range(len(terms))]
+    return np.asarray(np.select(only, cpt.tables, mixed))
 
 
 def _normalised(marginal: Floats) -> Floats:

@@ -39,10 +39,9 @@ def expected_counts(net, columns, rows):
                 found[name, "table"] = found.get((name, "table"), 0) + share
             elif isinstance(cpt, TestingCPT):
                 node, mixed = how.nodes[name], how.network.table(name)
-                for part, weight in (("plus", node.weight), ("minus", node.rest)):
-                    by = np.divide(
-                        getattr(cpt, part) * weight[..., None], mixed, out=np.zeros_like(mixed), where=mixed > 0
-                    )
+                for i, part in enumerate(cpt.table_parts):
+                    weight = node.weights[..., i, None]
+                    by = np.divide(cpt.tables[i] * weight, mixed, out=np.zeros_like(mixed), where=mixed > 0)
                     found[name, part] = found.get((name, part), 0) + share * by
     return found
 

@@ -17,6 +17,7 @@ from tacit.floats import Floats, representable
 from tacit.model import Model
 from tacit.operations import (
     ONE,
+    Add,
     Axes,
     Contract,
     Likelihood,
@@ -24,6 +25,7 @@ from tacit.operations import (
     Parameter,
     Select,
     Setting,
+    Share,
     Slice,
     Structured,
     spread,
@@ -62,8 +64,10 @@ def _nodes_of(program: Program, i: int, operation: Operation) -> int:
             return len(operation.terms) + len(operation.linear)
         case Select():
             return size + program.size(program.operations[operation.inputs[0]].axes)
-        case Parameter() | Likelihood() | Slice():
+        case Parameter() | Likelihood() | Slice() | Add():
             return size
+        case Share():
+            return 3 * program.size(program.operations[operation.inputs[0]].axes) + size * operation.own
     return 0
 
 
@@ -154,6 +158,25 @@ class _Lowering:
                 "evaluate the query instead"
             )
         return self.build.constants(np.ldexp(operation.mantissas, operation.exponents.astype(np.int32)))
+
+    def shares(self, operation: Share, setting: Setting) -> Ids:
+        cpt = self.net.cpt(operation.node)
+        assert isinstance(cpt, TestingCPT)
+        views = zip(operation.inputs, setting.axes, strict=True)
+        lower, upper, table = (spread(self.values[j], axes, operation.axes) for j, axes in views)
+        if cpt.gamma is None:
+            return table if operation.own else np.full(table.shape, self.zero)
+        one, zero, rising = np.array(self.one), np.array(self.zero), np.zeros((), dtype=np.int64)
+        likely = self.build.sigmoids(upper, lower, one, zero, rising, cpt.gamma)
+        rest = self.build.quotients(self.build.sigmoids(upper, lower, zero, one, rising, cpt.gamma), likely)
+        if not operation.own:
+            return np.array(np.broadcast_to(rest, table.shape))
+        return self.build.products(self.build.complements(rest), table)
+
+    def added(self, operation: Add, setting: Setting) -> Ids:
+        views = zip(operation.inputs, setting.axes, strict=True)
+        terms = [spread(self.values[j], axes, operation.axes) for j, axes in views]
+        return self.build.sums(np.stack(np.broadcast_arrays(*terms), axis=-1))
 
     def choices(self, operation: Select, setting: Setting) -> Ids:
         cpt = self.net.cpt(operation.node)

@@ -16,6 +16,7 @@ from tacit.compiler.question import Question
 from tacit.operations import (
     ONE,
     ZERO,
+    Add,
     Axes,
     Axis,
     Constant,
@@ -26,6 +27,7 @@ from tacit.operations import (
     Parameter,
     Rescale,
     Select,
+    Share,
     Slice,
     Structured,
     spread,
@@ -130,6 +132,16 @@ class Builder:
         batched = any(self.batched[v] for v in inputs)
         axes = (*self.axes(inputs[0]), *(a for a in self.axes(inputs[1]) if a not in self.axes(inputs[0])))
         return self._add(Select(node, inputs, tests, observed, axes), ("select", node, inputs), int(batched))
+
+    def share(self, node: str, inputs: tuple[int, int, int], own: bool) -> int:
+        """How a table counts beside those before it; as in `Share`."""
+        return self._add(Share(node, inputs, own, self.axes(inputs[2])), ("share", node, inputs, own), 0)
+
+    def add(self, values: tuple[int, int]) -> int:
+        """The sum of two tables, of which one may depend on evidence."""
+        batched = any(self.batched[v] for v in values)
+        a, b = (self.slice(v) if batched else v for v in values)
+        return self._add(Add((a, b), self.axes(a)), ("add", a, b), max(self._factors[v] for v in (a, b)))
 
     def structured(self, operation: Structured, factors: int) -> int:
         """Sums of products of single entries; `factors` as in a product of so many that depend on evidence."""

@@ -84,7 +84,7 @@ def supported(net: Model, name: str, left: Mapping[str, States]) -> list[States]
         case CPT():
             return _in_table(cpt.table != 0, [*above, own])  # NaN, to be learned, is not 0
         case TestingCPT():
-            return _in_table((cpt.plus != 0) | (cpt.minus != 0), [*above, own])
+            return _in_table(np.any([table != 0 for table in cpt.tables], axis=0), [*above, own])
         case FunctionCPT():
             return _in_function(cpt, above, own)
         case NoisyOr():

@@ -28,7 +28,7 @@ from tacit.compiler.question import Question
 from tacit.compiler.sight import taking_part
 from tacit.compiler.structure import Failure, Structure
 from tacit.compiler.tree import MAX_STEP, Path, Problem, Tree, bits, mask_of
-from tacit.cpt import TestingCPT
+from tacit.cpt import THRESHOLDS, TestingCPT
 from tacit.errors import TooLargeError
 from tacit.machine import memory
 from tacit.model import Model
@@ -173,16 +173,25 @@ class Elimination:
         """The table of a testing node, selected by the posterior of its parents."""
         cpt, parents = self.net.cpt(name), self.net.parents(name)
         assert isinstance(cpt, TestingCPT)
-        marginal = self.builder.slice(self.marginal(name))
-        shape = cpt.plus.shape
-        plus, minus, thresholds = (
-            self.builder.slice(self._restricted(initial.whole(Parameter(name, part, axes), shape[: len(axes)])))
-            for part, axes in (("plus", (*parents, name)), ("minus", (*parents, name)), ("thresholds", parents))
-        )
+        build = self.builder
+        marginal = build.slice(self.marginal(name))
         axes = tuple(None if p in self.hard else self.axis[p] for p in parents)
         self._selections[name] = ParentMarginal(marginal, axes)
-        tests, observed = self._tests(cpt, parents, self.builder.axes(marginal))
-        return self.builder.select(name, (marginal, plus, minus, thresholds), tests, observed)
+        tests, observed = self._tests(cpt, parents, build.axes(marginal))
+        values = {part: self._possible(initial.whole(Parameter(name, part, (*parents, name)), table.shape))
+                  for part, table in cpt.parts().items() if part != THRESHOLDS}  # fmt: skip
+        tables = [values[part] for part in cpt.table_parts]
+        thresholds = initial.Thresholds.of(name, cpt, parents, self.names)
+        chosen = tables[0]  # among the first tables: see `operations.blend`
+        for j, limit in enumerate(thresholds.in_turn):
+            table = tables[j + 1]
+            if j < len(thresholds.gaps):
+                lower, upper = (self._possible(factor) for factor in thresholds.gaps[j])
+                own, rest = (build.share(name, (lower, upper, table), own) for own in (True, False))
+                table = build.add((own, build.contract((rest, chosen), build.axes(table))))
+            inputs = (build.slice(table), build.slice(chosen), build.slice(self._possible(limit)))
+            chosen = build.select(name, (marginal, *inputs), tests, observed)
+        return chosen
 
     def _tests(self, cpt: TestingCPT, parents: Axes, marginal: Axes) -> tuple[NDArray[np.int64], Axes]:
         """The operators over the axes of a marginal and of the observed parents that matter to them, and the latter."""
@@ -321,6 +330,11 @@ class Elimination:
     # factors ----------------------------------------------------------------------------------------------
 
     def _restricted(self, factor: Factor) -> int:
+        """A factor over the possible states only, indexed by observed states if these come first."""
+        value = self._possible(factor)
+        return self.builder.slice(value) if self.index_first else value
+
+    def _possible(self, factor: Factor) -> int:
         """A factor over the possible states only, without axes of one state, as a value of the program."""
         for axis, size in zip(factor.axes, factor.index.shape, strict=True):
             self.builder.sizes.setdefault(axis, size)
@@ -334,10 +348,9 @@ class Elimination:
         index = factor.index[np.ix_(*picks)] if picks else factor.index
         axes = [self.axis.get(a, a) for a in factor.axes]
         index = index.reshape([n for n, a in zip(index.shape, axes, strict=True) if a is not None])
-        value = self.builder.factor(
+        return self.builder.factor(
             Factor(factor.source, index.copy(), factor.axes), tuple(a for a in axes if a is not None)
         )
-        return self.builder.slice(value) if self.index_first else value
 
     def _is_one(self, value: int) -> bool:
         """Whether a value is 1 everywhere, as what a multiplexer says of an input that cannot be selected."""

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from tacit.compiler.prune import Pruned
 from tacit.compiler.question import Question
-from tacit.cpt import CPT, TestingCPT
+from tacit.cpt import CPT, THRESHOLDS, TestingCPT
 from tacit.factored import FunctionCPT, Mux, NoisyOr
 from tacit.model import Model
 from tacit.operations import ONE, ZERO, Axes, Axis, Likelihood, Parameter
@@ -90,6 +90,28 @@ def likelihood_factors(net: Model, name: str, readings: Mapping[str, Reading]) -
 def whole(source: Parameter | Likelihood, shape: tuple[int, ...]) -> Factor:
     """All numbers of a part, in their own order."""
     return Factor(source, np.arange(int(np.prod(shape))).reshape(shape), source.axes)
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """The thresholds of a testing node: in the order in which tests come to hold, and the ends of the gaps between."""
+
+    in_turn: list[Factor]
+    gaps: list[tuple[Factor, Factor]]
+
+    @staticmethod
+    def of(name: str, cpt: TestingCPT, parents: Axes, names: AxisNames) -> Thresholds:
+        if len(cpt.tables) == 2:
+            return Thresholds([whole(Parameter(name, THRESHOLDS, parents), cpt.thresholds.shape)], [])
+        source = Parameter(name, THRESHOLDS, (*parents, names.fresh(f"{name}|test")))
+        count = cpt.thresholds.shape[-1]
+        first = count * np.arange(cpt.test.size).reshape(cpt.test.shape)
+        places = first[..., None] + cpt.in_turn()
+        pairs = [np.sort(places[..., j : j + 2]) for j in range(count - 1)]
+        return Thresholds(
+            [Factor(source, places[..., j], parents) for j in range(count)],
+            [(Factor(source, pair[..., 0], parents), Factor(source, pair[..., 1], parents)) for pair in pairs],
+        )
 
 
 def readings(net: Model, pruned: Pruned, question: Question, names: AxisNames) -> dict[str, Reading]:

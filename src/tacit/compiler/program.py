@@ -104,6 +104,15 @@ class Program:
         return tuple(dict.fromkeys((op.node, op.part) for op in self if isinstance(op, Parameter)))
 
     @cached_property
+    def selects(self) -> Mapping[str, tuple[int, ...]]:
+        """For every testing node, its selections, one for each test, in the order in which these come to hold."""
+        found: dict[str, tuple[int, ...]] = {}
+        for i, operation in enumerate(self):
+            if isinstance(operation, Select):
+                found[operation.node] = (*found.get(operation.node, ()), i)
+        return found
+
+    @cached_property
     def decisions(self) -> tuple[Decision, ...]:
         """How to choose states for all variables, from the joint down: see `Decision`."""
         assert not self.traced, "the way down follows instructions, not decisions"

@@ -107,7 +107,7 @@ def _support(net: Model, name: str, found: Possible) -> NDArray[np.bool_]:
         case CPT():
             return _any_row(cpt.table != 0, above)  # NaN, to be learned, is not 0
         case TestingCPT():
-            return _any_row((cpt.plus != 0) | (cpt.minus != 0), above)
+            return _any_row(np.any([table != 0 for table in cpt.tables], axis=0), above)
         case FunctionCPT():
             reached = np.unique(cpt.codes[np.ix_(*above)] if above else cpt.codes)
             return np.asarray((cpt.rows[reached] != 0).any(axis=0))

@@ -92,6 +92,8 @@ class Symbols:
         match operation:
             case Parameter():
                 return np.asarray(self._net.cpt(operation.node).parts()[operation.part] != 0)
+            case Select():
+                return self._possible(operation)
             case Gather():
                 taken = self._support(operation.inputs[0]).ravel()[np.maximum(operation.index, 0)]
                 return np.asarray(np.where(operation.index >= 0, taken, operation.index == ONE))

@@ -22,6 +22,7 @@ from tacit.errors import TooLargeError
 from tacit.floats import Floats, representable, scaled
 from tacit.operations import (
     ONE,
+    Add,
     Axes,
     Axis,
     Constant,
@@ -455,6 +456,21 @@ class _Assembler:
         if self.reuse and n_u.size > 1:
             self.free.append(n)
         return slots
+
+    def shares(self, operation: Any, setting: Setting) -> Ids:
+        raise AssertionError("what does not depend on evidence is not on the tape")
+
+    def added(self, operation: Add, setting: Setting) -> Ids:
+        pairs = zip(operation.inputs, setting.axes, strict=True)
+        live = [self._live(j, operation.axes) for j in operation.inputs]
+        slots = [np.where(own, spread(self._as_slots(j), axes, operation.axes), NOTHING)
+                 for own, (j, axes) in zip(live, pairs, strict=True)]  # fmt: skip
+        both = live[0] & live[1]
+        made = np.where(live[0], slots[0], slots[1])
+        made[both] = self._new_slots(int(both.sum()))
+        columns: Columns = [(ONE_CONSTANT, own[both]) for own in slots]
+        self._emit(k.LINEAR, made[both], _interleaved(columns, int(both.sum())), 2)
+        return made
 
     def _tested(self, n_u: Ids, n: int, threshold: Ids, operator: Ids, fixed: bool) -> Ids:
         """Slots that hold 1 where a test holds, and 0 elsewhere."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from tacit.compiler.program import Program
-from tacit.operations import Axes, Parameter, Select
+from tacit.operations import Axes, Parameter, Select, Share
 from tacit.operations.base import Array, Arrays, Step, Value
 
 
@@ -124,7 +124,7 @@ def changed(program: Program, keys: frozenset[Any]) -> list[int]:
     found: dict[int, None] = {}
     for i, operation in enumerate(program):
         own = isinstance(operation, Parameter) and (operation.node, operation.part) in keys
-        own = own or (isinstance(operation, Select) and operation.node in keys)
+        own = own or (isinstance(operation, Select | Share) and operation.node in keys)
         if not program.batched[i] and (own or any(j in found for j in operation.inputs)):
             found[i] = None
     return list(found)

@@ -27,7 +27,7 @@ from tacit.engines.wide import Wide
 from tacit.evidence import Column, blocks
 from tacit.floats import Floats
 from tacit.machine import in_own_threads
-from tacit.operations import Select, Structured
+from tacit.operations import Add, Select, Structured
 from tacit.operations.base import Value
 
 T = TypeVar("T")
@@ -51,9 +51,8 @@ class NumpyEngine(Engine):
         self.chunk = self.chunk_of(program)
         # all values of these rows are kept for the reverse
         self.gradient_chunk = max(1, min(MAX_CHUNK, GRADIENT_ELEMENTS // max(1, program.cost.elements)))
-        selected = {op.node: i for i, op in enumerate(program) if isinstance(op, Select)}
-        # for every testing node, where the marginal of its parents is, and its selected table
-        self._selections = {node: (place.marginal, selected[node]) for node, place in program.selections.items()}
+        # for every testing node, where the marginal of its parents is, and its selected tables
+        self._selections = {node: (place.marginal, program.selects[node]) for node, place in program.selections.items()}
         self._batched = [i for i in range(len(program)) if program.batched[i]]
         self._fixed = [i for i in range(len(program)) if not program.batched[i]]
         # what is computed once is computed with all digits and the whole range
@@ -142,7 +141,7 @@ class NumpyEngine(Engine):
     def _most_factors(self) -> int | None:
         """How many values are multiplied at a time, at most, before evidence comes in; None if that is not all."""
         operations = [self.program.operations[i] for i in self._fixed]
-        if any(isinstance(operation, Select | Structured) for operation in operations):
+        if any(isinstance(operation, Select | Add | Structured) for operation in operations):
             return None
         return max([1, *(len(operation.inputs) for operation in operations)])
 
@@ -166,7 +165,7 @@ class NumpyEngine(Engine):
     def attempt(self, columns: Mapping[str, Column], rows: int, selections: bool = False) -> Results:
         """Evaluate some rows, and say which are doubtful."""
         frame = self._evaluation(self._tables, columns)
-        wanted = [i for places in self._selections.values() for i in places]
+        wanted = [i for marginal, tables in self._selections.values() for i in (marginal, *tables)]
         frame.follow(self._batched, self.program.last_uses(wanted) if selections else self._ends)
         return self._results(frame, rows, selections)
 
@@ -184,13 +183,16 @@ class NumpyEngine(Engine):
         )
 
     def _decided(self, node: str, values: Mapping[int, Value], rows: int) -> Decided:
-        marginal, table = self._selections[node]
-        weight = self._steps.step(table).weight(values[table]).astype(self.dtype)  # type: ignore[attr-defined]
-        return Decided(self._with_rows(marginal, values[marginal].array, rows), self._with_rows(table, weight, rows))
+        marginal, tables = self._selections[node]
+        weights = [as_floats(self._steps.step(i).weight(values[i]).astype(self.dtype)) for i in tables]  # type: ignore[attr-defined]
+        return Decided.of(
+            self._with_rows(marginal, values[marginal].array, rows),
+            [self._with_rows(i, weight, rows) for i, weight in zip(tables, weights, strict=True)],
+        )
 
     def decided(self, rows: int) -> dict[str, Decided]:
         """How the testing nodes are decided whose selection does not depend on evidence."""
-        fixed = [node for node, (_, table) in self._selections.items() if not self.program.batched[table]]
+        fixed = [node for node, (_, tables) in self._selections.items() if not self.program.batched[tables[-1]]]
         return {node: self._decided(node, self._tables.values, rows) for node in fixed}
 
     @in_own_threads
@@ -288,7 +290,7 @@ class WideEngine(NumpyEngine):
         decided = {}
         for node, (marginal, weight) in found.selections.items():
             over = tuple(range(marginal.ndim - 1))
-            decided[node] = Decided(marginal.floats(-marginal.top(over)), as_floats(weight))  # type: ignore[attr-defined]
+            decided[node] = Decided(marginal.floats(-marginal.top(over)), weight)  # type: ignore[attr-defined]
         joint = found.joint.floats(-exponent)  # type: ignore[attr-defined]
         return Results(joint, np.broadcast_to(exponent, (rows,)), None, decided)
 

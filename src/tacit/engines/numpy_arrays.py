@@ -17,6 +17,7 @@ from tacit.operations.base import Arrays, Frame, Ids, Mask
 from tacit.operations.contract import Layout
 
 Array = Any  # of NumPy, or Wide
+SMALLEST = np.finfo(np.float64).smallest_subnormal  # says that a number is too small, where 0 would say nothing
 COMPARE = {">=": np.greater_equal, ">": np.greater, "<=": np.less_equal, "<": np.less}
 
 
@@ -79,6 +80,11 @@ class PlainArrays(Arrays):
         larger, smaller = 1.0 / (1.0 + small), small / (1.0 + small)
         return np.where(x >= 0, larger, smaller), np.where(x >= 0, smaller, larger)
 
+    def decays(self, x: Array, like: Array) -> tuple[Array, Array]:
+        if isinstance(like, Wide):
+            return Wide.exp(-x), Wide.of(-np.expm1(-x))
+        return np.maximum(np.exp(-x), SMALLEST), -np.expm1(-x)
+
     def rescaled(self, array: Array, over: Sequence[int]) -> tuple[Array, Array | None]:
         """With the largest entry of each row in [1/2, 1), by an exact power of two, and its exponent."""
         if isinstance(array, Wide):
@@ -118,6 +124,10 @@ class NumpyArrays(PlainArrays):
         tight = [np.where(np.isneginf(f), -np.inf, _entries(frame, i)) for f, i in zip(floors, inputs, strict=True)]
         bound = sum(tight[1:], start=tight[0])
         return np.where(bound < self.limit, -np.inf, bound)
+
+    def sum_floor(self, frame: Frame, inputs: Sequence[int]) -> Floats:
+        a, b = (frame.floor(i) for i in inputs)
+        return np.where(np.isneginf(a) | np.isneginf(b), -np.inf, np.minimum(a, b))
 
     def selected_floor(
         self,

@@ -19,13 +19,19 @@ F = TypeVar("F", bound=np.floating)
 
 
 class Decided(NamedTuple):
-    """How a testing node was decided: p*(u) up to a factor per row, and the weight of `plus`.
+    """How a testing node was decided: p*(u) up to a factor per row, and how far its test holds: the weight of `plus`.
 
-    Both are (axes of the marginal..., rows).
+    Both are (axes of the marginal..., rows); where there are several tests, since there are more than two tables,
+    the latter is (axes of the marginal..., tests, rows).
     """
 
     marginal: Array
     weight: Array
+
+    @staticmethod
+    def of(marginal: Array, weights: Sequence[Array]) -> Decided:
+        """From the weights of one test after the other, in the order in which they come to hold."""
+        return Decided(marginal, weights[0] if len(weights) == 1 else np.stack(weights, axis=-2))
 
 
 @dataclass(frozen=True)

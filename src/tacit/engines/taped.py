@@ -130,11 +130,13 @@ class Taped(Engine):
     def _decided(self, tape: Tape, outputs: Array) -> dict[str, Decided]:
         rows = outputs.shape[1]
         found = self.reference.decided(rows)
+        weights: dict[str, list[Array]] = {}
         for node, first, shape in tape.decided:
             marginal, weight = outputs[first : first + 2 * math.prod(shape)].reshape(2, *shape, rows)
             if self.known.soft[node]:
                 weight = np.where(weight > 0, weight, 1 + weight)
-            found[node] = Decided(marginal, weight)
+            weights.setdefault(node, []).append(weight)
+            found[node] = Decided.of(marginal, weights[node])
         return found
 
     def _tape(self, pin: bool = False, selections: bool = False, descent: bool = False, reuse: bool = False) -> Tape:

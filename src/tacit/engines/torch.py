@@ -329,12 +329,12 @@ class TorchEngine(Engine):
     def _decided(self, frame: Evaluation, rows: int) -> dict[str, Decided]:
         """How testing nodes were decided."""
         found = {}
-        for i, operation in enumerate(self.program):
-            if isinstance(operation, Select):
-                marginal, table = operation.inputs[0], frame.values[i]
-                weight = self._steps.step(i).weight(table).to(self.dtype)  # type: ignore[attr-defined]
-                both = (marginal, frame.values[marginal].array), (i, weight)
-                found[operation.node] = Decided(*(self._with_rows(j, t, rows).cpu().numpy() for j, t in both))
+        for node, tables in self.program.selects.items():
+            marginal = self.program.operations[tables[0]].inputs[0]
+            weights = [self._steps.step(i).weight(frame.values[i]).to(self.dtype) for i in tables]  # type: ignore[attr-defined]
+            both = [(marginal, frame.values[marginal].array), *zip(tables, weights, strict=True)]
+            share, *weighed = (self._with_rows(j, t, rows).cpu().numpy() for j, t in both)
+            found[node] = Decided.of(share, weighed)
         return found
 
     def _rows_too_small(self, columns: Mapping[str, Column], rows: int) -> NDArray[np.bool_]:

@@ -83,6 +83,10 @@ class TorchArrays(Arrays):
     def sigmoids(self, x: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
         return torch.sigmoid(x), torch.sigmoid(-x)  # taken from 1, the weight of minus would lose its digits
 
+    def decays(self, x: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
+        smallest = torch.finfo(x.dtype).smallest_normal / 2  # says that a number is too small, where 0 would not
+        return torch.exp(-x).clamp(min=smallest), -torch.expm1(-x)
+
     def rescaled(self, array: Tensor, over: Sequence[int]) -> tuple[Tensor, Tensor]:
         top = array.detach().amax(dim=tuple(over)) if over else array.detach()
         mantissa, exponent = torch.frexp(top)
@@ -116,6 +120,10 @@ class TorchArrays(Arrays):
     def product_floor(self, frame: Frame, inputs: Sequence[int]) -> tuple[Tensor, ...]:
         bounds = [frame.floor(i) for i in inputs]
         return tuple(b for bound in bounds for b in (bound if isinstance(bound, tuple) else (bound,)))
+
+    def sum_floor(self, frame: Frame, inputs: Sequence[int]) -> Tensor:
+        a, b = (self.settled(frame.floor(i)) for i in inputs)
+        return torch.minimum(a, b)
 
     def selected_floor(
         self,

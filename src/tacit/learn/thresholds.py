@@ -18,13 +18,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.cpt import TestingCPT
+from tacit.cpt import MIRRORED, TestingCPT
 from tacit.floats import Floats
 from tacit.learn.batches import Batch
 from tacit.learn.objective import Objective
 from tacit.learn.optimizers import Optimizer, State
 from tacit.learn.parameters import Parameters
-from tacit.operations.select import MIRRORED
 
 CLOSEST = 1e-9  # posteriors nearer to each other than this are the same: no threshold comes between them
 SMALLEST_GAIN = 0.01  # of a sweep and its refit, relatively: with less, the search ends

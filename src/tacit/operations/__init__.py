@@ -1,6 +1,7 @@
-"""The nine operations of a program, each with all its rules in one place."""
+"""The eleven operations of a program, each with all its rules in one place."""
 
 from tacit.operations.base import ONE, ZERO, Axes, Axis, Operation, Setting, Support, spread
+from tacit.operations.blend import Add, Share
 from tacit.operations.contract import Contract
 from tacit.operations.elementary import Constant, Gather, Likelihood, Parameter, Rescale, Slice
 from tacit.operations.select import Select
@@ -9,6 +10,7 @@ from tacit.operations.structured import Structured
 __all__ = [
     "ONE",
     "ZERO",
+    "Add",
     "Axes",
     "Axis",
     "Constant",
@@ -20,6 +22,7 @@ __all__ = [
     "Rescale",
     "Select",
     "Setting",
+    "Share",
     "Slice",
     "Structured",
     "Support",

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.cpt import TESTS
+from tacit.cpt import MIRRORED, TESTS
 from tacit.operations.base import (
     Array,
     Arrays,
@@ -28,8 +28,6 @@ from tacit.operations.base import (
     order_of,
     spread,
 )
-
-MIRRORED = ("<=", "<")  # a test of this kind holds where the parent state is improbable
 
 
 @dataclass(frozen=True, slots=True, eq=False)
