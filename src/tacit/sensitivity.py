@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.answer import warn_impossible
-from tacit.cpt import CPT, AnyCPT, TestingCPT
+from tacit.cpt import CPT, THRESHOLDS, AnyCPT, TestingCPT
 from tacit.engines.by_row import ByRow
 from tacit.engines.results import Array
 from tacit.errors import TacitError
@@ -22,7 +22,6 @@ from tacit.query import Query
 from tacit.variable import Label, describe
 
 Key = tuple[str, str]
-THRESHOLDS = "thresholds"  # numbers of their own, not rows that sum to 1
 CAUSE = "cause "  # the parts of a noisy-or
 SHOWN = 10
 NOISE = 1e-14  # what rounding leaves of a difference of equals, relative to them
@@ -139,6 +138,8 @@ class Sensitivity:
             others = np.arange(table.shape[-1]) != place[-1]
             table[place[:-1]] *= np.where(others, (1 - value) / (1 - table[place]), 1.0)
         table[place] = value
+        if isinstance(cpt, TestingCPT) and part == THRESHOLDS and not _in_order(cpt, table):
+            return np.full(self.posterior.shape[1:], np.nan)
         names = self.network.ties.get(cpt.tie, ()) if cpt.tie is not None else ()
         loose = {name: _with_part(self.network.cpt(name), "", table) for name in names}  # of a tie, one alone changes
         net = self.network.with_cpts({**loose, node: _with_part(cpt, part, table)})
@@ -301,6 +302,8 @@ def _name(net: Model, node: str, part: str, place: tuple[int, ...]) -> str:
         by = [describe([cause], place[:1])] if cause is not None else []
         by += ["the leak"] * (part == f"{CAUSE}0")  # which the first part has in it
         return f"P({'no ' * (place[-1] == 1)}{describe([own], (0,))} by {' or '.join(by)})"
+    if part == THRESHOLDS and len(place) == len(family):  # one of several
+        return f"{node}.{part}[{describe(parents, place[:-1])}, {place[-1]}]"
     if len(place) == len(family) or part == THRESHOLDS:
         return f"{node}.{part}[{describe(family[: len(place)], place)}]"
     return f"{node}.{part}[{place[0]}, {describe([own], place[-1:])}]"
@@ -309,10 +312,14 @@ def _name(net: Model, node: str, part: str, place: tuple[int, ...]) -> str:
 def _with_part(cpt: AnyCPT, part: str, table: Floats) -> AnyCPT:
     """A CPT with another table for one of its parts, out of its tie."""
     if isinstance(cpt, TestingCPT):
-        parts = {**cpt.parts(), part: table} if part else cpt.parts()
-        return TestingCPT(parts["plus"], parts["minus"], parts["thresholds"], cpt.test, cpt.gamma)
+        return cpt.with_parts({part: table} if part else {}, learn=False, tie=None)
     assert isinstance(cpt, CPT)
     return CPT(table if part else cpt.table)
+
+
+def _in_order(cpt: TestingCPT, thresholds: Floats) -> bool:
+    """Whether of several thresholds of a parent state, none is less than one before."""
+    return len(cpt.tables) == 2 or bool((np.diff(thresholds, axis=-1) >= 0).all())
 
 
 def _is_rule(part: str, place: tuple[int, ...]) -> bool:

@@ -33,7 +33,7 @@ from tacit.engines.torch import TorchEngine
 from tacit.errors import EvidenceError, NetworkError, TacitError
 from tacit.evidence import Column, blocks
 from tacit.floats import Floats, divide
-from tacit.learn.parameters import EXPONENTIAL, LOGISTIC, Key, Parameters
+from tacit.learn.parameters import EXPONENTIAL, LOGISTIC, SORTED, Key, Parameters
 from tacit.network import Network
 from tacit.query import check_same_structure
 from tacit.tac import TAC
@@ -498,16 +498,20 @@ class Tables:
         def tensor(array: NDArray[Any]) -> Tensor:
             return torch.tensor(array, device=device, dtype=dtype if array.dtype.kind == "f" else None)
 
-        kinds, weight, entry, count, mass = learned.units
-        slopes, lengths = kinds == EXPONENTIAL, np.where(kinds == LOGISTIC, 2, count)
+        kinds, weight, entry, count, mass, low, _ = learned.units
+        slopes, limits = kinds == EXPONENTIAL, (kinds == LOGISTIC) | (kinds == SORTED)
+        lengths = count + limits  # thresholds have a gap more
         order, made = np.empty(learned.entries, dtype=np.int64), 0
-        self._rows: list[tuple[Tensor, Tensor]] = []  # for each length of rows: their weights, and their mass
-        for length in np.unique(lengths[~slopes]).tolist():
-            units = np.flatnonzero((lengths == length) & ~slopes)
+        # for each length of rows: their weights, and their mass; of thresholds, also where they begin
+        self._rows: list[tuple[Tensor, Tensor, Tensor | None]] = []
+        kept = [(own, length) for own in (False, True) for length in np.unique(lengths[~slopes & (limits == own)])]
+        for of_limits, length in kept:
+            units = np.flatnonzero((lengths == length) & ~slopes & (limits == of_limits))
             index = weight[units, None] + np.arange(length)
             if length <= 2:  # log-odds: the last of the weights is none, but 0
                 index[:, -1] = learned.count
-            self._rows.append((tensor(index), tensor(mass[units, None])))
+            begin = tensor(low[units, None]) if of_limits else None
+            self._rows.append((tensor(index), tensor(mass[units, None]), begin))
             for j in range(length):
                 taken = np.flatnonzero(count[units] > j)
                 order[entry[units[taken]] + j] = made + taken * length + j
@@ -522,10 +526,15 @@ class Tables:
     def __call__(self, weights: Tensor) -> tuple[dict[Key, Tensor], dict[str, Tensor]]:
         """The tables that hold learned numbers, complete, and the learned slopes."""
         padded = torch.cat([weights, weights.new_zeros(1)])
-        rows = [(padded[index].softmax(dim=1) * mass).flatten() for index, mass in self._rows]
+        rows = [_row_numbers(padded[index].softmax(dim=1) * mass, begin).flatten() for index, mass, begin in self._rows]
         numbers = torch.cat([*rows, weights[self._exponents].exp()])[self._order]
         tables = {
             key: table.flatten().index_copy(0, index, numbers[own]).view(table.shape)
             for key, own, table, index in self._places
         }
         return tables, {node: numbers[entry] for node, entry in self._slopes.items()}
+
+
+def _row_numbers(shares: Tensor, begin: Tensor | None) -> Tensor:
+    """The numbers of rows: shares of tables, or thresholds, whose gaps the shares are."""
+    return shares if begin is None else begin + shares.cumsum(dim=1)

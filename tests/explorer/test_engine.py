@@ -81,10 +81,13 @@ def check_row(tac: tacit.TAC, net: tacit.Network, row: dict[str, Any], found: di
         how = selected.get(net.variables[test["node"]])
         if how is None:
             continue
-        np.testing.assert_allclose(
-            numbers([r["posterior"] for r in test["rows"]]), how.posterior[0].ravel(), atol=1e-12
-        )
-        np.testing.assert_allclose(numbers([r["weight"] for r in test["rows"]]), how.weight[0].ravel(), atol=1e-12)
+        posterior, weight = how.posterior[0].ravel(), how.weight[0].ravel()
+        tests = len(test["rows"]) // len(posterior)
+        if tests > 1:  # a test says how much all tables from its own on weigh
+            weight = how.weight[0][..., ::-1].cumsum(axis=-1)[..., -2::-1].ravel()
+        got = (numbers([r[what] for r in test["rows"]]) for what in ("posterior", "weight"))
+        for one, expected in zip(got, (np.repeat(posterior, tests), weight), strict=True):
+            np.testing.assert_allclose(one, expected, atol=1e-12)
     sensitivity = tac.sensitivity(row)
     derivatives = sensitivity.derivatives
     for entry in found["sensitivity"]:

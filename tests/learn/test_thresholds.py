@@ -18,16 +18,16 @@ ROWS = 10
 NAN = np.nan
 
 
-def network(states=2, known=False, tie=None):
-    """A -> B -> C -> D, E, with C and D testing, C with operators of all kinds."""
+def network(states=2, known=False, tie=None, tables=2):
+    """A -> B -> C -> D, E, with C and D testing, C with operators of all kinds; with more tables, they begin apart."""
     net = Network()
     net.add("A")
     net.add("B", ["A"], states)
     row = [0.3, 0.7] if known else [NAN, NAN]
     operators = [">=", "<", ">", "<="][:states]
-    net.add("C", ["B"], cpt=TestingCPT([row] * states, [[NAN, NAN]] * states, [NAN] * states, operators, tie=tie))
-    last = TestingCPT([row] * 2, [[NAN, NAN]] * 2, [NAN, NAN], operators[:2], tie=tie)
-    net.add("D", ["C"], cpt=last)
+    for name, parent, cards in (("C", "B", states), ("D", "C", 2)):
+        every = [[[NAN, NAN]] * cards, *[[row] * cards] * (tables - 1)]
+        net.add(name, [parent], cpt=TestingCPT(tables=every, thresholds=NAN, test=operators[:cards], tie=tie))
     net.add("E", ["D"])
     return net
 
@@ -52,24 +52,28 @@ def by_definition(train, weights, evidence, y):
     return float(train.rows.data.weights @ (p - y) ** 2)
 
 
-def all_splits(weights, test, values):
-    """Every threshold between two values, with each of the two rows on each side."""
-    known = np.unique(np.concatenate([[0.0], values.round(9), [1.0]]))
+def all_splits(parameters, weights, test, values):
+    """Every threshold between two values, and its neighbours, with each of the two rows on each side."""
+    (node, state), numbers = test.places[0], parameters.fill(weights)
+    row = [0.0, *numbers.cpt(node).limits[state], 1.0]
+    low, high = row[test.rank], row[test.rank + 2]
+    known = np.unique(np.concatenate([[low], np.clip(values.round(9), low, high), [high]]))
     sides = [weights[s] for s in (test.below, test.above) if s is not None]
     for middle in (known[1:] + known[:-1]) / 2:
         for below, above in itertools.product(sides, sides) if sides else [(None, None)]:
-            tried = weights.copy()
-            tried[test.weight] = np.log(middle / (1 - middle))
+            tried = parameters.moved(weights, {test.entry: middle})
             if sides:
                 tried[test.below], tried[test.above] = below, above
             yield tried
 
 
-@pytest.mark.parametrize(("states", "known"), [(2, False), (2, True), (3, False)])
-def test_a_split_is_the_best_of_all(states, known):
-    train, evidence, y = training(network(states, known))
+@pytest.mark.parametrize(
+    ("states", "known", "tables"), [(2, False, 2), (2, True, 2), (3, False, 2), (3, False, 3), (2, True, 3)]
+)
+def test_a_split_is_the_best_of_all(states, known, tables):
+    train, evidence, y = training(network(states, known, tables=tables))
     objective, state, tests = started(train)
-    assert len(tests) == states + 2
+    assert len(tests) == (states + 2) * (tables - 1)
     for test in tests:
         (node, place), weights = test.places[0], state.weights
         assert (test.below is None) == known
@@ -78,7 +82,7 @@ def test_a_split_is_the_best_of_all(states, known):
         parent = net.parents(node)[0]
         np.testing.assert_allclose(values, semantics.posterior(net, parent, {"A": evidence})[:, place], rtol=1e-9)
         split(objective, state, test, values, 0, np.random.default_rng(0))
-        best = min(objective.value(w) for w in [weights, *all_splits(weights, test, values)])
+        best = min(objective.value(w) for w in [weights, *all_splits(train.parameters, weights, test, values)])
         assert state.loss == pytest.approx(best, rel=1e-9)
         assert by_definition(train, state.weights, evidence, y) == pytest.approx(state.loss, rel=1e-9)
 
@@ -88,9 +92,9 @@ def absolute(p, y):
 
 
 @pytest.mark.parametrize(("loss", "prior"), [("mse", 0.0), ("cross_entropy", 0.5), (absolute, 0.0), (absolute, 2.0)])
-@pytest.mark.parametrize("tie", [None, "same"])
-def test_what_a_sweep_says_it_found_is_true_and_no_worse(loss, prior, tie):
-    train, *_ = training(network(tie=tie), loss, prior)
+@pytest.mark.parametrize(("tie", "tables"), [(None, 2), ("same", 2), (None, 4)])
+def test_what_a_sweep_says_it_found_is_true_and_no_worse(loss, prior, tie, tables):
+    train, *_ = training(network(tie=tie, tables=tables), loss, prior)
     objective, state, tests = started(train)
     assert {len(test.places) for test in tests} == {1 if tie is None else 2}
     for _ in range(3):
@@ -125,8 +129,9 @@ def test_rows_of_other_forms_are_not_exchanged():
     assert ("C", "plus", 1) not in rows
 
 
-def test_thresholds_follow_what_is_tested():
-    train, *_ = training(network())
+@pytest.mark.parametrize("tables", [2, 3])
+def test_thresholds_follow_what_is_tested(tables):
+    train, *_ = training(network(tables=tables))
     objective, state, tests = started(train, seed=1)
     following = Following(objective, state.weights, tests)
     assert objective.value(following.followed(state.weights)) == pytest.approx(state.loss, rel=1e-12)
@@ -134,13 +139,14 @@ def test_thresholds_follow_what_is_tested():
 
     def below(weights):
         found = objective.parent_posteriors(weights, ["C", "D"])
-        limits = 1 / (1 + np.exp(-weights))
-        return [int((found[node][place] < limits[t.weight]).sum()) for t in tests for node, place in t.places]
+        limits = train.parameters.numbers(weights)
+        return [int((found[node][place] < limits[t.entry]).sum()) for t in tests for node, place in t.places]
 
     assert below(following.followed(others)) == below(state.weights) != below(others)
     loss, gradient = following.value_and_gradient(others)
     assert loss == pytest.approx(objective.value(following.followed(others)), rel=1e-12)
-    np.testing.assert_array_equal(gradient[[test.weight for test in tests]], 0.0)
+    for test in tests:
+        np.testing.assert_array_equal(gradient[train.parameters.weights_of(test.entry)], 0.0)
 
 
 def test_later_rounds_start_elsewhere_and_are_kept_if_better():

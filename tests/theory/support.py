@@ -37,6 +37,6 @@ def clear(tac: tacit.TAC, rows: dict[str, np.ndarray], margin: float = 1e-9) -> 
     for node, how in selected(tac, rows).items():
         cpt = tac.network.cpt(node)
         if cpt.gamma is None:
-            distance = np.abs(how.posterior - cpt.thresholds).reshape(len(how.posterior), -1).min(axis=1)
+            distance = np.abs(how.posterior[..., None] - cpt.limits).reshape(len(how.posterior), -1).min(axis=1)
             far = far & (np.nan_to_num(distance) > margin)
     return far

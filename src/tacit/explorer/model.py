@@ -8,7 +8,7 @@ from typing import Any
 from tacit.compiler.program import Program
 from tacit.errors import TooLargeError
 from tacit.explorer.captions import Captions
-from tacit.explorer.places import places
+from tacit.explorer.places import places, tests_per_state
 from tacit.explorer.programs import Numbers, plain_decisions, plain_program, plain_tests
 from tacit.model import Model
 from tacit.query import Query, compiled
@@ -56,6 +56,7 @@ def _described(net: Model, captions: Captions) -> list[dict[str, Any]]:
             "states": [shown.get(state, state) for state in states],
             "parents": [place[parent] for parent in net.parents(name)],
             "testing": net.cpt(name).testing,
+            "tests": tests_per_state(net, name),
         })  # fmt: skip
     return found
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tacit.cpt import TestingCPT
 from tacit.floats import Floats
 from tacit.layout import Edge, spread
 from tacit.model import Model
@@ -66,9 +67,17 @@ def tests_of(net: Model, name: str, titles: Sequence[str], states: Sequence[Sequ
     if not net.cpt(name).testing:
         return []
     parents = [net.variables.index(parent) for parent in net.parents(name)]
-    if math.prod(len(states[p]) for p in parents) > MEASURES["tests"]:
+    each = tests_per_state(net, name)
+    if each * math.prod(len(states[p]) for p in parents) > MEASURES["tests"]:
         return [""]
-    return [", ".join(row) for row in product(*([f"{titles[p]}={state}" for state in states[p]] for p in parents))]
+    found = [", ".join(row) for row in product(*([f"{titles[p]}={state}" for state in states[p]] for p in parents))]
+    return [f"{row} ({j + 1})" if each > 1 else row for row in found for j in range(each)]
+
+
+def tests_per_state(net: Model, name: str) -> int:
+    """How many tests a node has for each state of its parents: one less than it has tables."""
+    cpt = net.cpt(name)
+    return len(cpt.tables) - 1 if isinstance(cpt, TestingCPT) else 0
 
 
 # sizes ----------------------------------------------------------------------------------------------------

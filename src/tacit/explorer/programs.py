@@ -9,11 +9,23 @@ from typing import Any
 import numpy as np
 
 from tacit.compiler.program import Program
-from tacit.cpt import TESTS, TestingCPT
+from tacit.cpt import CPT, TESTS, THRESHOLDS, TestingCPT
 from tacit.errors import TooLargeError
 from tacit.floats import Floats
 from tacit.model import Model
-from tacit.operations import Constant, Contract, Gather, Likelihood, Operation, Parameter, Rescale, Select, Structured
+from tacit.operations import (
+    Add,
+    Constant,
+    Contract,
+    Gather,
+    Likelihood,
+    Operation,
+    Parameter,
+    Rescale,
+    Select,
+    Share,
+    Structured,
+)
 
 Key = tuple[str, str]
 
@@ -38,7 +50,7 @@ class Numbers:
         cpt = self._net.cpt(node)
         table = cpt.parts()[part]
         smooth = isinstance(cpt, TestingCPT) and cpt.gamma is not None
-        varies = part in ("table", "plus", "minus") or (part == "thresholds" and smooth)
+        varies = isinstance(cpt, CPT | TestingCPT) and (part != THRESHOLDS or smooth)
         return {
             "node": self._places[node],
             "part": part,
@@ -71,6 +83,10 @@ def plain_program(net: Model, program: Program, numbers: Numbers, slopes: Mappin
             case Select():
                 tests = [TESTS[code] for code in operation.tests.ravel().tolist()]
                 return {"kind": "select", "gamma": slopes[operation.node], "tests": tests, **own}
+            case Share():
+                return {"kind": "share", "gamma": slopes[operation.node], "own": operation.own, **own}
+            case Add():
+                return {"kind": "add", **own}
             case Rescale():
                 return {"kind": "rescale", **own}
             case Structured():
@@ -108,18 +124,20 @@ def _states_on_axis(
 
 
 def plain_tests(net: Model, program: Program) -> list[dict[str, Any]]:
-    """For every testing node, its tests, and where the posteriors of its parents are found."""
-    selects = {op.node: i for i, op in enumerate(program) if isinstance(op, Select)}
+    """For every testing node, its tests, and where the posteriors of its parents are found.
+
+    Of more than two tables, each state of the parents has several tests, in the order in which they come to hold.
+    """
     found = []
     for node in program.selections:
         cpt = net.cpt(node)
         assert isinstance(cpt, TestingCPT)
         found.append({
             "node": net.variables.index(node),
-            "operation": selects[node],
+            "operations": list(program.selects[node]),
             "gamma": cpt.gamma,
-            "thresholds": cpt.thresholds.ravel().tolist(),
-            "operators": np.broadcast_to(np.asarray(cpt.test), cpt.thresholds.shape).ravel().tolist(),
+            "thresholds": np.take_along_axis(cpt.limits, cpt.in_turn(), axis=-1).ravel().tolist(),
+            "operators": cpt.test.ravel().tolist(),
             "places": _places(net, program, node).ravel().astype(int).tolist(),
         })  # fmt: skip
     return found

@@ -115,11 +115,11 @@ def cpt_properties(cpt: AnyCPT) -> dict[str, str]:
 def visible_table(net: Network, name: str) -> Floats:
     """The table that other programs see: (parents..., own).
 
-    That is `plus` of a testing CPT, and the dense table of a factored one. Numbers to be learned get equal shares of
-    what the known ones of their row leave.
+    That is `plus` of a testing CPT, the last of several tables, and the dense table of a factored one. Numbers to be
+    learned get equal shares of what the known ones of their row leave.
     """
     cpt = net.cpt(name)
-    table = cpt.plus if isinstance(cpt, TestingCPT) else _dense(net, name)
+    table = cpt.tables[-1] if isinstance(cpt, TestingCPT) else _dense(net, name)
     learned = np.isnan(table)
     left = 1.0 - np.nansum(table, axis=-1, keepdims=True)
     return np.where(learned, left / np.maximum(learned.sum(axis=-1, keepdims=True), 1), table)

@@ -132,5 +132,4 @@ def _with_parts(cpt: AnyCPT, parts: Mapping[str, Floats]) -> AnyCPT:
     if isinstance(cpt, CPT):
         return CPT(parts["table"], cpt.learn, cpt.tie)
     assert isinstance(cpt, TestingCPT)
-    plus, minus = (parts.get(part, getattr(cpt, part)) for part in ("plus", "minus"))
-    return TestingCPT(plus, minus, cpt.thresholds, cpt.test, cpt.gamma, cpt.learn, cpt.tie)
+    return cpt.with_parts(parts)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.cpt import CPT, AnyCPT, TestingCPT
+from tacit.cpt import CPT, THRESHOLDS, AnyCPT, TestingCPT
 from tacit.errors import TacitError, UnsetError
 from tacit.floats import Floats
 from tacit.learn import arguments
@@ -126,15 +126,14 @@ class _Growth:
                 f"node {name!r} is a testing node with more parents in the large network, {self.large.parents(place)}, "
                 f"than in the small one, {self.small.parents(name)}: its tests would be others"
             )
-        plus, minus, thresholds = (self._repeated(name, part) for part in cpt.parts().values())
-        return TestingCPT(plus, minus, thresholds, cpt.test, cpt.gamma, True, self.large.cpt(place).tie)
+        parts = {part: self._repeated(name, table) for part, table in cpt.parts().items()}
+        return cpt.with_parts(parts, learn=True, tie=self.large.cpt(place).tie)
 
     def _repeated(self, name: str, table: Floats) -> Floats:
         origins = [self._origin(parent) for parent in self.large.parents(self.places[name])]
         kept = [origins.index(self.places[parent]) for parent in self.small.parents(name)]
-        own = table.ndim > len(kept)  # a threshold has no axis for the node's own states
         order = np.argsort(kept, kind="stable").tolist()
-        table = table.transpose([*order, *([len(kept)] if own else [])])
+        table = table.transpose([*order, *range(len(kept), table.ndim)])  # own states, or thresholds, come last
         new = [i for i in range(len(origins)) if i not in kept]
         cards = [len(self.large.states(parent)) for parent in self.large.parents(self.places[name])]
         shape = (*cards, *table.shape[len(kept) :])
@@ -149,7 +148,7 @@ def _link(net: Network, node: str, error: float) -> TestingCPT:
     """A copy that errs in a share of the cases, whatever its thresholds, which are left out."""
     cpt = net.cpt(node)
     assert isinstance(cpt, TestingCPT)
-    copy, states = copy_of(cpt.plus.shape, 0), cpt.plus.shape[-1]
+    copy, states = copy_of(cpt.tables[0].shape, 0), cpt.tables[0].shape[-1]
     table = (1 - error) * copy + error * (1 - copy) / max(1, states - 1)
     unset = np.full(cpt.thresholds.shape, np.nan)
-    return TestingCPT(table, table, unset, cpt.test, cpt.gamma, True, cpt.tie)
+    return cpt.with_parts({**dict.fromkeys(cpt.table_parts, table), THRESHOLDS: unset}, learn=True)

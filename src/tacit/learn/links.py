@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from tacit.cpt import TestingCPT
+from tacit.cpt import THRESHOLDS, TestingCPT
 from tacit.floats import Floats
 from tacit.network import Network
 
@@ -61,12 +61,13 @@ def _is_free(net: Network, node: str) -> bool:
     if axis is None or not isinstance(cpt, TestingCPT) or cpt.tie is not None:
         return False
     unset = all(bool(np.isnan(part).all()) for part in cpt.parts().values())
-    return unset and cpt.plus.shape[axis] == cpt.plus.shape[-1]
+    return unset and cpt.tables[0].shape[axis] == cpt.tables[0].shape[-1]
 
 
 def _frozen(net: Network, node: str) -> TestingCPT:
     cpt, axis = net.cpt(node), axis_of(net, node)
     assert isinstance(cpt, TestingCPT)
     assert axis is not None
-    table = copy_of(cpt.plus.shape, axis)
-    return TestingCPT(table, table, np.full(cpt.thresholds.shape, 0.5), cpt.test, cpt.gamma)
+    table = copy_of(cpt.tables[0].shape, axis)
+    parts = {**dict.fromkeys(cpt.table_parts, table), THRESHOLDS: np.full(cpt.thresholds.shape, 0.5)}
+    return cpt.with_parts(parts, learn=False, tie=None)

@@ -2,7 +2,8 @@
 
 A learned row of a table is a softmax of its weights, scaled to the mass that its known entries leave; with two
 learned entries it has one weight, through the logistic (the paper's meta-parameter). A threshold is the logistic of
-a weight, a slope its exponential. Rows of tied tables share their weights.
+a weight, a slope its exponential. Several thresholds of a parent state stay in order: the gaps between them are a
+softmax, scaled to the room that known ones leave. Rows of tied tables share their weights.
 """
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call,call-arg"
@@ -19,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.cpt import CPT, TestingCPT
+from tacit.cpt import CPT, THRESHOLDS, TestingCPT
 from tacit.floats import Floats
 from tacit.jit import jit
 from tacit.learn.links import axis_of, copy_of
@@ -31,8 +32,9 @@ Ints = NDArray[np.int64]
 Array = NDArray[np.floating]
 
 LIMIT = 30.0  # log-odds stay within +-30: learned numbers come within 1e-13 of 0 and 1 but never equal them
+NARROWEST = 1e-300  # gap between thresholds, where its logarithm is taken
 CONCENTRATION = 1.0  # of the gamma draws for rows that are left out: all rows are equally likely
-SOFTMAX, LOGISTIC, EXPONENTIAL = range(3)
+SOFTMAX, LOGISTIC, EXPONENTIAL, SORTED = range(4)  # a threshold is logistic, several in a row are sorted
 
 
 class Parameters:
@@ -49,7 +51,8 @@ class Parameters:
     def __init__(self, net: Network, nodes: Iterable[str], slopes: bool = False) -> None:
         self.network = net
         self.count = self.entries = 0
-        self._units: list[tuple[int, int, int, int, float]] = []  # kind, first weight, first entry, entries, mass
+        # kind, first weight, first entry, entries, mass, and where thresholds begin and end
+        self._units: list[tuple[int, int, int, int, float, float, float]] = []
         self._weights: list[int] = []  # how many each of them has
         self.places: list[Place] = []
         self.slope_entries: dict[str, int] = {}  # testing node -> its entry
@@ -63,18 +66,20 @@ class Parameters:
                 self._add(node, cpt, slopes)
             else:
                 self._share(node, leader)
-        kinds, weight, entry, count, mass = zip(*self._units, strict=True) if self._units else [()] * 5
-        ints = (np.array(a, dtype=np.int64) for a in (kinds, weight, entry, count))
-        self.units: Any = (*ints, np.array(mass, dtype=np.float64))
-        halves = np.repeat(self.units[3] > 2, self._weights)  # two weights of a softmax may differ by both limits
+        columns = tuple(zip(*self._units, strict=True)) if self._units else [()] * 7
+        ints, floats = (np.array(a, dtype=np.int64) for a in columns[:4]), (np.array(a, float) for a in columns[4:])
+        self.units: Any = (*ints, *floats)
+        several = np.array(self._weights, dtype=np.int64) > 1
+        halves = np.repeat(several, self._weights)  # two weights of a softmax may differ by both limits
         self.limits = np.where(halves, LIMIT / 2, LIMIT)
         self.kinds = np.repeat(self.units[0], self.units[3])  # what every number is
 
     # building ---------------------------------------------------------------------------------------------
 
     def _add(self, node: str, cpt: CPT | TestingCPT, slopes: bool) -> None:
-        for part in ("plus", "minus") if isinstance(cpt, TestingCPT) else ("table",):
-            self._add_rows((node, part), getattr(cpt, part), cpt.learn)
+        for part, table in cpt.parts().items():
+            if part != THRESHOLDS:
+                self._add_rows((node, part), table, cpt.learn)
         if isinstance(cpt, TestingCPT):
             self._add_thresholds(node, cpt)
             if slopes and cpt.gamma:
@@ -94,16 +99,22 @@ class Parameters:
             self.places.append(Place(key, table, np.flatnonzero(free), first))
 
     def _add_thresholds(self, node: str, cpt: TestingCPT) -> None:
-        values = cpt.thresholds.ravel()
-        free = np.flatnonzero((values != 0) & (values != 1) if cpt.learn else np.isnan(values))
+        values = cpt.limits.reshape(-1, len(cpt.tables) - 1)
+        free = (values != 0) & (values != 1) if cpt.learn else np.isnan(values)
         first = self.entries
-        for _ in free:
-            self._unit(LOGISTIC, 1, 1)
-        if len(free):
-            self.places.append(Place((node, "thresholds"), cpt.thresholds, free, first))
+        for row, own in zip(values.tolist(), free.tolist(), strict=True):
+            for start, stop in _runs(own):
+                low, high = row[start - 1] if start else 0.0, row[stop] if stop < len(row) else 1.0
+                count = stop - start
+                kind, weights = (LOGISTIC, 1) if count == 1 else (SORTED, count + 1)
+                self._unit(kind, count, weights, high - low, low, high)
+        if free.any():
+            self.places.append(Place((node, THRESHOLDS), cpt.thresholds, np.flatnonzero(free), first))
 
-    def _unit(self, kind: int, entries: int, weights: int, mass: float = 1.0) -> None:
-        self._units.append((kind, self.count, self.entries, entries, mass))
+    def _unit(
+        self, kind: int, entries: int, weights: int, mass: float = 1.0, low: float = 0.0, high: float = 1.0
+    ) -> None:
+        self._units.append((kind, self.count, self.entries, entries, mass, low, high))
         self._weights.append(weights)
         self.count, self.entries = self.count + weights, self.entries + entries
 
@@ -203,11 +214,8 @@ class Parameters:
             if isinstance(cpt, CPT):
                 cpts[node] = CPT(tables[node, "table"], cpt.learn, cpt.tie)
             elif isinstance(cpt, TestingCPT):
-                plus, minus, thresholds = (
-                    tables.get((node, part), getattr(cpt, part)) for part in ("plus", "minus", "thresholds")
-                )
-                gamma = slopes.get(node, cpt.gamma)
-                cpts[node] = TestingCPT(plus, minus, thresholds, cpt.test, gamma, cpt.learn, cpt.tie)
+                learned_parts = {part: tables[node, part] for part in cpt.parts() if (node, part) in tables}
+                cpts[node] = cpt.with_parts(learned_parts, gamma=slopes.get(node, cpt.gamma))
         for names in net.ties.values():  # also those that the query does not need
             learned = next((cpts[name] for name in names if name in cpts), None)
             if learned is not None:
@@ -236,7 +244,8 @@ class Parameters:
             cpt = self.network.cpt(node)
             assert isinstance(cpt, TestingCPT)
             numbers[entry] = cpt.gamma
-        draws = np.where(self.kinds == LOGISTIC, rng.random(self.entries), rng.gamma(CONCENTRATION, size=self.entries))
+        limits = (self.kinds == LOGISTIC) | (self.kinds == SORTED)
+        draws = np.where(limits, rng.random(self.entries), rng.gamma(CONCENTRATION, size=self.entries))
         if copies:
             self._lean(draws, copies)
         _complete(*self.units, numbers, draws)
@@ -265,6 +274,20 @@ class Parameters:
         for node, entry in other.slope_entries.items():
             found[self.slope_entries[node]] = numbers[entry]
         return self.weights(found)
+
+    def moved(self, weights: Floats, changes: Mapping[int, float]) -> Floats:
+        """Weights that make some numbers others; those of the same rows stay as near as they can be."""
+        numbers, found = self.numbers(weights), weights.copy()
+        for entry, value in changes.items():
+            numbers[entry] = value
+        own = np.unique(np.searchsorted(self.units[2], list(changes), side="right") - 1)
+        made = found.copy()
+        _inverse(*(column[own] for column in self.units), np.maximum(numbers, math.exp(-LIMIT)), made)
+        for unit in own.tolist():
+            first = int(self.units[1][unit])
+            place = slice(first, first + self._weights[unit])
+            found[place] = np.clip(made[place], -self.limits[place], self.limits[place])
+        return found
 
     def weights(self, numbers: Floats) -> Floats:
         """The weights that make these numbers, within the limits of weights."""
@@ -300,14 +323,33 @@ class Place:
         return table
 
 
+def _runs(mask: list[bool]) -> list[tuple[int, int]]:
+    """Where runs of True begin and end.
+
+    >>> _runs([True, True, False, True])
+    [(0, 2), (3, 4)]
+    """
+    edges = [i for i, (a, b) in enumerate(zip([False, *mask], [*mask, False], strict=True)) if a != b]
+    return list(zip(edges[::2], edges[1::2], strict=True))
+
+
 @jit()
-def _numbers(kinds, weight, entry, count, mass, weights, numbers):
+def _numbers(kinds, weight, entry, count, mass, low, high, weights, numbers):
     for i in range(len(kinds)):
         w, e, k = weight[i], entry[i], count[i]
         if kinds[i] == EXPONENTIAL:
             numbers[e] = math.exp(weights[w])
         elif kinds[i] == LOGISTIC:
-            numbers[e] = 1 / (1 + math.exp(-weights[w]))
+            numbers[e] = min(low[i] + mass[i] / (1 + math.exp(-weights[w])), high[i])
+        elif kinds[i] == SORTED:
+            top = weights[w : w + k + 1].max()
+            total = 0.0
+            for j in range(k):
+                total += math.exp(weights[w + j] - top)
+                numbers[e + j] = total
+            total += math.exp(weights[w + k] - top)
+            for j in range(k):
+                numbers[e + j] = min(low[i] + mass[i] * (numbers[e + j] / total), high[i])
         elif k == 1:
             numbers[e] = mass[i]
         elif k == 2:
@@ -324,13 +366,28 @@ def _numbers(kinds, weight, entry, count, mass, weights, numbers):
 
 
 @jit()
-def _by_weight(kinds, weight, entry, count, mass, numbers, by_number, found):
+def _by_weight(kinds, weight, entry, count, mass, low, high, numbers, by_number, found):
     for i in range(len(kinds)):
         w, e, k = weight[i], entry[i], count[i]
         if kinds[i] == EXPONENTIAL:
             found[w] = by_number[e] * numbers[e]
         elif kinds[i] == LOGISTIC:
-            found[w] = by_number[e] * (numbers[e] * (1 - numbers[e]))
+            share = (numbers[e] - low[i]) * (high[i] - numbers[e])
+            found[w] = by_number[e] * (share / mass[i] if mass[i] > 0 else 0.0)
+        elif kinds[i] == SORTED:
+            # a gap that grows pushes what is above it, and shrinks all gaps in proportion
+            shrinking = np.zeros(by_number.shape[1])
+            above = np.zeros(by_number.shape[1])
+            for j in range(k):
+                shrinking += by_number[e + j] * ((numbers[e + j] - low[i]) / mass[i] if mass[i] > 0 else 0.0)
+                above += by_number[e + j]
+            before = low[i]
+            for j in range(k + 1):
+                after = numbers[e + j] if j < k else high[i]
+                found[w + j] = (after - before) * (above - shrinking)
+                if j < k:
+                    above -= by_number[e + j]
+                before = after
         elif k == 2:
             found[w] = (by_number[e] - by_number[e + 1]) * (numbers[e] * numbers[e + 1] / mass[i])
         elif k > 2:
@@ -342,13 +399,25 @@ def _by_weight(kinds, weight, entry, count, mass, numbers, by_number, found):
 
 
 @jit()
-def _inverse(kinds, weight, entry, count, mass, numbers, found):
+def _inverse(kinds, weight, entry, count, mass, low, high, numbers, found):
     for i in range(len(kinds)):
         w, e, k = weight[i], entry[i], count[i]
         if kinds[i] == EXPONENTIAL:
             found[w] = math.log(numbers[e])
         elif kinds[i] == LOGISTIC:
-            found[w] = math.log(numbers[e]) - math.log(1 - numbers[e])
+            found[w] = math.log(max(numbers[e] - low[i], NARROWEST)) - math.log(max(high[i] - numbers[e], NARROWEST))
+        elif kinds[i] == SORTED:
+            before, mean, least = low[i], 0.0, max(mass[i] * math.exp(-LIMIT), NARROWEST)
+            for j in range(k + 1):
+                after = numbers[e + j] if j < k else high[i]
+                found[w + j] = math.log(max(after - before, least))
+                mean += found[w + j] / (k + 1)
+                before = max(before, after)
+            mean = max(
+                mean, found[w : w + k + 1].max() - LIMIT / 2
+            )  # wide gaps keep their proportions beside narrow ones
+            for j in range(k + 1):
+                found[w + j] -= mean
         elif k == 2:
             found[w] = math.log(numbers[e]) - math.log(numbers[e + 1])
         elif k > 2:
@@ -361,9 +430,15 @@ def _inverse(kinds, weight, entry, count, mass, numbers, found):
 
 
 @jit()
-def _complete(kinds, weight, entry, count, mass, numbers, draws):
-    """Fill in missing numbers: of a row, by draws scaled to the mass that is left; others are the draws."""
+def _complete(kinds, weight, entry, count, mass, low, high, numbers, draws):
+    """Fill in missing numbers.
+
+    Of a row, by draws scaled to the mass that is left; thresholds spread in the room between those that are there.
+    """
     for i in range(len(kinds)):
+        if kinds[i] == LOGISTIC or kinds[i] == SORTED:
+            _spread(numbers, draws, entry[i], entry[i] + count[i], low[i], high[i])
+            continue
         left, total = mass[i], 0.0
         for e in range(entry[i], entry[i] + count[i]):
             if math.isnan(numbers[e]):
@@ -372,4 +447,22 @@ def _complete(kinds, weight, entry, count, mass, numbers, draws):
                 left -= numbers[e]
         for e in range(entry[i], entry[i] + count[i]):
             if math.isnan(numbers[e]):
-                numbers[e] = draws[e] if kinds[i] == LOGISTIC else draws[e] / total * left
+                numbers[e] = draws[e] / total * left
+
+
+@jit()
+def _spread(numbers, draws, first, end, low, high):
+    """Fill in missing thresholds: one drawn in each of as many equal parts of the room between those that are there."""
+    e = first
+    while e < end:
+        if not math.isnan(numbers[e]):
+            low = numbers[e]
+            e += 1
+            continue
+        stop = e
+        while stop < end and math.isnan(numbers[stop]):
+            stop += 1
+        above = numbers[stop] if stop < end else high
+        for j in range(e, stop):
+            numbers[j] = low + (above - low) * ((j - e + draws[j]) / (stop - e))
+        e = stop

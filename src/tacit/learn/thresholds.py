@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.cpt import MIRRORED, TestingCPT
+from tacit.cpt import MIRRORED, THRESHOLDS, TestingCPT
 from tacit.floats import Floats
 from tacit.learn.batches import Batch
 from tacit.learn.objective import Objective
@@ -34,14 +34,15 @@ MAX_LEVELS = 8  # of tests below tests whose thresholds follow one after the oth
 
 @dataclass(frozen=True)
 class LearnedTest:
-    """A learned threshold: the weight that it is made of, and where it is used, in several places if it is tied.
+    """A learned threshold: which number it is, and where it is used, in several places if it is tied.
 
-    `below` and `above` are the weights of the rows of tables that rule on either side of it, if both are learned and
-    of the same form.
+    `rank` is its place among the thresholds of a parent state. `below` and `above` are the weights of the rows of
+    tables that rule on either side of it, if both are learned and of the same form.
     """
 
-    weight: int
+    entry: int
     places: tuple[tuple[str, int], ...]  # testing nodes, and states of their parents
+    rank: int
     below: slice | None = None
     above: slice | None = None
 
@@ -98,26 +99,28 @@ def learned_tests(parameters: Parameters) -> Iterator[LearnedTest]:
     rows = dict(_learned_rows(parameters))
     places: dict[int, list[tuple[str, int]]] = {}
     for place in parameters.places:
-        if place.key[1] == "thresholds":
-            for i, state in enumerate(place.index.tolist()):
-                weight = parameters.weights_of(place.first + i).start
-                places.setdefault(weight, []).append((place.key[0], state))
-    for weight, used in places.items():
-        node, state = used[0]
+        if place.key[1] == THRESHOLDS:
+            for i, limit in enumerate(place.index.tolist()):
+                places.setdefault(place.first + i, []).append((place.key[0], limit))
+    for entry, limits in places.items():
+        node, limit = limits[0]
         cpt = parameters.network.cpt(node)
         assert isinstance(cpt, TestingCPT)
-        sides = ("plus", "minus") if cpt.test.ravel()[state] in MIRRORED else ("minus", "plus")
-        below, above = (rows.get((node, part, state)) for part in sides)
+        count = len(cpt.tables) - 1
+        state, rank = divmod(limit, count)
+        used = tuple((name, place // count) for name, place in limits)
+        tables = cpt.table_parts[::-1] if cpt.test.ravel()[state] in MIRRORED else cpt.table_parts
+        below, above = (rows.get((node, part, state)) for part in tables[rank : rank + 2])
         if len(used) > 1 or below is None or above is None or below[1] != above[1]:
-            yield LearnedTest(weight, tuple(used))
+            yield LearnedTest(entry, used, rank)
         else:
-            yield LearnedTest(weight, tuple(used), below[0], above[0])
+            yield LearnedTest(entry, used, rank, below[0], above[0])
 
 
 def _learned_rows(parameters: Parameters) -> Iterator[tuple[tuple[str, str, int], tuple[slice, tuple[float, ...]]]]:
     """The weights of every learned row of a table, and its form: the mass that they share, and among which states."""
     for place in parameters.places:
-        if place.key[1] in ("plus", "minus"):
+        if place.key[1] not in ("table", THRESHOLDS):
             row, column = np.divmod(place.index, place.table.shape[-1])
             for state in np.unique(row).tolist():
                 own = np.flatnonzero(row == state)
@@ -163,13 +166,12 @@ def split(
             costs = (below if side == 0 else below[-1] - below) + _penalty(objective, state, weights, test, side)
             better = costs < least[side]
             least[side, better], best[side, better] = costs[better], j
-    ends = _with_ends(values[order])
+    ends = _with_ends(values[order], *_window(objective, state.weights, test))
     cuts = _cuts(ends)
     loss = least.sum(axis=0) + objective.penalty(state.weights)
     cut = int(cuts[np.argmin(loss[cuts])])
     if loss[cut] < state.loss:
-        weights = state.weights.copy()
-        weights[test.weight] = _weight(ends, cut)
+        weights = objective.parameters.moved(state.weights, {test.entry: _middle(ends, cut)})
         for side, rows in enumerate((test.below, test.above)):
             if rows is not None:
                 weights[rows] = tried[best[side, cut]][0][rows]
@@ -179,13 +181,14 @@ def split(
 def _tried(
     objective: Objective, weights: Floats, test: LearnedTest, draws: int, rng: np.random.Generator
 ) -> Iterator[tuple[Floats, tuple[int, ...]]]:
-    """Weights with which all rows are below the threshold (0), above it (1), or it does not matter."""
+    """Weights with which all rows are below the threshold (0), above it (1), or it does not matter.
+
+    Of several thresholds, all rows between its neighbours.
+    """
     if test.below is None or test.above is None:
-        limit = objective.parameters.limits[test.weight]
-        for side, end in enumerate((limit, -limit)):
-            made = weights.copy()
-            made[test.weight] = end
-            yield made, (side,)
+        low, high = _window(objective, weights, test)
+        for side, end in enumerate((high, low)):
+            yield objective.parameters.moved(weights, {test.entry: end}), (side,)
         return
     count = test.below.stop - test.below.start
     for row in [weights[test.below], weights[test.above], *_drawn(count, draws, rng)]:
@@ -213,9 +216,19 @@ def _penalty(objective: Objective, state: State, tried: Floats, test: LearnedTes
     return objective.penalty(weights) - objective.penalty(state.weights)
 
 
-def _with_ends(values: Floats) -> Floats:
-    """Sorted posteriors between 0 and 1, where thresholds end."""
-    return np.concatenate([[0.0], values, [1.0]])
+def _window(objective: Objective, weights: Floats, test: LearnedTest) -> tuple[float, float]:
+    """Where a threshold can be: between its neighbours of the same parent state, or 0 and 1."""
+    parameters, (node, state) = objective.parameters, test.places[0]
+    limits = parameters.tables(parameters.numbers(weights), {node})[node, THRESHOLDS]
+    cpt = parameters.network.cpt(node)
+    assert isinstance(cpt, TestingCPT)
+    row = [0.0, *limits.reshape(-1, len(cpt.tables) - 1)[state].tolist(), 1.0]
+    return row[test.rank], row[test.rank + 2]
+
+
+def _with_ends(values: Floats, low: float = 0.0, high: float = 1.0) -> Floats:
+    """Sorted posteriors between the ends of where a threshold can be; those beyond are at the ends."""
+    return np.concatenate([[low], np.clip(values, low, high), [high]])
 
 
 def _cuts(ends: Floats) -> NDArray[np.intp]:
@@ -223,21 +236,19 @@ def _cuts(ends: Floats) -> NDArray[np.intp]:
     return np.flatnonzero(np.diff(ends) > CLOSEST)
 
 
-def _weight(ends: Floats, cut: int) -> float:
-    """The weight of the threshold midway between the posteriors around a cut, which are equal only at 0 or at 1."""
-    middle = np.clip((ends[cut] + ends[cut + 1]) / 2, 1e-15, 1 - 1e-15)
-    return float(np.log(middle) - np.log1p(-middle))
+def _middle(ends: Floats, cut: int) -> float:
+    """The threshold midway between the posteriors around a cut, which are equal only at the ends."""
+    return float(np.clip((ends[cut] + ends[cut + 1]) / 2, 1e-15, 1 - 1e-15))
 
 
 def _try(
     objective: Objective, state: State, test: LearnedTest, values: Floats, draws: int, rng: np.random.Generator
 ) -> None:
     """Try some thresholds of a tied test, which change more than one selection, one by one."""
-    ends = _with_ends(np.sort(values))
+    ends = _with_ends(np.sort(values), *_window(objective, state.weights, test))
     cuts = _cuts(ends)
     for cut in rng.choice(cuts, min(draws, len(cuts)), replace=False).tolist():
-        weights = state.weights.copy()
-        weights[test.weight] = _weight(ends, cut)
+        weights = objective.parameters.moved(state.weights, {test.entry: _middle(ends, cut)})
         loss = objective.total(weights)
         if loss < state.loss:
             state.weights, state.loss = weights, loss
@@ -253,9 +264,9 @@ class Following(Objective):
         super().__init__(objective.parameters, objective.engine, objective.data, objective.loss, objective.prior)
         self._levels = _levels(objective.parameters, [test for test in tests if len(test.places) == 1])
         posteriors = self.parent_posteriors(weights, {node for level in self._levels for node in level})
-        thresholds = 1 / (1 + np.exp(-weights))
+        thresholds = self.parameters.numbers(weights)
         self._below = {
-            test.weight: int((posteriors[node][test.places[0][1]] < thresholds[test.weight]).sum())
+            test.entry: int((posteriors[node][test.places[0][1]] < thresholds[test.entry]).sum())
             for level in self._levels
             for node, own in level.items()
             for test in own
@@ -266,11 +277,12 @@ class Following(Objective):
         weights, changed = weights.copy(), None
         for level in self._levels:
             posteriors = self.parent_posteriors(weights, level, changed)
+            thresholds = {}
             for node, own in level.items():
                 for test in own:
                     ends = _with_ends(np.sort(posteriors[node][test.places[0][1]]))
-                    weights[test.weight] = _weight(ends, self._below[test.weight])
-            weights, changed = self.within_limits(weights), level
+                    thresholds[test.entry] = _middle(ends, self._below[test.entry])
+            weights, changed = self.within_limits(self.parameters.moved(weights, thresholds)), level
         return weights
 
     def residuals(self, weights: Floats) -> tuple[Floats, Floats]:

@@ -199,8 +199,9 @@ def _growth(found: Sensitivity, entry: Entry) -> float:
 
 
 def _decisions(tac: TAC) -> int:
-    """The numbers for each row that say how testing nodes were decided: a posterior and a weight of each test."""
-    return 2 * _count_tests(tac.network, tac.program.selections)
+    """The numbers for each row that say how testing nodes were decided: posteriors of parents, weights of tables."""
+    cpts = [cpt for name in tac.program.selections if isinstance(cpt := tac.network.cpt(name), TestingCPT)]
+    return sum(cpt.test.size * (2 if len(cpt.tables) == 2 else 1 + len(cpt.tables)) for cpt in cpts)
 
 
 def _count_tests(net: Model, names: Iterable[str]) -> int:
@@ -217,7 +218,7 @@ def _tests(task: Task, decided: list[dict[str, Selected]]) -> dict[str, Any]:
         found[name] = {
             "parents": list(task.net.parents(name)),
             "thresholds": plain(cpt.thresholds),
-            "operators": np.broadcast_to(cpt.test, cpt.thresholds.shape).tolist(),
+            "operators": cpt.test.tolist(),
             "gamma": cpt.gamma,
             "posterior": plain(how.posterior),
             "weight": plain(how.weight),

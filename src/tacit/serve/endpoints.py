@@ -66,7 +66,8 @@ SCHEMAS: dict[str, Schema] = {
             "weight": ARRAY,
         },
         about="How a testing node was decided: P*(u) of its parents and the weight of `plus`, for each row and each "
-        "state of the parents; thresholds and operators without an axis of rows.",
+        "state of the parents; thresholds and operators without an axis of rows. Of more than two tables, thresholds "
+        "and weights have one more axis: the tests, from small to large, and the weight of each table.",
     ),
     "Test": _object(
         {

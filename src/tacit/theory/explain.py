@@ -40,7 +40,8 @@ class Test:
     posterior, operator, threshold
         What was compared: P*(u) with its threshold. NaN if the evidence that the node sees has probability zero.
     weight
-        The weight of `plus`: 1 or 0 for a test, between them for a sigmoid.
+        The weight of `plus`: 1 or 0 for a test, between them for a sigmoid. Of more than two tables, how far the test
+        holds, and so the weight of `table` and those after it.
     flips
         For each input that could change the outcome alone, where it would: the value at which P*(u) meets the
         threshold, if all other inputs, and the tests above this one, stay as they are.
@@ -53,6 +54,7 @@ class Test:
     threshold: float
     weight: float
     flips: Mapping[str, float]
+    table: int | None = None
 
     @property
     def margin(self) -> float:
@@ -62,7 +64,8 @@ class Test:
     @property
     def selected(self) -> str:
         """Which table rules, in words."""
-        return {1.0: "plus", 0.0: "minus"}.get(self.weight, f"{self.weight:.1%} plus")
+        plus, minus = ("plus", "minus") if self.table is None else (f"table >= {self.table}", f"table < {self.table}")
+        return {1.0: plus, 0.0: minus}.get(self.weight, f"{self.weight:.1%} {plus}")
 
     def cells(self) -> tuple[str, str, str, str, str]:
         """Where, the comparison, its margin, what is selected and where that would change."""
@@ -178,7 +181,9 @@ def explain(tac: Query, evidence: EvidenceLike | None = None) -> Explanation:
     decided = answer.selected
     weights = np.ones(len(query.tests))
     for node, tests in query.scope.tests_of.items():
-        weights[tests] = decided[node].weight[0].ravel()
+        owner, table = query.scope.thresholds[node]
+        own = decided[owner].weight[0]
+        weights[tests] = (own if table is None else np.minimum(own[..., table:].sum(axis=-1), 1.0)).ravel()
     table = coefficients(query, weights[:, None])[0] if len(inputs) <= MAX_INPUTS else None
     network = selected_network(tac.network, decided)
     assert isinstance(network, Network)  # as that of a TAC is
@@ -238,15 +243,16 @@ def _tests(query: SelectableQuery, point: Floats, weights: Floats) -> tuple[Test
     flips[~query.tests.hard] = np.nan
     return tuple(
         Test(
-            node=node,
+            node=query.threshold(i).node,
             parent_state=query.name(i),
             posterior=float(posteriors[i]),
             operator=str(query.tests.operators[i]),
             threshold=float(query.tests.thresholds[i]),
             weight=float(weights[i]),
             flips={n: float(v) for n, v in zip(query.inputs, flips[i], strict=True) if not np.isnan(v)},
+            table=query.threshold(i).table,
         )
-        for i, node in enumerate(query.tests.nodes)
+        for i in range(len(query.tests))
     )
 
 

@@ -24,6 +24,7 @@ from tacit.variable import describe
 from tacit.words import large, plural
 
 MAX_SHOWN = 20
+Ruling = NDArray[np.generic]  # whether plus rules, or which of more than two tables
 
 
 class Interval(NamedTuple):
@@ -43,7 +44,8 @@ class Condition:
     """A test as an inequality that holds throughout a region: sum_I C_I prod_{i in I} lambda_i > 0, or >= 0.
 
     `parent_state` names the parent state that is tested, `plus` tells which table its outcome selects, and `strict`
-    whether the inequality is.
+    whether the inequality is. Of more than two tables, `plus` tells whether the test holds, and `table` from which of
+    them on it selects then.
     """
 
     node: str
@@ -51,6 +53,7 @@ class Condition:
     plus: bool
     strict: bool
     coefficients: Mapping[tuple[str, ...], float]
+    table: int | None = None
 
     def __str__(self) -> str:
         return f"{polynomial(self.coefficients)} {'>' if self.strict else '>='} 0"
@@ -63,7 +66,7 @@ class Region:
     Attributes
     ----------
     selection
-        For each testing node, whether `plus` rules: an array over the parents' states.
+        For each testing node, an array over the parents' states: whether `plus` rules, or which of more tables.
     coefficients
         C_I for every set I of inputs: an array over the states of the query. p*(q) = sum_I C_I prod_{i in I} lambda_i;
         the sum of an array over the states is the coefficient of p*(evidence).
@@ -76,7 +79,7 @@ class Region:
         The region itself, if there is one input.
     """
 
-    selection: Mapping[str, Bools]
+    selection: Mapping[str, Ruling]
     coefficients: Mapping[tuple[str, ...], Floats]
     conditions: tuple[Condition, ...]
     inside: Mapping[str, float]
@@ -94,11 +97,11 @@ class Pieces(Sequence[Region]):
         How many regions there can be: more than were found only where the search was cut short.
     """
 
-    def __init__(self, query: SelectableQuery, found: Sequence[Region], most: int) -> None:
+    def __init__(self, query: SelectableQuery, found: Sequence[Region], holds: Bools, most: int) -> None:
         self.query, self.states, self.inputs = query.query, query.network.states(query.query), query.inputs
         self.most = most
         self._query, self._regions = query, tuple(found)
-        self._index = {_key(region.selection): i for i, region in enumerate(found)}
+        self._index = {own.tobytes(): i for i, own in enumerate(holds)}  # by which tests hold
 
     @property
     def granularity(self) -> int:
@@ -255,13 +258,13 @@ def pieces(
     query = make_selectable(tac, inputs, given)
     for test in np.flatnonzero(query.tests.soft)[:1]:
         raise NetworkError(
-            f"node {query.tests.nodes[test]!r} is selected by a sigmoid, so that the query has no pieces; "
+            f"node {query.threshold(test).node!r} is selected by a sigmoid, so that the query has no pieces; "
             "make its tests hard with net.with_gamma(None)"
         )
     found = reachable_selections(query, budget)
     tables = coefficients(query, (found.sides > 0).T)
     made = [_region(query, found, i, table) for i, table in enumerate(tables)]
-    return Pieces(query, made, len(made) + found.unknown)
+    return Pieces(query, made, found.sides > 0, len(made) + found.unknown)
 
 
 def coefficients(query: SelectableQuery, weights: Floats | Bools) -> Floats:
@@ -276,7 +279,7 @@ def _region(query: SelectableQuery, found: Reachable, i: int, table: Floats) -> 
     sides, margins = found.sides[i], found.margins[i]
     interval = _interval(query, sides, margins) if len(query.inputs) == 1 else None
     return Region(
-        selection={node: np.asarray(plus, dtype=bool) for node, plus in query.by_node(sides > 0).items()},
+        selection=query.by_node(sides > 0),
         coefficients=dict(zip(subsets(query.inputs), table, strict=True)),
         conditions=_conditions(query, sides, margins, interval),
         inside=query.evidence(found.points[:, i]),
@@ -294,11 +297,12 @@ def _conditions(
     open_tests = _distinct(open_tests[~implied], holding, rejects)
     return tuple(
         Condition(
-            query.tests.nodes[test],
+            query.threshold(test).node,
             query.name(test),
             bool(sides[test] > 0),
             bool(rejects[test]),
             dict(zip(subsets(query.inputs), moebius(holding[test]).tolist(), strict=True)),
+            query.threshold(test).table,
         )
         for test in open_tests.tolist()
     )
@@ -342,11 +346,7 @@ def _interval(query: SelectableQuery, sides: Sides, margins: Floats) -> Interval
     return Interval(low, high, *closed)
 
 
-def _key(selection: Mapping[str, Bools]) -> bytes:
-    return b"".join(plus.tobytes() for plus in selection.values())
-
-
-def _selection_text(net: Model, selection: Mapping[str, Bools], limit: int = 6) -> str:
+def _selection_text(net: Model, selection: Mapping[str, Ruling], limit: int = 6) -> str:
     """Which table rules at each testing node: "B: plus at A='true', minus at A='false'"."""
     nodes = list(selection)
     shown = [f"{node}: {_sides(net, node, selection[node])}" for node in nodes[:limit]]
@@ -355,12 +355,13 @@ def _selection_text(net: Model, selection: Mapping[str, Bools], limit: int = 6) 
     return "; ".join(shown) or "no testing node"
 
 
-def _sides(net: Model, node: str, plus: Bools, limit: int = 8) -> str:
-    if plus.all() or not plus.any():
-        return "plus" if plus.all() else "minus"
+def _sides(net: Model, node: str, ruling: Ruling, limit: int = 8) -> str:
     parents = [net.variable(p) for p in net.parents(node)]
-    states: Sequence[tuple[int, ...]] = list(np.ndindex(plus.shape))
-    shown = [f"{'plus' if plus[u] else 'minus'} at {describe(parents, u)}" for u in states[:limit]]
+    states: Sequence[tuple[int, ...]] = list(np.ndindex(ruling.shape))
+    names = {u: ("minus", "plus")[ruling[u]] if ruling.dtype == bool else f"table {ruling[u]}" for u in states}
+    if len(set(names.values())) == 1:
+        return names[states[0]]
+    shown = [f"{names[u]} at {describe(parents, u)}" for u in states[:limit]]
     if len(states) > limit:
         shown.append(f"and {len(states) - limit} more")
     return ", ".join(shown)

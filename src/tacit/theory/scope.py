@@ -16,6 +16,7 @@ from tacit.evidence import Column
 from tacit.floats import Floats
 from tacit.model import Model
 from tacit.query import Query
+from tacit.theory.unfolding import Threshold, unfold
 
 Bools = NDArray[np.bool_]
 Sides = NDArray[np.int8]  # of tests: 1 plus, -1 minus, 0 open
@@ -80,7 +81,8 @@ class Scope:
     """What a query needs: its network, pruned to `nodes`, and names of inputs and of evidence that stays fixed.
 
     `bearing` are the variables whose evidence counts for the query, `tests_of` the tests of each testing node, and
-    `groups` the testing nodes, ancestors first.
+    `groups` the testing nodes, ancestors first. Where the user's network has more than two tables, the `network` is
+    unfolded, and `thresholds` tells what its testing nodes stand for.
     """
 
     network: Model
@@ -93,12 +95,15 @@ class Scope:
     tests: Tests
     tests_of: Mapping[str, NDArray[np.intp]]
     groups: tuple[Group, ...]
+    thresholds: Mapping[str, Threshold]
 
 
 def scope_of(tac: Query, inputs: Sequence[str], fixed: Mapping[str, Column], posterior_only: bool) -> Scope:
     """The scope of a query; with `posterior_only`, without evidence and testing nodes that do not bear on P*(query)."""
-    net, query = tac.network, tac.variable.name
     tac.require_no_do()
+    query = tac.variable.name
+    unfolded = unfold(tac.network, relevant(tac.network, [query, *inputs, *fixed]))
+    net = unfolded.network
     hard = [n for n, column in fixed.items() if column.certain]
     nodes = relevant(net, [query, *inputs, *fixed])
     bearing = set(nodes)
@@ -121,6 +126,7 @@ def scope_of(tac: Query, inputs: Sequence[str], fixed: Mapping[str, Column], pos
         tests=_tests(testing),
         tests_of=tests_of,
         groups=_groups(net, tests_of),
+        thresholds=unfolded.thresholds,
     )
 
 

@@ -36,6 +36,7 @@ from tacit.query import Query, compiled
 from tacit.theory.arguments import checked_inputs, read_given
 from tacit.theory.multilinear import vertices
 from tacit.theory.scope import Group, Scope, Sides, scope_of
+from tacit.theory.unfolding import Threshold
 from tacit.variable import describe
 
 SEARCHED = 32  # testing nodes up to which a better plan is worth its search
@@ -122,16 +123,29 @@ class SelectableQuery:
 
     # naming -----------------------------------------------------------------------------------------------
 
-    def by_node(self, values: NDArray[np.generic]) -> dict[str, NDArray[np.generic]]:
-        """Values of all tests, (tests,), as one array (parents' cardinalities...) for each testing node."""
-        return {
-            node: values[tests].reshape([self.network.variable(p).card for p in self.network.parents(node)])
-            for node, tests in self.scope.tests_of.items()
-        }
+    def by_node(self, holds: NDArray[np.bool_]) -> dict[str, NDArray[np.generic]]:
+        """Which table rules at each testing node, by which tests hold, (tests,): arrays (parents' cardinalities...).
+
+        Of two tables, whether it is plus; of more, its number.
+        """
+        found: dict[str, NDArray[np.generic]] = {}
+        for node, tests in self.scope.tests_of.items():
+            shape = [self.network.variable(p).card for p in self.scope.network.parents(node)]
+            owner, table = self.scope.thresholds[node]
+            if table is None:
+                found[owner] = holds[tests].reshape(shape)
+            else:
+                ruling = table * (holds & ~self.tests.idle)[tests].reshape(shape)
+                found[owner] = np.maximum(found[owner], ruling) if owner in found else ruling
+        return found
+
+    def threshold(self, test: int) -> Threshold:
+        """What a test is in the user's network."""
+        return self.scope.thresholds[self.tests.nodes[test]]
 
     def name(self, test: int) -> str:
         """The parent state that a test is about, by labels: "A='yes', B='lo'"."""
-        parents = [self.network.variable(p) for p in self.network.parents(self.tests.nodes[test])]
+        parents = [self.network.variable(p) for p in self.network.parents(self.threshold(test).node)]
         return describe(parents, [int(i) for i in np.unravel_index(self.tests.states[test], [p.card for p in parents])])
 
     def evidence(self, point: Floats) -> dict[str, float]:

@@ -198,6 +198,52 @@ const KINDS = {
     },
   },
 
+  // A table in (1 - e) * table + e * another, where e tells how near its threshold is to the next: its own share, or e.
+  share: {
+    plan(op, operations, sizes) {
+      return op.inputs.map((i) => offsets(op.axes, operations[i].axes, sizes));
+    },
+    apart(run, op, k) {
+      const [lower, upper] = op.inputs.map((i, t) => run.operations[i].array[op.plan[t][k]]);
+      return op.gamma === null ? Infinity : op.gamma * (upper - lower);
+    },
+    forward(run, op) {
+      const table = run.operations[op.inputs[2]].array;
+      for (let k = 0; k < op.array.length; k++) {
+        const apart = KINDS.share.apart(run, op, k);
+        op.array[k] = op.own ? -Math.expm1(-apart) * table[op.plan[2][k]] : Math.exp(-apart);
+      }
+    },
+    reverse(run, op) {
+      const [lower, upper, table] = op.inputs.map((i) => run.operations[i]);
+      for (let k = 0; k < op.array.length; k++) {
+        const apart = KINDS.share.apart(run, op, k);
+        const place = op.plan[2][k];
+        if (op.own) table.adjoint[place] += op.adjoint[k] * -Math.expm1(-apart);
+        if (op.gamma === null) continue;
+        const by = op.adjoint[k] * (op.own ? table.array[place] : -1) * Math.exp(-apart) * op.gamma;
+        upper.adjoint[op.plan[1][k]] += by;
+        lower.adjoint[op.plan[0][k]] -= by;
+      }
+    },
+  },
+
+  add: {
+    plan(op, operations, sizes) {
+      return op.inputs.map((i) => offsets(op.axes, operations[i].axes, sizes));
+    },
+    forward(run, op) {
+      const [a, b] = op.inputs.map((i) => run.operations[i].array);
+      for (let k = 0; k < op.array.length; k++) op.array[k] = a[op.plan[0][k]] + b[op.plan[1][k]];
+    },
+    reverse(run, op) {
+      op.inputs.forEach((i, t) => {
+        const below = run.operations[i].adjoint;
+        for (let k = 0; k < op.array.length; k++) below[op.plan[t][k]] += op.adjoint[k];
+      });
+    },
+  },
+
   rescale: {
     plan: () => null,
     forward(run, op) {
@@ -368,17 +414,21 @@ class LocalEngine {
     });
   }
 
-  // How one testing node was decided: a row for every state of its parents.
-  tested({ node, operation, gamma, places, thresholds, operators }) {
-    const op = this.sum.operations[operation];
-    const marginal = this.sum.operations[op.inputs[0]].array;
+  // How one testing node was decided: a row for every test of every state of its parents.
+  tested({ node, operations, gamma, places, thresholds, operators }) {
+    const selects = operations.map((i) => this.sum.operations[i]);
+    const marginal = this.sum.operations[selects[0].inputs[0]].array;
     const total = marginal.reduce((sum, x) => sum + x, 0);
     const cards = this.variables[node].parents.map((p) => this.variables[p].states.length);
-    const rows = places.map((place, u) => {
-      const share = place < 0 ? 0 : marginal[place];
-      const weight = place < 0 ? weightOfPlus(gamma, operators[u], 0, 1, thresholds[u]) : op.weight[place];
-      const posterior = total > 0 ? share / total : NaN;
-      return { parents: digits(u, cards), posterior, threshold: thresholds[u], operator: operators[u], weight };
+    const rows = places.flatMap((place, u) => {
+      const parents = digits(u, cards);
+      const operator = operators[u];
+      const posterior = total > 0 ? (place < 0 ? 0 : marginal[place]) / total : NaN;
+      return selects.map((op, j) => {
+        const threshold = thresholds[u * selects.length + j];
+        const weight = place < 0 ? weightOfPlus(gamma, operator, 0, 1, threshold) : op.weight[place];
+        return { parents, posterior, threshold, operator, weight, table: selects.length > 1 ? j + 1 : null };
+      });
     });
     return { node, gamma, rows };
   }
@@ -460,9 +510,11 @@ class LocalEngine {
 
   // The posterior of a state if a number had another value, the rest of its row co-varied; tests may flip.
   changed(evidence, query, state, { table, place }, value) {
-    const { values, shape, part } = this.tables[table];
+    const { values, shape, part, node } = this.tables[table];
     const before = values.slice();
-    if (part !== "thresholds") {
+    if (part === "thresholds") {
+      value = betweenNeighbours(values, place, this.variables[node].tests, value);
+    } else {
       const first = place - (place % shape[shape.length - 1]);
       const factor = (1 - value) / (1 - before[place]);
       for (let k = first; k < first + shape[shape.length - 1]; k++) values[k] *= factor;
@@ -478,7 +530,7 @@ class LocalEngine {
   entry(table, k) {
     const made = { node: table.node, part: table.part, row: null, state: null };
     const cards = this.variables[table.node].parents.map((p) => this.variables[p].states.length);
-    if (table.part === "thresholds") return { ...made, row: digits(k, cards) };
+    if (table.part === "thresholds") return { ...made, row: digits(k, table.shape) };
     const card = this.variables[table.node].states.length;
     return { ...made, row: digits(Math.floor(k / card), cards), state: k % card };
   }
@@ -540,6 +592,14 @@ class LocalEngine {
 // The same program with maxima in place of sums; how tests come out, it borrows from the one with sums.
 function withMaxima(program) {
   return { ...program, borrowed: true, operations: program.operations.map((op) => ({ ...op, largest: true })) };
+}
+
+// A threshold stays between its neighbours, where a state of the parents has several.
+function betweenNeighbours(thresholds, place, count, value) {
+  const rank = place % count;
+  const low = rank > 0 ? thresholds[place - 1] : 0;
+  const high = rank < count - 1 ? thresholds[place + 1] : 1;
+  return Math.min(Math.max(value, low), high);
 }
 
 // A flat place as one state for each of some variables, the last fastest.

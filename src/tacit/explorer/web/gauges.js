@@ -8,14 +8,16 @@ function stateNames(model, node, row) {
 }
 
 // The tests in a box, in the order of the engine's rows; none where they are too many to be shown one by one.
-function gaugeLabels(model, { testing, parents }, most) {
+function gaugeLabels(model, { testing, parents, tests }, most) {
   if (!testing) return [];
   let made = [[]];
   for (const p of parents) {
     const { label, states } = model.variables[p];
     made = made.flatMap((row) => states.map((state) => [...row, `${label}=${state}`]));
   }
-  return made.length <= most ? made.map((row) => row.join(", ")) : [];
+  if (made.length * tests > most) return [];
+  const labels = made.map((row) => row.join(", "));
+  return tests === 1 ? labels : labels.flatMap((row) => Array.from({ length: tests }, (_, j) => `${row} (${j + 1})`));
 }
 
 // How a posterior compares with its threshold, where a test holds and where it does not.

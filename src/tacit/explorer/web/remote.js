@@ -9,7 +9,7 @@ const AT_ONCE = 2000; // rows in a request
 const MOST_ENTRIES = 1000; // of a sensitivity
 const SPLITS = 32; // pieces into which an interval with a break is cut, to find the break
 const ROUNDS = 3;
-const DENSE = ["table", "plus", "minus", "thresholds"];
+const DENSE = /^(table( \d+)?|plus|minus|thresholds)$/;
 
 function pause(seconds, signal) {
   return new Promise((resolve, reject) => {
@@ -91,18 +91,21 @@ class RemoteEngine {
     });
   }
 
-  // How one testing node was decided: a row for every state of its parents.
+  // How one testing node was decided: a row for every test of every state of its parents.
   tested(name, { gamma, posterior, weight, thresholds, operators }) {
     const node = this.places.get(name);
-    const cards = this.variables[node].parents.map((p) => this.variables[p].states.length);
+    const { parents, tests } = this.variables[node];
+    const cards = parents.map((p) => this.variables[p].states.length);
     const [posteriors, weights, limits, signs] = [posterior[0], weight[0], thresholds, operators].map((own) => [own].flat(Infinity));
-    const rows = posteriors.map((p, u) => ({
-      parents: digits(u, cards),
-      posterior: number(p),
-      threshold: limits[u],
-      operator: signs[u],
-      weight: weights[u],
-    }));
+    const rows = posteriors.flatMap((p, u) => {
+      const common = { parents: digits(u, cards), posterior: number(p), operator: signs[u] };
+      if (tests === 1) return [{ ...common, threshold: limits[u], weight: weights[u], table: null }];
+      const own = limits.slice(u * tests, (u + 1) * tests);
+      if (signs[u].startsWith("<")) own.reverse(); // in the order in which tests come to hold
+      const held = weights.slice(u * (tests + 1), (u + 1) * (tests + 1)); // the weights of all tables
+      const after = (j) => held.slice(j + 1).reduce((sum, x) => sum + x, 0);
+      return own.map((threshold, j) => ({ ...common, threshold, weight: after(j), table: j + 1 }));
+    });
     return { node, gamma, rows };
   }
 
@@ -128,7 +131,7 @@ class RemoteEngine {
       this.labels ??= (await send("model")).variables.map(({ states }) => states);
       const asked = { query: this.variables[query].name, state: this.labels[query][state], top: MOST_ENTRIES };
       const { entries } = await send("sensitivity", { ...asked, rows: [this.row(evidence)] });
-      const changing = entries[0].filter(({ part, value, derivative }) => DENSE.includes(part) && derivative && value > 0 && value < 1);
+      const changing = entries[0].filter(({ part, value, derivative }) => DENSE.test(part) && derivative && value > 0 && value < 1);
       const room = ({ value, derivative }) => Math.abs(derivative) * Math.min(value, 1 - value);
       return changing.map((entry) => this.entry(entry)).sort((x, y) => room(y) - room(x));
     });

@@ -15,7 +15,7 @@ class TestsPanel {
         { class: "quiet" },
         "A testing node compares the probability of each state of its parents, P*, given the evidence that it sees, " +
           "with a threshold. Where the test holds, the row comes from the first table (plus), otherwise from the " +
-          "second (minus).",
+          "second (minus). Where there are more tables, the row comes from table i if i of the tests hold.",
       ),
     );
     this.host = host;
@@ -67,11 +67,11 @@ class TestsPanel {
   show({ count, gauges }, node, { gamma, rows, holding, flipped }) {
     setText(count, countOfTests(holding, rows.length));
     gauges.forEach(({ line, fill, verdict }, k) => {
-      const { posterior, threshold, operator, weight } = rows[k];
+      const { posterior, threshold, operator, weight, table } = rows[k];
       const held = weight >= 0.5;
       fill.style.width = `${100 * share01(posterior)}%`;
       const sign = comparison(operator, held);
-      const much = gamma === null ? (held ? "holds" : "does not hold") : `${percent(weight)} plus`;
+      const much = gamma === null ? (held ? "holds" : "does not hold") : `${percent(weight)} ${table === null ? "plus" : `table ≥ ${table}`}`;
       setText(
         verdict,
         Number.isNaN(posterior) ? "impossible" : `${posterior.toFixed(3)} ${sign} ${brief(threshold)}, ${much}`,

@@ -119,8 +119,9 @@ class TornadoPanel {
   // "P(CVP = LOW | LVEDVOLUME = HIGH)"
   title({ node, part, row, state }) {
     const { model } = this.session;
-    const { label, states } = model.variables[node];
-    const own = state === null ? `${label}: threshold` : `${label} = ${states[state]}`;
+    const { label, states, tests } = model.variables[node];
+    const which = tests > 1 && state === null ? ` ${row.at(-1) + 1}` : "";
+    const own = state === null ? `${label}: threshold${which}` : `${label} = ${states[state]}`;
     const given = row && row.length ? ` | ${stateNames(model, node, row)}` : "";
     const table = part === "table" ? "" : ` (${part})`;
     return state === null ? own + given : `P(${own}${given})${table}`;
