@@ -30,10 +30,12 @@ def networks(
     factored: bool = True,
     unset: bool = False,
     singles: bool = False,
+    tables: int = 4,
 ) -> Network:
     """A network of 1 to `max_nodes` variables, with testing nodes, factored CPTs, numbers to be learned as asked.
 
-    With `singles`, every second variable or so has one state: as a parent, an effect, the query or evidence.
+    Testing nodes have two tables, and up to `tables` now and then. With `singles`, every second variable or so has one
+    state: as a parent, an effect, the query or evidence.
     """
     count = draw(st.integers(1, max_nodes))
     net = Network(
@@ -46,7 +48,7 @@ def networks(
         above = [net.variable(p) for p in parents]
         kinds = ["table"] + ["testing"] * (2 * testing * bool(parents)) + ["unset"] * unset + ["factored"] * factored
         kind = draw(st.sampled_from(kinds))
-        net.add(name, parents, states, _cpt(kind, rng, above, 2 if states is None else len(states)))
+        net.add(name, parents, states, _cpt(kind, rng, above, 2 if states is None else len(states), tables))
     return net
 
 
@@ -141,10 +143,10 @@ def _parents(above: Sequence[str]) -> st.SearchStrategy[list[str]]:
     )
 
 
-def _cpt(kind: str, rng: np.random.Generator, parents: Sequence[Variable], card: int) -> Any:
+def _cpt(kind: str, rng: np.random.Generator, parents: Sequence[Variable], card: int, most: int) -> Any:
     shape = tuple(p.card for p in parents)
     if kind == "testing":
-        return _testing(rng, shape, card)
+        return _testing(rng, shape, card, most)
     if kind == "factored":
         return _factored(rng, parents, card)
     table = _distributions(rng, (*shape, card))
@@ -153,9 +155,8 @@ def _cpt(kind: str, rng: np.random.Generator, parents: Sequence[Variable], card:
     return table
 
 
-def _testing(rng: np.random.Generator, shape: tuple[int, ...], card: int) -> TestingCPT:
-    """Two tables, sometimes three or four."""
-    count = int(rng.choice([2, 2, 2, 3, 4]))
+def _testing(rng: np.random.Generator, shape: tuple[int, ...], card: int, most: int) -> TestingCPT:
+    count = min(int(rng.choice([2, 2, 2, 3, 4])), most)
     tables = [_distributions(rng, (*shape, card)) for _ in range(count)]
     limits = (*shape, count - 1)
     thresholds = np.where(rng.random(limits) < 0.4, rng.integers(0, 9, limits) / 8, rng.random(limits))

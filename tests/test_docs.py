@@ -10,7 +10,7 @@ from tests.pages import ROOT, blocks
 
 PAGES = sorted(
     path.relative_to(ROOT).as_posix()
-    for where in ("index", "tutorials/*", "howto/*", "gallery", "structure")
+    for where in ("index", "tutorials/*", "howto/*", "gallery", "structure", "concepts/testing")
     for path in ROOT.glob(f"{where}.md")
 )
 WITHOUT_CODE = {

@@ -55,8 +55,7 @@ def changed(net, node, part, place, step):
     table[place] += step
     if isinstance(cpt, CPT):
         return net.with_cpts({node: CPT(table)})
-    parts = {"plus": cpt.plus, "minus": cpt.minus, "thresholds": cpt.thresholds, part: table}
-    return net.with_cpts({node: TestingCPT(**parts, test=cpt.test, gamma=cpt.gamma)})
+    return net.with_cpts({node: cpt.with_parts({part: table})})
 
 
 @tries(40)
@@ -72,7 +71,9 @@ def test_derivatives_are_those_of_small_changes(case):
         table = net.cpt(node).parts()[part]
         assert derivative.shape == (1, net.variable(query).card, *table.shape)
         for place in np.ndindex(table.shape):
-            value = table[place]
+            value, state = table[place], place[: len(net.parents(node))]
+            if part == "thresholds" and (np.diff(net.cpt(node).limits[state]) < 2 * STEP).any():
+                continue  # it could not change alone
             if value == 1 and part != "thresholds":
                 assert np.isnan(derivative[(0, slice(None), *place)]).all()
                 continue

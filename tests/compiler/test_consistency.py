@@ -36,7 +36,8 @@ def sparse(draw, max_nodes=6):
         if isinstance(cpt, CPT):
             cpts[name] = CPT(thinned(cpt.table))
         elif isinstance(cpt, TestingCPT):
-            cpts[name] = TestingCPT(thinned(cpt.plus), thinned(cpt.minus), cpt.thresholds, cpt.test, cpt.gamma)
+            tables = [thinned(table) for table in cpt.tables]
+            cpts[name] = TestingCPT(tables=tables, thresholds=cpt.thresholds, test=cpt.test, gamma=cpt.gamma)
     return net.with_cpts(cpts)
 
 

@@ -16,6 +16,7 @@ from tacit.compiler.prune import Pruned, possible_states, prune
 from tacit.compiler.question import Question
 from tacit.compiler.tree import ROWS, STEP, Problem, Tree
 from tacit.operations import (
+    Add,
     Constant,
     Contract,
     Gather,
@@ -23,6 +24,7 @@ from tacit.operations import (
     Parameter,
     Rescale,
     Select,
+    Share,
     Slice,
 )
 from tests.helpers import ENGINES, always_hard, close, tries
@@ -156,7 +158,7 @@ def evidence_in(program):
         match operation:
             case Likelihood():
                 counts.append(1)
-            case Parameter() | Select():
+            case Parameter() | Select() | Share():
                 counts.append(int(observed or program.batched[len(counts)]))
             case Gather() if isinstance(program.operations[operation.inputs[0]], Parameter):
                 counts.append(int(observed))
@@ -164,6 +166,8 @@ def evidence_in(program):
                 counts.append(below[0])
             case Contract():
                 counts.append(sum(below))
+            case Add():
+                counts.append(max(below))
             case Rescale():
                 counts.append(1)
             case Constant():

@@ -22,7 +22,7 @@ from tests.strategies import queries
 
 pytestmark = impossible
 ROWS = 3
-KINDS = {"factored": False, "max_nodes": 5}
+KINDS = {"factored": False, "max_nodes": 5, "tables": 2}
 
 
 def asked(net, program, question, engine="numpy", dtype="float64"):

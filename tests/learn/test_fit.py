@@ -241,7 +241,7 @@ def test_learn_true_is_where_training_starts():
         if isinstance(cpt, CPT):
             cpts[name] = CPT(cpt.table, learn=True)
         else:
-            cpts[name] = TestingCPT(cpt.plus, cpt.minus, cpt.thresholds, cpt.test, cpt.gamma, learn=True)
+            cpts[name] = cpt.with_parts({}, learn=True)
     again = tacit.compile(trained.with_cpts(cpts), "Q", ["E1", "E2"])
     before = np.mean((tacit.compile(trained, "Q", ["E1", "E2"]).posterior(X)[:, 0] - Y) ** 2)
     assert tacit.fit(again, X, Y, steps=1).history[0].loss <= before * (1 + 1e-9)
@@ -368,7 +368,7 @@ def test_gradients_by_weights_against_the_conformance_file(case):
         if isinstance(cpt, CPT):
             learned[name] = CPT(cpt.table, learn=True)
         else:
-            learned[name] = TestingCPT(cpt.plus, cpt.minus, cpt.thresholds, cpt.test, cpt.gamma, learn=True)
+            learned[name] = cpt.with_parts({}, learn=True)
     net = net.with_cpts(learned)
     names = sorted({name for row in case["data"] for name in row["evidence"]})
     tac = tacit.compile(net, case["query"], names)

@@ -67,17 +67,15 @@ def test_weights_of_numbers_is_the_inverse(net, seed):
         if isinstance(cpt, CPT):
             cpts[name] = CPT(cpt.table, learn=True)
         elif isinstance(cpt, TestingCPT):
-            cpts[name] = TestingCPT(cpt.plus, cpt.minus, cpt.thresholds, cpt.test, cpt.gamma, learn=True)
+            cpts[name] = cpt.with_parts({}, learn=True)
     net = net.with_cpts(cpts)
     parameters = Parameters(net, net.variables)
     start = parameters.start(np.random.default_rng(seed))
     filled = parameters.fill(start)
     for name in cpts:
-        for part in ("table", "plus", "minus", "thresholds"):
-            if hasattr(net.cpt(name), part):
-                given, found = getattr(net.cpt(name), part), getattr(filled.cpt(name), part)
-                usual = (given > 1e-12) & (given < 1 - 1e-12)
-                np.testing.assert_allclose(found[usual], given[usual], rtol=1e-5)
+        for part, table in net.cpt(name).parts().items():
+            usual = (table > 1e-12) & (table < 1 - 1e-12)
+            np.testing.assert_allclose(filled.cpt(name).parts()[part][usual], table[usual], rtol=1e-5)
 
 
 def test_starts_are_seeded_and_differ():

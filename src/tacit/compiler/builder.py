@@ -135,7 +135,9 @@ class Builder:
 
     def share(self, node: str, inputs: tuple[int, int, int], own: bool) -> int:
         """How a table counts beside those before it; as in `Share`."""
-        return self._add(Share(node, inputs, own, self.axes(inputs[2])), ("share", node, inputs, own), 0)
+        axes = self.axes(inputs[2])
+        factors = int(any(a in self.hard for a in axes))
+        return self._add(Share(node, inputs, own, axes), ("share", node, inputs, own), factors)
 
     def add(self, values: tuple[int, int]) -> int:
         """The sum of two tables, of which one may depend on evidence."""

@@ -74,16 +74,25 @@ class Share(Operation):
 class _Share(Step):
     def __init__(self, operation: Share, setting: Setting, xp: Arrays) -> None:
         self._xp, self._node, self._inputs, self._own = xp, operation.node, operation.inputs, operation.own
-        self._views = [View(xp, axes, False, operation.axes, False, setting) for axes in setting.axes]
+        self._batched = any(setting.batched)  # where tables count as rows, so that derivatives by them do
+        self._views = [
+            View(xp, axes, rows, operation.axes, self._batched, setting)
+            for axes, rows in zip(setting.axes, setting.batched, strict=True)
+        ]
         self._over = tuple(k for k, a in enumerate(operation.axes) if a not in setting.axes[0])
 
     def forward(self, frame: Frame) -> Value:
+        made = self._made(frame)
+        return Value(made, floor=self._xp.likelihood_floor(made) if self._batched else None)
+
+    def _made(self, frame: Frame) -> Array:
         lower, upper, table = self._aligned(frame)
         gamma = frame.gamma(self._node)
         if gamma is None:
-            return Value(table if self._own else table * 0.0)
-        e, rest = self._xp.decays(gamma * (upper - lower), table)
-        return Value(rest * table if self._own else self._xp.noticed(e, table))
+            return table if self._own else table * 0.0
+        x = gamma * (upper - lower)
+        e, rest = self._xp.decays(x if frame.through else self._xp.fixed(x), table)
+        return rest * table if self._own else self._xp.noticed(e, table)
 
     def reverse(self, sweep: Sweep, adjoint: Array) -> None:
         frame, gamma = sweep.frame, sweep.frame.gamma(self._node)
