@@ -25,10 +25,13 @@ def test_tests_are_those_of_the_semantics(query):
     for node in {test.node for test in found.tests}:
         own = [test for test in found.tests if test.node == node]
         cpt = tac.network.cpt(node)
-        close([t.posterior for t in own], selection.nodes[node].posterior.ravel())
-        close([t.weight for t in own], selection.nodes[node].weight.ravel())
-        close([t.margin for t in own], (selection.nodes[node].posterior - cpt.thresholds).ravel())
-        assert [t.operator for t in own] == cpt.test.ravel().tolist()
+        limits = np.take_along_axis(cpt.limits, cpt.in_turn(), axis=-1)  # (parents..., tests)
+        posterior = np.broadcast_to(selection.nodes[node].posterior[..., None], limits.shape)
+        holding = selection.nodes[node].weights[..., ::-1].cumsum(axis=-1)[..., -2::-1]
+        close([t.posterior for t in own], posterior.ravel())
+        close([t.weight for t in own], holding.ravel())
+        close([t.margin for t in own], (posterior - limits).ravel())
+        assert [t.operator for t in own] == np.broadcast_to(cpt.test[..., None], limits.shape).ravel().tolist()
         close(found.network.table(node), selection.network.table(node))
 
 

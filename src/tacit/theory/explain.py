@@ -252,8 +252,15 @@ def _tests(query: SelectableQuery, point: Floats, weights: Floats) -> tuple[Test
             flips={n: float(v) for n, v in zip(query.inputs, flips[i], strict=True) if not np.isnan(v)},
             table=query.threshold(i).table,
         )
-        for i in range(len(query.tests))
+        for i in _by_parent_state(query)
     )
+
+
+def _by_parent_state(query: SelectableQuery) -> list[int]:
+    """All tests, those of a parent state one after the other."""
+    nodes = list(dict.fromkeys(query.threshold(i).node for i in range(len(query.tests))))
+    places = {node: place for place, node in enumerate(nodes)}
+    return sorted(range(len(query.tests)), key=lambda i: (places[query.threshold(i).node], query.tests.states[i]))
 
 
 def _says_nothing(column: Column) -> bool:

@@ -358,7 +358,7 @@ def _selection_text(net: Model, selection: Mapping[str, Ruling], limit: int = 6)
 def _sides(net: Model, node: str, ruling: Ruling, limit: int = 8) -> str:
     parents = [net.variable(p) for p in net.parents(node)]
     states: Sequence[tuple[int, ...]] = list(np.ndindex(ruling.shape))
-    names = {u: ("minus", "plus")[ruling[u]] if ruling.dtype == bool else f"table {ruling[u]}" for u in states}
+    names = {u: ("plus" if ruling[u] else "minus") if ruling.dtype == bool else f"table {ruling[u]}" for u in states}
     if len(set(names.values())) == 1:
         return names[states[0]]
     shown = [f"{names[u]} at {describe(parents, u)}" for u in states[:limit]]
