@@ -192,3 +192,21 @@ def _with_holes(rng: np.random.Generator, table: np.ndarray) -> np.ndarray:
     holed = np.where(rng.random(table.shape) < 0.4, np.nan, table)
     full = np.isnan(holed).any(-1) & (np.nansum(holed, -1) > 0.99)
     return np.where(full[..., None], np.nan, holed)
+
+
+@st.composite
+def templates(draw: st.DrawFn, testing: bool = True, factored: bool = True) -> Network:
+    """A template of two slices for `tacit.unroll`: a shared variable or none, and one or two in each slice."""
+    net, rng = Network("template"), draw(rngs)
+    shared = ["S"] if draw(st.booleans()) else []
+    sliced = draw(st.sampled_from([["X"], ["X", "Y"], ["X", "E"]]))
+    states = {name: draw(labels((2, 3, 2))) for name in (*shared, *sliced)}
+    late = draw(st.sampled_from(["", *sliced[1:]]))  # begins at step 1
+    for name in (*shared, *(f"{base}[{i}]" for i in (0, 1) for base in sliced if i or base != late)):
+        parents = draw(_parents(net.variables))
+        own = states[name.partition("[")[0]]
+        kinds = ["table"] + ["testing"] * (2 * testing * bool(parents)) + ["factored"] * factored
+        above = [net.variable(p) for p in parents]
+        cpt = _cpt(draw(st.sampled_from(kinds)), rng, above, 2 if own is None else len(own))
+        net.add(name, parents, own, cpt)
+    return net

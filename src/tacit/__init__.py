@@ -24,6 +24,7 @@ from tacit.io import RoundingWarning, load, read, read_evidence, save, write
 from tacit.naming import UnusedColumnWarning
 from tacit.network import Network
 from tacit.tac import TAC, compile
+from tacit.unrolling import unroll
 
 if TYPE_CHECKING:
     from tacit.io.pgmpy import from_pgmpy, to_pgmpy
@@ -66,6 +67,7 @@ __all__ = [
     "save",
     "to_pgmpy",
     "to_pyagrum",
+    "unroll",
     "write",
 ]
 

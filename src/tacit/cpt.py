@@ -281,6 +281,13 @@ def _tie(tie: str | None) -> str | None:
     return tie
 
 
+def tied(cpt: CPT | TestingCPT, tie: str) -> CPT | TestingCPT:
+    """The same numbers, shared with all nodes of a tie."""
+    twin = object.__new__(type(cpt))
+    twin._set(**vars(cpt) | {"tie": _tie(tie)})
+    return twin
+
+
 OTHERS = 5  # of what is compared, besides tables: thresholds, test, gamma, learn, tie
 
 
@@ -299,6 +306,8 @@ def difference(one: CPT | TestingCPT, other: CPT | TestingCPT) -> str | None:
         return f"tables: {len(before) - OTHERS} and {len(now) - OTHERS} of them"
     for part, a in before.items():
         b = now[part]
+        if a is b:  # what tied nodes share
+            continue
         if not isinstance(a, np.ndarray):
             if a != b:
                 return f"{part}: {a!r} and {b!r}"
