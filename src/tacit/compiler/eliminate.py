@@ -9,8 +9,8 @@ is summed out goes first, and the maximum is taken of the rest. Selection sums a
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -97,8 +97,10 @@ class Elimination:
         self._readings = initial.readings(net, pruned, question, self.names)
         self._evidence = frozenset(question.soft)
         self._values: dict[str, list[int]] = {}
+        self._entered = 0  # the nodes that have values, as a bit mask: looking at each in every phase would take long
         self._selections: dict[str, ParentMarginal] = {}
         self._marginals: dict[frozenset[str], Marginal] = {}
+        self._latest: deque[Marginal] = deque(maxlen=MAX_REUSED)
         self._position = {n: i for i, n in enumerate(pruned.nodes)}
 
     def _axis(self, name: str, states: tuple[int, ...]) -> Axis | None:
@@ -143,9 +145,10 @@ class Elimination:
         if not self.net.cpt(name).testing:
             self._values[name] = self.initialise(name)
         else:
-            for i in bits(self._taking_part[name]):
+            for i in bits(self._taking_part[name] & ~self._entered):
                 self.enter(self.pruned.nodes[i])
             self._values[name] = [self.flatten(name)]
+        self._entered |= 1 << self._position[name]
         self.enter_evidence(name)
 
     # the parts of the appendix ----------------------------------------------------------------------------
@@ -216,6 +219,7 @@ class Elimination:
             nodes = self._taking_part[name]
             value, _ = self.eliminate(nodes, parents)
             self._marginals[key] = Marginal(value, nodes, mask_of(self._position[p] for p in parents))
+            self._latest.append(self._marginals[key])
         return self._marginals[key].value
 
     def inference(self) -> tuple[int, Plan]:
@@ -234,11 +238,11 @@ class Elimination:
             value, plan = self._traced(frozenset(best))
             return self.builder.slice(value), plan
         reused = self._reusable(self._everything, self.question.best) if self.reuse else []
-        values = self._closed_alone(self._factors(self._everything, reused), best | self.hard)
+        values = self._closed_alone(self._factors(self._everything, reused), best)
         summed: list[int] = []
         for part in self._linked(values, best | self.hard):
             summed.append(self._eliminated(part, best, self.planner)[0] if len(part) > 1 else part[0])
-        values = self._closed_alone(summed, self.hard, largest=True)
+        values = self._closed_alone(summed, (), largest=True)
         value, plan = self._eliminated(values, (), self.planner, largest=True)
         return self.builder.slice(value), plan
 
@@ -286,7 +290,7 @@ class Elimination:
                 raise TooLargeError("the query has no part that structure would help")
         if reused and nodes.bit_count() <= MAX_PLANNED_TWICE:
             options.append(self._factors(nodes, []))
-        options = [self._closed_alone(values, {*kept, *self.hard}) for values in options]
+        options = [self._closed_alone(values, kept) for values in options]
         if len(options) > 1:
             options.sort(key=lambda values: self._planned(values, kept, quick).total)
         return self._eliminated(options[0], kept, self.planner)
@@ -378,7 +382,7 @@ class Elimination:
         kept = sum(1 << self._position[name] for name in keep)
         found: list[Marginal] = []
         taken = 0
-        for marginal in reversed(list(self._marginals.values())[-MAX_REUSED:]):
+        for marginal in reversed(self._latest):
             summed = marginal.covers & ~marginal.parents
             outside = nodes & ~marginal.covers
             if marginal.covers & ~nodes or marginal.covers & taken or summed & kept:
@@ -388,15 +392,14 @@ class Elimination:
                 taken |= marginal.covers
         return found
 
-    def _closed_alone(
-        self, values: Sequence[int], keep: set[Axis] | frozenset[Axis], largest: bool = False
-    ) -> list[int]:
-        """Sum out, in each factor, what no other factor holds, or take the largest."""
+    def _closed_alone(self, values: Sequence[int], keep: Collection[Axis], largest: bool = False) -> list[int]:
+        """Sum out, in each factor, what no other factor holds, or take the largest. Observed axes stay."""
         uses = Counter(axis for v in values for axis in self.builder.axes(v))
-        return [
-            self.builder.contract((v,), [a for a in self.builder.axes(v) if uses[a] > 1 or a in keep], largest)
-            for v in values
-        ]
+
+        def stays(axis: Axis) -> bool:
+            return uses[axis] > 1 or axis in keep or axis in self.hard
+
+        return [self.builder.contract((v,), [a for a in self.builder.axes(v) if stays(a)], largest) for v in values]
 
     # plans ------------------------------------------------------------------------------------------------
 
@@ -413,7 +416,7 @@ class Elimination:
             names=names,
             sizes=[self.builder.sizes[a] for a in names],
             keep=mask_of(place[a] for a in keep if a in place),
-            hard=mask_of(place[a] for a in self.hard if a in place),
+            hard=mask_of(i for i, axis in enumerate(names) if axis in self.hard),
             owners=self._owners,
         )
 

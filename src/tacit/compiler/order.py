@@ -12,13 +12,14 @@ from typing import NamedTuple
 from tacit.compiler.exact import cheapest_path, perfect_order
 from tacit.compiler.sweep import sweep_order, widest_front
 from tacit.compiler.tree import MAX_STEP, ROWS, STEP, Path, Problem, Tree, anneal, bits
+from tacit.compiler.windows import by_windows
 
 HUB = 100  # neighbours beyond which the pairs that elimination would join are not counted one by one
 MAX_GROUP = 8  # factors of one axis up to which all pairs of them are compared
 FEW = 4  # factors up to which the cheapest plan of all is taken, ...
 MAX_EXACT = 9  # ... and with the highest effort: 3^9 / 2 pairs of sets take a tenth of a second
 TINY = 16  # factors up to which annealing that finds nothing at any heat will find nothing any more
-MANY = 2000  # factors beyond which an order that adds no edge is not searched any further
+MANY = 2000  # factors beyond which an order that adds no edge, or a plan by windows, is not searched any further
 HEAT = (0.03, 0.1, 0.3, 0.03)  # where annealing starts, run by run
 # A largest step that is so many times beyond what is accepted, before annealing and after it has begun, ends the
 # search: on grids of up to 32 by 32, where the first orders are at their worst, it gained a factor of 2^9 at most.
@@ -49,6 +50,8 @@ def search(problem: Problem, effort: str = "auto", seed: int = 0) -> Path:
         return cheapest_path(problem)
     if leaves > MANY and (order := perfect_order(problem)) is not None:
         return by_elimination(problem, order)
+    if leaves > MANY and (path := by_windows(problem, lambda part: search(part, effort, seed))) is not None:
+        return path
     rng = random.Random(seed)
     tried = _first_plans(problem)
     sweeps = _sweeps(problem, tried[0].total)

@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from tacit.compiler.exact import neighbours
-from tacit.compiler.tree import Problem
+from tacit.compiler.tree import Problem, bits
 
 
-def sweep_order(problem: Problem) -> list[int]:
+def sweep_order(problem: Problem, without: Collection[int] = ()) -> list[int]:
     """The axes to be summed, layer by layer from an end of the graph of the factors (Cuthill and McKee, 1969).
 
     Each axis is followed by its neighbours that come first in no earlier layer, those with few neighbours first. So
-    neighbours are close to each other in the order, and what is open at any time is about one layer.
+    neighbours are close to each other in the order, and what is open at any time is about one layer. Axes in `without`
+    are no part of the graph.
     """
     around = neighbours(problem)
+    if without:
+        around = {axis: others.difference(without) for axis, others in around.items() if axis not in without}
     order: list[int] = []
     seen: set[int] = set()
     for axis in sorted(around, key=lambda a: (len(around[a]), a)):
         if axis not in seen:
             far = _layers(around, axis)[-1]  # an end, or close to one
-            order += _layers(around, far)
-            seen.update(order)
-    return [axis for axis in order if not problem.keep >> axis & 1]
+            layers = _layers(around, far)
+            order += layers
+            seen.update(layers)
+    kept = set(bits(problem.keep))
+    return [axis for axis in order if axis not in kept]
 
 
 def widest_front(problem: Problem, order: list[int]) -> float:
