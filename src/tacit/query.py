@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -264,12 +264,13 @@ class Query:
         label = Labelling.of(evidence)
         return Marginals({name: label(array, [self.network.variable(name)]) for name, array in arrays.items()})
 
-    def companion(self, question: Question) -> Query:
-        """The same network asked something else, compiled on first use."""
+    def companion(self, question: Question, extended: Callable[[Model], Model] | None = None) -> Query:
+        """The same network, or an extended one, asked something else, compiled on first use."""
         if question not in self._companions:
-            program, plan = compile_program(self.network, question, effort=self.effort, dtype=self.dtype)
+            net = self.network if extended is None else extended(self.network)
+            program, plan = compile_program(net, question, effort=self.effort, dtype=self.dtype)
             how = (self.dtype, self.choice, self.threads, self.effort)
-            self._companions[question] = Query(self.network, question.query or None, question, program, plan, *how)
+            self._companions[question] = Query(net, question.query or None, question, program, plan, *how)
         return self._companions[question]
 
     def read(self, evidence: EvidenceLike | None) -> Evidence:

@@ -19,9 +19,10 @@ import numpy as np
 
 from tacit.cpt import CPT, TestingCPT
 from tacit.errors import EvidenceError, TooLargeError
-from tacit.evidence import EvidenceLike, read
+from tacit.evidence import Evidence, EvidenceLike, read
 from tacit.floats import Floats
 from tacit.model import Model
+from tacit.unrolling import step_of, steps_of
 from tacit.words import large
 
 MAX_STATES = 2**20
@@ -78,6 +79,19 @@ def posterior(net: Model, query: str | Sequence[str], evidence: EvidenceLike | N
     total = joints.sum(axis=tuple(range(1, joints.ndim)), keepdims=True)
     result: Floats = np.divide(joints, total, out=np.full_like(joints, np.nan), where=total > 0)
     return result
+
+
+def filtered(net: Model, name: str, evidence: EvidenceLike | None = None) -> Floats:
+    """P*(x) of every step `name[t]`, each from the evidence of steps up to its own: an array (rows, steps, states).
+
+    Evidence on variables without a step is known from the start.
+    """
+    known = read(evidence, [net.variable(n) for n in net])
+    found = []
+    for own in steps_of(net, name):
+        so_far = {n: column for n, column in known.columns.items() if (step_of(n) or 0) <= (step_of(own) or 0)}
+        found.append(posterior(net, own, Evidence(known.rows, so_far)))
+    return np.stack(found, axis=1)
 
 
 def most_probable(net: Model, names: Sequence[str], evidence: EvidenceLike | None = None) -> Floats:

@@ -10,6 +10,7 @@ from tacit.assignments import Assignment, Labels, most_probable, samples
 from tacit.evidence import EvidenceLike
 from tacit.factor_graph import FactorGraph
 from tacit.factor_query import FactorQuery, compiled_graph
+from tacit.filtering import filtered
 from tacit.floats import Floats
 from tacit.html_table import facts
 from tacit.information import information
@@ -197,6 +198,29 @@ class TAC(Query):
         array([0.9, 0.9])
         """
         return samples(self, evidence, n, seed)
+
+    def filtered(self, name: str, evidence: EvidenceLike | None = None) -> Floats:
+        """The posterior of every step `name[t]`, from the evidence of steps up to t alone: (rows, steps, states).
+
+        This is for networks of `tacit.unroll`. All steps together take about as long as the log-likelihood. Evidence
+        on variables without a number is known from the start. The posterior given all evidence, of later steps, too, is
+        that of `marginals`. Where selection is general, and a testing node may see evidence of later steps, each step
+        would have tables of its own: that is refused.
+
+        >>> import tacit
+        >>> weather = tacit.Network("weather")
+        >>> weather.add("Rain[0]", cpt=[0.5, 0.5])
+        >>> weather.add("Rain[1]", ["Rain[0]"], cpt=[[0.7, 0.3], [0.3, 0.7]])
+        >>> for t in (0, 1):
+        ...     weather.add(f"Umbrella[{t}]", [f"Rain[{t}]"], cpt=[[0.9, 0.1], [0.2, 0.8]])
+        >>> net = tacit.unroll(weather, steps=3)
+        >>> tac = tacit.compile(net, None, evidence=["Umbrella[0]", "Umbrella[1]", "Umbrella[2]"])
+        >>> rows = {"Umbrella[0]": "true", "Umbrella[1]": ["true", "false"], "Umbrella[2]": None}
+        >>> tac.filtered("Rain", rows)[..., 0].round(3)
+        array([[0.818, 0.883, 0.653],
+               [0.818, 0.174, 0.37 ]])
+        """
+        return filtered(self, name, evidence)
 
     def information(self, evidence: EvidenceLike | None = None) -> dict[str, Floats]:
         """For every variable, by how much the query's entropy is expected to drop if its state were observed: (rows,).

@@ -66,6 +66,24 @@ def unroll(template: M, steps: int) -> M:
     return net
 
 
+def step_of(name: str) -> int | None:
+    """The number of the step that a variable belongs to; None if it has none.
+
+    >>> step_of("Rain[12]"), step_of("Rain")
+    (12, None)
+    """
+    found = NUMBERED.fullmatch(name)
+    return None if found is None else int(found[2])
+
+
+def steps_of(net: Model, name: str) -> tuple[str, ...]:
+    """The variables `name[t]` of a network, earliest first."""
+    found = [n for n in net.variables if (match := NUMBERED.fullmatch(n)) is not None and match[1] == name]
+    if not found:
+        raise NetworkError(f"the network has no steps of {name!r}: no variable is called {name}[0], {name}[1], ...")
+    return tuple(sorted(found, key=lambda n: step_of(n) or 0))
+
+
 @dataclass(frozen=True)
 class _Place:
     """Where a node of a template is: its name without the number, and the slice; None if all steps share it."""

@@ -25,7 +25,7 @@ from tacit.compiler.factors import Factor
 from tacit.compiler.program import ParentMarginal, Program
 from tacit.compiler.prune import Pruned
 from tacit.compiler.question import Question
-from tacit.compiler.sight import taking_part
+from tacit.compiler.sight import reporting, taking_part
 from tacit.compiler.structure import Failure, Structure
 from tacit.compiler.tree import MAX_STEP, Path, Problem, Tree, bits, mask_of
 from tacit.cpt import THRESHOLDS, TestingCPT
@@ -96,10 +96,11 @@ class Elimination:
         self._structuring = None if structure is None else _structuring(net, self.builder, structure)
         self._readings = initial.readings(net, pruned, question, self.names)
         self._evidence = frozenset(question.soft)
+        self._reports = frozenset(name for name, _ in question.reports)
         self._values: dict[str, list[int]] = {}
         self._entered = 0  # the nodes that have values, as a bit mask: looking at each in every phase would take long
         self._selections: dict[str, ParentMarginal] = {}
-        self._marginals: dict[frozenset[str], Marginal] = {}
+        self._marginals: dict[tuple[frozenset[str], int], Marginal] = {}
         self._latest: deque[Marginal] = deque(maxlen=MAX_REUSED)
         self._position = {n: i for i, n in enumerate(pruned.nodes)}
 
@@ -124,7 +125,8 @@ class Elimination:
         """For every testing node, the nodes whose factors take part in its selection, as a bit mask."""
         evidence = (*self.question.evidence, *self.question.indexed, *(name for name, _ in self.question.given))
         known = {name for name, axis in self.axis.items() if axis is None} | self.hard
-        return taking_part(self.net, self.pruned.nodes, evidence, known)
+        found = taking_part(self.net, self.pruned.nodes, evidence, known)
+        return found | reporting(self.net, self.pruned.nodes, self.question.reports) if self.question.reports else found
 
     def run(self) -> tuple[Program, Plan]:
         """Selection phase, then inference phase."""
@@ -147,7 +149,8 @@ class Elimination:
         else:
             for i in bits(self._taking_part[name] & ~self._entered):
                 self.enter(self.pruned.nodes[i])
-            self._values[name] = [self.flatten(name)]
+            selected = self.flatten(name)
+            self._values[name] = [] if name in self._reports else [selected]
         self._entered |= 1 << self._position[name]
         self.enter_evidence(name)
 
@@ -214,9 +217,9 @@ class Elimination:
     def marginal(self, name: str) -> int:
         """p*(u) of the parents of a testing node, given the evidence that takes part in its selection."""
         parents = self.net.parents(name)
-        key = frozenset(parents)
+        nodes = self._taking_part[name]
+        key = (frozenset(parents), nodes)
         if key not in self._marginals:
-            nodes = self._taking_part[name]
             value, _ = self.eliminate(nodes, parents)
             self._marginals[key] = Marginal(value, nodes, mask_of(self._position[p] for p in parents))
             self._latest.append(self._marginals[key])

@@ -40,7 +40,7 @@ class Pruned:
 
 def prune(net: Model, question: Question) -> Pruned:
     """Drop barren nodes and impossible states. What indexes tables keeps all its states."""
-    asked = net.variables if question.every_node else (*question.named, *question.soft)
+    asked = net.variables if question.every_node else (*question.named, *question.soft, *dict(question.reports))
     nodes = relevant(net, (*asked, *(name for name, _ in question.given)))
     whole = frozenset(nodes) if question.every_state else question.indexed
     states = possible_states(net, nodes, whole, dict(question.given), question.evidence)

@@ -18,6 +18,9 @@ class Question:
     Barren nodes, which have no say in the result, are dropped, unless `every_node` is set: a sample has a state for
     them, too. So are states that known 0s rule out, unless `every_state` is set: derivatives by those 0s need them.
     Without `index`, states that are known in every row are likelihoods like all others.
+
+    `reports` names testing nodes without children that have no say in the result, either. Each tells the posterior of
+    its parents given a part of the evidence: what is named beside it, and what earlier ones know.
     """
 
     query: tuple[str, ...] = ()
@@ -29,6 +32,7 @@ class Question:
     every_node: bool = False
     every_state: bool = False
     index: bool = True
+    reports: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @cached_property
     def indexed(self) -> frozenset[str]:

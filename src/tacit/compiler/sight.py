@@ -37,6 +37,17 @@ def taking_part(net: Model, nodes: Sequence[str], evidence: Iterable[str], known
     return {nodes[i]: mask for i, mask in part.items()}
 
 
+def reporting(net: Model, nodes: Sequence[str], reports: Iterable[tuple[str, Sequence[str]]]) -> dict[str, int]:
+    """The same for testing nodes that report the posterior of their parents (see `Question`)."""
+    position = {name: i for i, name in enumerate(nodes)}
+    above = _ancestries([mask_of(position[n] for n in (name, *net.parents(name))) for name in nodes])
+    found, known = {}, 0
+    for name, new in reports:
+        known |= _union(above[position[n]] for n in new if n in position)
+        found[name] = known | _union(above[position[n]] for n in net.parents(name))
+    return found
+
+
 def selections_of(net: Model, nodes: Sequence[str], evidence: Collection[str]) -> dict[str, int]:
     """For every node, the testing nodes whose selection it may take part in, as a bit mask."""
     position = {name: i for i, name in enumerate(nodes)}
