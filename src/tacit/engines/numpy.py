@@ -26,14 +26,15 @@ from tacit.engines.tracing import Tracing
 from tacit.engines.wide import Wide
 from tacit.evidence import Column, blocks
 from tacit.floats import Floats
-from tacit.machine import in_own_threads
-from tacit.operations import Add, Select, Structured
+from tacit.machine import in_own_threads, limited
+from tacit.operations import Add, Contract, Select, Structured
 from tacit.operations.base import Value
 
 T = TypeVar("T")
 
 CHUNK_ELEMENTS = 2**19  # entries alive at one time: a few megabytes, about the size of the caches
 MAX_CHUNK = 2**14
+THREADED_PRODUCT = 2**26  # multiply-adds, milliseconds, from which a product is worth the threads of BLAS
 GRADIENT_ELEMENTS = 2**22  # entries kept for the reverse: 32 megabytes, beyond which more rows gain nothing
 
 
@@ -166,8 +167,15 @@ class NumpyEngine(Engine):
         """Evaluate some rows, and say which are doubtful."""
         frame = self._evaluation(self._tables, columns)
         wanted = [i for marginal, tables in self._selections.values() for i in (marginal, *tables)]
-        frame.follow(self._batched, self.program.last_uses(wanted) if selections else self._ends)
+        with limited(None if rows * self._largest_product >= THREADED_PRODUCT else 1):
+            frame.follow(self._batched, self.program.last_uses(wanted) if selections else self._ends)
         return self._results(frame, rows, selections)
+
+    @cached_property
+    def _largest_product(self) -> int:
+        """The most multiply-adds that one product takes for a row."""
+        products = (i for i in self._batched if isinstance(self.program.operations[i], Contract))
+        return max(map(self.program.multiply_adds, products), default=0)
 
     @cached_property
     def _ends(self) -> list[list[int]]:
