@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from tacit import machine
 from tacit.compiler import factors as initial
 from tacit.compiler import order as ordering
-from tacit.compiler.eliminate import Elimination, Plan, Planner
+from tacit.compiler.eliminate import Elimination, Plan, Planner, can_copy
 from tacit.compiler.program import Program
 from tacit.compiler.prune import Pruned, prune
 from tacit.compiler.question import Question
@@ -56,9 +56,13 @@ def compile_program(
     pruned = prune(whole, question)
     net = whole.cut(pruned.settled) if pruned.settled else whole
 
-    def eliminate(planner: Planner, reuse: bool, index_first: bool = False) -> tuple[Program, Plan]:
+    def eliminate(
+        planner: Planner, reuse: bool, index_first: bool = False, copying: bool = False
+    ) -> tuple[Program, Plan]:
         scale = EVIDENCE_PER_SCALE[dtype]
-        return Elimination(net, pruned, question, planner, scale, reuse=reuse, index_first=index_first).run()
+        return Elimination(
+            net, pruned, question, planner, scale, reuse=reuse, index_first=index_first, copying=copying
+        ).run()
 
     if order is not None:
         return eliminate(_follow(order), reuse=False)
@@ -67,6 +71,12 @@ def compile_program(
     early = structured.early() if structured.promising else None
     if early is not None and early.clear:
         return early.program, early.plan
+    if can_copy(net, pruned, question):
+        with suppress(TooLargeError):
+            copied = [eliminate(search, True, copying=True)]
+            if structured.promising and (way := structured.early(copying=True)) is not None:
+                copied.append((way.program, way.plan))
+            return _cheapest([*copied, *([] if early is None else [(early.program, early.plan)])])
     if structured.hopeless is not None:
         return structured.instead(structured.hopeless)
     ways: list[tuple[Planner, bool]] = [(search, True)]
@@ -95,6 +105,11 @@ def compile_program(
     if early is not None and GAIN * price(early.program) <= price(best[0]):
         return early.program, early.plan
     return best
+
+
+def _cheapest(ways: Iterable[tuple[Program, Plan]]) -> tuple[Program, Plan]:
+    """The cheapest of some ways to compile; the numbers of structured ones take longer than entries of tables."""
+    return min(ways, key=lambda way: price(way[0]) * (GAIN if way[0].structured else 1))
 
 
 class _Way(NamedTuple):
@@ -149,12 +164,15 @@ class _Structured:
                     total += table.size
         return known >= KNOWN_SHARE * total
 
-    def early(self) -> _Way | None:
+    def early(self, copying: bool = False) -> _Way | None:
         """A program that is found before tables are planned, where these would take WORTH and more."""
-        elimination = self._elimination(Structure(FULL_ROWS, self._factors, WORTH, MANY_NUMBERS, self._orders))
+        structure = Structure(FULL_ROWS, self._factors, WORTH, MANY_NUMBERS, self._orders)
+        elimination = self._elimination(structure, copying)
         try:
             program, plan = elimination.run()
         except TooLargeError:
+            if copying:
+                return None
             self._failure = elimination.failure
             work, width = elimination.work
             if work > HOPELESS:
@@ -179,8 +197,9 @@ class _Structured:
         except TooLargeError:
             raise TooLargeError(f"{refusal}; {elimination.failure}" if elimination.failure else str(refusal)) from None
 
-    def _elimination(self, structure: Structure) -> Elimination:
-        return Elimination(self._net, self._pruned, self._question, self._search, self._scale, structure=structure)
+    def _elimination(self, structure: Structure, copying: bool = False) -> Elimination:
+        net, pruned, question = self._net, self._pruned, self._question
+        return Elimination(net, pruned, question, self._search, self._scale, structure=structure, copying=copying)
 
 
 def _first_row(program: Program) -> int:

@@ -96,6 +96,16 @@ class Builder:
             Gather((value,), index, names), ("gather", value, names, index.tobytes()), self._factors[value]
         )
 
+    def renamed(self, value: int, names: Mapping[Axis, Axis]) -> int:
+        """A value with other names for some of its axes."""
+        axes = tuple(names.get(axis, axis) for axis in self.axes(value))
+        if axes == self.axes(value):
+            return value
+        self.sizes.update({new: self.sizes[old] for old, new in names.items()})
+        shape = [self.sizes[axis] for axis in axes]
+        index = np.arange(math.prod(shape)).reshape(shape)
+        return self._add(Gather((value,), index, axes), ("gather", value, axes, b""), self._factors[value])
+
     def slice(self, value: int) -> int:
         """Index the axes of hard evidence, if the value has any."""
         observed = tuple(a for a in self.axes(value) if a in self.hard)

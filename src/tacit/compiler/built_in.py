@@ -14,12 +14,12 @@ def holds_for(program: Program, old: Model, new: Model) -> bool:
     """Whether a program that is right for one network is right for another one of the same structure.
 
     A structured program has the numbers of some nodes built in (`Program.fixed`), and of all others where they are
-    exactly 0 or 1. Numbers that are to be learned from now on must not be built in.
+    exactly 0 or 1. In any program, what was copied as a function is among the `fixed` nodes. Numbers that are to be
+    learned from now on must not be built in.
     """
-    if not program.structured:
-        return True
     fixed = frozenset(program.fixed)
-    return all(_same_numbers(old.cpt(name), new.cpt(name), name in fixed) for name in program.states)
+    names = program.states if program.structured else fixed
+    return all(_same_numbers(old.cpt(name), new.cpt(name), name in fixed) for name in names)
 
 
 def _same_numbers(old: AnyCPT, new: AnyCPT, fixed: bool) -> bool:

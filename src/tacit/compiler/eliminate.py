@@ -10,7 +10,7 @@ is summed out goes first, and the maximum is taken of the rest. Selection sums a
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from tacit.compiler import factors as initial
 from tacit.compiler import order as ordering
 from tacit.compiler.builder import Builder
+from tacit.compiler.copies import copies
 from tacit.compiler.factors import Factor
 from tacit.compiler.program import ParentMarginal, Program
 from tacit.compiler.prune import Pruned
@@ -28,8 +29,9 @@ from tacit.compiler.question import Question
 from tacit.compiler.sight import reporting, taking_part
 from tacit.compiler.structure import Failure, Structure
 from tacit.compiler.tree import MAX_STEP, Path, Problem, Tree, bits, mask_of
-from tacit.cpt import THRESHOLDS, TestingCPT
+from tacit.cpt import CPT, THRESHOLDS, TestingCPT
 from tacit.errors import TooLargeError
+from tacit.factored import FunctionCPT
 from tacit.machine import memory
 from tacit.model import Model
 from tacit.operations import ONE, Axes, Axis, Constant, Likelihood, Parameter
@@ -84,10 +86,11 @@ class Elimination:
         index_first: bool = False,
         enter_evidence_first: bool = False,
         structure: Structure | None = None,
+        copying: bool = False,
     ) -> None:
         self.net, self.pruned, self.question, self.hard = net, pruned, question, question.indexed
         self.planner, self.reuse, self.index_first = planner, reuse, index_first
-        self.enter_evidence_first = enter_evidence_first
+        self.enter_evidence_first, self.copying = enter_evidence_first, copying
         self.memory_limit = memory_limit()
         self.names = initial.AxisNames(net)
         self.axis = {n: self._axis(n, states) for n, states in pruned.states.items()}
@@ -99,6 +102,8 @@ class Elimination:
         self._reports = frozenset(name for name, _ in question.reports)
         self._values: dict[str, list[int]] = {}
         self._entered = 0  # the nodes that have values, as a bit mask: looking at each in every phase would take long
+        self._functions: dict[int, str] = {}  # values that are known functions, and the nodes they are of
+        self.copied: dict[str, None] = {}  # nodes whose functions were copied
         self._selections: dict[str, ParentMarginal] = {}
         self._marginals: dict[tuple[frozenset[str], int], Marginal] = {}
         self._latest: deque[Marginal] = deque(maxlen=MAX_REUSED)
@@ -133,7 +138,7 @@ class Elimination:
         for name in self.pruned.nodes:
             self.enter(name)
         joint, plan = self.maximisation() if self.question.best else self.inference()
-        fixed = () if self._structuring is None else tuple(self._structuring.fixed)
+        fixed = tuple({**self.copied, **({} if self._structuring is None else self._structuring.fixed)})
         program = self.builder.finish(
             self.question, joint, self._selections, self.pruned.states, self._owners, fixed, self.traced
         )
@@ -161,7 +166,10 @@ class Elimination:
         if name in self.question.do or name in self.pruned.settled:
             return []
         found = initial.node_factors(self.net, name, self._readings, self.names)
-        return [value for factor in found if not self._is_one(value := self._restricted(factor))]
+        values = [value for factor in found if not self._is_one(value := self._restricted(factor))]
+        if self.copying and len(found) == len(values) == 1 and known_function(self.net, name):
+            self._functions[values[0]] = name
+        return values
 
     def enter_evidence(self, name: str) -> None:
         """Multiply the likelihoods of a node into its table, after selection if the node is testing."""
@@ -285,6 +293,11 @@ class Elimination:
         reused = self._reusable(nodes, keep) if self.reuse else []
         options = [self._factors(nodes, reused)]
         kept = [axis for name in keep if (axis := self.axis[name]) is not None]
+        planner = self.planner
+        if self._functions:
+            options[0], planner = self._with_copies(options[0], kept)
+        if self.copying and last and not self.copied:
+            raise TooLargeError("the query has no function that copies would help")
         if self._structuring is not None:
             found = self._as_diagrams(options[0], kept)
             if found is not None:
@@ -296,7 +309,30 @@ class Elimination:
         options = [self._closed_alone(values, kept) for values in options]
         if len(options) > 1:
             options.sort(key=lambda values: self._planned(values, kept, quick).total)
-        return self._eliminated(options[0], kept, self.planner)
+        return self._eliminated(options[0], kept, planner)
+
+    def _with_copies(self, values: list[int], keep: Sequence[Axis]) -> tuple[list[int], Planner]:
+        """The values, with known functions in copies where that saves much, and a planner for them."""
+        problem = self._problem(values, keep)
+        axes = problem.names
+        functions = {
+            axes.index(axis): i
+            for i, value in enumerate(values)
+            if value in self._functions and (axis := self.axis[self._functions[value]]) is not None
+        }
+        found = copies(problem, functions)
+        if found is None:
+            return values, self.planner
+        times = Counter(i for i, _ in found.leaves)
+        self.copied |= {self._functions[value]: None for i, value in enumerate(values) if times[i] > 1}
+        pairs = sorted({pair for _, names in found.leaves for pair in names})
+        made = {pair: self.names.fresh(f"{axes[pair[0]]}~") for pair in pairs}
+        step = {axes[v]: i for i, v in enumerate(found.order)}
+        step.update({name: step[axes[v]] for (v, _), name in made.items()})
+        copied = [
+            self.builder.renamed(values[i], {axes[pair[0]]: made[pair] for pair in names}) for i, names in found.leaves
+        ]
+        return copied, _or_in_order(self.planner, step)
 
     def _as_diagrams(
         self, values: list[int], keep: Sequence[Axis], best: frozenset[Axis] = frozenset()
@@ -433,6 +469,44 @@ class Elimination:
             keep = [tree.problem.names[axis] for axis in bits(tree.out[i])]
             made.append(self.builder.contract(pair, keep, largest))
         return made[-1]
+
+
+def _or_in_order(planner: Planner, step: Mapping[Axis, int]) -> Planner:
+    """A planner that also tries an order of the axes."""
+
+    def plan(problem: Problem) -> Path:
+        named = [i for i, axis in enumerate(problem.names) if axis in step]
+        order = sorted(named, key=lambda i: step[problem.names[i]])
+        paths = [planner(problem), ordering.by_elimination(problem, order)]
+        return min(paths, key=lambda path: Tree(problem, path).total)
+
+    return plan
+
+
+def can_copy(net: Model, pruned: Pruned, question: Question) -> bool:
+    """Whether some node is a known function that is used twice, and copies of it disturb nobody.
+
+    Where states of all variables are wanted, each must have one axis. The derivatives by the entries of a function that
+    stands there twice are not those of the network.
+    """
+    if question.best or question.every_node or question.every_state:
+        return False
+    uses = Counter(parent for name in pruned.nodes for parent in net.parents(name))
+    uses.update(question.soft)
+    return any(uses[name] > 1 and known_function(net, name) for name in pruned.nodes)
+
+
+def known_function(net: Model, name: str) -> bool:
+    """Whether a node is a function of its parents that is known and stays: every entry of its table is 0 or 1."""
+    cpt = net.cpt(name)
+    if cpt.testing or getattr(cpt, "learn", False) or not net.parents(name):
+        return False
+    match cpt:
+        case CPT():
+            return bool(((cpt.table == 0) | (cpt.table == 1)).all())
+        case FunctionCPT():
+            return bool(((cpt.rows == 0) | (cpt.rows == 1)).all())
+    return False
 
 
 def _structuring(net: Model, builder: Builder, structure: Structure) -> Structuring:

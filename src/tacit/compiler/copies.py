@@ -1,0 +1,211 @@
+"""Functions in copies: the factor of a known function may stand more than once in a product.
+
+If x = f(u), then the sum over x of [x = f(u)] g(x) h(x) is g(f(u)) h(f(u)): the sum of [x = f(u)] g(x), times that of
+[x = f(u)] h(x). So each of the factors that hold x can have a copy of the function, and an axis of its own for x, and x
+need not be carried from one to the other. Where a node has many children this may bring a wide network down to the
+width of the arguments (Darwiche, "An Advance on Variable Elimination", ECAI 2020).
+
+Which factors share a copy is settled by a quick elimination, cheapest axis first. It only says which copies there are;
+the order in which they are multiplied is then searched as always.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import combinations, count
+from typing import NamedTuple
+
+from tacit.compiler.tree import Problem, bits
+
+MAX_LEAVES = 20_000  # factors with all copies
+MAX_COMPARED = 16  # groups up to which all pairs are compared
+GAIN = 3  # times less work than without copies: both are rough estimates
+
+Names = tuple[tuple[int, int], ...]  # axes that have another name in a copy: axis, number of the name
+Leaf = tuple[int, Names]  # a factor, by its place in the problem
+
+
+class Copies(NamedTuple):
+    """The factors of a problem, some of them several times, and an order in which to eliminate axes, by any name."""
+
+    leaves: list[Leaf]
+    order: list[int]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A product of factors, some of them copies, over the axes of a mask."""
+
+    mask: int
+    soft: bool
+    leaves: tuple[Leaf, ...]
+
+
+def copies(problem: Problem, functions: Mapping[int, int]) -> Copies | None:
+    """The factors of a problem with copies, if these save much; else None.
+
+    `functions` are axes that are functions of others, with the place of the factor that says so.
+    """
+    fixed = problem.keep | problem.hard
+    functions = {axis: place for axis, place in functions.items() if not fixed >> axis & 1}
+    if not functions:
+        return None
+    found = _Elimination(problem, functions)
+    found.run()
+    if not found.copied:
+        return None
+    plain = _Elimination(problem, {}, limit=GAIN * found.work)
+    plain.run()
+    return Copies(found.leaves, found.order) if plain.work >= GAIN * found.work else None
+
+
+class _Elimination:
+    """All axes eliminated, cheapest first, which gives the work that this takes, and the copies that were made."""
+
+    def __init__(self, problem: Problem, functions: Mapping[int, int], limit: float = float("inf")) -> None:
+        self.problem, self.limit = problem, limit
+        self.work = 0.0
+        self.order: list[int] = []
+        self.copied = False
+        self._names = count(1)
+        self._parts: dict[int, _Part] = {}
+        self._holders: dict[int, set[int]] = {axis: set() for axis in range(len(problem.sizes))}
+        self._next = count()
+        for i, (mask, soft) in enumerate(zip(problem.masks, problem.soft, strict=True)):
+            self._add(_Part(mask & ~problem.hard, soft or bool(mask & problem.hard), ((i, ()),)))
+        self._definition = dict(functions)  # axis -> part, as long as that is nothing but the function
+        self._defined = {part: axis for axis, part in functions.items()}
+        self._leaves = len(problem.masks)
+
+    @property
+    def leaves(self) -> list[Leaf]:
+        """All factors and copies, in which every axis keeps its own name in one place."""
+        found = [leaf for part in self._parts.values() for leaf in part.leaves]
+        own: dict[int, int] = {}
+        for _, names in found:
+            for axis, name in names:
+                own.setdefault(axis, name)
+        return [(factor, tuple(pair for pair in names if own[pair[0]] != pair[1])) for factor, names in found]
+
+    def run(self) -> None:
+        """Eliminate until nothing is left, or until it takes more work than the limit."""
+        keep = self.problem.keep | self.problem.hard
+        current = {v: self._cost(v) for v, parts in self._holders.items() if parts and not keep >> v & 1}
+        heap = [(cost, v) for v, cost in current.items()]
+        heapq.heapify(heap)
+        while heap and self.work < self.limit:
+            cost, v = heapq.heappop(heap)
+            if current.get(v) != cost:
+                continue
+            del current[v]
+            around = 0
+            for part in self._holders[v]:
+                around |= self._parts[part].mask
+            self.work += sum(self._price(group, v) for group in self._groups(v))
+            self.order.append(v)
+            self._eliminate(v)
+            for u in bits(around):
+                if u in current and (new := self._cost(u)) != current[u]:
+                    current[u] = new
+                    heapq.heappush(heap, (new, u))
+
+    def _add(self, part: _Part) -> int:
+        number = next(self._next)
+        self._parts[number] = part
+        for axis in bits(part.mask):
+            self._holders[axis].add(number)
+        return number
+
+    def _remove(self, number: int) -> _Part:
+        part = self._parts.pop(number)
+        for axis in bits(part.mask):
+            self._holders[axis].discard(number)
+        if number in self._defined:
+            del self._definition[self._defined.pop(number)]
+        return part
+
+    def _cost(self, v: int) -> float:
+        """What it takes to eliminate an axis in one row.
+
+        It is as much where no row is needed: else all that is static would go first, and functions with it.
+        """
+        return sum(self.problem.size(self._product([*group, *self._function(v)])[0]) for group in self._groups(v))
+
+    def _price(self, group: Iterable[int], v: int) -> float:
+        mask, soft = self._product([*group, *self._function(v)])
+        return self.problem.cost(mask, mask & ~(1 << v), soft)
+
+    def _product(self, group: Iterable[int]) -> tuple[int, bool]:
+        mask, soft = 0, False
+        for number in group:
+            mask |= self._parts[number].mask
+            soft |= self._parts[number].soft
+        return mask, soft
+
+    def _function(self, v: int) -> list[int]:
+        """The part that says how an axis follows from others, if it still does."""
+        return [self._definition[v]] if v in self._definition else []
+
+    def _groups(self, v: int) -> list[list[int]]:
+        """The parts that hold an axis, in groups that are to have a copy of its function each; one if it has none.
+
+        What defines another function stays alone, so that it remains one.
+        """
+        function = self._function(v)
+        others = sorted(self._holders[v].difference(function))
+        size = sum(len(self._parts[number].leaves) for number in function)
+        if not function or len(others) < 2 or self._leaves + size * len(others) > MAX_LEAVES:
+            return [others]
+        alone = [[number] for number in others if number in self._defined]
+        alike: dict[int, list[int]] = {}
+        for number in others:
+            if number not in self._defined:
+                alike.setdefault(self._parts[number].mask, []).append(number)
+        return alone + self._joined(list(alike.values()), v)
+
+    def _joined(self, groups: list[list[int]], v: int) -> list[list[int]]:
+        """Groups, two of them joined as long as that costs less."""
+        if len(groups) > MAX_COMPARED:
+            return groups
+        while len(groups) > 1:
+            gain, a, b = max(
+                (self._price(groups[a], v) + self._price(groups[b], v) - self._price(groups[a] + groups[b], v), a, b)
+                for a, b in combinations(range(len(groups)), 2)
+            )
+            if gain <= self.problem.cost(0, 0, False):  # what a step costs by itself is always saved
+                break
+            groups[a] = groups[a] + groups.pop(b)
+        return groups
+
+    def _eliminate(self, v: int) -> None:
+        groups, place = self._groups(v), self._definition.get(v)
+        function = None if place is None else self._remove(place)
+        self.copied |= len(groups) > 1
+        self._leaves += 0 if function is None else (len(groups) - 1) * len(function.leaves)
+        for group in groups:
+            self._replace(group, v, function)
+
+    def _replace(self, group: list[int], v: int, function: _Part | None) -> None:
+        """Multiply parts, and a copy of a function that gives an axis a new name, and sum the axis out."""
+        mask, soft = self._product(group)
+        defined = self._defined.get(group[0]) if function is not None and len(group) == 1 else None
+        leaves = [leaf for number in group for leaf in self._remove(number).leaves]
+        if function is not None:
+            mask, soft = mask | function.mask, soft or function.soft
+            name = next(self._names)
+            leaves = [(factor, self._named(factor, names, v, name)) for factor, names in leaves]
+            leaves += self._copy(function.leaves, v, name)
+        number = self._add(_Part(mask & ~(1 << v), soft, tuple(leaves)))
+        if defined is not None:  # a function of a function
+            self._definition[defined], self._defined[number] = number, defined
+
+    def _named(self, factor: int, names: Names, v: int, name: int) -> Names:
+        return (*names, (v, name)) if self.problem.masks[factor] >> v & 1 else names
+
+    def _copy(self, leaves: Iterable[Leaf], v: int, name: int) -> list[Leaf]:
+        """A copy of a function for an axis of a new name; all names within it are new as well."""
+        new = {old: next(self._names) for old in {old for _, names in leaves for _, old in names}}
+        within = [(factor, tuple((axis, new[old]) for axis, old in names)) for factor, names in leaves]
+        return [(factor, self._named(factor, names, v, name)) for factor, names in within]
