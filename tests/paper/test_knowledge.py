@@ -1,7 +1,5 @@
 """The study of background knowledge: its problems, its samples, its scores and its report."""
 
-import json
-from dataclasses import asdict
 from itertools import pairwise
 
 import numpy as np
@@ -57,6 +55,8 @@ def test_tests_see_the_other_end_of_the_missing_edge_only_where_it_is_an_observe
     unseen = problem_of("unseen-edge")
     above = unseen.learned["edge missing, testing node"].ancestors("ChestXray")
     assert set(above) & set(unseen.findings) == {"BirthAsphyxia"}
+    general = unseen.learned["edge missing, general selection"]
+    assert set(unseen.findings) - set(general.seen_by("ChestXray", unseen.findings)) == {"XrayReport"}
 
 
 def test_no_finding_is_the_query_and_every_method_can_be_made(problem):
@@ -64,6 +64,13 @@ def test_no_finding_is_the_query_and_every_method_can_be_made(problem):
     assert set(problem.learned) <= set(problem.methods)
     for net in (*problem.given.values(), *problem.learned.values()):
         assert net.states(problem.query) == problem.truth.states(problem.query)
+
+
+def test_only_the_table_at_the_missing_edge_is_learned_where_all_else_is_known():
+    problem = problem_of("unseen-edge-alone")
+    for net in problem.learned.values():
+        assert [name for name in net if net.cpt(name).testing or np.isnan(net.table(name)).any()] == ["ChestXray"]
+        assert not any(net.cpt(name).learn for name in net if name != "ChestXray")
 
 
 # data -----------------------------------------------------------------------------------------------------
@@ -181,22 +188,6 @@ def test_cells_have_files_of_their_own():
     assert max(cell.rows for cell in cells) == knowledge.MOST_ROWS
 
 
-def test_stored_cells_are_not_computed_again(tmp_path, monkeypatch):
-    cells = knowledge.cells_of(["unseen-edge"], {10: 2})
-    results = made_up(cells)
-    for cell in cells[1:]:
-        (tmp_path / cell.file).write_text(json.dumps(asdict(results[cell])))
-
-    def computed(missing, workers):
-        assert missing == cells[:1]
-        yield cells[0], results[cells[0]]
-
-    monkeypatch.setattr(knowledge, "computed", computed)
-    assert knowledge.run(cells, tmp_path, 1) == results
-    monkeypatch.setattr(knowledge, "computed", lambda missing, workers: iter(missing))  # fails if anything is missing
-    assert knowledge.run(cells, tmp_path, 1) == results
-
-
 def test_a_panel_sums_up_repetitions():
     problem = problem_of("unseen-edge")
     results = made_up(knowledge.cells_of(["unseen-edge", "diagnosis"], {10: 3, 100: 1}))
@@ -222,7 +213,7 @@ def test_labels_are_moved_apart_and_no_further_than_needed():
 def test_the_page_holds_the_picture_and_all_numbers(tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
     cells = knowledge.cells_of(["missing-edge"], {10: 2, 100: 2})
-    monkeypatch.setattr(knowledge, "run", lambda cells, folder, workers: made_up(cells))
+    monkeypatch.setattr(knowledge.cells, "run", lambda cells, *_: made_up(cells))
     knowledge.study(tmp_path, ["missing-edge"], {10: 2, 100: 2}, 1)
     text = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert "alarm without TPR → BP" in text
