@@ -157,6 +157,14 @@ def test_learning_is_repeatable():
     np.testing.assert_array_equal(first, second)
 
 
+def test_no_selection_repairs_the_unseen_edge_where_all_else_is_known():
+    limit, problem = knowledge.unseen_limit(), problem_of("unseen-edge-alone")
+    assert limit.cost > 0.07
+    assert limit.repairable < 0.03
+    left = knowledge.unlimited(problem, "edge missing, general selection", restarts=1, steps=20)
+    assert limit.floor - limit.truth < left < limit.cost
+
+
 @pytest.mark.parametrize("method", problem_of("diagnosis").others)
 def test_states_that_no_row_shows_count_as_one_row_each(method):
     pytest.importorskip("sklearn")
