@@ -1,1 +1,1 @@
-"""The paper at work: its worked examples, its experiments, and a study of what background knowledge buys."""
+"""The papers at work: worked examples, experiments, and a study of what background knowledge buys."""
