@@ -33,7 +33,8 @@ def cpt_kind(node: Node) -> str:
     cpt = node.cpt
     if isinstance(cpt, TestingCPT):
         how = "tests" if cpt.gamma is None else f"sigmoid, gamma={cpt.gamma:g}"
-        return f"testing ({how}), {plural(cpt.thresholds.size, 'threshold')}{', learned' * cpt.learn}"
+        tables = f", {len(cpt.tables)} tables" if len(cpt.tables) > 2 else ""
+        return f"testing ({how}){tables}, {plural(cpt.thresholds.size, 'threshold')}{', learned' * cpt.learn}"
     if isinstance(cpt, CPT):
         return f"{plural(cpt.table.size, 'parameter')}{', learned' * cpt.learn}"
     return repr(cpt)

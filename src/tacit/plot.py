@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tacit.cpt import TestingCPT
+from tacit.cpt import THRESHOLDS, TestingCPT
 from tacit.errors import TacitError
 from tacit.evidence import EvidenceLike
 from tacit.installation import how_to_install
-from tacit.sensitivity import THRESHOLDS, Entry, Sensitivity
+from tacit.sensitivity import Entry, Sensitivity
 from tacit.tac import TAC
 from tacit.theory.approximation import Approximation
 from tacit.theory.arguments import checked_inputs, read_given, state_of
