@@ -41,7 +41,7 @@ VERSION = 1  # of what a cell computes: cells of another version are made anew
 KINDS = ("HMM", "testing HMM")
 MEASURES = {"accuracy": "accuracy", "agreement": "agreement with the truth", "log_loss": "log-loss"}
 TRANSITIONS = {"transitions of 0.95": WRITTEN, "transitions of 0.99": DRAWN}
-INK, BLUE, PALE = "#333333", "#0072B2", "#A6CBE3"
+INK, BLUE, RED, PALE = "#333333", "#0072B2", "#D55E00", "#A6CBE3"
 
 OBSERVED = tuple(f"E{t}" for t in range(LENGTH))
 QUERY = f"H{LENGTH}"
@@ -205,7 +205,7 @@ def report(results: Mapping[Cell, Result]) -> Grid:
     """How often the testing HMM is better, equal or worse, and how often predictions are good."""
     found = list(results.values())
     body: list[tuple[str, ...]]
-    body = [(f"testing HMM better, by {words}", "", *better(found, measure)) for measure, words in MEASURES.items()]
+    body = [(f"better by {words}", "", *better(found, measure)) for measure, words in MEASURES.items()]
     for measure in ("accuracy", "agreement"):
         counts = [sum(r.mean(kind, measure) > 0.95 for r in found) for kind in ("truth", *KINDS)]
         body.append((f"{measure} above 95%", *map(str, counts)))
@@ -222,20 +222,20 @@ def better(results: Sequence[Result], measure: str) -> tuple[str, str]:
     return str(sum(gain < 0 for gain in gains)), str(sum(gain > 0 for gain in gains))
 
 
-def selected(net: tacit.Network) -> list[Floats]:
-    """The distinct P(Ht = 1 | Ht-1 = 0) that a testing HMM selects, over all sequences; for t = 1, 2, ..."""
+def selected(net: tacit.Network, before: int) -> list[Floats]:
+    """The distinct P(Ht = 1 | Ht-1 = before) that a testing HMM selects, over all sequences; for t = 1, 2, ..."""
     weights = compiled("testing HMM").with_network(net).selected(columns())
     found = []
     for t in range(1, LENGTH + 1):
         node = f"H{t}"
         cpt = net.cpt(node)
         assert isinstance(cpt, tacit.TestingCPT)
-        weight = weights[node].weight[:, 0]
-        found.append(np.unique((weight * cpt.plus[0, 1] + (1 - weight) * cpt.minus[0, 1]).round(4)))
+        weight = weights[node].weight[:, before]
+        found.append(np.unique((weight * cpt.plus[before, 1] + (1 - weight) * cpt.minus[before, 1]).round(4)))
     return found
 
 
-def picture(panels: Mapping[str, Mapping[Cell, Result]], parameters: Sequence[Floats]) -> bytes:
+def picture(panels: Mapping[str, Mapping[Cell, Result]], net: tacit.Network) -> bytes:
     """A PNG: the accuracies of both kinds for all HMMs, and what one testing HMM selects along the chain."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
@@ -245,11 +245,15 @@ def picture(panels: Mapping[str, Mapping[Cell, Result]], parameters: Sequence[Fl
         *scatters, last = figure.subplots(1, len(panels) + 1, squeeze=False)[0]
         for axes, (title, results) in zip(scatters, panels.items(), strict=True):
             scatter(axes, title, list(results.values()))
-        for t, values in enumerate(parameters, 1):
-            last.plot(np.full(len(values), t), values, "o", color=BLUE, markersize=3)
+        for before, colour in enumerate((BLUE, RED)):
+            for t, values in enumerate(selected(net, before), 1):
+                label = f"after {before}" if t == 1 else None
+                place = np.full(len(values), t + 0.2 * before - 0.1)
+                last.plot(place, values, "o", color=colour, markersize=3, label=label)
         last.set_title("what one testing HMM selects", fontsize=10, loc="left")
         last.set_xlabel("t")
-        last.set_ylabel("P(H$_t$ = 1 | H$_{t-1}$ = 0)")
+        last.set_ylabel("P(H$_t$ = 1 | H$_{t-1}$)")
+        last.legend(frameon=False, loc="center left")
         figure.tight_layout(w_pad=2.0)
         drawn = io.BytesIO()
         figure.savefig(drawn, format="png")
@@ -262,7 +266,9 @@ def scatter(axes: Any, title: str, results: Sequence[Result]) -> None:
     spread = [[r.deviation(kind) for r in results] for kind in KINDS]
     axes.errorbar(x, y, spread[1], spread[0], "o", color=BLUE, ecolor=PALE, elinewidth=0.7, markersize=3)
     axes.plot([0.45, 1], [0.45, 1], color=INK, linewidth=0.8, linestyle="--")
-    axes.axhline(max(r.mean("truth") for r in results), color=INK, linewidth=0.8, linestyle=":")
+    ceiling = statistics.mean(r.mean("truth") for r in results)
+    axes.axhline(ceiling, color=INK, linewidth=0.8, linestyle=":")
+    axes.text(0.46, ceiling - 0.018, "true networks, mean", color=INK, fontsize=8)
     axes.set_aspect("equal")
     axes.set_xlim(0.45, 1.0)
     axes.set_ylim(0.45, 1.0)
@@ -284,7 +290,7 @@ def study(out: Path, transitions: Mapping[str, float], models: Sequence[int], wo
         print(report(panels[title]), end="\n\n")
     cell = example(next(iter(panels.values())))
     net = fit("testing HMM", records(joint_of(cell), cell).sum(axis=0))
-    (out / "testing-hmm.png").write_bytes(picture(panels, selected(net)))
+    (out / "testing-hmm.png").write_bytes(picture(panels, net))
     print(f"wrote {out / 'testing-hmm.png'}")
 
 
