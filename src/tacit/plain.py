@@ -16,13 +16,13 @@ from tacit.factored import FunctionCPT, Mux, NoisyOr
 from tacit.model import Model
 
 FORMAT = "tacit-network"
-VERSIONS = (1, 2)  # the second one has a selection; earlier releases, which would ignore it, refuse that
+VERSIONS = (1, 2)  # the second one has a selection, which earlier releases would ignore, and more than two tables
 M = TypeVar("M", bound=Model)
 
 
 def network_to_dict(net: Model) -> dict[str, Any]:
     """A network as plain data; NaN (to be learned) becomes None."""
-    nodes = [
+    nodes: list[dict[str, Any]] = [
         {
             "name": name,
             "states": list(net.states(name)),
@@ -32,7 +32,8 @@ def network_to_dict(net: Model) -> dict[str, Any]:
         for name in net.variables
     ]
     selection = {} if net.selection == "ancestral" else {"selection": net.selection}
-    return {"format": FORMAT, "version": 2 if selection else 1, "name": net.name, **selection, "nodes": nodes}
+    version = 2 if selection or any("tables" in node["cpt"] for node in nodes) else 1
+    return {"format": FORMAT, "version": version, "name": net.name, **selection, "nodes": nodes}
 
 
 def network_from_dict(data: Any, kind: type[M]) -> M:
