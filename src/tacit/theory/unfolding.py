@@ -51,7 +51,7 @@ def unfold(net: Model, nodes: Iterable[str]) -> Unfolded:
     net.require_numbers(several)
     if not several:
         return Unfolded(net, thresholds)
-    made, taken = Model(net.name), set(net.variables)
+    made, taken = Model(net.name, net.selection), set(net.variables)
     for name in net.variables:
         parents, cpt = net.parents(name), net.cpt(name)
         if name in several:
