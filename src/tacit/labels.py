@@ -150,6 +150,8 @@ def of_array(variable: Variable, array: NDArray[Any], missing: Mask | None) -> C
     """The states that an array of one machine type names."""
     if (codes := _as_codes(variable, array)) is not None and (missing is None or not missing.any()):
         return codes
+    if (codes := _as_codes_beside_gaps(variable, array, missing)) is not None:
+        return codes
     stored = ((_stored(label, array.dtype), code) for label, code in _meanings(variable, array.dtype).items())
     code_of = {value: code for value, code in stored if value is not None}
     if array.dtype.kind == "b":
@@ -186,6 +188,18 @@ def _as_codes(variable: Variable, array: NDArray[Any]) -> Codes | None:
         return None
     codes = array.astype(small, copy=False)
     return codes if codes.max() < variable.card else None
+
+
+def _as_codes_beside_gaps(variable: Variable, array: NDArray[Any], missing: Mask | None) -> Codes | None:
+    """The same for floats, which whole numbers became because some are missing."""
+    if array.dtype.kind != "f" or variable.card > BYTE or variable.states != tuple(range(variable.card)):
+        return None
+    places = array if missing is None else np.where(missing, MISSING, array)
+    if not len(array) or not MISSING <= places.min() <= places.max() < variable.card:
+        return None
+    codes = places.astype(np.int8)
+    gaps = 0 if missing is None else np.count_nonzero(missing)
+    return codes if np.array_equal(codes, places) and np.count_nonzero(codes < 0) == gaps else None
 
 
 def _checked(variable: Variable, codes: Codes, array: NDArray[Any]) -> Codes:
