@@ -93,7 +93,7 @@ def padded() -> list[Section]:
         _compare(section, states, symbols, lengths)
     section.notes.append(
         "tacit gets one array, padded with NaN; hmmlearn gets the symbols end to end, with lengths; pomegranate takes "
-        "no lengths, so it gets the sequences of each length by themselves."
+        "no lengths, and is left out."
     )
     return [section]
 
@@ -108,6 +108,7 @@ def _section(title: str) -> Section:
 
 
 def _compare(section: Section, states: int, symbols: int, lengths: NDArray[np.int64]) -> None:
+    """One line of a table."""
     chain = Chain.random(states, symbols)
     rng = np.random.default_rng(2)
     sequences = [rng.integers(symbols, size=length) for length in lengths.tolist()]
@@ -119,13 +120,15 @@ def _compare(section: Section, states: int, symbols: int, lengths: NDArray[np.in
     ways: dict[str, Callable[[], float]] = {
         "tacit": lambda: float(net.log_likelihood(rows).sum()),
         "hmmlearn": _hmmlearn(chain, sequences),
-        "pomegranate": _pomegranate(chain, sequences),
     }
+    if len(set(lengths.tolist())) == 1:
+        ways["pomegranate"] = _pomegranate(chain, np.stack(sequences))
     spent, found = _in_turns(ways, FEW_TURNS if states > 500 else TURNS)
-    error = max(abs(found[peer] / found["tacit"] - 1) for peer in ("hmmlearn", "pomegranate"))
-    ratio = Ratio(min(spent["hmmlearn"], spent["pomegranate"]), spent["tacit"])
+    peers = [name for name in ways if name != "tacit"]
+    error = max(abs(found[peer] / found["tacit"] - 1) for peer in peers)
+    ratio = Ratio(min(spent[peer] for peer in peers), spent["tacit"])
     reached = error <= 1e-9 and float(ratio) >= 1
-    times = [f"{1000 * spent[way]:,.1f}" for way in ways]
+    times = [f"{1000 * spent[way]:,.1f}" if way in spent else "" for way in ("tacit", "hmmlearn", "pomegranate")]
     section.add(
         states, symbols, len(lengths), f"{first:.2f} s", *times, ratio, f"{error:.1e}", OK if reached else MISSED
     )
@@ -153,7 +156,7 @@ def _hmmlearn(chain: Chain, sequences: list[NDArray[np.int64]]) -> Callable[[], 
     return lambda: float(model.score(together, lengths))
 
 
-def _pomegranate(chain: Chain, sequences: list[NDArray[np.int64]]) -> Callable[[], float]:
+def _pomegranate(chain: Chain, sequences: NDArray[np.int64]) -> Callable[[], float]:
     import torch
     from pomegranate.distributions import Categorical
     from pomegranate.hmm import DenseHMM
@@ -162,14 +165,11 @@ def _pomegranate(chain: Chain, sequences: list[NDArray[np.int64]]) -> Callable[[
     states = [Categorical(torch.tensor(row[None])) for row in chain.emission]
     ends = torch.ones(len(chain.start))  # a sequence may end anywhere, at no price
     model = DenseHMM(states, edges=torch.tensor(chain.transition), starts=torch.tensor(chain.start), ends=ends)
-    by_length: dict[int, list[NDArray[np.int64]]] = {}
-    for sequence in sequences:
-        by_length.setdefault(len(sequence), []).append(sequence)
-    batches = [torch.tensor(np.stack(batch))[..., None] for batch in by_length.values()]
+    batch = torch.tensor(sequences)[..., None]
 
     def total() -> float:
         with torch.no_grad():
-            return sum(float(model.log_probability(batch).sum()) for batch in batches)
+            return float(model.log_probability(batch).sum())
 
     return total
 
@@ -263,7 +263,8 @@ def testing() -> tacit.Network:
     emission = tacit.CPT(rng.dirichlet(np.ones(3), 2), tie="emission")
     net.add("X[0]", cpt=[0.5, 0.5])
     net.add("E[0]", ["X[0]"], 3, emission)
-    net.add("X[1]", ["X[0]"], cpt=tacit.TestingCPT(*rng.dirichlet(np.ones(2), (2, 2)), rng.random(2), gamma=16.0))
+    plus, minus = rng.dirichlet(np.ones(2), (2, 2))
+    net.add("X[1]", ["X[0]"], cpt=tacit.TestingCPT(plus, minus, rng.random(2), gamma=16.0))
     net.add("E[1]", ["X[1]"], 3, emission)
     return net
 
