@@ -70,7 +70,7 @@ def factorial(chains, steps):
 
 
 @pytest.mark.parametrize("chains", [1, 2])
-def test_all_steps_cost_about_as_much_as_the_evidence(chains):
+def test_all_steps_cost_in_proportion_to_their_number(chains):
     costs = []
     for steps in (20, 40):
         net = factorial(chains, steps)

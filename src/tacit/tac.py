@@ -202,10 +202,10 @@ class TAC(Query):
     def filtered(self, name: str, evidence: EvidenceLike | None = None) -> Floats:
         """The posterior of every step `name[t]`, from the evidence of steps up to t alone: (rows, steps, states).
 
-        This is for networks of `tacit.unroll`. All steps together take about as long as the log-likelihood. Evidence
-        on variables without a number is known from the start. The posterior given all evidence, of later steps, too, is
-        that of `marginals`. Where selection is general, and a testing node may see evidence of later steps, each step
-        would have tables of its own: that is refused.
+        This is for networks of `tacit.unroll`. All steps are answered in one run, in time proportional to their number
+        (several times that of the log-likelihood). Evidence on variables without a number is known from the start.
+        The posterior given all evidence, of later steps, too, is that of `marginals`. Where selection is general, and a
+        testing node may see evidence of later steps, each step would have tables of its own: that is refused.
 
         >>> import tacit
         >>> weather = tacit.Network("weather")
