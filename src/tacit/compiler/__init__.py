@@ -12,7 +12,8 @@ from typing import NamedTuple
 from tacit import machine
 from tacit.compiler import factors as initial
 from tacit.compiler import order as ordering
-from tacit.compiler.eliminate import Elimination, Plan, Planner, can_copy
+from tacit.compiler.copies import can_copy
+from tacit.compiler.eliminate import Elimination, Plan, Planner
 from tacit.compiler.program import Program
 from tacit.compiler.prune import Pruned, prune
 from tacit.compiler.question import Question

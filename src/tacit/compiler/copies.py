@@ -12,12 +12,18 @@ the order in which they are multiplied is then searched as always.
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import combinations, count
 from typing import NamedTuple
 
+from tacit.compiler.prune import Pruned
+from tacit.compiler.question import Question
 from tacit.compiler.tree import Problem, bits
+from tacit.cpt import CPT
+from tacit.factored import FunctionCPT
+from tacit.model import Model
 
 MAX_LEAVES = 20_000  # factors with all copies
 MAX_COMPARED = 16  # groups up to which all pairs are compared
@@ -32,6 +38,32 @@ class Copies(NamedTuple):
 
     leaves: list[Leaf]
     order: list[int]
+
+
+def can_copy(net: Model, pruned: Pruned, question: Question) -> bool:
+    """Whether some node is a known function that is used twice, and copies of it disturb nobody.
+
+    Where states of all variables are wanted, each must have one axis. The derivatives by the entries of a function that
+    stands there twice are not those of the network.
+    """
+    if question.best or question.every_node or question.every_state:
+        return False
+    uses = Counter(parent for name in pruned.nodes for parent in net.parents(name))
+    uses.update(question.soft)
+    return any(uses[name] > 1 and known_function(net, name) for name in pruned.nodes)
+
+
+def known_function(net: Model, name: str) -> bool:
+    """Whether a node is a function of its parents that is known and stays: every entry of its table is 0 or 1."""
+    cpt = net.cpt(name)
+    if cpt.testing or getattr(cpt, "learn", False) or not net.parents(name):
+        return False
+    match cpt:
+        case CPT():
+            return bool(((cpt.table == 0) | (cpt.table == 1)).all())
+        case FunctionCPT():
+            return bool(((cpt.rows == 0) | (cpt.rows == 1)).all())
+    return False
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from tacit.compiler import factors as initial
 from tacit.compiler import order as ordering
 from tacit.compiler.builder import Builder
-from tacit.compiler.copies import copies
+from tacit.compiler.copies import copies, known_function
 from tacit.compiler.factors import Factor
 from tacit.compiler.program import ParentMarginal, Program
 from tacit.compiler.prune import Pruned
@@ -29,9 +29,8 @@ from tacit.compiler.question import Question
 from tacit.compiler.sight import reporting, taking_part
 from tacit.compiler.structure import Failure, Structure
 from tacit.compiler.tree import MAX_STEP, Path, Problem, Tree, bits, mask_of
-from tacit.cpt import CPT, THRESHOLDS, TestingCPT
+from tacit.cpt import THRESHOLDS, TestingCPT
 from tacit.errors import TooLargeError
-from tacit.factored import FunctionCPT
 from tacit.machine import memory
 from tacit.model import Model
 from tacit.operations import ONE, Axes, Axis, Constant, Likelihood, Parameter
@@ -481,32 +480,6 @@ def _or_in_order(planner: Planner, step: Mapping[Axis, int]) -> Planner:
         return min(paths, key=lambda path: Tree(problem, path).total)
 
     return plan
-
-
-def can_copy(net: Model, pruned: Pruned, question: Question) -> bool:
-    """Whether some node is a known function that is used twice, and copies of it disturb nobody.
-
-    Where states of all variables are wanted, each must have one axis. The derivatives by the entries of a function that
-    stands there twice are not those of the network.
-    """
-    if question.best or question.every_node or question.every_state:
-        return False
-    uses = Counter(parent for name in pruned.nodes for parent in net.parents(name))
-    uses.update(question.soft)
-    return any(uses[name] > 1 and known_function(net, name) for name in pruned.nodes)
-
-
-def known_function(net: Model, name: str) -> bool:
-    """Whether a node is a function of its parents that is known and stays: every entry of its table is 0 or 1."""
-    cpt = net.cpt(name)
-    if cpt.testing or getattr(cpt, "learn", False) or not net.parents(name):
-        return False
-    match cpt:
-        case CPT():
-            return bool(((cpt.table == 0) | (cpt.table == 1)).all())
-        case FunctionCPT():
-            return bool(((cpt.rows == 0) | (cpt.rows == 1)).all())
-    return False
 
 
 def _structuring(net: Model, builder: Builder, structure: Structure) -> Structuring:
