@@ -207,6 +207,6 @@ def templates(draw: st.DrawFn, testing: bool = True, factored: bool = True) -> N
         own = states[name.partition("[")[0]]
         kinds = ["table"] + ["testing"] * (2 * testing * bool(parents)) + ["factored"] * factored
         above = [net.variable(p) for p in parents]
-        cpt = _cpt(draw(st.sampled_from(kinds)), rng, above, 2 if own is None else len(own))
+        cpt = _cpt(draw(st.sampled_from(kinds)), rng, above, 2 if own is None else len(own), 4)
         net.add(name, parents, own, cpt)
     return net

@@ -41,6 +41,7 @@ def test_a_plan_has_every_factor_once_and_leaves_what_is_kept(p, size):
     assert not path or tree.out[tree.root] & ~p.hard == present & p.keep & ~p.hard
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hub", [False, True])
 def test_a_ladder_costs_what_a_search_of_all_of_it_finds(hub):
     p = ladder(150, hub)

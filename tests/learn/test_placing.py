@@ -75,8 +75,8 @@ def random_network(seed):
 @pytest.mark.parametrize(
     ("seed", "selection"),
     [
-        (0, "ancestral"),
         (1, "general"),
+        pytest.param(0, "ancestral", marks=pytest.mark.slow),
         *(pytest.param(s, v, marks=pytest.mark.slow) for s in range(2, 12) for v in ("ancestral", "general")),
     ],
 )
@@ -135,6 +135,7 @@ def two_bumps(count=900):
     return net, rows, np.where(a & b, "true", "false")
 
 
+@pytest.mark.slow
 def test_tests_are_placed_one_after_the_other_within_the_budget():
     net, rows, y = two_bumps()
     found = place_tests(net, "Q", rows, y, budget=3, nodes=["A", "B"], max_tests=3, **QUICK)
@@ -148,6 +149,7 @@ def test_tests_are_placed_one_after_the_other_within_the_budget():
     assert [place.verdict == NOT_TRIED for place in once.table] == [False, True, True]
 
 
+@pytest.mark.slow
 def test_tied_nodes_become_testing_together():
     net, rows, y = two_bumps()
     tied = net.with_cpts(dict.fromkeys("AB", CPT(np.full((2, 2), np.nan), tie="same")))
@@ -176,6 +178,7 @@ def test_what_cannot_matter_is_not_refitted():
     assert np.isnan(everywhere.table[0].difference)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [{"validation": 0.3}, {"gamma": None}, {"loss": "mse"}, {"prior": "net"}])
 def test_other_ways_to_learn_and_to_judge(how):
     net, rows, y = around()
@@ -187,6 +190,7 @@ def test_other_ways_to_learn_and_to_judge(how):
     assert found.network.cpt("asked").gamma == how.get("gamma", 16.0)
 
 
+@pytest.mark.slow
 def test_weights_count_rows():
     net, rows, y = around(count=300)
     doubled = {"seen": np.repeat(rows["seen"], 2)}
@@ -198,6 +202,7 @@ def test_weights_count_rows():
     assert again.network == once.network
 
 
+@pytest.mark.slow
 def test_one_table_for_what_rows_selected():
     net, rows, y = around()
     found = place_tests(net, "asked", rows, y, selection="general", **QUICK).network
