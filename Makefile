@@ -20,7 +20,7 @@ SCALE_STAMP := $(VENV)/.installed-scale
 BENCH_STAMP := $(VENV)/.installed-bench
 
 .DEFAULT_GOAL := help
-.PHONY: help demo page study sequels test slow test-scale fuzz lint types docs notebooks bench format clean
+.PHONY: help demo page study sequels rectangles test slow test-scale fuzz lint types docs notebooks bench format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -37,6 +37,9 @@ study: $(STAMP) ## what background knowledge buys, measured: ends in a report (a
 sequels: $(STAMP) ## the studies of the paper that followed: kidney stones, testing HMMs (about half an hour)
 	@$(BIN)/python -m paper.kidney
 	@$(BIN)/python -m paper.testing_hmm
+
+rectangles: $(STAMP) ## rectangles in noisy images, with and without knowledge (some minutes)
+	@$(BIN)/python -m paper.rectangles
 
 ifeq ($(strip $(ARGS)),)
 test: lint types docs ## lint, types, documentation and all tests but slow ones; ARGS="tests/test_x.py -k word": only pytest on that part
