@@ -190,6 +190,20 @@ def test_other_ways_to_learn_and_to_judge(how):
     assert found.network.cpt("asked").gamma == how.get("gamma", 16.0)
 
 
+def test_one_row_held_out_proves_nothing():
+    rng = np.random.default_rng(0)
+    net = tacit.Network()
+    net.add("E")
+    net.add("T", ["E"])
+    net.add("Y", ["T"])
+    rows, y = {"E": rng.random(80)}, np.where(rng.random(80) < 0.5, "true", "false")
+    for seed in range(3):
+        how = {"budget": 1, "steps": 5, "restarts": 1, "validation": 1e-4, "progress": False, "seed": seed}
+        found = place_tests(net, "Y", rows, y, **how)
+        assert found.best is None
+        assert any(np.isinf(place.error) for place in found.table if place.verdict == NOT_CLEAR)
+
+
 @pytest.mark.slow
 def test_weights_count_rows():
     net, rows, y = around(count=300)

@@ -7,11 +7,11 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import stdtrit
 
 from tacit.cpt import CPT, TestingCPT, check_gamma
 from tacit.errors import TacitError
@@ -39,6 +39,7 @@ from tacit.network import Network
 
 LEVEL = 0.025  # how often chance may pass for a gain in a round: if one place is refitted, two standard errors
 NUMBERS, FEWEST = 20_000_000, 100  # derivatives by tables, of all rows that screening looks at together; such rows
+TINY = 1e-9  # rows beside the first one held out, down to which there is only one
 LEAST = 1e-4  # of the loss: a smaller gain is none, however sure it is
 HALVES = 2  # of the rows: screening measures on each what it found on the other
 
@@ -222,7 +223,7 @@ class Search:
             places = [place for place in places if wanted & set(place.nodes)]
         places = sorted(self._screened(places), key=lambda place: -np.nan_to_num(place.screened, nan=-math.inf))
         tried = [place for place in places if not math.isnan(place.screened)][:budget]
-        bar = NormalDist().inv_cdf(1 - LEVEL / max(1, len(tried)))
+        bar = float(stdtrit(max(self._effective - 1, TINY), 1 - LEVEL / max(1, len(tried))))
         judged = [self._judged(place, bar, f"{i + 1} of {len(tried)}") for i, place in enumerate(tried)]
         judged.sort(key=lambda place: (not place.helps, -place.difference))
         return judged + [place for place in places if place not in tried]
@@ -337,9 +338,16 @@ class Search:
         return replace(place, loss=means[0], without=means[1], difference=difference, error=error, verdict=verdict)
 
     def _mean(self, values: Floats) -> tuple[float, float]:
-        """The mean over the rows held out, and its standard error."""
-        mean = float(self.weights @ values)
-        return mean, float(np.sqrt(np.sum(self.weights**2 * (values - mean) ** 2)))
+        """The mean over the rows held out, and its standard error; nothing is known of that from a single row."""
+        mean, n = float(self.weights @ values), self._effective
+        if n - 1 < TINY:
+            return mean, math.inf
+        return mean, float(np.sqrt(np.sum(self.weights**2 * (values - mean) ** 2) * n / (n - 1)))
+
+    @property
+    def _effective(self) -> float:
+        """As many rows of equal weight as those held out are worth."""
+        return float(1 / np.sum(self.weights**2))
 
     def refitted(self, place: Place) -> Network:
         """The network with the test, learned from all rows."""
