@@ -113,6 +113,17 @@ def test_states_that_are_given_select_as_those_of_rows(case, data):
     close(found[rows], semantics.joint(net, query, both)[rows])
 
 
+def test_what_is_below_a_testing_node_stays_unseen_where_a_state_between_them_is_given():
+    net = tacit.Network(selection="general")
+    net.add("R", cpt=[0.5, 0.5])
+    net.add("T", ["R"], cpt=tacit.TestingCPT(ROW, [[0.2, 0.8], [0.3, 0.7]], [0.6, 0.6]))
+    net.add("F", ["T"], cpt=[[1, 0], [0, 1]])  # sure of its state, given that of T
+    net.add("L", ["R", "F"], cpt=[[[0.9, 0.1], [0.8, 0.2]], [[0.2, 0.8], [0.1, 0.9]]])
+    tac = tacit.compile(net, "R", ["L"], given={"T": "true"})
+    close(tac.selected({"L": "true"})["T"].posterior, [[0.5, 0.5]])
+    close(tac.joint({"L": "true"}), semantics.joint(net, "R", {"L": "true", "T": "true"}))
+
+
 def test_a_chain_stays_linear():
     def operations(steps):
         net = tacit.Network(selection="general")

@@ -22,9 +22,9 @@ M = TypeVar("M", bound=Model)
 class Selected(NamedTuple):
     """How a testing node was decided, row by row.
 
-    Both are (rows, parents' cardinalities...): P*(u) given the evidence that the node sees, NaN where that
-    has probability zero, and the weight of `plus`: 1 or 0 for a test, between them for a sigmoid. Of more than two
-    tables, the weight of each: (rows, parents' cardinalities..., tables).
+    Both are (rows, parents' cardinalities...): P*(u) given the evidence that the node sees, NaN where that of it which
+    bears on the parents has probability zero, and the weight of `plus`: 1 or 0 for a test, between them for a sigmoid.
+    Of more than two tables, the weight of each: (rows, parents' cardinalities..., tables).
     """
 
     posterior: Floats

@@ -49,8 +49,22 @@ def prune(net: Model, question: Question) -> Pruned:
     telling = {name for name in nodes if not certain(net, name, states)}
     # selections report what they were decided by, so nothing is left out there
     selections = selections_of(net, nodes, {*question.evidence, *dict(question.given)})
-    settled = frozenset(n for n in nodes if len(states[n]) == 1 and n not in telling and not selections[n])
+    kept = _behind_tests(net, nodes)
+    settled = frozenset(
+        n for n in nodes if len(states[n]) == 1 and n not in telling and not selections[n] and n not in kept
+    )
     return Pruned(relevant(net, (*asked, *telling), settled), states, settled)
+
+
+def _behind_tests(net: Model, nodes: Iterable[str]) -> set[str]:
+    """Where selection is general, the nodes at or below testing nodes: without their parents, what is below them would
+    be seen from elsewhere.
+    """
+    found: set[str] = set()
+    for name in nodes if net.selection == "general" else ():
+        if net.cpt(name).testing or not found.isdisjoint(net.parents(name)):
+            found.add(name)
+    return found
 
 
 def certain(net: Model, name: str, states: Possible) -> bool:
