@@ -31,7 +31,7 @@ demo: $(STAMP) ## set up if needed, then the worked examples and the paper's exp
 page: $(STAMP) ## set up if needed, then write alarm.html: a page to explore a network
 	@PYTHONPATH=. $(BIN)/python docs/make_explorer.py alarm.html
 
-study: $(STAMP) ## what background knowledge buys, measured: ends in a report (about ten minutes)
+study: $(STAMP) ## what background knowledge buys, measured: ends in a report
 	@$(BIN)/python -m paper.knowledge
 
 sequels: $(STAMP) ## the studies of the paper that followed: kidney stones, testing HMMs (about half an hour)
