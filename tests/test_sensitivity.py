@@ -6,9 +6,10 @@ from bench.networks import network
 from hypothesis import assume, given
 
 import tacit
-from tacit import CPT, TestingCPT
+from tacit import CPT, TestingCPT, machine
 from tacit import semantics as definition
-from tacit.information import mutual_information
+from tacit.information import MAX_SWEEPS, information, mutual_information
+from tacit.sensitivity import sensitivity
 from tests.helpers import ENGINES, always_hard, close, decided, impossible, one_row, tries
 from tests.strategies import queries
 
@@ -42,6 +43,45 @@ def test_information_about_several_variables():
 def test_independent_variables_tell_nothing():
     both = np.full((2, 3, 1), 1 / 6)
     assert mutual_information(both).tolist() == [0.0]
+
+
+class TooLateError(Exception):
+    """A deadline has passed."""
+
+
+@pytest.mark.parametrize("ask", [information, sensitivity])
+def test_work_can_be_ended_between_two_sweeps(ask):
+    tac = tacit.compile(tacit.examples.abc(), ["A", "B"], ["C"])
+    calls = []
+
+    def pause():
+        calls.append(1)
+        if len(calls) == 3:  # before the third of four states, or sooner
+            raise TooLateError
+
+    with pytest.raises(TooLateError):
+        ask(tac, {"C": "lo"}, pause)
+
+
+@pytest.mark.parametrize("what", ["information", "sensitivity"])
+def test_a_sweep_for_each_of_very_many_joint_states_is_refused(what):
+    net = tacit.Network()
+    names = [f"X{i}" for i in range(11)]
+    for name in names:
+        net.add(name, cpt=[0.5, 0.5])
+    assert getattr(tacit.compile(net, names[:2]), what)()
+    with pytest.raises(tacit.TooLargeError, match=f"{what} .* 11 variables have 2,048 .*limit {MAX_SWEEPS:,}.*fewer"):
+        getattr(tacit.compile(net, names), what)()
+
+
+def test_derivatives_that_do_not_fit_into_memory_are_refused(monkeypatch):
+    tac = tacit.compile(tacit.examples.abc(), "B", ["A"])
+    monkeypatch.setattr(machine, "memory", lambda: 2.0**18)
+    assert tac.sensitivity({"A": [0.5]}).posterior.shape == (1, 2)
+    with pytest.raises(
+        tacit.TooLargeError, match=r"of 1,000 rows by 16 table entries.* 0\.000477 GiB.* 0\.00024[34]; .*fewer rows"
+    ):
+        tac.sensitivity({"A": np.full(1000, 0.5)})
 
 
 def changed(net, node, part, place, step):

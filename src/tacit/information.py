@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
 from tacit.answer import warn_impossible
 from tacit.engines.results import Array
+from tacit.errors import TooLargeError
 from tacit.evidence import EvidenceLike
 from tacit.floats import Floats, divide
 from tacit.query import Query, weighted
+from tacit.words import large
+
+MAX_SWEEPS = 1024  # joint states of several query variables up to which each has a sweep down of its own
 
 
-def information(query: Query, evidence: EvidenceLike | None = None) -> dict[str, Floats]:
+def go_on() -> None:
+    """No pause."""
+
+
+def information(
+    query: Query, evidence: EvidenceLike | None = None, pause: Callable[[], None] = go_on
+) -> dict[str, Floats]:
     """By how much the entropy of a query is expected to drop if a variable's state is observed: see `TAC.information`.
 
     That is the mutual information of the two given the evidence. Their joint distribution comes from derivatives of the
-    query's joint by the likelihoods of all variables, one sweep down for each state of the query.
+    query's joint by the likelihoods of all variables, one sweep down for each state of the query. `pause` is called
+    between sweeps, and may raise to end the work.
     """
+    require_few_sweeps(query, "information")
     names = query.network.variables
     engine = query.companion(replace(query.question, evidence=names, index=False)).engine()
     found: dict[str, list[Floats]] = {name: [] for name in names}
@@ -28,11 +42,13 @@ def information(query: Query, evidence: EvidenceLike | None = None) -> dict[str,
     if not rows.rows:
         return {name: np.empty(0) for name in names}
     for block in rows.blocks(at_once):
+        pause()
         joint = engine.run(block.columns, block.rows).joint
         total = joint.sum(axis=0)
         impossible.append(total <= 0)
         pairs: dict[str, list[Array]] = {name: [] for name in names}
         for state in range(len(joint)):
+            pause()
             seeds = np.zeros_like(joint)
             seeds[state] = divide(np.ones_like(total), total, otherwise=0.0)
             derivatives = engine.gradients(block.columns, block.rows, seeds, through_selection=False).likelihoods
@@ -46,6 +62,17 @@ def information(query: Query, evidence: EvidenceLike | None = None) -> dict[str,
             found[name].append(np.where(known, np.nan, drop))
     warn_impossible(np.concatenate(impossible), "their information is NaN")
     return {name: np.concatenate(blocks) for name, blocks in found.items()}
+
+
+def require_few_sweeps(query: Query, what: str) -> None:
+    """An error where several query variables have so many joint states that a sweep for each would take hours."""
+    names = query.question.query
+    states = math.prod(query.network.variable(name).card for name in names)
+    if len(names) > 1 and states > MAX_SWEEPS:
+        raise TooLargeError(
+            f"{what} takes a sweep for every joint state of the query, and its {len(names)} variables have "
+            f"{large(states)} (limit {MAX_SWEEPS:,}); ask about fewer variables at once"
+        )
 
 
 def mutual_information(both: Array) -> Floats:

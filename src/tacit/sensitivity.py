@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+import math
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from tacit import machine
 from tacit.answer import warn_impossible
 from tacit.cpt import CPT, THRESHOLDS, AnyCPT, TestingCPT
 from tacit.engines.by_row import ByRow
 from tacit.engines.results import Array
-from tacit.errors import TacitError
+from tacit.errors import TacitError, TooLargeError
 from tacit.evidence import Evidence, EvidenceLike, take
 from tacit.floats import Floats, divide, flat
+from tacit.information import go_on, require_few_sweeps
 from tacit.installation import how_to_install
 from tacit.model import Model
 from tacit.query import Query
 from tacit.variable import Label, describe
+from tacit.words import plural
 
 Key = tuple[str, str]
 CAUSE = "cause "  # the parts of a noisy-or
 SHOWN = 10
+COPIES = 2  # of every derivative: as a slope, and as that of the posterior
 NOISE = 1e-14  # what rounding leaves of a difference of equals, relative to them
 
 
@@ -236,8 +241,12 @@ class Sensitivity:
         return f"Sensitivity(of {', '.join(self.query)} to {entries:,} entries, {rows:,} row{'s' * (rows != 1)})"
 
 
-def sensitivity(query: Query, evidence: EvidenceLike | None = None) -> Sensitivity:
-    """Derivatives of the posterior of a query by every entry of every table, for every row."""
+def sensitivity(query: Query, evidence: EvidenceLike | None = None, pause: Callable[[], None] = go_on) -> Sensitivity:
+    """Derivatives of the posterior of a query by every entry of every table, for every row: see `TAC.sensitivity`.
+
+    `pause` is called between sweeps, and may raise to end the work.
+    """
+    require_few_sweeps(query, "sensitivity")
     asked = query.companion(replace(query.question, every_state=True, index=False))
     net = query.network
     net.require_numbers()
@@ -247,8 +256,9 @@ def sensitivity(query: Query, evidence: EvidenceLike | None = None) -> Sensitivi
     found: dict[Key, list[Floats]] = {key: [] for key in _keys(net)}
     states = [net.variable(name).card for name in query.question.query]
     known = query.read(evidence)
+    _require_room(net, known.rows, math.prod(states))
     for block in known.blocks(engine.gradient_chunk):
-        posterior, derivatives = engine.derivatives(block.columns, block.rows)
+        posterior, derivatives = engine.derivatives(block.columns, block.rows, pause)
         impossible = posterior.sum(axis=0) == 0
         posteriors.append(np.where(impossible, np.nan, posterior).T.reshape(block.rows, *states))
         for (node, part), blocks in found.items():
@@ -264,6 +274,18 @@ def sensitivity(query: Query, evidence: EvidenceLike | None = None) -> Sensitivi
     warn_impossible(np.isnan(flat(whole)[:, 0]), "their derivatives are NaN")
     slopes = {key: np.concatenate(blocks) for key, blocks in found.items()}
     return Sensitivity(whole, slopes, asked, known)
+
+
+def _require_room(net: Model, rows: int, states: int) -> None:
+    """An error where the derivatives of all rows would not fit into memory."""
+    entries = sum(net.cpt(node).parts()[part].size for node, part in _keys(net))
+    needed, there = 8.0 * rows * states * entries * COPIES, machine.memory()
+    if needed > there:
+        raise TooLargeError(
+            f"the derivatives of {plural(rows, 'row')} by {entries:,} table entries, for each of {states:,} states, "
+            f"take {needed / 2**30:,.3g} GiB of memory, and there are {there / 2**30:,.3g}; ask about fewer rows at "
+            "once"
+        )
 
 
 def _keys(net: Model) -> Iterator[Key]:

@@ -5,7 +5,7 @@ Tables count as if they depended on evidence: each is one row that speaks for al
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -55,20 +55,23 @@ class ByRow(NumpyEngine):
         return frame
 
     @in_own_threads
-    def derivatives(self, columns: Mapping[str, Column], rows: int) -> tuple[Array, dict[Key, Array]]:
+    def derivatives(
+        self, columns: Mapping[str, Column], rows: int, pause: Callable[[], None]
+    ) -> tuple[Array, dict[Key, Array]]:
         """The posterior (states, rows), and the derivatives of the joint by all tables, divided by its sum.
 
         The latter are (states, entries of the table..., rows). Where the evidence is impossible, all are 0. Give at
-        most `gradient_chunk` rows.
+        most `gradient_chunk` rows. `pause` is called between sweeps.
         """
         frame = self._up(columns)
         found = self._results(frame, rows, selections=False)
         joint = found.joint
         inverse = divide(np.ones(rows), joint.sum(axis=0), otherwise=0.0)
         with np.errstate(over="ignore", invalid="ignore"):  # what is no number is computed again
-            by_state = [
-                self._by_tables(frame, np.eye(len(joint))[state][:, None] * inverse) for state in range(len(joint))
-            ]
+            by_state = []
+            for state in range(len(joint)):
+                pause()
+                by_state.append(self._by_tables(frame, np.eye(len(joint))[state][:, None] * inverse))
         made = {key: np.stack([tables[key] for tables in by_state]) for key in by_state[0]}
         lost = np.zeros(rows, dtype=np.bool_) if found.doubtful is None else found.doubtful.copy()
         for table in made.values():
@@ -76,7 +79,7 @@ class ByRow(NumpyEngine):
         posterior = joint * inverse
         if lost.any() and not isinstance(self, WideEngine):
             rare = np.flatnonzero(lost)
-            theirs, more = self.more_careful().derivatives(take(columns, rare), len(rare))
+            theirs, more = self.more_careful().derivatives(take(columns, rare), len(rare), pause)
             posterior[:, rare] = theirs
             for key, table in made.items():
                 table[..., rare] = more[key]
