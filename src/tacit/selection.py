@@ -97,7 +97,7 @@ def selected_network(net: M, decided: Mapping[str, Selected], row: int = 0) -> M
         assert isinstance(cpt, TestingCPT)
         weights = how.weight[row]
         if len(cpt.tables) == 2:
-            weights = np.stack([np.where(weights == 1, 0.0, _weight_of_minus(cpt, how, row)), weights], axis=-1)
+            weights = np.stack([_weight_of_minus(cpt, how, row), weights], axis=-1)
         terms = [weights[..., i, None] * table for i, table in enumerate(cpt.tables)]
         mixed = np.minimum(sum(terms[1:], start=terms[0]), 1.0)
         only = [(np.delete(weights, i, axis=-1) == 0).all(axis=-1, keepdims=True) for i in range(len(terms))]

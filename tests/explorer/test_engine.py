@@ -115,6 +115,37 @@ def test_random_networks(engine: Any, net: tacit.Network, rng: np.random.Generat
     check(engine, net, [drawn(rng, net) for _ in range(3)], query)
 
 
+def steep(gamma: float) -> tacit.Network:
+    """Sigmoids far in both tails, whose lesser table alone explains what is observed below them."""
+    net = tacit.Network()
+    net.add("A", cpt=[0.6, 0.4])
+    two = [[[0.98, 0.02], [0.5, 0.5]], [[1, 0], [1, 0]]], [[[0, 1], [0.1, 0.9]], [[0, 1], [0, 1]]]
+    net.add("B", ["A"], cpt=[[0.3, 0.7], [0.8, 0.2]])
+    net.add(
+        "T",
+        ["A", "B"],
+        cpt=tacit.TestingCPT(*two, [[0.05, 0.2], [0.5, 0.01]], gamma=gamma, test=[[">=", "<"], ["<=", ">"]]),
+    )
+    tables = [[[1, 0, 0], [0.9, 0.1, 0]], [[0, 1, 0], [0, 0.7, 0.3]], [[0, 0, 1], [0, 0, 1]]]
+    net.add(
+        "U",
+        ["A"],
+        ["low", "mid", "high"],
+        tacit.TestingCPT(tables=tables, thresholds=[[0.2, 0.5], [0.1, 0.9]], gamma=gamma),
+    )
+    return net
+
+
+@pytest.mark.parametrize("gamma", [64.0, 100.0, 130.0, 800.0])
+def test_the_tails_of_steep_sigmoids_count(engine: Any, gamma: float) -> None:
+    """A weight that rounds to 1 leaves the other table a weight of its own: 1e-20 is not 0."""
+    net = steep(gamma)
+    seen = [None, [1.0, 0.0], [0.0, 1.0]], [None, [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    rows = [[None, None, t, u] for t in seen[0] for u in seen[1]] + [[[0.9, 0.1], None, seen[0][2], seen[1][1]]]
+    for query in (0, 1):
+        check(engine, net, rows, query)
+
+
 @pytest.mark.parametrize("name", ["child", "alarm"])
 def test_real_networks(engine: Any, name: str) -> None:
     net, rng = network(name), np.random.default_rng(0)

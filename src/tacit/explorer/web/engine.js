@@ -173,8 +173,7 @@ const KINDS = {
       const [p, m] = op.plan.tables;
       for (let k = 0; k < op.array.length; k++) {
         const u = op.plan.marginal[k];
-        const [tau, rest] = [op.weight[u], op.rest[u]];
-        op.array[k] = tau === 1 ? plus[p[k]] : tau === 0 ? minus[m[k]] : tau * plus[p[k]] + rest * minus[m[k]];
+        op.array[k] = op.weight[u] * plus[p[k]] + op.rest[u] * minus[m[k]];
       }
     },
     reverse(run, op) {
@@ -266,7 +265,13 @@ const KINDS = {
 // How much `plus` counts: 0 or 1 by a test; with a slope, by a sigmoid of how far a share of a total is above its limit.
 function weightOfPlus(gamma, test, share, total, limit) {
   if (gamma === null) return TESTS[test](share, total * limit) ? 1 : 0;
-  return total > 0 ? 1 / (1 + Math.exp(-slope(gamma, test) * (share / total - limit))) : 0.5;
+  return total > 0 ? sigmoid(slope(gamma, test) * (share / total - limit)) : 0.5;
+}
+
+// Far below 0 it is exp(x), which is a number where exp(-x) is infinite.
+function sigmoid(x) {
+  const small = Math.exp(-Math.abs(x));
+  return (x >= 0 ? 1 : small) / (1 + small);
 }
 
 // The slope of a sigmoid: a test of "<=" holds where the parent state is improbable.
@@ -652,7 +657,8 @@ function mutualInformation(both) {
   const rows = both.map((row) => row.reduce((sum, x) => sum + x, 0));
   const columns = both[0].map((_, k) => both.reduce((sum, row) => sum + row[k], 0));
   let sum = 0;
-  both.forEach((row, i) => row.forEach((p, k) => (sum += p > 0 ? p * Math.log(p / (rows[i] * columns[k])) : 0)));
+  // divided twice: the product of two tiny sums may be too small for a float
+  both.forEach((row, i) => row.forEach((p, k) => (sum += p > 0 ? p * Math.log(p / rows[i] / columns[k]) : 0)));
   return Math.max(sum, 0);
 }
 
