@@ -1,6 +1,7 @@
-"""How long a server waits for a client that takes its answer slowly."""
+"""Connections: how long a server waits for a client that takes its answer slowly, and that answers go out at once."""
 
 import asyncio
+import socket
 
 import pytest
 import uvicorn
@@ -9,6 +10,7 @@ from uvicorn.server import ServerState
 import tacit
 from tacit.serve import Limits, application
 from tacit.serve.protocol import protocol
+from tacit.serve.running import _listening
 
 
 class Transport(asyncio.Transport):
@@ -44,3 +46,25 @@ def test_a_client_that_takes_some_of_its_answer_may_go_on(taken):
         return steady, transport.aborted
 
     assert asyncio.run(paused()) == (taken == 0, True)
+
+
+def test_answers_are_sent_at_once():
+    """Nagle's algorithm would keep the body of an answer back until the client has confirmed the head."""
+
+    async def accepted():
+        found = asyncio.get_running_loop().create_future()
+
+        class Accepting(asyncio.Protocol):
+            def connection_made(self, transport):
+                found.set_result(transport.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+
+        with _listening("127.0.0.1", 0) as listening:
+            server = await asyncio.get_running_loop().create_server(Accepting, sock=listening)
+            async with server:
+                _, writer = await asyncio.open_connection(*listening.getsockname())
+                option = await found
+                writer.close()
+                await writer.wait_closed()
+        return option
+
+    assert asyncio.run(accepted())
