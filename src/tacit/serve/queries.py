@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable
+from weakref import WeakValueDictionary
 
 from tacit.answer import quietly
 from tacit.errors import TooLargeError
@@ -26,7 +27,8 @@ class Queries:
     def __init__(self, net: Network, most: int) -> None:
         self.net = net
         self._recent: Recent[TAC] = Recent(most)
-        self._locks: Recent[threading.Lock] = Recent(most)
+        self._locks: WeakValueDictionary[Hashable, threading.Lock] = WeakValueDictionary()  # those that are in use
+        self._guard = threading.Lock()
         self._cheap: bool | None = None
 
     def of(self, query: Asked, known: Evidence) -> TAC:
@@ -55,7 +57,9 @@ class Queries:
 
     def _once(self, key: Hashable, make: Callable[[], TAC]) -> TAC:
         """What was made before, or is made now: others that want the same wait for it."""
-        with self._locks.get(key, threading.Lock):
+        with self._guard:
+            lock = self._locks.setdefault(key, threading.Lock())
+        with lock:
             return self._recent.get(key, make)
 
     def _compiled(self, query: Asked, evidence: tuple[str, ...], hard: tuple[str, ...] = ()) -> TAC:
