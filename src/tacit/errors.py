@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any, Self
+
+EVIDENCE_FIELDS = ("problem", "variable", "subject", "row", "place")
+
 
 class TacitError(ValueError):
     """The root of all errors raised on purpose by tacit."""
@@ -33,7 +37,52 @@ class UnsetError(NetworkError):
 
 
 class EvidenceError(TacitError):
-    """Evidence names an unknown variable or state, or holds a bad number."""
+    """Evidence names an unknown variable or state, or holds a bad number.
+
+    The message is made of what is known: the `place` that the rows are from, a file or a partition; the `subject`,
+    which is the evidence on the `variable` unless it is named; the `row`, as people count rows at that place; and the
+    `problem`. A problem that begins with a space or a comma goes on with the sentence that its subject begins.
+
+    >>> error = EvidenceError("'x' is not a state", variable="A", row=2)
+    >>> error
+    EvidenceError("evidence on 'A', row 2: 'x' is not a state")
+    >>> error.at("rows.csv", first=101)
+    EvidenceError("rows.csv: evidence on 'A', row 103: 'x' is not a state")
+    >>> error.changed(subject="labels of 'A'", row=None)
+    EvidenceError("labels of 'A': 'x' is not a state")
+    >>> EvidenceError(" has 3 dimensions", variable="A")
+    EvidenceError("evidence on 'A' has 3 dimensions")
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        variable: str | None = None,
+        subject: str | None = None,
+        row: int | None = None,
+        place: str | None = None,
+    ) -> None:
+        self.problem, self.variable, self.row, self.place = problem, variable, row, place
+        self.subject = f"evidence on {variable!r}" if subject is None and variable is not None else subject
+        super().__init__(self._text())  # the only argument: with it and the fields, pickle makes the error anew
+
+    def _text(self) -> str:
+        about = ", ".join([*filter(None, [self.subject]), *([] if self.row is None else [f"row {self.row}"])])
+        colon = ": " if about and not self.problem.startswith((" ", ",")) else ""
+        return f"{'' if self.place is None else f'{self.place}: '}{about}{colon}{self.problem}"
+
+    def changed(self, **fields: Any) -> Self:
+        """The same error with some fields changed."""
+        return type(self)(**{**{name: getattr(self, name) for name in EVIDENCE_FIELDS}, **fields})
+
+    def moved(self, by: int) -> Self:
+        """The error for rows that have others before them."""
+        return self if self.row is None else self.changed(row=self.row + by)
+
+    def at(self, place: str, first: int = 0) -> Self:
+        """The error for rows of a file or a partition, of which the first is the row `first`."""
+        return self.moved(first).changed(place=place)
 
 
 class TooLargeError(TacitError):

@@ -257,9 +257,7 @@ def read(
             continue
         if not broadcasts:
             if rows is not None and column.rows != rows:
-                raise EvidenceError(
-                    f"evidence on {name!r} has {plural(column.rows, 'row')}, other columns have {rows:,}"
-                )
+                raise EvidenceError(f" has {plural(column.rows, 'row')}, other columns have {rows:,}", variable=name)
             rows = column.rows
         columns[name] = column
     if rows == 0 and not empty:
@@ -358,8 +356,9 @@ def read_column(
     if isinstance(values, Column):
         if values.variable != variable:
             raise EvidenceError(
-                f"evidence on {variable.name!r} was read for the states {listed_states(values.variable)}; the variable "
-                f"has {listed_states(variable)}, so that it must be read again"
+                f" was read for the states {listed_states(values.variable)}; the variable has "
+                f"{listed_states(variable)}, so that it must be read again",
+                variable=variable.name,
             )
         return values if lazily or values.given is None else values.kept(), values.rows == 1
     column, broadcasts = _referring(variable, values, framed)
@@ -375,7 +374,7 @@ def _referring(variable: Variable, values: Any, framed: bool) -> tuple[Column | 
     try:
         column = opened(values)
     except ConversionError as error:
-        raise EvidenceError(f"evidence on {variable.name!r}: {error}") from None
+        raise EvidenceError(str(error), variable=variable.name) from None
     if isinstance(column, Coded):
         if variable.states != DEFAULT_STATES:
             return Column(variable, codes=labels.of_numbers(variable, column)), False
@@ -391,7 +390,7 @@ def _referring(variable: Variable, values: Any, framed: bool) -> tuple[Column | 
         return _likelihoods(variable, array, missing), False
     if array.ndim != 1:
         raise EvidenceError(
-            f"evidence on {variable.name!r} has {array.ndim} dimensions; expected (rows,) or (rows, {variable.card})"
+            f" has {array.ndim} dimensions; expected (rows,) or (rows, {variable.card})", variable=variable.name
         )
     return _from_array(variable, array, missing, framed or is_framed(values)), False
 
@@ -419,7 +418,7 @@ def _from_typed(variable: Variable, array: NDArray[Any], missing: Mask | None, f
         return _nothing(variable, len(array))
     if kind in "USfiub":
         return Column(variable, codes=labels.of_array(variable, array, missing))
-    raise EvidenceError(f"evidence on {variable.name!r} has type {array.dtype}, expected labels or floats")
+    raise EvidenceError(f" has type {array.dtype}, expected labels or floats", variable=variable.name)
 
 
 def _nothing(variable: Variable, rows: int) -> Column:
@@ -470,8 +469,9 @@ def first_state(variable: Variable, values: NDArray[Any], framed: bool = False) 
     """Likelihoods of the first of two states, NaN for no evidence; codes must not be mistaken for them in a frame."""
     if variable.card != 2:
         raise EvidenceError(
-            f"evidence on {variable.name!r}, which has {variable.card} states, is a column of floats; "
-            f"expected labels, or likelihoods of shape (rows, {variable.card})"
+            f", which has {variable.card} states, is a column of floats; expected labels, or likelihoods of shape "
+            f"(rows, {variable.card})",
+            variable=variable.name,
         )
     if framed and is_ambiguous(variable, values):
         row = int(np.isnan(values).argmin())
@@ -480,7 +480,7 @@ def first_state(variable: Variable, values: NDArray[Any], framed: bool = False) 
             f"{shown(variable.states[0])}, since the column holds only 0, 1 and gaps; pass labels "
             f"({listed_states(variable)}), or likelihoods of shape (rows, 2)"
         )
-        raise AmbiguousEvidenceError(str(error_in_row(variable, row, problem)))
+        raise AmbiguousEvidenceError(problem, variable=variable.name, row=row)
     return Column(variable, given=values)
 
 
@@ -498,12 +498,13 @@ def is_ambiguous(variable: Variable, values: NDArray[Any]) -> bool:
 def _likelihoods(variable: Variable, array: NDArray[Any], missing: Mask | None = None) -> Column:
     if array.shape[1] != variable.card:
         raise EvidenceError(
-            f"evidence on {variable.name!r} has shape {array.shape}, expected (rows, {variable.card}): "
-            f"one likelihood per state ({listed_states(variable)})"
+            f" has shape {array.shape}, expected (rows, {variable.card}): one likelihood per state "
+            f"({listed_states(variable)})",
+            variable=variable.name,
         )
     given = as_given(array, missing)
     if given is None:
-        raise EvidenceError(f"evidence on {variable.name!r}: likelihoods must be numbers")
+        raise EvidenceError("likelihoods must be numbers", variable=variable.name)
     return Column(variable, given=given)
 
 

@@ -362,4 +362,4 @@ def shown_number(number: float) -> str:
 
 def error_in_row(variable: Variable, row: int, problem: str) -> EvidenceError:
     """The error for what is wrong with one row of the evidence on a variable."""
-    return EvidenceError(f"evidence on {variable.name!r}, row {row}: {problem}")
+    return EvidenceError(problem, variable=variable.name, row=row)

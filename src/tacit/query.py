@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import Any, Literal, Self, TypeVar, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit import engines, machine, pickling
 from tacit.answer import Answer, warn_impossible
@@ -24,14 +23,13 @@ from tacit.compiler.program import Cost, Program
 from tacit.compiler.prune import certain, possible_states
 from tacit.compiler.question import Question
 from tacit.cpt import CPT, TestingCPT
-from tacit.engines.engine import Engine
-from tacit.engines.results import Array
+from tacit.engines.engine import Engine, Sweep
 from tacit.errors import EvidenceError, NetworkError, TacitError, TooLargeError
 from tacit.evidence import Column, Evidence, EvidenceLike, blocks, read
 from tacit.factored import FunctionCPT, Mux, NoisyOr
-from tacit.floats import Floats, divide
+from tacit.floats import Floats
 from tacit.model import Model
-from tacit.probabilities import Labelling, Marginals, Probabilities
+from tacit.probabilities import Labelling, Probabilities
 from tacit.selection import Selected, join_rows, no_rows, selected_rows
 from tacit.variable import Label, Variable
 from tacit.words import large, plural
@@ -131,7 +129,8 @@ class Query:
         return self._answer(evidence, self._states, selected)
 
     def _answer(self, evidence: EvidenceLike | None, shape: tuple[int, ...], selected: bool = False) -> Answer:
-        known, engine = self._read(evidence, lazily=True), self.engine()
+        known = self._read(evidence, lazily=True)
+        engine = self.engine().runner(known.rows, Sweep.SELECTIONS if selected else Sweep.FORWARD)
         found, decided = [], []
         for block in known.blocks(engine.chunk):  # so that memory does not grow with the number of rows
             result = engine.run(block.columns, block.rows, selected)
@@ -173,7 +172,8 @@ class Query:
         """
         self.require_query("posterior")
         self.require_posterior()
-        known, engine = self._read(evidence, lazily=True), self.engine()
+        known = self._read(evidence, lazily=True)
+        engine = self.engine().runner(known.rows, Sweep.FORWARD)
         found = np.empty((known.rows, math.prod(self._states)), self.dtype)
         for rows, block in blocks(known.columns, known.rows, engine.chunk_for(known.rows)):
             found[rows] = engine.posterior(block.columns, block.rows)
@@ -221,49 +221,6 @@ class Query:
         """For every testing node that the query needs, how each row of evidence decided it."""
         return self.ask(evidence, selected=True).selected
 
-    @overload
-    def marginals(self, evidence: EvidenceLike | None = None, labels: Literal[False] = False) -> dict[str, Floats]: ...
-
-    @overload
-    def marginals(self, evidence: EvidenceLike | None = None, *, labels: Literal[True]) -> Marginals: ...
-
-    def marginals(self, evidence: EvidenceLike | None = None, labels: bool = False) -> dict[str, Floats] | Marginals:
-        """The posterior of *every* variable, each (rows, states), from one sweep up and one down.
-
-        The derivative of p*(evidence) by the likelihood of a state is the probability of that state with the rest of
-        the evidence (Darwiche's differential approach). Selected tables count as they were selected. With `labels`,
-        the dictionary prints as one table, converts to one frame, and its values are labelled as in `posterior`.
-
-        >>> import tacit
-        >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
-        >>> marginals = tac.marginals({"A": 0.8, "C": "lo"})
-        >>> {name: p.round(4).tolist() for name, p in marginals.items()}
-        {'A': [[0.4615, 0.5385]], 'B': [[0.4692, 0.5308]], 'C': [[1.0, 0.0]]}
-        """
-        engine = self.companion(replace(self.question, query=(), evidence=self.network.variables, index=False)).engine()
-        found: dict[str, list[Floats]] = {name: [] for name in self.network.variables}
-        possible: list[NDArray[np.bool_]] = []
-        known = self.read(evidence)
-        for block in known.blocks(engine.gradient_chunk):
-            total = engine.run(block.columns, block.rows).joint[0]
-            seeds = divide(np.ones_like(total), total, otherwise=0.0)
-            derivatives = engine.gradients(block.columns, block.rows, seeds, through_selection=False).likelihoods
-            possible.append(total > 0)
-            for name, column in found.items():
-                card = self.network.variable(name).card
-                likelihood = block.columns[name].likelihoods() if name in block.columns else np.ones((card, 1))
-                product = weighted(likelihood, derivatives[name]) if name in derivatives else likelihood
-                column.append(np.where(total > 0, product, np.nan).T)
-        if not known.rows:
-            arrays = {name: np.empty((0, self.network.variable(name).card), self.dtype) for name in found}
-        else:
-            warn_impossible(~np.concatenate(possible), "their posteriors are NaN")
-            arrays = {name: np.concatenate(blocks) for name, blocks in found.items()}
-        if not labels:
-            return arrays
-        label = Labelling.of(evidence)
-        return Marginals({name: label(array, [self.network.variable(name)]) for name, array in arrays.items()})
-
     def companion(self, question: Question, extended: Callable[[Model], Model] | None = None) -> Query:
         """The same network, or an extended one, asked something else, compiled on first use."""
         if question not in self._companions:
@@ -308,10 +265,9 @@ class Query:
                     f"{'give the state that it is set to' if done else 'name it in evidence= to leave it out'}"
                 )
             if name in self.do and not (seen := known.columns[name].observed).all():
-                raise EvidenceError(
-                    f"intervention on {name!r}, row {int(seen.argmin())}: a state is needed in every row (do=); it may "
-                    "be neither missing nor soft"
-                )
+                problem = "a state is needed in every row (do=); it may be neither missing nor soft"
+                subject = f"intervention on {name!r}"
+                raise EvidenceError(problem, variable=name, subject=subject, row=int(seen.argmin()))
             known.columns[name].certain_codes()  # an error where a row has none
         return known
 
@@ -572,11 +528,6 @@ def _names(net: Model, names: Iterable[str] | None, what: str) -> tuple[str, ...
     for name in found:
         net.node(name)
     return found
-
-
-def weighted(likelihood: Floats, derivative: Array) -> Array:
-    """Likelihoods times derivatives by them: those of states that are ruled out may leave the range of floats."""
-    return np.multiply(likelihood, derivative, out=np.zeros_like(derivative), where=likelihood > 0)
 
 
 def check_same_structure(query: Query, new: Model) -> None:

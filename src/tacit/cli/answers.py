@@ -95,4 +95,5 @@ def _require_states(known: Evidence, name: str) -> None:
     column = known.columns.get(name)
     unset = np.array([0]) if column is None else np.flatnonzero(~column.observed)
     if known.rows and len(unset):
-        raise EvidenceError(f"intervention on {name!r}, row {unset[0]}: a state is needed in every row (--do)")
+        problem, subject = "a state is needed in every row (--do)", f"intervention on {name!r}"
+        raise EvidenceError(problem, variable=name, subject=subject, row=int(unset[0]))

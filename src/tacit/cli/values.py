@@ -13,7 +13,6 @@ from tacit.io.evidence import is_evidence
 from tacit.io.evidence import read_evidence as read_file
 from tacit.labels import listed_states
 from tacit.network import Network
-from tacit.rows.places import without_row
 from tacit.rows.spelling import MISSING, as_number, label_of, numbers_are_labels
 from tacit.variable import Label, Variable
 
@@ -34,7 +33,7 @@ def read_evidence(net: Network, texts: Sequence[str]) -> tuple[dict[str, Any], l
         try:
             column, _ = read_column(net.variable(name), evidence[name])
         except EvidenceError as error:
-            raise without_row(error) from None
+            raise error.changed(row=None) from None  # there is one row only
         if column is not None and column.certain:
             hard.append(name)
     return evidence, hard

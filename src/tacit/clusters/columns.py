@@ -102,7 +102,7 @@ def hinting() -> Iterator[None]:
         yield
     except AmbiguousEvidenceError as error:
         hint = "if it holds likelihoods in other partitions, name the variable in likelihoods="
-        raise EvidenceError(f"{error}; {hint}") from None
+        raise error.changed(problem=f"{error.problem}; {hint}") from None
 
 
 def floats(name: str, column: Any) -> Floats:

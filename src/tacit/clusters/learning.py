@@ -18,7 +18,6 @@ from tacit.learn.scattered import Part, Scattered, some_rows
 from tacit.learn.sources import one_column, pieces
 from tacit.learn.training import Fit, How, Training, train
 from tacit.network import Network
-from tacit.rows.places import moved
 from tacit.tac import TAC
 from tacit.variable import similar
 
@@ -116,7 +115,7 @@ class Labels:
                 try:
                     found.append(self._data(rows))
                 except EvidenceError as error:
-                    raise moved(error, first) from None
+                    raise error.moved(first) from None
             first += len(rows)
         if not found:
             return None

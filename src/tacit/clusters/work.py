@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
@@ -21,7 +22,8 @@ S = TypeVar("S")
 FAN_IN = 16  # partial sums that are added at a time: sums form a tree, and no process has to hold them all
 ONE_THREAD = machine.Share(threads=1)  # the engines themselves run a task on each core
 
-_OURS = re.compile(r"tacit\.errors\.(\w*Error): (.*)")
+# the last line of a traceback, since all that Spark hands over of an error is its text
+_OURS = re.compile(r"^\s*(tacit\.[\w.]+)\.(\w*Error): (.*)", re.MULTILINE)
 
 
 class ClusterParts(Parts[T]):
@@ -82,6 +84,7 @@ def _ours(error: BaseException | None) -> TacitError | None:
             if isinstance(candidate, TacitError):
                 return candidate
         error = error.__cause__
-    for name, message in _OURS.findall(text)[-1:]:
-        return EvidenceError(message) if name == "EvidenceError" else TacitError(message)
+    for module, name, message in _OURS.findall(text)[-1:]:
+        kind = getattr(sys.modules.get(module), name, TacitError)
+        return EvidenceError(message) if issubclass(kind, EvidenceError) else TacitError(message)
     return None

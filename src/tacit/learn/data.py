@@ -109,7 +109,7 @@ def read_labels(variable: Variable, y: Any) -> Floats:
     try:
         column, _ = read_column(variable, y)
     except EvidenceError as error:
-        raise EvidenceError(str(error).replace("evidence on", "labels of", 1)) from None
+        raise error.changed(subject=f"labels of {variable.name!r}") from None
     assert column is not None
     targets = column.likelihoods()
     for row in np.flatnonzero(targets.sum(axis=0) > 1.5)[:1].tolist():
@@ -188,7 +188,7 @@ def checked_weights(weights: ArrayLike, rows: int | None = None) -> Floats:
         expected = "(rows,)" if rows is None else f"({rows},)"
         raise EvidenceError(f"weights have shape {found.shape}, expected {expected}: one per row")
     for row in np.flatnonzero(~(np.isfinite(found) & (found >= 0)))[:1].tolist():
-        raise EvidenceError(f"weights, row {row}: {found[row]:g} is not a finite number >= 0")
+        raise EvidenceError(f"{found[row]:g} is not a finite number >= 0", subject="weights", row=row)
     return found
 
 
@@ -203,4 +203,4 @@ def _numbers(weights: ArrayLike) -> Floats:
 
 
 def _error(variable: Variable, row: int, problem: str) -> EvidenceError:
-    return EvidenceError(f"labels of {variable.name!r}, row {row}: {problem}")
+    return EvidenceError(problem, variable=variable.name, subject=f"labels of {variable.name!r}", row=row)

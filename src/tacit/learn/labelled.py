@@ -69,7 +69,7 @@ class InMemory(Labelled):
         """An error that names the first row that has probability 0."""
         row = first_impossible(self.data, tac)
         if row is not None:
-            raise impossible(f"{what} {row}")
+            raise impossible(what, row)
 
     def counted(self) -> InMemory:
         """The rows that weigh something."""
@@ -91,7 +91,7 @@ class InMemory(Labelled):
 
 def first_impossible(data: Data, tac: TAC) -> int | None:
     """The first row that has probability 0."""
-    engine = tac.engine()
+    engine = tac.engine().runner(data.rows, Sweep.FORWARD)
     for rows, block in blocks(data.columns, data.rows, engine.chunk):
         total = engine.run(block.columns, block.rows).joint.sum(axis=0)
         for row in np.flatnonzero(total <= 0)[:1].tolist():
@@ -99,6 +99,7 @@ def first_impossible(data: Data, tac: TAC) -> int | None:
     return None
 
 
-def impossible(row: str) -> EvidenceError:
-    """The error about such a row."""
-    return EvidenceError(f"{row}: the evidence has probability 0; known 0s rule it out")
+def impossible(what: str, row: int) -> EvidenceError:
+    """The error about such a row, which may be called otherwise: "validation row"."""
+    problem = "the evidence has probability 0; known 0s rule it out"
+    return EvidenceError(problem, row=row) if what == "row" else EvidenceError(problem, subject=f"{what} {row}")

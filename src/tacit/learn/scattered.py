@@ -96,7 +96,7 @@ class Possible:
 
     def __call__(self, data: Part, number: int | None) -> EvidenceError | None:
         row = None if data is None else first_impossible(data, self.tac.get())
-        return None if row is None else in_partition(impossible(f"{self.what} {row}"), number)
+        return None if row is None else in_partition(impossible(self.what, row), number)
 
 
 def _first(one: EvidenceError | None, other: EvidenceError | None) -> EvidenceError | None:

@@ -20,7 +20,7 @@ from tacit.naming import UnusedColumnWarning
 from tacit.network import Network
 from tacit.rows.columns import choose, columns_of, floats_of, unused
 from tacit.rows.files import open_table
-from tacit.rows.places import in_file, moved
+from tacit.rows.places import in_file
 from tacit.rows.reading import Reader
 from tacit.variable import similar
 from tacit.warned import warn
@@ -67,7 +67,7 @@ class Piece:
 
     def impossible(self, row: int) -> EvidenceError:
         """An error that says that a row cannot be."""
-        error = EvidenceError(f"row {self.numbers[row]}: the evidence has probability 0; known 0s rule it out")
+        error = EvidenceError("the evidence has probability 0; known 0s rule it out", row=int(self.numbers[row]))
         return error if self.path is None else in_file(error, self.path)
 
 
@@ -127,7 +127,7 @@ def _of_batches(net: Network, batches: Iterable[Any], weights: Any) -> Iterator[
         try:
             piece = _piece(net, batch, weights if whole is None else None, first)
         except EvidenceError as error:
-            raise moved(error, first) from None
+            raise error.moved(first) from None
         if whole is not None:
             piece = Piece(piece.columns, whole[first : first + piece.rows], piece.numbers)
             if len(piece.weights) < len(piece.numbers):

@@ -241,4 +241,4 @@ def floats_of(name: str, column: Any) -> Floats:
 def _no_number(name: str, words: Sequence[str | None]) -> EvidenceError:
     """An error that names the first row whose word spells no number."""
     row = next(i for i, word in enumerate(words) if _numbers([word]) is None)
-    return EvidenceError(f"column {name!r}, row {row}: {words[row]!r} is not a number")
+    return EvidenceError(f"{words[row]!r} is not a number", subject=f"column {name!r}", row=row)

@@ -21,7 +21,6 @@ from pyspark.sql.types import StringType
 from tacit.clusters.columns import Columns
 from tacit.errors import EvidenceError
 from tacit.evidence import Column, read_column
-from tacit.rows.places import moved
 from tacit.variable import Variable
 
 MOST = 32  # states, which Spark compares one after the other
@@ -145,4 +144,4 @@ def _refuse(variable: Variable, row: int, texts: Any) -> None:
     try:
         read_column(variable, pa.array([texts[row].as_py()]))
     except EvidenceError as error:
-        raise moved(error, row) from None
+        raise error.moved(row) from None

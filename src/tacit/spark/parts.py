@@ -16,7 +16,6 @@ from tacit.clusters.learning import Table, Tables
 from tacit.clusters.work import FAN_IN, ClusterParts, done, itself, plain_errors, summed
 from tacit.errors import EvidenceError, TacitError
 from tacit.learn.parts import Parts
-from tacit.rows.places import moved
 from tacit.spark.coding import Coding
 
 T = TypeVar("T")
@@ -118,7 +117,7 @@ def _received(coding: Coding, batches: Iterator[Any]) -> Iterator[Any]:
         try:
             yield coding.received(pa.Table.from_batches([batch]))
         except EvidenceError as error:
-            raise moved(error, first) from None
+            raise error.moved(first) from None
         first += len(batch)
 
 
