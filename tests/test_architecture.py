@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 IN_FUNCTIONS = {
     ("tacit.engines", "tacit.engines.native.engine"),  # loads llvmlite
-    ("tacit.engines", "tacit.engines.native.patient"),  # loads llvmlite
+    ("tacit.engines", "tacit.engines.auto"),  # loads llvmlite
     ("tacit.engines", "tacit.engines.tape"),  # loads numba
     ("tacit.engines", "tacit.engines.torch"),  # torch is optional
     ("tacit.engines.native.engine", "tacit.engines.tape"),  # loads numba

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.answer import warn_impossible
-from tacit.engines.engine import Engine
+from tacit.engines.engine import Engine, Sweep
 from tacit.engines.results import States
 from tacit.errors import TacitError
 from tacit.evidence import Evidence, EvidenceLike
@@ -89,7 +89,7 @@ def most_probable(query: Query, names: Sequence[str], evidence: EvidenceLike | N
     """The jointly most probable states of some variables, with all others summed out."""
     known = query.read(evidence)
     asked = query.companion(replace(query.question, query=(), best=tuple(names)))
-    engine, net = asked.engine(), query.network
+    engine, net = asked.engine().runner(known.rows, Sweep.DESCENT), query.network
     codes: dict[str, list[Codes]] = {name: [] for name in names}
     logs: list[Floats] = []
     for block in known.blocks(engine.gradient_chunk):
@@ -112,7 +112,7 @@ def samples(query: Query, evidence: EvidenceLike | None, n: int, seed: int | Non
     number = _count(n)
     known = query.read(evidence)
     asked = query.companion(replace(query.question, query=(), every_node=True))
-    engine, names = asked.engine(), query.network.variables
+    engine, names = asked.engine().runner(known.rows * number, Sweep.DESCENT), query.network.variables
     smallest = np.int16 if max(query.network.variable(name).card for name in names) < 2**15 else np.int32
     codes = {name: np.empty((known.rows, number), dtype=smallest) for name in names}
     impossible = np.zeros(known.rows, dtype=np.bool_)

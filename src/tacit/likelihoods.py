@@ -7,6 +7,7 @@ float64.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -67,7 +68,7 @@ def _of_first(variable: Variable, given: NDArray[Any], numbers: Numbers) -> Floa
 def _of_all(variable: Variable, given: NDArray[Any], numbers: Numbers) -> Floats:
     table = given.T.astype(np.float64, order="C")
     with np.errstate(over="ignore", invalid="ignore"):  # sums that overflow are repaired, and infinities refused
-        total = table.sum(axis=0)
+        total = _sums(table)
         usual = table.size > 0 and table.min() >= 0 and total.min() > 0 and np.isfinite(total.max())  # NaN fails here
         if not usual:
             total = _repaired(variable, table, total, numbers)
@@ -76,6 +77,11 @@ def _of_all(variable: Variable, given: NDArray[Any], numbers: Numbers) -> Floats
     if noted:
         _refuse_lost(variable, table, scaled, numbers)
     return scaled
+
+
+def _sums(table: Floats) -> Floats:
+    """The sum of every row, state by state: NumPy would add those of a single row in another order."""
+    return np.asarray(reduce(np.add, table))
 
 
 def _refuse_lost(variable: Variable, table: Floats, scaled: Floats, numbers: Numbers) -> None:
@@ -101,7 +107,7 @@ def _repaired(variable: Variable, table: Floats, total: Floats, numbers: Numbers
         raise error_in_row(variable, int(numbers[row]), f"{table[:, row].tolist()}: {problem}")
     huge = ~np.isfinite(total) & ~missing
     table[:, huge] /= table[:, huge].max(axis=0, initial=0.0)
-    total[huge] = table[:, huge].sum(axis=0)
+    total[huge] = _sums(table[:, huge])
     total[missing] = 1.0
     return total
 

@@ -25,10 +25,11 @@ from tacit.compiler.question import Question
 from tacit.cpt import CPT, TestingCPT
 from tacit.engines.engine import Engine, Sweep
 from tacit.errors import EvidenceError, NetworkError, TacitError, TooLargeError
-from tacit.evidence import Column, Evidence, EvidenceLike, blocks, read
+from tacit.evidence import Column, Evidence, EvidenceLike, blocks, is_frame, read
 from tacit.factored import FunctionCPT, Mux, NoisyOr
 from tacit.floats import Floats
 from tacit.model import Model
+from tacit.naming import warn_missing
 from tacit.probabilities import Labelling, Probabilities
 from tacit.selection import Selected, join_rows, no_rows, selected_rows
 from tacit.variable import Label, Variable
@@ -253,7 +254,7 @@ class Query:
         if isinstance(evidence, Evidence) and self.question.given:  # which were read before
             others = {name: column for name, column in evidence.columns.items() if name not in self.known_columns}
             evidence = Evidence(evidence.rows, others)
-        known = read(evidence, self._variables, self.evidence, empty=True, lazily=lazily)
+        known = read(evidence, self._variables, self.evidence, True, lazily, self.question.query)
         if self.question.given:
             known = Evidence(known.rows, {**known.columns, **self.known_columns})
         for name in self.certain:
@@ -269,6 +270,8 @@ class Query:
                 subject = f"intervention on {name!r}"
                 raise EvidenceError(problem, variable=name, subject=subject, row=int(seen.argmin()))
             known.columns[name].certain_codes()  # an error where a row has none
+        if is_frame(evidence):
+            warn_missing([name for name in self.evidence if name not in known.columns])
         return known
 
     @cached_property

@@ -28,7 +28,8 @@ from torch import Tensor, nn
 from tacit.engines import check
 from tacit.engines.cuda import CudaEngine
 from tacit.engines.cuda_tensors import DeviceEvidence, DeviceQuery
-from tacit.engines.results import Array
+from tacit.engines.engine import Sweep
+from tacit.engines.results import Array, Results
 from tacit.engines.torch import TorchEngine
 from tacit.errors import EvidenceError, NetworkError, TacitError
 from tacit.evidence import Column, blocks
@@ -352,15 +353,16 @@ class Evaluation:
     def __init__(self, way: OnArrays, weights: Tensor, likelihoods: Tensor, inputs: Inputs) -> None:
         self.learned, self.rows, self.variables = way.learned, inputs.rows, inputs.variables
         self.numbers = way.learned.numbers(weights.double().numpy())
-        self.engine = way.engine.twin()  # later evaluations have other numbers
+        # later evaluations have other numbers
+        self.engine = way.engine.runner(inputs.rows, Sweep.FORWARD, Sweep.THROUGH).twin()
         self.engine.update(way.learned.tables(self.numbers), way.learned.slopes(self.numbers))
         self.columns = {v.name: Column(v, soft=own.numpy()) for v, own in inputs.by_variable(likelihoods).items()}
         for name, codes in inputs.codes.items():
             self.columns[name] = Column(way.tac.network.variable(name), codes.cpu().numpy().copy())
         parts = blocks(self.columns, self.rows, self.engine.chunk)
-        joint = np.concatenate([self.engine.run(part.columns, part.rows).joint for _, part in parts], axis=1)
-        self.total = joint.sum(axis=0)
-        self.posterior = divide(joint, self.total)
+        found = Results.joined([self.engine.run(part.columns, part.rows) for _, part in parts])
+        self.total, self.exponent = found.joint.sum(axis=0), found.exponent
+        self.posterior = divide(found.joint, self.total)
 
     def derivatives(self, by_posterior: Array) -> tuple[Array, Array]:
         """Derivatives by the weights and by the likelihoods, given those by the posterior (states, rows)."""
@@ -368,7 +370,7 @@ class Evaluation:
         seeds = divide(inner, self.total, otherwise=0.0)
         by_number, by_likelihood = np.zeros(self.learned.entries), []
         for rows, part in blocks(self.columns, self.rows, self.engine.gradient_chunk):
-            found = self.engine.gradients(part.columns, part.rows, seeds[:, rows])
+            found = self.engine.gradients(part.columns, part.rows, seeds[:, rows], self.exponent[rows])
             by_number += self.learned.by_number(found.tables, found.slopes)
             # what does not reach the query has no derivatives
             own = [found.likelihoods.get(v.name, np.zeros((v.card, part.rows))) for v in self.variables]

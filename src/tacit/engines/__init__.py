@@ -129,9 +129,9 @@ def build(
     if engine == "auto" and choose(program) == "tape":
         try:
             if program.cost.multiply_adds <= MAX_GENERATED:
-                from tacit.engines.native.patient import PatientEngine
+                from tacit.engines.auto import Auto
 
-                return PatientEngine(program, parameters, gammas, dtype, threads)
+                return Auto(program, parameters, gammas, dtype, threads)
             return build("tape", program, parameters, gammas, dtype, threads)
         except TooLargeError:
             pass  # the estimate was too low: NumPy needs no tape

@@ -31,7 +31,7 @@ from tacit.engines.native.device import (
 from tacit.engines.native.engine import NativeEngine
 from tacit.engines.native.ptx import key_of, ptx
 from tacit.engines.native.thread import CODES, DOUBT, LEAST, UNUSUAL, Given
-from tacit.engines.results import Array, Gradients, Results
+from tacit.engines.results import Array, Results, Reverse
 from tacit.evidence import Column, Kind, take
 from tacit.floats import divide, noting_underflow
 from tacit.recent import Recent
@@ -245,8 +245,8 @@ class CudaEngine(NativeEngine):
 
     def attempt_gradients(
         self, columns: Mapping[str, Column], rows: int, seeds: Array, through_selection: bool
-    ) -> tuple[Gradients, bool]:
-        """Derivatives in plain floats, and whether some rows may be doubtful."""
+    ) -> Reverse:
+        """Derivatives in plain floats, given those by the mantissas that this engine's own forward pass finds."""
         tape, size = self._tape(), self.dtype.itemsize
         sources = [_source(self, name, states, columns.get(name)) for name, states in self._variables(tape)]
         inputs = sum(self.program.sizes[name] for name in tape.inputs)
@@ -284,7 +284,9 @@ class CudaEngine(NativeEngine):
         d_constants = whole[len(loaded.kernel.sums) :].copy()
         np.add.at(d_constants, list(loaded.kernel.sums), whole[: len(loaded.kernel.sums)])
         doubt = bool(flag[0] & DOUBT) or slot.lost or self._constants_too_small()
-        return self._collected(tape, d_constants, d_inputs[:, :rows], through_selection), doubt
+        found = self._collected(tape, d_constants, d_inputs[:, :rows], through_selection)
+        exponent = self.attempt(columns, rows).exponent if tape.scaled else np.zeros(rows, dtype=np.int64)
+        return Reverse(found, exponent, doubt)
 
     def scratch_rows(self, loaded: Loaded, rows: int) -> int:
         """How many rows the way back takes at a time, by the memory that their values need."""

@@ -8,13 +8,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.compiler.program import Program
-from tacit.engines.results import Array, Descent, Gradients, Results
+from tacit.engines.results import Array, Descent, Gradients, Results, Reverse
 from tacit.evidence import Column, blocks, take
 from tacit.floats import Floats
 
@@ -23,12 +24,22 @@ SeedOfRows = Callable[[Array, slice | NDArray[np.intp]], tuple[float, Array]]
 Kernel = Callable[..., float]
 
 
+class Sweep(Enum):
+    """What a call asks of an engine: see `Engine.runner`."""
+
+    FORWARD = "a forward pass"
+    SELECTIONS = "a forward pass that says how testing nodes were decided"
+    HELD = "a reverse pass in which the selected tables count as constants"
+    THROUGH = "a reverse pass through the sigmoids that select tables"
+    DESCENT = "a traceback: states or samples"
+
+
 class Engine(ABC):
     """A program with its numbers, ready to run.
 
     Evidence comes as `columns` with so many `rows`, or with one row that speaks for all. An engine notices where its
-    floats lose digits, and has these rows computed again. Whoever asks for derivatives gives them by the mantissas that
-    `run` returns. What only some engines can do, or do in a way of their own, is here as the others do it.
+    floats lose digits, and has these rows computed again. What only some engines can do, or do in a way of their own,
+    is here as the others do it.
     """
 
     program: Program
@@ -45,8 +56,8 @@ class Engine(ABC):
     @abstractmethod
     def attempt_gradients(
         self, columns: Mapping[str, Column], rows: int, seeds: Array, through_selection: bool
-    ) -> tuple[Gradients, bool]:
-        """Derivatives in plain floats, and whether some rows may be doubtful."""
+    ) -> Reverse:
+        """Derivatives in plain floats, given those by the mantissas that this engine's own forward pass finds."""
 
     @abstractmethod
     def attempt_descent(self, columns: Mapping[str, Column], rows: int, draws: Floats | None) -> Descent:
@@ -63,6 +74,10 @@ class Engine(ABC):
     @abstractmethod
     def twin(self) -> Self:
         """The same with numbers of its own, for another thread."""
+
+    def runner(self, rows: int, *sweeps: Sweep) -> Engine:
+        """The engine that answers one public call, all of it, about so many rows: itself, unless this is "auto"."""
+        return self
 
     def chunk_for(self, rows: int) -> int:
         """How many rows to run at a time, if there are so many, and nothing is made of them but posteriors."""
@@ -115,40 +130,45 @@ class Engine(ABC):
         columns: Mapping[str, Column],
         rows: int,
         seeds: ArrayLike,
+        exponent: ArrayLike,
         through_selection: bool = True,
-        exponent: NDArray[np.int64] | None = None,
     ) -> Gradients:
-        """Derivatives by every parameter and every likelihood, from one sweep up and one down.
+        """Derivatives by every parameter and every likelihood, from a forward and a reverse pass.
 
-        `seeds` (states, rows) are the derivatives of some function by the mantissas of the joint, as `run` gives
-        them, or by the joint times 2**-`exponent`. Without `through_selection`, the weights of selected tables count
+        `seeds` (states, rows) are the derivatives of some function by the mantissas of a run, of this engine or another
+        one, and `exponent` (rows,) are the exponents of that run: together, by the joint times 2**-`exponent`. Engines
+        may scale a row by different powers of two. Without `through_selection`, the weights of selected tables count
         as constants.
 
         >>> import tacit
         >>> engine = tacit.compile(tacit.examples.abc(), "B", ["A", "C"], engine="numpy").engine()
-        >>> engine.gradients({}, 1, [[1.0], [0.0]]).tables["A", "table"]  # of p*(B=true)
+        >>> engine.gradients({}, 1, [[1.0], [0.0]], exponent=0).tables["A", "table"]  # of p*(B=true)
         array([0.2, 0.7])
         """
-        states = self.program.outputs
-        by_joint = np.broadcast_to(np.asarray(seeds, dtype=np.float64), (states, rows))
-        if exponent is not None:
-            by_joint = np.ldexp(by_joint, (self.run(columns, rows).exponent - exponent).astype(np.int32))
-        found, doubt = self.attempt_gradients(columns, rows, by_joint, through_selection)
-        if not doubt and found.finite:
-            return found
+        scale = np.broadcast_to(np.asarray(exponent), (rows,))
+        given = np.broadcast_to(np.asarray(seeds, dtype=np.float64), (self.program.outputs, rows))
+        first = self.attempt_gradients(columns, rows, given, through_selection)
+        own = given
+        if (first.exponent != scale).any():
+            own = np.ldexp(given, (first.exponent - scale).astype(np.int32))
+            if not first.doubtful:
+                first = self.attempt_gradients(columns, rows, own, through_selection)
+        if not first.doubtful and first.gradients.finite:
+            return first.gradients
         # derivatives overflow where a probability is too small for a float to be their divisor
-        lost = found.overflowing(rows)
+        lost = first.gradients.overflowing(rows)
         if (plain := self.attempt(columns, rows)).doubtful is not None:
             lost |= plain.doubtful
-        doubtful = np.flatnonzero(lost if lost.any() or found.finite else np.ones(rows, dtype=np.bool_))
+        doubtful = np.flatnonzero(lost if lost.any() or first.gradients.finite else np.ones(rows, dtype=np.bool_))
+        if not doubtful.size and own is given:
+            return first.gradients
+        others = own.copy()
+        others[:, doubtful] = 0.0
+        found = self.attempt_gradients(columns, rows, others, through_selection).gradients
         if not doubtful.size:
             return found
-        scale = self.run(columns, rows).exponent[doubtful]
-        others, theirs = by_joint.copy(), by_joint[:, doubtful]
-        others[:, doubtful] = 0.0
-        found, _ = self.attempt_gradients(columns, rows, others, through_selection)
-        more = self.again.gradients(take(columns, doubtful), len(doubtful), theirs, through_selection, scale)
-        return found.mended(doubtful, more)
+        theirs = take(columns, doubtful), len(doubtful), given[:, doubtful], scale[doubtful], through_selection
+        return found.mended(doubtful, self.again.gradients(*theirs))
 
     def value_and_gradients(
         self, columns: Mapping[str, Column], rows: int, seed_of: Callable[[Array], tuple[T, Array]]
@@ -158,8 +178,9 @@ class Engine(ABC):
         `seed_of` takes the mantissas of the joint (states, rows) and returns anything, such as the value of the
         function, and its derivatives by the mantissas (states, rows).
         """
-        value, seeds = seed_of(self.run(columns, rows).joint)
-        return value, self.gradients(columns, rows, seeds)
+        found = self.run(columns, rows)
+        value, seeds = seed_of(found.joint)
+        return value, self.gradients(columns, rows, seeds, found.exponent)
 
     def small(self, rows: int) -> bool:
         """Whether so many rows are too little work for several threads, so that twins may share them.

@@ -20,7 +20,7 @@ from tacit.engines.descent import descend
 from tacit.engines.engine import Engine
 from tacit.engines.frames import Evaluation, Fixed, Steps, changed
 from tacit.engines.numpy_arrays import NumpyArrays, WideArrays, as_floats, lowest
-from tacit.engines.results import Array, Decided, Descent, Gradients, Results
+from tacit.engines.results import Array, Decided, Descent, Gradients, Results, Reverse
 from tacit.engines.reverse import gradients, parameter_gradients
 from tacit.engines.tracing import Tracing
 from tacit.engines.wide import Wide
@@ -206,12 +206,12 @@ class NumpyEngine(Engine):
     @in_own_threads
     def attempt_gradients(
         self, columns: Mapping[str, Column], rows: int, seeds: Array, through_selection: bool
-    ) -> tuple[Gradients, bool]:
+    ) -> Reverse:
         """Derivatives in plain floats. All values are kept between the sweeps: give at most `gradient_chunk` rows."""
         frame = self._up(columns, through_selection)
-        doubt = bool(np.isneginf(frame.floor(self.program.joint)).any())
+        found = self._results(frame, rows, selections=False)
         with np.errstate(over="ignore", invalid="ignore"):  # what is no number is computed again
-            return self._down(frame, seeds), doubt
+            return Reverse(self._down(frame, seeds), found.exponent, found.doubtful is not None)
 
     @in_own_threads
     def value_and_gradients(
@@ -225,7 +225,7 @@ class NumpyEngine(Engine):
         value, seeds = seed_of(found.joint)
         with np.errstate(over="ignore", invalid="ignore"):
             derivatives = self._down(frame, seeds)
-        return value, derivatives if derivatives.finite else self.gradients(columns, rows, seeds)
+        return value, derivatives if derivatives.finite else self.gradients(columns, rows, seeds, found.exponent)
 
     @in_own_threads
     def attempt_descent(self, columns: Mapping[str, Column], rows: int, draws: Floats | None) -> Descent:
@@ -314,12 +314,12 @@ class WideEngine(NumpyEngine):
         columns: Mapping[str, Column],
         rows: int,
         seeds: ArrayLike,
+        exponent: ArrayLike,
         through_selection: bool = True,
-        exponent: NDArray[np.int64] | None = None,
     ) -> Gradients:
         """Derivatives by every parameter and every likelihood; see `Engine.gradients`."""
         frame = self._up(columns, through_selection)
         states = self.program.outputs
         by_joint = np.broadcast_to(np.asarray(seeds, dtype=self.dtype), (states, rows))
-        scale = self._exponent(frame) if exponent is None else exponent
+        scale = np.broadcast_to(np.asarray(exponent, dtype=np.int64), (rows,))
         return self._down(frame, Wide.of(by_joint, -scale))  # type: ignore[arg-type]

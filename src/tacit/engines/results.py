@@ -80,6 +80,17 @@ class Results:
         )
 
 
+class Reverse(NamedTuple):
+    """What one attempt at derivatives gives back: they are by the joint times 2**-`exponent` (rows,).
+
+    `doubtful` says whether digits of some rows may be lost.
+    """
+
+    gradients: Gradients
+    exponent: NDArray[np.int64]
+    doubtful: bool
+
+
 @dataclass(frozen=True)
 class Descent:
     """States for all axes, or for variables, and the run that they were chosen after."""

@@ -16,8 +16,8 @@ from tacit.compiler.program import Program
 from tacit.engines import descent_kernels, kernels
 from tacit.engines.assemble import Tape, assemble
 from tacit.engines.engine import Engine, Kernel, Packed, SeedOfRows, rows_too_small
-from tacit.engines.results import Array, Descent, Gradients, Results, States
-from tacit.engines.taped import THREADED_WORK, Taped, in_blocks
+from tacit.engines.results import Array, Descent, Gradients, Results, Reverse, States
+from tacit.engines.taped import THREADED_WORK, Taped, blocks_of_tiles, in_threads
 from tacit.evidence import Column, take
 from tacit.floats import Floats
 from tacit.operations import Parameter
@@ -66,8 +66,8 @@ class TapeEngine(Taped):
             outputs[:, some], fewer = self._forward(tape, take(columns, some), len(some), LANES)
             doubts[some] = False if fewer is None else fewer
             doubts = doubts if doubts.any() else None
-        exponent = outputs[tape.states].astype(np.int64) if tape.scaled else np.zeros(rows, dtype=np.int64)
-        return Results(outputs[: tape.states], exponent, doubts, self._decided(tape, outputs) if selections else {})
+        decided = self._decided(tape, outputs) if selections else {}
+        return Results(outputs[: tape.states], self._exponent(tape, outputs), doubts, decided)
 
     def _forward(
         self, tape: Tape, columns: Mapping[str, Column], rows: int, width: int
@@ -86,8 +86,8 @@ class TapeEngine(Taped):
 
     def attempt_gradients(
         self, columns: Mapping[str, Column], rows: int, seeds: Array, through_selection: bool
-    ) -> tuple[Gradients, bool]:
-        """Derivatives in plain floats, and whether some rows may be doubtful."""
+    ) -> Reverse:
+        """Derivatives in plain floats, given those by the mantissas that this engine's own forward pass finds."""
         tape, width = self._tape(), self._width(self._tape(), rows)
         evidence, lost = self._packed_with_care(tape, columns, rows)
         arrays = self._arrays(tape, *evidence)
@@ -101,7 +101,8 @@ class TapeEngine(Taped):
 
         d_constants = sum(self._parallel(work, tape, rows, width), start=np.zeros(tape.constant_count))
         doubt = lost or bool(arrays.doubts.any()) or self._tables_in_doubt(tape)
-        return self._collected(tape, d_constants, d_inputs, through_selection), doubt
+        found = self._collected(tape, d_constants, d_inputs, through_selection)
+        return Reverse(found, self._exponent(tape, arrays.outputs), doubt)
 
     def attempt_descent(self, columns: Mapping[str, Column], rows: int, draws: Floats | None) -> Descent:
         """States from plain floats, and which rows are doubtful."""
@@ -120,16 +121,15 @@ class TapeEngine(Taped):
 
         threads = (self.threads or 1) if rows * samples * tape.work > THREADED_WORK else 1
         if rows < samples:
-            in_blocks(lambda block: work((0, rows), block), threads, samples, 1)
+            in_threads(lambda block: work((0, rows), block), blocks_of_tiles(threads, samples, 1))
         else:
-            in_blocks(lambda block: work(block, (0, samples)), threads, rows, width)
+            in_threads(lambda block: work(block, (0, samples)), blocks_of_tiles(threads, rows, width))
         if lost:
             arrays.doubts[:] |= rows_too_small(columns, rows, self.dtype)
         if self._tables_in_doubt(tape):
             arrays.doubts[:] = True
-        exponent = arrays.outputs[tape.states].astype(np.int64) if tape.scaled else np.zeros(rows, dtype=np.int64)
         doubts = arrays.doubts if arrays.doubts.any() else None
-        results = Results(arrays.outputs[: tape.states], exponent, doubts)
+        results = Results(arrays.outputs[: tape.states], self._exponent(tape, arrays.outputs), doubts)
         found: States = {axis: own.reshape(rows, samples) for axis, own in zip(tape.axes, states, strict=True)}
         return Descent(found, results)
 
@@ -229,7 +229,7 @@ class TapeEngine(Taped):
     def _parallel(self, work: Callable[[tuple[int, int]], T], tape: Tape, rows: int, width: int) -> list[T]:
         """Do the work on blocks of tiles of some width, in threads where there is enough of it."""
         threads = (self.threads or 1) if rows * tape.work > THREADED_WORK else 1
-        return in_blocks(work, threads, rows, width)
+        return in_threads(work, blocks_of_tiles(threads, rows, width))
 
     def _width(self, tape: Tape, rows: int) -> int:
         return tile_width(self.dtype.itemsize * tape.slots, rows)

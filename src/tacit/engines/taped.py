@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,6 +127,11 @@ class Taped(Engine):
         values = tape.computed if self.dtype == np.float64 else [value for value, _ in tape.constants]
         return any(self.reference.in_doubt(value, self.dtype) for value in values)
 
+    @staticmethod
+    def _exponent(tape: Tape, outputs: Array) -> NDArray[np.int64]:
+        """The powers of two that the mantissas of the joint were divided by."""
+        return outputs[tape.states].astype(np.int64) if tape.scaled else np.zeros(outputs.shape[1], dtype=np.int64)
+
     def _decided(self, tape: Tape, outputs: Array) -> dict[str, Decided]:
         rows = outputs.shape[1]
         found = self.reference.decided(rows)
@@ -200,13 +205,17 @@ class Taped(Engine):
         return inputs, codes
 
 
-def in_blocks(work: Callable[[tuple[int, int]], T], threads: int, rows: int, width: int) -> list[T]:
-    """Do the work on blocks of whole tiles, one for each thread."""
+def blocks_of_tiles(threads: int, rows: int, width: int) -> list[tuple[int, int]]:
+    """The first row and the end of blocks of whole tiles, at most one for each thread."""
     if threads == 1:
-        return [work((0, rows))]
+        return [(0, rows)]
     step = -(-rows // (threads * width)) * width
-    blocks = [(start, min(start + step, rows)) for start in range(0, rows, step)]
-    if len(blocks) == 1:
-        return [work(blocks[0])]
-    with ThreadPoolExecutor(len(blocks)) as pool:
-        return list(pool.map(work, blocks))
+    return [(start, min(start + step, rows)) for start in range(0, rows, step)]
+
+
+def in_threads(work: Callable[..., T], *items: Sequence[Any]) -> list[T]:
+    """Do the work on all items, each in a thread of its own; the results are in their order."""
+    if len(items[0]) == 1:
+        return [work(*(own[0] for own in items))]
+    with ThreadPoolExecutor(len(items[0])) as pool:
+        return list(pool.map(work, *items))

@@ -25,7 +25,7 @@ from tacit.engines.descent import descend
 from tacit.engines.engine import Engine, rows_too_small
 from tacit.engines.frames import Evaluation, Fixed, Steps, changed
 from tacit.engines.numpy import NumpyEngine
-from tacit.engines.results import Array, Decided, Descent, Gradients, Results
+from tacit.engines.results import Array, Decided, Descent, Gradients, Results, Reverse
 from tacit.engines.torch_arrays import TorchArrays, from_numpy, lowest
 from tacit.errors import EvidenceError
 from tacit.evidence import Column
@@ -181,22 +181,22 @@ class TorchEngine(Engine):
     ) -> tuple[T, Gradients]:
         """The same with one sweep up; see `Engine.value_and_gradients`. Give at most `gradient_chunk` rows."""
         with noting_underflow() as noted:
-            leaves, joint, doubtful = self._differentiable(columns, rows)
+            leaves, joint, exponent, doubtful = self._differentiable(columns, rows)
         if doubtful.any() or noted:
             return super().value_and_gradients(columns, rows, seed_of)
         value, seeds = seed_of(joint.detach().cpu().numpy())
         found = self._derivatives(leaves, joint, seeds)
-        return value, found if found.finite else self.gradients(columns, rows, seeds)
+        return value, found if found.finite else self.gradients(columns, rows, seeds, exponent.cpu().numpy())
 
     @in_own_threads
     def attempt_gradients(
         self, columns: Mapping[str, Column], rows: int, seeds: Array, through_selection: bool
-    ) -> tuple[Gradients, bool]:
-        """Derivatives in plain floats, and whether some rows may be doubtful."""
+    ) -> Reverse:
+        """Derivatives in plain floats, given those by the mantissas that this engine's own forward pass finds."""
         with noting_underflow() as noted:
-            leaves, joint, doubtful = self._differentiable(columns, rows, through_selection)
+            leaves, joint, exponent, doubtful = self._differentiable(columns, rows, through_selection)
         found = self._derivatives(leaves, joint, np.broadcast_to(seeds, tuple(joint.shape)))
-        return found, bool(noted) or bool(doubtful.any())
+        return Reverse(found, exponent.cpu().numpy(), bool(noted) or bool(doubtful.any()))
 
     @in_own_threads
     def attempt_descent(self, columns: Mapping[str, Column], rows: int, draws: Floats | None) -> Descent:
@@ -219,16 +219,16 @@ class TorchEngine(Engine):
 
     def _differentiable(
         self, columns: Mapping[str, Column], rows: int, through_selection: bool = True
-    ) -> tuple[Leaves, Tensor, Tensor]:
-        """The mantissas of the joint as a function of all tables, slopes and likelihoods, and which are doubtful."""
+    ) -> tuple[Leaves, Tensor, Tensor, Tensor]:
+        """The joint as a function of all tables, slopes and likelihoods: mantissas, exponents, and what is doubtful."""
         soft = {n: self._leaf(self._likelihood(n, columns).expand(-1, rows)) for n in self.soft}
         tables = {key: self._leaf(table) for key, table in self._own.items()}
         slopes = {n: self._leaf(torch.tensor(g, dtype=torch.float64)) for n, g in self.gammas.items() if g is not None}
         with torch.enable_grad():
             frame = self._frame(soft, self._codes(columns), tables, slopes, through_selection)
             self._follow(frame)
-            joint, _, doubtful = self._joint(frame, rows)
-        return (tables, slopes, soft), joint, doubtful
+            joint, exponent, doubtful = self._joint(frame, rows)
+        return (tables, slopes, soft), joint, exponent, doubtful
 
     def _derivatives(self, leaves: Leaves, joint: Tensor, seeds: Array) -> Gradients:
         tables, slopes, soft = leaves

@@ -261,8 +261,8 @@ def _expected(piece: Piece, engine: Engine) -> Counts:
             raise piece.impossible(place.start + row)
         logs = np.log(mantissa, out=np.zeros(block.rows), where=counted) + result.exponent * np.log(2.0)
         seeds = np.divide(weights, mantissa, out=np.zeros(block.rows), where=counted)
-        derivatives = engine.gradients(block.columns, block.rows, seeds, through_selection=False).tables
-        tables = {key: derivative for key, derivative in derivatives.items() if key[1] != "thresholds"}
+        swept = engine.gradients(block.columns, block.rows, seeds, result.exponent, through_selection=False)
+        tables = {key: derivative for key, derivative in swept.tables.items() if key[1] != "thresholds"}
         found += Counts(tables, float((weights * logs).sum()))
     return found
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tacit.engines.engine import Sweep
 from tacit.errors import EvidenceError, TacitError
 from tacit.evidence import blocks
 from tacit.floats import Floats

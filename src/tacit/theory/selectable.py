@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from tacit.compiler.sight import taking_part
 from tacit.compiler.tree import bits
 from tacit.cpt import CPT, TestingCPT
+from tacit.engines.engine import Sweep
 from tacit.errors import EvidenceError, TooLargeError
 from tacit.evidence import Column, EvidenceLike, blocks
 from tacit.factored import MAX_DENSE
@@ -314,7 +315,7 @@ class SelectorNetwork:
         return self._marginals[group.nodes[0]], group.tests.shape[1]
 
     def _run(self, tac: Query, columns: Mapping[str, Column], rows: int) -> tuple[Floats, int]:
-        engine = tac.engine()
+        engine = tac.engine().runner(rows, Sweep.FORWARD)
         found = [engine.run(block.columns, block.rows) for _, block in blocks(columns, rows, engine.chunk)]
         joints, exponents = [result.joint for result in found], [result.exponent for result in found]
         return _with_one_exponent(np.concatenate(joints, axis=1), np.concatenate(exponents))
@@ -335,14 +336,16 @@ class SelectorNetwork:
 
     def _growth(self, tac: Query, seeds: Floats, columns: Mapping[str, Column], rows: int) -> tuple[Floats, int]:
         """Derivatives by all likelihoods, (likelihoods, functions, rows): of the inputs' states, then of selectors'."""
-        engine, count = tac.engine(), seeds.shape[1]
+        count = seeds.shape[1]
+        engine = tac.engine().runner(rows * count, Sweep.FORWARD, Sweep.THROUGH)
         growth, exponents = [], []
         for _, block in blocks(columns, rows, max(1, engine.gradient_chunk // count)):
             by_row = np.repeat(seeds, block.rows, axis=1)  # all rows for one function after the other
             many = {n: _repeated(c, count) for n, c in block.columns.items()}
-            found = engine.gradients(many, by_row.shape[1], by_row).likelihoods
+            exponent = engine.run(block.columns, block.rows).exponent
+            found = engine.gradients(many, by_row.shape[1], by_row, np.tile(exponent, count)).likelihoods
             growth.append(self._stacked(found, by_row.shape[1]).reshape(-1, count, block.rows))
-            exponents.append(engine.run(block.columns, block.rows).exponent)
+            exponents.append(exponent)
         return _with_one_exponent(np.concatenate(growth, axis=2), np.concatenate(exponents))
 
     def _stacked(self, growth: Mapping[str, NDArray[np.floating]], rows: int) -> Floats:

@@ -7,7 +7,6 @@ computed by a more careful engine.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,8 +22,8 @@ from tacit.engines.native.columns import Described
 from tacit.engines.native.host import CALL, DOUBT, INFINITE, UNUSUAL, Layout, Module
 from tacit.engines.native.readers import TILE, reader_text
 from tacit.engines.native.target import Code, Run, code, is_stored
-from tacit.engines.results import Array, Descent, Gradients, Results
-from tacit.engines.taped import THREADED_WORK, Taped, in_blocks
+from tacit.engines.results import Array, Descent, Gradients, Results, Reverse
+from tacit.engines.taped import THREADED_WORK, Taped, blocks_of_tiles, in_threads
 from tacit.evidence import Column, take
 from tacit.floats import Floats
 
@@ -101,13 +100,16 @@ class NativeEngine(Taped):
 
     # code -------------------------------------------------------------------------------------------------
 
-    def _forward_code(self, selections: bool) -> Generated:
-        return self._code(Kind(False, selections))
+    @property
+    def terms(self) -> int:
+        """The multiply-adds of a row."""
+        return self._tape().work
 
-    def _reverse_code(self, through: bool) -> Generated:
-        return self._code(Kind(True, through))
+    def has(self, kind: Kind) -> bool:
+        """Whether some code is in memory."""
+        return kind in self._generated
 
-    def _code(self, kind: Kind) -> Generated:
+    def compile(self, kind: Kind) -> Generated:
         """The code of one kind, compiled on first use."""
         if kind not in self._generated:
             module, text = self._text(kind)
@@ -128,7 +130,7 @@ class NativeEngine(Taped):
             found = self._texts[kind] = module, text
         return found
 
-    def _is_stored(self, kind: Kind) -> bool:
+    def is_stored(self, kind: Kind) -> bool:
         """Whether some code is on disk."""
         return is_stored(self._text(kind)[1])
 
@@ -179,7 +181,7 @@ class NativeEngine(Taped):
 
     def attempt(self, columns: Mapping[str, Column], rows: int, selections: bool = False) -> Results:
         """Evaluate some rows, and say which are doubtful."""
-        generated = self._forward_code(selections)
+        generated = self.compile(Kind(False, selections))
         tape = generated.tape
         outputs = np.empty((tape.outputs, rows), dtype=self.dtype)
         notes = self._run(generated, self._described(generated, columns), rows, outputs=outputs)
@@ -187,8 +189,8 @@ class NativeEngine(Taped):
         some = _rows_noted(notes, TILE, rows)
         if len(some):
             outputs[:, some], doubts[some] = self._once_more(generated, take(columns, some), len(some))
-        exponent = outputs[tape.states].astype(np.int64) if tape.scaled else np.zeros(rows, dtype=np.int64)
         decided = self._decided(tape, outputs) if selections else {}
+        exponent = self._exponent(tape, outputs)
         return Results(outputs[: tape.states], exponent, doubts if doubts.any() else None, decided)
 
     def _once_more(
@@ -205,7 +207,7 @@ class NativeEngine(Taped):
 
     def posterior(self, columns: Mapping[str, Column], rows: int) -> Array:
         """P*(q) of some rows: (rows, states)."""
-        generated = self._forward_code(selections=False)
+        generated = self.compile(Kind(False, False))
         if self._tables_in_doubt(generated.tape):
             return super().posterior(columns, rows)
         found = np.empty((rows, generated.tape.states), dtype=self.dtype)
@@ -219,25 +221,28 @@ class NativeEngine(Taped):
 
     def attempt_gradients(
         self, columns: Mapping[str, Column], rows: int, seeds: Array, through_selection: bool
-    ) -> tuple[Gradients, bool]:
-        """Derivatives in plain floats, and whether some rows may be doubtful."""
-        generated = self._reverse_code(through_selection)
+    ) -> Reverse:
+        """Derivatives in plain floats, given those by the mantissas that this engine's own forward pass finds."""
+        generated = self.compile(Kind(True, through_selection))
         d_inputs = np.empty((self._inputs(generated.tape), rows), dtype=self.dtype)
         found = self._differentiate(generated, self._described(generated, columns), rows, seeds, d_inputs)
         if np.any(found.notes & UNUSUAL):
             described = self._described(generated, checked(columns))
             found = self._differentiate(generated, described, rows, seeds, d_inputs)
         doubt = bool(np.any(found.notes & (DOUBT | UNUSUAL))) or self._tables_in_doubt(generated.tape)
-        return self._collected(generated.tape, found.d_constants, d_inputs, through_selection), doubt
+        gradients = self._collected(generated.tape, found.d_constants, d_inputs, through_selection)
+        return Reverse(gradients, found.exponent, doubt)
 
     def _differentiate(
         self, generated: Generated, described: Described, rows: int, seeds: Array, d_inputs: Array | None
     ) -> Differentiated:
-        states = generated.tape.states
-        given = np.ascontiguousarray(np.broadcast_to(seeds, (states, rows)), dtype=self.dtype)
+        tape = generated.tape
+        given = np.ascontiguousarray(np.broadcast_to(seeds, (tape.states, rows)), dtype=self.dtype)
         sums = self._sums(generated)
-        notes = self._run(generated, described, rows, seeds=given, d_inputs=d_inputs, sums=sums)
-        return Differentiated(sums.sum(axis=0)[:-1], notes)
+        outputs = np.empty((tape.outputs, rows), dtype=self.dtype) if tape.scaled else None
+        notes = self._run(generated, described, rows, outputs=outputs, seeds=given, d_inputs=d_inputs, sums=sums)
+        exponent = np.zeros(rows, dtype=np.int64) if outputs is None else self._exponent(tape, outputs)
+        return Differentiated(sums.sum(axis=0)[:-1], exponent, notes)
 
     def _sums(self, generated: Generated) -> Floats:
         """Room for derivatives by the constants, and for a loss, of each thread."""
@@ -250,7 +255,7 @@ class NativeEngine(Taped):
         if kernel is None:
             return super().fused(data, seed_of, kernel, weights, *arguments)
         loss, targets = arguments
-        generated = self._code(Kind(True, True, loss, len(targets)))
+        generated = self.compile(Kind(True, True, loss, len(targets)))
         labels, sums = Labels(_doubles(targets), _doubles(weights)), self._sums(generated)
         notes = self._run(generated, self._described_packed(generated, data), data.rows, sums=sums, labels=labels)
         if (notes & DOUBT).any() or self._tables_in_doubt(generated.tape):
@@ -326,7 +331,7 @@ class NativeEngine(Taped):
         notes = np.empty(-(-rows // tile), dtype=np.uint8)
         run = generated.code.run
         threads = (self.threads or 1) if rows * generated.tape.work > THREADED_WORK else 1
-        numbers, first_note, first_sum = itertools.count(), _address(notes), _address(sums)
+        first_note, first_sum = _address(notes), _address(sums)
         given = {
             "columns": len(described.table),
             "table": described.address,
@@ -342,8 +347,8 @@ class NativeEngine(Taped):
             **({} if labels is None else labels.given),
         }
 
-        def work(block: tuple[int, int]) -> None:
-            (start, stop), number = block, next(numbers)
+        def work(block: tuple[int, int], number: int) -> None:
+            start, stop = block
             with generated.memory() as memory:
                 own = {"notes": first_note + start // tile, "work": memory.work, "start": start, "stop": stop}
                 if sums is not None:
@@ -351,7 +356,8 @@ class NativeEngine(Taped):
                     own["loss"] = own["d_constants"] + generated.tape.constant_count * sums.itemsize
                 memory.call(run, given | own)
 
-        in_blocks(work, threads, rows, TILE)
+        blocks = blocks_of_tiles(threads, rows, TILE)
+        in_threads(work, blocks, range(len(blocks)))  # sums are added up in the order of blocks, not of threads
         return notes
 
 
@@ -372,9 +378,10 @@ class Labels(NamedTuple):
 
 
 class Differentiated(NamedTuple):
-    """Derivatives by the constants of a tape, and what was noted of each tile."""
+    """Derivatives by the constants of a tape, the exponents of all rows, and what was noted of each tile."""
 
     d_constants: Array
+    exponent: NDArray[np.int64]
     notes: NDArray[np.uint8]
 
 

@@ -153,19 +153,19 @@ def likelihoods(r: Reader) -> None:
         x = r.number(r.far(state))
         r.note(r.lowest, x, "olt")
         r.do(f"store {lanes.type} {r.add(r.let(f'load {lanes.type}, ptr {total}'), x)}, ptr {total}")
-    inverse = _checked_inverse(r, r.let(f"load {lanes.type}, ptr {total}"))
+    whole = _checked_sum(r, r.let(f"load {lanes.type}, ptr {total}"))
     with r.loop("0", states) as state:
-        r.put(state, r.mul(r.number(r.far(state)), inverse))
-    with r.when(r.any(r.compare("uno", inverse, inverse))):
+        r.put(state, r.div(r.number(r.far(state)), whole))
+    with r.when(r.any(r.compare("uno", whole, whole))):
         none = r.variable(lanes.mask, lanes.same("i1", "true"))
         with r.loop("0", states) as state:
             x = r.number(r.far(state))
             own = r.both(r.let(f"load {lanes.mask}, ptr {none}"), r.compare("uno", x, x))
             r.do(f"store {lanes.mask} {own}, ptr {none}")
         nothing = r.let(f"load {lanes.mask}, ptr {none}")
-        _only_nothing(r, inverse, nothing)
+        _only_nothing(r, whole, nothing)
         with r.loop("0", states) as state:
-            x = r.mul(r.number(r.far(state)), inverse)
+            x = r.div(r.number(r.far(state)), whole)
             r.put(state, r.select(nothing, lanes.literal(1.0), x))
 
 
@@ -177,28 +177,32 @@ def few_likelihoods(r: Reader, states: int) -> None:
         total = r.add(total, x)
     for x in given:
         r.note(r.lowest, x, "olt")
-    inverse = _checked_inverse(r, total)
+    whole = _checked_sum(r, total)
     for state, x in enumerate(given):
-        r.put(str(state), r.mul(x, inverse))
-    with r.when(r.any(r.compare("uno", inverse, inverse))):
+        r.put(str(state), r.div(x, whole))
+    with r.when(r.any(r.compare("uno", whole, whole))):
         nothing = r.compare("uno", given[0], given[0])
         for x in given[1:]:
             nothing = r.both(nothing, r.compare("uno", x, x))
-        _only_nothing(r, inverse, nothing)
+        _only_nothing(r, whole, nothing)
         for state, x in enumerate(given):
-            r.put(str(state), r.select(nothing, r.lanes.literal(1.0), r.mul(x, inverse)))
+            r.put(str(state), r.select(nothing, r.lanes.literal(1.0), r.div(x, whole)))
 
 
-def _checked_inverse(r: Reader, total: str) -> str:
-    """1 / total, which must be in the range of floats; no number where it is none."""
+def _checked_sum(r: Reader, total: str) -> str:
+    """The sum that likelihoods are divided by, which must be in the range of floats.
+
+    They are divided, as `likelihoods.normalised` does it: times the inverse they would differ in the last bit, which
+    decides a test at a tie.
+    """
     r.note(r.least_sum, total, "olt")
     r.note(r.largest_sum, total, "ogt")
-    return r.div(r.lanes.literal(1.0), total)
+    return total
 
 
-def _only_nothing(r: Reader, inverse: str, nothing: str) -> None:
+def _only_nothing(r: Reader, whole: str, nothing: str) -> None:
     """Rows without a sum must have no number at all."""
-    lost = r.compare("uno", inverse, inverse)
+    lost = r.compare("uno", whole, whole)
     other = r.any(r.let(f"xor {r.lanes.mask} {lost}, {nothing}"))
     before = r.let(f"load i1, ptr {r.odd}")
     r.do(f"store i1 {r.let(f'or i1 {before}, {other}')}, ptr {r.odd}")

@@ -264,8 +264,7 @@ def _likelihoods(t: Thread, variable: int, states: Sequence[int]) -> list[str]:
     least, most = t.lanes.literal(4 * TINY[t.lanes.bits]), t.lanes.literal(0.25 / TINY[t.lanes.bits])
     good = t.both(good, t.both(t.compare("oge", total, least), t.compare("ole", total, most)))
     t.unusual.append(t.let(f"xor i1 {t.either(none, good)}, true"))
-    inverse = t.div(one, total)
-    return [t.select(none, one, t.mul(x, inverse)) for x in numbers]
+    return [t.select(none, one, t.div(x, total)) for x in numbers]
 
 
 def _first(t: Thread, variable: int, states: Sequence[int]) -> list[str]:

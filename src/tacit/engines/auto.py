@@ -1,0 +1,282 @@
+"""What `engine="auto"` runs of what fits on a tape: NumPy, the interpreter, or generated code.
+
+Each is slower to begin with than the one before, and faster afterwards. `Auto` holds all three and chooses one for a
+whole call: `runner` says which, and whoever asks runs everything that belongs to the call on it. Code is compiled when
+what it would have saved so far comes to as long as it takes to compile, so that no query takes more than about twice as
+long as it must. A choice changes how long an answer takes, and its last digits; hard tests, where the last digit may
+decide, always run on the same runner.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from copy import copy
+from functools import cache
+from typing import Any, NamedTuple, Self, TypeVar
+
+from numpy.typing import ArrayLike
+
+from tacit.compiler.program import Program
+from tacit.engines.engine import Engine, Kernel, Packed, SeedOfRows, Sweep
+from tacit.engines.native.engine import Kind, NativeEngine
+from tacit.engines.native.target import NoCodeError
+from tacit.engines.numpy import NumpyEngine
+from tacit.engines.results import Array, Descent, Gradients, Results, Reverse
+from tacit.engines.taped import Taped
+from tacit.evidence import Column
+from tacit.floats import Floats
+from tacit.warned import warn
+
+T = TypeVar("T")
+
+
+class Cost(NamedTuple):
+    """Seconds that a runner takes, about: for each call, and for each row and each term of a row, by direction."""
+
+    call: float
+    row: float
+    term: Mapping[bool, float]  # forward, and forward and in reverse
+
+
+# measured on two cores (docs/performance.md)
+CODE = Cost(15e-6, 20e-9, {False: 0.1e-9, True: 0.3e-9})
+TAPE = Cost(150e-6, 80e-9, {False: 0.2e-9, True: 0.8e-9})
+NUMPY = Cost(10e-6, 0.0, {False: 2e-9, True: 6e-9})  # a call of each operation
+COMPILED, BEGUN = {False: 0.15e-3, True: 0.5e-3}, 0.03  # to compile a term, and to begin
+WRITTEN = 0.03e-3  # to write the text of a term, and to look for its code on disk
+LOADED = 0.6  # to load the interpreter
+INTERPRETER = "tacit.engines.tape"
+MAX_TESTED = 20_000  # terms of a program with hard tests up to which it waits for code, some seconds
+KINDS = {
+    Sweep.FORWARD: Kind(False, False),
+    Sweep.SELECTIONS: Kind(False, True),
+    Sweep.HELD: Kind(True, False),
+    Sweep.THROUGH: Kind(True, True),
+}
+
+
+@cache
+def _warn_once(why: str) -> None:
+    warn(f"queries run about four times slower than they could: {why}", RuntimeWarning)
+
+
+class Auto(Engine):
+    """A program with its numbers, and the engines that may run it."""
+
+    chunk = gradient_chunk = 2**14
+
+    def __init__(
+        self,
+        program: Program,
+        parameters: Mapping[tuple[str, str], Array],
+        gammas: Mapping[str, float | None],
+        dtype: str = "float64",
+        threads: int | None = None,
+    ) -> None:
+        self.program = program
+        self.native = NativeEngine(program, parameters, gammas, dtype, threads)
+        self.threads = self.native.threads
+        self._terms = self.native.terms
+        self._numpy: NumpyEngine | None = None
+        self._tape: Taped | None = None
+        self._tested = any(gammas.get(node) is None for node in program.selections)
+        self._no_code = False  # none can be compiled here
+        self._saved: dict[tuple[Kind, ...], float] = {}  # seconds that code would have saved so far
+        self._tape_saved = 0.0  # seconds that the interpreter would have
+        self._stored: dict[Kind, bool] = {}  # what was found on disk, or not
+
+    # numbers ----------------------------------------------------------------------------------------------
+
+    @property
+    def gammas(self) -> Mapping[str, float | None]:  # type: ignore[override]
+        """The slope of every testing node, None for hard tests."""
+        return self.native.gammas
+
+    @property
+    def _numbers(self) -> tuple[Mapping[tuple[str, str], Array], Mapping[str, float | None]]:
+        return self.native.reference.parameters, self.native.gammas
+
+    def update(self, parameters: Mapping[tuple[str, str], Array], gammas: Mapping[str, float | None]) -> None:
+        """Take new numbers for some tables and slopes; exact 0s and 1s, and which nodes are soft, stay as they were."""
+        for engine in (self.native, self._numpy, self._tape):
+            if engine is not None:
+                engine.update(parameters, gammas)
+        self._again = None
+
+    def twin(self) -> Self:
+        """The same program and code, with numbers of its own: for another thread."""
+        twin = copy(self)
+        twin.native = self.native.twin()
+        twin._numpy = twin._tape = None
+        twin._saved, twin._stored = dict(self._saved), dict(self._stored)
+        return twin
+
+    # runners ----------------------------------------------------------------------------------------------
+
+    @property
+    def numpy(self) -> NumpyEngine:
+        """The runner that needs no preparation."""
+        if self._numpy is None:
+            made = NumpyEngine(self.program, *self._numbers, self.native.dtype.name)
+            made.threads = self.threads
+            self._numpy = made
+        return self._numpy
+
+    @property
+    def tape(self) -> Taped:
+        """The interpreter, which is loaded on first use."""
+        if self._tape is None:
+            self._tape = self.native.interpreter
+        return self._tape
+
+    def runner(self, rows: int, *sweeps: Sweep) -> Engine:
+        """The engine that answers one public call about so many rows, with all the passes that it needs."""
+        if Sweep.DESCENT in sweeps:
+            return self.tape if self._tested else self._other(rows, reverse=False)
+        return self._runner(rows, tuple(KINDS[sweep] for sweep in sweeps))
+
+    def _runner(self, rows: int, kinds: tuple[Kind, ...]) -> Engine:
+        if self._tested and self._terms > MAX_TESTED:
+            return self.tape
+        try:
+            if not self._no_code and (self._tested or self._pays(rows, kinds)):
+                for kind in kinds:
+                    self.native.compile(kind)
+                return self.native
+        except NoCodeError as error:
+            self._no_code = True
+            _warn_once(str(error))
+        return self.tape if self._tested else self._other(rows, any(kind.reverse for kind in kinds))
+
+    def _pays(self, rows: int, kinds: tuple[Kind, ...]) -> bool:
+        """Whether code is there, or would have saved by now what it takes to compile."""
+        missing = [kind for kind in kinds if not self.native.has(kind)]
+        if not missing:
+            return True
+        reverse = any(kind.reverse for kind in kinds)
+        others = min(self._numpy_seconds(rows, reverse), *self._tape_seconds(rows, reverse))
+        self._saved[kinds] = saved = self._saved.get(kinds, 0.0) + others - self._seconds(CODE, rows, reverse)
+        if saved < WRITTEN * self._terms * len(missing):
+            return False
+        price = sum(BEGUN + COMPILED[kind.reverse] * self._terms for kind in missing)
+        return saved >= price or all(map(self._is_stored, missing))
+
+    def _is_stored(self, kind: Kind) -> bool:
+        if kind not in self._stored:  # to look takes longer than a row does
+            self._stored[kind] = self.native.is_stored(kind)
+        return self._stored[kind]
+
+    def _other(self, rows: int, reverse: bool) -> Engine:
+        """NumPy or the interpreter, which is loaded when it would have saved by now what that takes."""
+        by_numpy = self._numpy_seconds(rows, reverse)
+        if not self._interpreting:
+            self._tape_saved += by_numpy - self._seconds(TAPE, rows, reverse)
+            return self.tape if self._tape_saved > LOADED else self.numpy
+        return self.tape if self._seconds(TAPE, rows, reverse) < by_numpy else self.numpy
+
+    @property
+    def _interpreting(self) -> bool:
+        return INTERPRETER in sys.modules
+
+    def _seconds(self, cost: Cost, rows: int, reverse: bool) -> float:
+        return cost.call + (cost.row + cost.term[reverse] * self._terms) * rows
+
+    def _numpy_seconds(self, rows: int, reverse: bool) -> float:
+        return NUMPY.call * len(self.program) + NUMPY.term[reverse] * self.program.cost.multiply_adds * rows
+
+    def _tape_seconds(self, rows: int, reverse: bool) -> tuple[float, ...]:
+        """What the interpreter takes, if it is loaded."""
+        return (self._seconds(TAPE, rows, reverse),) if self._interpreting else ()
+
+    # what is asked without a runner: each call chooses its own ---------------------------------------------
+
+    def attempt(self, columns: Mapping[str, Column], rows: int, selections: bool = False) -> Results:
+        """Evaluate some rows, and say which are doubtful."""
+        return self._forward(rows, selections).attempt(columns, rows, selections)
+
+    def run(self, columns: Mapping[str, Column], rows: int, selections: bool = False) -> Results:
+        """Evaluate some rows of evidence; with `selections`, say how testing nodes were decided."""
+        return self._forward(rows, selections).run(columns, rows, selections)
+
+    def _forward(self, rows: int, selections: bool) -> Engine:
+        return self.runner(rows, Sweep.SELECTIONS if selections else Sweep.FORWARD)
+
+    def posterior(self, columns: Mapping[str, Column], rows: int) -> Array:
+        """P*(q) of some rows: (rows, states)."""
+        return self.runner(rows, Sweep.FORWARD).posterior(columns, rows)
+
+    def _reverse(self, rows: int, through_selection: bool) -> Engine:
+        return self.runner(rows, Sweep.THROUGH if through_selection else Sweep.HELD)
+
+    def attempt_gradients(
+        self, columns: Mapping[str, Column], rows: int, seeds: Array, through_selection: bool
+    ) -> Reverse:
+        """Derivatives in plain floats, given those by the mantissas that the runner's own forward pass finds."""
+        return self._reverse(rows, through_selection).attempt_gradients(columns, rows, seeds, through_selection)
+
+    def gradients(
+        self,
+        columns: Mapping[str, Column],
+        rows: int,
+        seeds: ArrayLike,
+        exponent: ArrayLike,
+        through_selection: bool = True,
+    ) -> Gradients:
+        """Derivatives by every parameter and every likelihood; see `Engine.gradients`."""
+        runner = self._reverse(rows, through_selection)
+        return runner.gradients(columns, rows, seeds, exponent, through_selection)
+
+    def value_and_gradients(
+        self, columns: Mapping[str, Column], rows: int, seed_of: Callable[[Array], tuple[T, Array]]
+    ) -> tuple[T, Gradients]:
+        """A function of the joint and its derivatives; see `Engine.value_and_gradients`."""
+        return self.runner(rows, Sweep.FORWARD, Sweep.THROUGH).value_and_gradients(columns, rows, seed_of)
+
+    def attempt_descent(self, columns: Mapping[str, Column], rows: int, draws: Floats | None) -> Descent:
+        """States from plain floats, and which rows are doubtful."""
+        return self.runner(rows, Sweep.DESCENT).attempt_descent(columns, rows, draws)
+
+    def descend(self, columns: Mapping[str, Column], rows: int, draws: Floats | None = None) -> Descent:
+        """States for every axis that the program sums out, or maximises; see `Engine.descend`."""
+        return self.runner(rows, Sweep.DESCENT).descend(columns, rows, draws)
+
+    def more_careful(self) -> Engine:
+        """The same in float64, or with an exponent for every number."""
+        return self.native.more_careful()
+
+    @property
+    def tracer(self) -> Engine:
+        return self.native.tracer
+
+    # learning ---------------------------------------------------------------------------------------------
+
+    def small(self, rows: int) -> bool:
+        """Whether so many rows are too little work for several threads."""
+        return self.native.small(rows)
+
+    def pack(self, columns: Mapping[str, Column], rows: int) -> Packed:
+        """Rows that are asked about again and again, in the form that a tape reads."""
+        return self.native.pack(columns, rows)
+
+    def fused(
+        self, data: Packed, seed_of: SeedOfRows, kernel: Kernel | None, weights: Array, *arguments: Any
+    ) -> tuple[float, Gradients]:
+        """A function of some rows and its derivatives; see `Engine.fused`."""
+        kinds = [KINDS[Sweep.FORWARD], KINDS[Sweep.THROUGH]]
+        if kernel is not None:
+            kinds = [Kind(True, True, arguments[0], len(arguments[1]))]
+        return self._runner(data.rows, tuple(kinds)).fused(data, seed_of, kernel, weights, *arguments)
+
+    def lacks_jacobian(self) -> str:
+        """Why there is no `jacobian`; empty if there is one."""
+        return self.native.lacks_jacobian()
+
+    @property
+    def jacobian_size(self) -> int:
+        """How many derivatives `jacobian` stores for every row."""
+        return self.native.jacobian_size
+
+    def jacobian(self, data: Packed, first: int, stop: int) -> tuple[Array, dict[tuple[str, str], Array]]:
+        """The probability that the query is in states first .. stop-1, and its derivatives by the tables."""
+        return self.native.jacobian(data, first, stop)
