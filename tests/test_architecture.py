@@ -15,6 +15,7 @@ IN_FUNCTIONS = {
     ("tacit.engines", "tacit.engines.native.engine"),  # loads llvmlite
     ("tacit.engines", "tacit.engines.auto"),  # loads llvmlite
     ("tacit.engines", "tacit.engines.tape"),  # loads numba
+    ("tacit.jit", "tacit.jit.cache"),  # loads numba
     ("tacit.engines", "tacit.engines.torch"),  # torch is optional
     ("tacit.engines.native.engine", "tacit.engines.tape"),  # loads numba
     ("tacit.engines", "tacit.engines.cuda"),  # loads llvmlite

@@ -57,26 +57,48 @@ def test_progress_in_a_notebook_is_one_line_that_is_replaced(notebook):
     assert len(notebook) == 1
 
 
-def test_what_takes_long_is_said_once_and_only_to_a_person():
+def test_what_takes_long_is_said_once():
     terminal, pipe = Terminal(), io.StringIO()
-    notice, silent = Notice(terminal, 0.01), Notice(pipe, 0.01)
-    for one in (notice, silent):
-        one.begin("compiling")
-        one.begin("compiling inside")
-        one.end()
+    for stream in (terminal, pipe):
+        notice = Notice(stream, 0.01, in_a_log=0.02)
+        notice.begin("compiling")
+        notice.begin("compiling inside")
+        notice.end()
         time.sleep(0.1)
-        one.end()
-        one.begin("compiling again")
+        notice.end()
+        notice.begin("compiling again")
         time.sleep(0.05)
-        one.end()
-    assert terminal.getvalue() == "tacit: compiling\n"
-    assert pipe.getvalue() == ""
+        notice.end()
+        assert stream.getvalue() == "tacit: compiling\n"
     later = Notice(terminal, 0.01, soon=0.0)
     for _ in range(2):
         later.begin("compiling more")
         time.sleep(0.1)
         later.end()
     assert terminal.getvalue() == "tacit: compiling\n" + 2 * "tacit: compiling more\n"
+
+
+def test_a_log_hears_of_it_later_than_a_person():
+    terminal, pipe = Terminal(), io.StringIO()
+    for stream in (terminal, pipe):
+        notice = Notice(stream, 0.01, in_a_log=60.0)
+        notice.begin("compiling")
+        time.sleep(0.1)
+        notice.end()
+    assert (terminal.getvalue(), pipe.getvalue()) == ("tacit: compiling\n", "")
+
+
+def test_many_short_waits_are_a_long_one(monkeypatch):
+    pipe, clock = io.StringIO(), [0.0]
+    monkeypatch.setattr("tacit.watching.time.monotonic", lambda: clock[0])
+    notice = Notice(pipe, soon=5.0, in_a_log=10.0)
+    for number in range(4):
+        notice.begin(f"compiling {number}")
+        if number == 3:  # 12 seconds are over
+            time.sleep(0.1)
+        clock[0] += 4.0
+        notice.end()
+    assert pipe.getvalue() == "tacit: compiling 3\n"
 
 
 def test_what_is_quick_is_not_said():

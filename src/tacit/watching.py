@@ -1,4 +1,4 @@
-"""Whether a person is watching, in a terminal or in a notebook, and a notice for work that takes them by surprise."""
+"""Whether a person is watching, in a terminal or in a notebook, and a notice for work that takes long unexpectedly."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any, TextIO
 
 PATIENCE = 1.0  # seconds of silence that nobody minds
+IN_A_LOG = 2.0  # and that a log is better without
 SOON = 5.0  # seconds after which work that begins again is a new surprise
 PAUSE = 0.1  # seconds between two changes of a notebook's output
 
@@ -51,34 +52,45 @@ class Cell:
 
 
 class Notice:
-    """A line that is written if something takes longer than a person waits patiently.
+    """A line that is written if something takes longer than a person waits patiently, and later where nobody watches.
 
     What is watched may begin again before it ends: kernels are compiled within others. What follows it soon is the
-    same wait, and is not said again.
+    same wait: it adds to what that took so far, and is not said again.
     """
 
-    def __init__(self, stream: TextIO | None = None, patience: float = PATIENCE, soon: float = SOON) -> None:
-        self._stream, self._patience, self._soon = stream, patience, soon
-        self._lock, self._depth, self._said, self._ended = threading.Lock(), 0, False, time.monotonic()
+    def __init__(
+        self, stream: TextIO | None = None, patience: float = PATIENCE, soon: float = SOON, in_a_log: float = IN_A_LOG
+    ) -> None:
+        self._stream, self._patience, self._soon, self._in_a_log = stream, patience, soon, in_a_log
+        self._lock, self._depth, self._said = threading.Lock(), 0, False
+        self._spent, self._began, self._ended = 0.0, 0.0, -soon
         self._timer: threading.Timer | None = None
 
     def begin(self, text: str) -> None:
         """Something begins. If it does not end soon, say so."""
         with self._lock:
             self._depth += 1
-            if self._depth == 1 and time.monotonic() - self._ended > self._soon:
-                self._said = False
-            if self._depth > 1 or self._said or not is_watched(self._stream or sys.stderr):
+            if self._depth > 1:
                 return
-            self._timer = threading.Timer(self._patience, self._say, [text])
+            self._began = time.monotonic()
+            if self._began - self._ended > self._soon:
+                self._said, self._spent = False, 0.0
+            if self._said:
+                return
+            patience = self._patience if is_watched(self._stream or sys.stderr) else self._in_a_log
+            self._timer = threading.Timer(max(0.0, patience - self._spent), self._say, [text])
             self._timer.daemon = True
             self._timer.start()
 
     def end(self) -> None:
         """It ended."""
         with self._lock:
-            self._depth, self._ended = max(0, self._depth - 1), time.monotonic()
-            if self._depth == 0 and self._timer is not None:
+            self._depth -= 1
+            if self._depth:
+                return
+            self._ended = time.monotonic()
+            self._spent += self._ended - self._began
+            if self._timer is not None:
                 self._timer.cancel()
 
     def _say(self, text: str) -> None:
@@ -87,5 +99,5 @@ class Notice:
                 return
             self._said = True
         stream = self._stream or sys.stderr
-        if is_watched(stream):  # still
+        if stream is not None and not stream.closed:
             print(f"tacit: {text}", file=stream, flush=True)

@@ -7,14 +7,17 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numba
 import pytest
+from numba.core import event
 
 import tacit
 from tacit import jit
 from tacit.compiler import diagram_kernels, listing_kernels
 from tacit.engines import descent_kernels, exponential, flags, kernels, opcodes
+from tacit.jit import cache, kept
 from tacit.learn import count_kernels, parameters
 from tacit.learn import kernels as learning_kernels
 
@@ -34,11 +37,15 @@ import json, sys, tempfile, warnings
 warnings.simplefilter("always")
 tempfile.tempdir = sys.argv[1]
 with warnings.catch_warnings(record=True) as caught:
+    from tacit.jit import is_compiled
+    before = [is_compiled(f"tacit.engines.{name}") for name in ("kernels.outer", "opcodes.inner")]
+    loaded = "numba" in sys.modules
     from tacit.engines.opcodes import inner
     from tacit.engines.kernels import outer
     answers = [outer(2), outer(2.0), inner(2)]
 hits = sum(sum(f.stats.cache_hits.values()) for f in (inner, outer))
-found = {"answers": answers, "hits": hits, "folder": str(outer.stats.cache_path)}
+found = {"answers": answers, "hits": hits, "folder": str(outer.stats.cache_path), "loaded": loaded}
+found |= {"compiled": before, "now": is_compiled("tacit.engines.kernels.outer")}
 json.dump({**found, "warnings": [str(w.message) for w in caught]}, sys.stdout)
 """
 
@@ -65,6 +72,11 @@ class Installation:
         """Nothing can be written beside the sources, or at home: not even by root, who may write to any folder."""
         (self.package / "engines" / "__pycache__").write_text("not a folder")
         self.environment |= {"HOME": os.devnull, "XDG_CACHE_HOME": f"{os.devnull}/cache"}
+
+    def forbid_writing(self):
+        """Let numba find that it can write nowhere."""
+        text = "import tempfile\ndef fail(*_, **__):\n    raise PermissionError\ntempfile.TemporaryFile = fail\n"
+        (self.package.parent / "sitecustomize.py").write_text(text)
 
     def run(self, temporary=f"{os.devnull}/none"):
         command = [sys.executable, "-c", SCRIPT, str(temporary)]
@@ -100,6 +112,39 @@ def test_damaged_and_outdated_files_are_made_again(installation):
     assert (changed["answers"], changed["hits"], changed["warnings"]) == ([70, 70.0, 7], 0, [])
 
 
+def test_what_is_kept_is_known_without_numba(installation, tmp_path):
+    first, second = installation.run(), installation.run()
+    assert (first["compiled"], first["now"], first["loaded"]) == ([False, False], True, False)
+    assert (second["compiled"], second["hits"], second["loaded"]) == ([True, True], 3, False)
+    installation.write("opcodes", INNER.replace("x + 1", "x + 5"))
+    assert installation.run()["compiled"] == [False, False]
+    # what is of no use any more is gone
+    assert {file.name.partition("-")[0] for file in installation.files("*.nb?")} == {"kernels.outer", "opcodes.inner"}
+    assert len(installation.files("*.nbi")) == 2
+    installation.environment["NUMBA_CACHE_DIR"] = str(tmp_path / "named")
+    first, second = installation.run(), installation.run()
+    assert (first["compiled"], first["hits"]) == ([False, False], 0)
+    assert (second["compiled"], second["hits"]) == ([True, True], 3)
+    assert second["folder"].startswith(str(tmp_path / "named"))
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_kernels_of_another_user_are_read(installation, tmp_path, named):
+    if named:
+        installation.environment["NUMBA_CACHE_DIR"] = str(tmp_path / "named")
+    made = installation.run()
+    folder = Path(made["folder"])
+    if os.access("/", os.W_OK):  # root can write anywhere: let the check fail
+        installation.forbid_writing()
+    folder.chmod(0o500)
+    try:
+        found = installation.run()
+    finally:
+        folder.chmod(0o700)
+    assert (found["folder"], found["hits"], found["warnings"]) == (str(folder), 3, [])
+    assert found["compiled"] == [True, True]
+
+
 def test_without_any_folder_to_write_kernels_are_compiled_with_one_warning(installation):
     installation.read_only()
     found = installation.run()
@@ -119,26 +164,26 @@ def test_the_temporary_folder_is_the_last_resort(installation, tmp_path):
 
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="temporary folders are the user's own")
 def test_a_temporary_folder_that_others_can_write_is_not_used(tmp_path, monkeypatch):
-    monkeypatch.setattr(jit.tempfile, "tempdir", str(tmp_path))
-    folder = jit.private_folder()
+    monkeypatch.setattr(cache.tempfile, "tempdir", str(tmp_path))
+    folder = cache.private_folder()
     assert folder.stat().st_mode & 0o777 == 0o700
     folder.chmod(0o777)
     with pytest.raises(PermissionError, match="of this user alone"):
-        jit.private_folder()
+        cache.private_folder()
     folder.rmdir()
     (tmp_path / "elsewhere").mkdir(mode=0o700)
     folder.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(PermissionError, match="of this user alone"):
-        jit.private_folder()
+        cache.private_folder()
     folder.unlink()
     somebody = os.getuid() + 1
     monkeypatch.setattr(os, "getuid", lambda: somebody)
     with pytest.raises(PermissionError, match="of this user alone"):
-        jit.private_folder()
+        cache.private_folder()
 
 
 def test_a_full_disk_is_one_warning(monkeypatch):
-    jit._warn_once.cache_clear()
+    cache._warn_once.cache_clear()
 
     @jit.jit()
     def double(x):
@@ -147,11 +192,30 @@ def test_a_full_disk_is_one_warning(monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(jit.StampedCache, "_save_overload", full)
+    monkeypatch.setattr(cache.NamedCache, "_save_overload", full)
     with pytest.warns(UserWarning, match="No space left on device") as caught:
         assert (double(2), double(2.5)) == (4, 5.0)
     assert len(caught) == 1
-    jit._warn_once.cache_clear()
+    cache._warn_once.cache_clear()
+
+
+def test_a_kernel_that_cannot_be_compiled_is_compiled_no_more():
+    said = []
+    notice = SimpleNamespace(begin=lambda text: said.append("begin"), end=lambda: said.append("end"))
+
+    @jit.jit()
+    def unknown(x):
+        return x.no_such_thing
+
+    @numba.njit
+    def of_others(x):
+        return x + 1
+
+    with event.install_listener("numba:compile", cache.Watcher(notice)):
+        with pytest.raises(numba.TypingError):
+            unknown(1)
+        of_others(1)
+    assert said == ["begin", "end"]
 
 
 def imported(file):
@@ -160,18 +224,23 @@ def imported(file):
         if isinstance(statement, ast.ImportFrom) and (statement.module or "").startswith("tacit"):
             source = Path(*statement.module.split(".")[1:])
             for name in statement.names:
-                whole = source / f"{name.name}.py"  # a module, not a name of one
-                found = whole if (PACKAGE / whole).is_file() else Path(f"{source}.py")
+                places = source / f"{name.name}.py", Path(f"{source}.py"), source / "__init__.py"
+                found = next(place for place in places if (PACKAGE / place).is_file())
                 yield name.asname or name.name, found.as_posix()
 
 
+def sources():
+    """All files that the stamp covers."""
+    return {name for place in kept.PLACES for name in kept.sources(PACKAGE / place, f"{place}/")}
+
+
 def test_the_stamp_covers_all_kernels_and_all_they_use():
-    sources = set(jit.sources(PACKAGE))
+    covered = sources()
     files = {file.relative_to(PACKAGE).as_posix(): file for file in PACKAGE.rglob("*.py")}
-    decorated = {name for name, file in files.items() if ("jit", "jit.py") in imported(file)}
+    decorated = {name for name, file in files.items() if ("jit", "jit/__init__.py") in imported(file)}
     numbers = ("instructions", "row_losses", "series", "underflow")
-    assert decorated | {"jit.py", *(f"engines/{name}.py" for name in numbers)} == sources
-    assert [name for name, file in files.items() if "njit" in file.read_text()] == ["jit.py"]
+    assert decorated | {"jit/kept.py", *(f"engines/{name}.py" for name in numbers)} == covered
+    assert {name for name, file in files.items() if "numba.njit(" in file.read_text()} == {"jit/cache.py"}
     modules = (
         count_kernels,
         descent_kernels,
@@ -188,16 +257,18 @@ def test_the_stamp_covers_all_kernels_and_all_they_use():
     for module in modules:
         own = {f for f in vars(module).values() if isinstance(f, numba.core.dispatcher.Dispatcher)}
         used = {name for f in own for name in f.py_func.__code__.co_names}
-        assert {source for name, source in imported(Path(module.__file__)) if name in used} <= sources
-        assert all(isinstance(f._cache, jit.KernelCache) for f in own)
+        assert {source for name, source in imported(Path(module.__file__)) if name in used} <= covered
+        assert all(isinstance(f._cache, cache.KernelCache) for f in own)
 
 
 def test_the_stamp_changes_with_the_text_of_any_kernel(tmp_path, monkeypatch):
     shutil.copytree(PACKAGE, tmp_path / "tacit", ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(jit, "files", lambda package: tmp_path / package)
-    seen = {jit.stamp.__wrapped__()}
-    for source in jit.sources(PACKAGE):
+    monkeypatch.setattr(kept, "files", lambda package: tmp_path / package)
+    seen = {kept.stamp.__wrapped__()}
+    for source in sources():
         with (tmp_path / "tacit" / source).open("a") as file:
             file.write("# another\n")
-        seen.add(jit.stamp.__wrapped__())
-    assert len(seen) == 1 + len(jit.sources(PACKAGE))
+        seen.add(kept.stamp.__wrapped__())
+    assert len(seen) == 1 + len(sources())
+    monkeypatch.setattr(kept, "numba_version", lambda: "another")
+    assert kept.stamp.__wrapped__() not in seen
