@@ -17,6 +17,7 @@ from tacit.evidence import Evidence, EvidenceLike
 from tacit.factor_graph import FactorGraph, conditioned
 from tacit.floats import Floats
 from tacit.information import information
+from tacit.marginals import labelled, marginals
 from tacit.probabilities import Labelling, Marginals, Probabilities
 from tacit.query import Asked, Query, compiled
 from tacit.variable import Label
@@ -123,11 +124,9 @@ class FactorQuery:
 
     def marginals(self, evidence: EvidenceLike | None = None, labels: bool = False) -> dict[str, Floats] | Marginals:
         """The posterior of *every* variable, each (rows, states); see `TAC.marginals`."""
-        if labels:
-            found = self._asked.marginals(evidence, labels=True)
-            return Marginals({name: found[name] for name in self.variables})
-        arrays = self._asked.marginals(evidence)
-        return {name: arrays[name] for name in self.variables}
+        every = marginals(self._asked, evidence)
+        found = {name: every[name] for name in self.variables}
+        return labelled(self._asked, found, evidence) if labels else found
 
     def mpe(self, evidence: EvidenceLike | None = None) -> Assignment:
         """The states of all variables where the product of factors and likelihoods is largest, for every row.

@@ -9,11 +9,13 @@ from dataclasses import replace
 import numpy as np
 
 from tacit.answer import warn_impossible
+from tacit.engines.engine import Sweep
 from tacit.engines.results import Array
 from tacit.errors import TooLargeError
 from tacit.evidence import EvidenceLike
 from tacit.floats import Floats, divide
-from tacit.query import Query, weighted
+from tacit.marginals import weighted
+from tacit.query import Query
 from tacit.words import large
 
 MAX_SWEEPS = 1024  # joint states of several query variables up to which each has a sweep down of its own
@@ -34,16 +36,18 @@ def information(
     """
     require_few_sweeps(query, "information")
     names = query.network.variables
-    engine = query.companion(replace(query.question, evidence=names, index=False)).engine()
+    asked = query.companion(replace(query.question, evidence=names, index=False))
     found: dict[str, list[Floats]] = {name: [] for name in names}
     impossible = []
-    at_once = max(1, engine.gradient_chunk // engine.program.outputs)  # pairs of states take as much room as values
     rows = query.read(evidence)
+    engine = asked.engine().runner(rows.rows, Sweep.FORWARD, Sweep.HELD)
+    at_once = max(1, engine.gradient_chunk // engine.program.outputs)  # pairs of states take as much room as values
     if not rows.rows:
         return {name: np.empty(0) for name in names}
     for block in rows.blocks(at_once):
         pause()
-        joint = engine.run(block.columns, block.rows).joint
+        results = engine.run(block.columns, block.rows)
+        joint = results.joint
         total = joint.sum(axis=0)
         impossible.append(total <= 0)
         pairs: dict[str, list[Array]] = {name: [] for name in names}
@@ -51,8 +55,8 @@ def information(
             pause()
             seeds = np.zeros_like(joint)
             seeds[state] = divide(np.ones_like(total), total, otherwise=0.0)
-            derivatives = engine.gradients(block.columns, block.rows, seeds, through_selection=False).likelihoods
-            for name, by_state in derivatives.items():
+            swept = engine.gradients(block.columns, block.rows, seeds, results.exponent, through_selection=False)
+            for name, by_state in swept.likelihoods.items():
                 column = block.columns.get(name)
                 pairs[name].append(weighted(np.ones((1, 1)) if column is None else column.likelihoods(), by_state))
         for name, of_states in pairs.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Literal, overload
 
 from tacit.assignments import Assignment, Labels, most_probable, samples
 from tacit.evidence import EvidenceLike
@@ -14,7 +14,9 @@ from tacit.filtering import filtered
 from tacit.floats import Floats
 from tacit.html_table import facts
 from tacit.information import information
+from tacit.marginals import labelled, marginals
 from tacit.network import Network
+from tacit.probabilities import Marginals
 from tacit.query import Query, compiled
 from tacit.variable import Label
 from tacit.words import listed
@@ -151,6 +153,28 @@ class TAC(Query):
         from tacit.theory.explain import explain
 
         return explain(self, evidence)
+
+    @overload
+    def marginals(self, evidence: EvidenceLike | None = None, labels: Literal[False] = False) -> dict[str, Floats]: ...
+
+    @overload
+    def marginals(self, evidence: EvidenceLike | None = None, *, labels: Literal[True]) -> Marginals: ...
+
+    def marginals(self, evidence: EvidenceLike | None = None, labels: bool = False) -> dict[str, Floats] | Marginals:
+        """The posterior of *every* variable, each (rows, states), from one sweep up and one down.
+
+        The derivative of p*(evidence) by the likelihood of a state is the probability of that state with the rest of
+        the evidence (Darwiche's differential approach). Selected tables count as they were selected. With `labels`,
+        the dictionary prints as one table, converts to one frame, and its values are labelled as in `posterior`.
+
+        >>> import tacit
+        >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
+        >>> marginals = tac.marginals({"A": 0.8, "C": "lo"})
+        >>> {name: p.round(4).tolist() for name, p in marginals.items()}
+        {'A': [[0.4615, 0.5385]], 'B': [[0.4692, 0.5308]], 'C': [[1.0, 0.0]]}
+        """
+        found = marginals(self, evidence)
+        return labelled(self, found, evidence) if labels else found
 
     def mpe(self, evidence: EvidenceLike | None = None) -> Assignment:
         """The most probable explanation: the states of all variables that are jointly most probable, for every row.
