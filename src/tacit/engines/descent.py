@@ -46,7 +46,9 @@ def descend(
             weights = weights.floats(-weights.top(axis=0))
         place = weights.argmax(axis=0) if draws is None else _drawn(weights, draws[k].ravel())
         shape = [program.sizes[a] for a in decision.chosen]
-        states |= zip(decision.chosen, np.unravel_index(place, shape), strict=True)
+        place = np.broadcast_to(place, len(of_row))  # where no row differs from the others, there is one of them
+        chosen = [place] if len(shape) == 1 else np.unravel_index(place, shape)
+        states |= zip(decision.chosen, chosen, strict=True)
     return {axis: codes.reshape(rows, samples) for axis, codes in states.items()}
 
 
@@ -58,15 +60,17 @@ def _entries(
     states: Mapping[str, NDArray[np.int64]],
     of_row: NDArray[np.int64],
 ) -> Array:
-    """The entries of value i for all states of the axes that are chosen: (states, rows of `of_row`)."""
+    """The entries of value i for all states of the axes that are chosen: (states, rows of `of_row`), or (states, 1)."""
     strides = strides_of(program, i)
-    place = np.zeros(len(of_row), dtype=np.int64)
+    flat = array.reshape(program.size(program.operations[i].axes), -1)
+    rows = flat.shape[1]
+    place = of_row.copy() if rows > 1 else np.zeros(1, dtype=np.int64)
     for axis, stride in strides.items():
         if axis not in decision.chosen:
-            place = place + states[axis] * stride
-    index = offsets_of(program, decision.chosen, strides)[:, None] + place
-    flat = array.reshape(program.size(program.operations[i].axes), -1)
-    return flat[index, of_row if flat.shape[1] > 1 else np.zeros_like(of_row)]
+            step = states[axis] * (stride * rows)
+            place = step if len(place) < len(step) else np.add(place, step, out=place)
+    index = rows * offsets_of(program, decision.chosen, strides)[:, None] + place
+    return flat.reshape(-1)[index]  # one index is faster than two
 
 
 def strides_of(program: Program, i: int) -> dict[str, int]:
@@ -86,6 +90,11 @@ def offsets_of(program: Program, chosen: Axes, strides: Mapping[str, int]) -> ND
 
 def _drawn(weights: Floats, draws: Floats) -> NDArray[np.int64]:
     """States drawn in proportion to their weights, from numbers between 0 and 1; never one of weight 0."""
-    heaps = np.cumsum(weights, axis=0)
+    heaps = [weights[0]]
+    for weight in weights[1:]:  # each is a whole row: faster than a sum along the other axis
+        heaps.append(heaps[-1] + weight)
     limit = np.minimum(draws * heaps[-1], np.nextafter(heaps[-1], 0))  # a product may be rounded up to all there is
-    return np.asarray(np.argmax(heaps > limit, axis=0))
+    place = np.zeros(len(draws), dtype=np.int64)
+    for heap in heaps[:-1]:
+        place += heap <= limit
+    return place
