@@ -32,6 +32,7 @@ NETWORKS = {
     "abc": examples.abc,
     "asia": lambda: network("asia"),
     "alarm": lambda: network("alarm"),
+    "insurance": lambda: network("insurance"),
     "win95pts": lambda: network("win95pts"),
     "odd": odd,
 }
@@ -386,6 +387,76 @@ def test_the_chart_has_pieces_and_jumps(opened):
     page.select_option("#panel-chart select[aria-label='Second input']", label="C")
     assert page.locator("#panel-chart image").count() == 1
     assert page.get_attribute("#panel-chart .border", "d")
+
+
+CHART = """() => {
+  const {left, right, top, bottom, width, height} = PLOT;
+  const place = ([x, y]) => [(x - left) / (width - left - right), 100 * (1 - (y - top) / (height - top - bottom))];
+  const points = (line) => line.getAttribute("d").slice(1).split("L").map((xy) => place(xy.split(" ").map(Number)));
+  const drawn = (kind) => [...document.querySelectorAll(`#panel-chart svg .${kind}`)];
+  const [[now]] = points(drawn("now")[0]);
+  const there = (line) => points(line).reduce((a, b) => (Math.abs(b[0] - now) < Math.abs(a[0] - now) ? b : a))[1];
+  return {axis: drawn("axis")[0].textContent, now, values: drawn("line").map(there)};
+}"""
+
+
+def charted(page):
+    """What the chart varies, where its marker is, from 0 to 1, and what its lines are there, in percent."""
+    until(page, "document.querySelector('#panel-chart .now') !== null")
+    return page.evaluate(CHART)
+
+
+@pytest.mark.parametrize(
+    ("name", "query", "finding", "states"),
+    [
+        ("alarm", "HYPOVOLEMIA", "CVP=HIGH", ["HIGH", "LOW", "NORMAL"]),
+        ("alarm", "HYPOVOLEMIA", "CVP=0.2,0.5,0.3", ["NORMAL", "LOW", "HIGH"]),
+        ("insurance", "SocioEcon", "Age=Senior", ["Senior", "Adult"]),
+    ],
+)
+def test_the_chart_is_at_the_posterior_where_its_marker_is(opened, name, query, finding, states):
+    """It begins with the state that the evidence speaks for; those that one chooses afterwards tell the same."""
+    page, net, seen = opened(name, finding), network(name), finding.split("=")[0]
+    page.select_option("#query", label=query)
+    page.click("#tab-chart")
+    likelihoods = evidence(page)[seen]
+    expected = 100 * net.posterior(query, {seen: [likelihoods]})[0]
+    for k, state in enumerate(states):
+        if k:
+            page.select_option(f"#panel-chart select[aria-label='State of {seen}']", label=state)
+        found = charted(page)
+        assert found["axis"] == f"likelihood of {seen} = {state}"
+        assert found["now"] == pytest.approx(likelihoods[net.states(seen).index(state)], abs=1e-3)
+        np.testing.assert_allclose(found["values"], expected, atol=0.01)
+
+
+def test_the_chart_follows_what_is_observed_but_not_its_own_clicks(opened):
+    page, i = opened("alarm", "CVP=LOW"), number(network("alarm"), "CVP")
+    page.select_option("#query", label="HYPOVOLEMIA")
+    page.click("#tab-chart")
+    page.click(state(i, 2))
+    until(page, "document.querySelector('#panel-chart .axis').textContent.endsWith('HIGH')")
+    page.select_option("#panel-chart select[aria-label='State of CVP']", label="LOW")
+    assert charted(page)["now"] == 0
+    page.locator("#panel-chart svg").click(position={"x": 200, "y": 100})
+    until(page, f"({CHART})().now > 0.1")
+    found = charted(page)
+    assert found["axis"] == "likelihood of CVP = LOW"
+    low, normal, high = evidence(page)["CVP"]
+    assert (found["now"], normal, high) == (pytest.approx(low, abs=1e-3), 0, pytest.approx(1 - low))
+
+
+def test_a_query_that_is_observed_itself_is_said_to_be(opened):
+    page = opened("alarm", "BP=HIGH")
+    assert page.input_value("#query") == str(number(network("alarm"), "BP"))
+    for tab in ("chart", "information", "sensitivity"):
+        page.click(f"#tab-{tab}")
+        until(page, f"document.getElementById('panel-{tab}').textContent.includes('BP = HIGH is a finding')")
+    assert page.locator("#panel-chart svg").count() == 0
+    assert not page.locator("#panel-sensitivity .swatch").first.is_visible()
+    page.click("#clear")
+    until(page, "document.querySelectorAll('.tornado li').length === 10")
+    assert page.locator("#panel-sensitivity .swatch").first.is_visible()
 
 
 def test_posteriors_are_downloaded_as_csv(opened):

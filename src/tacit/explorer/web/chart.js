@@ -11,6 +11,7 @@ const PATIENCE = 1000; // milliseconds
 class ChartPanel {
   constructor(session) {
     Object.assign(this, { session, id: "chart", label: "Chart", first: null, second: null, state: 0, query: null });
+    this.followed = null; // the newest evidence on the input that its state was taken from
     this.newest = latest(this);
   }
 
@@ -29,6 +30,8 @@ class ChartPanel {
     setText(this.read, "");
     if (this.first === null) return this.empty("A network of one variable has nothing to vary.");
     if (!answer.possible) return this.empty("The findings have probability 0.");
+    if (this.session.fixed) return this.empty(this.session.fixed);
+    this.follow();
     if (!this.second)
       return this.newest(engine.curve(evidence, query, this.first, POINTS), (curve) => this.lines(curve));
     const start = performance.now();
@@ -67,11 +70,30 @@ class ChartPanel {
     const roots = others.filter((i) => !model.variables[i].parents.length);
     const best = [...seen, ...model.variables[query].parents, ...roots, ...others][0];
     if (this.first === null || this.first.variable === query)
-      this.first = best === undefined ? null : { variable: best, state: 0 };
+      this.first = best === undefined ? null : this.input(best);
     if (this.second?.variable === query) this.second = null;
     this.query = query;
     this.state = largest(answer.posteriors[query].map((p) => p || 0));
     this.choose();
+  }
+
+  // An input, by the state that its evidence speaks for.
+  input(variable) {
+    const likelihoods = this.session.evidence[variable];
+    return { variable, state: likelihoods ? largest(likelihoods) : 0 };
+  }
+
+  // If another state of the input is observed on the map, that one is varied. A click in the chart moves no axis.
+  follow() {
+    const { evidence, last } = this.session;
+    for (const key of ["first", "second"]) {
+      const variable = this[key]?.variable;
+      if (variable !== last || evidence[variable] === this.followed) continue;
+      this.followed = evidence[variable];
+      if (observedState(this.followed) < 0) continue;
+      this[key] = this.input(variable);
+      this.choose();
+    }
   }
 
   choose() {
@@ -86,7 +108,7 @@ class ChartPanel {
       if (optional) options.unshift([-1, "none"]);
       const chosen = this[key]?.variable ?? -1;
       const variable = chooser(text, options, chosen, (i) => {
-        this[key] = i < 0 ? null : { variable: i, state: 0 };
+        this[key] = i < 0 ? null : this.input(i);
         again();
       });
       const states = this[key]
@@ -180,18 +202,14 @@ class ChartPanel {
     this.figure.replaceChildren(plot);
     this.key.replaceChildren(...states.map((one, k) => element("li", {}, element("i", { class: `c${k % 8}` }), one)));
     const more = this.session.model.variables[this.first.variable].states.length > 2;
-    const others = more ? "The other states of the input share the rest. " : "";
+    const others = more ? "The other states of the input share the rest in their proportions. " : "";
     setText(this.note, `${flips(breaks)}${others}Click in the chart to set the likelihood.`);
   }
 
   // Runs of points between breaks; in the page, each is drawn right up to its break.
   pieces(x, posteriors, breaks) {
     const { engine, evidence, model, query } = this.session;
-    const count = model.variables[this.first.variable].states.length;
-    const beside = (u) =>
-      engine.ask(
-        evidence.map((one, i) => (i === this.first.variable ? withShare(null, count, this.first.state, u) : one)),
-      ).posteriors[query];
+    const beside = (u) => engine.ask(along(model.variables, evidence, [[this.first, u]])).posteriors[query];
     const exact = engine.local && breaks.length <= MANY_BREAKS;
     const made = [[]];
     let next = 0;
@@ -247,11 +265,8 @@ class ChartPanel {
     plot.addEventListener("click", (event) => {
       const [u, v] = place(event).map((x) => Math.round(100 * x) / 100);
       const { session, first, second } = this;
-      const made = session.evidence.slice();
-      const count = (i) => session.model.variables[i].states.length;
-      made[first.variable] = withShare(null, count(first.variable), first.state, u);
-      if (second) made[second.variable] = withShare(null, count(second.variable), second.state, v);
-      session.replace(made);
+      const inputs = second ? [[first, u], [second, v]] : [[first, u]];
+      session.replace(along(session.model.variables, session.evidence, inputs));
     });
   }
 }

@@ -623,13 +623,22 @@ function numbering() {
   return (thing) => found.get(thing) ?? (found.set(thing, found.size), found.size - 1);
 }
 
-// Evidence with the likelihoods of some states set; the others of their variables share the rest.
+function shares(likelihoods, count) {
+  return normalised(likelihoods) ?? Array(count).fill(1 / count);
+}
+
+// The share of one state becomes x; the others keep their proportions.
+function withShare(likelihoods, count, state, x) {
+  const old = shares(likelihoods, count);
+  const rest = 1 - old[state];
+  return old.map((share, k) => (k === state ? x : rest > 0 ? (share / rest) * (1 - x) : (1 - x) / (count - 1)));
+}
+
+// Evidence with the shares of some states set. It comes by the evidence itself, where a share is what it is now.
 function along(variables, evidence, inputs) {
   const made = evidence.slice();
-  for (const [{ variable, state }, x] of inputs) {
-    const { states } = variables[variable];
-    made[variable] = states.map((_, k) => (k === state ? x : (1 - x) / (states.length - 1)));
-  }
+  for (const [{ variable, state }, x] of inputs)
+    made[variable] = withShare(evidence[variable], variables[variable].states.length, state, x);
   return made;
 }
 

@@ -12,19 +12,6 @@ function observedState(likelihoods) {
   return positive.length === 1 ? likelihoods.findIndex((x) => x > 0) : -1;
 }
 
-function shares(likelihoods, count) {
-  if (!likelihoods) return Array(count).fill(1 / count);
-  const total = likelihoods.reduce((sum, x) => sum + x, 0);
-  return likelihoods.map((x) => x / total);
-}
-
-// The share of one state becomes x; the others keep their proportions.
-function withShare(likelihoods, count, state, x) {
-  const old = shares(likelihoods, count);
-  const rest = 1 - old[state];
-  return old.map((share, k) => (k === state ? x : rest > 0 ? (share / rest) * (1 - x) : (1 - x) / (count - 1)));
-}
-
 function rounded(x) {
   return Number(x.toPrecision(6));
 }

@@ -34,8 +34,8 @@ class InformationPanel {
       this.head,
       `How much an observation would lower the uncertainty about ${model.variables[query].label}, on average.`,
     );
-    if (!answer.possible)
-      this.list.replaceChildren(element("li", { class: "quiet" }, "The findings have probability 0."));
+    const why = answer.possible ? this.session.fixed : "The findings have probability 0.";
+    if (why) this.list.replaceChildren(element("li", { class: "quiet" }, why));
     else this.newest(engine.information(evidence, query), (nats) => this.show(nats));
   }
 

@@ -99,6 +99,14 @@ class Session {
     this.tell("answer");
   }
 
+  // Why nothing can change the query, if it is observed itself; else null.
+  get fixed() {
+    const state = observedState(this.evidence[this.query]);
+    if (state < 0) return null;
+    const { label, states } = this.model.variables[this.query];
+    return `${label} = ${states[state]} is a finding, so nothing else changes it. Clear it, or choose another query.`;
+  }
+
   // How a state is read out.
   spoken(i, state) {
     const { label, states } = this.model.variables[i];

@@ -15,7 +15,7 @@ class TornadoPanel {
     this.choice = element("div", { class: "line" });
     this.head = element("p", { class: "quiet" });
     this.list = element("ol", { class: "tornado" });
-    const key = element(
+    this.key = element(
       "p",
       { class: "quiet" },
       element("i", { class: "swatch less" }),
@@ -23,7 +23,7 @@ class TornadoPanel {
       element("i", { class: "swatch more" }),
       "raised",
     );
-    host.append(this.choice, this.head, key, this.list);
+    host.append(this.choice, this.head, this.key, this.list);
   }
 
   update() {
@@ -32,6 +32,8 @@ class TornadoPanel {
     const value = answer.posteriors[query][this.state];
     const what = `P(${model.variables[query].label} = ${model.variables[query].states[this.state]})`;
     if (!answer.possible) return this.empty("The findings have probability 0.");
+    if (this.session.fixed) return this.empty(this.session.fixed);
+    this.key.hidden = false;
     setText(
       this.head,
       `What becomes of ${what}, now ${percent(value)}, if one number of the network is lowered or raised by 0.1 ` +
@@ -59,6 +61,7 @@ class TornadoPanel {
 
   empty(text) {
     setText(this.head, text);
+    this.key.hidden = true;
     this.list.replaceChildren();
   }
 
@@ -70,7 +73,7 @@ class TornadoPanel {
     const top = widestFirst(candidates)
       .slice(0, BARS)
       .filter(({ low, high }) => high - low > 1e-9);
-    if (!top.length) return this.empty("With these findings, no number of the network has a say in it.");
+    if (!top.length) return this.empty("With these findings, no single number of the network changes it.");
     const reach = Math.max(...top.map(({ low, high }) => Math.max(high - value, value - low)));
     this.list.replaceChildren(...top.map((one) => this.line(one, value, reach)));
     return undefined;
