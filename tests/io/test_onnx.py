@@ -37,7 +37,7 @@ def feed(tac, evidence):
     known, given = tac.read(evidence), {}
     for name in tac.evidence:
         card = len(tac.network.states(name))
-        if name in tac.question.indexed:
+        if name in tac.certain:
             given[name] = np.broadcast_to(known.columns[name].states(), (known.rows,)).astype(np.int64)
         else:
             values = known.columns[name].likelihoods() if name in known.columns else np.ones((card, 1))
@@ -241,6 +241,31 @@ def test_evidence_on_a_variable_of_one_state_has_rows():
     net.add("A", states=["only"], cpt=[1])
     net.add("B", parents=["A"], cpt=[[0.2, 0.8]])
     check(tacit.compile(net, "B", hard=["A"]), {"A": ["only"] * 3})
+
+
+def hard_variables():
+    """H has one state; Z has nothing to do with the others."""
+    net = tacit.Network()
+    net.add("A", cpt=[0.3, 0.7])
+    net.add("B", ["A"], cpt=[[0.9, 0.1], [0.2, 0.8]])
+    net.add("H", states=["only"], cpt=[1.0])
+    net.add("C", ["H", "A"], cpt=[[[0.9, 0.1], [0.2, 0.8]]])
+    net.add("Z", cpt=[0.5, 0.5])
+    return net
+
+
+@pytest.mark.filterwarnings("ignore:.*the query itself")
+@pytest.mark.parametrize("query", ["A", "B", "H", "C", "Z"])
+@pytest.mark.parametrize("hard", [["A"], ["B"], ["H"], ["C"], ["Z"], ["Z", "C", "H", "B"]])
+def test_hard_variables_are_positions_whatever_is_asked(query, hard):
+    """Also if they are asked for, have one state, or have nothing to do with the query."""
+    net = hard_variables()
+    tac = tacit.compile(net, query, hard=hard)
+    assert [(i.name, i.type, i.shape) for i in session(tac).get_inputs()] == [
+        (name, "tensor(int64)", ["rows"]) for name in hard
+    ]
+    check(tac, {name: [net.states(name)[-1], net.states(name)[0]] for name in hard})
+    assert {p.key: json.loads(p.value) for p in onnx_model(tac).metadata_props}["hard"] == sorted(hard)
 
 
 @pytest.mark.parametrize("code", [-1, 2])

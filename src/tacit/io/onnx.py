@@ -46,7 +46,7 @@ def onnx_model(tac: Query) -> Any:
         "query": query.name,
         "states": query.states,
         "evidence": {name: tac.network.states(name) for name in tac.evidence},
-        "hard": sorted(tac.question.indexed),
+        "hard": sorted(tac.certain),
     }
     onnx.helper.set_model_props(model, {key: json.dumps(value) for key, value in about.items()})
     onnx.checker.check_model(model)
@@ -58,7 +58,7 @@ class _Export:
 
     def __init__(self, tac: Query, onnx: Any) -> None:
         self._program, self._evidence, self._onnx = tac.program, tac.evidence, onnx
-        self._indexed = tac.question.indexed  # these come as states, also where the program has likelihoods of them
+        self._certain = frozenset(tac.certain)  # these come as states, also where the program has likelihoods of them
         self._cards = {name: len(tac.network.states(name)) for name in tac.evidence}
         self._graph = Graph(onnx, tac.dtype, tac.evidence)
         tables, gammas = tac.numbers()
@@ -85,7 +85,7 @@ class _Export:
         return self._onnx.helper.make_graph(self._graph.nodes, "tacit", inputs, outputs, self._graph.tables)
 
     def _input(self, name: str) -> Any:
-        if name in self._indexed:
+        if name in self._certain:
             return self._described(name, ["rows"], np.dtype(np.int64))
         return self._described(name, ["rows", self._cards[name]])
 
@@ -110,7 +110,7 @@ class _Export:
 
     def _likelihoods(self, variable: str) -> Traced:
         """The likelihoods (states, rows) of a variable."""
-        if variable in self._indexed:
+        if variable in self._certain:
             return self._graph.add("Gather", np.eye(self._cards[variable]), self._code(variable), axis=1)
         return self._graph.add("Transpose", Traced(self._graph, variable), perm=[1, 0])
 
