@@ -124,6 +124,16 @@ def test_names_and_labels_are_kept_in_a_comment_at_the_end(tmp_path):
     assert read(tmp_path / "net.uai") == named()
 
 
+def test_the_selection_is_kept_where_it_is_not_ancestral(tmp_path):
+    """It decides what testing nodes see that are added later."""
+    net = Network("named", selection="general")
+    net.add("A", cpt=[0.5, 0.5])
+    write(net, tmp_path / "net.uai")
+    assert '"selection": "general"' in (tmp_path / "net.uai").read_text()
+    assert read(tmp_path / "net.uai").selection == "general"
+    assert read(tmp_path / "net.uai") == net
+
+
 def test_without_the_comment_there_are_only_numbers(tmp_path, read_uai):
     write(named(), tmp_path / "net.uai")
     net = read_uai((tmp_path / "net.uai").read_text().partition("#")[0])
@@ -138,6 +148,7 @@ def test_without_the_comment_there_are_only_numbers(tmp_path, read_uai):
         ("[]", "the comment '# tacit': comment is a list, expected an object"),
         ('{"name": 1, "variables": []}', "the comment '# tacit': comment.name is an integer"),
         ('{"name": null, "variables": [{"number": 0}]}', "the comment '# tacit': variables[0] has no 'name'"),
+        ('{"name": null, "selection": "all", "variables": []}', "comment.selection is 'all', expected 'ancestral' or"),
         ('{"name": null, "variables": [{"number": 7, "name": "a", "states": []}]}', "names other variables than the"),
     ],
 )

@@ -101,4 +101,4 @@ def compose(graph: FactorGraph) -> str:
     for factor in graph.factors:
         rows = factor.table.reshape(-1, factor.table.shape[-1] if factor.variables else 1).tolist()
         lines += ["", str(factor.table.size), *(" " + " ".join(map(repr, row)) for row in rows)]
-    return "\n".join([*lines, "", names_comment(graph.name, map(graph.variable, graph), numbers), ""])
+    return "\n".join([*lines, "", names_comment(graph, numbers), ""])

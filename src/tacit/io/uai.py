@@ -2,8 +2,8 @@
 
 A network is numbers only: cardinalities, and for each node the numbers of its parents, then its own, and its table
 (own states vary fastest, then those of the last parent). Variables read from such a file are called x0, x1, ..., and
-their states are the integers from 0. A file that tacit wrote ends in a comment with names and labels, where programs
-that know no comments have stopped reading.
+their states are the integers from 0. A file that tacit wrote ends in a comment with names and labels, and with the
+network's `selection` if it is not ancestral, where programs that know no comments have stopped reading.
 
 UAI cannot hold testing CPTs and numbers to be learned: these are errors. Factored CPTs are written out, and come back
 as tables; `learn` and `tie` are not kept.
@@ -124,7 +124,7 @@ def write_evidence(net: Network | FactorGraph, evidence: EvidenceLike, path: str
                 row.append(f"{numbers[name]} {code}")
     count = [str(known.rows)] if known.rows > 1 else []
     lines = [*count, *(" ".join([str(len(row)), *row]) for row in observed)]
-    write_text("\n".join([*lines, names_comment(net.name, map(net.variable, net), numbers), ""]), path)
+    write_text("\n".join([*lines, names_comment(net, numbers), ""]), path)
 
 
 # reading ------------------------------------------------------------------------------------------------------
@@ -234,4 +234,4 @@ def compose(net: Network | FactorGraph) -> str:
     for name in order:
         table = plain_table(net, name, "UAI")
         lines += ["", str(table.size), *(" " + " ".join(map(repr, row)) for row in table_rows(table))]
-    return "\n".join([*lines, "", names_comment(net.name, map(net.variable, net), numbers), ""])
+    return "\n".join([*lines, "", names_comment(net, numbers), ""])

@@ -9,12 +9,14 @@ from types import NoneType
 from typing import NamedTuple
 
 from tacit.errors import FormatError, TacitError
+from tacit.factor_graph import FactorGraph
 from tacit.io.extension import encode
 from tacit.io.json import parse_json
 from tacit.io.scanner import fault, show
 from tacit.io.wordlist import Words
+from tacit.model import SELECTIONS, Model
 from tacit.plain import Reader
-from tacit.variable import Label, Variable, variable
+from tacit.variable import Label, variable
 
 MAX_NUMBER = 10**18  # of a variable or state
 COMMENT = re.compile(r"#[^\n]*")
@@ -30,7 +32,7 @@ class Called(NamedTuple):
 
 
 class Comment(NamedTuple):
-    """Our comment: the network's name, as a property, and its variables in order."""
+    """Our comment: the network's name and selection, as properties, and its variables in order."""
 
     properties: dict[str, str]
     variables: list[Called]
@@ -50,10 +52,20 @@ def comment_of(words: Words) -> Comment:
                 raise FormatError(f"{show(item.number)} is not the number of a variable")
             if item.states:
                 variable(item.name, item.states)
-        return Comment({"tacit_name": encode(said.get("name", str, NoneType))}, called)
+        return Comment(_properties(said), called)
     except TacitError as error:
         place = words.place_of(match.start(), words.text.count("\n", 0, match.start()))
         raise fault(words.source, place, f"the comment '# tacit': {error}") from None
+
+
+def _properties(said: Reader) -> dict[str, str]:
+    properties = {"tacit_name": encode(said.get("name", str, NoneType))}
+    selection = said.get("selection", str, NoneType)
+    if selection is None:
+        return properties
+    if selection not in SELECTIONS:
+        raise FormatError(f"comment.selection is {show(selection)}, expected {' or '.join(map(repr, SELECTIONS))}")
+    return properties | {"tacit_selection": encode(selection)}
 
 
 def file_numbers(names: Iterable[str]) -> dict[str, int]:
@@ -63,7 +75,8 @@ def file_numbers(names: Iterable[str]) -> dict[str, int]:
     return plain if plain.keys() == set(order) else {name: i for i, name in enumerate(order)}
 
 
-def names_comment(name: str | None, variables: Iterable[Variable], numbers: Mapping[str, int]) -> str:
-    """Our comment on a network."""
-    called = [Called(numbers[v.name], v.name, list(v.states))._asdict() for v in variables]
-    return "# tacit " + json.dumps({"name": name, "variables": called})
+def names_comment(net: Model | FactorGraph, numbers: Mapping[str, int]) -> str:
+    """Our comment on a network: which evidence its testing nodes would see is said where it is not ancestral alone."""
+    called = [Called(numbers[name], name, list(net.states(name)))._asdict() for name in net]
+    selection = {"selection": net.selection} if isinstance(net, Model) and net.selection != "ancestral" else {}
+    return "# tacit " + json.dumps({"name": net.name, **selection, "variables": called})
