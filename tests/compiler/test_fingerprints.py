@@ -72,6 +72,15 @@ def test_rows_of_thirds_are_divided_by_their_sum():
     assert row == [of_fraction(Fraction(1, 3))] * 3
 
 
+def test_a_row_whose_sum_is_0_in_the_field():
+    """Rounding may make a row sum to 1 - 59 / 2**64, whose numerator is the prime."""
+    row = [7.285165585524069e-05, 0.9999271483441448]
+    assert sum(map(Fraction, row)) == Fraction(PRIME, 2**64)
+    ((small, large),) = of_rows(np.array([row])).tolist()
+    assert small == of_fraction(Fraction(row[0]))
+    assert (small + large) % PRIME == 1
+
+
 def test_powers_of_a_half_differ():
     half, power, found = of_fraction(Fraction(1, 2)), 1, set()
     for _ in range(5000):

@@ -60,7 +60,12 @@ def _row(row: list[float]) -> list[int]:
     scale = max(Fraction(x).denominator for x in row)
     whole = [int(Fraction(x) * scale) for x in row]
     total = sum(whole)
-    inverse = pow(total if abs(total / scale - 1) < ALMOST else scale, -1, PRIME)
+    if abs(total / scale - 1) < ALMOST:
+        if total % PRIME:
+            scale = total
+        else:  # rounded to 1 - 59 / 2**64, which is 0 in the field: the largest becomes what the others leave
+            whole[whole.index(max(whole))] += scale - total
+    inverse = pow(scale, -1, PRIME)
     return [x * inverse % PRIME for x in whole]
 
 
