@@ -1,7 +1,7 @@
 """Conditional probability tables given as arrays: `CPT` and `TestingCPT`.
 
 A table has shape (parents' cardinalities..., own cardinality): parent states in C order, the last parent
-fastest. NaN marks a number to be learned; exact 0s and 1s are structural and never change.
+fastest. NaN marks a number to be learned; exact 0s, and 1s beside nothing but 0s, are structural and never change.
 """
 
 from __future__ import annotations

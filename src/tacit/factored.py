@@ -162,21 +162,18 @@ class NoisyOr(Readable):
         by_name = dict(zip(self.names or [p.name for p in parents], self.causes, strict=True))
         return NoisyOr({p.name: _per_state(by_name[p.name], p) for p in parents}, self.leak, self.learn)
 
-    def inhibitions(self) -> tuple[Floats, ...]:
-        """Per parent, the probability (per state) that it does *not* bring about the effect."""
-        return tuple(1.0 - cause for cause in self.causes)
-
     def dense(self, own: Variable, parents: Sequence[Variable]) -> Floats:
         check_dense(own, parents)
-        absent = np.array(1.0 - self.leak)
-        for q in self.inhibitions():
-            absent = absent[..., None] * q
-        return np.stack([1.0 - absent, absent], axis=-1)
+        present, absent = np.array(self.leak), np.array(1.0 - self.leak)
+        for cause in self.causes:  # sums, since 1 - absent would lose what is small
+            present = present[..., None] + absent[..., None] * cause
+            absent = absent[..., None] * (1.0 - cause)
+        return np.stack([present, absent], axis=-1)
 
     def parts(self) -> dict[str, Floats]:
         """The numbers as tables (parent, effect so far, effect after) of each cause; the first starts from the leak."""
         start = np.array([self.leak, 1.0 - self.leak])
-        steps = [np.array([[[1.0, 0.0], [1.0 - q, q]] for q in cause]) for cause in self.inhibitions()]
+        steps = [np.array([[[1.0, 0.0], [p, 1.0 - p]] for p in cause]) for cause in self.causes]
         if not steps:
             return {"cause 0": start}
         steps[0] = np.einsum("b,uba->ua", start, steps[0])

@@ -127,6 +127,20 @@ def _scaled(table: Floats, total: Floats, rough: NDArray[np.bool_]) -> Floats:
     return scaled
 
 
+def structural_ones(table: Floats) -> NDArray[np.bool_]:
+    """The 1s whose rows are 0 elsewhere: they never change. A 1 beside a number too small to count in a sum is no such.
+
+    >>> structural_ones(np.array([[1.0, 0.0], [1.0, 1e-20]])).tolist()
+    [[True, False], [False, False]]
+    """
+    return np.asarray((table == 1) & ((table != 0).sum(axis=-1, keepdims=True) == 1))
+
+
+def structural(table: Floats) -> NDArray[np.bool_]:
+    """The 0s and 1s that never change, whatever is learned."""
+    return np.asarray((table == 0) | structural_ones(table))
+
+
 def outside(values: Floats) -> list[tuple[int, ...]]:
     """The place of the first number that is neither in [0, 1] nor NaN, if there is one."""
     bad = ~np.isnan(values) & ~((values >= 0) & (values <= 1))

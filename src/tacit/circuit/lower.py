@@ -11,7 +11,7 @@ from tacit.circuit.builder import CircuitBuilder
 from tacit.circuit.circuit import Circuit
 from tacit.circuit.nodes import Ids
 from tacit.compiler.program import Program
-from tacit.cpt import TestingCPT
+from tacit.cpt import THRESHOLDS, TestingCPT
 from tacit.errors import TooLargeError
 from tacit.floats import Floats, representable
 from tacit.model import Model
@@ -31,6 +31,7 @@ from tacit.operations import (
     spread,
 )
 from tacit.operations.by_level import terms_of
+from tacit.tables import structural_ones
 from tacit.words import large
 
 MAX_STEP = 100_000_000
@@ -99,7 +100,8 @@ class _Lowering:
         table = self.net.cpt(operation.node).parts()[operation.part]
         ids = self.build.parameters(operation.node, operation.part, table)
         if self.build.fold:
-            ids = np.where(table == 0, self.zero, np.where(table == 1, self.one, ids))
+            ones = table == 1 if operation.part == THRESHOLDS else structural_ones(table)
+            ids = np.where(table == 0, self.zero, np.where(ones, self.one, ids))
         return ids
 
     def constants(self, table: Floats) -> Ids:

@@ -8,13 +8,14 @@ from tacit.compiler.program import Program
 from tacit.cpt import AnyCPT
 from tacit.floats import Floats
 from tacit.model import Model
+from tacit.tables import structural
 
 
 def holds_for(program: Program, old: Model, new: Model) -> bool:
     """Whether a program that is right for one network is right for another one of the same structure.
 
     A structured program has the numbers of some nodes built in (`Program.fixed`), and of all others where they are
-    exactly 0 or 1. In any program, what was copied as a function is among the `fixed` nodes. Numbers that are to be
+    structural. In any program, what was copied as a function is among the `fixed` nodes. Numbers that are to be
     learned from now on must not be built in.
     """
     fixed = frozenset(program.fixed)
@@ -33,6 +34,6 @@ def _same_numbers(old: AnyCPT, new: AnyCPT, fixed: bool) -> bool:
 
 
 def _stays(before: Floats, now: Floats, fixed: bool) -> bool:
-    """Whether all numbers are the same, or only those that are 0 or 1."""
-    built_in = np.full(before.shape, True) if fixed else (before == 0) | (before == 1)
+    """Whether all numbers are the same, or only the structural 0s and 1s."""
+    built_in = np.full(before.shape, True) if fixed else structural(before)
     return bool((before[built_in] == now[built_in]).all())

@@ -23,6 +23,7 @@ from tacit.compiler.tree import Problem
 from tacit.errors import TooLargeError
 from tacit.model import Model
 from tacit.operations import ONE, ZERO, Axis, Constant, Gather, Parameter, Select, Structured
+from tacit.tables import structural_ones
 
 Mask = NDArray[np.bool_]
 
@@ -71,7 +72,7 @@ class Symbols:
         cpt = self._net.cpt(parameter.node)
         table = cpt.parts()[parameter.part]
         if getattr(cpt, "learn", False) or np.isnan(table).any():
-            return np.where(table == 1, 1, self._symbols(value, table != 0))
+            return np.where(structural_ones(table), 1, self._symbols(value, table != 0))
         self.fixed[parameter.node] = None
         key = table.shape, table.tobytes()
         if key not in self._equal:

@@ -14,6 +14,7 @@ from tacit.learn.prior import pseudo_counts
 from tacit.learn.units import Causes, Key, Table, causes_of
 from tacit.network import Network
 from tacit.recent import Recent
+from tacit.tables import structural
 
 
 class Estimable:
@@ -106,7 +107,7 @@ class Estimable:
             )
         found = []
         for part, table in cpt.parts().items():
-            free = (table != 0) & (table != 1) if cpt.learn else np.isnan(table)
+            free = ~structural(table) if cpt.learn else np.isnan(table)
             if part != "thresholds" and free.any():
                 believed = [pseudo_counts(self.network, n, part, self._prior, self._centre) for n in names]
                 prior = np.where(free, np.mean(believed, axis=0), 0.0)

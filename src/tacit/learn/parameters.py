@@ -26,6 +26,7 @@ from tacit.jit import jit
 from tacit.learn.links import axis_of, copy_of
 from tacit.learn.prior import pseudo_counts
 from tacit.network import Network
+from tacit.tables import structural
 
 Key = tuple[str, str]
 Ints = NDArray[np.int64]
@@ -88,7 +89,7 @@ class Parameters:
 
     def _add_rows(self, key: Key, table: Floats, learn: bool) -> None:
         rows = table.reshape(-1, table.shape[-1])
-        free = (rows != 0) & (rows != 1) if learn else np.isnan(rows)
+        free = ~structural(rows) if learn else np.isnan(rows)
         left = (1 - np.where(free, 0.0, rows).sum(axis=1)).tolist()
         counts = free.sum(axis=1).tolist()
         first = self.entries

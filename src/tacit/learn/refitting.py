@@ -26,6 +26,7 @@ from tacit.learn.progress import Line
 from tacit.learn.splitting import Slopes, slopes, weight, weights_of, with_every_state
 from tacit.network import Network
 from tacit.query import Query, compiled
+from tacit.tables import structural
 from tacit.tac import TAC
 
 
@@ -169,7 +170,7 @@ def open_table(cpt: CPT) -> Floats:
     """A table with NaN where numbers are learned; one that is known is opened, but for its exact 0s and 1s."""
     if np.isnan(cpt.table).any() and not cpt.learn:
         return cpt.table
-    return np.where((cpt.table == 0) | (cpt.table == 1), cpt.table, np.nan)
+    return np.where(structural(cpt.table), cpt.table, np.nan)
 
 
 def is_learned(cpt: CPT) -> bool:

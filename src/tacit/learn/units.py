@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,10 @@ from tacit.network import Network
 
 Key = tuple[str, str]
 Mask = NDArray[np.bool_]
+
+# Where a pseudo-count is beneath the precision of its total, a free number is rounded to 0 or 1: what its logarithm is
+# taken of then, since none of a free number is infinite.
+ALMOST_0, ALMOST_1 = float(np.finfo(np.float64).smallest_subnormal), 2.0**-54
 
 
 def log_sum(counts: Floats, probabilities: Floats) -> float:
@@ -78,7 +83,7 @@ class Table:
 
     def log_prior(self, numbers: Floats) -> float:
         """What the prior adds to the log-likelihood, up to a constant."""
-        return log_sum((self.prior * self.free).ravel(), numbers)
+        return log_sum((self.prior * self.free).ravel(), np.maximum(numbers, ALMOST_0))
 
     def _completed(self, weights: Floats) -> Floats:
         """The given numbers; those that are missing share what is left of their row by some weights."""
@@ -113,8 +118,14 @@ class Causes:
 
     @property
     def count(self) -> int:
-        """How many of them are free: all but exact 0s and 1s."""
-        return int(_free(causes_of(self.given)).sum())
+        """How many of them are free."""
+        return int(self.free.sum())
+
+    @cached_property
+    def free(self) -> Mask:
+        """Which of them are: all but those given as exact 0s and 1s."""
+        numbers = causes_of(self.given)
+        return (numbers > 0) & (numbers < 1)
 
     def numbers(self, net: Network) -> Floats:
         """Those of a network."""
@@ -137,7 +148,7 @@ class Causes:
         known = [counts.get((self.node, part), np.zeros(table.shape)) for part, table in self.given.parts().items()]
         came, failed = np.concatenate(self._outcomes(known, now), axis=1) + self.prior
         total = came + failed
-        return np.where(_free(now) & (total > 0), divide(came, total, otherwise=0.0), now)
+        return np.where(self.free & (total > 0), divide(came, total, otherwise=0.0), now)
 
     def _outcomes(self, counts: list[Floats], now: Floats) -> list[Floats]:
         """How often the leak, and each cause, brought about the effect and did not: (2, numbers) for each of them."""
@@ -146,7 +157,7 @@ class Causes:
             return [counts[0].reshape(2, 1)]
         # the first table has the leak in it: both may have brought the effect about
         came, not_yet = counts[0].T
-        whole = 1 - (1 - leak) * (1 - causes[0])
+        whole = leak + (1 - leak) * causes[0]
         by_leak = divide(np.full_like(whole, leak), whole, otherwise=0.0)
         by_cause = divide(causes[0], whole, otherwise=0.0)
         leaked = np.array([[(came * by_leak).sum()], [(came * (1 - by_leak)).sum() + not_yet.sum()]])
@@ -156,9 +167,9 @@ class Causes:
 
     def log_prior(self, numbers: Floats) -> float:
         """What the prior adds to the log-likelihood, up to a constant."""
-        free = _free(numbers)
-        came, failed = self.prior[:, free]
-        return log_sum(came, numbers[free]) + log_sum(failed, 1 - numbers[free])
+        came, failed = self.prior[:, self.free]
+        numbers = numbers[self.free]
+        return log_sum(came, np.maximum(numbers, ALMOST_0)) + log_sum(failed, np.maximum(1 - numbers, ALMOST_1))
 
 
 def causes_of(cpt: NoisyOr) -> Floats:
@@ -169,7 +180,3 @@ def causes_of(cpt: NoisyOr) -> Floats:
 def _split(cpt: NoisyOr, numbers: Floats) -> list[Floats]:
     """The numbers of each cause."""
     return np.split(numbers[1:], np.cumsum([len(cause) for cause in cpt.causes])[:-1]) if cpt.causes else []
-
-
-def _free(numbers: Floats) -> Mask:
-    return (numbers > 0) & (numbers < 1)

@@ -28,6 +28,7 @@ from tacit.operations.base import (
     Value,
     order_of,
 )
+from tacit.tables import structural_ones
 
 # where numbers come from ----------------------------------------------------------------------------------
 
@@ -47,8 +48,9 @@ class Parameter(Operation):
 
     def support(self, setting: Setting, inputs: Sequence[Support], tables: Mapping[Key, Array]) -> Support:
         table = tables[self.node, self.part]
-        # thresholds are compared, not multiplied: theirs are numbers like any others
-        return Support.unknown(table.shape) if self.part == "thresholds" else Support(table != 0, table == 1)
+        if self.part == "thresholds":  # they are compared, not multiplied: theirs are numbers like any others
+            return Support.unknown(table.shape)
+        return Support(table != 0, structural_ones(table))
 
     def step(self, setting: Setting, xp: Arrays) -> Step:
         return _Given(lambda frame: Value(frame.table(self.node, self.part)))
