@@ -3,6 +3,7 @@
 import math
 import pickle
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit import FactorGraph, ImpossibleEvidenceWarning, NetworkError, TacitError
+from tacit.factor_graph import conditioned
 from tests.helpers import tries
 
 
@@ -121,6 +123,68 @@ def test_numbers_beyond_floats():
     close(tac.posterior(), [[0.75, 0.25]])
     assert np.isinf(tac.joint()).all()
     close(tac.mpe().log_probability, [200 * math.log(3e200)])
+
+
+@pytest.mark.parametrize("engine", ["numpy", "tape", "native"])
+def test_numbers_of_one_factor_beyond_floats(engine):
+    """Divided by the largest of their factor, some are too small for a float, and weigh what they weigh."""
+    graph = FactorGraph()
+    graph.add("A")
+    graph.add_factor(["A"], [1e200, 1e-200])
+    graph.add_factor(["A"], [1e-200, 3e200])
+    tac = tacit.compile(graph, "A", engine=engine)
+    close(tac.posterior(), [[0.25, 0.75]])
+    close(tac.log_evidence(), [math.log(4)])
+    graph = FactorGraph()
+    graph.add("A")
+    graph.add("B")
+    graph.add_factor(["A", "B"], [[1e-200, 1e200], [1e-200, 1.0]])
+    graph.add_factor(["B"], [1e250, 1e-200])
+    tac = tacit.compile(graph, "B", engine=engine)
+    np.testing.assert_allclose(tac.posterior(), [[1.0, 5e-51]], rtol=1e-12)
+    close(tac.log_evidence(), [math.log(2e50)])
+    close(tac.marginals()["A"], [[0.5, 0.5]])
+
+
+@tries(40)
+@given(st.integers(0, 10**6))
+def test_factors_whose_numbers_are_far_apart(seed):
+    rng = np.random.default_rng(seed)
+    graph, cards = FactorGraph(), rng.integers(1, 4, 3)
+    for i, card in enumerate(cards):
+        graph.add(f"v{i}", int(card))
+    exact = np.full(tuple(cards), Fraction(1))
+    for _ in range(4):
+        scope = np.sort(rng.choice(3, size=rng.integers(0, 4), replace=False))
+        table = np.ldexp(rng.random(tuple(cards[scope])), rng.integers(-1070, 1024, tuple(cards[scope])))
+        graph.add_factor([f"v{v}" for v in scope], table)
+        fractions = np.array([Fraction(x) for x in table.ravel().tolist()]).reshape(table.shape)
+        exact = exact * fractions.reshape([cards[v] if v in scope else 1 for v in range(3)])
+    total = exact.sum()
+    tac = tacit.compile(graph, "v1", ["v0"], engine="numpy")
+    if not total:
+        assert np.isneginf(tac.log_evidence()).all()
+        return
+    close(tac.log_evidence(), [math.log(total.numerator) - math.log(total.denominator)])
+    for i, name in enumerate(graph):
+        shares = [float(x / total) for x in exact.sum(axis=tuple({0, 1, 2} - {i}))]
+        close(tac.marginals()[name][0], shares)
+    close(tac.posterior()[0], [float(x / total) for x in exact.sum(axis=(0, 2))])
+    best = max(exact.ravel())
+    close(tac.mpe().log_probability, [math.log(best.numerator) - math.log(best.denominator)])
+
+
+def test_only_factors_that_need_it_are_shared_by_several_nodes():
+    for table, parts in (([1.0, 1e-300], 1), ([3.0, 1e-310], 2), ([1e300, 1e-300], 2), ([1.7e308, 5e-324], 3)):
+        graph = FactorGraph()
+        graph.add("A")
+        graph.add_factor(["A"], table)
+        model, given, _ = conditioned(graph)
+        assert len(given) == parts
+        weights = [[Fraction(x) for x in model.table(node)[:, 0].tolist()] for node in given]
+        first, second = (math.prod(column) for column in zip(*weights, strict=True))
+        assert first == 1
+        assert abs(second / (Fraction(table[1]) / Fraction(table[0])) - 1) < 1e-15
 
 
 def test_a_graph_without_factors_counts_its_states():

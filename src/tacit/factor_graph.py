@@ -22,6 +22,7 @@ from tacit.variable import DEFAULT_STATES, Label, Variable, describe, similar, v
 from tacit.words import plural
 
 MAX_SCOPE = MAX_AXES - 1  # variables of a factor: compiling it takes one axis more
+MOST_POWERS = 1000  # of 2 that a table is divided by: floats of double precision have 1,022
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +157,7 @@ def conditioned(graph: FactorGraph) -> Conditioned:
     """A network of uniform roots, with a child for each factor that is known to be true.
 
     The child is true with the probability factor / its largest number: what is lost by that, and by the uniform
-    roots, is in `log_scale`.
+    roots, is in `log_scale`. Where numbers are too far apart for that, several children share a factor.
     """
     model = Model(graph.name)
     scales = []
@@ -170,9 +171,30 @@ def conditioned(graph: FactorGraph) -> Conditioned:
     given = {}
     for number, factor in enumerate(graph.factors):
         largest = float(factor.table.max())
-        weight = factor.table / largest if largest else factor.table  # all 0: it is never true
-        node = f"{word} {number}"
-        model.add(node, factor.variables, cpt=CPT(np.stack([weight, 1 - weight], axis=-1)))
-        given[node] = DEFAULT_STATES[0]
         scales.append(math.log(largest) if largest else 0.0)
+        for part, weight in enumerate(_weights(factor.table, largest)):
+            node = f"{word} {number}{f' part {part}' * (part > 0)}"
+            model.add(node, factor.variables, cpt=CPT(np.stack([weight, 1 - weight], axis=-1)))
+            given[node] = DEFAULT_STATES[0]
     return Conditioned(model, given, math.fsum(scales))
+
+
+def _weights(table: Floats, largest: float) -> list[Floats]:
+    """Tables of numbers up to 1, whose product is a table divided by its largest number.
+
+    It is one table, unless a number of that is too small for a float.
+    """
+    if not largest:
+        return [table]  # all 0: it is never true
+    weight = table / largest
+    if (weight[table > 0] >= np.finfo(np.float64).smallest_normal).all():
+        return [weight]
+    mantissa, exponent = np.frexp(table)
+    top, power = math.frexp(largest)
+    left = np.where(mantissa > 0, exponent - power, 0)
+    parts: list[Floats] = []
+    factor = mantissa / top
+    while not parts or left.any():
+        parts.append(np.ldexp(factor, np.maximum(left, -MOST_POWERS)))
+        left, factor = np.minimum(left + MOST_POWERS, 0), np.ones(table.shape)
+    return parts
