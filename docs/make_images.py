@@ -93,7 +93,7 @@ def classical_abc() -> tacit.Network:
 
 
 def drawings() -> dict[str, tacit.Network | tacit.circuit.Circuit]:
-    """What igraph places: networks, testing nodes shaded, and circuits."""
+    """What `tacit.drawing` draws: networks, testing nodes shaded, and circuits."""
     square = theory.approximate(lambda x: x * x, levels=5)
     wave = theory.approximate(_wave, levels=2, error=0.6)
     abc = tacit.compile(tacit.examples.abc(), "B", ["A", "C"])

@@ -28,7 +28,6 @@ IN_FUNCTIONS = {
     ("tacit.tac", "tacit.sensitivity"),  # as for the page
     ("tacit.tac", "tacit.theory.explain"),  # as for the page
     ("tacit.cli", "tacit.cli.app"),  # typer is optional
-    ("tacit.cli.models", "tacit.drawing"),  # loads scipy, and igraph is optional
     ("tacit.cli.serving", "tacit.serve"),  # starlette and uvicorn are optional
 }
 

@@ -391,7 +391,6 @@ def test_draw_writes_dot_and_svg(abc):
     assert tacit_("draw", "abc.json") == abc.to_dot()
     tacit_("draw", "abc.json", "-o", "abc.dot")
     assert Path("abc.dot").read_text() == abc.to_dot()
-    pytest.importorskip("igraph")
     tacit_("draw", "abc.json", "-o", "abc.svg")
     assert Path("abc.svg").read_text().startswith("<svg")
 

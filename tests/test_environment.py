@@ -6,8 +6,8 @@ import pytest
 
 # fmt: off
 PACKAGES = (
-    "igraph", "matplotlib", "mpmath", "onnx", "onnxruntime", "pandas", "pgmpy.models", "polars", "pyagrum", "pyarrow",
-    "rich", "sklearn", "torch", "typer",
+    "matplotlib", "mpmath", "onnx", "onnxruntime", "pandas", "pgmpy.models", "polars", "pyagrum", "pyarrow", "rich",
+    "sklearn", "torch", "typer",
 )
 # fmt: on
 

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("ipykernel")
 nbclient = pytest.importorskip("nbclient")
-for needed in ("matplotlib", "pandas", "igraph"):
+for needed in ("matplotlib", "pandas"):
     pytest.importorskip(needed)
 
 FILE = Path(__file__).parents[1] / "docs" / "make_notebooks.py"

@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit import Network, TacitError, TestingCPT, TooLargeError, examples
-from tacit.drawing import draw
+from tacit import Network, TacitError, TestingCPT, examples
 from tacit.theory import approximate
 
-pytest.importorskip("igraph")
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 plt = pytest.importorskip("matplotlib.pyplot")
@@ -155,38 +153,3 @@ def test_what_a_tornado_refuses():
     for change in (0, -0.1, float("nan"), 2):
         with pytest.raises(TacitError, match="change is"):
             plot.tornado(found, change=change)
-
-
-def test_drawings_name_everything_and_shade_testing_nodes(tmp_path):
-    drawing = draw(examples.abc())
-    assert drawing.svg.count("<ellipse") == 3
-    assert drawing.svg.count("<path d=") == 2 + 1  # two edges and the tip of their arrows
-    assert drawing.svg.count('fill="#d9dee7"') == 1
-    drawing.save(tmp_path / "abc.svg")
-    assert (tmp_path / "abc.svg").read_text(encoding="utf-8") == drawing.svg
-
-    circuit = tacit.compile(examples.abc(), "B", ["A", "C"]).circuit(fold=False)
-    svg = draw(circuit).svg
-    assert svg.count("<rect") == 4  # tests
-    assert svg.count("marker-end") == circuit.size
-    assert "A=true" in svg
-
-
-def test_nodes_of_a_row_do_not_overlap():
-    from tacit.drawing import _of_circuit, _places
-
-    shapes, edges = _of_circuit(tacit.compile(examples.abc(), "B", ["A", "C"]).circuit(fold=False))
-    points, _ = _places(shapes, edges)
-    for i, (x, y) in enumerate(points):
-        for j, (u, v) in enumerate(points[:i]):
-            assert y != v or abs(x - u) >= (shapes[i].width + shapes[j].width) / 2
-
-
-def test_odd_names_and_large_circuits():
-    net = Network()
-    net.add('<a & "b">', cpt=[0.5, 0.5])
-    assert "&lt;a &amp;" in draw(net).svg
-    with pytest.raises(TooLargeError, match="cannot be read"):
-        draw(tacit.compile(examples.hmm(80), "H80", ["E1"]).circuit(fold=False))
-    with pytest.raises(TacitError, match="cannot draw a int"):
-        draw(3)

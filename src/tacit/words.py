@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
+
+_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 def plural(count: int, noun: str) -> str:
@@ -24,6 +27,15 @@ def short(text: str, limit: int = 80) -> str:
 def quote(name: str) -> str:
     """A name as a quoted Graphviz identifier."""
     return '"' + name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
+def visible(text: str) -> str:
+    r"""A text with signs in place of the characters that no XML can hold, and no file in UTF-8.
+
+    >>> visible("bell \x07")
+    'bell ␇'
+    """
+    return _NOT_XML.sub(lambda found: chr(0x2400 + ord(found[0])) if found[0] < " " else "\ufffd", text)
 
 
 def bars(labels: Sequence[object], values: Sequence[float], width: int = 30) -> str:

@@ -28,6 +28,14 @@ def odd():
     return net
 
 
+def unprintable():
+    """Names with characters that no XML can hold, and one that UTF-8 cannot."""
+    net = Network("bell \x07")
+    net.add("nul \x00", states=["tab \x0b", "end \uffff"], cpt=[0.2, 0.8])
+    net.add("half \ud800", ["nul \x00"], cpt=[[0.5, 0.5], [0.1, 0.9]])
+    return net
+
+
 NETWORKS = {
     "abc": examples.abc,
     "asia": lambda: network("asia"),
@@ -35,6 +43,7 @@ NETWORKS = {
     "insurance": lambda: network("insurance"),
     "win95pts": lambda: network("win95pts"),
     "odd": odd,
+    "unprintable": unprintable,
 }
 
 
@@ -473,15 +482,16 @@ def test_posteriors_are_downloaded_as_csv(opened):
     assert [row["likelihood"] for row in rows[:4]] == ["0.5", "0.25", "0.25", ""]
 
 
-def test_the_map_is_downloaded_as_png(opened):
-    page = opened("abc")
+@pytest.mark.parametrize(("name", "file"), [("abc", "abc.png"), ("unprintable", "bell-.png")])
+def test_the_map_is_downloaded_as_png(opened, name, file):
+    page = opened(name)
     with page.expect_download() as download:
         page.click("text=Picture as PNG")
     data = download.value.path().read_bytes()
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
     width = page.evaluate("JSON.parse(document.getElementById('model').textContent).layout.width")
     assert int.from_bytes(data[16:20]) == round(2 * width)
-    assert download.value.suggested_filename == "abc.png"
+    assert download.value.suggested_filename == file
 
 
 def test_groups_have_colours_and_can_be_faded(browser, opened, tmp_path):

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit import Network, examples
-from tacit.explorer.places import BETWEEN, GAP, MEASURES, places, rows_within, size, wrapped
-from tacit.layout import chains, increasing, rows, spread
+from tacit.explorer.places import MEASURES, places, size
+from tacit.layout import BETWEEN, GAP, increasing, rows_within, spread, wrapped
 
 NETWORKS = {
     "abc": examples.abc,
@@ -108,15 +108,6 @@ def test_the_same_network_is_always_placed_alike():
 
 def _arguments(net):
     return net, net.variables, [[str(state) for state in net.states(name)] for name in net.variables]
-
-
-def test_rows_and_chains_of_a_drawing():
-    edges = [(0, 1), (1, 2), (0, 3), (2, 3)]
-    assert rows(4, edges) == [0, 1, 2, 3]
-    layers, links, paths = chains(rows(4, edges), edges)
-    assert layers == [0, 1, 2, 3, 1, 2]
-    assert paths[2] == [0, 4, 5, 3]
-    assert all(layers[head] - layers[tail] == 1 for tail, head in links)
 
 
 numbers = st.lists(st.tuples(st.floats(-100, 100), st.floats(0.1, 10)), min_size=1, max_size=12)

@@ -11,6 +11,7 @@ import numpy as np
 import typer
 
 import tacit
+from tacit import drawing
 from tacit.atomic import write_atomically
 from tacit.cli.arguments import Json, Model, read_network
 from tacit.cli.output import aligned, asked, heading, show_json
@@ -77,7 +78,7 @@ def draw(
 ) -> None:
     """Draw a network, as SVG or for Graphviz.
 
-    Testing nodes are shaded. SVG needs igraph: pip install 'tacit-circuits[plot]'.
+    Testing nodes are shaded.
 
     \b
     Examples:
@@ -89,15 +90,9 @@ def draw(
         return print(net.to_dot(), end="")
     if output.suffix not in (".svg", ".dot"):
         raise typer.BadParameter(f"{output}: a drawing is a .svg or a .dot file")
-    text = _svg(net) if output.suffix == ".svg" else net.to_dot()
+    text = drawing.draw(net).svg if output.suffix == ".svg" else net.to_dot()
     write_atomically(output, lambda file: file.write(text))
     print(output)
-
-
-def _svg(net: Network) -> str:
-    from tacit.drawing import draw
-
-    return draw(net).svg
 
 
 def _summary(net: Network) -> list[tuple[str, str]]:

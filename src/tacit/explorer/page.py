@@ -13,8 +13,10 @@ from tacit.atomic import write_atomically
 from tacit.explorer.captions import Captions
 from tacit.explorer.model import page_model
 from tacit.model import Model
+from tacit.words import visible
 
 PARTS = re.compile(r'<link rel="stylesheet" href="([\w.-]+)">|<script src="([\w.-]+)"></script>')
+ESCAPED = re.compile("[<\ud800-\udfff]")  # what would end the script, and what UTF-8 cannot hold
 MODEL = '<script type="application/json" id="model"></script>'
 ENGINE = '<script src="engine.js"></script>'
 REMOTE = '<script src="remote.js"></script>'
@@ -29,9 +31,10 @@ def page_html(net: Model, captions: Captions | None = None, remote: bool = False
     if remote:
         source = source.replace(ENGINE, f"{ENGINE}\n{REMOTE}", 1).replace(NOWHERE, SERVER, 1)
     page = PARTS.sub(_inlined, source)
-    data = json.dumps(model, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    data = json.dumps(model, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    data = ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", data)
     page = page.replace(MODEL, MODEL.replace("></", f">{data}</"), 1)
-    return page.replace("<title></title>", f"<title>{escape(model['title'])}</title>", 1)
+    return page.replace("<title></title>", f"<title>{escape(visible(model['title']))}</title>", 1)
 
 
 def write_page(net: Model, path: str | os.PathLike[str], captions: Captions | None = None) -> None:

@@ -2,6 +2,7 @@
 // Answers as a table, the map as a picture.
 
 const SHARPNESS = 2;
+const NOT_XML = /[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/g; // no picture in XML may hold them
 const MOST_PIXELS = 40e6; // browsers refuse larger canvases
 
 function save(blob, name) {
@@ -56,7 +57,8 @@ async function downloadPicture(map) {
     svgElement("rect", { class: "ground", width, height }),
   );
   const image = new Image();
-  const url = URL.createObjectURL(new Blob([new XMLSerializer().serializeToString(copy)], { type: "image/svg+xml" }));
+  const text = new XMLSerializer().serializeToString(copy).replace(NOT_XML, "\ufffd");
+  const url = URL.createObjectURL(new Blob([text], { type: "image/svg+xml" }));
   image.src = url;
   await image.decode();
   const scale = Math.min(SHARPNESS, Math.sqrt(MOST_PIXELS / (width * height)));
