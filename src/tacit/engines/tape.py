@@ -20,7 +20,6 @@ from tacit.engines.results import Array, Descent, Gradients, Results, Reverse, S
 from tacit.engines.taped import THREADED_WORK, Taped, blocks_of_tiles, in_threads
 from tacit.evidence import Column, take
 from tacit.floats import Floats
-from tacit.operations import Parameter
 
 T = TypeVar("T")
 
@@ -172,13 +171,9 @@ class TapeEngine(Taped):
         doubt = bool(arrays.doubts.any()) or self._tables_in_doubt(tape)
         return sum(value for value, _ in done), self._collected(tape, d_constants, d_inputs), doubt
 
-    def _doubtful(self, data: Packed) -> NDArray[np.intp]:
-        found = self.attempt(data.columns_of(), data.rows).doubtful
-        return np.empty(0, dtype=np.intp) if found is None else np.flatnonzero(found)
-
     def jacobian(self, data: Packed, first: int, stop: int) -> tuple[Array, dict[tuple[str, str], Array]]:
         """The probability that the query is in states first .. stop-1, and its derivatives by the tables."""
-        tape, rows = self._tape(pin=True), data.rows
+        tape, rows = self._jacobian_tape(), data.rows
         arrays, width = self._arrays(tape, *data.arrays), self._width(tape, rows)
         seeds, d_inputs = np.empty((tape.states, rows), dtype=self.dtype), np.empty_like(arrays.inputs)
         by_constant = np.zeros((tape.constant_count, rows))
@@ -188,43 +183,11 @@ class TapeEngine(Taped):
             kernels.jacobian(arrays, reverse, values, *block, by_constant, first, stop)
 
         self._parallel(work, tape, rows, width)
-        probability = arrays.outputs[0]
-        found: dict[tuple[str, str], Array] = {}
-        for value, place in tape.constants:
-            operation = self.program.operations[value]
-            assert isinstance(operation, Parameter)
-            found[operation.node, operation.part] = by_constant[place : place + self.reference.static(value).size]
-        if arrays.doubts.any() or self._tables_in_doubt(tape):
-            self._mend_jacobian(probability, found, data, first, stop)
-        return probability, found
+        doubt = bool(arrays.doubts.any())
+        return self._mended_jacobian(tape, arrays.outputs[0], by_constant, doubt, data, first, stop)
 
-    def _mend_jacobian(
-        self, probability: Array, found: Mapping[tuple[str, str], Array], data: Packed, first: int, stop: int
-    ) -> None:
-        """Replace what doubtful rows gave, one by one."""
-
-        def seed_of(joint: Array) -> tuple[float, Array]:
-            total = joint.sum()
-            part = joint[first:stop].sum() / total
-            chosen = (np.arange(len(joint)) >= first) & (np.arange(len(joint)) < stop)
-            return part, (chosen[:, None] - part) / total
-
-        for row in self._doubtful(data):
-            columns = data.columns_of(np.array([row]))
-            probability[row], by = self.again.value_and_gradients(columns, 1, seed_of)
-            for key, table in found.items():
-                table[:, row] = by.tables[key].ravel()
-
-    def lacks_jacobian(self) -> str:
-        """There is one if every static value that the rows need is a parameter, and none is indexed by evidence."""
-        tape = self._tape(pin=True)
-        known = all(isinstance(self.program.operations[value], Parameter) for value, _ in tape.constants)
-        return "" if known and not tape.codes else "hard evidence, or products of parameters, stand in the way"
-
-    @property
-    def jacobian_size(self) -> int:
-        """How many derivatives `jacobian` stores for every row."""
-        return self._tape(pin=True).constant_count
+    def _jacobian_tape(self) -> Tape:
+        return self._tape(pin=True)  # so that constants have derivatives row by row
 
     def _parallel(self, work: Callable[[tuple[int, int]], T], tape: Tape, rows: int, width: int) -> list[T]:
         """Do the work on blocks of tiles of some width, in threads where there is enough of it."""

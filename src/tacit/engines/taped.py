@@ -20,6 +20,7 @@ from tacit.engines.results import Array, Decided, Gradients
 from tacit.evidence import Column
 from tacit.floats import Floats, noting_underflow
 from tacit.machine import threads as usable_threads
+from tacit.operations import Parameter
 
 T = TypeVar("T")
 THREADED_WORK = 5e6  # multiply-adds below which a second thread costs more than it brings
@@ -175,6 +176,48 @@ class Taped(Engine):
             table = self.reference.static(value)
             adjoints[value] = d_constants[first : first + table.size].reshape(table.shape)
         return self.reference.parameter_gradients(adjoints, through_selection)
+
+    def lacks_jacobian(self) -> str:
+        """There is one if every static value that the rows need is a parameter, and none is indexed by evidence."""
+        tape = self._jacobian_tape()
+        known = all(isinstance(self.program.operations[value], Parameter) for value, _ in tape.constants)
+        return "" if known and not tape.codes else "hard evidence, or products of parameters, stand in the way"
+
+    @property
+    def jacobian_size(self) -> int:
+        """How many derivatives `jacobian` stores for every row."""
+        return self._jacobian_tape().constant_count
+
+    def _jacobian_tape(self) -> Tape:
+        """The tape that derivatives by constants are taken of, row by row."""
+        return self._tape()
+
+    def _mended_jacobian(
+        self, tape: Tape, probability: Array, by_constant: Array, doubt: bool, data: Packed, first: int, stop: int
+    ) -> tuple[Array, dict[tuple[str, str], Array]]:
+        """What `jacobian` answers, given derivatives by the constants of a tape; rows in doubt are done one by one."""
+        found: dict[tuple[str, str], Array] = {}
+        for value, place in tape.constants:
+            operation = self.program.operations[value]
+            assert isinstance(operation, Parameter)
+            found[operation.node, operation.part] = by_constant[place : place + self.program.size(operation.axes)]
+
+        def seed_of(joint: Array) -> tuple[float, Array]:
+            total = joint.sum()
+            part = joint[first:stop].sum() / total
+            chosen = (np.arange(len(joint)) >= first) & (np.arange(len(joint)) < stop)
+            return part, (chosen[:, None] - part) / total
+
+        for row in self._doubtful(data) if doubt or self._tables_in_doubt(tape) else ():
+            columns = data.columns_of(np.array([row]))
+            probability[row], by = self.again.value_and_gradients(columns, 1, seed_of)
+            for key, table in found.items():
+                table[:, row] = by.tables[key].ravel()
+        return probability, found
+
+    def _doubtful(self, data: Packed) -> NDArray[np.intp]:
+        found = self.attempt(data.columns_of(), data.rows).doubtful
+        return np.empty(0, dtype=np.intp) if found is None else np.flatnonzero(found)
 
     def pack(self, columns: Mapping[str, Column], rows: int) -> Packed:
         """Rows that are asked about again and again, in the form that a tape reads."""

@@ -20,7 +20,7 @@ from tacit.engines.native.gather import ARRAYS as GATHERED
 from tacit.engines.native.gather import Sums, gather
 from tacit.engines.native.lanes import Lanes, Text, mangled
 from tacit.engines.native.losses import DECLARED as LOGARITHM
-from tacit.engines.native.losses import loss_text
+from tacit.engines.native.losses import loss_text, share_text
 from tacit.engines.native.pieces import Piece, memory_of, pieces_of
 from tacit.engines.native.readers import COLUMN, STRIDE, TILE, lanes_of
 from tacit.engines.underflow import UNDERFLOW
@@ -41,11 +41,14 @@ CALL = (
     "seeds_stride",
     "d_inputs",  # where the derivatives by the inputs go (inputs, rows), or 0
     "d_inputs_stride",
-    "d_constants",  # what those by the constants are added to, as doubles
+    "d_constants",  # what those by the constants are added to, as doubles, or where they go (constants, rows)
+    "d_constants_stride",
     "targets",  # of a loss (groups, rows), as doubles
     "targets_stride",
     "weights",  # of the rows, as doubles
     "loss",  # a double that the loss is added to
+    "first_state",  # whose share is differentiated
+    "end_state",
 )
 DOUBT, UNUSUAL, INFINITE = 1, 2, 4  # what may be noticed of a tile
 FLUSHED = 1024  # sums of float32 go on as doubles where a tile ends at a multiple of this
@@ -65,6 +68,12 @@ class Layout:
     kept: int  # values that are kept in memory
     reverse: bool = False
     groups: int = 0  # of the targets, where there is a loss
+    by_row: bool = False  # whether derivatives by constants are not added up
+
+    @property
+    def common(self) -> tuple[str, ...]:
+        """The arrays that are the same for all rows."""
+        return ("constants", "doubts") if self.by_row else ("constants", "doubts", "d_constants")
 
     @property
     def group(self) -> int:
@@ -95,7 +104,7 @@ class Layout:
             sizes["adjoints"] = self.kept * self.apart * number
             sizes["seeds"] = tape.states * STRIDE * number
             sizes["d_inputs"] = self.inputs * STRIDE * number
-            sizes["d_constants"] = tape.constant_count * self.lanes.rows * number
+            sizes["d_constants"] = tape.constant_count * (STRIDE if self.by_row else self.lanes.rows) * number
         if self.groups:
             sizes["targets"], sizes["weights"] = self.groups * STRIDE * 8, STRIDE * 8
         starts, place = {}, 0
@@ -108,15 +117,19 @@ class Layout:
 class Module:
     """The code of a tape whose values have a slot each, for floats of some bits and so many rows of inputs."""
 
-    def __init__(self, tape: Tape, bits: int, inputs: int, reverse: bool = False, groups: int = 0) -> None:
+    def __init__(
+        self, tape: Tape, bits: int, inputs: int, reverse: bool = False, groups: int = 0, by_row: bool = False
+    ) -> None:
         self.tape, self.inputs = tape, inputs
         self.lanes = Lanes(bits, BACK // bits) if reverse else lanes_of(bits)
         self.pinned = dict(tape.pinned)
         self.pieces = pieces_of(tape)
         self.memory, count = memory_of(self.pieces)
-        self.layout = Layout(tape, self.lanes, inputs, tape.slots if reverse else count, reverse, groups)
+        self.layout = Layout(tape, self.lanes, inputs, tape.slots if reverse else count, reverse, groups, by_row)
         self.strides: dict[str, int | str] = dict.fromkeys((*ARRAYS, *BACKWARD), STRIDE)
-        self.strides |= {"d_constants": self.lanes.rows, "values": self.layout.apart, "adjoints": self.layout.apart}
+        self.strides |= {"values": self.layout.apart, "adjoints": self.layout.apart}
+        if not by_row:
+            self.strides["d_constants"] = self.lanes.rows
 
     # pieces -----------------------------------------------------------------------------------------------
 
@@ -145,14 +158,15 @@ class Module:
     def _shift(self, text: Text, arrays: tuple[str, ...], row: str) -> None:
         """The arrays of a tile from some row on."""
         for name in arrays:
-            if name in ("constants", "doubts", "d_constants"):
+            if name in self.layout.common:
                 text.do(f"%{name} = getelementptr inbounds i8, ptr %all.{name}, i64 0")
             else:
                 scalar = "i32" if name == "codes" else self.lanes.number
                 text.do(f"%{name} = getelementptr inbounds {scalar}, ptr %all.{name}, i64 {row}")
 
     def _reverse_piece(self, number: int, piece: Piece, inert: set[int], begun: set[int], through: bool) -> list[str]:
-        body = GroupedAdjoints(
+        kind = Adjoints if self.layout.by_row else GroupedAdjoints
+        body = kind(
             self.lanes, strides=self.strides, pinned=self.pinned, seeds=self.tape.states, inert=inert, begun=set(begun)
         )
         with body.loop("0", "%count", self.lanes.rows) as row:
@@ -177,7 +191,7 @@ class Module:
         begun |= body.begun | set(body.own)
         body.do("ret void")
         own = body.function(f"define internal void @backward_{number}({_parameters(BACKWARD)}) alignstack(32)")
-        return [own, self._gathering_piece(number, body.later)]
+        return [own, self._gathering_piece(number, body.later)] if isinstance(body, GroupedAdjoints) else [own]
 
     def _gathering_piece(self, number: int, sums: Sums) -> str:
         body = Adjoints(self.lanes, strides=dict(self.strides), pinned=self.pinned)
@@ -243,6 +257,23 @@ class Module:
             driver.flush(self.tape.constant_count)
         return self._text([*texts, driver.finished()])
 
+    def jacobian(self) -> str:
+        """The text of `run`: the share that some states have, and its derivatives by the constants, row by row."""
+        texts = [*self._both_ways((k.INDEX, k.INPUT), through=True), share_text(self.lanes, self.tape.states)]
+        driver = _Driver(self.lanes, self.layout)
+        with _tiles(driver):
+            driver.read()
+            driver.clear_sums()
+            with driver.loop("0", driver.padded, self.layout.group) as first:
+                driver.clear_flags()
+                self._call_forward(driver, first)
+                driver.look_at_flags(DOUBT)
+                driver.call_share(first)
+                self._call_backward(driver, first)
+            driver.copy_outputs()
+            driver.copy_d_constants()
+        return self._text([*texts, driver.finished()])
+
     def _both_ways(self, without: tuple[int, ...], through: bool) -> list[str]:
         """The pieces, forward and backward, to all but what some kinds of instructions write."""
         texts = [self._piece(i, piece, all_kept=True) for i, piece in enumerate(self.pieces)]
@@ -261,7 +292,8 @@ class Module:
     def _call_backward(self, driver: _Driver, first: str) -> None:
         for i in reversed(range(len(self.pieces))):
             driver.call(f"backward_{i}", BACKWARD, first)
-            driver.call(f"gather_{i}", GATHERED, first)
+            if not self.layout.by_row:
+                driver.call(f"gather_{i}", GATHERED, first)
 
     def _text(self, functions: list[str]) -> str:
         kinds = {self.lanes.type, Lanes(64, self.lanes.rows).type}
@@ -307,7 +339,7 @@ class _Driver(Text):
         places = []
         for name_ in arrays:
             scalar = "i32" if name_ == "codes" else self.lanes.number
-            whole = name_ in ("constants", "d_constants", "doubts", "values", "adjoints")
+            whole = name_ in (*self.layout.common, "values", "adjoints")
             places.append(self.arrays[name_] if whole else self.place(self.arrays[name_], first, scalar))
         given = ", ".join(f"ptr {place}" for place in places)
         self.do(f"call void @{name}({given}, i64 {self._count(first)})")
@@ -318,6 +350,13 @@ class _Driver(Text):
         places[1:1] = [self.place(self.arrays[name], first, "double") for name in ("targets", "weights")]
         given = ", ".join(f"ptr {place}" for place in (*places, self._pointer("loss")))
         self.do(f"call void @loss({given}, i64 {self._count(first)})")
+
+    def call_share(self, first: str) -> None:
+        """The same for the share that some states have, which takes the place of the first output."""
+        places = [self.place(self.arrays[name], first, self.lanes.number) for name in ("outputs", "seeds")]
+        numbers = self._count(first), self.given["first_state"], self.given["end_state"]
+        given = [*(f"ptr {place}" for place in places), *(f"i64 {number}" for number in numbers)]
+        self.do(f"call void @share({', '.join(given)})")
 
     def _count(self, first: str) -> str:
         """How many rows the group has that begins with this one."""
@@ -357,7 +396,7 @@ class _Driver(Text):
 
     def clear_sums(self) -> None:
         """Begin with derivatives of nothing by the constants."""
-        self.clear("d_constants", self.layout.tape.constant_count * self.lanes.rows * self.lanes.bytes)
+        self.clear("d_constants", self.layout.starts["end"] - self.layout.starts["d_constants"])
 
     def clear(self, name: str, size: int) -> None:
         self.do(f"call void @llvm.memset.p0.i64(ptr {self.arrays[name]}, i8 0, i64 {size}, i1 false)")
@@ -391,6 +430,9 @@ class _Driver(Text):
     def copy_d_inputs(self) -> None:
         with self.when(self.let(f"icmp ne i64 {self.given['d_inputs']}, 0")):
             self._rows_copied("d_inputs", self.layout.inputs)
+
+    def copy_d_constants(self) -> None:
+        self._rows_copied("d_constants", self.layout.tape.constant_count)
 
     def take_seeds(self) -> None:
         """Rows of the tile that are not there have none."""
