@@ -101,7 +101,8 @@ class Query:
     def gradient(self, dtype: str = "float64") -> Any:
         """Derivatives of the logarithm of the probability of the evidence, which powers of two do not change."""
         engine: Any = self.tacs[dtype].engine()
-        return engine.gradients(self.columns, ROWS, 1.0 / self.forward(dtype)[1])
+        found = engine.run(self.columns, ROWS)
+        return engine.gradients(self.columns, ROWS, 1.0 / found.joint.sum(axis=0), found.exponent)
 
     def times(self) -> Iterator[Times]:
         for dtype, tac in self.tacs.items():

@@ -18,7 +18,7 @@ from bench.tables import MISSED, OK, Section, at_least
 from bench.worker import likelihoods, observed, seconds
 from tacit import machine
 from tacit.engines import ENGINES, kernels
-from tacit.engines.native.engine import NativeEngine
+from tacit.engines.native.engine import Kind, NativeEngine
 from tacit.engines.tape import TapeEngine
 from tacit.evidence import Column, blocks
 
@@ -89,7 +89,7 @@ def kernel(engine: Any, columns: Mapping[str, Column], rows: int) -> Run:
 
 
 def _generated(engine: NativeEngine, columns: Mapping[str, Column], rows: int) -> Callable[[], np.ndarray]:
-    code = engine._forward_code(selections=False)
+    code = engine.compile(Kind(False, False))
     described = engine._described_arrays(code, *engine._packed(code.tape, columns, rows))
     outputs = np.empty((code.tape.outputs, rows), dtype=engine.dtype)
 

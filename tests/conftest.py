@@ -8,6 +8,9 @@ from hypothesis import HealthCheck, settings
 from tacit.compiler import eliminate
 from tacit.compiler.program import Program, check
 from tests.helpers import tries
+from tests.switching import auto_changes_its_runner, natural_choice
+
+__all__ = ["auto_changes_its_runner", "natural_choice"]
 
 settings.register_profile(
     "tacit", tries(60), deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]

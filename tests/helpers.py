@@ -13,9 +13,9 @@ from tacit.evidence import read
 from tacit.selection import Selected
 from tests.strategies import tie_margin
 
-ENGINES = ["numpy", "tape", "native", "torch"]
+ENGINES = ["auto", "numpy", "tape", "native", "torch"]  # "auto" changes its runner before every call: see `switching`
 # the same, for tests of many queries: to compile machine code for each takes long
-ENGINES_OF_MANY = ["numpy", "tape", pytest.param("native", marks=pytest.mark.slow), "torch"]
+ENGINES_OF_MANY = ["auto", "numpy", "tape", pytest.param("native", marks=pytest.mark.slow), "torch"]
 TOLERANCE = 1e-12
 ALL_CASES = os.environ.get("TACIT_CASES") == "all"  # as `make slow` sets it
 

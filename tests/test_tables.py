@@ -227,7 +227,7 @@ def test_gradients_by_tables_thresholds_and_slopes():
     for node in net.testing_nodes:
         rates[node] = slope(({}, {node: 6.0}), [{}, {}], [{node: 6.0 + 1e-6}, {node: 6.0 - 1e-6}])
     for engine in ENGINES:
-        found = tac.with_network(net, engine=engine).engine().gradients(columns, 5, seeds)
+        found = tac.with_network(net, engine=engine).engine().gradients(columns, 5, seeds, 0)
         assert found.tables.keys() == expected.keys()
         for key, derivative in found.tables.items():
             close(derivative, expected[key], 1e-6)

@@ -12,6 +12,7 @@ from tacit.errors import EvidenceError, TooLargeError
 from tacit.evidence import Evidence, EvidenceLike, read
 from tacit.floats import Floats
 from tacit.model import Model, Node
+from tacit.one_row import OneRow
 from tacit.pictures import network_dot, network_html
 from tacit.plain import network_from_dict, network_to_dict
 from tacit.probabilities import Labelling, Probabilities
@@ -41,17 +42,19 @@ class Network(Model):
     def __init__(self, name: str | None = None, selection: str = "ancestral") -> None:
         super().__init__(name, selection)
         self._compiled: Recent[Query | TooLargeError] = Recent(MAX_COMPILED)  # or why there is no such query
+        self._of_labels: Recent[OneRow] = Recent(MAX_COMPILED)  # by the query and the names of one row of labels
 
     def __getstate__(self) -> dict[str, Any]:
-        return pickling.state(self, "_compiled")
+        return pickling.state(self, "_compiled", "_of_labels")
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        self._compiled = Recent(MAX_COMPILED)
+        self._compiled, self._of_labels = Recent(MAX_COMPILED), Recent(MAX_COMPILED)
 
     def _insert(self, node: Node) -> None:
         super()._insert(node)
         self._compiled.clear()
+        self._of_labels.clear()
 
     @overload
     def posterior(
@@ -84,9 +87,16 @@ class Network(Model):
         0  0.469231  0.530769
         1  0.676000  0.324000
         """
-        known = self._read(evidence)
+        names = None
+        if type(evidence) is dict and not labels and type(query) is str:
+            names = (query, *evidence)
+            if (one := self._of_labels.find(names)) and (answer := one.posterior(evidence)) is not None:
+                return answer
         asked = query if query is None or isinstance(query, str) else checked_query(self, query)
+        known = self._read(evidence, (asked,) if isinstance(asked, str) else asked or ())
         tac = self._query(asked, known)
+        if names and known.rows == 1 and len(tac.hard) == len(names) - 1 and (one := tac.one_row()):  # all are labels
+            self._of_labels.get(names, lambda: one)
         found = tac.posterior(known)  # not read again: the columns of an array follow the network, not the query
         if not labels:
             return found
@@ -143,8 +153,8 @@ class Network(Model):
         tac = compiled(Query, self, self.testing_nodes[-1], [*known.columns, *self.testing_nodes], effort="low")
         return selected_network(self, tac.selected(known))
 
-    def _read(self, evidence: EvidenceLike | None) -> Evidence:
-        return read(evidence, [self.variable(name) for name in self], empty=True)
+    def _read(self, evidence: EvidenceLike | None, queries: Sequence[str] = ()) -> Evidence:
+        return read(evidence, [self.variable(name) for name in self], empty=True, queries=queries)
 
     def to_dict(self) -> dict[str, Any]:
         """The network as plain data, ready for JSON; see `docs/format.md`."""

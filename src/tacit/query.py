@@ -12,7 +12,7 @@ from typing import Any, Literal, Self, TypeVar, overload
 import numpy as np
 
 from tacit import engines, machine, pickling
-from tacit.answer import Answer, warn_impossible
+from tacit.answer import Answer, ObservedQueryWarning, warn_impossible
 from tacit.circuit import Circuit
 from tacit.circuit.lower import lower
 from tacit.compiler import compile_program, trace
@@ -30,9 +30,11 @@ from tacit.factored import FunctionCPT, Mux, NoisyOr
 from tacit.floats import Floats
 from tacit.model import Model
 from tacit.naming import warn_missing
+from tacit.one_row import Encoder, OneRow
 from tacit.probabilities import Labelling, Probabilities
 from tacit.selection import Selected, join_rows, no_rows, selected_rows
 from tacit.variable import Label, Variable
+from tacit.warned import warn
 from tacit.words import large, plural
 
 DTYPES = ("float64", "float32")
@@ -41,6 +43,7 @@ N = TypeVar("N", bound=np.generic)
 Asked = str | tuple[str, ...] | None  # one query variable, several, or none
 MAX_JOINT = 2**22  # joint states of several query variables up to which their posterior is compiled
 DEAR = 1e9  # multiply-adds of one row, seconds, from which it pays to compile a query for the states of that row alone
+MAX_COMPANIONS = 16  # other questions that a query keeps compiled
 MAX_COUNTED = 2_000_000  # multiply-adds up to which cost() counts the nodes of the circuit
 
 
@@ -59,20 +62,22 @@ class Query:
         threads: int | None = None,
         effort: str = "auto",
         refused: TooLargeError | None = None,
+        order: tuple[str, ...] | None = None,
     ) -> None:
         self.query, self.question, self.program, self.plan, self.dtype = query, question, program, plan, dtype
         self._refused = refused  # why there is no posterior: the program is that of the evidence alone
         self.network = net.copy()  # nodes added to the user's network later are none of ours
         self._variables = [net.variable(n) for n in net]
-        self.choice, self.threads, self.effort = engine, threads, effort
+        self.choice, self.threads, self.effort, self.order = engine, threads, effort, order
         self._engine: Engine | None = None
-        self._companions: dict[Question, Query] = {}  # one for each kind of question, at most
+        self._one_row: OneRow | None = None
+        self._companions: dict[Question, Query] = {}  # other questions about the same network, the newest ones
 
     def __getstate__(self) -> dict[str, Any]:
-        return pickling.state(self, "_engine", "_companions")
+        return pickling.state(self, "_engine", "_one_row", "_companions")
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(pickling.unmarked(state), _engine=None, _companions={})
+        vars(self).update(pickling.unmarked(state), _engine=None, _one_row=None, _companions={})
 
     @property
     def evidence(self) -> tuple[str, ...]:
@@ -171,9 +176,13 @@ class Query:
         0  0.469231  0.530769
         1  0.676000  0.324000
         """
+        if not labels and (one := self._one_row or self.one_row()) and (answer := one.posterior(evidence)) is not None:
+            return answer
         self.require_query("posterior")
         self.require_posterior()
         known = self._read(evidence, lazily=True)
+        if self._query_is_evidence and known.rows > 1:  # the answer to a single row is seen to be what was said
+            self._warn_observed(known)
         engine = self.engine().runner(known.rows, Sweep.FORWARD)
         found = np.empty((known.rows, math.prod(self._states)), self.dtype)
         for rows, block in blocks(known.columns, known.rows, engine.chunk_for(known.rows)):
@@ -181,6 +190,17 @@ class Query:
         warn_impossible(np.isnan(found[:, 0]), "their posterior is NaN")
         found = found.reshape(known.rows, *self._states)
         return self._labelled(found, evidence) if labels else found
+
+    def one_row(self) -> OneRow | None:
+        """What answers single rows of labels by the shortest way: there is one as soon as there is generated code."""
+        if self._one_row is None:
+            single = None if self._engine is None else self._engine.single()
+            if single is None or len(self.question.query) != 1 or self._refused is not None:
+                return None
+            known, query = dict(self.question.given), self.question.query
+            variables = [self.network.variable(name) for name in (*self.evidence, *known)]
+            self._one_row = OneRow(single, Encoder(variables, single.layout, self.certain, known, without=query))
+        return self._one_row
 
     @overload
     def joint(self, evidence: EvidenceLike | None = None, labels: Literal[False] = False) -> Floats: ...
@@ -224,12 +244,15 @@ class Query:
 
     def companion(self, question: Question, extended: Callable[[Model], Model] | None = None) -> Query:
         """The same network, or an extended one, asked something else, compiled on first use."""
-        if question not in self._companions:
+        found = self._companions.get(question)
+        if found is None:
             net = self.network if extended is None else extended(self.network)
             program, plan = compile_program(net, question, effort=self.effort, dtype=self.dtype)
             how = (self.dtype, self.choice, self.threads, self.effort)
-            self._companions[question] = Query(net, question.query or None, question, program, plan, *how)
-        return self._companions[question]
+            found = self._companions[question] = Query(net, question.query or None, question, program, plan, *how)
+            for oldest in list(self._companions)[:-MAX_COMPANIONS]:
+                self._companions.pop(oldest, None)  # another thread may have been faster
+        return found
 
     def read(self, evidence: EvidenceLike | None) -> Evidence:
         """Evidence that is checked once, to be asked about often: every method that takes evidence takes it.
@@ -250,10 +273,9 @@ class Query:
         return self._read(evidence)
 
     def _read(self, evidence: EvidenceLike | None, lazily: bool = False) -> Evidence:
-        """The same. If `lazily`, the engine checks likelihoods: it reads all of them, since all scale the joint."""
+        """Checked evidence. If `lazily`, the engine checks likelihoods: it reads all of them, as all scale the joint."""
         if isinstance(evidence, Evidence) and self.question.given:  # which were read before
-            others = {name: column for name, column in evidence.columns.items() if name not in self.known_columns}
-            evidence = Evidence(evidence.rows, others)
+            evidence = self._beside_given(evidence)
         known = read(evidence, self._variables, self.evidence, True, lazily, self.question.query)
         if self.question.given:
             known = Evidence(known.rows, {**known.columns, **self.known_columns})
@@ -275,6 +297,33 @@ class Query:
         return known
 
     @cached_property
+    def _query_is_evidence(self) -> bool:
+        """Whether rows may observe all that is asked."""
+        return bool(self.question.query) and set(self.question.query) <= set(self.evidence)
+
+    def _warn_observed(self, known: Evidence) -> None:
+        """Where all rows observe the query, as a table of test cases would, nothing is predicted."""
+        names = self.question.query
+        if all(name in known.columns and known.columns[name].settled for name in names):
+            asked = ", ".join(map(repr, names))
+            warn(f"all rows observe the query itself, {asked}: their posterior is the state that they give; leave it "
+                 "out of the evidence to predict it", ObservedQueryWarning)  # fmt: skip
+
+    def _beside_given(self, evidence: Evidence) -> Evidence:
+        """Evidence that was read before, without what is given; an error where it says something else."""
+        others = dict(evidence.columns)
+        for name, state in self.question.given:
+            column = others.pop(name, None)
+            if column is None:
+                continue
+            agrees = (column.likelihoods() == np.eye(column.variable.card)[:, [state]]).all(axis=0)
+            nothing = (column.likelihoods() == 1).all(axis=0)
+            if not (agrees | nothing).all():
+                problem = f"the query was compiled for {self.given[name]!r} in all rows (given=), and this row differs"
+                raise EvidenceError(problem, variable=name, row=int((agrees | nothing).argmin()))
+        return Evidence(evidence.rows, others)
+
+    @cached_property
     def known_columns(self) -> dict[str, Column]:
         """What is known of every row."""
         return {name: Column(self.network.variable(name), np.array([state])) for name, state in self.question.given}
@@ -289,7 +338,8 @@ class Query:
         check_same_structure(self, net)
         self.program, self.plan = self._compiled_for(net, self.dtype)
         self.network = net.copy()
-        self._engine, companions, self._companions = None, self._companions, {}
+        self._engine = self._one_row = None
+        companions, self._companions = self._companions, {}
         for question, companion in companions.items():
             if not holds_for(companion.program, companion.network, net):
                 continue  # compiled again when it is asked
@@ -306,21 +356,21 @@ class Query:
             check_same_structure(self, net)
         program, plan = self._compiled_for(net, dtype or self.dtype)
         how = (dtype or self.dtype, engine or self.choice, self.threads, self.effort)
-        return type(self)(net, self.query, self.question, program, plan, *how, self._refused)
+        return type(self)(net, self.query, self.question, program, plan, *how, self._refused, self.order)
 
     def _compiled_for(self, net: Model, dtype: str) -> tuple[Program, Plan]:
         """The program and its plan; new ones where numbers are built in that differ in another network."""
         if holds_for(self.program, self.network, net):
             return self.program, self.plan
         question = self.question if self._refused is None else replace(self.question, query=())
-        return compile_program(net, question, effort=self.effort, dtype=dtype)
+        return compile_program(net, question, self.order, self.effort, dtype)
 
     def in_dtype(self, dtype: str) -> Self:
         """The same query, compiled anew for numbers of another type."""
         self.require_posterior()
-        program, plan = compile_program(self.network, self.question, effort=self.effort, dtype=dtype)
+        program, plan = compile_program(self.network, self.question, self.order, self.effort, dtype)
         how = (dtype, self.choice, self.threads, self.effort)
-        return type(self)(self.network, self.query, self.question, program, plan, *how)
+        return type(self)(self.network, self.query, self.question, program, plan, *how, order=self.order)
 
     def engine(self) -> Engine:
         """The program with its numbers, ready to run."""
@@ -426,8 +476,8 @@ def compiled(
             raise
         # map() needs no table of all joint states
         program, plan = compile_program(net, replace(question, query=()), steps, effort, number)
-        return kind(net, asked, question, program, plan, number, engine, threads, effort, error)
-    return kind(net, asked, question, program, plan, number, engine, threads, effort)
+        return kind(net, asked, question, program, plan, number, engine, threads, effort, error, steps)
+    return kind(net, asked, question, program, plan, number, engine, threads, effort, order=steps)
 
 
 def attempted(

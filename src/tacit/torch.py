@@ -34,7 +34,8 @@ from tacit.engines.torch import TorchEngine
 from tacit.errors import EvidenceError, NetworkError, TacitError
 from tacit.evidence import Column, blocks
 from tacit.floats import Floats, divide
-from tacit.learn.parameters import EXPONENTIAL, LOGISTIC, SORTED, Key, Parameters
+from tacit.learn.forms import EXPONENTIAL, LOGISTIC, SORTED
+from tacit.learn.parameters import Key, Parameters
 from tacit.network import Network
 from tacit.query import check_same_structure
 from tacit.tac import TAC

@@ -281,7 +281,7 @@ def gradients(net, query, columns, hard, through, engine):
     tac = compiled(net, query, columns, hard, engine=engine)
     known = tac.read(columns)
     seeds = np.random.default_rng(1).random((net.variable(query).card, known.rows))
-    return tac.engine().gradients(known.columns, known.rows, seeds, through, np.zeros(known.rows, np.int64))
+    return tac.engine().gradients(known.columns, known.rows, seeds, 0, through)
 
 
 def by_learnable(found, net):

@@ -86,7 +86,7 @@ def test_derivatives(gamma):
     for name in ("cuda", "native"):
         tac = tacit.compile(net, "B", ["A", "C"], engine=name)
         columns = tac.read(evidence).columns
-        found.append(tac.engine().gradients(columns, 333, np.ones((2, 333)) * [[1.0], [0.5]]))
+        found.append(tac.engine().gradients(columns, 333, np.ones((2, 333)) * [[1.0], [0.5]], 0))
     own, expected = found
     for key, table in expected.tables.items():
         close(own.tables[key], table, 1e-10)

@@ -151,8 +151,7 @@ def test_order_and_memory_of_a_long_tape():
 
 
 def gradients(engine, columns, rows, seeds, through):
-    exponent = engine.run(columns, rows).exponent
-    return engine.gradients(columns, rows, np.ldexp(seeds, exponent), through)
+    return engine.gradients(columns, rows, seeds, 0, through)
 
 
 def agree(found, expected, tolerance=1e-11):

@@ -38,8 +38,9 @@ def squared_error(joint, target):
 
 
 def loss_and_gradients(engine, known, target):
-    loss, seeds = squared_error(engine.run(known.columns, known.rows).joint, target)
-    return loss, engine.gradients(known.columns, known.rows, seeds)
+    found = engine.run(known.columns, known.rows)
+    loss, seeds = squared_error(found.joint, target)
+    return loss, engine.gradients(known.columns, known.rows, seeds, found.exponent)
 
 
 def agree(found, *others, tolerance=1e-10):
@@ -77,9 +78,7 @@ def test_engines_agree(data, compile_hard, through_selection):
     found = []
     for name in ENGINES:
         tac, known = compiled(net, query, evidence, name, hard)
-        engine = tac.engine()
-        seeds = np.ldexp(weights, engine.run(known.columns, known.rows).exponent)  # whatever scale an engine chose
-        by = engine.gradients(known.columns, known.rows, seeds, through_selection)
+        by = tac.engine().gradients(known.columns, known.rows, weights, 0, through_selection)
         found.append(only_learnable(by, tac.numbers()[0]))
         assert all(a.shape == (len(net.states(n)), known.rows) for n, a in by.likelihoods.items())
     agree(*found)
@@ -231,7 +230,7 @@ def test_hard_tests_pass_derivatives_to_the_selected_rows_alone(engine):
     net.add("A", cpt=[0.5, 0.5])
     net.add("B", ["A"], cpt=TestingCPT([[0.9, 0.1], [0.7, 0.3]], [[0.2, 0.8], [0.1, 0.9]], [0.6, 0.6]))
     tac, known = compiled(net, "B", {"A": [[0.7, 0.3]]}, engine)
-    found = tac.engine().gradients(known.columns, 1, np.array([[1.0], [0.0]]))
+    found = tac.engine().gradients(known.columns, 1, np.array([[1.0], [0.0]]), 0)
     close(found.tables["B", "plus"], [[0.35, 0], [0, 0]])  # 0.7 >= 0.6
     close(found.tables["B", "minus"], [[0, 0], [0.15, 0]])  # 0.3 < 0.6
     close(found.tables["B", "thresholds"], [0, 0])
@@ -246,8 +245,8 @@ def test_impossible_evidence_above_a_sigmoid_passes_no_derivative_through_it(eng
     net.add("A", cpt=[1.0, 0.0])
     net.add("T", ["A"], cpt=TestingCPT([[0.9, 0.1]] * 2, [[0.2, 0.8]] * 2, [0.6, 0.6], gamma=gamma))
     tac, known = compiled(net, "T", {"A": [[0.0, 1.0], [0.5, 0.5]]}, engine)
-    found = tac.engine().gradients(known.columns, 2, np.ones((2, 2)))
-    alone = tac.engine().gradients({"A": known.columns["A"].block(1, 2)}, 1, np.ones((2, 1)))
+    found = tac.engine().gradients(known.columns, 2, np.ones((2, 2)), 0)
+    alone = tac.engine().gradients({"A": known.columns["A"].block(1, 2)}, 1, np.ones((2, 1)), 0)
     assert np.isfinite(found.tables["T", "thresholds"]).all()
     close(found.tables["T", "thresholds"], alone.tables["T", "thresholds"])
     close(found.slopes.get("T", 0.0), alone.slopes.get("T", 0.0))
@@ -264,28 +263,29 @@ def test_a_row_that_speaks_for_all(gamma):
     tac, known = compiled(net, "Q", evidence, hard=["B", "E"])
     assert known.columns["A"].rows == known.columns["B"].rows == 1
     seeds = rng.random((2, 5))
-    found = tac.engine().gradients(known.columns, 5, seeds)
+    found = tac.engine().gradients(known.columns, 5, seeds, 0)
     assert found.likelihoods["A"].shape == (2, 5)
-    agree(found, tac.engine().gradients(tac.read(repeated).columns, 5, seeds), tolerance=1e-12)
+    agree(found, tac.engine().gradients(tac.read(repeated).columns, 5, seeds, 0), tolerance=1e-12)
 
 
 @engines
 def test_rows_without_evidence_add_up(engine):
     tac, _ = compiled(examples.abc(), "B", {"A": None}, engine)
     seeds = np.random.default_rng(0).random((2, 3))
-    found = tac.engine().gradients({}, 3, seeds)
-    agree(replace(found, likelihoods={}), replace(tac.engine().gradients({}, 1, seeds.sum(1)[:, None]), likelihoods={}))
+    found = tac.engine().gradients({}, 3, seeds, 0)
+    alone = tac.engine().gradients({}, 1, seeds.sum(1)[:, None], 0)
+    agree(replace(found, likelihoods={}), replace(alone, likelihoods={}))
     static, _ = compiled(examples.abc(), "B", {}, engine)
-    agree(static.engine().gradients({}, 3, seeds), replace(found, likelihoods={}))
+    agree(static.engine().gradients({}, 3, seeds, 0), replace(found, likelihoods={}))
 
 
 def test_blocks_of_rows_add_up():
     net, rng = sigmoid_network(0), np.random.default_rng(1)
     tac, known = compiled(net, "Q", {"A": rng.random(7), "C": rng.random(7), "B": rng.integers(0, 3, 7)}, hard=["B"])
     engine, seeds = tac.engine(), rng.random((2, 7))
-    whole = engine.gradients(known.columns, 7, seeds)
+    whole = engine.gradients(known.columns, 7, seeds, 0)
     parts = [
-        engine.gradients({n: c.block(a, b) for n, c in known.columns.items()}, b - a, seeds[:, a:b])
+        engine.gradients({n: c.block(a, b) for n, c in known.columns.items()}, b - a, seeds[:, a:b], 0)
         for a, b in ((0, 3), (3, 7))
     ]
     for key, table in whole.tables.items():

@@ -122,7 +122,7 @@ def test_derivatives_of_rows_that_are_computed_again(engine):
     known = tac.read({**votes(names, 60), "Q": [[0.5, 0.5]]})
     run = tac.engine().run(known.columns, 1)
     seeds = np.array([[1.0], [-1.0]]) / run.joint  # of log p*(true) - log p*(false)
-    found = tac.engine().gradients(known.columns, 1, seeds)
+    found = tac.engine().gradients(known.columns, 1, seeds, run.exponent)
     np.testing.assert_allclose(found.tables["Q", "table"], [2, -2], rtol=1e-9)
     np.testing.assert_allclose(found.likelihoods["Q"], [[2], [-2]], rtol=1e-9)
     np.testing.assert_allclose(found.tables["E0", "table"], [[1 / (1 - 1e-6), 0], [-1e6, 0]], rtol=1e-9)

@@ -13,7 +13,7 @@ from tacit.circuit.nodes import CODE, KINDS, Ids, Nodes
 from tacit.engines import instructions as k
 from tacit.engines.kernels import forward
 from tacit.engines.tape import MAX_CHUNK, tile_width
-from tacit.engines.taped import THREADED_WORK, in_blocks
+from tacit.engines.taped import THREADED_WORK, blocks_of_tiles, in_threads
 from tacit.errors import TacitError
 from tacit.evidence import Evidence, EvidenceLike
 from tacit.floats import Floats
@@ -78,7 +78,8 @@ class CircuitTape:
             values[: len(self._pinned)] = self._pinned
             forward(*arrays, values, *block)
 
-        in_blocks(work, self.threads if rows * len(self.terms) > THREADED_WORK else 1, rows, width)
+        threads = self.threads if rows * len(self.terms) > THREADED_WORK else 1
+        in_threads(work, blocks_of_tiles(threads, rows, width))
         return outputs
 
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 from numpy.typing import ArrayLike
 
 from tacit.compiler.program import Program
-from tacit.engines.engine import Engine, Kernel, Packed, SeedOfRows, Sweep
+from tacit.engines.engine import Engine, Kernel, Packed, SeedOfRows, SingleRow, Sweep
 from tacit.engines.native.engine import Kind, NativeEngine
 from tacit.engines.native.target import NoCodeError
 from tacit.engines.numpy import NumpyEngine
@@ -155,8 +155,8 @@ class Auto(Engine):
         if not missing:
             return True
         reverse = any(kind.reverse for kind in kinds)
-        others = min(self._numpy_seconds(rows, reverse), *self._tape_seconds(rows, reverse))
-        self._saved[kinds] = saved = self._saved.get(kinds, 0.0) + others - self._seconds(CODE, rows, reverse)
+        gain = self._seconds_without_code(rows, reverse) - self._seconds(CODE, rows, reverse)
+        self._saved[kinds] = saved = self._saved.get(kinds, 0.0) + gain
         if saved < WRITTEN * self._terms * len(missing):
             return False
         price = sum(BEGUN + COMPILED[kind.reverse] * self._terms for kind in missing)
@@ -185,9 +185,13 @@ class Auto(Engine):
     def _numpy_seconds(self, rows: int, reverse: bool) -> float:
         return NUMPY.call * len(self.program) + NUMPY.term[reverse] * self.program.cost.multiply_adds * rows
 
-    def _tape_seconds(self, rows: int, reverse: bool) -> tuple[float, ...]:
-        """What the interpreter takes, if it is loaded."""
-        return (self._seconds(TAPE, rows, reverse),) if self._interpreting else ()
+    def _seconds_without_code(self, rows: int, reverse: bool) -> float:
+        by_numpy = self._numpy_seconds(rows, reverse)
+        return min(by_numpy, self._seconds(TAPE, rows, reverse)) if self._interpreting else by_numpy
+
+    def single(self) -> SingleRow | None:
+        """What answers single rows, once there is code; until then they are counted as others are."""
+        return self.native.single() if self.native.has(KINDS[Sweep.FORWARD]) else None
 
     # what is asked without a runner: each call chooses its own ---------------------------------------------
 

@@ -160,7 +160,7 @@ class CudaEngine(NativeEngine):
         """All at once: they are divided into blocks here."""
         return max(rows, 1)
 
-    fused, small = Engine.fused, Engine.small  # as every engine does it, which means on the GPU
+    fused, small, single = Engine.fused, Engine.small, Engine.single  # as every engine does it: on the GPU
 
     # from arrays to arrays --------------------------------------------------------------------------------
 

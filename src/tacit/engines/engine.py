@@ -6,10 +6,10 @@ Rows whose numbers leave the range of floats are computed again, by another engi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -78,6 +78,10 @@ class Engine(ABC):
     def runner(self, rows: int, *sweeps: Sweep) -> Engine:
         """The engine that answers one public call, all of it, about so many rows: itself, unless this is "auto"."""
         return self
+
+    def single(self) -> SingleRow | None:
+        """What answers single rows that are in its layout, if there is such a thing without preparation."""
+        return None
 
     def chunk_for(self, rows: int) -> int:
         """How many rows to run at a time, if there are so many, and nothing is made of them but posteriors."""
@@ -232,6 +236,28 @@ class Engine(ABC):
         Row by row: (rows,) and (entries of a table, rows).
         """
         raise NotImplementedError(self.lacks_jacobian())
+
+
+class RowLayout(NamedTuple):
+    """The order in which single rows are read.
+
+    First the likelihoods of all states of the `inputs`, as doubles, then the states of the variables in `codes`, as
+    integers of 32 bits.
+    """
+
+    inputs: Sequence[str]
+    codes: Sequence[str]
+
+
+class SingleRow(Protocol):
+    """What answers one row at a time, for which a batch would be a detour."""
+
+    @property
+    def layout(self) -> RowLayout:
+        """How a row is written."""
+
+    def posterior(self, row: bytes) -> Array | None:
+        """P*(q) of one row: (1, states); None where it needs a closer look."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tacit.compiler.program import Program
 from tacit.engines.assemble import Tape
-from tacit.engines.engine import Engine, Kernel, Packed, SeedOfRows
+from tacit.engines.engine import Engine, Kernel, Packed, RowLayout, SeedOfRows
 from tacit.engines.native.columns import Described
 from tacit.engines.native.host import CALL, DOUBT, INFINITE, UNUSUAL, Layout, Module
 from tacit.engines.native.readers import TILE, reader_text
@@ -60,12 +60,76 @@ class Memory:
         self._work = np.empty(size + LINE, dtype=np.uint8)
         self.work = -(-_address(self._work) // LINE) * LINE
         self._arguments = np.empty(len(CALL), dtype=np.int64)
-        self._call = _address(self._arguments)
+        self.call_address = _address(self._arguments)
+
+    def prepare(self, arguments: Mapping[str, int]) -> None:
+        """Set the arguments of the next calls; what is not said is 0."""
+        self._arguments[:] = [arguments.get(name, 0) for name in CALL]
+
+    def set(self, name: str, value: int) -> None:
+        """Set one of them."""
+        self._arguments[CALL.index(name)] = value
 
     def call(self, run: Run, arguments: Mapping[str, int]) -> None:
         """Run some code; what is not said is 0."""
-        self._arguments[:] = [arguments.get(name, 0) for name in CALL]
-        run(self._call)
+        self.prepare(arguments)
+        run(self.call_address)
+
+
+class SingleRows:
+    """Answers one row at a time: all that a call needs is prepared, and the row is written into its place."""
+
+    def __init__(self, engine: NativeEngine) -> None:
+        self._engine, self._generated = engine, engine.compile(Kind(False, False))
+        tape = self._generated.tape
+        self.layout = RowLayout(tape.inputs, tape.codes)
+        self._free: list[_Seat] = []
+
+    def posterior(self, row: bytes) -> Array | None:
+        """P*(q) of one row: (1, states); None where it needs a closer look."""
+        engine, tape = self._engine, self._generated.tape
+        if engine._tables_in_doubt(tape):
+            return None
+        try:
+            seat = self._free.pop()
+        except IndexError:
+            seat = _Seat(engine, self._generated)
+        found = seat.posterior(row, engine.constants(tape))
+        self._free.append(seat)
+        return found
+
+
+class _Seat:
+    """Where one thread has its single rows answered."""
+
+    def __init__(self, engine: NativeEngine, generated: Generated) -> None:
+        tape, memory = generated.tape, Memory(generated.layout.starts["end"])
+        inputs = engine._inputs(tape)
+        self._row = np.empty(8 * inputs + 4 * len(tape.codes), dtype=np.uint8)
+        codes = self._row[8 * inputs :].view(np.int32).reshape(-1, 1)
+        described = engine._described_arrays(generated, self._row[: 8 * inputs].view(np.float64).reshape(-1, 1), codes)
+        self._posterior, self._notes = np.empty((1, tape.states), dtype=engine.dtype), np.zeros(1, dtype=np.uint8)
+        self._described, self._memory = described, memory
+        self._constants: Array = NOTHING
+        self._note, self._place = self._notes.data, self._row.data
+        self._run = generated.code.run_briefly
+        memory.prepare({
+            "columns": len(described.table),
+            "table": described.address,
+            "posterior": _address(self._posterior),
+            "notes": _address(self._notes),
+            "work": memory.work,
+            "stop": 1,
+            "tile": TILE,
+        })  # fmt: skip
+
+    def posterior(self, row: bytes, constants: Array) -> Array | None:
+        if constants is not self._constants:
+            self._memory.set("constants", _address(constants))
+            self._constants = constants
+        self._place[:] = row
+        self._run(self._memory.call_address)
+        return None if self._note[0] else self._posterior.copy()
 
 
 class Kind(NamedTuple):
@@ -75,6 +139,10 @@ class Kind(NamedTuple):
     option: bool  # forward: with selections; in reverse: through sigmoids
     loss: int | None = None  # one of `row_losses`, whose derivatives are taken
     groups: int = 0  # of its targets
+    by_row: bool = False  # the derivatives of a share of the joint by the constants, row by row
+
+
+JACOBIAN = Kind(True, True, by_row=True)
 
 
 class NativeEngine(Taped):
@@ -96,6 +164,7 @@ class NativeEngine(Taped):
         self._generated: dict[Kind, Generated] = {}
         self._texts: dict[Kind, tuple[Module, str]] = {}  # of code that is not compiled yet
         self._interpreter: Taped | None = None
+        self._single: SingleRows | None = None
         self._last: tuple[Packed, Generated, Described] | None = None
 
     # code -------------------------------------------------------------------------------------------------
@@ -122,8 +191,10 @@ class NativeEngine(Taped):
         found = self._texts.get(kind)
         if found is None:
             tape = self._tape(selections=kind.option and not kind.reverse)
-            module = Module(tape, self._bits, self._inputs(tape), kind.reverse, kind.groups)
-            if kind.loss is not None:
+            module = Module(tape, self._bits, self._inputs(tape), kind.reverse, kind.groups, kind.by_row)
+            if kind.by_row:
+                text = module.jacobian()
+            elif kind.loss is not None:
                 text = module.learning(kind.loss)
             else:
                 text = module.backward(kind.option) if kind.reverse else module.forward()
@@ -168,7 +239,7 @@ class NativeEngine(Taped):
     def twin(self) -> Self:
         """The same program and code, with numbers of its own: for another thread."""
         twin = super().twin()
-        twin._interpreter = None
+        twin._interpreter = twin._single = None
         return twin
 
     def more_careful(self) -> Engine:
@@ -217,6 +288,12 @@ class NativeEngine(Taped):
             found[some] = self.run(take(columns, some), len(some)).posterior(some)
         return found
 
+    def single(self) -> SingleRows:
+        """What answers single rows."""
+        if self._single is None:
+            self._single = SingleRows(self)
+        return self._single
+
     # derivatives ------------------------------------------------------------------------------------------
 
     def attempt_gradients(
@@ -263,6 +340,17 @@ class NativeEngine(Taped):
         total = sums[0] if len(sums) == 1 else sums.sum(axis=0)
         return float(total[-1]), self._collected(generated.tape, total[:-1], NOTHING)
 
+    def jacobian(self, data: Packed, first: int, stop: int) -> tuple[Array, dict[tuple[str, str], Array]]:
+        """The probability that the query is in states first .. stop-1, and its derivatives by the tables."""
+        generated = self.compile(JACOBIAN)
+        tape, described = generated.tape, self._described_packed(generated, data)
+        outputs = np.empty((tape.outputs, data.rows), dtype=self.dtype)
+        by_constant = np.empty((tape.constant_count, data.rows), dtype=self.dtype)
+        share = Share(by_constant, first, stop)
+        notes = self._run(generated, described, data.rows, outputs=outputs, share=share)
+        doubt = bool((notes & DOUBT).any())
+        return self._mended_jacobian(tape, outputs[0], _doubles(by_constant), doubt, data, first, stop)
+
     def small(self, rows: int) -> bool:
         """Whether so many rows are too little work for several threads."""
         return rows * self._tape().work <= THREADED_WORK
@@ -272,19 +360,6 @@ class NativeEngine(Taped):
     def attempt_descent(self, columns: Mapping[str, Column], rows: int, draws: Floats | None) -> Descent:
         """States from plain floats, and which rows are doubtful."""
         return self.interpreter.attempt_descent(columns, rows, draws)
-
-    def lacks_jacobian(self) -> str:
-        """Why there is no `jacobian`; empty if there is one."""
-        return self.interpreter.lacks_jacobian()
-
-    @property
-    def jacobian_size(self) -> int:
-        """How many derivatives `jacobian` stores for every row."""
-        return self.interpreter.jacobian_size
-
-    def jacobian(self, data: Packed, first: int, stop: int) -> tuple[Array, dict[tuple[str, str], Array]]:
-        """The probability that the query is in states first .. stop-1, and its derivatives by the tables."""
-        return self.interpreter.jacobian(data, first, stop)
 
     # calls ------------------------------------------------------------------------------------------------
 
@@ -325,6 +400,7 @@ class NativeEngine(Taped):
         d_inputs: Array | None = None,
         sums: Floats | None = None,
         labels: Labels | None = None,
+        share: Share | None = None,
     ) -> NDArray[np.uint8]:
         """Run some code over all rows, in threads where there is enough work; returns what it noted of each tile."""
         constants = self.constants(generated.tape)
@@ -345,6 +421,7 @@ class NativeEngine(Taped):
             "d_inputs": _address(d_inputs),
             "d_inputs_stride": rows,
             **({} if labels is None else labels.given),
+            **({} if share is None else share.given),
         }
 
         def work(block: tuple[int, int], number: int) -> None:
@@ -374,6 +451,24 @@ class Labels(NamedTuple):
             "targets": _address(self.targets),
             "targets_stride": self.targets.shape[1],
             "weights": _address(self.weights),
+        }
+
+
+class Share(NamedTuple):
+    """The states whose share of the joint is differentiated, and where the derivatives by the constants go."""
+
+    by_constant: Array  # (constants, rows)
+    first: int
+    stop: int
+
+    @property
+    def given(self) -> dict[str, int]:
+        """What code is told of it."""
+        return {
+            "d_constants": _address(self.by_constant),
+            "d_constants_stride": self.by_constant.shape[1],
+            "first_state": self.first,
+            "end_state": self.stop,
         }
 
 

@@ -98,6 +98,11 @@ class Code:
         self.address: int = self._engine.get_function_address(name)
 
     @cached_property
+    def run_briefly(self) -> Run:
+        """The same for what takes microseconds: to let other threads run meanwhile would take longer."""
+        return ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(self.address)
+
+    @cached_property
     def run(self) -> Run:
         """The function, if it takes one address: it lets other threads run meanwhile."""
         return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.address)

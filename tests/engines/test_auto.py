@@ -1,4 +1,4 @@
-"""What engine="auto" does until code pays, and where none can run; and everything that a query with code can do."""
+"""What engine="auto" chooses, and that its choice changes no answer; and everything that a query with code can do."""
 
 import copy
 import itertools
@@ -15,12 +15,21 @@ import pytest
 
 import tacit
 from tacit import Network, TacitError, engines, examples, machine
-from tacit.engines.native import patient, target
-from tacit.engines.native.engine import Kind, NativeEngine
-from tacit.engines.native.patient import PatientEngine
+from tacit.engines import auto
+from tacit.engines.auto import Auto
+from tacit.engines.engine import Sweep
+from tacit.engines.native import target
+from tacit.engines.native.engine import NativeEngine
 from tacit.engines.numpy import NumpyEngine
 from tacit.learn.parameters import Parameters
+from tacit.likelihoods import normalised
+from tacit.torch import TACModule
+from tacit.variable import Variable
 from tests.helpers import close
+from tests.switching import forced
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.usefixtures("natural_choice")
 
 EVIDENCE = {"E1": [0.1, 0.6, 0.9], "E2": [0.7, 0.2, 0.3]}
 
@@ -61,13 +70,13 @@ def compilations(monkeypatch, tmp_path):
 
 @pytest.fixture(params=[False, True], ids=["alone", "numba loaded"])
 def loaded(request, monkeypatch):
-    monkeypatch.setattr(patient, "INTERPRETER", "sys" if request.param else "no such module")
+    monkeypatch.setattr(auto, "INTERPRETER", "sys" if request.param else "no such module")
     return request.param
 
 
 def never(monkeypatch):
     """Code does not pay, however many rows there are."""
-    monkeypatch.setattr(patient, "COMPILED", dict.fromkeys((False, True), float("inf")))
+    monkeypatch.setattr(auto, "COMPILED", dict.fromkeys((False, True), float("inf")))
 
 
 # processes ------------------------------------------------------------------------------------------------
@@ -78,7 +87,7 @@ net = tacit.examples.abc()
 tac = tacit.compile(net, "B", ["A", "C"])
 print(tac.posterior({"A": 0.8, "C": ["lo", "hi"]}).round(6).tolist())
 print(sorted({"numba", "scipy", "pandas", "torch", "tacit.theory", "tacit.explorer", "numpy.ma"} & set(sys.modules)))
-print(type(tac.engine()).__name__, len(tac.engine()._generated))
+print(type(tac.engine()).__name__, len(tac.engine().native._generated))
 """
 
 
@@ -90,7 +99,7 @@ def run(program, **environment):
 
 
 def test_a_first_answer_loads_little_and_a_second_process_compiles_nothing():
-    answer = ["[[0.469231, 0.530769], [0.676, 0.324]]", "[]", "PatientEngine 1"]
+    answer = ["[[0.469231, 0.530769], [0.676, 0.324]]", "[]", "Auto 1"]
     assert run(FIRST) == (0, answer, "")
     nothing = "from tacit.engines.native import target\ndef none(text): raise SystemExit(9)\ntarget.compiled = none\n"
     assert run(nothing + FIRST) == (0, answer, "")
@@ -107,7 +116,7 @@ def test_processes_that_compile_the_same_at_once():
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
 def test_where_memory_cannot_be_made_executable():
     forbid = "import ctypes\nif ctypes.CDLL(None).prctl(65, 1, 0, 0, 0): raise SystemExit(77)\n"  # PR_SET_MDWE
-    code, out, errors = run(forbid + FIRST.replace("._generated", ".program.nodes"))
+    code, out, errors = run(forbid + FIRST.replace(".native._generated", ".program.nodes"))
     if code == 77:
         pytest.skip("this kernel cannot forbid it")
     assert code == 0, errors
@@ -128,61 +137,56 @@ def test_engines_that_need_code_say_so(monkeypatch):
     assert isinstance(compile_().engine(), NumpyEngine)  # warned of once
 
 
-# when code pays -------------------------------------------------------------------------------------------
+# what runs -------------------------------------------------------------------------------------------------
 
 
-def test_code_runs_at_once_where_nothing_else_is_loaded(monkeypatch, compilations, expected):
-    monkeypatch.setattr(patient, "INTERPRETER", "no such module")
+def test_few_rows_run_on_numpy_which_needs_no_preparation(monkeypatch, compilations, expected):
+    monkeypatch.setattr(auto, "INTERPRETER", "no such module")
     tac = compile_()
     close(tac.posterior(EVIDENCE), expected)
     engine = tac.engine()
-    assert list(engine._generated) == [Kind(reverse=False, option=False)]
-    assert (engine._interpreter, engine._numpy) == (None, None)
-    assert sum("@run(" in text for text in compilations) == 1
+    assert (engine._tape, compilations) == (None, [])
+    assert engine.runner(3, Sweep.FORWARD) is engine.runner(3, Sweep.DESCENT) is engine.numpy
 
 
-def test_the_interpreter_runs_until_rows_repay_code(monkeypatch, expected):
-    monkeypatch.setattr(patient, "INTERPRETER", "sys")
+def test_many_rows_run_as_code(loaded, compilations):
     tac = compile_()
-    engine = tac.engine()
-    monkeypatch.setattr(patient, "SAVED", {False: 0.15e-3 / 10, True: 0.7e-3 / 10})  # ten rows repay it
-    monkeypatch.setattr(patient, "BEGUN", 0.0)
-    for _ in range(3):
-        assert not engine._generated
-        close(tac.posterior(EVIDENCE), expected)
-    assert engine._interpreter is not None
-    assert engine._seen[False] == 9
-    close(tac.posterior(EVIDENCE), expected)
-    assert list(engine._generated) == [Kind(reverse=False, option=False)]
-    assert isinstance(engine, PatientEngine)
-
-
-def test_many_rows_are_compiled_for(monkeypatch, loaded):
-    tac = compile_()
-    monkeypatch.setattr(patient, "SAVED", {False: 0.15e-3 / 100, True: 0.7e-3 / 100})
-    monkeypatch.setattr(patient, "BEGUN", 0.0)
     rng = np.random.default_rng(0)
-    columns = {name: rng.random(101) for name in EVIDENCE}
+    columns = {name: rng.random(2_000_000) for name in EVIDENCE}
     found = tac.posterior(columns)
-    assert tac.engine()._generated
-    assert tac.engine()._interpreter is None
-    close(found, compile_("numpy").posterior(columns), 1e-13)
+    engine = tac.engine()
+    assert (engine._numpy, engine._tape) == (None, None)
+    assert engine.runner(1, Sweep.FORWARD) is engine.native
+    assert engine.runner(1, Sweep.FORWARD, Sweep.HELD) is not engine.native  # there is no such code yet
+    some = slice(None, None, 9973)
+    close(found[some], compile_("numpy").posterior({n: c[some] for n, c in columns.items()}), 1e-13)
 
 
-def test_what_is_on_disk_is_used_at_once(monkeypatch, loaded, compilations, expected):
+def test_code_is_compiled_when_it_would_have_repaid_itself(monkeypatch, compilations, expected):
+    monkeypatch.setattr(auto, "INTERPRETER", "no such module")
+    engine = compile_().engine()
+    each = auto.NUMPY.call * len(engine.program) - auto.CODE.call
+    monkeypatch.setattr(auto, "WRITTEN", 0.0)
+    monkeypatch.setattr(auto, "BEGUN", 9.5 * each)
+    monkeypatch.setattr(auto, "COMPILED", {False: 0.0, True: 0.0})
+    ran = [engine.runner(1, Sweep.FORWARD) for _ in range(12)]
+    assert ran == [engine.numpy] * 9 + [engine.native] * 3
+
+
+def test_what_is_on_disk_is_used_as_soon_as_to_look_for_it_pays(monkeypatch, loaded, compilations, expected):
     compile_("native").posterior(EVIDENCE)
     count = len(compilations)
     never(monkeypatch)
-    monkeypatch.setattr(patient, "WRITTEN", 0.0)
+    monkeypatch.setattr(auto, "WRITTEN", 0.0)
     tac = compile_()
     close(tac.posterior(EVIDENCE), expected)
-    assert tac.engine()._generated
+    assert tac.engine().runner(1, Sweep.FORWARD) is tac.engine().native
     assert len(compilations) == count
 
 
 def test_the_disk_is_asked_once(monkeypatch, loaded, expected):
     never(monkeypatch)
-    monkeypatch.setattr(patient, "WRITTEN", 0.0)
+    monkeypatch.setattr(auto, "WRITTEN", 0.0)
     asked = []
     monkeypatch.setattr(target.store, "load", lambda key: asked.append(key))
     tac = compile_()
@@ -191,68 +195,136 @@ def test_the_disk_is_asked_once(monkeypatch, loaded, expected):
     assert len(asked) == 1
 
 
-def test_numpy_runs_few_rows_but_not_for_ever(monkeypatch, expected):
+def test_numpy_does_not_run_for_ever(monkeypatch, expected):
     never(monkeypatch)
-    monkeypatch.setattr(patient, "INTERPRETER", "no such module")
+    monkeypatch.setattr(auto, "INTERPRETER", "no such module")
     tac = compile_()
-    engine = tac.engine()
-    close(tac.posterior(EVIDENCE), expected)
-    assert engine._numpy is not None
-    assert engine._interpreter is None
-    engine._spent = patient.LOADED
-    close(tac.posterior(EVIDENCE), expected)
-    assert engine._interpreter is not None
+    engine, ran = tac.engine(), []
+    monkeypatch.setattr(auto, "NUMPY", auto.Cost(0.1 / len(engine.program), 0.0, auto.NUMPY.term))
+    for _ in range(8):
+        ran.append(engine.runner(3, Sweep.FORWARD))
+        close(tac.posterior(EVIDENCE), expected)
+    assert ran[0] is engine.numpy
+    assert ran[-1] is engine.tape
 
 
-def test_all_ways_give_the_same_gradients(monkeypatch, loaded):
-    engine_of = {}
-    for way in ("numpy", "code", "meanwhile"):
-        with monkeypatch.context() as patch:
-            if way == "meanwhile":
-                never(patch)
-                patch.setattr(target.store, "load", lambda key: None)
-            tac = compile_("numpy" if way == "numpy" else "auto")
-            engine = tac.engine()
-            known = tac.read(EVIDENCE)
-            by = engine.gradients(known.columns, known.rows, [[1.0], [0.3]])
-            engine_of[way] = by
-            if way != "numpy":
-                assert bool(engine._generated) == (way == "code" and not loaded)
-    for by in engine_of.values():
-        for key, table in engine_of["numpy"].tables.items():
-            close(by.tables[key], table, 1e-13)
+def test_hard_tests_run_on_one_runner_whatever_was_before(monkeypatch, loaded):
+    engine = compile_(net=NET.with_gamma(None)).engine()
+    sweeps = ([Sweep.FORWARD], [Sweep.SELECTIONS], [Sweep.FORWARD, Sweep.HELD])
+    assert {engine.runner(rows, *own) for rows in (1, 10**6) for own in sweeps} == {engine.native}
+    assert engine.runner(1, Sweep.DESCENT) is engine.tape
+    monkeypatch.setattr(auto, "MAX_TESTED", 0)
+    large = compile_(net=NET.with_gamma(None)).engine()
+    assert {large.runner(rows, *own) for rows in (1, 10**6) for own in sweeps} == {large.tape}
 
 
-def test_sweeps_of_different_engines_fit_together(monkeypatch):
-    rng = np.random.default_rng(0)
+# derivatives and runs of different runners -----------------------------------------------------------------
+
+
+def test_all_runners_give_the_same_gradients():
+    engine = compile_().engine()
+    known = compile_().read(EVIDENCE)
+    by = {r: r.gradients(known.columns, 3, [[1.0], [0.3]], 0) for r in (engine.numpy, engine.tape, engine.native)}
+    for found in by.values():
+        for key, table in by[engine.numpy].tables.items():
+            close(found.tables[key], table, 1e-13)
+
+
+def scaled_chain(rng):
+    """A network and rows, most of which say nothing: numbers are 1 but for rounding, so that exponents differ."""
     net = Network()
     net.add("T0", states=list("abc"), cpt=rng.dirichlet(np.ones(3)))
     for i in range(1, 45):
         net.add(f"T{i}", [f"T{i - 1}"], list("abc"), rng.dirichlet(np.ones(3), 3))
-    rows = 10  # most of them say nothing: numbers are 1 but for rounding
-    columns = {n: np.where(rng.random((rows, 1)) < 0.995, np.nan, rng.random((rows, 3))) for n in net}
+    columns = {n: np.where(rng.random((10, 1)) < 0.995, np.nan, rng.random((10, 3))) for n in net}
     columns["T44"][:2] = [0.2, 0.5, 0.3]
-    monkeypatch.setattr(patient, "INTERPRETER", "no such module")
+    return net, columns
 
-    def seed_of(joint):
-        total = joint.sum(axis=0)
-        return joint[0] / total, np.stack([1 / total, *(0 * total for _ in joint[1:])])
 
-    def derivatives(engine, ways=None):
-        tac = tacit.compile(net, "T0", list(net), engine=engine)
-        known = tac.read(columns)
-        if ways is not None:
-            monkeypatch.setattr(tac.engine(), "_pays", lambda kind, rows: ways[kind[0]])
-        _, found = tac.engine().value_and_gradients(known.columns, rows, seed_of)
-        return found, tac.engine().run(known.columns, rows).exponent
-
-    expected, theirs = derivatives("numpy")
-    _, ours = derivatives("native")
-    assert (ours != theirs).any()  # else this tests nothing
-    for ways in itertools.product([False, True], repeat=2):
-        found, _ = derivatives("auto", ways)
+def test_seeds_of_any_runner_fit_any_other():
+    net, columns = scaled_chain(np.random.default_rng(0))
+    tac = tacit.compile(net, "T0", list(net))
+    engine, known = tac.engine(), tac.read(columns)
+    runners = engine.numpy, engine.tape, engine.native, tacit.compile(net, "T0", list(net), engine="torch").engine()
+    runs = [runner.run(known.columns, 10) for runner in runners]
+    assert len({tuple(run.exponent) for run in runs}) > 1  # else this tests nothing
+    expected = None
+    for run, runner in itertools.product(runs, runners):
+        seeds = np.zeros_like(run.joint)
+        seeds[0] = 1 / run.joint.sum(axis=0)
+        found = runner.gradients(known.columns, 10, seeds, run.exponent)
+        expected = expected or found
         for key, table in expected.tables.items():
             close(found.tables[key], table, 1e-11)
+        for name, by_state in expected.likelihoods.items():
+            close(found.likelihoods[name], by_state, 1e-11)
+
+
+@pytest.mark.parametrize("question", ["marginals", "information"])
+def test_a_runner_that_changes_between_calls_changes_no_answer(monkeypatch, question):
+    forced(monkeypatch, with_code=1)
+    net, columns = scaled_chain(np.random.default_rng(0))
+    tac = tacit.compile(net, "T0", list(net))
+    expected = getattr(tacit.compile(net, "T0", list(net), engine="numpy"), question)(columns)
+    for _ in range(3):
+        for name, found in getattr(tac, question)(columns).items():
+            close(found, expected[name], 1e-11)
+
+
+def test_a_module_of_torch_changes_its_runner_between_batches_only(monkeypatch):
+    forced(monkeypatch, with_code=1)
+    net, _ = scaled_chain(np.random.default_rng(0))
+    likelihoods = {n: torch.full((2**14 + 9, 3), 1 / 3, dtype=torch.float64) for n in net}
+
+    def gradient(engine):
+        asked = likelihoods["T44"].clone().requires_grad_()
+        module = TACModule(tacit.compile(net, "T0", list(net), engine=engine))
+        module({**likelihoods, "T44": asked})[:, 0].sum().backward()
+        return asked.grad.numpy()
+
+    module_of = gradient("auto")
+    close(module_of, gradient("numpy"), 1e-12)
+    assert len(np.unique(module_of.round(12), axis=0)) == 1  # all rows are the same
+
+
+# ties -----------------------------------------------------------------------------------------------------
+
+
+def at_a_tie(rng):
+    """A network with a threshold that is the posterior of one row, to the last bit, and that row."""
+    net = Network()
+    net.add("E0", cpt=rng.dirichlet(np.ones(2)))
+    for i in range(1, 6):
+        net.add(f"E{i}", [f"E{i - 1}"], cpt=rng.dirichlet(np.ones(2), 2))
+    row = {f"E{i}": rng.random((1, 2)) for i in range(6)}
+    plus, minus = [[0.9, 0.1]] * 2, [[0.2, 0.8]] * 2
+    net.add("T", ["E5"], cpt=tacit.TestingCPT(plus, minus, [0.5, 1.0]))
+    p = tacit.compile(net, "T", list(row)).selected(row)["T"].posterior[0, 0]
+    return net.with_cpts({"T": tacit.TestingCPT(plus, minus, [p, 1.0])}), row
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_row_at_a_tie_has_one_answer_alone_and_among_many_before_and_after(seed):
+    net, row = at_a_tie(np.random.default_rng(seed))
+    tac = tacit.compile(net, "T", list(row))
+    many = {name: np.repeat(own, 300_000, axis=0) for name, own in row.items()}
+    alone = tac.posterior(row)
+    answers = np.concatenate([
+        alone, tac.posterior(many), tac.posterior(row), tac.posterior(tac.read(row)),
+        tac.posterior({name: np.repeat(own, 9, axis=0) * 3.7 / 3.7 for name, own in row.items()}),
+        tacit.compile(net, "T", list(row)).posterior(row),
+    ])  # fmt: skip
+    assert len(np.unique(answers, axis=0)) == 1
+
+
+def test_likelihoods_are_normalised_the_same_alone_and_among_others():
+    rng = np.random.default_rng(0)
+    for states in (2, 3, 8, 9, 17, 40):
+        variable = Variable("A", tuple(map(str, range(states))))
+        given = rng.random((50, states)) * 10.0 ** rng.integers(-3, 3, (50, states))
+        together = normalised(variable, given, range(50))
+        for row in range(50):
+            np.testing.assert_array_equal(normalised(variable, given[[row]], range(1))[:, 0], together[:, row])
 
 
 # where there can be no code -------------------------------------------------------------------------------
@@ -265,9 +337,11 @@ def test_without_code_the_interpreter_runs_with_one_warning(monkeypatch, error, 
     def fails(text):
         raise error
 
-    patient._warn_once.cache_clear()
+    auto._warn_once.cache_clear()
+    monkeypatch.setattr(auto, "WRITTEN", 0.0)
+    monkeypatch.setattr(auto, "BEGUN", -1.0)  # it would pay at once
     monkeypatch.setattr(target, "compiled", fails)
-    monkeypatch.setattr(patient, "INTERPRETER", "no such module")
+    monkeypatch.setattr(auto, "INTERPRETER", "no such module")
     with warnings.catch_warnings(record=True, action="always") as caught:
         tac = compile_()
         close(tac.posterior(EVIDENCE), expected)
@@ -307,7 +381,7 @@ def test_an_unknown_processor(monkeypatch, expected):
 def test_new_numbers_need_no_new_code(loaded, compilations):
     tac = compile_("native")
     tac.posterior(EVIDENCE)
-    tac.engine().gradients(tac.read(EVIDENCE).columns, 3, [[1.0], [0.0]])
+    tac.engine().gradients(tac.read(EVIDENCE).columns, 3, [[1.0], [0.0]], 0)
     count = len(compilations)
     for seed in range(1, 4):
         net = net_with_numbers(seed)
@@ -315,7 +389,7 @@ def test_new_numbers_need_no_new_code(loaded, compilations):
         tac.engine().update(*other.numbers())
         known = tac.read(EVIDENCE)
         close(tac.engine().posterior(known.columns, 3), compile_("numpy", net).posterior(EVIDENCE))
-        tac.engine().gradients(known.columns, 3, [[1.0], [0.0]])
+        tac.engine().gradients(known.columns, 3, [[1.0], [0.0]], 0)
         close(tac.with_network(net).posterior(EVIDENCE), compile_("numpy", net).posterior(EVIDENCE))
         other.set_parameters(NET)
         close(other.posterior(EVIDENCE), compile_("numpy").posterior(EVIDENCE))
@@ -323,7 +397,7 @@ def test_new_numbers_need_no_new_code(loaded, compilations):
 
 
 def test_learning_compiles_once(monkeypatch, compilations):
-    monkeypatch.setattr(patient, "INTERPRETER", "no such module")
+    monkeypatch.setattr(auto, "INTERPRETER", "no such module")
     rng = np.random.default_rng(0)
     data = {"E1": rng.random(200), "E2": rng.random(200)}
     labels = compile_("numpy").posterior(data)[:, 0]
@@ -429,4 +503,4 @@ def test_every_question(engine):
     assert {n: best.states[n].tolist() for n in NET} == {n: other.states[n].tolist() for n in NET}
     drawn, other = ours.sample(EVIDENCE, 50, seed=1), theirs.sample(EVIDENCE, 50, seed=1)
     assert all((drawn[n] == other[n]).all() for n in NET.variables)
-    assert isinstance(ours.engine(), NativeEngine)
+    assert isinstance(ours.engine(), Auto if engine == "auto" else NativeEngine)

@@ -1,0 +1,156 @@
+"""One row of labels as the bytes that generated code reads: a lookup for each label, and nothing else.
+
+Whatever is not that plain (likelihoods, labels in another spelling, other columns, anything wrong) is left to
+`evidence.read`, which looks closer and takes a hundred times as long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.engines.engine import RowLayout, SingleRow
+from tacit.evidence import Evidence
+from tacit.labels import MISSING
+from tacit.variable import Variable
+
+EXACT = 2048  # whole numbers up to here are told apart by floats of any size
+
+
+class Encoder:
+    """Writes single rows of evidence on some variables in the layout of an engine.
+
+    `certain` are those that must have a state, `known` are states that all rows have, `without` are variables that are
+    always left to a closer look.
+    """
+
+    def __init__(
+        self,
+        variables: Iterable[Variable],
+        layout: RowLayout,
+        certain: Iterable[str] = (),
+        known: Mapping[str, int] | None = None,
+        without: Iterable[str] = (),
+    ) -> None:
+        self._parts: list[bytes | None] = []  # of a row without evidence
+        self._places: dict[str, int] = {}  # among the parts
+        self._labels: dict[str, dict[Any, bytes]] = {}
+        self._states: dict[str, tuple[Variable, list[bytes]]] = {}  # the last one, at -1, is that of no evidence
+        self._certain, unread = set(certain), len((*layout.inputs, *layout.codes))
+        order = {name: i for i, name in enumerate((*layout.inputs, *layout.codes))}
+        self._parts = [b""] * (unread + 1)
+        for variable in variables:
+            name = variable.name
+            texts = self._texts(variable, layout)
+            self._places[name] = place = order.get(name, unread)
+            self._states[name] = variable, texts
+            self._parts[place] = texts[MISSING] if place < unread else b""
+            if known and name in known:
+                self._parts[place] = texts[known[name]]
+                del self._states[name]
+            elif name in self._certain:
+                self._parts[place] = None
+            if name in self._states and name not in without and _is_plain(variable):
+                self._labels[name] = dict(zip(variable.states, texts, strict=False))
+                if name not in self._certain:
+                    self._labels[name][None] = texts[MISSING]
+
+    @staticmethod
+    def _texts(variable: Variable, layout: RowLayout) -> list[bytes]:
+        """What is written for each state, and for no evidence."""
+        if variable.name in layout.codes:
+            return [np.int32(code).tobytes() for code in range(variable.card)]
+        if variable.name in layout.inputs:
+            return [row.tobytes() for row in (*np.eye(variable.card), np.ones(variable.card))]
+        return [b""] * (variable.card + 1)
+
+    @property
+    def variables(self) -> int:
+        """How many variables a row may speak about."""
+        return len(self._states)
+
+    def of_labels(self, row: Mapping[str, Any]) -> bytes | None:
+        """A row of labels; None for no evidence. None, if it needs a closer look."""
+        parts = self._parts.copy()
+        try:
+            for name, label in row.items():
+                parts[self._places[name]] = self._labels[name][label]
+            return b"".join(parts)  # type: ignore[arg-type]
+        except (KeyError, TypeError):  # an unknown name or label, no label at all, or a state that is not there
+            return None
+
+    def of_evidence(self, evidence: Evidence) -> bytes | None:
+        """A row that was read before. None, if it needs a closer look."""
+        parts = self._parts.copy()
+        try:
+            for name, column in evidence.columns.items():
+                variable, texts = self._states[name]
+                if column.variable is not variable and column.variable != variable:
+                    return None
+                if column.codes is not None:
+                    text = texts[column.codes[0]]
+                elif name in self._certain or column.given is not None:
+                    return None
+                else:
+                    text = column.likelihoods()[:, 0].tobytes() if texts[0] else b""
+                parts[self._places[name]] = text
+            return b"".join(parts)  # type: ignore[arg-type]
+        except (KeyError, IndexError, TypeError):
+            return None
+
+
+class OneRow:
+    """Answers single rows of a query: mappings of labels, one row of a frame, or evidence that was read before."""
+
+    def __init__(self, engine: SingleRow, encoder: Encoder) -> None:
+        self._engine, self._encoder = engine, encoder
+
+    def posterior(self, evidence: Any) -> NDArray[Any] | None:
+        """P*(q) of one row: (1, states); None, if the evidence is something else or needs a closer look."""
+        row = self._encoded(evidence)
+        if row is None:
+            return None
+        found = self._engine.posterior(row)
+        # impossible evidence has a warning, which the long way gives
+        return found if found is not None and found[0, 0] == found[0, 0] else None
+
+    def _encoded(self, evidence: Any) -> bytes | None:
+        if type(evidence) is dict:
+            return self._encoder.of_labels(evidence)
+        if type(evidence) is Evidence:
+            return self._encoder.of_evidence(evidence) if evidence.rows == 1 else None
+        row = labels_of(evidence)
+        return None if row is None or len(row) < self._encoder.variables else self._encoder.of_labels(row)
+
+
+def _is_plain(variable: Variable) -> bool:
+    """Whether a label is found by equality alone, whatever kind of number is given."""
+    return all(isinstance(label, str) or (isinstance(label, int) and abs(label) <= EXACT) for label in variable.states)
+
+
+def labels_of(evidence: Any) -> dict[Any, Any] | None:
+    """The one row of a frame by its columns; None, if there is no cheap way to get it."""
+    library = type(evidence).__module__.partition(".")[0]
+    read = READ.get(library)
+    if read is None or len(getattr(evidence, "shape", ())) != 2 or len(evidence) != 1:
+        return None
+    return read(evidence)
+
+
+def _of_pandas(frame: Any) -> dict[Any, Any]:
+    cells = frame.iat  # far faster than to make a row, or a column, of its own
+    return {name: cells[0, i] for i, name in enumerate(frame.columns.tolist())}
+
+
+def _of_polars(frame: Any) -> dict[Any, Any]:
+    return dict(zip(frame.columns, frame.row(0), strict=True))
+
+
+def _of_pyarrow(table: Any) -> dict[Any, Any]:
+    return dict(table.to_pylist()[0])
+
+
+READ: dict[str, Callable[[Any], dict[Any, Any]]] = {"pandas": _of_pandas, "polars": _of_polars, "pyarrow": _of_pyarrow}

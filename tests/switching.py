@@ -1,0 +1,67 @@
+"""`engine="auto"` made to change its runner wherever it may: before every call.
+
+What "auto" runs depends on costs; tests have few rows, and would hardly ever see it change. In all tests but those of its
+choice, it takes turns instead: NumPy, the interpreter, and for some queries generated code, which takes long to compile.
+"""
+
+import itertools
+from collections.abc import Iterator
+
+import pytest
+
+from tacit.engines.auto import Auto
+from tacit.engines.engine import Engine, Sweep
+from tacit.engines.native.engine import Kind
+
+CHOICES = {name: getattr(Auto, name) for name in ("runner", "_runner")}  # as they are
+WITH_CODE = 8  # one of so many queries has generated code among its runners
+
+
+class Turns:
+    """Gives every engine its runners in turn."""
+
+    def __init__(self, with_code: int = WITH_CODE) -> None:
+        self._queries, self._with_code = itertools.count(), with_code
+
+    def runner(self, engine: Auto, rows: int, *sweeps: Sweep) -> Engine:
+        """The next runner."""
+        return self._next(engine, code=Sweep.DESCENT not in sweeps)
+
+    def of_kinds(self, engine: Auto, rows: int, kinds: tuple[Kind, ...]) -> Engine:
+        """The next runner, for learning."""
+        return self._next(engine, code=True)
+
+    def _next(self, engine: Auto, code: bool) -> Engine:
+        if engine._tested:  # a hard test may be at a tie: it must not change
+            return engine.tape
+        number, turns = vars(engine).setdefault("turns", (next(self._queries), itertools.count()))
+        others = [engine.native] if code and number % self._with_code == 0 else []
+        runners = [engine.tape, *others, engine.numpy]
+        return runners[next(turns) % len(runners)]
+
+
+def forced(patch: pytest.MonkeyPatch, with_code: int = WITH_CODE) -> None:
+    """Make it change its runner before every call."""
+    turns = Turns(with_code)
+    patch.setattr(Auto, "runner", lambda self, rows, *sweeps: turns.runner(self, rows, *sweeps))
+    patch.setattr(Auto, "_runner", lambda self, rows, kinds: turns.of_kinds(self, rows, kinds))
+
+
+def natural(patch: pytest.MonkeyPatch) -> None:
+    """Let it choose as it does for users."""
+    for name, choice in CHOICES.items():
+        patch.setattr(Auto, name, choice)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def auto_changes_its_runner() -> Iterator[None]:
+    """In all tests, unless one asks for its natural choice."""
+    with pytest.MonkeyPatch.context() as patch:
+        forced(patch)
+        yield
+
+
+@pytest.fixture
+def natural_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The choice that users meet."""
+    natural(monkeypatch)

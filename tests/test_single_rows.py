@@ -1,0 +1,206 @@
+"""Single rows of labels: the short way gives what the long way gives, and leaves to it what needs a closer look."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tacit
+from tacit import EvidenceError, ImpossibleEvidenceWarning, Network, examples
+from tests.helpers import close
+from tests.strategies import networks
+
+pd = pytest.importorskip("pandas")
+pl = pytest.importorskip("polars")
+
+
+def findings():
+    """Labels of text, numbers and truth, and one variable that has nothing to do with the query."""
+    rng = np.random.default_rng(0)
+    net = Network()
+    net.add("Q", cpt=[0.3, 0.7])
+    net.add("text", ["Q"], ["lo", "mid", "hi"], rng.dirichlet(np.ones(3), 2))
+    net.add("number", ["Q"], 3, rng.dirichlet(np.ones(3), 2))
+    net.add("flag", ["Q"], [False, True], rng.dirichlet(np.ones(2), 2))
+    net.add("float", ["Q"], [0.1, 0.2], rng.dirichlet(np.ones(2), 2))
+    net.add("never", ["Q"], ["a", "b"], [[1.0, 0.0], [1.0, 0.0]])
+    net.add("apart", cpt=[0.5, 0.5])
+    return net
+
+
+NAMES = ["text", "number", "flag", "float", "never", "apart"]
+
+
+def compiled(net, query="Q", **how):
+    """A query that answers single rows by the short way."""
+    tac = tacit.compile(net, query, engine="native", **how)
+    tac.engine()
+    return tac
+
+
+def long_way(tac, row):
+    return tac.with_network(tac.network, engine="numpy").posterior(row)
+
+
+def short(tac, row):
+    """What the short way says; None where it leaves a row to the long way."""
+    return tac.one_row().posterior(row)
+
+
+ROWS = [
+    {},
+    {"text": "lo"},
+    {"text": "hi", "number": 2, "flag": True, "apart": "true"},
+    {"text": None, "number": 0},
+    {"number": 1.0, "flag": 0},
+    {"number": np.int64(1), "text": np.str_("mid")},
+]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=str)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_rows_of_labels(row, dtype):
+    tac = compiled(findings(), evidence=NAMES, dtype=dtype)
+    expected = long_way(tac, row)
+    assert short(tac, row).dtype == expected.dtype
+    for found in (short(tac, row), tac.posterior(row), short(tac, tac.read(row))):
+        assert found.shape == (1, 2)
+        close(found, expected, 1e-15 if dtype == "float64" else 1e-6)
+
+
+CLOSER = [
+    {"text": " LO"},
+    {"flag": "true"},
+    {"float": 0.1},
+    {"number": "1"},
+    {"text": [0.2, 0.3, 0.5]},
+    {"text": [[0.2, 0.3, 0.5]]},
+    {"text": np.array(["lo"])},
+    {"apart": 0.3},
+    {"text": float("nan")},
+]
+
+
+@pytest.mark.parametrize("row", CLOSER, ids=str)
+def test_rows_that_need_a_closer_look(row):
+    tac = compiled(findings(), evidence=NAMES)
+    assert short(tac, row) is None
+    try:
+        expected = long_way(tac, row)
+    except EvidenceError as error:
+        with pytest.raises(EvidenceError) as raised:
+            tac.posterior(row)
+        assert str(raised.value) == str(error)
+    else:
+        close(tac.posterior(row), expected)
+
+
+def test_likelihoods_that_were_read_before():
+    tac = compiled(findings(), evidence=NAMES)
+    for row in ({"text": [[0.2, 0.3, 0.5]], "number": 1}, {"apart": 0.3, "float": 0.2}, {"flag": None}):
+        known = tac.read(row)
+        close(short(tac, known), long_way(tac, row), 1e-15)
+    assert short(tac, tac.read({"text": ["lo", "hi"]})) is None  # two rows
+
+
+def test_evidence_that_was_read_for_other_states():
+    tac, other = compiled(findings(), evidence=NAMES), Network()
+    other.add("text", states=["mid", "lo", "hi"], cpt=[0.2, 0.3, 0.5])
+    with pytest.raises(EvidenceError, match="must be read again"):
+        tac.posterior(tacit.compile(other, "text", ["text"]).read({"text": "lo"}))
+
+
+def test_impossible_rows_are_warned_of():
+    tac = compiled(findings(), evidence=NAMES)
+    assert short(tac, {"never": "b"}) is None
+    with pytest.warns(ImpossibleEvidenceWarning):
+        assert np.isnan(tac.posterior({"never": "b"})).all()
+
+
+@pytest.mark.parametrize("hard", [["text"], ["text", "number", "flag"], NAMES])
+def test_variables_that_are_always_observed(hard):
+    tac = compiled(findings(), hard=hard)
+    row = {"text": "hi", "number": 2, "flag": True, "float": 0.2, "never": "a", "apart": "false"}
+    row = {name: row[name] for name in hard}
+    found = short(tac, row)
+    assert (found is None) == ("float" in hard)
+    close(tac.posterior(row), long_way(tac, row), 1e-15)
+    close(short(tac, tac.read(row)), long_way(tac, row), 1e-15)
+    for wrong in ({**row, "text": None}, {name: row[name] for name in hard if name != "text"}):
+        assert short(tac, wrong) is None
+        with pytest.raises(EvidenceError, match="text"):
+            tac.posterior(wrong)
+
+
+def test_given_states_and_interventions():
+    net = examples.kidney_stones()
+    tac = compiled(net, "recovery", evidence=["treatment"], given={"size": "small"})
+    close(short(tac, {"treatment": "A"}), net.posterior("recovery", {"treatment": ["A"], "size": ["small"]}), 1e-15)
+    assert short(tac, {"size": "large"}) is None
+    done = compiled(net, "recovery", do=["treatment"])
+    close(short(done, {"treatment": "A"}), long_way(done, {"treatment": "A"}), 1e-15)
+    assert short(done, {}) is None
+
+
+def test_evidence_on_the_query_itself_is_looked_at_closely():
+    tac = compiled(findings(), evidence=["Q", "text"])
+    assert short(tac, {"Q": "true"}) is None
+    close(tac.posterior({"Q": "true", "text": "lo"}), [[1.0, 0.0]])
+    assert short(tac, {"text": "lo"}) is not None
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, lambda row: pl.DataFrame(row).to_arrow()])
+def test_one_row_of_a_frame(make):
+    tac = compiled(findings(), evidence=["text", "number"])
+    frame = make({"text": ["hi"], "number": [2]})
+    close(short(tac, frame), long_way(tac, {"text": "hi", "number": 2}), 1e-15)
+    assert short(tac, make({"text": ["hi"]})) is None  # a column is missing, which is said
+    assert short(tac, make({"text": ["hi"], "number": [2], "id": [7]})) is None  # one is not used, likewise
+    assert short(tac, make({"text": ["hi", "lo"], "number": [2, 1]})) is None
+
+
+def test_new_numbers():
+    net = findings()
+    tac = compiled(net, evidence=["text"])
+    first = tac.posterior({"text": "lo"})
+    tac.set_parameters(net.with_cpts({"Q": [0.6, 0.4]}))
+    tac.engine()
+    close(short(tac, {"text": "lo"}), long_way(tac, {"text": "lo"}), 1e-15)
+    assert abs(tac.posterior({"text": "lo"}) - first).max() > 1e-3
+    engine = tac.engine()
+    engine.update({("Q", "table"): np.array([0.3, 0.7])}, {})
+    close(tac.posterior({"text": "lo"}), first, 1e-15)
+
+
+def test_a_network_remembers_the_names_of_a_row(natural_choice):
+    net, row = findings(), {"text": "lo", "number": 1}
+    expected = net.posterior("Q", row)
+    (tac,) = [tac for tac in net._compiled._values.values() if tac.hard]
+    tac._engine = compiled(net, hard=["text", "number"]).engine()
+    for _ in range(2):
+        close(net.posterior("Q", row), expected, 1e-15)
+    assert len(net._of_labels) == 1
+    close(net.posterior("Q", {"text": "lo", "number": None}), net.posterior("Q", {"text": "lo"}), 1e-15)
+    close(
+        net.posterior("Q", {"text": "lo", "number": [1, 2]}), net.posterior("Q", {"text": ["lo"] * 2, "number": [1, 2]})
+    )
+    with pytest.raises(EvidenceError, match="not a state"):
+        net.posterior("Q", {"text": "low", "number": 1})
+    net.add("more", ["Q"], cpt=[[0.5, 0.5], [0.1, 0.9]])
+    assert len(net._of_labels) == 0
+
+
+@given(st.data())
+def test_random_networks(data):
+    net = data.draw(networks())
+    query = data.draw(st.sampled_from(net.variables))
+    others = [name for name in net if name != query]
+    row = {n: data.draw(st.sampled_from([None, *net.states(n)])) for n in others if data.draw(st.booleans())}
+    hard = [name for name in row if row[name] is not None and data.draw(st.booleans())]
+    tac = tacit.compile(net, query, others, hard, engine="native")
+    with warnings.catch_warnings(action="ignore", category=ImpossibleEvidenceWarning):
+        expected = tac.posterior({name: [label] for name, label in row.items()})
+        close(tac.posterior(row), expected, 0.0)  # the same code on the same numbers
+        close(tac.posterior(tac.read(row)), expected, 0.0)
