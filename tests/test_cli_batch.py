@@ -224,6 +224,65 @@ def write_with(writer, table, path):
             plain.writer(file).writerows([list(table), *zip(*table.values(), strict=True)])
 
 
+# columns that are kept ------------------------------------------------------------------------------------
+
+CELLS = {
+    "id": ["7", "", "-12", "9007199254740993"],
+    "weight": ["0.50", "2", "NA", "1e-07"],
+    "seen": ["True", "false", "", "TRUE"],
+    "code": ["007", "12", "0", ""],
+    "text": ["x", "7", "NA", " 1"],
+    "long": ["12345678901234567890", "1.5", "2", "3"],
+    "hash": ["12e7", "34", "5", "6"],
+    "huge": ["1e+400", "1.0", "1.0", "1.0"],
+    "mixed": ["1", "true", "0", ""],
+    "none": ["", "", "", ""],
+}
+
+
+@pytest.mark.parametrize("rows", [100, 1])  # in one part, and in one for each row
+def test_kept_columns_of_a_csv_file_have_the_type_of_their_cells(abc, monkeypatch, rows):
+    monkeypatch.setattr(files, "BATCH_ROWS", rows)
+    monkeypatch.setattr(files, "BLOCK_BYTES", 128)
+    write_csv("rows.csv", {"A": ["true", "false", "", "true"], **CELLS})
+    tacit_("batch", "abc.json", "rows.csv", "-q", "B", "-o", "out.parquet", *(f"--keep={name}" for name in CELLS))
+    found = parquet.read_table("out.parquet")
+    assert found.column("id").to_pylist() == [7, None, -12, 9007199254740993]
+    assert found.column("weight").to_pylist() == [0.5, 2.0, None, 1e-07]
+    assert found.column("seen").to_pylist() == [True, False, None, True]
+    kept = {name: found.schema.field(name).type for name in CELLS}
+    assert (kept.pop("id"), kept.pop("weight"), kept.pop("seen")) == (pa.int64(), pa.float64(), pa.bool_())
+    assert set(kept.values()) == {pa.string()}
+    assert {name: found.column(name).to_pylist() for name in kept} == {name: CELLS[name] for name in kept}
+    close(found.column("B.true"), semantics.posterior(abc, "B", {"A": ["true", "false", None, "true"]})[:, 0])
+
+
+def test_kept_columns_are_copied_as_they_are_from_csv_to_csv(abc):
+    write_csv("rows.csv", {"A": ["true", "false", "", "true"], **CELLS})
+    tacit_("batch", "abc.json", "rows.csv", "-q", "B", "-o", "out.csv", *(f"--keep={name}" for name in CELLS))
+    as_text = csv.ConvertOptions(column_types=dict.fromkeys(CELLS, pa.string()), include_columns=list(CELLS))
+    assert csv.read_csv("out.csv", convert_options=as_text).to_pydict() == CELLS
+
+
+def test_kept_columns_of_a_parquet_file_keep_their_types(abc):
+    kept = {"id": pa.array([7, None], pa.int32()), "code": pa.array(["7", "8"]), "when": pa.array([1, 2], pa.date32())}
+    parquet.write_table(pa.table({"A": ["true", "false"], **kept}), "rows.parquet")
+    tacit_("batch", "abc.json", "rows.parquet", "-q", "B", "-o", "out.parquet", *(f"--keep={name}" for name in kept))
+    found = parquet.read_table("out.parquet")
+    assert {name: found.column(name).combine_chunks() for name in kept} == kept
+
+
+def test_a_table_without_rows_keeps_columns_of_text(abc):
+    Path("rows.csv").write_text("A,id\n")
+    tacit_("batch", "abc.json", "rows.csv", "-q", "B", "-o", "out.parquet", "--keep", "id")
+    assert parquet.read_table("out.parquet").schema.field("id").type == pa.string()
+
+
+def write_csv(path, table):
+    rows = zip(*table.values(), strict=True)
+    Path(path).write_text("\n".join(",".join(cells) for cells in [table, *rows]) + "\n")
+
+
 # long rows ------------------------------------------------------------------------------------------------
 
 

@@ -6,13 +6,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import tacit
 from tacit.cli.answers import Answers, Asked
 from tacit.cli.arguments import Columns, Json, Model, Only, Rows, check_folder, names, read_network, variables
+from tacit.cli.kept import typed, typed_schema
 from tacit.cli.lock import only_writer
 from tacit.cli.output import note, show_json
 from tacit.cli.parts import Parts
@@ -74,6 +75,9 @@ def batch(
 
     An empty line of a CSV file is skipped, unless the table has only one column: there it is a row with an empty cell.
 
+    Columns that --keep copies from CSV to Parquet are integers, floats or booleans if all of their cells are; empty
+    cells and NA are gaps there. All others stay text, such as codes with leading zeros. CSV to CSV is a plain copy.
+
     Memory does not grow with the table. After an interruption, the same command resumes where it stopped. Only one run
     at a time can write an output. Messages count rows from 1, without the header.
 
@@ -101,7 +105,7 @@ def batch(
         parts = Parts(output, _settings(net, source, asked))
         _answer(source, answers, parts)
         rows, impossible = parts.rows, sum(part.column(len(asked.keep)).null_count for part in parts)
-        _join(parts, answers, output)
+        _join(parts, _schema(source, answers, parts, output), output)
     seconds = time.perf_counter() - started
     if json:
         return show_json({"output": str(output), "rows": rows, "impossible": impossible, "seconds": seconds})
@@ -184,10 +188,17 @@ def _answer(table: Table, answers: Answers, parts: Parts) -> None:
         raise
 
 
-def _join(parts: Parts, answers: Answers, output: Path) -> None:
+def _schema(table: Table, answers: Answers, parts: Parts, output: Path) -> Any:
+    """The columns of the output. What is copied from text to a file with types gets the type that its cells have."""
+    if is_parquet(table.path) or not is_parquet(output):
+        return answers.schema
+    return typed_schema(answers.schema, answers.asked.keep, parts)
+
+
+def _join(parts: Parts, schema: Any, output: Path) -> None:
     """Put all parts in place as one file; one that is not whole can only be left in the folder of the parts."""
     joined = parts.folder / output.name
-    write_table(joined, answers.schema, (part.replace_schema_metadata() for part in parts))
+    write_table(joined, schema, (typed(part, schema) for part in parts))
     joined.replace(output)
     parts.remove()
 
