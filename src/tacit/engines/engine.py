@@ -154,7 +154,8 @@ class Engine(ABC):
         first = self.attempt_gradients(columns, rows, given, through_selection)
         own = given
         if (first.exponent != scale).any():
-            own = np.ldexp(given, (first.exponent - scale).astype(np.int32))
+            with np.errstate(over="ignore"):  # in rows that are in doubt, which have others
+                own = np.ldexp(given, (first.exponent - scale).astype(np.int32))
             if not first.doubtful:
                 first = self.attempt_gradients(columns, rows, own, through_selection)
         if not first.doubtful and first.gradients.finite:
