@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from tacit.containers import smallest
 from tacit.errors import EvidenceError, TooLargeError
 from tacit.evidence import Column, Evidence, read, read_column
-from tacit.labels import error_in_row, listed_states, shown
+from tacit.labels import MISSING, UNKNOWN, Codes, error_in_row, listed_states, shown
 from tacit.model import Model
 from tacit.serve.fields import Fields, named
 from tacit.serve.limits import Limits
@@ -105,6 +106,9 @@ def _check_names(net: Model, given: Mapping[str, Any]) -> None:
 
 def _column(variable: Variable, values: Sequence[Any]) -> Column | None:
     """One column of values of any kinds: those of each kind are read by themselves, and say nothing of other rows."""
+    spelled = _codes(variable, values)
+    if spelled is not None:
+        return Column(variable, codes=spelled)
     meant = _Meaning(variable).of_all(values)
     kinds = set(map(type, meant))
     parts = [[value if type(value) is kind else None for value in meant] for kind in KINDS if kind in kinds]
@@ -117,6 +121,19 @@ def _column(variable: Variable, values: Sequence[Any]) -> Column | None:
     if len(codes) == len(columns):
         return Column(variable, codes=np.maximum.reduce(codes))  # the others are -1, for no evidence
     return Column(variable, soft=reduce(np.multiply, (column.likelihoods() for column in columns)))
+
+
+def _codes(variable: Variable, values: Sequence[Any]) -> Codes | None:
+    """The states of labels as they are spelled, and gaps: most requests hold nothing else, and a lookup is quick.
+
+    None where there is something else to read, or nothing.
+    """
+    places: dict[Any, int] = variable.codes
+    codes = [places.get(value, UNKNOWN) if type(value) is str else UNKNOWN if value is not None else MISSING
+             for value in values]  # fmt: skip
+    if UNKNOWN in codes or max(codes) == MISSING:
+        return None
+    return np.array(codes, dtype=smallest(variable.card))
 
 
 class _Meaning:

@@ -10,11 +10,12 @@ from starlette.responses import Response
 from tacit.serve.refusal import RETRY_AFTER
 
 LONGEST = 2_000  # characters of a message: some repeat what they are about
+ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 
 
 def written(data: Any) -> bytes:
     """Data as JSON. NaN is an error, and all else than ASCII is escaped: half a surrogate pair has no UTF-8."""
-    return json.dumps(data, allow_nan=False, separators=(",", ":")).encode("ascii")
+    return ENCODER.encode(data).encode("ascii")
 
 
 def answer(content: bytes) -> Response:
