@@ -14,12 +14,14 @@ from starlette.requests import Request
 from starlette.testclient import TestClient
 
 import tacit
-from tacit.serve import Limits, application
+from tacit.serve import Limits, answers, application
+from tacit.serve.answers import Task
 from tacit.serve.asgi import Service
 from tacit.serve.endpoints import ENDPOINTS
 from tacit.serve.fields import Fields
 from tacit.serve.given import read_given
-from tacit.serve.refusal import RefusedError
+from tacit.serve.queries import Queries
+from tacit.serve.refusal import BusyError, RefusedError
 from tacit.serve.workers import Deadline
 from tests.serve.clients import JSON, client_of
 
@@ -157,6 +159,44 @@ def test_tests_count_together_and_before_the_work(monkeypatch):
     assert "10 numbers" in refused(client, 422, "/api/marginals", variables=["A"], tests=True)
     assert "40 numbers" in refused(client, 422, "/api/explain", query="A", rows=[{"B": "true", "C": "true"}])
     assert "20 numbers" in refused(client, 422, "/api/explain", query="B")
+
+
+@pytest.mark.parametrize("path", ["/api/information", "/api/sensitivity"])
+def test_many_joint_states_are_refused_before_the_query_is_compiled(path, monkeypatch):
+    net = tacit.Network()
+    for i in range(20):
+        net.add(f"X{i}", cpt=[0.5, 0.5])
+    monkeypatch.setattr("tacit.serve.queries.compile", lambda *_: pytest.fail("too late"))
+    found = refused(client_of(net), 422, path, query=[f"X{i}" for i in range(16)])
+    assert found == (
+        "this takes a number for each of 20 variables and each of 65,536 joint states of the query, for every row "
+        "(limit 1,000,000 numbers); ask about fewer variables at once"
+    )
+    names = [f"X{i}" for i in range(20)] * 10_000  # whose states, multiplied, would have 60,000 digits
+    assert "limit 1,000,000 numbers" in refused(client_of(net), 422, path, query=names)
+
+
+def test_a_joint_posterior_too_long_is_refused_before_the_query_is_compiled(monkeypatch):
+    monkeypatch.setattr("tacit.serve.queries.compile", lambda *_: pytest.fail("too late"))
+    assert "8 numbers (limit 7)" in refused(client_of(NET, numbers=7), 422, query=["A", "B", "C"])
+
+
+@pytest.mark.parametrize("respond", [answers.information, answers.sensitivity])
+def test_the_clock_is_looked_at_for_every_joint_state(respond):
+    fields, deadline, looks = Fields(b'{"query": ["A", "B", "C"]}', ["query"]), Deadline(60), []
+    task = Task(Queries(NET, 16), fields, Limits(), deadline)
+
+    def check():
+        looks.append(None)
+        if len(looks) == 7:
+            raise deadline.error()
+
+    deadline.check = check
+    with pytest.raises(BusyError, match="took longer than 60 seconds"):
+        respond(task)
+    assert len(looks) == 7
+    respond(task)
+    assert len(looks) > 7 + 8
 
 
 def test_a_timeout_of_the_work_is_no_slow_request(monkeypatch):

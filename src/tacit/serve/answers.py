@@ -15,16 +15,19 @@ from tacit.cpt import TestingCPT
 from tacit.errors import EvidenceError, TooLargeError
 from tacit.evidence import Evidence
 from tacit.floats import Floats
+from tacit.information import information as information_of
 from tacit.model import Model
 from tacit.network import Network
 from tacit.selection import Selected, join_rows
 from tacit.sensitivity import Entry, Sensitivity
+from tacit.sensitivity import sensitivity as sensitivity_of
 from tacit.serve.fields import Fields
 from tacit.serve.given import read_given, written
 from tacit.serve.limits import Limits
 from tacit.serve.queries import Queries
 from tacit.serve.workers import Deadline
 from tacit.tac import TAC
+from tacit.words import large
 
 WORK = 100_000_000  # multiply-adds between two looks at the clock: about a tenth of a second
 ROWS = 4096
@@ -39,6 +42,7 @@ class Task:
     fields: Fields
     limits: Limits
     deadline: Deadline
+    at_hand: TAC | None = None  # the query, if it need not be looked for
 
     @property
     def net(self) -> Network:
@@ -52,6 +56,8 @@ class Task:
 
     def tac(self) -> TAC:
         """The query, compiled."""
+        if self.at_hand is not None:
+            return self.at_hand
         asked, known = self.asked, self.known
         for name in asked:
             self.net.node(name)  # an error, before anything is compiled
@@ -71,6 +77,20 @@ class Task:
             self.deadline.check()
             yield block
 
+    @cached_property
+    def states(self) -> int:
+        """How many joint states the query variables have; a name that comes twice is an error elsewhere."""
+        return prod(self.net.variable(name).card for name in dict.fromkeys(self.asked))
+
+    def require_few_sweeps(self) -> None:
+        """An error where all variables are looked at for very many joint states of the query, a sweep for each."""
+        variables, most = len(self.net.variables), self.limits.numbers
+        if self.states * variables > most:
+            raise TooLargeError(
+                f"this takes a number for each of {variables:,} variables and each of {large(self.states)} joint "
+                f"states of the query, for every row (limit {most:,} numbers); ask about fewer variables at once"
+            )
+
     def require_few(self, per_row: int) -> None:
         """An error where the answer would be too long, with so many numbers for each row."""
         count = per_row * self.known.rows
@@ -83,10 +103,9 @@ class Task:
 
 def posterior(task: Task) -> dict[str, Any]:
     """P*(query) for every row."""
-    tac = task.tac()
-    tests = task.fields.tests
-    states = prod(task.net.variable(name).card for name in task.asked)
-    task.require_few(states + (_decisions(tac) if tests else 0))
+    task.require_few(task.states)  # before anything is compiled
+    tac, tests = task.tac(), task.fields.tests
+    task.require_few(task.states + (_decisions(tac) if tests else 0))
     found = [tac.ask(block, selected=tests) for block in task.blocks(tac)]
     return {
         "query": task.fields.query,
@@ -169,9 +188,10 @@ def _explained(tac: TAC, row: Evidence) -> dict[str, Any]:
 
 def information(task: Task) -> dict[str, Any]:
     """By how much the entropy of the query is expected to drop if a variable is observed, for every row."""
-    tac = task.tac()
     task.require_few(len(task.net.variables))
-    found = [tac.information(block) for block in task.blocks(tac)]
+    task.require_few_sweeps()
+    tac = task.tac()
+    found = [information_of(tac, block, task.deadline.check) for block in task.blocks(tac)]
     return {
         "query": task.fields.query,
         "information": {name: plain(np.concatenate([block[name] for block in found])) for name in task.net.variables},
@@ -180,11 +200,13 @@ def information(task: Task) -> dict[str, Any]:
 
 def sensitivity(task: Task) -> dict[str, Any]:
     """The numbers of the network that the posterior of a state depends on most, for every row."""
-    tac, state, top = task.tac(), task.fields.state, task.fields.top
+    state, top = task.fields.state, task.fields.top
     task.require_few(top * len(Entry._fields))
+    task.require_few_sweeps()
+    tac = task.tac()
     states, posteriors, entries = [], [], []
     for block in task.blocks(tac, at_most=1):
-        found = tac.sensitivity(block)
+        found = sensitivity_of(tac, block, task.deadline.check)
         place = found.state(state=state)
         states.append([task.net.states(name)[k] for name, k in zip(task.asked, place, strict=True)])
         posteriors.append(plain(found.posterior[0][place]))
@@ -237,6 +259,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: plain(own) for name, own in value.items()}
     if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+        if np.isfinite(value).all():
+            return value.tolist()
         made = value.astype(object)
         made[~np.isfinite(value)] = None
         return made.tolist()
