@@ -36,6 +36,7 @@ from tacit.serve.workers import Deadline, Workers
 
 T = TypeVar("T")
 GONE = 499  # the status of what nobody reads, as other servers call it
+SMALL = 2_000  # bytes of a request that is read at once
 log = logging.getLogger("tacit.serve")
 
 
@@ -58,17 +59,24 @@ class Service:
         """The answer to a question."""
         async with self.reading.body(request) as body:
             deadline = Deadline(self.limits.seconds)
+            quick = self.quick(endpoint, body, deadline)
+            if quick is not None:
+                return answer(_answered(endpoint, quick))
             work = self.workers.submit(partial(self.answered, endpoint, body, deadline))
             return answer(await _result(work, request, deadline))
 
+    def quick(self, endpoint: Endpoint, body: bytes, deadline: Deadline) -> Task | None:
+        """A task that need not be handed over to a thread, since that would take longer than the task does."""
+        if not endpoint.quick or len(body) > SMALL:
+            return None
+        fields = Fields(body, endpoint.allowed)
+        tac = self.queries.at_hand(fields.query) if fields.single and not fields.tests else None
+        return None if tac is None else Task(self.queries, fields, self.limits, deadline, tac)
+
     def answered(self, endpoint: Endpoint, body: bytes, deadline: Deadline) -> bytes:
-        """In a thread: the JSON of the answer. Evidence that is impossible needs no warning, since null tells."""
+        """In a thread: the JSON of the answer."""
         deadline.check()
-        fields = Fields(body, [*endpoint.question["properties"]])
-        with quietly():
-            found = endpoint.respond(Task(self.queries, fields, self.limits, deadline))
-        deadline.check()
-        return written(found)
+        return _answered(endpoint, Task(self.queries, Fields(body, endpoint.allowed), self.limits, deadline))
 
     async def page(self, request: Request) -> Response:
         """The explorer, made once: if that takes longer than a request may, a later one gets it."""
@@ -129,6 +137,14 @@ def application(
     )
     app.router.redirect_slashes = False
     return Guard(app, host)
+
+
+def _answered(endpoint: Endpoint, task: Task) -> bytes:
+    """The JSON of an answer. Evidence that is impossible needs no warning, since null tells."""
+    with quietly():
+        found = endpoint.respond(task)
+    task.deadline.check()
+    return written(found)
 
 
 Handler = Callable[[Request], Awaitable[Response]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from tacit.serve import answers
@@ -131,7 +132,11 @@ SCHEMAS: dict[str, Schema] = {
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A question, the fields that it may have, and the form of its answer."""
+    """A question, the fields that it may have, and the form of its answer.
+
+    One that is `quick` only runs the query: if it is small, and there is one row, that takes less time than to hand it
+    over to a thread.
+    """
 
     path: str
     respond: Callable[[Task], dict[str, Any]]
@@ -139,6 +144,12 @@ class Endpoint:
     fields: dict[str, Schema]
     needed: tuple[str, ...]
     answer: Schema
+    quick: bool = False
+
+    @cached_property
+    def allowed(self) -> tuple[str, ...]:
+        """The names of all fields."""
+        return (*self.fields, *EVIDENCE)
 
     @property
     def question(self) -> Schema:
@@ -164,6 +175,7 @@ ENDPOINTS = (
             },
             ("tests",),
         ),
+        quick=True,
     ),
     Endpoint(
         "/api/marginals",

@@ -57,6 +57,14 @@ class Fields:
         return found
 
     @property
+    def single(self) -> bool:
+        """Whether the evidence is one row."""
+        rows, columns = self.rows, self.columns
+        if rows is not None:
+            return len(rows) == 1
+        return not any(isinstance(values, list) for values in (columns or {}).values())
+
+    @property
     def tests(self) -> bool:
         """Whether to say how testing nodes were decided."""
         return bool(self._optional("tests", bool))

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable
+from typing import NoReturn
 from weakref import WeakValueDictionary
 
 from tacit.answer import quietly
-from tacit.errors import TooLargeError
+from tacit.errors import TacitError, TooLargeError
 from tacit.evidence import Evidence
 from tacit.network import Network
 from tacit.recent import Recent
 from tacit.tac import TAC, compile
 
 CHEAP = 10_000_000  # multiply-adds per row, up to which one query takes evidence on all variables
+QUICK = 5_000  # up to which it takes less than a second to compile to machine code, and a row less than a millisecond
+CODE = "native"
 Asked = str | tuple[str, ...] | None
 
 
@@ -39,13 +42,23 @@ class Queries:
         soft = tuple(sorted(set(known.columns).difference(hard)))
         return self._once((query, soft, hard), lambda: self._compiled(query, soft, hard))
 
+    def at_hand(self, query: Asked) -> TAC | None:
+        """A query that takes any evidence, if it is there already and a row of it takes next to no time."""
+        try:
+            found = self._recent.get(self._any(query), _absent)
+        except LookupError:
+            return None
+        return found if _is_code(found) else None
+
     def of_all(self) -> TAC:
         """A query that takes any evidence and is ready for the marginals of all variables."""
         return self._once("marginals", lambda: _with_marginals(self._of_any(None)))
 
     def _of_any(self, query: Asked) -> TAC:
-        names = self.net.variables
-        return self._once((query, names, ()), lambda: self._compiled(query, names))
+        return self._once(self._any(query), lambda: _ready(self._compiled(query, self.net.variables)))
+
+    def _any(self, query: Asked) -> Hashable:
+        return query, self.net.variables, ()
 
     def _is_cheap(self) -> bool:
         if self._cheap is None:
@@ -71,6 +84,30 @@ class Queries:
 
 def _is_cheap(tac: TAC) -> bool:
     return tac.program.cost.multiply_adds <= CHEAP
+
+
+def _absent() -> NoReturn:
+    raise LookupError
+
+
+def _ready(tac: TAC) -> TAC:
+    """The same, as machine code if it is small and asks for a variable: it may be asked often, and must not stop then.
+
+    As it was where no code can run.
+    """
+    if not tac.query or tac.program.cost.multiply_adds > QUICK:
+        return tac
+    coded = tac.with_network(tac.network, engine=CODE)
+    try:
+        with quietly():
+            coded.log_evidence()
+    except TacitError:
+        return tac
+    return coded
+
+
+def _is_code(tac: TAC) -> bool:
+    return tac.choice == CODE
 
 
 def _with_marginals(tac: TAC) -> TAC:
