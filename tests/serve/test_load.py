@@ -26,7 +26,7 @@ def test_load(model):
         report, memory = loaded(server, network("asia"), 1000)
         assert report.wrong == []
         assert {status for status in report.counts if status >= 500} <= {503}
-        assert memory[-1] < memory[0] * 1.2
+        assert memory[-1] < memory[0] + 100  # the interpreter may have been loaded meanwhile
         assert server.stop() == 0
 
 
