@@ -69,6 +69,56 @@ def test_all_of_scikit_learns_checks_pass(estimator):
     assert len(results) > 50
 
 
+DAYS = pd.date_range("2024-03-01", periods=4)
+WITH_DATES = {
+    "datetime64[ns]": pd.DataFrame({"x": [1.0, 2, 3, 4], "when": DAYS.astype("datetime64[ns]")}),
+    "datetime64[us, UTC]": pd.DataFrame({"when": DAYS.astype("datetime64[us]").tz_localize("UTC")}),
+    "timedelta64[us]": pd.DataFrame({"when": (DAYS - DAYS[0]).astype("timedelta64[us]")}),
+    "period[M]": pd.DataFrame({"when": DAYS.to_period("M")}),
+    "object": pd.DataFrame({"when": pd.Series([day.date() for day in DAYS], dtype=object)}),
+    "datetime64[s]": pd.DataFrame({"when": np.full(4, np.datetime64("NaT", "s"))}),
+    "Date": pl.DataFrame({"when": [day.date() for day in DAYS]}),
+    "Time": pl.DataFrame({"when": [day.time() for day in DAYS]}),
+}
+
+
+@pytest.mark.parametrize("model", [TACClassifier(), TACClassifier(tests=1), TACRegressor()], ids=repr)
+@pytest.mark.parametrize("dtype", WITH_DATES)
+def test_a_column_of_dates_is_named_with_its_type_and_what_would_be_right(model, dtype):
+    """Also where NumPy would take a date for a number of nanoseconds."""
+    with pytest.raises(TypeError) as error:
+        model.fit(WITH_DATES[dtype], [0, 1, 0, 1])
+    assert str(error.value).startswith(f"column 'when' of X has dtype {dtype} and holds ")
+    assert str(error.value).endswith(": give the days since a date, or the month")
+
+
+@pytest.mark.parametrize("unit", ["D", "ns"])
+@pytest.mark.parametrize("model", [TACClassifier(), TACClassifier(tests=1), TACRegressor()], ids=repr)
+def test_dates_in_an_array_are_refused_by_the_place_of_their_column(model, unit):
+    dates = np.array(DAYS, dtype=f"datetime64[{unit}]")[:, None]
+    for X in (dates, dates.astype(object))[: 1 if unit == "ns" else 2]:  # as an object, one of ns is an int
+        with pytest.raises(TypeError, match=r"^column 0 of X has dtype .* and holds 2024-03-01.*days since a date"):
+            model.fit(X, [0, 1, 0, 1])
+
+
+@pytest.mark.parametrize(
+    ("model", "column", "message"),
+    [
+        (
+            TACClassifier(),
+            [[1], [2], [3], [4]],
+            r"holds \[1\]; expected numbers or text: give text, if it is a category",
+        ),
+        (TACRegressor(), [[1], [2], [3], [4]], r"holds \[1\]; every argument must be a number.*: leave the column out"),
+        (TACRegressor(), ["1", "b", "3", "d"], r"holds 'b'; every argument must be a number.*: scikit-learn's OneHot"),
+    ],
+)
+def test_a_column_of_no_use_is_named(model, column, message):
+    X = pd.DataFrame({"a": [1.0, 2, 3, 4], "b": pd.Series(column, dtype=object)})
+    with pytest.raises((TypeError, ValueError), match=rf"^column 'b' of X has dtype object and {message}"):
+        model.fit(X, [0, 1, 0, 1])
+
+
 def test_clones_learn_the_same_in_any_process():
     model = TACClassifier(**SMALL).fit(IRIS, SPECIES)
     expected = model.predict_proba(IRIS)

@@ -38,7 +38,7 @@ from tacit.network import Network
 from tacit.sklearn.default import Ranks, Scaled, default_network
 from tacit.sklearn.explanation import Feature, FeatureTest, Prediction, compared, weights_of
 from tacit.sklearn.selection import STRENGTHS, Labelled, candidates, choose
-from tacit.sklearn.table import Table, read_table
+from tacit.sklearn.table import Table, read_numbers, read_table
 from tacit.tac import TAC, compile
 from tacit.theory.findings import without_each
 from tacit.variable import DEFAULT_STATES, Label, Variable, similar
@@ -173,7 +173,7 @@ class _TACEstimator(BaseEstimator):  # type: ignore[misc]
     def _read(self, X: Any, reset: bool) -> Any:
         """X after scikit-learn's checks: an array of floats for the default network, else a frame or any array."""
         if self.network is None:
-            return validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan")
+            return read_numbers(self, X, reset)
         if hasattr(X, "columns"):
             return validate_data(self, X, reset=reset, skip_check_array=True)
         return validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False)

@@ -1,9 +1,13 @@
-"""X as a list of columns: numbers as floats, all else as text, after scikit-learn's checks."""
+"""X after scikit-learn's checks: a list of columns, numbers as floats and text, or an array of numbers.
+
+A column that is neither is an error that names it.
+"""
 
 from __future__ import annotations
 
+import datetime
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +16,14 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import assert_all_finite, validate_data
 
 from tacit.containers import Text, unpack
+from tacit.floats import Floats
 from tacit.sklearn.columns import Values
+from tacit.words import short
 
 NOTHING = ("NAType", "NaTType")  # of pandas
+TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+NUMBERS = "every argument must be a number, or a string that spells a number"  # as scikit-learn's own checks expect it
+NUMBERS_OR_TEXT = "expected numbers or text"
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,11 +53,24 @@ def read_table(estimator: Any, X: Any, reset: bool) -> Table:
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         if min(X.shape) == 0:  # let scikit-learn say so
             validate_data(estimator, X, reset=False, dtype=None)
-        return Table([_finite(_from_frame(X[name]), name) for name in X.columns])
+        return Table([_finite(_from_frame(X[name], name), name) for name in X.columns])
     X = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")
     if X.dtype.kind in "iufb":
         return Table(list(np.ascontiguousarray(X.T, dtype=np.float64)))
-    return Table([_finite(_from_objects(column), i) for i, column in enumerate(X.T)])
+    return Table([_finite(_from_objects(column, i, column.dtype), i) for i, column in enumerate(X.T)])
+
+
+def read_numbers(estimator: Any, X: Any, reset: bool) -> Floats:
+    """A frame or an array of numbers, as an array of floats."""
+    for name, dtype, column in _columns(X):
+        _refuse_times(name, dtype, column, NUMBERS)
+    try:
+        found: Floats = validate_data(estimator, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan")
+    except (TypeError, ValueError) as error:
+        if (refusal := _no_numbers(X)) is None:
+            raise
+        raise type(error)(refusal) from None
+    return found
 
 
 def _finite(column: Values, name: Any) -> Values:
@@ -57,7 +79,46 @@ def _finite(column: Values, name: Any) -> Values:
     return column
 
 
-def _from_frame(column: Any) -> Values:
+def _columns(X: Any) -> Iterator[tuple[Any, Any, Any]]:
+    """The columns of a frame or of an array, with their names and types; not those of several with one name."""
+    if hasattr(X, "columns") and hasattr(X, "dtypes"):
+        columns = [(name, X[name]) for name in X.columns]
+        yield from ((name, column.dtype, column) for name, column in columns if hasattr(column, "dtype"))
+    elif isinstance(X, np.ndarray) and X.ndim == 2:
+        yield from ((i, X.dtype, column) for i, column in enumerate(X.T))
+
+
+def _refuse_times(name: Any, dtype: Any, column: Any, expected: str) -> None:
+    """An error if a column holds dates or times, of which NumPy would make a number of nanoseconds."""
+    first = np.asarray(column[:1])
+    if first.size and getattr(dtype, "kind", first.dtype.kind) in ("m", "M"):  # as pandas says, too; polars does not
+        raise TypeError(_refusal(name, dtype, first[0], expected))
+
+
+def _no_numbers(X: Any) -> str | None:
+    """What to say of the first column that is not made of numbers; of complex ones, scikit-learn says enough."""
+    for name, dtype, column in _columns(X):
+        for value in np.asarray(column, dtype=object):
+            try:
+                float(math.nan if _missing(value) or isinstance(value, complex) else value)
+            except (TypeError, ValueError):
+                return _refusal(name, dtype, value, NUMBERS)
+    return None
+
+
+def _refusal(name: Any, dtype: Any, value: Any, expected: str) -> str:
+    """What is wrong with a column that holds a value of another kind, and what would be right."""
+    shown = repr(value)
+    remedy = "give text, if it is a category" if expected == NUMBERS_OR_TEXT else "leave the column out"
+    if isinstance(value, TIMES) or type(value).__name__ in ("Period", *NOTHING):
+        shown, remedy = str(value), "give the days since a date, or the month"
+    elif isinstance(value, str):
+        remedy = "scikit-learn's OneHotEncoder makes numbers of text"
+    return f"column {name!r} of X has dtype {dtype} and holds {short(shown, 60)}; {expected}: {remedy}"
+
+
+def _from_frame(column: Any, name: Any) -> Values:
+    _refuse_times(name, column.dtype, column, NUMBERS_OR_TEXT)
     opened = unpack(column)
     if isinstance(opened, Text):
         labels = np.array([None if _missing(label) else str(label) for label in (*opened.labels, None)], dtype=object)
@@ -69,15 +130,23 @@ def _from_frame(column: Any) -> Values:
     found = values.astype(object)
     if opened.missing is not None:
         found[opened.missing] = None
-    return _from_objects(found)
+    return _from_objects(found, name, column.dtype)
 
 
-def _from_objects(column: Values) -> Values:
+def _from_objects(column: Values, name: Any, dtype: Any) -> Values:
     """Objects as floats if all of them are numbers, else as text."""
+    _refuse_times(name, dtype, column, NUMBERS_OR_TEXT)
     values = [None if _missing(value) else value for value in column.tolist()]
     if not any(isinstance(value, str) for value in values):
-        return np.array([math.nan if value is None else float(value) for value in values])
+        return np.array([math.nan if value is None else _number(value, name, dtype) for value in values])
     return np.array([None if value is None else str(value) for value in values] + [None], dtype=object)[:-1]
+
+
+def _number(value: Any, name: Any, dtype: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise TypeError(_refusal(name, dtype, value, NUMBERS_OR_TEXT)) from None
 
 
 def _missing(value: Any) -> bool:
