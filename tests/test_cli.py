@@ -1,5 +1,6 @@
 """The command line, run as a user would: arguments in, text, files and an exit code out."""
 
+import runpy
 import subprocess
 import sys
 import textwrap
@@ -569,11 +570,19 @@ def test_every_command_has_help_with_an_example():
     assert tacit_("--version") == f"tacit {tacit.__version__}\n"
 
 
-def test_without_typer_the_command_says_what_to_install(monkeypatch):
+@pytest.mark.parametrize("module", ["tacit", "tacit.cli"])
+def test_python_runs_the_command_as_a_module(module):
+    """`python -m tacit` is `tacit`."""
+    ran = subprocess.run([sys.executable, "-m", module, "--version"], capture_output=True, text=True, check=True)
+    assert ran.stdout == f"tacit {tacit.__version__}\n"
+
+
+@pytest.mark.parametrize("run", [command, lambda: runpy.run_module("tacit", run_name="__main__")])
+def test_without_typer_the_command_says_what_to_install(monkeypatch, run):
     monkeypatch.setitem(sys.modules, "typer", None)
     monkeypatch.delitem(sys.modules, "tacit.cli.app")
     with pytest.raises(SystemExit, match=r"tacit: the command line needs typer: pip install 'tacit-circuits\[cli\]'"):
-        command()
+        run()
 
 
 def test_a_column_that_differs_from_a_variable_in_case_only_is_not_passed_over(abc):
