@@ -316,7 +316,9 @@ def test_similar_names_are_suggested():
 
 def test_a_variable_that_the_query_was_not_compiled_for_is_refused():
     text = refusal({"B": "hi"}, declared=["A"])
-    assert text == "evidence on 'B', but the query was compiled for evidence on ['A']; name it in evidence= or hard="
+    problem = "evidence on 'B', but the query was compiled for evidence on ['A']"
+    assert text == f"{problem}; name it in evidence= or hard=, or leave it out"
+    assert refusal({"B": "hi"}, declared=["A"], queries=["B"]) == f"{problem}; leave it out"
 
 
 def test_states_are_given_only_where_every_row_is_certain():
@@ -677,7 +679,7 @@ def test_a_column_of_a_state_that_is_a_variable_too_is_refused():
         with pytest.raises(
             EvidenceError, match=r"'A\.lo' may be evidence on the variable 'A\.lo', or likelihoods of a state of 'A'"
         ):
-            net.posterior("A", rows)
+            net.log_likelihood(rows)
     close(net.posterior("A.lo", {"A.lo": [0.5]}), [[0.1, 0.9]])
     with pytest.raises(EvidenceError, match=r"'A\.lo' may be"):
         choose(net, list(both), wanted=[], but=[])
@@ -691,13 +693,119 @@ def test_other_columns_of_a_frame_are_left_out_with_a_warning(frame):
     assert caught[0].filename == __file__
     close(found, net.posterior("S", {"CVP": ["LOW", "HIGH"]}))
     with pytest.warns(tacit.UnusedColumnWarning, match=r"not used: CVPP, id \(CVPP; did you mean 'CVP'\?\)$"):
-        net.posterior("CVP", frame({"S": ["TRUE"], "CVPP": ["LOW"], "id": [1]}))
+        net.log_likelihood(frame({"S": ["TRUE"], "CVPP": ["LOW"], "id": [1]}))
     with pytest.raises(EvidenceError, match=r"evidence names 'cvp', which is not a variable .* did you mean 'CVP'"):
-        net.posterior("S", frame({"S": ["TRUE"], "cvp": ["LOW"]}))
+        net.log_likelihood(frame({"S": ["TRUE"], "cvp": ["LOW"]}))
     with pytest.raises(EvidenceError, match="evidence names 'id', which is not a variable"):
         net.posterior("S", frame({"id": [1]}))
     with pytest.raises(EvidenceError, match="evidence names 'id', which is not a variable"):
         net.posterior("S", rows)  # a mapping says what is meant
+
+
+@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
+@pytest.mark.parametrize("ask", ["posterior", "joint", "log_evidence", "marginals", "mpe", "sample", "read", "net"])
+def test_the_query_in_a_frame_is_left_out_with_a_warning(frame, ask):
+    net = alarm()
+    tac = tacit.compile(net, "S", ["CVP"])
+    asked = net.posterior if ask == "net" else getattr(tac, ask)
+    first = ["S"] if ask == "net" else []
+    rows = frame({"CVP": ["LOW", "HIGH"], "S": ["TRUE", "FALSE"], "id": [1, 2]})
+    text = "^the column 'S' is the query itself and is not used as evidence; columns that are not used: id$"
+    with pytest.warns(tacit.UnusedColumnWarning, match=text) as caught:
+        found = asked(*first, rows)
+    assert (len(caught), caught[0].filename) == (1, __file__)
+    expected = asked(*first, {"CVP": ["LOW", "HIGH"]})
+    if ask in ("posterior", "joint", "log_evidence", "net"):
+        close(found, expected)
+    if ask == "read":
+        assert list(found.columns) == ["CVP"]
+
+
+def test_answers_and_predictions_beside_the_evidence_are_left_out():
+    net = alarm()
+    rows = pd.DataFrame(
+        {"CVP": ["LOW"], "S": ["TRUE"], "S.TRUE": [0.1], "s": [1]}
+    )  # no error though there is no S.FALSE
+    with pytest.warns(tacit.UnusedColumnWarning, match=r"'S' is the query .*; columns that are not used: S\.TRUE, s$"):
+        close(tacit.compile(net, "S", ["CVP"]).posterior(rows), net.posterior("S", {"CVP": "LOW"}))
+    pair = tacit.compile(net, ["S", "CVP"])
+    with pytest.raises(
+        EvidenceError, match=r"^no column is evidence: the columns 'CVP', 'S' are the query itself and are"
+    ):
+        pair.posterior(rows[["CVP", "S"]])
+    with pytest.raises(
+        EvidenceError, match=r"^evidence on 'CVP', but the query was .* \[\]; name it .*, or leave it out$"
+    ):
+        tacit.compile(net, "S").posterior(rows[["CVP"]])
+
+
+def test_a_query_that_is_declared_is_evidence_in_a_frame():
+    net = alarm()
+    tac = tacit.compile(net, "S", ["S", "CVP"])
+    rows = {"CVP": ["LOW", "HIGH"], "S": ["TRUE", None]}
+    close(tac.posterior(pd.DataFrame(rows)), tac.posterior(rows))
+    soft = {"CVP": ["LOW", "HIGH"], "S": [0.5, 1.0]}
+    close(tac.posterior(pd.DataFrame(soft)), tac.posterior(soft))
+    close(net.posterior("S", rows), tac.posterior(rows))  # a mapping says what is meant
+
+
+@pytest.mark.parametrize("how", ["evidence", "hard"])
+@pytest.mark.parametrize("labels", [["TRUE", "FALSE"], [True, False], np.array([[1.0, 0], [0, 2]])])
+def test_a_frame_that_observes_the_query_in_all_rows_predicts_nothing(how, labels):
+    tac = tacit.compile(alarm(), "S", **{how: ["S", "CVP"]})
+    rows = {"CVP": ["LOW", "HIGH"], "S": labels}
+    frame = dict(rows)
+    if isinstance(labels, np.ndarray):
+        frame |= {"S.TRUE": labels[:, 0], "S.FALSE": labels[:, 1]}
+        del frame["S"]
+    with pytest.warns(
+        tacit.ObservedQueryWarning, match=r"^all rows observe the query itself, 'S': .*; leave it out"
+    ) as caught:
+        assert tac.posterior(pd.DataFrame(frame)).tolist() == [[1, 0], [0, 1]]
+    assert (len(caught), caught[0].filename) == (1, __file__)
+    assert tac.posterior(rows).tolist() == [[1, 0], [0, 1]]
+    tac.log_evidence(pd.DataFrame(frame))  # which is no answer to the query
+
+
+def test_one_of_several_query_variables_may_be_observed():
+    tac = tacit.compile(alarm(), ["S", "CVP"], ["S"])
+    assert tac.posterior(pd.DataFrame({"S": ["TRUE"]})).sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
+@pytest.mark.parametrize(
+    "ask", ["posterior", "joint", "log_evidence", "marginals", "mpe", "sample", "read", "information"]
+)
+def test_columns_that_a_frame_lacks_are_named_once(frame, ask):
+    tac = tacit.compile(examples.diamond(), "D", ["A", "B", "C"])
+    rows = {"B": ["true", "false"]}
+    with pytest.warns(
+        tacit.MissingColumnWarning, match="^columns that are missing: A, C; there is no evidence on them$"
+    ) as caught:
+        getattr(tac, ask)(frame(rows))
+    assert (len(caught), caught[0].filename) == (1, __file__)
+    getattr(tac, ask)(rows)  # a mapping leaves out what it has nothing to say about
+
+
+def test_columns_are_not_missing_where_all_is_said():
+    tac = tacit.compile(alarm(), "S", ["CVP"], given=None)
+    tac.posterior(pd.DataFrame({"CVP.LOW": [0.2], "CVP.NORMAL": [0.3], "CVP.high": [0.1]}))
+    tac.posterior(pd.DataFrame({"CVP": [None]}))
+    tac.posterior(tac.read({}))
+    tac = tacit.compile(examples.diamond(), "D", ["A", "B"], given={"C": "true"})
+    tac.posterior(pd.DataFrame({"A": [0.5], "B": [0.5]}))
+    with pytest.raises(EvidenceError, match="there is no evidence on 'A'"):
+        tacit.compile(examples.diamond(), "D", ["B"], hard=["A"]).posterior(pd.DataFrame({"B": ["true"]}))
+    with pytest.warns(tacit.MissingColumnWarning, match="missing: B; there is no evidence on it$"):
+        tacit.compile(examples.diamond(), "D", ["B"], hard=["A"]).posterior(pd.DataFrame({"A": ["true"]}))
+
+
+def test_learning_names_missing_columns():
+    tac = tacit.compile(examples.abc().learnable(), "B", ["A", "C"])
+    rows = pd.DataFrame({"A": ["true", "false"], "y": ["true", "true"]})
+    with pytest.warns(tacit.MissingColumnWarning, match="missing: C;"):
+        tacit.fit(tac, rows[["A"]], rows["y"], steps=1, restarts=1, progress=False)
+    tacit.estimate(examples.abc().learnable(), rows[["A"]], prior=1, steps=1, progress=False)  # hidden variables
 
 
 def test_a_warning_points_at_a_program_beside_the_package():

@@ -463,7 +463,7 @@ def test_evidence_that_was_read_serves_other_queries_and_never_changes():
     ]
     frame = pd.DataFrame({"A": [0.8, 0.1, nan], "C": pd.Categorical(["lo", "hi", "lo"], ["lo", "hi"])})
     known, copy = first.read(frame), frame.copy()
-    expected = [tac.posterior(copy) for tac in (first, *others)]
+    expected = [tac.posterior({name: copy[name] for name in copy}) for tac in (first, *others)]
     frame.loc[:, "A"] = 0.5
     frame.loc[0, "C"] = "hi"
     for tac, right in zip((first, *others), expected, strict=True):

@@ -6,7 +6,7 @@ Bayesian-network queries, classical and testing, compiled into fast, trainable c
 from typing import TYPE_CHECKING, Any
 
 from tacit import examples
-from tacit.answer import ImpossibleEvidenceWarning
+from tacit.answer import ImpossibleEvidenceWarning, ObservedQueryWarning
 from tacit.cpt import CPT, TestingCPT
 from tacit.errors import (
     EvidenceError,
@@ -21,7 +21,7 @@ from tacit.factor_query import FactorQuery
 from tacit.factored import Mux, NoisyOr
 from tacit.installation import VERSION, refuse_a_mixture
 from tacit.io import RoundingWarning, load, read, read_evidence, save, write
-from tacit.naming import UnusedColumnWarning
+from tacit.naming import MissingColumnWarning, UnusedColumnWarning
 from tacit.network import Network
 from tacit.tac import TAC, compile
 from tacit.unrolling import unroll
@@ -45,10 +45,12 @@ __all__ = [
     "Fit",
     "FormatError",
     "ImpossibleEvidenceWarning",
+    "MissingColumnWarning",
     "Mux",
     "Network",
     "NetworkError",
     "NoisyOr",
+    "ObservedQueryWarning",
     "RoundingWarning",
     "TacitError",
     "TestingCPT",

@@ -23,6 +23,10 @@ class ImpossibleEvidenceWarning(UserWarning):
     """Some rows of evidence have probability zero: their joint is 0 and their posterior NaN."""
 
 
+class ObservedQueryWarning(UserWarning):
+    """All rows of a frame observe the query itself: their posterior is what they say, and predicts nothing."""
+
+
 @dataclass(frozen=True, eq=False)
 class Answer:
     """What rows of evidence say about a query. Made by `TAC.ask`.

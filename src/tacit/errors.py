@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-EVIDENCE_FIELDS = ("problem", "variable", "subject", "row", "place")
+_FIELDS = ("problem", "variable", "subject", "row", "place")
 
 
 class TacitError(ValueError):
@@ -74,7 +74,7 @@ class EvidenceError(TacitError):
 
     def changed(self, **fields: Any) -> Self:
         """The same error with some fields changed."""
-        return type(self)(**{**{name: getattr(self, name) for name in EVIDENCE_FIELDS}, **fields})
+        return type(self)(**{**{name: getattr(self, name) for name in _FIELDS}, **fields})
 
     def moved(self, by: int) -> Self:
         """The error for rows that have others before them."""

@@ -7,7 +7,7 @@ read `lazily` refers to the arrays that it was given in, whose likelihoods are c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from enum import IntEnum
@@ -114,6 +114,13 @@ class Column:
     def certain(self) -> bool:
         """Whether every row observes a state."""
         return self.codes is not None and not bool(self.codes.min(initial=0) == MISSING)
+
+    @property
+    def settled(self) -> bool:
+        """Whether every row observes a state, be it by likelihoods that rule out all others."""
+        if self.codes is not None:
+            return self.certain
+        return all(self.block(start, start + IN_CACHE).observed.all() for start in range(0, self.rows, IN_CACHE))
 
     @property
     def empty(self) -> bool:
@@ -225,6 +232,7 @@ def read(
     declared: Iterable[str] | None = None,
     empty: bool = False,
     lazily: bool = False,
+    queries: Collection[str] = (),
 ) -> Evidence:
     """Check `evidence` against the variables it may speak about; what was checked before stays as it is.
 
@@ -235,8 +243,9 @@ def read(
     it refers to these arrays where it can: it is for the moment only, and whoever reads likelihoods checks them,
     block by block. States are checked in any case.
 
-    A mapping names variables. A frame may have other columns, which are not used: a warning names them. In both, a
-    variable may also have a column for each of its states, of likelihoods: `C.lo`, `C.hi`.
+    A mapping names variables. A frame may have other columns, which are not used: a warning names them. The column of
+    a variable that is asked for, one of the `queries`, is one of those unless it is `declared`. In both, a variable may
+    also have a column for each of its states, of likelihoods: `C.lo`, `C.hi`.
     """
     by_name = {v.name: v for v in variables}
     names = list(by_name if declared is None else declared)
@@ -244,13 +253,12 @@ def read(
     given = _split(evidence, [by_name[n] for n in names])
     rows = given.rows
     columns: dict[str, Column] = {}
-    given = replace(given, columns=by_variable(given.columns, by_name, given.framed))
+    answers = [name for name in queries if declared is None or name not in allowed]
+    given = replace(given, columns=by_variable(given.columns, by_name, given.framed, answers))
     for name in given.columns:
         if name not in allowed:
-            raise EvidenceError(
-                f"evidence on {name!r}, but the query was compiled for evidence on {names}; "
-                "name it in evidence= or hard="
-            )
+            remedy = "leave it out" if name in queries else "name it in evidence= or hard=, or leave it out"
+            raise EvidenceError(f", but the query was compiled for evidence on {names}; {remedy}", variable=name)
     found = _read_columns([(by_name[name], values) for name, values in given.columns.items()], given, lazily)
     for name, (column, broadcasts) in zip(given.columns, found, strict=True):
         if column is None:
@@ -318,6 +326,13 @@ def named_columns(evidence: Any) -> Mapping[Any, Any] | None:
                 raise EvidenceError(f"the evidence has two columns {repeated!r}; expected one per variable")
             return {name: evidence[name] for name in names}
     return None
+
+
+def is_frame(evidence: Any) -> bool:
+    """Whether evidence is a table of a frame library, or of pyarrow."""
+    if isinstance(evidence, Mapping | Evidence):
+        return False
+    return hasattr(evidence, "columns") or hasattr(evidence, "column_names")
 
 
 def without_column(evidence: Any, name: Any) -> Any:

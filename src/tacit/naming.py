@@ -20,7 +20,11 @@ SUGGESTED = 8  # unused columns for which a similar variable is looked for, whic
 
 
 class UnusedColumnWarning(UserWarning):
-    """A frame of evidence has columns that are no variables of the network; they are not used."""
+    """A frame of evidence has columns that are no variables of the network, or the query itself; they are not used."""
+
+
+class MissingColumnWarning(UserWarning):
+    """A frame of evidence has no columns for some of the variables that the query was compiled for."""
 
 
 @dataclass(frozen=True)
@@ -67,25 +71,41 @@ def _in_any_case(variable: Variable, names: Set[str], called: str, exact: Sequen
     return tuple(found.get(name, name) for name in exact)
 
 
-def by_variable(columns: Mapping[Any, Any], variables: Mapping[str, Variable], framed: bool) -> dict[str, Any]:
+def by_variable(
+    columns: Mapping[Any, Any], variables: Mapping[str, Variable], framed: bool, queries: Collection[str] = ()
+) -> dict[str, Any]:
     """The columns that are evidence, by the names of their variables.
 
     Columns of likelihoods for each state become one, of two dimensions. What is no variable is an error; in a frame,
-    which may have other columns, it is a warning, unless it differs from a variable only in case.
+    which may have other columns, it is a warning, unless it differs from a variable only in case. In a frame, columns
+    of the `queries` are no evidence either: a table of test cases holds the answers, too.
     """
-    others = [name for name in columns if name not in variables]
+    answers = frozenset(queries if framed else ())
+    others = [name for name in columns if name not in variables or name in answers]
     if not others:
         return dict(columns)
     present = {name for name in columns if isinstance(name, str)}
-    found = {name: values for name, values in columns.items() if name in variables}
-    for variable in _with_states(filter(present.__contains__, others), variables):
+    found = {name: values for name, values in columns.items() if name in variables and name not in answers}
+    for variable in _with_states(filter(present.__contains__, others), variables, answers):
         names = columns_of_states(variable, present, variable.name)
         refuse_two_readings(variable, names, variables)
         found[variable.name] = _together(names, [_numbers(name, columns[name]) for name in names])
         others = [name for name in others if name not in names]
-    if others:
-        _leave(others, [name for name in variables if name not in found], framed and bool(found))
+    own = [name for name in others if name in answers]
+    if own and not found:
+        raise EvidenceError(f"no column is evidence: {_is_the_query(own)}")
+    absent = [name for name in variables if name not in found and name not in answers]
+    left = _unused([name for name in others if name not in answers], absent, framed and bool(found))
+    if own or left:
+        warn("; ".join(filter(None, [_is_the_query(own), left])), UnusedColumnWarning)
     return found
+
+
+def warn_missing(names: Sequence[str]) -> None:
+    """Say that a table has no columns for some variables, if there are any."""
+    if names:
+        them = "it" if len(names) == 1 else "them"
+        warn(f"columns that are missing: {listed(names)}; there is no evidence on {them}", MissingColumnWarning)
 
 
 def refuse_two_readings(variable: Variable, per_state: Iterable[str], variables: Collection[str]) -> None:
@@ -105,25 +125,37 @@ def misspelt(variables: Iterable[str], left: Iterable[str]) -> tuple[str, str] |
     return next(((name, meant) for name in left if (meant := plain.get(name.strip().lower()))), None)
 
 
-def _leave(names: Sequence[Any], absent: Collection[str], allowed: bool) -> None:
-    """Leave columns out with a warning, if that is allowed and none of them seems to be a variable."""
+def _is_the_query(names: Sequence[str]) -> str:
+    """What to say of columns that hold the query."""
+    if not names:
+        return ""
+    columns, are = ("column", "is") if len(names) == 1 else ("columns", "are")
+    return f"the {columns} {', '.join(map(repr, names))} {are} the query itself and {are} not used as evidence"
+
+
+def _unused(names: Sequence[Any], absent: Collection[str], allowed: bool) -> str:
+    """What to say of columns that are left out, if that is allowed and none of them seems to be a variable."""
+    if not names:
+        return ""
     texts = [name for name in names if isinstance(name, str)]
     wrong = misspelt(absent, texts)
     if wrong is not None or not allowed:
         name = names[0] if wrong is None else wrong[0]
         raise EvidenceError(f"evidence names {name!r}, which is not a variable of the network{similar(name, absent)}")
     hint = next((f" ({name}{text})" for name in texts[:SUGGESTED] if (text := similar(name, absent))), "")
-    warn(f"columns that are not used: {listed(names)}{hint}", UnusedColumnWarning)
+    return f"columns that are not used: {listed(names)}{hint}"
 
 
-def _with_states(names: Iterable[str], variables: Mapping[str, Variable]) -> list[Variable]:
-    """The variables of which some of these columns name a state: `A.lo`."""
+def _with_states(names: Iterable[str], variables: Mapping[str, Variable], but: Set[str]) -> list[Variable]:
+    """The variables, but some, of which columns of these names hold likelihoods of a state: `A.lo`."""
     found: dict[str, Variable] = {}
     for name in names:
         for place in (i for i, sign in enumerate(name) if sign == "."):
             variable = variables.get(name[:place])
             state = name[place + 1 :]
-            if variable is not None and (state in map(str, variable.states) or state.strip().lower() in variable.plain):
+            if variable is None or variable.name in but:
+                continue
+            if state in map(str, variable.states) or state.strip().lower() in variable.plain:
                 found[variable.name] = variable
     return list(found.values())
 

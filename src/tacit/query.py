@@ -181,7 +181,7 @@ class Query:
         self.require_query("posterior")
         self.require_posterior()
         known = self._read(evidence, lazily=True)
-        if self._query_is_evidence and known.rows > 1:  # the answer to a single row is seen to be what was said
+        if self._query_is_evidence and is_frame(evidence):
             self._warn_observed(known)
         engine = self.engine().runner(known.rows, Sweep.FORWARD)
         found = np.empty((known.rows, math.prod(self._states)), self.dtype)
@@ -292,7 +292,7 @@ class Query:
                 subject = f"intervention on {name!r}"
                 raise EvidenceError(problem, variable=name, subject=subject, row=int(seen.argmin()))
             known.columns[name].certain_codes()  # an error where a row has none
-        if is_frame(evidence):
+        if known.rows and is_frame(evidence):
             warn_missing([name for name in self.evidence if name not in known.columns])
         return known
 
@@ -302,9 +302,9 @@ class Query:
         return bool(self.question.query) and set(self.question.query) <= set(self.evidence)
 
     def _warn_observed(self, known: Evidence) -> None:
-        """Where all rows observe the query, as a table of test cases would, nothing is predicted."""
+        """Say that nothing is predicted where all rows of a frame hold the answer, as test cases do."""
         names = self.question.query
-        if all(name in known.columns and known.columns[name].settled for name in names):
+        if known.rows and all(name in known.columns and known.columns[name].settled for name in names):
             asked = ", ".join(map(repr, names))
             warn(f"all rows observe the query itself, {asked}: their posterior is the state that they give; leave it "
                  "out of the evidence to predict it", ObservedQueryWarning)  # fmt: skip
