@@ -450,7 +450,14 @@ def test_train_starts_from_known_numbers_where_it_is_told_to(abc):
         ("query abc.json -q Z", "'Z' is not a variable of the network"),
         ("query abc.json -q B -e A=maybe", "evidence on 'A': 'maybe' is not a state; expected one of 'true', 'false'"),
         ("query abc.json -q B -e C=1", "evidence on 'C': 1 is not a state; expected one of 'lo', 'hi', or likelihoods"),
-        ("query abc.json -q B -e C=1,2,3", "evidence on 'C' has shape (1, 3), expected (rows, 2)"),
+        (
+            "query abc.json -q B -e C=1,2,3",
+            "'C': 3 likelihoods in '1,2,3'; expected 2, one for each state ('lo', 'hi')",
+        ),
+        (
+            "query abc.json -q B -e C=1,x",
+            "'C': '1,x' is not a state; expected one of 'lo', 'hi', or 2 likelihoods with",
+        ),
         ("bounds abc.json -q B A=0.8:0.2", "the box of 'A' is (0.8, 0.2), expected 0 <= low <= high <= 1"),
         ("convert abc.json abc.bif", "node 'B' is testing, which BIF cannot hold"),
         ("batch abc.json none.csv -q B -o out.csv", "none.csv: No such file or directory"),
@@ -568,6 +575,33 @@ def test_every_command_has_help_with_an_example():
         assert f"\n    tacit {name} " in tacit_(name, "--help")
     assert "tacit batch" in tacit_("-h")
     assert tacit_("--version") == f"tacit {tacit.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ("0.7", "'0.7' is not a state; expected one of 'low', 'mid', 'high', or 3 likelihoods with commas between"),
+        ("2", "'2' is not a state; expected one of 'low', 'mid', 'high', or 3 likelihoods with commas between"),
+        ("0.2,0.8", "2 likelihoods in '0.2,0.8'; expected 3, one for each state ('low', 'mid', 'high')"),
+    ],
+)
+@pytest.mark.parametrize("question", ["query -q X", "mpe", "sample -n 3 -o out.csv"])
+def test_evidence_on_three_states_is_spoken_of_in_states(question, value, problem):
+    net = tacit.Network()
+    net.add("X", states=["low", "mid", "high"], cpt=[0.2, 0.3, 0.5])
+    tacit.save(net, "three.json")
+    name, *options = question.split()
+    assert tacit_(name, "three.json", *options, "-e", f"X={value}", code=1) == f"tacit: evidence on 'X': {problem}\n"
+
+
+def test_a_number_that_is_a_state_is_one():
+    net = tacit.Network()
+    net.add("X", states=[0, 1, 2.5], cpt=[0.2, 0.3, 0.5])
+    net.add("Y", ["X"], cpt=[[0.2, 0.8], [0.3, 0.7], [0.4, 0.6]])
+    tacit.save(net, "three.json")
+    assert as_json("query", "three.json", "-q", "Y", "-e", "X=2.5")["posterior"]["true"] == pytest.approx(0.4)
+    error = tacit_("query", "three.json", "-q", "Y", "-e", "X=0.7", code=1)
+    assert "'0.7' is not a state; expected one of 0, 1, 2.5, or 3 likelihoods" in error
 
 
 @pytest.mark.parametrize("module", ["tacit", "tacit.cli"])

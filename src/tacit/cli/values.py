@@ -15,6 +15,7 @@ from tacit.labels import listed_states
 from tacit.network import Network
 from tacit.rows.spelling import MISSING, as_number, label_of, numbers_are_labels
 from tacit.variable import Label, Variable
+from tacit.words import plural
 
 
 def read_evidence(net: Network, texts: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
@@ -45,8 +46,10 @@ def _observations(net: Network, texts: Sequence[str]) -> Iterator[tuple[str, Any
         if "=" not in text and is_evidence(text):
             yield from read_file(text, net).items()
         else:
-            name, value = split(text, "VARIABLE=VALUE, such as A=true, A=0.7 or A=0.2,0.8")
-            yield name, value_of(net.variable(name), value)
+            name, spelled = split(text, "VARIABLE=VALUE, such as A=true, A=0.7 or A=0.2,0.8")
+            value = value_of(net.variable(name), spelled)
+            _refuse_numbers(net.variable(name), spelled, value)
+            yield name, value
 
 
 def read_states(net: Network, texts: Sequence[str]) -> dict[str, Label]:
@@ -102,6 +105,22 @@ def value_of(variable: Variable, text: str) -> Any:
     if "," in text:
         return [[as_number(part) for part in text.split(",")]]
     return text if numbers_are_labels(variable) else as_number(text)
+
+
+def _refuse_numbers(variable: Variable, text: str, value: Any) -> None:
+    """An error that speaks of states, where a text spells numbers that say nothing about a variable."""
+    if isinstance(value, list):
+        count = sum(isinstance(number, float | int) for number in value[0])
+        if count == len(value[0]) != variable.card:
+            problem = f"{plural(count, 'likelihood')} in {text!r}; expected {variable.card}, one for each state"
+            raise EvidenceError(f"{problem} ({listed_states(variable)})", variable=variable.name)
+        wrong = count < len(value[0])
+    else:  # of two states, it is the likelihood of the first
+        wrong = isinstance(value, float | int) and variable.card != 2 and value not in variable.states
+    if wrong:
+        likelihoods = f"{plural(variable.card, 'likelihood')} with commas between"
+        problem = f"{text!r} is not a state; expected one of {listed_states(variable)}, or {likelihoods}"
+        raise EvidenceError(problem, variable=variable.name)
 
 
 def state_of(variable: Variable, text: str) -> Label:
