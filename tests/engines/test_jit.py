@@ -18,7 +18,7 @@ from tacit import jit
 from tacit.compiler import diagram_kernels, listing_kernels
 from tacit.engines import descent_kernels, exponential, flags, kernels, opcodes
 from tacit.jit import cache, kept
-from tacit.learn import count_kernels, parameters
+from tacit.learn import count_kernels
 from tacit.learn import kernels as learning_kernels
 
 PACKAGE = Path(tacit.__file__).parent
@@ -251,7 +251,6 @@ def test_the_stamp_covers_all_kernels_and_all_they_use():
         kernels,
         opcodes,
         learning_kernels,
-        parameters,
     )
     assert {Path(module.__file__).relative_to(PACKAGE).as_posix() for module in modules} == decorated
     for module in modules:

@@ -6,8 +6,6 @@ a weight, a slope its exponential. Several thresholds of a parent state stay in 
 softmax, scaled to the room that known ones leave. Rows of tied tables share their weights.
 """
 
-# mypy: disable-error-code="no-untyped-def,no-untyped-call,call-arg"
-
 from __future__ import annotations
 
 import math
@@ -22,7 +20,7 @@ from numpy.typing import NDArray
 
 from tacit.cpt import CPT, THRESHOLDS, TestingCPT
 from tacit.floats import Floats
-from tacit.jit import jit
+from tacit.learn.forms import EXPONENTIAL, LIMIT, LOGISTIC, SOFTMAX, SORTED, Sigmoids, Units, forms
 from tacit.learn.links import axis_of, copy_of
 from tacit.learn.prior import pseudo_counts
 from tacit.network import Network
@@ -32,10 +30,7 @@ Key = tuple[str, str]
 Ints = NDArray[np.int64]
 Array = NDArray[np.floating]
 
-LIMIT = 30.0  # log-odds stay within +-30: learned numbers come within 1e-13 of 0 and 1 but never equal them
-NARROWEST = 1e-300  # gap between thresholds, where its logarithm is taken
 CONCENTRATION = 1.0  # of the gamma draws for rows that are left out: all rows are equally likely
-SOFTMAX, LOGISTIC, EXPONENTIAL, SORTED = range(4)  # a threshold is logistic, several in a row are sorted
 
 
 class Parameters:
@@ -68,12 +63,13 @@ class Parameters:
             else:
                 self._share(node, leader)
         columns = tuple(zip(*self._units, strict=True)) if self._units else [()] * 7
-        ints, floats = (np.array(a, dtype=np.int64) for a in columns[:4]), (np.array(a, float) for a in columns[4:])
-        self.units: Any = (*ints, *floats)
+        arrays: list[Any] = [np.array(a, dtype=np.int64 if i < 4 else float) for i, a in enumerate(columns)]
+        self.units = Units(*arrays)
         several = np.array(self._weights, dtype=np.int64) > 1
         halves = np.repeat(several, self._weights)  # two weights of a softmax may differ by both limits
         self.limits = np.where(halves, LIMIT / 2, LIMIT)
-        self.kinds = np.repeat(self.units[0], self.units[3])  # what every number is
+        self.kinds = np.repeat(self.units.kind, self.units.size)  # what every number is
+        self._forms = list(forms(self.units, self.entries))
 
     # building ---------------------------------------------------------------------------------------------
 
@@ -129,7 +125,8 @@ class Parameters:
     def numbers(self, weights: Floats) -> Floats:
         """All learned numbers, in the order of the units."""
         numbers = np.empty(self.entries)
-        _numbers(*self.units, weights, numbers)
+        for form in self._forms:
+            form.make(weights, numbers)
         return numbers
 
     def tables(self, numbers: Floats, nodes: Collection[str] | None = None) -> dict[Key, Floats]:
@@ -169,15 +166,20 @@ class Parameters:
 
     def by_weight(self, numbers: Floats, by_number: Floats) -> Floats:
         """Derivatives by the weights, from those by the numbers that they make; row by row if these are."""
+        only = self._forms[0] if len(self._forms) == 1 else None
+        if isinstance(only, Sigmoids):
+            return only.by_weight(numbers, by_number)
         found = np.empty((self.count, *by_number.shape[1:]))
-        columns = by_number.reshape(self.entries, math.prod(by_number.shape[1:]))
-        _by_weight(*self.units, numbers, columns, found.reshape(self.count, columns.shape[1]))
+        rows = math.prod(by_number.shape[1:])
+        columns, made = by_number.reshape(self.entries, rows), found.reshape(self.count, rows)
+        for form in self._forms:
+            form.derive(numbers, columns, made)
         return found
 
     def weights_of(self, entry: int) -> slice:
         """The weights that make a number: those of its whole row, if it is in a table."""
-        unit = int(np.searchsorted(self.units[2], entry, side="right")) - 1
-        first = int(self.units[1][unit])
+        unit = int(np.searchsorted(self.units.entry, entry, side="right")) - 1
+        first = int(self.units.weight[unit])
         return slice(first, first + self._weights[unit])
 
     @property
@@ -249,7 +251,8 @@ class Parameters:
         draws = np.where(limits, rng.random(self.entries), rng.gamma(CONCENTRATION, size=self.entries))
         if copies:
             self._lean(draws, copies)
-        _complete(*self.units, numbers, draws)
+        for form in self._forms:
+            form.complete(numbers, draws)
         return self.weights(numbers)
 
     def _lean(self, draws: Floats, copies: float) -> None:
@@ -281,20 +284,23 @@ class Parameters:
         numbers, found = self.numbers(weights), weights.copy()
         for entry, value in changes.items():
             numbers[entry] = value
-        own = np.unique(np.searchsorted(self.units[2], list(changes), side="right") - 1)
-        made = found.copy()
-        _inverse(*(column[own] for column in self.units), np.maximum(numbers, math.exp(-LIMIT)), made)
+        own = np.unique(np.searchsorted(self.units.entry, list(changes), side="right") - 1)
+        made = self._inverse(numbers)
         for unit in own.tolist():
-            first = int(self.units[1][unit])
+            first = int(self.units.weight[unit])
             place = slice(first, first + self._weights[unit])
             found[place] = np.clip(made[place], -self.limits[place], self.limits[place])
         return found
 
     def weights(self, numbers: Floats) -> Floats:
         """The weights that make these numbers, within the limits of weights."""
-        found = np.empty(self.count)
-        _inverse(*self.units, np.maximum(numbers, math.exp(-LIMIT)), found)
-        return np.clip(found, -self.limits, self.limits)
+        return np.clip(self._inverse(numbers), -self.limits, self.limits)
+
+    def _inverse(self, numbers: Floats) -> Floats:
+        found, positive = np.empty(self.count), np.maximum(numbers, math.exp(-LIMIT))
+        for form in self._forms:
+            form.invert(positive, found)
+        return found
 
 
 @dataclass(frozen=True)
@@ -332,138 +338,3 @@ def _runs(mask: list[bool]) -> list[tuple[int, int]]:
     """
     edges = [i for i, (a, b) in enumerate(zip([False, *mask], [*mask, False], strict=True)) if a != b]
     return list(zip(edges[::2], edges[1::2], strict=True))
-
-
-@jit()
-def _numbers(kinds, weight, entry, count, mass, low, high, weights, numbers):
-    for i in range(len(kinds)):
-        w, e, k = weight[i], entry[i], count[i]
-        if kinds[i] == EXPONENTIAL:
-            numbers[e] = math.exp(weights[w])
-        elif kinds[i] == LOGISTIC:
-            numbers[e] = min(low[i] + mass[i] / (1 + math.exp(-weights[w])), high[i])
-        elif kinds[i] == SORTED:
-            top = weights[w : w + k + 1].max()
-            total = 0.0
-            for j in range(k):
-                total += math.exp(weights[w + j] - top)
-                numbers[e + j] = total
-            total += math.exp(weights[w + k] - top)
-            for j in range(k):
-                numbers[e + j] = min(low[i] + mass[i] * (numbers[e + j] / total), high[i])
-        elif k == 1:
-            numbers[e] = mass[i]
-        elif k == 2:
-            numbers[e] = mass[i] / (1 + math.exp(-weights[w]))
-            numbers[e + 1] = mass[i] / (1 + math.exp(weights[w]))
-        else:
-            top = weights[w : w + k].max()
-            total = 0.0
-            for j in range(k):
-                numbers[e + j] = math.exp(weights[w + j] - top)
-                total += numbers[e + j]
-            for j in range(k):
-                numbers[e + j] *= mass[i] / total
-
-
-@jit()
-def _by_weight(kinds, weight, entry, count, mass, low, high, numbers, by_number, found):
-    for i in range(len(kinds)):
-        w, e, k = weight[i], entry[i], count[i]
-        if kinds[i] == EXPONENTIAL:
-            found[w] = by_number[e] * numbers[e]
-        elif kinds[i] == LOGISTIC:
-            share = (numbers[e] - low[i]) * (high[i] - numbers[e])
-            found[w] = by_number[e] * (share / mass[i] if mass[i] > 0 else 0.0)
-        elif kinds[i] == SORTED:
-            # a gap that grows pushes what is above it, and shrinks all gaps in proportion
-            shrinking = np.zeros(by_number.shape[1])
-            above = np.zeros(by_number.shape[1])
-            for j in range(k):
-                shrinking += by_number[e + j] * ((numbers[e + j] - low[i]) / mass[i] if mass[i] > 0 else 0.0)
-                above += by_number[e + j]
-            before = low[i]
-            for j in range(k + 1):
-                after = numbers[e + j] if j < k else high[i]
-                found[w + j] = (after - before) * (above - shrinking)
-                if j < k:
-                    above -= by_number[e + j]
-                before = after
-        elif k == 2:
-            found[w] = (by_number[e] - by_number[e + 1]) * (numbers[e] * numbers[e + 1] / mass[i])
-        elif k > 2:
-            mean = np.zeros(by_number.shape[1])
-            for j in range(k):
-                mean += by_number[e + j] * (numbers[e + j] / mass[i])
-            for j in range(k):
-                found[w + j] = numbers[e + j] * (by_number[e + j] - mean)
-
-
-@jit()
-def _inverse(kinds, weight, entry, count, mass, low, high, numbers, found):
-    for i in range(len(kinds)):
-        w, e, k = weight[i], entry[i], count[i]
-        if kinds[i] == EXPONENTIAL:
-            found[w] = math.log(numbers[e])
-        elif kinds[i] == LOGISTIC:
-            found[w] = math.log(max(numbers[e] - low[i], NARROWEST)) - math.log(max(high[i] - numbers[e], NARROWEST))
-        elif kinds[i] == SORTED:
-            before, mean, least = low[i], 0.0, max(mass[i] * math.exp(-LIMIT), NARROWEST)
-            for j in range(k + 1):
-                after = numbers[e + j] if j < k else high[i]
-                found[w + j] = math.log(max(after - before, least))
-                mean += found[w + j] / (k + 1)
-                before = max(before, after)
-            mean = max(
-                mean, found[w : w + k + 1].max() - LIMIT / 2
-            )  # wide gaps keep their proportions beside narrow ones
-            for j in range(k + 1):
-                found[w + j] -= mean
-        elif k == 2:
-            found[w] = math.log(numbers[e]) - math.log(numbers[e + 1])
-        elif k > 2:
-            mean = 0.0
-            for j in range(k):
-                found[w + j] = math.log(numbers[e + j])
-                mean += found[w + j] / k
-            for j in range(k):
-                found[w + j] -= mean
-
-
-@jit()
-def _complete(kinds, weight, entry, count, mass, low, high, numbers, draws):
-    """Fill in missing numbers.
-
-    Of a row, by draws scaled to the mass that is left; thresholds spread in the room between those that are there.
-    """
-    for i in range(len(kinds)):
-        if kinds[i] == LOGISTIC or kinds[i] == SORTED:
-            _spread(numbers, draws, entry[i], entry[i] + count[i], low[i], high[i])
-            continue
-        left, total = mass[i], 0.0
-        for e in range(entry[i], entry[i] + count[i]):
-            if math.isnan(numbers[e]):
-                total += draws[e]
-            else:
-                left -= numbers[e]
-        for e in range(entry[i], entry[i] + count[i]):
-            if math.isnan(numbers[e]):
-                numbers[e] = draws[e] / total * left
-
-
-@jit()
-def _spread(numbers, draws, first, end, low, high):
-    """Fill in missing thresholds: one drawn in each of as many equal parts of the room between those that are there."""
-    e = first
-    while e < end:
-        if not math.isnan(numbers[e]):
-            low = numbers[e]
-            e += 1
-            continue
-        stop = e
-        while stop < end and math.isnan(numbers[stop]):
-            stop += 1
-        above = numbers[stop] if stop < end else high
-        for j in range(e, stop):
-            numbers[j] = low + (above - low) * ((j - e + draws[j]) / (stop - e))
-        e = stop
