@@ -739,6 +739,25 @@ def test_answers_and_predictions_beside_the_evidence_are_left_out():
         tacit.compile(net, "S").posterior(rows[["CVP"]])
 
 
+def test_the_query_in_a_frame_is_no_evidence_for_theory_and_definition():
+    net = examples.abc()
+    tac = tacit.compile(net, "B", ["A", "C"])
+    rows, frame = {"A": [0.8], "C": ["lo"]}, pd.DataFrame({"A": [0.8], "C": ["lo"], "B": ["true"]})
+    pieces = tacit.theory.pieces(tacit.compile(net, "B", ["A"]))
+    for ask in (
+        lambda rows: semantics.posterior(net, "B", rows),
+        lambda rows: semantics.information(net, "B", rows)["B"],
+        lambda rows: tac.explain(rows).posterior,
+        lambda rows: pieces.posterior({"A": [0.8]} if isinstance(rows, dict) else rows.drop(columns="C")),
+    ):
+        with pytest.warns(tacit.UnusedColumnWarning, match="^the column 'B' is the query itself"):
+            found = ask(frame)
+        close(found, ask(rows))
+    assert semantics.most_probable(net, ["A", "B", "C"], frame) == semantics.most_probable(net, ["A", "B", "C"], {
+        "A": 0.8, "C": "lo", "B": "true"
+    })  # fmt: skip
+
+
 def test_a_query_that_is_declared_is_evidence_in_a_frame():
     net = alarm()
     tac = tacit.compile(net, "S", ["S", "CVP"])

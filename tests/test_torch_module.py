@@ -425,6 +425,14 @@ def three_kinds():
     return TACModule(tacit.compile(net, "A", ["A", "B", "C"], ["H"]))
 
 
+def test_to_observe_the_query_is_no_advice():
+    module = TACModule(tacit.compile(tacit.examples.abc(), "B", ["A"]))
+    with pytest.raises(tacit.EvidenceError, match=r"compiled for evidence on \['A'\]; leave it out$"):
+        module({"A": torch.ones(1), "B": torch.ones(1)})
+    with pytest.raises(tacit.EvidenceError, match=r"\['A'\]; name it in evidence= or hard=, or leave it out$"):
+        module({"C": torch.ones(1)})
+
+
 @pytest.mark.parametrize(
     ("evidence", "message"),
     [

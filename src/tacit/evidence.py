@@ -257,8 +257,7 @@ def read(
     given = replace(given, columns=by_variable(given.columns, by_name, given.framed, answers))
     for name in given.columns:
         if name not in allowed:
-            remedy = "leave it out" if name in queries else "name it in evidence= or hard=, or leave it out"
-            raise EvidenceError(f", but the query was compiled for evidence on {names}; {remedy}", variable=name)
+            raise undeclared(name, names, queries)
     found = _read_columns([(by_name[name], values) for name, values in given.columns.items()], given, lazily)
     for name, (column, broadcasts) in zip(given.columns, found, strict=True):
         if column is None:
@@ -271,6 +270,13 @@ def read(
     if rows == 0 and not empty:
         raise EvidenceError("the evidence has no rows; expected at least one")
     return Evidence(1 if rows is None else rows, columns)
+
+
+def undeclared(name: str, declared: Sequence[str], queries: Collection[str]) -> EvidenceError:
+    """The error about evidence that a query was not compiled for; to observe the query itself is no advice."""
+    remedy = "leave it out" if name in queries else "name it in evidence= or hard=, or leave it out"
+    problem = f", but the query was compiled for evidence on {list(declared)}; {remedy}"
+    return EvidenceError(problem, variable=name)
 
 
 def _read_columns(

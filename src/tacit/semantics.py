@@ -69,7 +69,7 @@ def joint(net: Model, query: str | Sequence[str], evidence: EvidenceLike | None 
     names = (query,) if isinstance(query, str) else tuple(query)
     for name in names:
         net.variable(name)  # an unknown name is an error here
-    known = read(evidence, [net.variable(n) for n in net])
+    known = read(evidence, [net.variable(n) for n in net], queries=names)
     return np.stack([_joint(net, names, known.likelihoods(i)) for i in range(known.rows)])
 
 
@@ -99,7 +99,7 @@ def most_probable(net: Model, names: Sequence[str], evidence: EvidenceLike | Non
 
     With all variables, that of a most probable explanation.
     """
-    joints = joint(net, names, evidence)
+    joints = joint(net, names, read(evidence, [net.variable(n) for n in net]))
     return np.asarray(joints.reshape(len(joints), -1).max(axis=1))
 
 
@@ -109,7 +109,7 @@ def information(net: Model, query: str, evidence: EvidenceLike | None = None) ->
     In nats, and in the network that the present evidence selects. NaN where the state is observed already, and where
     the evidence has probability zero.
     """
-    known = read(evidence, [net.variable(n) for n in net])
+    known = read(evidence, [net.variable(n) for n in net], queries=[query])
     found = {}
     for name in net.variables:
         pairs = posterior(net, (query, name) if name != query else (query,), known)

@@ -32,7 +32,7 @@ from tacit.engines.engine import Sweep
 from tacit.engines.results import Array, Results
 from tacit.engines.torch import TorchEngine
 from tacit.errors import EvidenceError, NetworkError, TacitError
-from tacit.evidence import Column, blocks
+from tacit.evidence import Column, blocks, undeclared
 from tacit.floats import Floats, divide
 from tacit.learn.forms import EXPONENTIAL, LOGISTIC, SORTED
 from tacit.learn.parameters import Key, Parameters
@@ -257,10 +257,7 @@ def _check_name(tac: TAC, name: str) -> None:
             f"evidence names {name!r}, which is not a variable of the network{similar(name, tac.network)}"
         )
     if name not in tac.evidence:
-        raise EvidenceError(
-            f"evidence on {name!r}, but the query was compiled for evidence on {list(tac.evidence)}; "
-            "name it in evidence= or hard="
-        )
+        raise undeclared(name, tac.evidence, tac.question.query)
 
 
 def _check_kind(tac: TAC, variable: Variable, column: Tensor) -> None:

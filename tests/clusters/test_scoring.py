@@ -43,6 +43,16 @@ def test_the_plan_needs_names_only():
     assert scorer.fields == (("risk", pa.float64()), ("B.false", pa.float64()))
 
 
+def test_variables_without_a_column_are_named_where_the_table_is_planned():
+    with pytest.warns(tacit.MissingColumnWarning, match="^columns that are missing: C; there is no evidence on it$"):
+        scorer = request().announced(["id", "A", "B"])
+    assert scorer.columns == ["A"]
+    request().scorer(["id", "A", "B"])  # in a worker, which plans the same again
+    request().announced(["A", "C.lo", "C.hi"])
+    with pytest.raises(EvidenceError, match="the table has no column 'C', which is observed in every row"):
+        request(compiled(evidence=["A"], hard=["C"])).announced(["A"])
+
+
 def test_the_fields_of_each_question():
     net = copies()
     tac = tacit.compile(net, ["X", "Y"], evidence=["Y"], dtype="float32")

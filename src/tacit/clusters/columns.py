@@ -16,6 +16,7 @@ import pyarrow as pa
 from tacit.errors import EvidenceError
 from tacit.evidence import AmbiguousEvidenceError, first_state
 from tacit.floats import Floats
+from tacit.naming import warn_missing
 from tacit.rows.columns import Source, columns_of, find, floats_of, refuse_misspelt
 from tacit.rows.files import repeated
 from tacit.variable import Variable, similar, state_column
@@ -44,6 +45,10 @@ class Columns:
     def variables(self) -> set[str]:
         """The variables that they speak about."""
         return {source.variable.name for source in self.sources}
+
+    def warn_missing(self, names: Sequence[str]) -> None:
+        """Say that there is nothing on some of these variables."""
+        warn_missing([name for name in names if name not in self.variables])
 
     def of(self, rows: Any) -> dict[str, Any]:
         """What rows of a pandas frame or a pyarrow table say about each variable."""

@@ -93,6 +93,7 @@ class Roles:
         others = [label, *([] if self.weights is None else [self.weights])]
         variables = [tac.network.variable(name) for name in tac.evidence]
         columns = planned(variables, table.columns, [name for name in names if name != label], others)
+        columns.warn_missing(tac.evidence)
         parts = table.parts(columns, others)
         return Scattered(parts.map(Labels(parts.carried(tac), columns, label, label in names, self.weights)))
 

@@ -51,6 +51,12 @@ class Request:
             )
         return scorer
 
+    def announced(self, columns: Sequence[Any]) -> Scorer:
+        """The same, with a warning where the table has nothing on some variables: once, and not from every worker."""
+        scorer = self.scorer(columns)
+        scorer.evidence.warn_missing(self.tac.evidence)
+        return scorer
+
     @cached_property
     def _query(self) -> Remote[TAC]:
         return Remote(self.tac)

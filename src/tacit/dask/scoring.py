@@ -154,7 +154,7 @@ def _scored(request: Request, rows: Any) -> Any:
             f"the rows are of type {type(rows).__name__}, expected a Dask DataFrame (for posterior and log_evidence, "
             "also an Array); rows that are in memory can be given to the method of the compiled query"
         )
-    scorer = request.scorer(list(rows.columns))
+    scorer = request.announced(list(rows.columns))
     needed = rows[scorer.columns]
     return needed.map_partitions(_answers, scorer, meta=_answers(needed._meta, scorer), align_dataframes=False)
 

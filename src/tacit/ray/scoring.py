@@ -145,7 +145,7 @@ def _scored(
         )
     columns = rows.columns(fetch_if_missing=False)
     if columns:
-        rows = rows.select_columns(request.scorer(columns).columns)
+        rows = rows.select_columns(request.announced(columns).columns)
     threads = max(1, int(num_cpus or 1))
     if num_gpus is None and concurrency is None:
         return rows.map_batches(Worker(request, threads), **BLOCKS, num_cpus=num_cpus)

@@ -119,7 +119,7 @@ def _scored(request: Request, rows: Any) -> Any:
             f"the rows are of type {type(rows).__name__}, expected a Spark DataFrame; rows that are in memory can be "
             "given to the method of the compiled query"
         )
-    scorer = request.scorer(rows.columns)
+    scorer = request.announced(rows.columns)
     coding = Coding.of(rows, scorer.evidence, scorer.keep)
     return coding.sent(rows).mapInArrow(_Task(scorer, coding), _schema(scorer, rows.schema))
 

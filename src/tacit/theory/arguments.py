@@ -17,7 +17,7 @@ MAX_INPUTS = 10  # a box has 2^inputs vertices
 
 def read_given(tac: Query, given: EvidenceLike | None) -> Evidence:
     """Evidence as a TAC reads it; what it was compiled to have in every row must be there."""
-    known = read(given, [tac.network.variable(n) for n in tac.network], tac.evidence)
+    known = read(given, [tac.network.variable(n) for n in tac.network], tac.evidence, queries=tac.question.query)
     for name in tac.hard:
         if name not in known.columns:
             raise EvidenceError(f"there is no evidence on {name!r}, which the query needs in every row; give its state")

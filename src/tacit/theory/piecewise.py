@@ -151,7 +151,8 @@ class Pieces(Sequence[Region]):
         return np.stack(list(self._regions[found].coefficients.values()))
 
     def _points(self, evidence: EvidenceLike) -> Floats:
-        known = read(evidence, [self._query.network.variable(n) for n in self._query.network], self.inputs)
+        variables = [self._query.network.variable(n) for n in self._query.network]
+        known = read(evidence, variables, self.inputs, queries=[self.query])
         points = np.empty((len(self.inputs), known.rows))
         for i, name in enumerate(self.inputs):
             points[i] = first_state(known, name)
