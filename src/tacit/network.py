@@ -78,6 +78,9 @@ class Network(Model):
         indexed), and kept: the next call with evidence on the same variables only evaluates it. Where that is refused,
         or takes seconds for every row, a single row is compiled for its own states, as by `given=`.
 
+        The column of the query in a frame is not used, as a warning says: tables of test cases have one. In a mapping
+        it is evidence like any other.
+
         >>> from tacit import examples
         >>> examples.abc().posterior("B", {"A": 0.8, "C": ["lo", "hi"]}).round(4)
         array([[0.4692, 0.5308],
