@@ -1,7 +1,8 @@
 """`engine="auto"` made to change its runner wherever it may: before every call.
 
-What "auto" runs depends on costs; tests have few rows, and would hardly ever see it change. In all tests but those of its
-choice, it takes turns instead: NumPy, the interpreter, and for some queries generated code, which takes long to compile.
+What "auto" runs depends on costs; tests have few rows, and would hardly ever see it change. In all tests but those of
+its choice, it takes turns instead: NumPy, the interpreter, and for some queries generated code, which takes long to
+compile.
 """
 
 import itertools

@@ -16,7 +16,7 @@ from functools import partial
 
 import numpy as np
 
-from tests.fuzz import extreme, files, ordinary, processes, questions
+from tests.fuzz import extreme, files, ordinary, processes, questions, switches
 
 Check = Callable[[np.random.Generator], str]
 
@@ -28,13 +28,15 @@ def check_extreme(rng: np.random.Generator, engine: str, dtype: str) -> str:
 
 CHECKS: dict[str, tuple[Check, float]] = {  # with the share of the time that each may have
     "queries": (ordinary.check_query, 0.2),
-    "questions": (questions.check_questions, 0.15),
+    "questions": (questions.check_questions, 0.12),
+    "switches": (switches.check_switches, 0.15),
     "threads": (ordinary.check_threads, 0.1),
     "files": (files.check_files, 0.1),
-    "processes": (processes.check_batch, 0.15),
-    "extreme-tape": (partial(check_extreme, engine="tape", dtype="float64"), 0.12),
-    "extreme-numpy": (partial(check_extreme, engine="numpy", dtype="float64"), 0.06),
-    "extreme-torch": (partial(check_extreme, engine="torch", dtype="float64"), 0.06),
+    "processes": (processes.check_batch, 0.12),
+    "extreme-tape": (partial(check_extreme, engine="tape", dtype="float64"), 0.06),
+    "extreme-auto": (partial(check_extreme, engine="auto", dtype="float64"), 0.06),
+    "extreme-numpy": (partial(check_extreme, engine="numpy", dtype="float64"), 0.04),
+    "extreme-torch": (partial(check_extreme, engine="torch", dtype="float64"), 0.04),
     "extreme-float32": (partial(check_extreme, engine="tape", dtype="float32"), 0.06),
 }
 
