@@ -249,20 +249,24 @@ def test_hosts():
     client = client_of(NET)
     for host in ("localhost", "LOCALHOST:8000", "127.0.0.1:1", "[::1]:8000"):
         assert client.get("/health", headers={"Host": host}).status_code == 200
-    for host in ("evil.com", "localhost.evil.com", "127.0.0.1.evil.com", "192.168.0.1", "", "[::2]"):
+    others = ("evil.com", "localhost.evil.com", "127.0.0.1.evil.com", "192.168.0.1", "", "[::2]", "[]", "[::1]evil.com")
+    for host in (*others, "127.0.0.1:80@evil.com", "localhost:evil.com", "localhost:80:80", "user@localhost"):
         answer = client.get("/health", headers={"Host": host})
         assert answer.status_code == 400
         assert "is not a host of this server" in answer.json()["error"]
 
 
-def test_hosts_of_a_server_that_others_can_reach():
-    client = TestClient(application(NET, host="0.0.0.0"))
+@pytest.mark.parametrize("host", ["0.0.0.0", ""])
+def test_hosts_of_a_server_that_others_can_reach(host):
+    client = TestClient(application(NET, host=host))
     hosts = {
         "192.168.0.7:80": 200,
         "localhost": 200,
         socket.gethostname(): 200,
         "evil.com": 400,
         "0.0.0.0.evil.com": 400,
+        "192.168.0.7:80@evil.com": 400,
+        "": 400,
     }
     assert {host: client.get("/health", headers={"Host": host}).status_code for host in hosts} == hosts
 

@@ -191,7 +191,7 @@ def information(task: Task) -> dict[str, Any]:
     task.require_few(len(task.net.variables))
     task.require_few_sweeps()
     tac = task.tac()
-    found = [information_of(tac, block, task.deadline.check) for block in task.blocks(tac)]
+    found = [information_of(tac, block, pause=task.deadline.check) for block in task.blocks(tac)]
     return {
         "query": task.fields.query,
         "information": {name: plain(np.concatenate([block[name] for block in found])) for name in task.net.variables},
@@ -206,7 +206,7 @@ def sensitivity(task: Task) -> dict[str, Any]:
     tac = task.tac()
     states, posteriors, entries = [], [], []
     for block in task.blocks(tac, at_most=1):
-        found = sensitivity_of(tac, block, task.deadline.check)
+        found = sensitivity_of(tac, block, pause=task.deadline.check)
         place = found.state(state=state)
         states.append([task.net.states(name)[k] for name, k in zip(task.asked, place, strict=True)])
         posteriors.append(plain(found.posterior[0][place]))

@@ -125,12 +125,12 @@ def application(
         yield
 
     app = Starlette(
-        routes=[
+        routes=[  # looked through in this order: questions first
+            *(Route(one.path, _refusing(partial(service.ask, one)), methods=["POST"]) for one in ENDPOINTS),
             Route("/", _refusing(service.page)),
             Route("/health", _constant(written({"status": "ok"}))),
             Route("/openapi.json", _constant(openapi)),
             Route("/api/model", _constant(model)),
-            *(Route(one.path, _refusing(partial(service.ask, one)), methods=["POST"]) for one in ENDPOINTS),
         ],
         exception_handlers={HTTPException: _http_error, Exception: _our_error},
         lifespan=lifespan,

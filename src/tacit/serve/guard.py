@@ -7,6 +7,7 @@ which is refused; and if its own name is made to point here, the name of the hos
 from __future__ import annotations
 
 import ipaddress
+import re
 import socket
 
 from starlette.datastructures import Headers
@@ -15,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tacit.serve.replies import refused
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+HOST = re.compile(r"(\[(?P<address>[^\]]*)\]|(?P<name>[^:@\[\]]*))(:[0-9]*)?")
 HEADERS = [
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
     (b"x-content-type-options", b"nosniff"),
@@ -36,7 +38,8 @@ class Guard:
     def __init__(self, app: ASGIApp, host: str) -> None:
         self.app = app
         self.addresses = host not in LOOPBACK
-        self.names = {*LOOPBACK, host.lower(), socket.gethostname().lower()} if self.addresses else LOOPBACK
+        own = {host.lower(), socket.gethostname().lower()} if self.addresses else set()
+        self.names = (LOOPBACK | own) - {""}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -61,13 +64,13 @@ class Guard:
 
 
 def host_name(host: str) -> str:
-    """The name in a Host header, without the port.
+    """The name in a Host header, without the port; none where it is something else.
 
-    >>> host_name("LocalHost:8000"), host_name("[::1]:8000"), host_name("127.0.0.1")
-    ('localhost', '::1', '127.0.0.1')
+    >>> host_name("LocalHost:8000"), host_name("[::1]:8000"), host_name("127.0.0.1"), host_name("127.0.0.1:80@evil.com")
+    ('localhost', '::1', '127.0.0.1', '')
     """
-    name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
-    return name.lower()
+    found = HOST.fullmatch(host)
+    return (found["address"] or found["name"] or "").lower() if found else ""
 
 
 def _is_address(name: str) -> bool:
