@@ -75,7 +75,6 @@ CLOSER = [
     {"float": 0.1},
     {"text": [[0.2, 0.3, 0.5]]},
     {"text": np.array(["lo"])},
-    {"apart": 0.3},
     {"text": float("nan")},
 ]
 
@@ -207,3 +206,29 @@ def test_random_networks(data):
         expected = tac.posterior({name: [label] for name, label in row.items()})
         close(tac.posterior(row), expected, 0.0)  # the same code on the same numbers
         close(tac.posterior(tac.read(row)), expected, 0.0)
+
+
+LIKELIHOODS = [
+    {"text": np.array([[0.2, 0.3, 0.6]]), "number": 1},
+    {"text": np.array([[2, 3, 0]], dtype=np.float32)},
+    {"apart": 0.3, "text": "hi"},
+    {"text": np.array([[1e-300, 2e-300, 0.0]])},
+]
+
+
+@pytest.mark.parametrize("row", LIKELIHOODS, ids=str)
+def test_plain_likelihoods(row):
+    tac = compiled(findings(), evidence=NAMES)
+    two = {name: np.repeat(v, 2, 0) if isinstance(v, np.ndarray) else [v] * 2 for name, v in row.items()}
+    found = short(tac, row)
+    np.testing.assert_array_equal(found, tac.posterior(two)[:1])  # to the last bit
+    close(found, long_way(tac, row), 1e-15)
+
+
+@pytest.mark.parametrize("values", [[np.nan] * 3, [0.5, np.nan, 0.1], [-0.1, 0.5, 0.6], [0.0] * 3, [1e-310, 0, 0],
+                                    [np.inf, 1, 1], [1e308, 1e308, 1.0], [1.0, 1e-309, 0.0], [0.5, 0.5]])  # fmt: skip
+def test_likelihoods_that_need_a_closer_look(values):
+    tac = compiled(findings(), evidence=NAMES)
+    assert short(tac, {"text": np.array([values])}) is None
+    assert short(tac, {"text": np.array([[0.2, 0.3, 0.5]] * 2)}) is None
+    assert short(compiled(findings(), hard=["text"]), {"text": np.array([[1.0, 0.0, 0.0]])}) is None

@@ -6,7 +6,10 @@ Whatever is not that plain (likelihoods, labels in another spelling, other colum
 
 from __future__ import annotations
 
+import operator
+import struct
 from collections.abc import Callable, Iterable, Mapping
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -17,6 +20,7 @@ from tacit.evidence import Evidence
 from tacit.labels import MISSING
 from tacit.variable import Variable
 
+LEAST, MOST = 2.0**-1022, 2.0**1022  # of sums and of likelihoods that floats hold with all digits
 EXACT = 2048  # whole numbers up to here are told apart by floats of any size
 
 
@@ -73,14 +77,34 @@ class Encoder:
         return len(self._states)
 
     def of_labels(self, row: Mapping[str, Any]) -> bytes | None:
-        """A row of labels; None for no evidence. None, if it needs a closer look."""
+        """A row of labels, or of likelihoods (1, states). None, if it needs a closer look."""
         parts = self._parts.copy()
-        try:
-            for name, label in row.items():
-                parts[self._places[name]] = self._labels[name][label]
-            return b"".join(parts)  # type: ignore[arg-type]
-        except (KeyError, TypeError):  # an unknown name or label, no label at all, or a state that is not there
+        for name, value in row.items():
+            try:
+                text = self._labels[name][value]
+            except (KeyError, TypeError):  # no label, or not of this variable
+                if (text := self._of_likelihoods(name, value)) is None:  # type: ignore[assignment]
+                    return None
+            parts[self._places[name]] = text
+        return None if None in parts else b"".join(parts)  # type: ignore[arg-type]
+
+    def _of_likelihoods(self, name: str, value: Any) -> bytes | None:
+        """Likelihoods (1, states), divided by their sum as `likelihoods.normalised` does it, if they are plain."""
+        variable, texts = self._states.get(name, (None, []))
+        if variable is None or name in self._certain or name not in self._labels:
             return None
+        if type(value) is float and variable.card == 2 and not variable.numeric and 0 <= value <= 1:
+            return struct.pack("2d", value, 1.0 - value) if texts[0] else b""
+        if type(value) is not np.ndarray or value.shape != (1, variable.card) or value.dtype.char not in "df":
+            return None
+        given = value[0].tolist()
+        total = reduce(operator.add, given)  # `sum` would add in another way from Python 3.12 on
+        if not (min(given) >= 0 and LEAST <= total <= MOST):  # also where some are no numbers
+            return None
+        shares = [x / total for x in given]
+        if any(0 < share < LEAST for share in shares):
+            return None
+        return struct.pack(f"{len(shares)}d", *shares) if texts[0] else b""
 
     def of_evidence(self, evidence: Evidence) -> bytes | None:
         """A row that was read before. None, if it needs a closer look."""
