@@ -109,6 +109,21 @@ class Engine(ABC):
         doubtful = np.flatnonzero(found.doubtful)
         return found.mended(doubtful, self.again.run(take(columns, doubtful), len(doubtful), selections))
 
+    def run_trusting(self, columns: Mapping[str, Column], rows: int, least: int) -> tuple[Results, NDArray[np.intp]]:
+        """Evaluate some rows, where what underflows counts for nothing beside a joint of 2**`least` and more.
+
+        Ask a runner. The second result are the rows that were computed again, for `gradients_mending`.
+        """
+        found = self.attempt(columns, rows)
+        if found.doubtful is None:
+            return found, np.empty(0, dtype=np.intp)
+        with np.errstate(divide="ignore"):
+            trusted: NDArray[np.bool_] = np.log2(found.joint.min(axis=0)) + found.exponent >= least
+        doubtful = np.flatnonzero(found.doubtful & ~trusted)
+        if doubtful.size:
+            found = found.mended(doubtful, self.again.run(take(columns, doubtful), len(doubtful)))
+        return found, doubtful
+
     def posterior(self, columns: Mapping[str, Column], rows: int) -> Array:
         """P*(q) of some rows: (rows, states); NaN where the evidence has probability zero."""
         return self.run(columns, rows).posterior()
@@ -149,6 +164,18 @@ class Engine(ABC):
         >>> engine.gradients({}, 1, [[1.0], [0.0]], exponent=0).tables["A", "table"]  # of p*(B=true)
         array([0.2, 0.7])
         """
+        return self.gradients_mending(columns, rows, seeds, exponent, through_selection)
+
+    def gradients_mending(
+        self,
+        columns: Mapping[str, Column],
+        rows: int,
+        seeds: ArrayLike,
+        exponent: ArrayLike,
+        through_selection: bool = True,
+        doubtful: NDArray[np.intp] | None = None,
+    ) -> Gradients:
+        """The same, where it may be known which rows are doubtful."""
         scale = np.broadcast_to(np.asarray(exponent), (rows,))
         given = np.broadcast_to(np.asarray(seeds, dtype=np.float64), (self.program.outputs, rows))
         first = self.attempt_gradients(columns, rows, given, through_selection)
@@ -162,18 +189,20 @@ class Engine(ABC):
             return first.gradients
         # derivatives overflow where a probability is too small for a float to be their divisor
         lost = first.gradients.overflowing(rows)
-        if (plain := self.attempt(columns, rows)).doubtful is not None:
+        if doubtful is not None:
+            lost[doubtful] = True
+        elif (plain := self.attempt(columns, rows)).doubtful is not None:
             lost |= plain.doubtful
-        doubtful = np.flatnonzero(lost if lost.any() or first.gradients.finite else np.ones(rows, dtype=np.bool_))
-        if not doubtful.size and own is given:
+        rare = np.flatnonzero(lost if lost.any() or first.gradients.finite else np.ones(rows, dtype=np.bool_))
+        if not rare.size and own is given:
             return first.gradients
         others = own.copy()
-        others[:, doubtful] = 0.0
+        others[:, rare] = 0.0
         found = self.attempt_gradients(columns, rows, others, through_selection).gradients
-        if not doubtful.size:
+        if not rare.size:
             return found
-        theirs = take(columns, doubtful), len(doubtful), given[:, doubtful], scale[doubtful], through_selection
-        return found.mended(doubtful, self.again.gradients(*theirs))
+        theirs = take(columns, rare), len(rare), given[:, rare], scale[rare], through_selection
+        return found.mended(rare, self.again.gradients(*theirs))
 
     def value_and_gradients(
         self, columns: Mapping[str, Column], rows: int, seed_of: Callable[[Array], tuple[T, Array]]

@@ -19,24 +19,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit import machine
+from tacit.compiler.program import Program
 from tacit.compiler.prune import relevant
 from tacit.cpt import CPT
 from tacit.engines import settled
-from tacit.engines.engine import Engine
+from tacit.engines.engine import Engine, Sweep
 from tacit.errors import EvidenceError
 from tacit.evidence import Column, blocks
 from tacit.floats import Floats
 from tacit.labels import BYTE
 from tacit.learn.checkpoint import fingerprint
-from tacit.learn.count_kernels import LANES, count_families
 from tacit.learn.parts import Carried, Parts
 from tacit.learn.sources import Piece
+from tacit.learn.tallies import count_for
+from tacit.learn.tiles import LANES
 from tacit.learn.units import Key, log_sum
 from tacit.network import Network
 from tacit.query import Query, compiled
 from tacit.rows.places import in_partition
 
 BLOCK = 2**16  # rows that a thread counts at a time
+
+# Without tests, all numbers are at most 1, and none makes another larger: what underflows changes the probability of a
+# row by 2**-1074 at most, and 2**30 such losses by 2**-1044. Beside a probability of 2**-700, and a weight of 2**-40,
+# that is nothing for counts that are not negligible. The design notes say more.
+TRUSTED_FROM, LIGHT = -700, 2.0**-40
+NEVER = 1  # no probability is 2**1
+NEGLIGIBLE = 1e-70  # times all rows
 
 
 @dataclass(frozen=True)
@@ -126,17 +135,17 @@ class Sorter:
         """Look at all rows; `after` is told how many they were so far."""
         found, digest = Summary(), hashlib.sha256()
         for piece in pieces:
-            found += self._summary(piece, kept)
+            found += self._summary(piece, kept, found.count)
             if self.digest:
                 digest.update(fingerprint(list(piece.columns), piece.arrays()).encode())
             if after is not None:
                 after(found.count)
         return Lot(replace(found, digests=(digest.hexdigest(),)) if self.digest else found, kept)
 
-    def _summary(self, piece: Piece, kept: Kept) -> Summary:
+    def _summary(self, piece: Piece, kept: Kept, before: int) -> Summary:
         complete = self._is_complete(piece)
         whole, rest = np.flatnonzero(complete), np.flatnonzero(~complete)
-        counted = self._counted(piece if not len(rest) else piece.take(whole)) if len(whole) else {}
+        counted = self._counted(piece if not len(rest) else piece.take(whole), before) if len(whole) else {}
         certain = {}
         if len(rest):
             left = piece if not len(whole) else piece.take(rest)
@@ -157,13 +166,13 @@ class Sorter:
             found &= piece.columns[name].observed
         return found
 
-    def _counted(self, piece: Piece) -> dict[Key, Floats]:
+    def _counted(self, piece: Piece, before: int) -> dict[Key, Floats]:
         names = relevant(self.structure, piece.columns)
         families = Families(self.structure, names)
         codes = [_codes(piece.columns[name], piece.rows) for name in names]
         weights = np.zeros(0) if (piece.weights == 1).all() else piece.weights
         found = {}
-        for name, counts in zip(names, families.counts(codes, weights), strict=True):
+        for name, counts in zip(names, families.counts(codes, weights, before), strict=True):
             table = self.structure.table(name)
             if (counts[table == 0] > 0).any():
                 raise piece.impossible(families.first_impossible(name, table, codes, piece.weights))
@@ -193,6 +202,11 @@ class Counter:
     def holes(self) -> bool:
         """Whether some rows were not complete."""
         return self.summary.pieces > 0
+
+    @property
+    def negligible(self) -> float:
+        """What is no count, if it is all that a parent state has: it may be what underflow has left."""
+        return NEGLIGIBLE * self.rows if self.holes else 0.0
 
     def counts(self, nets: Sequence[Network]) -> list[Counts]:
         """The counts of all rows, with the numbers of each network."""
@@ -238,7 +252,7 @@ class Expectation:
     def __call__(self, lot: Lot, number: int | None) -> list[Counts]:
         if not lot.summary.pieces:
             return [Counts() for _ in self.numbers]
-        engine = self.query.get().engine().twin()
+        engine = self.query.get().engine().runner(lot.summary.count, Sweep.FORWARD, Sweep.HELD).twin()
         found = []
         for tables in self.numbers:
             engine.update(tables, {})
@@ -253,18 +267,27 @@ class Expectation:
 
 def _expected(piece: Piece, engine: Engine) -> Counts:
     """The same of some rows."""
-    found = Counts()
+    found, least = Counts(), _trusted_from(engine.program, piece.weights)
     for place, block in blocks(piece.columns, piece.rows, engine.gradient_chunk):
-        result, weights = engine.run(block.columns, block.rows), piece.weights[place]
+        result, doubtful = engine.run_trusting(block.columns, block.rows, least)
+        weights = piece.weights[place]
         mantissa, counted = result.joint[0], weights > 0
         for row in np.flatnonzero((mantissa <= 0) & counted)[:1].tolist():
             raise piece.impossible(place.start + row)
         logs = np.log(mantissa, out=np.zeros(block.rows), where=counted) + result.exponent * np.log(2.0)
         seeds = np.divide(weights, mantissa, out=np.zeros(block.rows), where=counted)
-        swept = engine.gradients(block.columns, block.rows, seeds, result.exponent, through_selection=False)
+        swept = engine.gradients_mending(
+            block.columns, block.rows, seeds, result.exponent, through_selection=False, doubtful=doubtful
+        )
         tables = {key: derivative for key, derivative in swept.tables.items() if key[1] != "thresholds"}
         found += Counts(tables, float((weights * logs).sum()))
     return found
+
+
+def _trusted_from(program: Program, weights: Floats) -> int:
+    """From which probability on, as a power of two, what underflows in a row leaves its counts as they are."""
+    light = bool(((weights > 0) & (weights < LIGHT)).any())
+    return NEVER if program.selects or program.structured or light else TRUSTED_FROM
 
 
 # complete rows --------------------------------------------------------------------------------------------
@@ -286,8 +309,11 @@ class Families:
         self.shapes = [net.table(name).shape for name in names]
         self.place = place
 
-    def counts(self, codes: Sequence[NDArray[Any]], weights: Floats) -> list[Floats]:
-        """How much the rows weigh in which each entry of each table was at work; without weights, how many they are."""
+    def counts(self, codes: Sequence[NDArray[Any]], weights: Floats, before: int = 0) -> list[Floats]:
+        """How much the rows weigh in which each entry of each table was at work; without weights, how many they are.
+
+        `before` says how many rows there were before these.
+        """
         first = np.cumsum([0, *(math.prod(shape) for shape in self.shapes)])
         axes = (
             np.array([m for own in self.members for m in own]),
@@ -297,7 +323,7 @@ class Families:
         )
         rows = len(codes[0])
         threads = min(machine.threads(), math.ceil(rows / BLOCK))
-        found = np.zeros((threads, LANES, first[-1]))
+        found, count_families = np.zeros((threads, LANES, first[-1])), count_for((before + rows) * len(self.shapes))
 
         def count(thread: int) -> None:
             for start in range(thread * BLOCK, rows, threads * BLOCK):

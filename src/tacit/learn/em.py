@@ -88,7 +88,7 @@ class EM:
                     raise error
             trails = [search.trails[i] for i in active]
             numbers = [
-                self.estimable.maximised(measured[i].tables, trail.numbers)
+                self.estimable.maximised(measured[i].tables, trail.numbers, self.counter.negligible)
                 for i, trail in zip(active, trails, strict=True)
             ]
             for i, trail, new, counts in zip(active, trails, numbers, self._measured(numbers), strict=True):

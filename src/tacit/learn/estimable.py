@@ -66,9 +66,9 @@ class Estimable:
         """Numbers to start from."""
         return np.concatenate([unit.start(rng) for unit in self.units])
 
-    def maximised(self, counts: Mapping[Key, Floats], now: Floats) -> Floats:
-        """The numbers that the counts, and the prior, make most probable."""
-        return np.concatenate([unit.maximised(counts, own) for unit, own in self._split(now)])
+    def maximised(self, counts: Mapping[Key, Floats], now: Floats, negligible: float) -> Floats:
+        """The numbers that the counts, and the prior, make most probable; less than `negligible` is no count."""
+        return np.concatenate([unit.maximised(counts, own, negligible) for unit, own in self._split(now)])
 
     def log_prior(self, numbers: Floats) -> float:
         """What the prior adds to the log-likelihood, up to a constant."""

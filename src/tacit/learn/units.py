@@ -68,12 +68,17 @@ class Table:
         """The given numbers, and random ones for those that are not there."""
         return self._completed(rng.gamma(1.0, size=self.given.shape)).ravel()
 
-    def maximised(self, counts: Mapping[Key, Floats], now: Floats) -> Floats:
-        """The most probable numbers. A row that was never seen stays, or is uniform where it was never set."""
-        totals = np.where(self.free, self.prior, 0.0)
+    def maximised(self, counts: Mapping[Key, Floats], now: Floats, negligible: float) -> Floats:
+        """The most probable numbers.
+
+        A row that was never seen, or has a negligible count, stays, or is uniform where it was never set.
+        """
+        seen = np.zeros(self.given.shape)
         for key in self.keys:
             if key in counts:
-                totals += np.where(self.free, counts[key], 0.0)
+                seen += np.where(self.free, counts[key], 0.0)
+        few = seen.sum(axis=-1, keepdims=True) < negligible
+        totals = np.where(few, 0.0, seen) + np.where(self.free, self.prior, 0.0)
         total = totals.sum(axis=-1, keepdims=True)
         left = 1 - np.where(self.free, 0.0, self.given).sum(axis=-1, keepdims=True)
         shares = left * divide(totals, total, otherwise=0.0)
@@ -143,10 +148,11 @@ class Causes:
         named = causes if self.given.names is None else dict(zip(self.given.names, causes, strict=True))
         return NoisyOr(named, float(numbers[0]), learn=True)
 
-    def maximised(self, counts: Mapping[Key, Floats], now: Floats) -> Floats:
+    def maximised(self, counts: Mapping[Key, Floats], now: Floats, negligible: float) -> Floats:
         """The numbers that the counts of effects, before and after each cause, make most probable."""
         known = [counts.get((self.node, part), np.zeros(table.shape)) for part, table in self.given.parts().items()]
-        came, failed = np.concatenate(self._outcomes(known, now), axis=1) + self.prior
+        seen = np.concatenate(self._outcomes(known, now), axis=1)
+        came, failed = np.where(seen.sum(axis=0) < negligible, 0.0, seen) + self.prior
         total = came + failed
         return np.where(self.free & (total > 0), divide(came, total, otherwise=0.0), now)
 
