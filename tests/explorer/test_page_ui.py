@@ -10,7 +10,7 @@ import pytest
 from bench.networks import network
 
 import tacit
-from tacit import Network, examples, semantics
+from tacit import Network, TestingCPT, examples, semantics
 from tacit.explorer import Captions, page_html
 
 DESKTOP, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
@@ -36,6 +36,14 @@ def unprintable():
     return net
 
 
+def steep():
+    """If A is no news, T = false has a probability of exp(-30000)."""
+    net = Network("steep")
+    net.add("A", cpt=[0.5, 0.5])
+    net.add("T", ["A"], cpt=TestingCPT([[1, 0], [1, 0]], [[0, 1], [0, 1]], [0.1, 0.2], gamma=1e5))
+    return net
+
+
 NETWORKS = {
     "abc": examples.abc,
     "asia": lambda: network("asia"),
@@ -43,6 +51,7 @@ NETWORKS = {
     "insurance": lambda: network("insurance"),
     "win95pts": lambda: network("win95pts"),
     "odd": odd,
+    "steep": steep,
     "unprintable": unprintable,
 }
 
@@ -179,6 +188,16 @@ def test_a_contradiction_is_said_and_can_be_undone(opened):
     page.click(state(number(net, "either"), 1))
     page.click("#problem button")
     assert evidence(page) == {"tub": [1, 0]}
+    assert page.is_hidden("#problem")
+
+
+def test_findings_beyond_floats_are_said_to_be(opened):
+    page = opened("steep", "T=false")
+    assert "too improbable for this page" in page.inner_text("#problem")
+    for tab in ("chart", "explanation", "information", "sensitivity"):
+        page.click(f"#tab-{tab}")
+        until(page, f"document.getElementById('panel-{tab}').textContent.includes('too improbable for this page')")
+    page.click("#clear")
     assert page.is_hidden("#problem")
 
 

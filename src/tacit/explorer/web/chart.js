@@ -26,11 +26,11 @@ class ChartPanel {
 
   update() {
     if (this.query !== this.session.query) this.restart();
-    const { engine, evidence, query, answer } = this.session;
+    const { engine, evidence, query } = this.session;
     setText(this.read, "");
     if (this.first === null) return this.empty("A network of one variable has nothing to vary.");
-    if (!answer.possible) return this.empty("The findings have probability 0.");
-    if (this.session.fixed) return this.empty(this.session.fixed);
+    const nothing = this.session.unanswerable ?? this.session.fixed;
+    if (nothing) return this.empty(nothing);
     this.follow();
     if (!this.second)
       return this.newest(engine.curve(evidence, query, this.first, POINTS), (curve) => this.lines(curve));

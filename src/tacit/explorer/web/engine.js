@@ -33,6 +33,8 @@ function size(axes, sizes) {
   return axes.reduce((product, axis) => product * sizes[axis], 1);
 }
 
+const FAINTEST = 2 ** -1000; // below, numbers lose digits
+
 const TESTS = {
   ">=": (a, b) => a >= b,
   ">": (a, b) => a > b,
@@ -249,6 +251,7 @@ const KINDS = {
       const source = run.operations[op.inputs[0]];
       let largest = 0;
       for (const x of source.array) if (x > largest) largest = x;
+      run.faint ||= largest > 0 && largest < FAINTEST;
       const power = largest > 0 ? Math.max(-1000, Math.min(1000, Math.floor(Math.log2(largest)) + 1)) : 0;
       op.exponent = source.exponent + power;
       const factor = 2 ** -power;
@@ -279,6 +282,13 @@ function slope(gamma, test) {
   return test.startsWith("<") ? -gamma : gamma;
 }
 
+// Whether a weight is too small for a float: what is 0 then only seems to be impossible.
+function vanished({ kind, gamma, weight, rest, own, array }) {
+  if (gamma === null) return false;
+  if (kind === "share") return !own && array.includes(0);
+  return kind === "select" && Boolean(weight?.includes(0) || rest?.includes(0)); // unless another run has selected
+}
+
 // A program ready to run: room for every value, planned once. Values without evidence are made once.
 class Run {
   constructor(program, tables) {
@@ -307,12 +317,14 @@ class Run {
 
   // p*(evidence) as mantissa and exponent. `frozen`: another run, whose selected tables stay as they are.
   forward(evidence, frozen = null) {
+    this.faint = false;
     for (const op of this.moving) {
       if (frozen && op.kind === "select") op.array.set(frozen.operations[this.operations.indexOf(op)].array);
       else op.rules.forward(this, op, evidence);
     }
-    const made = this.operations[this.joint];
-    return { mantissa: made.array[0], exponent: made.exponent };
+    const { array: [mantissa], exponent } = this.operations[this.joint];
+    this.faint ||= mantissa < FAINTEST && (mantissa > 0 || this.operations.some(vanished));
+    return { mantissa, exponent };
   }
 
   // Derivatives, in the `adjoint` of every value. They stop at selected tables, where they are kept.
@@ -399,9 +411,11 @@ class LocalEngine {
   ask(evidence) {
     const known = evidence.map(normalised);
     const { mantissa, exponent } = this.sum.forward(known);
-    const possible = mantissa > 0;
+    const beyond = this.sum.faint; // findings that are too improbable for floats
+    const possible = mantissa > 0 && !beyond;
     return {
       possible,
+      beyond,
       logEvidence: possible ? Math.log(mantissa) + exponent * Math.LN2 : -Infinity,
       posteriors: this.marginals(this.sum, known, possible ? 1 / mantissa : NaN),
       tests: this.tests.map((test) => this.tested(test)),

@@ -50,7 +50,7 @@ class ExplanationPanel {
       this.head,
       possible
         ? `log p(all states, findings) = ${brief(logProbability, 5)}`
-        : "The findings have probability 0: there is no explanation.",
+        : `${this.session.unanswerable ?? "The findings have probability 0."} So there is no explanation.`,
     );
     if (possible) this.body.replaceChildren(...states.map((state, i) => this.row(i, state)));
   }

@@ -29,13 +29,13 @@ class InformationPanel {
   }
 
   update() {
-    const { engine, evidence, query, model, answer } = this.session;
+    const { engine, evidence, query, model } = this.session;
     setText(
       this.head,
       `How much an observation would lower the uncertainty about ${model.variables[query].label}, on average.`,
     );
-    const why = answer.possible ? this.session.fixed : "The findings have probability 0.";
-    if (why) this.list.replaceChildren(element("li", { class: "quiet" }, why));
+    const nothing = this.session.unanswerable ?? this.session.fixed;
+    if (nothing) this.list.replaceChildren(element("li", { class: "quiet" }, nothing));
     else this.newest(engine.information(evidence, query), (nats) => this.show(nats));
   }
 

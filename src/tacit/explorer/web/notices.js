@@ -19,7 +19,12 @@ function notices(session) {
     document.getElementById("undo").disabled = !past.length;
     document.getElementById("clear").disabled = !dirty;
     if (!answer.possible)
-      say("These findings contradict each other: together they have probability 0.", past.length > 0);
+      say(
+        answer.beyond
+          ? session.unanswerable
+          : "These findings contradict each other: together they have probability 0.",
+        past.length > 0,
+      );
     else if (what === "answer") say("", false);
   });
   return (message) => say(message, false);
@@ -40,7 +45,7 @@ function speak(session) {
     const parts = [
       answer.possible
         ? `${label}: ${states[best]} ${spokenPercent(posterior[best])}.`
-        : "The findings contradict each other.",
+        : (answer.beyond && session.unanswerable) || "The findings contradict each other.",
     ];
     if (flips) parts.push(`${flips} ${flips === 1 ? "test" : "tests"} flipped.`);
     setText(place, parts.join(" "));

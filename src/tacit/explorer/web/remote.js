@@ -84,6 +84,7 @@ class RemoteEngine {
       const found = await send("marginals", { rows: [this.row(evidence)], tests: true });
       return {
         possible: found.log_evidence[0] !== null,
+        beyond: false, // a server reckons with any exponent
         logEvidence: found.log_evidence[0] ?? -Infinity,
         posteriors: this.variables.map(({ name }) => found.posteriors[name][0].map(number)),
         tests: Object.entries(found.tests).map(([name, how]) => this.tested(name, how)),

@@ -99,6 +99,14 @@ class Session {
     this.tell("answer");
   }
 
+  // Why there is no answer; null if there is one.
+  get unanswerable() {
+    if (this.answer.possible) return null;
+    return this.answer.beyond
+      ? "The findings are too improbable for this page, which reckons down to 1e-300. tacit itself goes further."
+      : "The findings have probability 0.";
+  }
+
   // Why nothing can change the query, if it is observed itself; else null.
   get fixed() {
     const state = observedState(this.evidence[this.query]);

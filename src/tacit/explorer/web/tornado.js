@@ -31,8 +31,8 @@ class TornadoPanel {
     if (query !== this.query) this.ask(query, model.variables[query]);
     const value = answer.posteriors[query][this.state];
     const what = `P(${model.variables[query].label} = ${model.variables[query].states[this.state]})`;
-    if (!answer.possible) return this.empty("The findings have probability 0.");
-    if (this.session.fixed) return this.empty(this.session.fixed);
+    const nothing = this.session.unanswerable ?? this.session.fixed;
+    if (nothing) return this.empty(nothing);
     this.key.hidden = false;
     setText(
       this.head,
