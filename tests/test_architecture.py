@@ -16,6 +16,8 @@ IN_FUNCTIONS = {
     ("tacit.engines", "tacit.engines.auto"),  # loads llvmlite
     ("tacit.engines", "tacit.engines.tape"),  # loads numba
     ("tacit.jit", "tacit.jit.cache"),  # loads numba
+    ("tacit.learn.objective", "tacit.learn.kernels"),  # loads numba
+    ("tacit.learn.tallies", "tacit.learn.count_kernels"),  # loads numba
     ("tacit.engines", "tacit.engines.torch"),  # torch is optional
     ("tacit.engines.native.engine", "tacit.engines.tape"),  # loads numba
     ("tacit.engines", "tacit.engines.cuda"),  # loads llvmlite

@@ -7,9 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.jit import jit
-
-TILE = 4096  # rows whose codes stay in the cache while all families are counted
-LANES = 4  # counts side by side, so that equal rows one after the other do not wait for each other
+from tacit.learn.tiles import LANES, TILE
 
 
 @jit(nogil=True)

@@ -1,12 +1,10 @@
-"""The kernels of learning: the loss of rows, alone or between the two sweeps of a tape."""
+"""The kernel of learning: the loss of rows between the two sweeps of a tape."""
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
 
 from __future__ import annotations
 
 import math
-
-import numpy as np
 
 from tacit.engines.kernels import add_pinned, backward_tile, forward_tile
 from tacit.engines.row_losses import MEAN_SQUARED, SMALLEST
@@ -47,14 +45,6 @@ def loss_of_rows(kind, outputs, targets, weights, seeds, r0, n):
         for s in range(states):
             seeds[s, j] = weights[j] * (seeds[s, j] - inner) / total
     return loss
-
-
-@jit(nogil=True, error_model="numpy")
-def losses_of_rows(kind, outputs, targets, weights, found):
-    """The weighted loss of each row, into `found`."""
-    seeds = np.empty(outputs.shape)
-    for j in range(len(found)):
-        found[j] = loss_of_rows(kind, outputs, targets, weights, seeds, j, 1)
 
 
 @jit(nogil=True)

@@ -1,8 +1,8 @@
 """Losses: what a posterior costs against its target.
 
-Two have kernels (`tacit.learn.kernels`). Any other is a function `loss(p, y)` of arrays (rows, groups) that returns
-the loss of every row (rows,) and its derivatives by `p` (rows, groups). Groups are the states of the query, or its
-first state and all others together where labels are probabilities of the first state.
+Two are known by name, and engines compute them between their sweeps. Any other is a function `loss(p, y)` of arrays
+(rows, groups) that returns the loss of every row (rows,) and its derivatives by `p` (rows, groups). Groups are the
+states of the query, or its first state and all others together where labels are probabilities of the first state.
 
 The cross entropy is -y log(p), with its true slope -y / p down to p = 1e-100: a confident mistake pulls as hard as the
 logarithm says. Below, it ends as a parabola that is flat at p = 0, where it is -log(1e-100) + 1/2, about 230.8. So
@@ -20,10 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.engines.results import Array
-from tacit.engines.row_losses import CROSS_ENTROPY, MEAN_SQUARED
+from tacit.engines.row_losses import CROSS_ENTROPY, MEAN_SQUARED, SMALLEST
 from tacit.errors import TacitError
 from tacit.floats import Floats
-from tacit.learn import kernels
 
 Loss = str | Callable[[NDArray[np.float64], NDArray[np.float64]], tuple[Array, Array]]
 
@@ -62,35 +61,50 @@ def identity(loss: Loss, groups: int) -> str:
 
 
 def evaluate(loss: Loss, joint: Array, targets: Array, weights: Array) -> tuple[float, Array]:
-    """The weighted loss of some rows, and its derivatives by their joint (states, rows)."""
-    if not callable(loss):
-        seeds = np.empty(joint.shape)
-        joint = np.asarray(joint, dtype=np.float64)
-        value = kernels.loss_of_rows(KINDS[loss], joint, targets, weights, seeds, 0, len(weights))
-        return float(value), seeds
+    """The weighted loss of some rows, and its derivatives by their joint (states, rows).
+
+    A row of weight 0 counts for nothing, whatever its joint is.
+    """
     p, group = _grouped(joint, targets)
-    values, slopes = _asked(loss, p, targets, weights)
-    inner = (slopes.T * p).sum(axis=0)
-    return float(weights @ values), weights * (slopes.T[group] - inner) / joint.sum(axis=0)
+    values, slopes = _of_rows(loss, p, targets, weights)
+    counted = weights != 0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        seeds = weights * (slopes[group] - (slopes * p).sum(axis=0)) / joint.sum(axis=0, dtype=np.float64)
+    return float((weights * values).sum(where=counted)), np.where(counted, seeds, 0.0)
 
 
 def evaluate_rows(loss: Loss, joint: Array, targets: Array, weights: Array) -> Floats:
     """The weighted loss of each of some rows: (rows,)."""
-    if not callable(loss):
-        found = np.empty(len(weights))
-        kernels.losses_of_rows(KINDS[loss], np.asarray(joint, dtype=np.float64), targets, weights, found)
-        return found
     p, _ = _grouped(joint, targets)
-    return np.asarray(weights * _asked(loss, p, targets, weights)[0])
+    return np.where(weights != 0, weights * _of_rows(loss, p, targets, weights)[0], 0.0)
 
 
 def _grouped(joint: Array, targets: Array) -> tuple[Floats, NDArray[np.intp]]:
     """The posterior of groups of states (groups, rows), and the group of every state."""
-    states, groups = len(joint), len(targets)
-    group = np.minimum(np.arange(states), groups - 1)
-    p = np.zeros(targets.shape)
-    np.add.at(p, group, joint / joint.sum(axis=0))
-    return p, group
+    last = len(targets) - 1
+    group = np.minimum(np.arange(len(joint)), last)
+    with np.errstate(divide="ignore", invalid="ignore"):  # of rows that are impossible, nothing is a number
+        shares = joint / joint.sum(axis=0, dtype=np.float64)
+    return np.concatenate([shares[:last], shares[last:].sum(axis=0, keepdims=True)]), group
+
+
+def _of_rows(loss: Loss, p: Floats, targets: Array, weights: Array) -> tuple[Array, Array]:
+    """The loss of every row (rows,), and its derivatives by the posteriors (groups, rows)."""
+    if callable(loss):
+        values, slopes = _asked(loss, p, targets, weights)
+        return values, slopes.T
+    return _squared(p, targets) if loss == "mse" else _cross_entropy(p, targets)
+
+
+def _squared(p: Floats, targets: Array) -> tuple[Floats, Floats]:
+    off = p - targets
+    return (off * off).mean(axis=0), off * (2 / len(off))
+
+
+def _cross_entropy(p: Floats, targets: Array) -> tuple[Floats, Floats]:
+    bounded = np.maximum(p, SMALLEST)
+    ratio = p / bounded  # 1 down to SMALLEST
+    return (targets * ((1 - ratio**2) / 2 - np.log(bounded))).sum(axis=0), -targets * ratio / bounded
 
 
 def _asked(loss: Callable[..., Any], p: Floats, targets: Array, weights: Array) -> tuple[Array, Array]:

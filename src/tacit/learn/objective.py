@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,6 @@ from tacit.evidence import blocks
 from tacit.floats import Floats
 from tacit.learn.batches import Batch
 from tacit.learn.data import Data
-from tacit.learn.kernels import learn
 from tacit.learn.losses import KINDS, Loss, evaluate, evaluate_rows
 from tacit.learn.parameters import Parameters
 from tacit.selection import parent_posterior
@@ -174,9 +174,16 @@ class Objective:
 
         if callable(self.loss):
             return self.engine.fused(packed, seed_of, None, shares)
-        return self.engine.fused(packed, seed_of, learn, shares, KINDS[self.loss], targets)
+        return self.engine.fused(packed, seed_of, _learn, shares, KINDS[self.loss], targets)
 
     def _penalty(self, numbers: Floats, by_number: Floats) -> float:
         believed = numbers[self._believed]
         by_number[self._believed] -= self._shares / believed
         return -float(self._shares @ np.log(believed))
+
+
+def _learn(*arguments: Any) -> float:
+    """The kernel that learns on a tape."""
+    from tacit.learn.kernels import learn  # loads numba
+
+    return float(learn(*arguments))
