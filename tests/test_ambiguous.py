@@ -149,7 +149,7 @@ def test_whole_frames_are_refused(frame):
     net = tacit.Network()
     net.add("Y", states=["no", "yes"], cpt=[0.3, 0.7])
     with pytest.raises(EvidenceError, match="1 may be a code or the likelihood"):
-        net.posterior("Y", frame)
+        net.log_likelihood(frame)
 
 
 # labels to learn from -------------------------------------------------------------------------------------

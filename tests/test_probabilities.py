@@ -47,14 +47,14 @@ def test_a_labelled_answer_is_the_same_array(tac):
 
 def test_frames_keep_the_index_and_name_the_states(tac):
     index = pd.Index(["first", "second"], name="patient")
-    frame = tac.posterior(pd.DataFrame({"C": ["lo", "hi"]}, index=index), labels=True).to_pandas()
+    frame = tac.posterior(pd.DataFrame({"A": [0.8, 0.1], "C": ["lo", "hi"]}, index=index), labels=True).to_pandas()
     assert frame.index.equals(index)
     assert frame.index.name == "patient"
     assert (list(frame.columns), frame.columns.name) == (["true", "false"], "B")
     from_column = tac.posterior({"A": 0.8, "C": pd.Series(["lo", "hi"], index=index)}, labels=True)
     assert from_column.index is not None
     assert from_column.to_pandas().index.equals(index)
-    assert tac.posterior(pl.DataFrame({"C": ["lo", "hi"]}), labels=True).index is None
+    assert tac.posterior(pl.DataFrame({"A": [0.8, 0.1], "C": ["lo", "hi"]}), labels=True).index is None
 
 
 def test_a_column_that_says_the_same_of_all_rows_names_none(tac):
