@@ -59,10 +59,10 @@ class TapeEngine(Taped):
         outputs, doubts = self._forward(tape, columns, rows, width)
         if self._tables_in_doubt(tape):
             doubts = np.ones(rows, dtype=np.bool_)
-        elif doubts is not None and width > LANES:
+        elif doubts is not None and width > (narrow := 1 if self._alone else LANES):
             # the rows of a tile are in doubt together: those of narrow tiles are fewer
             some = np.flatnonzero(doubts)
-            outputs[:, some], fewer = self._forward(tape, take(columns, some), len(some), LANES)
+            outputs[:, some], fewer = self._forward(tape, take(columns, some), len(some), narrow)
             doubts[some] = False if fewer is None else fewer
             doubts = doubts if doubts.any() else None
         decided = self._decided(tape, outputs) if selections else {}

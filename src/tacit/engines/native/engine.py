@@ -269,7 +269,7 @@ class NativeEngine(Taped):
     ) -> tuple[Array, NDArray[np.bool_]]:
         """The outputs of some rows whose evidence is checked first, and which of them are still doubtful."""
         outputs = np.empty((generated.tape.outputs, rows), dtype=self.dtype)
-        narrow = generated.layout.lanes.rows
+        narrow = 1 if self._alone else generated.layout.lanes.rows
         described = self._described(generated, checked(columns))
         notes = self._run(generated, described, rows, narrow, outputs=outputs)
         doubts = np.full(rows, self._tables_in_doubt(generated.tape))
