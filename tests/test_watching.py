@@ -2,6 +2,7 @@
 
 import io
 import sys
+import threading
 import time
 from types import SimpleNamespace
 
@@ -9,7 +10,7 @@ import IPython.display
 import pytest
 
 from tacit.learn.progress import Bar, Line
-from tacit.watching import Notice, in_notebook, is_terminal, is_watched
+from tacit.watching import Notice, Progress, in_notebook, is_terminal, is_watched
 
 
 class Terminal(io.StringIO):
@@ -134,3 +135,35 @@ def test_a_console_that_closes_meanwhile_is_not_written_to(capfd):
     time.sleep(0.2)
     notice.end()
     assert capfd.readouterr() == ("", "")
+
+
+def test_progress_is_a_line_that_goes_again():
+    stream = Terminal()
+    with Progress("marginals", 10, stream, patience=0.0) as progress:
+        progress.advance(4)
+        assert "\rtacit: marginals: 40%, about 0 s left" in stream.getvalue().replace("\x1b[2K", "")
+        progress.advance(9)  # some of it was done again
+        time.sleep(0.11)
+        progress.advance(0)
+        assert "100%" in stream.getvalue()
+    assert stream.getvalue().endswith("\r\x1b[2K")
+
+
+@pytest.mark.parametrize("stream", [Terminal(), io.StringIO()])
+def test_progress_of_short_work_and_in_files_is_not_shown(stream):
+    with Progress("marginals", 2, stream, patience=1e3 if stream.isatty() else 0.0) as progress:
+        progress.advance(1)
+    assert not stream.getvalue()
+
+
+def test_progress_of_other_threads_is_not_shown():
+    stream = Terminal()
+
+    def work():
+        with Progress("marginals", 2, stream, patience=0.0) as progress:
+            progress.advance(1)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert not stream.getvalue()

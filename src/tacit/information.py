@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.answer import warn_impossible
+from tacit.distinct import distinct
 from tacit.engines.engine import Sweep
 from tacit.engines.results import Array
 from tacit.errors import TooLargeError
-from tacit.evidence import EvidenceLike
+from tacit.evidence import Evidence, EvidenceLike, blocks
 from tacit.floats import Floats, divide
-from tacit.marginals import weighted
+from tacit.marginals import Swept, companion_for, go_on, sweeps
 from tacit.query import Query
+from tacit.watching import Progress
 from tacit.words import large
 
 MAX_SWEEPS = 1024  # joint states of several query variables up to which each has a sweep down of its own
-
-
-def go_on() -> None:
-    """No pause."""
 
 
 def information(
@@ -35,37 +33,40 @@ def information(
     between sweeps, and may raise to end the work.
     """
     require_few_sweeps(query, "information")
-    names = query.network.variables
-    asked = query.companion(replace(query.question, evidence=names, index=False))
-    found: dict[str, list[Floats]] = {name: [] for name in names}
-    impossible = []
-    rows = query.read(evidence)
-    engine = asked.engine().runner(rows.rows, Sweep.FORWARD, Sweep.HELD)
-    at_once = max(1, engine.gradient_chunk // engine.program.outputs)  # pairs of states take as much room as values
-    if not rows.rows:
-        return {name: np.empty(0) for name in names}
-    for block in rows.blocks(at_once):
-        pause()
-        results = engine.run(block.columns, block.rows)
-        joint = results.joint
-        total = joint.sum(axis=0)
-        impossible.append(total <= 0)
-        pairs: dict[str, list[Array]] = {name: [] for name in names}
-        for state in range(len(joint)):
-            pause()
-            seeds = np.zeros_like(joint)
-            seeds[state] = divide(np.ones_like(total), total, otherwise=0.0)
-            swept = engine.gradients(block.columns, block.rows, seeds, results.exponent, through_selection=False)
-            for name, by_state in swept.likelihoods.items():
-                column = block.columns.get(name)
-                pairs[name].append(weighted(np.ones((1, 1)) if column is None else column.likelihoods(), by_state))
-        for name, of_states in pairs.items():
-            # without likelihoods, its state is known to the program
-            drop = mutual_information(np.stack(of_states)) if of_states else np.zeros(block.rows)
-            known = (total <= 0) | (name in block.columns and block.columns[name].observed)
-            found[name].append(np.where(known, np.nan, drop))
-    warn_impossible(np.concatenate(impossible), "their information is NaN")
-    return {name: np.concatenate(blocks) for name, blocks in found.items()}
+    rows = distinct(query.read(evidence))
+    found, impossible = _of_rows(query, rows.known, pause)
+    warn_impossible(rows.for_all(impossible), "their information is NaN")
+    return {name: rows.for_all(drop) for name, drop in found.items()}
+
+
+def _of_rows(query: Query, known: Evidence, pause: Callable[[], None]) -> tuple[dict[str, Floats], NDArray[np.bool_]]:
+    """The same of some rows, and which of them are impossible."""
+    engine = companion_for(query, query.question, known).engine().runner(known.rows, Sweep.HELD)
+    found = {name: np.empty(known.rows) for name in query.network.variables}
+    impossible = np.zeros(known.rows, dtype=np.bool_)
+    states = engine.program.outputs
+    at_once = max(1, engine.gradient_chunk // states)  # pairs of states take as much room as values
+    with Progress("information", known.rows * states) as progress:
+        for rows, block in blocks(known.columns, known.rows, at_once):
+
+            def between_sweeps(done: int = block.rows) -> None:
+                pause()
+                progress.advance(done)
+
+            swept = sweeps(engine, block, between_sweeps)
+            impossible[rows] = swept.total <= 0
+            for name, drop in found.items():
+                observed = name in block.columns and block.columns[name].observed
+                drop[rows] = np.where(impossible[rows] | observed, np.nan, _drop(swept, block, name))
+    return found, impossible
+
+
+def _drop(swept: Swept, known: Evidence, name: str) -> Floats:
+    """By how much a variable is expected to tell, (rows,), whether or not it is observed."""
+    if name not in swept.derivatives[0]:  # its state is known to the program
+        return np.zeros(known.rows)
+    both = np.stack(swept.joints(known.columns, name))
+    return mutual_information(divide(both, swept.total, otherwise=0.0))
 
 
 def require_few_sweeps(query: Query, what: str) -> None:

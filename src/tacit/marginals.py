@@ -2,48 +2,133 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.answer import warn_impossible
-from tacit.engines.engine import Sweep
+from tacit.compiler.question import Question
+from tacit.distinct import distinct
+from tacit.engines.engine import Engine, Sweep
 from tacit.engines.results import Array
-from tacit.evidence import EvidenceLike
+from tacit.evidence import Column, Evidence, EvidenceLike, blocks
 from tacit.floats import Floats, divide
 from tacit.probabilities import Labelling, Marginals
 from tacit.query import Query
+from tacit.watching import Progress
+
+WORTH_COMPILING = 2e8  # multiply-adds of all rows from which a program for their kind of evidence is tried
+CHEAPER = 2  # times, for it to be taken
+
+
+def go_on() -> None:
+    """No pause."""
 
 
 def marginals(query: Query, evidence: EvidenceLike | None = None) -> dict[str, Floats]:
     """The posterior of every variable, each (rows, states): see `TAC.marginals`."""
-    asked = query.companion(replace(query.question, query=(), evidence=query.network.variables, index=False))
-    found: dict[str, list[Floats]] = {name: [] for name in query.network.variables}
-    possible: list[NDArray[np.bool_]] = []
-    known = query.read(evidence)
-    engine = asked.engine().runner(known.rows, Sweep.FORWARD, Sweep.HELD)
-    for block in known.blocks(engine.gradient_chunk):
-        results = engine.run(block.columns, block.rows)
-        total = results.joint[0]
-        seeds = divide(np.ones_like(total), total, otherwise=0.0)
-        swept = engine.gradients(block.columns, block.rows, seeds, results.exponent, through_selection=False)
-        possible.append(total > 0)
-        for name, column in found.items():
-            card = query.network.variable(name).card
-            likelihood = block.columns[name].likelihoods() if name in block.columns else np.ones((card, 1))
-            product = weighted(likelihood, swept.likelihoods[name]) if name in swept.likelihoods else likelihood
-            column.append(np.where(total > 0, product, np.nan).T)
-    if not known.rows:
-        return {name: np.empty((0, query.network.variable(name).card), query.dtype) for name in found}
-    warn_impossible(~np.concatenate(possible), "their posteriors are NaN")
-    return {name: np.concatenate(blocks) for name, blocks in found.items()}
+    rows = distinct(query.read(evidence))
+    found = _of_rows(query, rows.known)
+    if found:
+        first = next(iter(found.values()))
+        warn_impossible(rows.for_all(np.isnan(first[:, 0])), "their posteriors are NaN")
+    return {name: rows.for_all(array) for name, array in found.items()}
 
 
-def labelled(query: Query, found: dict[str, Floats], evidence: EvidenceLike | None) -> Marginals:
+def labelled(query: Query, found: Mapping[str, Floats], evidence: EvidenceLike | None) -> Marginals:
     """The same with the names of states and rows."""
     label = Labelling.of(evidence)
     return Marginals({name: label(array, [query.network.variable(name)]) for name, array in found.items()})
+
+
+def _of_rows(query: Query, known: Evidence) -> dict[str, Floats]:
+    """The posteriors of some rows; NaN where they are impossible."""
+    net = query.network
+    asked = companion_for(query, replace(query.question, query=()), known)
+    engine = asked.engine().runner(known.rows, Sweep.HELD)
+    found = {name: np.empty((known.rows, net.variable(name).card), query.dtype) for name in net.variables}
+    with Progress("marginals", known.rows) as progress:
+        for rows, block in blocks(known.columns, known.rows, engine.gradient_chunk):
+            swept = sweeps(engine, block)
+            total = np.where(swept.total > 0, swept.total, np.nan)
+            for name, whole in found.items():
+                (joint,) = swept.joints(block.columns, name)
+                np.divide(joint, total, out=whole[rows].T)
+            progress.advance(block.rows)
+    return found
+
+
+def companion_for(query: Query, question: Question, known: Evidence) -> Query:
+    """A query with likelihoods of all variables, by which derivatives are taken.
+
+    Of many rows, those that every row observes have none, if that is much less work: their states index tables. Not
+    where tests are decided, which could come out otherwise at a tie.
+    """
+    general = query.companion(replace(question, evidence=query.network.variables, index=False))
+    work = general.program.cost.multiply_adds
+    given = dict(question.given)
+    certain = tuple(sorted({*question.hard, *known.certain}.difference(given, question.do)))
+    if not certain or query.network.testing_nodes or work * known.rows < WORTH_COMPILING:
+        return general
+    special = query.companion(replace(question, evidence=query.network.variables, hard=certain))
+    return special if CHEAPER * special.program.cost.multiply_adds <= work else general
+
+
+class Swept(NamedTuple):
+    """Derivatives of p*(q, evidence) by likelihoods, (states, rows) by variable, for each state q of the query.
+
+    `total` (rows,) is p*(evidence). The numbers of a row are all multiplied by the same power of two.
+    """
+
+    total: Array
+    derivatives: Sequence[Mapping[str, Array]]
+
+    def joints(self, columns: Mapping[str, Column], name: str) -> list[Array]:
+        """The probability of each state of a variable with q and the evidence: (states, rows) for each q."""
+        column = columns.get(name)
+        if name not in self.derivatives[0]:  # its state is known to the program
+            return [(np.ones((1, 1)) if column is None else column.likelihoods()) * self.total]
+        found = [derivatives[name] for derivatives in self.derivatives]
+        if column is None:
+            return found
+        likelihoods = column.likelihoods()
+        return [weighted(likelihoods, own) for own in found]
+
+
+def sweeps(engine: Engine, known: Evidence, pause: Callable[[], None] = go_on) -> Swept:
+    """One sweep for each state of the query. `pause` is called before each, and may raise to end the work."""
+    plain = _in_plain_floats(engine, known, pause)
+    if plain is not None:
+        return plain
+    results, found = engine.run(known.columns, known.rows), []
+    total = results.joint.sum(axis=0)
+    inverse = divide(np.ones_like(total), total, otherwise=0.0)
+    for seeds in _units(engine, known.rows):
+        pause()
+        made = engine.gradients(known.columns, known.rows, seeds * inverse, results.exponent, through_selection=False)
+        found.append(made.likelihoods)
+    return Swept(np.asarray(total > 0, dtype=total.dtype), found)
+
+
+def _in_plain_floats(engine: Engine, known: Evidence, pause: Callable[[], None]) -> Swept | None:
+    """The same without a run before: likelihoods times derivatives by them sum to p*. None where rows are in doubt."""
+    found = []
+    for seeds in _units(engine, known.rows):
+        pause()
+        made = engine.attempt_gradients(known.columns, known.rows, seeds, through_selection=False)
+        if made.doubtful or not made.gradients.likelihoods or not made.gradients.finite:
+            return None
+        found.append(made.gradients.likelihoods)
+    joints = Swept(np.empty(0), found).joints(known.columns, next(iter(found[0])))
+    return Swept(np.sum([joint.sum(axis=0) for joint in joints], axis=0), found)
+
+
+def _units(engine: Engine, rows: int) -> Iterator[Floats]:
+    """Derivatives of the joint of each state of the query by the joint: (states, rows)."""
+    for unit in np.eye(engine.program.outputs):
+        yield np.broadcast_to(unit[:, None], (len(unit), rows))
 
 
 def weighted(likelihood: Floats, derivative: Array) -> Array:

@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from importlib import import_module
-from typing import Any, TextIO
+from typing import Any, Self, TextIO
 
 PATIENCE = 1.0  # seconds of silence that nobody minds
 IN_A_LOG = 2.0  # and that a log is better without
@@ -101,3 +101,38 @@ class Notice:
         stream = self._stream or sys.stderr
         if stream is not None and not stream.closed:
             print(f"tacit: {text}", file=stream, flush=True)
+
+
+class Progress:
+    """A line of a terminal that says how much of some work is done, if it takes long; it goes when the work ends.
+
+    What runs in another thread than the main one, as the answers of a server do, says nothing.
+    """
+
+    def __init__(self, what: str, steps: int, stream: TextIO | None = None, patience: float = PATIENCE) -> None:
+        self._what, self._steps, self._done = what, steps, 0
+        self._stream = stream or sys.stderr
+        self._on = threading.current_thread() is threading.main_thread() and is_terminal(self._stream)
+        self._began = time.monotonic()
+        self._next, self._shown = self._began + patience, False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._shown:
+            self._write("")
+
+    def advance(self, steps: int) -> None:
+        """So many steps more are done."""
+        self._done = min(self._done + steps, self._steps)  # some work is done again
+        now = time.monotonic()
+        if self._on and now >= self._next:
+            left = (now - self._began) / self._done * (self._steps - self._done)
+            self._write(f"tacit: {self._what}: {self._done / self._steps:.0%}, about {left:.0f} s left")
+            self._next, self._shown = now + PAUSE, True
+
+    def _write(self, text: str) -> None:
+        if is_terminal(self._stream):  # still
+            self._stream.write(f"\r\x1b[2K{text}")
+            self._stream.flush()
