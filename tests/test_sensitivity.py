@@ -319,3 +319,43 @@ def test_impossible_evidence_has_no_derivatives():
     with pytest.warns(tacit.ImpossibleEvidenceWarning):
         assert str(tacit.compile(net, "A", ["B"]).sensitivity({"B": "false"})).startswith("the evidence has prob")
     assert np.isfinite(found.posterior[0]).all()
+
+
+@pytest.mark.parametrize("likelihoods", [[1e-300, 1.0], [5e-324, 1.0], [0.0, 1.0], [1.0, 1e-308]])
+@pytest.mark.parametrize("tiny", [1e-300, 1e-5, 0.0])
+def test_extreme_evidence_without_a_warning(likelihoods, tiny):
+    """Entries far from where a decision would change, and derivatives near the limits of floats."""
+    net = tacit.Network()
+    net.add("A", cpt=[tiny, 1 - tiny])
+    net.add("B", ["A"], cpt=[[1.0, 0.0], [tiny, 1 - tiny]])
+    net.add("C", ["B"], cpt=[[1e-10, 1 - 1e-10], [1.0, 0.0]])
+    for query in "ABC":
+        found = tacit.compile(net, query, ["B", "C"]).sensitivity({"B": [likelihoods], "C": [likelihoods[::-1]]})
+        if not np.isnan(found.posterior).any():
+            assert all(0 <= entry.flips_at <= 1 or np.isnan(entry.flips_at) for entry in found.entries())
+            str(found)
+
+
+def test_derivatives_beyond_the_range_of_floats():
+    """An entry of 0 that would make the evidence 10^600 times as probable: infinite, with the right sign."""
+    net = tacit.Network()
+    net.add("H", states=3, cpt=[0.5, 0.5, 0.0])
+    for i in range(200):
+        net.add(f"E{i}", ["H"], cpt=[[0.001, 0.999], [0.001, 0.999], [0.9999, 0.0001]])
+    row = {f"E{i}": "true" for i in range(200)}
+    found = tacit.compile(net, "H", list(row)).sensitivity(row)
+    close(found.derivatives["H", "table"][0, :, 2], [-np.inf, -np.inf, np.inf])
+    close(found.derivatives["H", "table"][0, :, 0], [1.0, -1.0, 0.0])  # while the rest of the row makes room
+    close(found.derivatives["E0", "table"][0, :, 0, 0], [250.0, -250.0, 0.0], 1e-9)
+    assert found.entries(state=2)[0].flips_at == 0.0
+
+
+def test_all_tables_are_computed_for_every_row_and_planned_so():
+    """A plan that is cheap while tables are multiplied once would take eight times as long."""
+    net = network("insurance")
+    parents = {parent for name in net for parent in net.parents(name)}
+    tac = tacit.compile(net, "Age", [name for name in net if name not in parents])
+    tac.sensitivity()
+    (companion,) = tac._companions.values()
+    cost = companion.program.cost
+    assert cost.multiply_adds + cost.static_multiply_adds < 40_000

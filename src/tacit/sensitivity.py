@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit import machine
 from tacit.answer import warn_impossible
 from tacit.cpt import CPT, THRESHOLDS, AnyCPT, TestingCPT
+from tacit.distinct import distinct
 from tacit.engines.by_row import ByRow
 from tacit.engines.results import Array
 from tacit.errors import TacitError, TooLargeError
-from tacit.evidence import Evidence, EvidenceLike, take
+from tacit.evidence import Evidence, EvidenceLike, blocks, take
 from tacit.floats import Floats, divide, flat
-from tacit.information import go_on, require_few_sweeps
+from tacit.information import require_few_sweeps
 from tacit.installation import how_to_install
+from tacit.marginals import go_on
 from tacit.model import Model
 from tacit.query import Query
 from tacit.variable import Label, describe
+from tacit.watching import Progress
 from tacit.words import plural
 
 Key = tuple[str, str]
@@ -30,6 +34,9 @@ CAUSE = "cause "  # the parts of a noisy-or
 SHOWN = 10
 COPIES = 2  # of every derivative: as a slope, and as that of the posterior
 NOISE = 1e-14  # what rounding leaves of a difference of equals, relative to them
+# A slope may be beyond the range of floats: evidence can be so improbable that an entry changes it by any factor. Then
+# it is infinite, and a difference of two such slopes is unknown.
+UNBOUNDED = np.errstate(over="ignore", invalid="ignore")
 
 
 class Entry(NamedTuple):
@@ -87,6 +94,7 @@ class Sensitivity:
         return any(isinstance(cpt, TestingCPT) and cpt.gamma is not None for cpt in cpts)
 
     @cached_property
+    @UNBOUNDED
     def derivatives(self) -> dict[Key, Floats]:
         """The total derivatives of the posterior: (rows, states of the query..., entries of the table...).
 
@@ -98,7 +106,7 @@ class Sensitivity:
         for key, slope in self.slopes.items():
             total = slope.sum(axis=over, keepdims=True)
             posterior = self.posterior.reshape(*self.posterior.shape, *[1] * (slope.ndim - self.posterior.ndim))
-            found[key] = _difference(slope, posterior * total)
+            found[key] = _difference(slope, _times(posterior, total))
         return found
 
     @cached_property
@@ -160,6 +168,7 @@ class Sensitivity:
             raise TacitError(f"to_frame needs pandas, which is not installed: {how_to_install('frames')}") from None
         return pandas.DataFrame(self.entries(row, state), columns=list(Entry._fields))
 
+    @UNBOUNDED
     def _flips(self, row: int, key: Key) -> Floats:
         """The value of each entry at which the most probable state changes, the nearest one; NaN if it never does."""
         table = self.network.cpt(key[0]).parts()[key[1]]
@@ -173,8 +182,9 @@ class Sensitivity:
             if other == best:
                 continue
             gap, closing = posterior[best] - posterior[other], _difference(slope[other], slope[best])
-            change = np.divide(gap, closing, out=np.full(table.shape, np.nan), where=closing != 0)
-            possible = 1 + change * slope.sum(axis=0) > NOISE  # the evidence
+            near = (closing != 0) & (np.abs(gap) <= np.abs(closing))  # others are further away than from 0 to 1
+            change = np.divide(gap, closing, out=np.full(table.shape, np.nan), where=near)
+            possible = 1 + _times(change, slope.sum(axis=0)) > NOISE  # the evidence
             inside = (table + change >= 0) & (table + change <= 1) & possible
             closer = inside & ~(np.abs(nearest - table) <= np.abs(change))
             nearest = np.where(closer, table + change, nearest)
@@ -247,33 +257,43 @@ def sensitivity(query: Query, evidence: EvidenceLike | None = None, pause: Calla
     `pause` is called between sweeps, and may raise to end the work.
     """
     require_few_sweeps(query, "sensitivity")
-    asked = query.companion(replace(query.question, every_state=True, index=False))
-    net = query.network
-    net.require_numbers()
-    tables, gammas = asked.numbers()
-    engine = ByRow(asked.program, tables, gammas)
-    posteriors: list[Floats] = []
-    found: dict[Key, list[Floats]] = {key: [] for key in _keys(net)}
-    states = [net.variable(name).card for name in query.question.query]
+    query.network.require_numbers()
+    asked = query.companion(replace(query.question, every_state=True, index=False, by_row=True))
     known = query.read(evidence)
-    _require_room(net, known.rows, math.prod(states))
-    for block in known.blocks(engine.gradient_chunk):
-        posterior, derivatives = engine.derivatives(block.columns, block.rows, pause)
-        impossible = posterior.sum(axis=0) == 0
-        posteriors.append(np.where(impossible, np.nan, posterior).T.reshape(block.rows, *states))
-        for (node, part), blocks in found.items():
-            table = net.cpt(node).parts()[part]
-            nothing = np.zeros((len(posterior), *table.shape, block.rows))
-            slope = np.where(impossible, np.nan, _covaried(part, table, derivatives.get((node, part), nothing)))
-            blocks.append(np.moveaxis(slope, -1, 0).reshape(block.rows, *states, *table.shape).astype(np.float64))
-    if not known.rows:
-        posteriors.append(np.empty((0, *states)))
-        for (node, part), blocks in found.items():
-            blocks.append(np.empty((0, *states, *net.cpt(node).parts()[part].shape)))
-    whole = np.concatenate(posteriors)
+    states = [query.network.variable(name).card for name in query.question.query]
+    _require_room(query.network, known.rows, math.prod(states))
+    rows = distinct(known)
+    posterior, slopes = _of_rows(asked, rows.known, states, pause)
+    whole = rows.for_all(posterior)
     warn_impossible(np.isnan(flat(whole)[:, 0]), "their derivatives are NaN")
-    slopes = {key: np.concatenate(blocks) for key, blocks in found.items()}
-    return Sensitivity(whole, slopes, asked, known)
+    return Sensitivity(whole, {key: rows.for_all(slope) for key, slope in slopes.items()}, asked, known)
+
+
+def _of_rows(
+    asked: Query, known: Evidence, states: Sequence[int], pause: Callable[[], None]
+) -> tuple[Floats, dict[Key, Floats]]:
+    """The posterior and the slopes of some rows; see `Sensitivity`."""
+    engine = ByRow(asked.program, *asked.numbers())
+    tables = {(node, part): asked.network.cpt(node).parts()[part] for node, part in _keys(asked.network)}
+    posterior = np.empty((known.rows, *states))
+    slopes = {key: np.empty((known.rows, *states, *table.shape)) for key, table in tables.items()}
+    with Progress("sensitivity", known.rows) as progress:
+        for rows, block in blocks(known.columns, known.rows, engine.gradient_chunk):
+            probabilities, derivatives = engine.derivatives(block.columns, block.rows, pause)
+            possible = np.asarray(probabilities.sum(axis=0) > 0)
+            _put(posterior[rows], probabilities, possible)
+            for key, table in tables.items():
+                by_entry = derivatives.get(key, np.zeros((1, *table.shape, 1)))  # a table without a say has none
+                _put(slopes[key][rows], _covaried(key[1], table, by_entry), possible)
+            progress.advance(block.rows)
+    return posterior, slopes
+
+
+def _put(place: Floats, found: Array, possible: NDArray[np.bool_]) -> None:
+    """Put what was found of some rows, (states, ..., rows), into its place, (rows, states..., ...)."""
+    by_row = np.moveaxis(place.reshape(len(place), -1, *found.shape[1:-1]), 0, -1)
+    by_row[:] = found
+    by_row[..., ~possible] = np.nan
 
 
 def _require_room(net: Model, rows: int, states: int) -> None:
@@ -293,6 +313,7 @@ def _keys(net: Model) -> Iterator[Key]:
         yield from ((node, part) for part in net.cpt(node).parts())
 
 
+@UNBOUNDED
 def _covaried(part: str, table: Floats, derivatives: Array) -> Array:
     """Derivatives (states, entries of the table..., rows) along the line on which a row of the table sums to 1.
 
@@ -302,14 +323,23 @@ def _covaried(part: str, table: Floats, derivatives: Array) -> Array:
         return derivatives
     others = 1 - np.eye(table.shape[-1])  # sums over them, since a sum less one of its terms would lose digits
     rest = table @ others
-    moved = np.einsum("...jr,ji->...ir", table[..., None] * derivatives, others)
+    moved = np.einsum("...jr,ji->...ir", _times(table[..., None], derivatives), others)
     return _difference(derivatives, divide(moved, rest[..., None]))
 
 
+def _times(weight: Floats, derivative: Array) -> Floats:
+    """A product that is 0 where the weight is, also of a derivative beyond the range of floats."""
+    nothing = np.zeros(np.broadcast_shapes(weight.shape, derivative.shape))
+    return np.multiply(weight, derivative, out=nothing, where=weight != 0)
+
+
 def _difference(a: Array, b: Array) -> Floats:
-    """a - b; 0 where rounding alone makes it differ from that."""
-    made = a - b
-    return np.asarray(np.where(np.abs(made) <= NOISE * (np.abs(a) + np.abs(b)), 0.0, made), dtype=np.float64)
+    """a - b; 0 where rounding alone makes it differ from that, and NaN where both are infinite."""
+    made = np.asarray(a - b, dtype=np.float64)
+    noise = NOISE * np.abs(a)
+    noise += NOISE * np.abs(b)
+    made[np.abs(made) < noise] = 0.0
+    return made
 
 
 def _name(net: Model, node: str, part: str, place: tuple[int, ...]) -> str:

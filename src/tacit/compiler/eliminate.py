@@ -450,7 +450,7 @@ class Elimination:
         place = {axis: i for i, axis in enumerate(names)}
         return Problem(
             masks=[mask_of(place[a] for a in self.builder.axes(v)) for v in values],
-            soft=[self.builder.batched[v] for v in values],
+            soft=[self.question.by_row or self.builder.batched[v] for v in values],
             names=names,
             sizes=[self.builder.sizes[a] for a in names],
             keep=mask_of(place[a] for a in keep if a in place),

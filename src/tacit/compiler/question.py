@@ -17,7 +17,8 @@ class Question:
 
     Barren nodes, which have no say in the result, are dropped, unless `every_node` is set: a sample has a state for
     them, too. So are states that known 0s rule out, unless `every_state` is set: derivatives by those 0s need them.
-    Without `index`, states that are known in every row are likelihoods like all others.
+    Without `index`, states that are known in every row are likelihoods like all others. With `by_row`, what is made of
+    tables alone is expected to be computed for every row, too, since derivatives by them are wanted row by row.
 
     `reports` names testing nodes without children that have no say in the result, either. Each tells the posterior of
     its parents given a part of the evidence: what is named beside it, and what earlier ones know.
@@ -32,6 +33,7 @@ class Question:
     every_node: bool = False
     every_state: bool = False
     index: bool = True
+    by_row: bool = False
     reports: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @cached_property

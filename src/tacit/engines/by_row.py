@@ -66,8 +66,9 @@ class ByRow(NumpyEngine):
         frame = self._up(columns)
         found = self._results(frame, rows, selections=False)
         joint = found.joint
-        inverse = divide(np.ones(rows), joint.sum(axis=0), otherwise=0.0)
         with np.errstate(over="ignore", invalid="ignore"):  # what is no number is computed again
+            inverse = divide(np.ones(rows), joint.sum(axis=0), otherwise=0.0)
+            posterior = joint * inverse
             by_state = []
             for state in range(len(joint)):
                 pause()
@@ -76,7 +77,6 @@ class ByRow(NumpyEngine):
         lost = np.zeros(rows, dtype=np.bool_) if found.doubtful is None else found.doubtful.copy()
         for table in made.values():
             lost |= ~np.isfinite(table).reshape(-1, rows).all(axis=0)
-        posterior = joint * inverse
         if lost.any() and not isinstance(self, WideEngine):
             rare = np.flatnonzero(lost)
             theirs, more = self.more_careful().derivatives(take(columns, rare), len(rare), pause)
