@@ -26,6 +26,7 @@ from tacit.engines.results import Array, Descent, Gradients, Results, Reverse
 from tacit.engines.taped import Taped
 from tacit.evidence import Column
 from tacit.floats import Floats
+from tacit.jit import is_compiled
 from tacit.warned import warn
 
 T = TypeVar("T")
@@ -45,8 +46,10 @@ TAPE = Cost(150e-6, 80e-9, {False: 0.2e-9, True: 0.8e-9})
 NUMPY = Cost(10e-6, 0.0, {False: 2e-9, True: 6e-9})  # a call of each operation
 COMPILED, BEGUN = {False: 0.15e-3, True: 0.5e-3}, 0.03  # to compile a term, and to begin
 WRITTEN = 0.03e-3  # to write the text of a term, and to look for its code on disk
-LOADED = 0.6  # to load the interpreter
+LOADED, KERNELS = 0.6, 25.0  # to load the interpreter, and to compile its kernels once, after an installation
 INTERPRETER = "tacit.engines.tape"
+FORWARD, BACKWARD = "tacit.engines.kernels.forward", "tacit.engines.kernels.backward"  # what it runs
+DESCEND = "tacit.engines.descent_kernels.descend"
 MAX_TESTED = 20_000  # terms of a program with hard tests up to which it waits for code, some seconds
 KINDS = {
     Sweep.FORWARD: Kind(False, False),
@@ -59,6 +62,10 @@ KINDS = {
 @cache
 def _warn_once(why: str) -> None:
     warn(f"queries run about four times slower than they could: {why}", RuntimeWarning)
+
+
+def _kernel(kinds: tuple[Kind, ...]) -> str:
+    return BACKWARD if any(kind.reverse for kind in kinds) else FORWARD
 
 
 class Auto(Engine):
@@ -84,6 +91,7 @@ class Auto(Engine):
         self._no_code = False  # none can be compiled here
         self._saved: dict[tuple[Kind, ...], float] = {}  # seconds that code would have saved so far
         self._tape_saved = 0.0  # seconds that the interpreter would have
+        self._ready: set[str] = set()  # kernels that it can run at once
         self._stored: dict[Kind, bool] = {}  # what was found on disk, or not
 
     # numbers ----------------------------------------------------------------------------------------------
@@ -109,7 +117,7 @@ class Auto(Engine):
         twin = copy(self)
         twin.native = self.native.twin()
         twin._numpy = twin._tape = None
-        twin._saved, twin._stored = dict(self._saved), dict(self._stored)
+        twin._saved, twin._stored, twin._ready = dict(self._saved), dict(self._stored), set(self._ready)
         return twin
 
     # runners ----------------------------------------------------------------------------------------------
@@ -133,7 +141,7 @@ class Auto(Engine):
     def runner(self, rows: int, *sweeps: Sweep) -> Engine:
         """The engine that answers one public call about so many rows, with all the passes that it needs."""
         if Sweep.DESCENT in sweeps:
-            return self.tape if self._tested else self._other(rows, reverse=False)
+            return self.tape if self._tested else self._other(rows, DESCEND)
         return self._runner(rows, tuple(KINDS[sweep] for sweep in sweeps))
 
     def _runner(self, rows: int, kinds: tuple[Kind, ...]) -> Engine:
@@ -147,15 +155,14 @@ class Auto(Engine):
         except NoCodeError as error:
             self._no_code = True
             _warn_once(str(error))
-        return self.tape if self._tested else self._other(rows, any(kind.reverse for kind in kinds))
+        return self.tape if self._tested else self._other(rows, _kernel(kinds))
 
     def _pays(self, rows: int, kinds: tuple[Kind, ...]) -> bool:
         """Whether code is there, or would have saved by now what it takes to compile."""
         missing = [kind for kind in kinds if not self.native.has(kind)]
         if not missing:
             return True
-        reverse = any(kind.reverse for kind in kinds)
-        gain = self._seconds_without_code(rows, reverse) - self._seconds(CODE, rows, reverse)
+        gain = self._seconds_without_code(rows, _kernel(kinds)) - self._seconds(CODE, rows, _kernel(kinds))
         self._saved[kinds] = saved = self._saved.get(kinds, 0.0) + gain
         if saved < WRITTEN * self._terms * len(missing):
             return False
@@ -167,27 +174,30 @@ class Auto(Engine):
             self._stored[kind] = self.native.is_stored(kind)
         return self._stored[kind]
 
-    def _other(self, rows: int, reverse: bool) -> Engine:
+    def _other(self, rows: int, kernel: str) -> Engine:
         """NumPy or the interpreter, which is loaded when it would have saved by now what that takes."""
-        by_numpy = self._numpy_seconds(rows, reverse)
-        if not self._interpreting:
-            self._tape_saved += by_numpy - self._seconds(TAPE, rows, reverse)
-            return self.tape if self._tape_saved > LOADED else self.numpy
-        return self.tape if self._seconds(TAPE, rows, reverse) < by_numpy else self.numpy
+        by_numpy, by_tape = self._numpy_seconds(rows, kernel), self._seconds(TAPE, rows, kernel)
+        if self._is_ready(kernel):
+            return self.tape if by_tape < by_numpy else self.numpy
+        self._tape_saved += by_numpy - by_tape
+        return self.tape if self._tape_saved > (LOADED if is_compiled(kernel) else KERNELS) else self.numpy
 
-    @property
-    def _interpreting(self) -> bool:
-        return INTERPRETER in sys.modules
+    def _is_ready(self, kernel: str) -> bool:
+        """Whether the interpreter can run at once."""
+        if kernel not in self._ready and INTERPRETER in sys.modules and is_compiled(kernel):
+            self._ready.add(kernel)
+        return kernel in self._ready
 
-    def _seconds(self, cost: Cost, rows: int, reverse: bool) -> float:
-        return cost.call + (cost.row + cost.term[reverse] * self._terms) * rows
+    def _seconds(self, cost: Cost, rows: int, kernel: str) -> float:
+        return cost.call + (cost.row + cost.term[kernel == BACKWARD] * self._terms) * rows
 
-    def _numpy_seconds(self, rows: int, reverse: bool) -> float:
-        return NUMPY.call * len(self.program) + NUMPY.term[reverse] * self.program.cost.multiply_adds * rows
+    def _numpy_seconds(self, rows: int, kernel: str) -> float:
+        terms = self.program.cost.multiply_adds * rows
+        return NUMPY.call * len(self.program) + NUMPY.term[kernel == BACKWARD] * terms
 
-    def _seconds_without_code(self, rows: int, reverse: bool) -> float:
-        by_numpy = self._numpy_seconds(rows, reverse)
-        return min(by_numpy, self._seconds(TAPE, rows, reverse)) if self._interpreting else by_numpy
+    def _seconds_without_code(self, rows: int, kernel: str) -> float:
+        by_numpy = self._numpy_seconds(rows, kernel)
+        return min(by_numpy, self._seconds(TAPE, rows, kernel)) if self._is_ready(kernel) else by_numpy
 
     def single(self) -> SingleRow | None:
         """What answers single rows, once there is code; until then they are counted as others are."""
