@@ -407,13 +407,13 @@ def test_marginals_keep_the_values_of_few_rows_at_a_time(monkeypatch):
     (companion,) = tac._companions.values()
     monkeypatch.setattr(numpy_engine, "GRADIENT_ELEMENTS", 8 * companion.program.cost.elements)
     tac.set_parameters(tac.network)  # another engine
-    blocks, original = [], numpy_engine.NumpyEngine.gradients
+    blocks, original = [], numpy_engine.NumpyEngine.attempt_gradients
 
     def counted(self, columns, rows, seeds, through_selection):
         blocks.append(rows)
         return original(self, columns, rows, seeds, through_selection)
 
-    monkeypatch.setattr(numpy_engine.NumpyEngine, "gradients", counted)
+    monkeypatch.setattr(numpy_engine.NumpyEngine, "attempt_gradients", counted)
     for name, found in tac.marginals(rows).items():
         np.testing.assert_allclose(found, expected[name], rtol=0, atol=1e-15)
     assert blocks == [8] * 6 + [2]
