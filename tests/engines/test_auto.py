@@ -165,7 +165,7 @@ def test_many_rows_run_as_code(loaded, compilations):
 def test_code_is_compiled_when_it_would_have_repaid_itself(monkeypatch, compilations, expected):
     monkeypatch.setattr(auto, "INTERPRETER", "no such module")
     engine = compile_().engine()
-    each = auto.NUMPY.call * len(engine.program) - auto.CODE.call
+    each = auto.NUMPY.call * len(engine.program) - auto.CODE.call + 2 * auto.READ
     monkeypatch.setattr(auto, "WRITTEN", 0.0)
     monkeypatch.setattr(auto, "BEGUN", 9.5 * each)
     monkeypatch.setattr(auto, "COMPILED", {False: 0.0, True: 0.0})
@@ -212,7 +212,10 @@ def test_hard_tests_run_on_one_runner_whatever_was_before(monkeypatch, loaded):
     engine = compile_(net=NET.with_gamma(None)).engine()
     sweeps = ([Sweep.FORWARD], [Sweep.SELECTIONS], [Sweep.FORWARD, Sweep.HELD])
     assert {engine.runner(rows, *own) for rows in (1, 10**6) for own in sweeps} == {engine.native}
-    assert engine.runner(1, Sweep.DESCENT) is engine.tape
+    tac = compile_(net=NET.with_gamma(None))
+    tac.mpe(EVIDENCE)
+    (asked,) = tac._companions.values()
+    assert {asked.engine().runner(rows, Sweep.DESCENT) for rows in (1, 10**6)} == {asked.engine().native}
     monkeypatch.setattr(auto, "MAX_TESTED", 0)
     large = compile_(net=NET.with_gamma(None)).engine()
     assert {large.runner(rows, *own) for rows in (1, 10**6) for own in sweeps} == {large.tape}

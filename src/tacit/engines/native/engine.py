@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -17,17 +18,20 @@ from numpy.typing import NDArray
 
 from tacit.compiler.program import Program
 from tacit.engines.assemble import Tape
+from tacit.engines.descent import descend
 from tacit.engines.engine import Engine, Kernel, Packed, RowLayout, SeedOfRows
 from tacit.engines.native.columns import Described
 from tacit.engines.native.host import CALL, DOUBT, INFINITE, UNUSUAL, Layout, Module
+from tacit.engines.native.looked_at import LookedAt, looked_at
 from tacit.engines.native.readers import TILE, reader_text
 from tacit.engines.native.target import Code, Run, code, is_stored
 from tacit.engines.results import Array, Descent, Gradients, Results, Reverse
 from tacit.engines.taped import THREADED_WORK, Taped, blocks_of_tiles, in_threads
-from tacit.evidence import Column, take
+from tacit.evidence import Column, blocks, take
 from tacit.floats import Floats
 
 GRADIENT_CHUNK = 2**14
+DESCENT_ELEMENTS = 2**22  # values in memory at a time, on the way down
 CHUNK = 2**17  # rows whose results are in memory at a time, where something is made of them
 LINE = 64  # bytes of a line of the cache
 NOTHING: Array = np.empty((0, 0))  # derivatives by inputs that nobody asked for
@@ -140,9 +144,11 @@ class Kind(NamedTuple):
     loss: int | None = None  # one of `row_losses`, whose derivatives are taken
     groups: int = 0  # of its targets
     by_row: bool = False  # the derivatives of a share of the joint by the constants, row by row
+    descent: bool = False  # forward: with all values that the way down looks at
 
 
 JACOBIAN = Kind(True, True, by_row=True)
+DESCENT = Kind(False, False, descent=True)
 
 
 class NativeEngine(Taped):
@@ -174,6 +180,11 @@ class NativeEngine(Taped):
         """The multiply-adds of a row."""
         return self._tape().work
 
+    @property
+    def variables(self) -> int:
+        """How many variables evidence is read of."""
+        return len(self._tape().inputs) + len(self._tape().codes)
+
     def has(self, kind: Kind) -> bool:
         """Whether some code is in memory."""
         return kind in self._generated
@@ -191,6 +202,8 @@ class NativeEngine(Taped):
         found = self._texts.get(kind)
         if found is None:
             tape = self._tape(selections=kind.option and not kind.reverse)
+            if kind.descent:
+                tape = self._looked_at.tape
             module = Module(tape, self._bits, self._inputs(tape), kind.reverse, kind.groups, kind.by_row)
             if kind.by_row:
                 text = module.jacobian()
@@ -253,16 +266,24 @@ class NativeEngine(Taped):
     def attempt(self, columns: Mapping[str, Column], rows: int, selections: bool = False) -> Results:
         """Evaluate some rows, and say which are doubtful."""
         generated = self.compile(Kind(False, selections))
-        tape = generated.tape
-        outputs = np.empty((tape.outputs, rows), dtype=self.dtype)
+        outputs, doubts = self._outputs(generated, columns, rows)
+        found = self._results(generated.tape, outputs, doubts)
+        return replace(found, selections=self._decided(generated.tape, outputs)) if selections else found
+
+    def _results(self, tape: Tape, outputs: Array, doubts: NDArray[np.bool_]) -> Results:
+        return Results(outputs[: tape.states], self._exponent(tape, outputs), doubts if doubts.any() else None)
+
+    def _outputs(
+        self, generated: Generated, columns: Mapping[str, Column], rows: int
+    ) -> tuple[Array, NDArray[np.bool_]]:
+        """The outputs of some rows, and which of them are doubtful."""
+        outputs = np.empty((generated.tape.outputs, rows), dtype=self.dtype)
         notes = self._run(generated, self._described(generated, columns), rows, outputs=outputs)
-        doubts = np.full(rows, self._tables_in_doubt(tape))
+        doubts = np.full(rows, self._tables_in_doubt(generated.tape))
         some = _rows_noted(notes, TILE, rows)
         if len(some):
             outputs[:, some], doubts[some] = self._once_more(generated, take(columns, some), len(some))
-        decided = self._decided(tape, outputs) if selections else {}
-        exponent = self._exponent(tape, outputs)
-        return Results(outputs[: tape.states], exponent, doubts if doubts.any() else None, decided)
+        return outputs, doubts
 
     def _once_more(
         self, generated: Generated, columns: Mapping[str, Column], rows: int
@@ -355,11 +376,34 @@ class NativeEngine(Taped):
         """Whether so many rows are too little work for several threads."""
         return rows * self._tape().work <= THREADED_WORK
 
-    # what the interpreter does ----------------------------------------------------------------------------
+    # the way down -----------------------------------------------------------------------------------------
 
     def attempt_descent(self, columns: Mapping[str, Column], rows: int, draws: Floats | None) -> Descent:
-        """States from plain floats, and which rows are doubtful."""
-        return self.interpreter.attempt_descent(columns, rows, draws)
+        """States from plain floats, and which rows are doubtful: code goes up, and NumPy comes down."""
+        generated = self.compile(DESCENT)
+        chunk = max(1, DESCENT_ELEMENTS // generated.tape.outputs)
+        found = []
+        for some, block in blocks(columns, rows, chunk):
+            own = None if draws is None else np.ascontiguousarray(draws[:, some])
+            found.append(self._descended(generated, block.columns, block.rows, own))
+        return Descent.joined(found)
+
+    def _descended(
+        self, generated: Generated, columns: Mapping[str, Column], rows: int, draws: Floats | None
+    ) -> Descent:
+        outputs, doubts = self._outputs(generated, columns, rows)
+        places = self._looked_at.places
+
+        def value(i: int) -> Array:
+            return outputs[places[i]] if i in places else self.reference.static(i)
+
+        observed = {name: columns[name].states() for name in self.program.observed}
+        states = descend(self.program, value, observed, rows, draws)
+        return Descent(states, self._results(generated.tape, outputs, doubts))
+
+    @cached_property
+    def _looked_at(self) -> LookedAt:
+        return looked_at(self._tape(descent=True), self.program)
 
     # calls ------------------------------------------------------------------------------------------------
 
