@@ -419,6 +419,14 @@ def test_a_hundred_thousand_columns(abc):
         files.open_table(Path("twice.csv"))
 
 
+def test_the_query_in_a_table_is_named_beside_other_columns(abc, capsys):
+    unused.note_unused(abc, ["id", "A", "B"], ["A"], ["B"])
+    assert capsys.readouterr().err.splitlines() == [
+        "tacit: the column 'B' is the query itself and is not used as evidence",
+        "tacit: columns that are not used: id",
+    ]
+
+
 def test_a_quoted_header_may_hold_a_semicolon():
     Path("one.csv").write_text('"a;b"\nlo\n')
     assert files.open_table(Path("one.csv")).names == ["a;b"]

@@ -15,7 +15,7 @@ def note_unused(net: Network, names: Sequence[str], used: Iterable[str], queries
     left = unused(net, names, used)
     asked = set(queries)
     for query in [name for name in left if name in asked]:
-        note(f"the column {query!r} is the query and not used as evidence, unless --columns names it")
+        note(f"the column {query!r} is the query itself and is not used as evidence")
         left.remove(query)
     if left:
         note(f"columns that are not used: {listed(left)}")
