@@ -7,11 +7,11 @@ from importlib import import_module
 # fmt: off
 NAMES = (
     "compile", "inference", "estimation", "learning", "classifiers", "batch", "frames", "questions", "scale", "page",
-    "native", "sequences",
+    "native", "sequences", "serve", "one_row",
 )
 # fmt: on
 # likewise, but they need another checkout or files from elsewhere, or write no page
-ON_REQUEST = ("against", "serve", "simulation", "structure")
+ON_REQUEST = ("against", "simulation", "structure")
 
 
 def main(arguments: list[str]) -> int:

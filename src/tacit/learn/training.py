@@ -222,7 +222,7 @@ class Training:
         hard = network.with_gamma(None)
         return Fit(
             network=network,
-            tac=self._filled(network, self.tac.dtype),
+            tac=self.tac.with_network(network),  # on the engine that was asked for, which need not be that of learning
             loss=loss,
             hard_loss=loss if hard == network else self._loss(hard, self.rows),
             validation_loss=None if self.held_out is None else self._loss(network, self.held_out),
