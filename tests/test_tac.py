@@ -11,6 +11,7 @@ import tacit
 from tacit import EvidenceError, Network, NetworkError, TacitError, TestingCPT, UnsetError, examples
 from tacit import semantics as definition
 from tacit.compiler.program import check
+from tacit.engines.engine import Sweep
 from tests.helpers import ENGINES_OF_MANY, always_hard, close, decided, one_row, posterior, selected, tries
 from tests.strategies import evidence, networks, queries
 
@@ -500,7 +501,7 @@ def test_large_networks_can_be_selected_from(engine):
 def test_one_run_gives_everything_a_row_can_be_asked(engine, dtype, monkeypatch):
     tac = tacit.compile(tacit.examples.abc(), "B", ["A", "C"], engine=engine, dtype=dtype)
     rows = {"A": [0.8, 0.1, None], "C": ["lo", None, "hi"]}
-    used, runs = tac.engine(), []
+    used, runs = tac.engine().runner(3, Sweep.SELECTIONS), []
     run = used.run
     monkeypatch.setattr(used, "run", lambda *given: runs.append(given) or run(*given))
     monkeypatch.setattr(used, "chunk", 2)

@@ -273,7 +273,7 @@ class Query:
         return self._read(evidence)
 
     def _read(self, evidence: EvidenceLike | None, lazily: bool = False) -> Evidence:
-        """Checked evidence. If `lazily`, the engine checks likelihoods: it reads all of them, as all scale the joint."""
+        """Checked evidence. If `lazily`, the engine checks likelihoods: it reads all of them."""
         if isinstance(evidence, Evidence) and self.question.given:  # which were read before
             evidence = self._beside_given(evidence)
         known = read(evidence, self._variables, self.evidence, True, lazily, self.question.query)
