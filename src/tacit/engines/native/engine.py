@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tacit.compiler.program import Program
 from tacit.engines.assemble import Tape
 from tacit.engines.descent import descend
-from tacit.engines.engine import Engine, Kernel, Packed, RowLayout, SeedOfRows
+from tacit.engines.engine import Engine, Kernel, Packed, RowLayout, SeedOfRows, SingleRow
 from tacit.engines.native.columns import Described
 from tacit.engines.native.host import CALL, DOUBT, INFINITE, UNUSUAL, Layout, Module
 from tacit.engines.native.looked_at import LookedAt, looked_at
@@ -309,7 +309,7 @@ class NativeEngine(Taped):
             found[some] = self.run(take(columns, some), len(some)).posterior(some)
         return found
 
-    def single(self) -> SingleRows:
+    def single(self) -> SingleRow | None:
         """What answers single rows."""
         if self._single is None:
             self._single = SingleRows(self)
