@@ -25,6 +25,7 @@ from tacit.learn.losses import Loss, evaluate, evaluate_rows
 from tacit.learn.objective import Objective
 from tacit.learn.optimizers import LBFGS, State
 from tacit.learn.parameters import Parameters
+from tacit.marginals import go_on
 from tacit.network import Network
 from tacit.query import Query, compiled
 from tacit.tac import TAC
@@ -62,7 +63,7 @@ def slopes(query: Query, data: Data, nodes: Sequence[str]) -> Slopes:
     joints: list[Floats] = []
     found: dict[str, list[Floats]] = {node: [] for node in nodes}
     for _, block in blocks(data.columns, data.rows, engine.gradient_chunk):
-        joint, derivatives = engine.derivatives(block.columns, block.rows)
+        joint, derivatives = engine.derivatives(block.columns, block.rows, go_on)
         joints.append(joint.astype(np.float64))
         for node, own in found.items():
             shape = query.network.table(node).shape
