@@ -15,6 +15,7 @@ from scipy.optimize import minimize
 from tacit.floats import Floats
 from tacit.learn.batches import Batches
 from tacit.learn.objective import Objective
+from tacit.machine import limited
 
 MEMORY = {"damping": 3, "first": None, "second": None}  # what a memory may hold: so many numbers, or one per weight
 MAX_TRIALS = 40  # dampings tried before a point counts as the lowest around
@@ -126,14 +127,15 @@ class LBFGS:
             loss, gradient = objective.value_and_gradient(weights)
             return loss / scale, gradient / scale
 
-        found = minimize(
-            relative,
-            state.weights,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=[(-limit, limit) for limit in objective.parameters.limits],
-            options={"maxiter": steps, "maxcor": self.corrections, "maxfun": 4 * steps, "ftol": 1e-12, "gtol": 0.0},
-        )
+        with limited(1 if objective.small else None):  # threads of BLAS would wait for each other longer than they work
+            found = minimize(
+                relative,
+                state.weights,
+                jac=True,
+                method="L-BFGS-B",
+                bounds=[(-limit, limit) for limit in objective.parameters.limits],
+                options={"maxiter": steps, "maxcor": self.corrections, "maxfun": 4 * steps, "ftol": 1e-12, "gtol": 0.0},
+            )
         # where its line search fails, SciPy gives a loss that is not that of the weights
         state.weights, state.loss = found.x, objective.value_and_gradient(found.x)[0]
         state.steps += int(found.nit)
