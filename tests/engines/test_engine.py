@@ -75,7 +75,6 @@ def test_what_is_large_is_learned_on_a_gpu(monkeypatch):
     for gpu in (False, True):
         monkeypatch.setattr(engines, "_has_gpu", lambda gpu=gpu: gpu)
         assert engines.for_learning("auto", program, rows) == ("torch" if gpu else "native")
-        assert engines.for_learning("auto", program, 1) == "tape"
         assert engines.for_learning("numpy", program, rows) == "numpy"
 
 
@@ -83,3 +82,12 @@ def test_nobody_else_asks_which_engine_it_is():
     asking = re.compile(r"isinstance\([^()]*Engine|cast\([^()]*Engine|import .*(TapeEngine|numpy_steps import .*Array)")
     others = [file for file in PACKAGE.rglob("*.py") if "engines" not in file.relative_to(PACKAGE).parts]
     assert [file.name for file in others if asking.search(file.read_text())] == []
+
+
+def test_what_learns_depends_on_the_size_alone(monkeypatch):
+    program = tacit.compile(tacit.examples.abc(), "B", ["A"]).program
+    assert [engines.settled(program, rows) for rows in (1, engines.LEARNED_ROWS)] == ["native", "native"]
+    monkeypatch.setattr(engines, "QUICKLY_GENERATED", 0)
+    assert [engines.settled(program, rows) for rows in (1, engines.LEARNED_ROWS)] == ["tape", "native"]
+    monkeypatch.setattr(engines, "MAX_GENERATED", 0)
+    assert engines.settled(program, 1) == "auto"

@@ -26,6 +26,7 @@ NUMPY_ELEMENT, NUMPY_OPERATION = 2.0e-9, 10e-6
 WIDE = 2**14  # entries of a table from which BLAS is worth its threads, which on a busy machine wait for each other
 MAX_TAPE_LIVE = 2_000_000  # entries put out, or alive at one time: a tile of the tape holds at least 64 rows of each
 LEARNED_ROWS = 5000  # from which learning, with its hundreds of passes, repays code
+QUICKLY_GENERATED = 2000  # multiply-adds per row up to which its code takes a second or so to compile, for any rows
 GPU_WORK = 1e9  # multiply-adds of all rows from which learning on a GPU is worth its start
 MAX_GENERATED = 200_000  # multiply-adds per row up to which code is generated: it may take a minute to compile
 MAX_TAPE = 50_000_000  # multiply-adds per row up to which a tape is worth its memory (8 bytes each)
@@ -54,11 +55,11 @@ def for_learning(engine: str, program: Program, rows: int) -> str:
 def settled(program: Program, rows: int) -> str:
     """What "auto" should be for many passes over so many rows, which must be repeatable: it depends on the size alone.
 
-    Few rows are interpreted: they would not repay code.
+    Few rows of a large program are interpreted: they would not repay code.
     """
     if choose(program) != "tape" or program.cost.multiply_adds > MAX_GENERATED:
         return "auto"
-    return "native" if rows >= LEARNED_ROWS else "tape"
+    return "native" if rows >= LEARNED_ROWS or program.cost.multiply_adds <= QUICKLY_GENERATED else "tape"
 
 
 def _has_gpu() -> bool:
