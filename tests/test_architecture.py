@@ -24,7 +24,7 @@ IN_FUNCTIONS = {
     ("tacit.engines", "tacit.engines.native.cuda"),  # asks a driver, which few machines have
     ("tacit.engines", "tacit.engines.native.ptx"),  # loads llvmlite
     ("tacit.circuit.circuit", "tacit.circuit.tape"),  # loads numba
-    ("tacit.compiler.eliminate", "tacit.compiler.structured"),  # loads numba
+    ("tacit.compiler.structuring", "tacit.compiler.structured"),  # loads numba
     ("tacit.network", "tacit.explorer"),  # a page is needed by few, and takes long to load
     ("tacit.tac", "tacit.io.onnx"),  # as for the page
     ("tacit.tac", "tacit.sensitivity"),  # as for the page

@@ -13,7 +13,6 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +27,7 @@ from tacit.compiler.prune import Pruned
 from tacit.compiler.question import Question
 from tacit.compiler.sight import reporting, taking_part
 from tacit.compiler.structure import Failure, Structure
+from tacit.compiler.structuring import Structuring
 from tacit.compiler.tree import MAX_STEP, Path, Problem, Tree, bits, mask_of
 from tacit.cpt import THRESHOLDS, TestingCPT
 from tacit.errors import TooLargeError
@@ -35,9 +35,6 @@ from tacit.machine import memory
 from tacit.model import Model
 from tacit.operations import ONE, Axes, Axis, Constant, Likelihood, Parameter
 from tacit.operations.select import codes as test_codes
-
-if TYPE_CHECKING:
-    from tacit.compiler.structured import Structuring
 
 Planner = Callable[[Problem], Path]
 
@@ -95,7 +92,7 @@ class Elimination:
         self.axis = {n: self._axis(n, states) for n, states in pruned.states.items()}
         self._owners = {axis: n for n, axis in self.axis.items() if axis is not None}
         self.builder = Builder(self._variable_sizes(), self.hard, evidence_per_scale)
-        self._structuring = None if structure is None else _structuring(net, self.builder, structure)
+        self._structuring = None if structure is None else Structuring(net, self.builder, structure)
         self._readings = initial.readings(net, pruned, question, self.names)
         self._evidence = frozenset(question.soft)
         self._reports = frozenset(name for name, _ in question.reports)
@@ -480,12 +477,6 @@ def _or_in_order(planner: Planner, step: Mapping[Axis, int]) -> Planner:
         return min(paths, key=lambda path: Tree(problem, path).total)
 
     return plan
-
-
-def _structuring(net: Model, builder: Builder, structure: Structure) -> Structuring:
-    from tacit.compiler.structured import Structuring  # loads numba
-
-    return Structuring(net, builder, structure)
 
 
 def quick(problem: Problem) -> Path:

@@ -14,13 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.compiler import diagram_kernels, fingerprints, listing_kernels
-from tacit.compiler import order as ordering
 from tacit.compiler.builder import Builder
 from tacit.compiler.diagrams import Alphabet, Elimination, Factor, Ids, OutOfBudgetError, Result
 from tacit.compiler.structure import Failure, Structure
 from tacit.compiler.sweep import sweep_order
 from tacit.compiler.tree import Problem
-from tacit.errors import TooLargeError
 from tacit.model import Model
 from tacit.operations import ONE, ZERO, Axis, Constant, Gather, Parameter, Select, Structured
 from tacit.tables import structural_ones
@@ -111,54 +109,40 @@ class Symbols:
 
 
 @dataclass
-class Structuring:
-    """Structured elimination of the values of one program under construction."""
+class Search:
+    """The structured elimination of some values of a program under construction."""
 
     net: Model
     builder: Builder
     structure: Structure
     fixed: dict[str, None] = field(default_factory=dict)
     failure: Failure | None = None
-    saved: float = 0.0  # about how many multiply-adds tables would take in place of what was made
-    work: float = 0.0  # the same of the largest part, and its width
-    width: int = 0
 
-    def eliminate(
-        self, values: Sequence[int], problem: Problem, keep: Sequence[Axis], best: frozenset[Axis] = frozenset()
+    def run(
+        self,
+        values: Sequence[int],
+        problem: Problem,
+        keep: Sequence[Axis],
+        best: frozenset[Axis],
+        fill: Sequence[int],
+        budgets: Sequence[int],
     ) -> int | None:
-        """The product of some values, summed down to the axes in `keep`; the largest over those in `best`.
+        """Their product, summed down to the axes in `keep`, in the order `fill`; the largest over those in `best`.
 
-        None where tables do as well; an error where diagrams are too large.
+        None where diagrams are too large.
         """
-        last = {i for i, axis in enumerate(problem.names) if axis in best}  # a maximum comes after all sums
-        fill = self._fill(problem)
-        fill.sort(key=last.__contains__)
-        work, width = ordering.work(problem, fill)
-        self.work, self.width = max(self.work, work), max(self.width, width)
-        if work < self.structure.worth:
-            return None
-        first, *more = self.structure.budgets
-        budgets = [first, *(budget for budget in more if budget < work)]
         numbers = Symbols(self.net, self.builder)
         place = {axis: i for i, axis in enumerate(problem.names)}
         factors = [Factor(numbers.of(v), tuple(place[a] for a in self.builder.axes(v))) for v in values]
-        kept = [place[a] for a in keep if a in place]
+        kept, last = [place[a] for a in keep if a in place], {place[a] for a in best if a in place}
         evidence = sum(self.builder.batched[v] for v in values)
         most = self.structure.most_factors if evidence > self.structure.most_factors else 0
         result = self._search(numbers.alphabet, factors, problem, kept, fill, most, last, budgets)
         if result is None:
-            raise TooLargeError(f"the query is too wide to compile: {self.failure}")
-        self.fixed |= numbers.fixed
-        self.saved += work
+            return None
+        self.fixed = numbers.fixed
         axes = tuple(problem.names[i] for i in kept)
         return Emission(self.builder, numbers.sources, result, bool(best)).run(axes)
-
-    def _fill(self, problem: Problem) -> list[int]:
-        """The min-fill order, found once for all attempts."""
-        key = (*problem.masks, problem.keep)
-        if key not in self.structure.orders:
-            self.structure.orders[key] = ordering.elimination_order(problem, ordering.min_fill)
-        return list(self.structure.orders[key])
 
     def _search(
         self,
