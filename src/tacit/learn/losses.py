@@ -70,7 +70,7 @@ def evaluate(loss: Loss, joint: Array, targets: Array, weights: Array) -> tuple[
     counted = weights != 0
     with np.errstate(divide="ignore", invalid="ignore"):
         seeds = weights * (slopes[group] - (slopes * p).sum(axis=0)) / joint.sum(axis=0, dtype=np.float64)
-    return float((weights * values).sum(where=counted)), np.where(counted, seeds, 0.0)
+    return float((weights * values)[counted].sum()), np.where(counted, seeds, 0.0)
 
 
 def evaluate_rows(loss: Loss, joint: Array, targets: Array, weights: Array) -> Floats:

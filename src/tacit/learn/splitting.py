@@ -122,6 +122,8 @@ class Held:
     `parameters` are those of the node and of its tie alone, in a network in which it is regular or testing.
     """
 
+    small = True  # few numbers: too little work for the threads of BLAS
+
     def __init__(self, parameters: Parameters, rows: Rows, table: Floats, prior: Floats | None) -> None:
         self.parameters, self.rows = parameters, rows
         self.table = table.reshape(-1, table.shape[-1])
