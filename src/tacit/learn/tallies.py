@@ -46,7 +46,8 @@ def count_by_numpy(
             for member, size in zip(own[1:], shape[1:], strict=True):
                 place = place * size + wide[member]
             if len(weights):  # one after the other, as the kernel does: sums of weights have the same digits
-                np.add.at(found[0], begin + place, weights[start : start + BLOCK])
+                with np.errstate(over="ignore"):  # an infinite sum is refused by those who ask for it
+                    np.add.at(found[0], begin + place, weights[start : start + BLOCK])
             else:
                 counts = np.bincount(place, minlength=int(shape.prod()))
                 found[0, begin : begin + len(counts)] += counts
