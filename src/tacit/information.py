@@ -41,10 +41,11 @@ def information(
 
 def _of_rows(query: Query, known: Evidence, pause: Callable[[], None]) -> tuple[dict[str, Floats], NDArray[np.bool_]]:
     """The same of some rows, and which of them are impossible."""
-    engine = companion_for(query, query.question, known).engine().runner(known.rows, Sweep.HELD)
+    asked = companion_for(query, query.question, known)
+    states = asked.program.outputs
+    engine = asked.engine().runner(known.rows * states, Sweep.HELD)
     found = {name: np.empty(known.rows) for name in query.network.variables}
     impossible = np.zeros(known.rows, dtype=np.bool_)
-    states = engine.program.outputs
     at_once = max(1, engine.gradient_chunk // states)  # pairs of states take as much room as values
     with Progress("information", known.rows * states) as progress:
         for rows, block in blocks(known.columns, known.rows, at_once):
