@@ -30,10 +30,12 @@ class Distinct(NamedTuple):
 
 def distinct(known: Evidence) -> Distinct:
     """The different rows of some evidence. All rows, where they are few or hardly ever equal."""
+    if known.rows < FEW:
+        return Distinct(known, None)
     columns = [column for column in known.columns.values() if column.rows > 1]
     step = max(1, known.rows // SAMPLE)
     some = [column.take(slice(None, None, step)) for column in columns]
-    if known.rows < FEW or _expected(_numbers(some, len(range(0, known.rows, step)))) > WORTH * known.rows:
+    if _expected(_numbers(some, len(range(0, known.rows, step)))) > WORTH * known.rows:
         return Distinct(known, None)
     different, places = np.unique(_numbers(columns, known.rows), return_inverse=True)
     if len(different) > WORTH * known.rows:
