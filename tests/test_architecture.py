@@ -30,6 +30,7 @@ IN_FUNCTIONS = {
     ("tacit.tac", "tacit.sensitivity"),  # as for the page
     ("tacit.tac", "tacit.theory.explain"),  # as for the page
     ("tacit.cli", "tacit.cli.app"),  # typer is optional
+    ("tacit.cli.warm", "tacit.cli.all_kernels"),  # loads numba
     ("tacit.cli.serving", "tacit.serve"),  # starlette and uvicorn are optional
 }
 

@@ -129,7 +129,7 @@ def test_what_is_kept_is_known_without_numba(installation, tmp_path):
 
 
 @pytest.mark.parametrize("named", [False, True])
-def test_kernels_of_another_user_are_read(installation, tmp_path, named):
+def test_kernels_of_another_user_are_read_if_they_fit_this_processor(installation, tmp_path, named):
     if named:
         installation.environment["NUMBA_CACHE_DIR"] = str(tmp_path / "named")
     made = installation.run()
@@ -139,10 +139,14 @@ def test_kernels_of_another_user_are_read(installation, tmp_path, named):
     folder.chmod(0o500)
     try:
         found = installation.run()
+        installation.environment |= {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
+        other = installation.run()
     finally:
         folder.chmod(0o700)
     assert (found["folder"], found["hits"], found["warnings"]) == (str(folder), 3, [])
     assert found["compiled"] == [True, True]
+    assert other["folder"] != str(folder)
+    assert (other["answers"], other["hits"], other["compiled"]) == ([30, 30.0, 3], 0, [False, False])
 
 
 def test_without_any_folder_to_write_kernels_are_compiled_with_one_warning(installation):

@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 import tacit
-from tacit.cli import ask, batch, estimate, measure, models, page, reliance, serving, states, train
+from tacit.cli import ask, batch, estimate, measure, models, page, reliance, serving, states, train, warm
 from tacit.cli.output import note
 from tacit.errors import TacitError
 
@@ -102,3 +102,4 @@ app.command()(models.draw)
 app.command()(page.page)
 app.command()(serving.serve)
 app.command()(measure.bench)
+app.command()(warm.warm)

@@ -113,6 +113,13 @@ def _cheapest(ways: Iterable[tuple[Program, Plan]]) -> tuple[Program, Plan]:
     return min(ways, key=lambda way: price(way[0]) * (GAIN if way[0].structured else 1))
 
 
+def by_diagrams(net: Model, question: Question, evidence_at_once: int = 1) -> Program:
+    """A program of decision diagrams, whether tables would do or not; numbers are rescaled after so much evidence."""
+    structured = _Structured(net, question, _searching("low"), "float64")
+    structured._factors = evidence_at_once
+    return structured.instead(TooLargeError("no diagrams"))[0]
+
+
 class _Way(NamedTuple):
     """A structured program, and whether it is clearly cheaper than tables would be."""
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import os
 import pickle
 import stat
@@ -192,10 +193,10 @@ class NamedCache(caching.FunctionCache):
         self._drop_outdated()
 
     def _drop_outdated(self) -> None:
-        base = self._impl.filename_base
-        name, version = base.rpartition("-")[0], base.rpartition(".")[2]
-        for path in Path(self.cache_path).glob(f"{name}-*.{version}.*"):
-            if not path.name.startswith(f"{base}."):
+        name = _name(self._py_func, inspect.getfile(self._py_func))
+        now, version = kept.of_all_processors(name), kept.python()
+        for path in Path(self.cache_path).glob(f"{now.split('-')[0]}-*.{version}.*"):
+            if not path.name.startswith(now):
                 with suppress(OSError):  # another process was faster
                     path.unlink()
 

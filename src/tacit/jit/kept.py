@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import llvmlite
+import llvmlite.binding as llvm
 
 from tacit.installation import VERSION
 
@@ -27,14 +28,34 @@ INDEX = ".nbi"  # what numba calls the list of a kernel's compiled forms
 
 def base(name: str) -> str:
     """How the names of a kernel's files begin, given those of its file and function: "kernels.forward"."""
+    return f"{of_all_processors(name)}{processor()[:8]}.{python()}"
+
+
+def of_all_processors(name: str) -> str:
+    """How those names begin for any processor."""
     plain = name.replace("<", "").replace(">", "")
-    version = f"{sys.version_info[0]}{sys.version_info[1]}{getattr(sys, 'abiflags', '')}"
-    return f"{plain}-{stamp()[:16]}.py{version}"
+    return f"{plain}-{stamp()[:16]}-"
+
+
+def python() -> str:
+    """The version of Python, whose files have an ending of their own."""
+    return f"py{sys.version_info[0]}{sys.version_info[1]}{getattr(sys, 'abiflags', '')}"
+
+
+@cache
+def processor() -> str:
+    """What tells processors apart that need code of their own; numba's settings may name another one."""
+    try:
+        features = str(llvm.get_host_cpu_features().flatten())
+    except RuntimeError:  # LLVM does not know this processor
+        features = ""
+    named = [os.environ.get(f"NUMBA_CPU_{what}", "") for what in ("NAME", "FEATURES")]
+    return hashlib.sha256(repr((llvm.get_host_cpu_name(), features, named)).encode()).hexdigest()
 
 
 @cache
 def stamp() -> str:
-    """What compiled kernels depend on besides their signature and the processor, which numba looks at."""
+    """What compiled kernels depend on besides their signature, which numba looks at, and the processor."""
     digest = hashlib.sha256(repr((VERSION, llvmlite.__version__, numba_version())).encode())
     for place in PLACES:
         for _, text in sorted(sources(files("tacit") / place).items()):
