@@ -51,7 +51,7 @@ x, y = np.random.default_rng(0).random((2, 1024))
 net = tacit.examples.chain(tests=4, gamma=16.0)
 parameters = Parameters(net, net.variables)
 weights = parameters.start(np.random.default_rng(0))
-tac = tacit.compile(parameters.fill(weights), "Q", ["E1", "E2"])
+tac = tacit.compile(parameters.fill(weights), "Q", ["E1", "E2"], engine="native")
 data = read_data(tac, {"E1": x, "E2": y}, x * y, None)
 objective = Objective(parameters, tac.engine(), data, "mse")
 runs["one step of learning, 1,024 rows"] = lambda: objective.value_and_gradient(weights), 10

@@ -12,9 +12,8 @@ import pytest
 
 from tacit.engines.auto import Auto
 from tacit.engines.engine import Engine, Sweep
-from tacit.engines.native.engine import Kind
 
-CHOICES = {name: getattr(Auto, name) for name in ("runner", "_runner")}  # as they are
+CHOICE = Auto.runner  # as it is
 WITH_CODE = 8  # one of so many queries has generated code among its runners
 
 
@@ -28,12 +27,8 @@ class Turns:
         """The next runner."""
         return self._next(engine, code=Sweep.DESCENT not in sweeps)
 
-    def of_kinds(self, engine: Auto, rows: int, kinds: tuple[Kind, ...]) -> Engine:
-        """The next runner, for learning."""
-        return self._next(engine, code=True)
-
     def _next(self, engine: Auto, code: bool) -> Engine:
-        if engine._tested:  # a hard test may be at a tie: it must not change
+        if engine._decides:  # there may be a tie: it must not change
             return engine.tape
         number, turns = vars(engine).setdefault("turns", (next(self._queries), itertools.count()))
         others = [engine.native] if code and number % self._with_code == 0 else []
@@ -45,13 +40,11 @@ def forced(patch: pytest.MonkeyPatch, with_code: int = WITH_CODE) -> None:
     """Make it change its runner before every call."""
     turns = Turns(with_code)
     patch.setattr(Auto, "runner", lambda self, rows, *sweeps: turns.runner(self, rows, *sweeps))
-    patch.setattr(Auto, "_runner", lambda self, rows, kinds: turns.of_kinds(self, rows, kinds))
 
 
 def natural(patch: pytest.MonkeyPatch) -> None:
     """Let it choose as it does for users."""
-    for name, choice in CHOICES.items():
-        patch.setattr(Auto, name, choice)
+    patch.setattr(Auto, "runner", CHOICE)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -226,9 +226,55 @@ def test_plain_likelihoods(row):
 
 
 @pytest.mark.parametrize("values", [[np.nan] * 3, [0.5, np.nan, 0.1], [-0.1, 0.5, 0.6], [0.0] * 3, [1e-310, 0, 0],
-                                    [np.inf, 1, 1], [1e308, 1e308, 1.0], [1.0, 1e-309, 0.0], [0.5, 0.5]])  # fmt: skip
+                                    [np.inf, 1, 1], [1e308, 1e308, 1.0],
+                                    [1e-200, 1e200, 1.0], [1.0, 1e-309, 0.0], [0.5, 0.5]])  # fmt: skip
 def test_likelihoods_that_need_a_closer_look(values):
     tac = compiled(findings(), evidence=NAMES)
     assert short(tac, {"text": np.array([values])}) is None
     assert short(tac, {"text": np.array([[0.2, 0.3, 0.5]] * 2)}) is None
     assert short(compiled(findings(), hard=["text"]), {"text": np.array([[1.0, 0.0, 0.0]])}) is None
+
+
+def test_what_was_read_with_gaps_for_a_query_that_needs_states():
+    net = findings()
+    known = compiled(net, evidence=["text", "never", "apart"]).read({"text": [None], "never": "a", "apart": [None]})
+    for hard in (["text"], ["apart"], ["text", "apart"]):
+        tac = compiled(net, evidence=["text", "never", "apart"], hard=hard)
+        assert short(tac, known) is None
+        with pytest.raises(EvidenceError, match="a state is needed in every row"):
+            tac.posterior(known)
+
+
+def test_states_of_variables_that_are_not_read_are_needed_too():
+    net = findings()
+    net.add("alone", states=["only"], cpt=[1.0])
+    tac = compiled(net, evidence=["text"], hard=["alone"], do=["apart", "never"])
+    row = {"alone": "only", "apart": "true", "never": "a"}
+    close(short(tac, row), long_way(tac, row), 1e-15)
+    for name in row:
+        without = {other: label for other, label in row.items() if other != name}
+        assert short(tac, without) is None
+        with pytest.raises(EvidenceError, match=name):
+            tac.posterior(without)
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, lambda row: pl.DataFrame(row).to_arrow()])
+@pytest.mark.parametrize("value", [0.0, 1.0, 0.5])
+def test_numbers_of_frames_may_be_codes(make, value):
+    net = Network()
+    net.add("A", states=["yes", "no"], cpt=[0.3, 0.7])
+    net.add("Q", ["A"], cpt=[[0.9, 0.1], [0.2, 0.8]])
+    assert short(compiled(net, evidence=["A"]), make({"A": [value]})) is None
+
+
+def test_two_columns_of_one_name():
+    tac = compiled(findings(), evidence=["text"])
+    frame = pd.DataFrame([["lo", "hi"]], columns=["text", "text"])
+    assert short(tac, frame) is None
+    with pytest.raises(EvidenceError, match="two columns"):
+        tac.posterior(frame)
+
+
+@pytest.mark.parametrize("value", [1 + 0j, np.complex64(1), np.timedelta64(1), [1], {1}, object()])
+def test_what_is_no_label(value):
+    assert short(compiled(findings(), evidence=NAMES), {"number": value}) is None

@@ -1,7 +1,7 @@
-"""One row of labels as the bytes that generated code reads: a lookup for each label, and nothing else.
+"""One row of evidence as the bytes that generated code reads: a lookup for each label, and little else.
 
-Whatever is not that plain (likelihoods, labels in another spelling, other columns, anything wrong) is left to
-`evidence.read`, which looks closer and takes a hundred times as long.
+Whatever is not plain (labels in another spelling, likelihoods that may be wrong, other columns, anything wrong) is left
+to `evidence.read`, which looks closer and takes a hundred times as long.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from tacit.labels import MISSING
 from tacit.variable import Variable
 
 LEAST, MOST = 2.0**-1022, 2.0**1022  # of sums and of likelihoods that floats hold with all digits
+COMPLEX = (complex, np.complex64, np.complex128)  # equal to a label, perhaps, but none
 EXACT = 2048  # whole numbers up to here are told apart by floats of any size
 
 
@@ -39,25 +40,21 @@ class Encoder:
         known: Mapping[str, int] | None = None,
         without: Iterable[str] = (),
     ) -> None:
-        self._parts: list[bytes | None] = []  # of a row without evidence
-        self._places: dict[str, int] = {}  # among the parts
+        self._places: dict[str, int] = {name: i for i, name in enumerate((*layout.inputs, *layout.codes))}
+        self._parts: list[bytes | None] = [b""] * len(self._places)  # of a row without evidence
         self._labels: dict[str, dict[Any, bytes]] = {}
         self._states: dict[str, tuple[Variable, list[bytes]]] = {}  # the last one, at -1, is that of no evidence
-        self._certain, unread = set(certain), len((*layout.inputs, *layout.codes))
-        order = {name: i for i, name in enumerate((*layout.inputs, *layout.codes))}
-        self._parts = [b""] * (unread + 1)
+        self._certain = set(certain)
         for variable in variables:
-            name = variable.name
-            texts = self._texts(variable, layout)
-            self._places[name] = place = order.get(name, unread)
-            self._states[name] = variable, texts
-            self._parts[place] = texts[MISSING] if place < unread else b""
+            name, texts = variable.name, self._texts(variable, layout)
+            if self._places.setdefault(name, len(self._parts)) == len(self._parts):  # not read, but checked
+                self._parts.append(b"")
             if known and name in known:
-                self._parts[place] = texts[known[name]]
-                del self._states[name]
-            elif name in self._certain:
-                self._parts[place] = None
-            if name in self._states and name not in without and _is_plain(variable):
+                self._parts[self._places[name]] = texts[known[name]]
+                continue
+            self._parts[self._places[name]] = None if name in self._certain else texts[MISSING]
+            self._states[name] = variable, texts
+            if name not in without and _is_plain(variable):
                 self._labels[name] = dict(zip(variable.states, texts, strict=False))
                 if name not in self._certain:
                     self._labels[name][None] = texts[MISSING]
@@ -76,14 +73,16 @@ class Encoder:
         """How many variables a row may speak about."""
         return len(self._states)
 
-    def of_labels(self, row: Mapping[str, Any]) -> bytes | None:
-        """A row of labels, or of likelihoods (1, states). None, if it needs a closer look."""
+    def of_labels(self, row: Mapping[str, Any], likelihoods: bool = True) -> bytes | None:
+        """A row of labels, or also of `likelihoods` (1, states). None, if it needs a closer look."""
         parts = self._parts.copy()
         for name, value in row.items():
             try:
                 text = self._labels[name][value]
-            except (KeyError, TypeError):  # no label, or not of this variable
-                if (text := self._of_likelihoods(name, value)) is None:  # type: ignore[assignment]
+                if type(value) in COMPLEX:
+                    return None
+            except (KeyError, TypeError, ValueError):  # no label, or not of this variable
+                if not likelihoods or (text := self._of_likelihoods(name, value)) is None:  # type: ignore[assignment]
                     return None
             parts[self._places[name]] = text
         return None if None in parts else b"".join(parts)  # type: ignore[arg-type]
@@ -102,7 +101,7 @@ class Encoder:
         if not (min(given) >= 0 and LEAST <= total <= MOST):  # also where some are no numbers
             return None
         shares = [x / total for x in given]
-        if any(0 < share < LEAST for share in shares):
+        if any(x > 0 and share < LEAST for x, share in zip(given, shares, strict=True)):
             return None
         return struct.pack(f"{len(shares)}d", *shares) if texts[0] else b""
 
@@ -115,7 +114,9 @@ class Encoder:
                 if column.variable is not variable and column.variable != variable:
                     return None
                 if column.codes is not None:
-                    text = texts[column.codes[0]]
+                    if (code := column.codes[0]) < 0 and name in self._certain:
+                        return None
+                    text = texts[code]
                 elif name in self._certain or column.given is not None:
                     return None
                 else:
@@ -147,7 +148,9 @@ class OneRow:
         if type(evidence) is Evidence:
             return self._encoder.of_evidence(evidence) if evidence.rows == 1 else None
         row = labels_of(evidence)
-        return None if row is None or len(row) < self._encoder.variables else self._encoder.of_labels(row)
+        if row is None or len(row) < self._encoder.variables or len(row) != evidence.shape[1]:
+            return None
+        return self._encoder.of_labels(row, likelihoods=False)  # numbers of frames may be codes
 
 
 def _is_plain(variable: Variable) -> bool:

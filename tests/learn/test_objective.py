@@ -23,7 +23,7 @@ SHARES = WEIGHTS / WEIGHTS.sum()
 OF_STATES = RNG.dirichlet([1, 1, 1], ROWS)  # (rows, states)
 OF_FIRST = RNG.random(ROWS)
 LABELS = {"states": OF_STATES, "first": OF_FIRST}
-ENGINES = ["auto", "numpy", "tape", "native", *(["torch"] if find_spec("torch") else [])]
+ENGINES = ["numpy", "tape", "native", *(["torch"] if find_spec("torch") else [])]
 
 
 def step_network():

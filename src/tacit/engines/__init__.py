@@ -57,9 +57,16 @@ def settled(program: Program, rows: int) -> str:
 
     Few rows of a large program are interpreted: they would not repay code.
     """
-    if choose(program) != "tape" or program.cost.multiply_adds > MAX_GENERATED:
+    if choose(program) != "tape" or program.cost.multiply_adds > MAX_GENERATED or not machine.can_run_code():
         return "auto"
-    return "native" if rows >= LEARNED_ROWS or program.cost.multiply_adds <= QUICKLY_GENERATED else "tape"
+    worth = rows >= LEARNED_ROWS or program.cost.multiply_adds <= QUICKLY_GENERATED
+    return "native" if worth and _can_compile() else "tape"
+
+
+def _can_compile() -> bool:
+    from tacit.engines.native.target import can_compile
+
+    return can_compile()
 
 
 def _has_gpu() -> bool:

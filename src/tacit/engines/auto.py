@@ -3,8 +3,8 @@
 Each is slower to begin with than the one before, and faster afterwards. `Auto` holds all three and chooses one for a
 whole call: `runner` says which, and whoever asks runs everything that belongs to the call on it. Code is compiled when
 what it would have saved so far comes to as long as it takes to compile, so that no query takes more than about twice as
-long as it must. A choice changes how long an answer takes, and its last digits; hard tests, where the last digit may
-decide, always run on the same runner.
+long as it must. A choice changes how long an answer takes, and its last digits. Where the last digit may decide, in
+hard tests and in the most probable states, a program always runs on the same runner.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ import sys
 from collections.abc import Callable, Mapping
 from copy import copy
 from functools import cache
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from tacit.compiler.program import Program
-from tacit.engines.engine import Engine, Kernel, Packed, SeedOfRows, SingleRow, Sweep
+from tacit.engines.engine import Engine, SingleRow, Sweep
 from tacit.engines.native.engine import DESCENT, Kind, NativeEngine
 from tacit.engines.native.target import NoCodeError
 from tacit.engines.numpy import NumpyEngine
@@ -51,7 +52,7 @@ LOADED, KERNELS = 0.6, 25.0  # to load the interpreter, and to compile its kerne
 INTERPRETER = "tacit.engines.tape"
 FORWARD, BACKWARD = "tacit.engines.kernels.forward", "tacit.engines.kernels.backward"  # what it runs
 DESCEND = "tacit.engines.descent_kernels.descend"
-MAX_TESTED = 20_000  # terms of a program with hard tests up to which it waits for code, some seconds
+MAX_DECIDED = 20_000  # terms of a program that decides something, up to which it waits for code, some seconds
 KINDS = {
     Sweep.FORWARD: Kind(False, False),
     Sweep.SELECTIONS: Kind(False, True),
@@ -87,8 +88,8 @@ class Auto(Engine):
         self.threads = self.native.threads
         self._terms, self._variables = self.native.terms, self.native.variables
         self._numpy: NumpyEngine | None = None
-        self._tape: Taped | None = None
-        self._tested = any(gammas.get(node) is None for node in program.selections)
+        # the last bit may decide a test at a tie, or between two states that are equally probable
+        self._decides = program.largest or any(gammas.get(node) is None for node in program.selections)
         self._no_code = False  # none can be compiled here
         self._saved: dict[tuple[Kind, ...], float] = {}  # seconds that code would have saved so far
         self._tape_saved = 0.0  # seconds that the interpreter would have
@@ -108,16 +109,16 @@ class Auto(Engine):
 
     def update(self, parameters: Mapping[tuple[str, str], Array], gammas: Mapping[str, float | None]) -> None:
         """Take new numbers for some tables and slopes; exact 0s and 1s, and which nodes are soft, stay as they were."""
-        for engine in (self.native, self._numpy, self._tape):
-            if engine is not None:
-                engine.update(parameters, gammas)
+        self.native.update(parameters, gammas)
+        if self._numpy is not None:
+            self._numpy.update(parameters, gammas)
         self._again = None
 
     def twin(self) -> Self:
         """The same program and code, with numbers of its own: for another thread."""
         twin = copy(self)
         twin.native = self.native.twin()
-        twin._numpy = twin._tape = None
+        twin._numpy = None
         twin._saved, twin._stored, twin._ready = dict(self._saved), dict(self._stored), set(self._ready)
         return twin
 
@@ -135,28 +136,26 @@ class Auto(Engine):
     @property
     def tape(self) -> Taped:
         """The interpreter, which is loaded on first use."""
-        if self._tape is None:
-            self._tape = self.native.interpreter
-        return self._tape
+        return self.native.interpreter
 
     def runner(self, rows: int, *sweeps: Sweep) -> Engine:
         """The engine that answers one public call about so many rows, with all the passes that it needs."""
         if Sweep.DESCENT in sweeps:
-            return self._runner(rows, (DESCENT,)) if self._tested else self._other(rows, DESCEND)
+            return self._runner(rows, (DESCENT,)) if self._decides else self._other(rows, DESCEND)
         return self._runner(rows, tuple(KINDS[sweep] for sweep in sweeps))
 
     def _runner(self, rows: int, kinds: tuple[Kind, ...]) -> Engine:
-        if self._tested and self._terms > MAX_TESTED:
+        if self._decides and self._terms > MAX_DECIDED:
             return self.tape
         try:
-            if not self._no_code and (self._tested or self._pays(rows, kinds)):
+            if not self._no_code and (self._decides or self._pays(rows, kinds)):
                 for kind in kinds:
                     self.native.compile(kind)
                 return self.native
         except NoCodeError as error:
             self._no_code = True
             _warn_once(str(error))
-        return self.tape if self._tested else self._other(rows, _kernel(kinds))
+        return self.tape if self._decides else self._other(rows, _kernel(kinds))
 
     def _pays(self, rows: int, kinds: tuple[Kind, ...]) -> bool:
         """Whether code is there, or would have saved by now what it takes to compile."""
@@ -166,7 +165,7 @@ class Auto(Engine):
         gain = self._seconds_without_code(rows, _kernel(kinds)) - self._seconds(CODE, rows, _kernel(kinds))
         if rows == 1 and kinds == (KINDS[Sweep.FORWARD],):
             gain += READ * self._variables
-        self._saved[kinds] = saved = self._saved.get(kinds, 0.0) + gain
+        self._saved[kinds] = saved = max(0.0, self._saved.get(kinds, 0.0) + gain)
         if saved < WRITTEN * self._terms * len(missing):
             return False
         price = sum(BEGUN + COMPILED[kind.reverse] * self._terms for kind in missing)
@@ -182,7 +181,7 @@ class Auto(Engine):
         by_numpy, by_tape = self._numpy_seconds(rows, kernel), self._seconds(TAPE, rows, kernel)
         if self._is_ready(kernel):
             return self.tape if by_tape < by_numpy else self.numpy
-        self._tape_saved += by_numpy - by_tape
+        self._tape_saved = max(0.0, self._tape_saved + by_numpy - by_tape)
         return self.tape if self._tape_saved > (LOADED if is_compiled(kernel) else KERNELS) else self.numpy
 
     def _is_ready(self, kernel: str) -> bool:
@@ -216,6 +215,10 @@ class Auto(Engine):
         """Evaluate some rows of evidence; with `selections`, say how testing nodes were decided."""
         return self._forward(rows, selections).run(columns, rows, selections)
 
+    def run_trusting(self, columns: Mapping[str, Column], rows: int, least: int) -> tuple[Results, NDArray[np.intp]]:
+        """Evaluate some rows, where little that underflows counts; see `Engine.run_trusting`."""
+        return self.runner(rows, Sweep.FORWARD).run_trusting(columns, rows, least)
+
     def _forward(self, rows: int, selections: bool) -> Engine:
         return self.runner(rows, Sweep.SELECTIONS if selections else Sweep.FORWARD)
 
@@ -239,10 +242,11 @@ class Auto(Engine):
         seeds: ArrayLike,
         exponent: ArrayLike,
         through_selection: bool = True,
+        doubtful: NDArray[np.intp] | None = None,
     ) -> Gradients:
         """Derivatives by every parameter and every likelihood; see `Engine.gradients`."""
         runner = self._reverse(rows, through_selection)
-        return runner.gradients(columns, rows, seeds, exponent, through_selection)
+        return runner.gradients(columns, rows, seeds, exponent, through_selection, doubtful)
 
     def value_and_gradients(
         self, columns: Mapping[str, Column], rows: int, seed_of: Callable[[Array], tuple[T, Array]]
@@ -265,35 +269,3 @@ class Auto(Engine):
     @property
     def tracer(self) -> Engine:
         return self.native.tracer
-
-    # learning ---------------------------------------------------------------------------------------------
-
-    def small(self, rows: int) -> bool:
-        """Whether so many rows are too little work for several threads."""
-        return self.native.small(rows)
-
-    def pack(self, columns: Mapping[str, Column], rows: int) -> Packed:
-        """Rows that are asked about again and again, in the form that a tape reads."""
-        return self.native.pack(columns, rows)
-
-    def fused(
-        self, data: Packed, seed_of: SeedOfRows, kernel: Kernel | None, weights: Array, *arguments: Any
-    ) -> tuple[float, Gradients]:
-        """A function of some rows and its derivatives; see `Engine.fused`."""
-        kinds = [KINDS[Sweep.FORWARD], KINDS[Sweep.THROUGH]]
-        if kernel is not None:
-            kinds = [Kind(True, True, arguments[0], len(arguments[1]))]
-        return self._runner(data.rows, tuple(kinds)).fused(data, seed_of, kernel, weights, *arguments)
-
-    def lacks_jacobian(self) -> str:
-        """Why there is no `jacobian`; empty if there is one."""
-        return self.native.lacks_jacobian()
-
-    @property
-    def jacobian_size(self) -> int:
-        """How many derivatives `jacobian` stores for every row."""
-        return self.native.jacobian_size
-
-    def jacobian(self, data: Packed, first: int, stop: int) -> tuple[Array, dict[tuple[str, str], Array]]:
-        """The probability that the query is in states first .. stop-1, and its derivatives by the tables."""
-        return self.native.jacobian(data, first, stop)

@@ -112,7 +112,7 @@ class Engine(ABC):
     def run_trusting(self, columns: Mapping[str, Column], rows: int, least: int) -> tuple[Results, NDArray[np.intp]]:
         """Evaluate some rows, where what underflows counts for nothing beside a joint of 2**`least` and more.
 
-        Ask a runner. The second result are the rows that were computed again, for `gradients_mending`.
+        The second result are the rows that were computed again, for `gradients`.
         """
         found = self.attempt(columns, rows)
         if found.doubtful is None:
@@ -151,31 +151,20 @@ class Engine(ABC):
         seeds: ArrayLike,
         exponent: ArrayLike,
         through_selection: bool = True,
+        doubtful: NDArray[np.intp] | None = None,
     ) -> Gradients:
         """Derivatives by every parameter and every likelihood, from a forward and a reverse pass.
 
         `seeds` (states, rows) are the derivatives of some function by the mantissas of a run, of this engine or another
         one, and `exponent` (rows,) are the exponents of that run: together, by the joint times 2**-`exponent`. Engines
         may scale a row by different powers of two. Without `through_selection`, the weights of selected tables count
-        as constants.
+        as constants. `doubtful` are the rows that must be computed again, if that is known: see `run_trusting`.
 
         >>> import tacit
         >>> engine = tacit.compile(tacit.examples.abc(), "B", ["A", "C"], engine="numpy").engine()
         >>> engine.gradients({}, 1, [[1.0], [0.0]], exponent=0).tables["A", "table"]  # of p*(B=true)
         array([0.2, 0.7])
         """
-        return self.gradients_mending(columns, rows, seeds, exponent, through_selection)
-
-    def gradients_mending(
-        self,
-        columns: Mapping[str, Column],
-        rows: int,
-        seeds: ArrayLike,
-        exponent: ArrayLike,
-        through_selection: bool = True,
-        doubtful: NDArray[np.intp] | None = None,
-    ) -> Gradients:
-        """The same, where it may be known which rows are doubtful."""
         scale = np.broadcast_to(np.asarray(exponent), (rows,))
         given = np.broadcast_to(np.asarray(seeds, dtype=np.float64), (self.program.outputs, rows))
         first = self.attempt_gradients(columns, rows, given, through_selection)

@@ -316,6 +316,7 @@ class WideEngine(NumpyEngine):
         seeds: ArrayLike,
         exponent: ArrayLike,
         through_selection: bool = True,
+        doubtful: NDArray[np.intp] | None = None,
     ) -> Gradients:
         """Derivatives by every parameter and every likelihood; see `Engine.gradients`."""
         frame = self._up(columns, through_selection)

@@ -7,6 +7,7 @@ ones, and what is left in doubt is computed by a more careful engine.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -105,9 +106,23 @@ class TapeEngine(Taped):
 
     def attempt_descent(self, columns: Mapping[str, Column], rows: int, draws: Floats | None) -> Descent:
         """States from plain floats, and which rows are doubtful."""
+        width = self._width(self._tape(descent=True), rows)
+        found = self._descended(columns, rows, draws, width)
+        if not self._alone or found.results.doubtful is None or width == 1:
+            return found
+        some = np.flatnonzero(found.results.doubtful)
+        own = None if draws is None else np.ascontiguousarray(draws[:, some])
+        alone = self._descended(take(columns, some), len(some), own, 1)
+        doubts = np.zeros(rows, dtype=np.bool_)
+        doubts[some] = alone.results.doubtful if alone.results.doubtful is not None else False
+        found = found.mended(some, alone)
+        return replace(found, results=replace(found.results, doubtful=doubts if doubts.any() else None))
+
+    def _descended(self, columns: Mapping[str, Column], rows: int, draws: Floats | None, width: int) -> Descent:
+        """The same from tiles of some width, whose rows are in doubt together."""
         tape = self._tape(descent=True)
         evidence, lost = self._packed_with_care(tape, columns, rows)
-        arrays, width = self._arrays(tape, *evidence), self._width(tape, rows)
+        arrays = self._arrays(tape, *evidence)
         samples = 1 if draws is None else draws.shape[2]
         numbers = np.empty((0, 0)) if draws is None else draws.reshape(-1, rows * samples)
         states = np.empty((len(tape.axes), rows * samples), dtype=np.int32)

@@ -45,9 +45,9 @@ class Taped(Engine):
         self._direct: dict[Tape, Direct] | None = {} if reads_directly(program) else None
         self._tables = self._reference.parameters
         self.known = knowledge(program, parameters, gammas)
-        # what is in doubt is found vector by vector; beside hard tests row by row: at a tie, the engine that computes a
-        # row again may decide otherwise, so that this must not depend on the rows around it
-        self._alone = not all(self.known.soft[node] for node in program.selections)
+        # what is in doubt is found vector by vector; where the last bit may decide, row by row: the engine that
+        # computes a row again may decide otherwise at a tie, and that must not depend on the rows around it
+        self._alone = program.largest or not all(self.known.soft[node] for node in program.selections)
         self._tapes: dict[tuple[bool, ...], Tape] = {}
         self._constants: dict[Tape, Array] = {}
         self._in_doubt: dict[Tape, bool] = {}

@@ -276,7 +276,7 @@ def _expected(piece: Piece, engine: Engine) -> Counts:
             raise piece.impossible(place.start + row)
         logs = np.log(mantissa, out=np.zeros(block.rows), where=counted) + result.exponent * np.log(2.0)
         seeds = np.divide(weights, mantissa, out=np.zeros(block.rows), where=counted)
-        swept = engine.gradients_mending(
+        swept = engine.gradients(
             block.columns, block.rows, seeds, result.exponent, through_selection=False, doubtful=doubtful
         )
         tables = {key: derivative for key, derivative in swept.tables.items() if key[1] != "thresholds"}

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.engines import settled
 from tacit.floats import Floats
 from tacit.learn.data import read_data
 from tacit.learn.objective import Objective
@@ -100,7 +101,8 @@ class Path:
     def __init__(self, built: Built, rows: Labelled) -> None:
         self.centre, self.weights = built.centre, rows.weights
         self.parameters = Parameters(built.tac.network, built.tac.program.nodes)
-        self.engine = built.tac.engine()
+        engine = settled(built.tac.program, len(rows.weights))  # the same in every run, whatever is compiled already
+        self.engine = built.tac.with_network(built.tac.network, engine=engine).engine()
         self.data = read_data(built.tac, built.evidence(rows.table), rows.targets, rows.weights)
 
     def objective(self, rows: NDArray[np.int64], strength: float = 0.0) -> Objective:

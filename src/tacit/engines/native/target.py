@@ -85,6 +85,15 @@ def code(text: str, name: str) -> Code:
         return _in_memory().get(_key(text), lambda: Code(text, name))
 
 
+def can_compile() -> bool:
+    """Whether code can be compiled on this machine."""
+    try:
+        code("define void @run(ptr %call) {\nret void\n}", "run")
+    except NoCodeError:
+        return False
+    return True
+
+
 @cache
 def _in_memory() -> Recent[Code]:
     return Recent(IN_MEMORY)
