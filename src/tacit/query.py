@@ -194,12 +194,16 @@ class Query:
     def one_row(self) -> OneRow | None:
         """What answers single rows of labels by the shortest way: there is one as soon as there is generated code."""
         if self._one_row is None:
-            single = None if self._engine is None else self._engine.single()
+            engine = self._engine
+            single = None if engine is None else engine.single()
             if single is None or len(self.question.query) != 1 or self._refused is not None:
                 return None
             known, query = dict(self.question.given), self.question.query
             variables = [self.network.variable(name) for name in (*self.evidence, *known)]
-            self._one_row = OneRow(single, Encoder(variables, single.layout, self.certain, known, without=query))
+            made = OneRow(single, Encoder(variables, single.layout, self.certain, known, without=query))
+            if self._engine is engine:  # another thread may have set other numbers meanwhile
+                self._one_row = made
+            return made
         return self._one_row
 
     @overload
