@@ -3,7 +3,6 @@
 import json
 
 import pytest
-
 from bench import cold
 from bench.sides import ROOT
 
