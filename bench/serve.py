@@ -1,15 +1,18 @@
-"""`tacit serve` under load: mixed requests, many at a time, some of them malformed, oversized, slow or given up.
+"""`tacit serve`: how long a simple question takes, how many it answers per second, and what it does under load.
 
-`python -m bench serve 1000` sends fewer. Every answer is checked: its status, and posteriors against Python. Then the
-server is killed, and stopped, in the middle.
+The load is mixed requests, many at a time, some of them malformed, oversized, slow or given up. Every answer is
+checked: its status, and posteriors against Python. Then the server is killed, and stopped, in the middle. `python -m
+bench serve 1000` sends fewer of these requests, and writes no page.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -25,9 +28,18 @@ import numpy as np
 import psutil
 
 import tacit
+from bench import keep_alive
 from bench.networks import leaves, network, widest_root
+from bench.tables import Section, at_least, at_most, missed, write
 
 REQUESTS, AT_ONCE = 10_000, 64
+P50, P99, PER_SECOND = 2.0, 10.0, 1500  # milliseconds, and answers
+ROUNDS, SECONDS = 7, 3.0
+PAGE = Path(__file__).parent.parent / "docs" / "bench-serve.md"
+INTRO = (
+    "Written by `python -m bench serve` on a machine of 2 cores, which the server, its clients and others shared. The "
+    "server is `tacit serve`, a process of its own, with `alarm`. All answers are checked."
+)
 QUERIES = 4
 SHARES = {
     "posterior": 30, "marginals": 12, "batch": 8, "mpe": 8, "information": 3, "explain": 3, "sensitivity": 1,
@@ -69,15 +81,27 @@ class Report:
         """How often each status came; 0 is a connection that was closed without one."""
         return sum(self.statuses.values(), Counter())
 
-    def __str__(self) -> str:
-        lines = ["kind            n    p50 ms    p99 ms"]
+    def section(self, count: int, memory: list[float]) -> Section:
+        """How long what was asked properly took, and what came back of all."""
+        section = Section(
+            f"2. {count:,} mixed requests, {AT_ONCE} at a time",
+            "every answer is right, or a 503",
+            ["kind", "answers", "p50, ms", "p99, ms", "verdict"],
+        )
         together = [second for kind in ANSWERED for second in self.seconds[kind]]
         for kind, seconds in [*((kind, self.seconds[kind]) for kind in ANSWERED), ("all answers", together)]:
             if seconds:
                 p50, p99 = np.percentile(seconds, [50, 99]) * 1000
-                lines.append(f"{kind:12}{len(seconds):5}{p50:10.1f}{p99:10.1f}")
-        statuses = ", ".join(f"{status}: {count}" for status, count in sorted(self.counts.items()))
-        return "\n".join([*lines, f"statuses: {statuses}", f"wrong: {len(self.wrong)}", *self.wrong[:10]])
+                verdict = at_most(len(self.wrong), 0) if kind == "all answers" else ""
+                section.add(kind, len(seconds), f"{p50:.1f}", f"{p99:.1f}", verdict)
+        statuses = ", ".join(f"{status}: {number:,}" for status, number in sorted(self.counts.items()))
+        before, halfway, after = (f"{megabytes:.0f} MB" for megabytes in memory)
+        section.notes += [
+            f"Each has a connection of its own. Statuses: {statuses}; 0 is a connection that the server closed.",
+            f"Memory: {before} before, {halfway} halfway, {after} after.",
+            *self.wrong[:10],
+        ]
+        return section
 
 
 class Server:
@@ -97,6 +121,11 @@ class Server:
     def __exit__(self, *_: object) -> None:
         self.process.kill()
         self.process.communicate()
+
+    def seconds(self) -> float:
+        """The processor time that it has used."""
+        used = psutil.Process(self.process.pid).cpu_times()
+        return used.user + used.system
 
     def megabytes(self) -> float:
         """The memory that it uses."""
@@ -269,19 +298,62 @@ async def _interrupted(server: Server, load: Load, how: signal.Signals) -> int:
     return code
 
 
+def simple(server: Server, net: tacit.Network) -> Section:
+    """One client, and many, that ask the posterior of a variable given three findings; in turns."""
+    section = Section(
+        f"1. A variable given {keep_alive.FINDINGS} findings, connections kept",
+        f"1 client: p50 at most {P50:g} ms, p99 at most {P99:g} ms; {AT_ONCE} clients: {PER_SECOND:,} answers/s",
+        ["clients", "p50, ms", "p99, ms", "answers/s", "best round", "processor time of an answer, ms", "verdict"],
+    )
+    asked = keep_alive.questions(net, widest_root(net))
+    before = os.getloadavg()[0]
+    keep_alive.ask(server.port, asked, AT_ONCE, SECONDS)
+    rounds: dict[int, list[tuple[keep_alive.Asked, float]]] = {1: [], AT_ONCE: []}
+    for _ in range(ROUNDS):
+        for clients, found in rounds.items():
+            used = server.seconds()
+            one = keep_alive.ask(server.port, asked, clients, SECONDS)
+            found.append((one, 1000 * (server.seconds() - used) / len(one.latencies)))
+    for clients, found in rounds.items():
+        rates, used = [one.rate for one, _ in found], min(used for _, used in found)
+        p50, p99 = (statistics.median(one.percentile(percent) for one, _ in found) for percent in (50, 99))
+        rate, wrong = statistics.median(rates), [text for one, _ in found for text in one.wrong]
+        kept = rate >= PER_SECOND if clients > 1 else p50 <= P50 and p99 <= P99
+        section.add(clients, f"{p50:.2f}", f"{p99:.1f}", f"{rate:,.0f}", f"{max(rates):,.0f}", f"{used:.2f}",
+                    at_least(kept and not wrong, True))  # fmt: skip
+        section.notes += [repr(text) for text in wrong[:3]]
+    section.notes.append(
+        f"Medians of {ROUNDS} rounds of {SECONDS:g} seconds, in turns; the processor time is the server's, in the best "
+        f"round. Before the first, the load average was {before:.1f}."
+    )
+    return section
+
+
+def survival(model: Path, net: tacit.Network) -> Section:
+    """A server that is ended while it is asked."""
+    title, bar = "3. Ended in the middle", "all answers are right, also those of a server that is started again"
+    section = Section(title, bar, ["signal", "what happened", "verdict"])
+    for how in (signal.SIGKILL, signal.SIGTERM):
+        found = killed(model, net, how)
+        section.add(how.name, found.removeprefix(f"{how.name}: "), at_least(found.endswith("wrong: []"), True))
+    return section
+
+
 def main(arguments: list[str]) -> None:
-    """Print what was measured."""
+    """Measure and print; write the page unless the number of requests is given."""
     count = int(arguments[0]) if arguments else REQUESTS
-    net = network("alarm")
+    net, sections = network("alarm"), []
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder) / "alarm.json"
         tacit.save(net, model)
         with Server(model) as server:
-            start = time.perf_counter()
+            sections.append(simple(server, net))
+        with Server(model) as server:
             report, memory = loaded(server, net, count)
-            seconds = time.perf_counter() - start
-            print(f"{count:,} requests, {AT_ONCE} at a time, {seconds:.0f} s\n{report}")
-            print(f"memory: {memory[0]:.0f} MB before, {memory[1]:.0f} MB halfway, {memory[2]:.0f} MB after")
+            sections.append(report.section(count, memory))
             print(f"exit code {server.stop()}", flush=True)
-        for how in (signal.SIGKILL, signal.SIGTERM):
-            print(killed(model, net, how))
+        sections.append(survival(model, net))
+    print("\n".join(section.text() for section in sections))
+    print("\n".join(missed(sections)))
+    if not arguments:
+        write(PAGE, "Benchmark: tacit serve", INTRO, sections)

@@ -9,6 +9,7 @@ import tacit
 
 pytest.importorskip("psutil")
 
+from bench import keep_alive
 from bench.serve import Server, killed, loaded
 
 pytestmark = pytest.mark.slow
@@ -28,6 +29,14 @@ def test_load(model):
         assert {status for status in report.counts if status >= 500} <= {503}
         assert memory[-1] < memory[0] + 100  # the interpreter may have been loaded meanwhile
         assert server.stop() == 0
+
+
+def test_connections_that_are_kept(model):
+    net = network("asia")
+    with Server(model) as server:
+        found = keep_alive.ask(server.port, keep_alive.questions(net, "lung"), 64, 2.0)
+    assert found.wrong == []
+    assert len(found.latencies) > 64
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
