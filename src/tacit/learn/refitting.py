@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.cpt import CPT, TestingCPT
+from tacit.engines import settled
 from tacit.errors import EvidenceError, TacitError
 from tacit.evidence import Column, named_columns, read, without_column
 from tacit.floats import Floats, divide
@@ -127,7 +128,8 @@ class Learner:
     @cached_property
     def _started(self) -> TAC:
         """The query with some numbers, so that its engine is built once, whatever numbers come."""
-        return self.tac.with_network(self.random((self.task.seed, 0)))
+        engine = settled(self.tac.program, self.task.data.rows)  # the same in every run, whatever is compiled already
+        return self.tac.with_network(self.random((self.task.seed, 0)), engine=engine)
 
     @cached_property
     def _every_state(self) -> Query:
