@@ -278,3 +278,31 @@ def test_two_columns_of_one_name():
 @pytest.mark.parametrize("value", [1 + 0j, np.complex64(1), np.timedelta64(1), [1], {1}, object()])
 def test_what_is_no_label(value):
     assert short(compiled(findings(), evidence=NAMES), {"number": value}) is None
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("row", [*ROWS, {"never": "b"}], ids=str)
+@pytest.mark.filterwarnings("ignore::tacit.ImpossibleEvidenceWarning")
+def test_the_probability_of_one_row(row, dtype):
+    net = findings()
+    net.add("T", ["text"], cpt=tacit.TestingCPT([[0.9, 0.1]] * 3, [[0.2, 0.8]] * 3, [0.4] * 3))
+    for query in ("Q", "T"):
+        tac = compiled(net, query, evidence=NAMES, dtype=dtype)
+        found, expected = tac.one_row().answer(row), tac.with_network(net, engine="numpy").ask(row)
+        assert found.mantissa.dtype == expected.mantissa.dtype
+        for part in ("posterior", "joint", "log_evidence"):
+            close(getattr(found, part), getattr(expected, part), 1e-13 if dtype == "float64" else 1e-6)
+            np.testing.assert_array_equal(getattr(tac.ask(row), part), getattr(found, part))
+
+
+def test_the_probability_of_rows_that_are_rescaled():
+    rng = np.random.default_rng(0)
+    net = Network()
+    net.add("X0", states=3, cpt=rng.dirichlet(np.ones(3)))
+    for i in range(1, 300):
+        net.add(f"X{i}", [f"X{i - 1}"], 3, rng.dirichlet(np.ones(3), 3))
+    tac = compiled(net, "X0", evidence=list(net)[1:])
+    row = {name: int(rng.integers(3)) for name in list(net)[1:]}
+    found = tac.one_row().answer(row)
+    assert found.exponent[0] < -100
+    close(found.log_evidence, tac.with_network(net, engine="numpy").log_evidence(row), 1e-10)

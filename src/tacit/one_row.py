@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.answer import Answer
 from tacit.engines.engine import RowLayout, SingleRow
 from tacit.evidence import Evidence
 from tacit.labels import MISSING
@@ -141,6 +142,12 @@ class OneRow:
         found = self._engine.posterior(row)
         # impossible evidence has a warning, which the long way gives
         return found if found is not None and found[0, 0] == found[0, 0] else None
+
+    def answer(self, evidence: Any) -> Answer | None:
+        """The same with the probability of the evidence."""
+        row = self._encoded(evidence)
+        found = None if row is None else self._engine.joint(row)
+        return None if found is None else Answer(*found, {})
 
     def _encoded(self, evidence: Any) -> bytes | None:
         if type(evidence) is dict:

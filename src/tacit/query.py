@@ -131,6 +131,8 @@ class Query:
         >>> answer.posterior.round(4).tolist(), answer.log_evidence.round(4).tolist()
         ([[0.6053, 0.3947], [0.6773, 0.3227]], [-0.9676, -0.4155])
         """
+        if not selected and (one := self._one_row or self.one_row()) and (found := one.answer(evidence)) is not None:
+            return found
         self.require_posterior()
         return self._answer(evidence, self._states, selected)
 

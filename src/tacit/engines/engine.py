@@ -278,6 +278,9 @@ class SingleRow(Protocol):
     def posterior(self, row: bytes) -> Array | None:
         """P*(q) of one row: (1, states); None where it needs a closer look."""
 
+    def joint(self, row: bytes) -> tuple[NDArray[Any], NDArray[np.int64]] | None:
+        """p*(q) of one row, mantissas (1, states) and their exponent (1,); None where it needs a closer look."""
+
 
 @dataclass(frozen=True)
 class Packed:

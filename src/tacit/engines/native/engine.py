@@ -7,7 +7,7 @@ computed by a more careful engine.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -91,6 +91,14 @@ class SingleRows:
 
     def posterior(self, row: bytes) -> Array | None:
         """P*(q) of one row: (1, states); None where it needs a closer look."""
+        return self._answered(row, _Seat.posterior)
+
+    def joint(self, row: bytes) -> tuple[NDArray[Any], NDArray[np.int64]] | None:
+        """p*(q) of one row, mantissas (1, states) and their exponent (1,); None where it needs a closer look."""
+        outputs, tape = self._answered(row, _Seat.outputs), self._generated.tape
+        return None if outputs is None else (outputs[: tape.states].T, self._engine._exponent(tape, outputs))
+
+    def _answered(self, row: bytes, read: Callable[[_Seat], Array]) -> Array | None:
         engine, tape = self._engine, self._generated.tape
         if engine._tables_in_doubt(tape):
             return None
@@ -98,7 +106,7 @@ class SingleRows:
             seat = self._free.pop()
         except IndexError:
             seat = _Seat(engine, self._generated)
-        found = seat.posterior(row, engine.constants(tape))
+        found = read(seat) if seat.run(row, engine.constants(tape)) else None
         self._free.append(seat)
         return found
 
@@ -112,7 +120,9 @@ class _Seat:
         self._row = np.empty(8 * inputs + 4 * len(tape.codes), dtype=np.uint8)
         codes = self._row[8 * inputs :].view(np.int32).reshape(-1, 1)
         described = engine._described_arrays(generated, self._row[: 8 * inputs].view(np.float64).reshape(-1, 1), codes)
-        self._posterior, self._notes = np.empty((1, tape.states), dtype=engine.dtype), np.zeros(1, dtype=np.uint8)
+        self._posterior = np.empty((1, tape.states), dtype=engine.dtype)
+        self._outputs = np.empty((tape.outputs, 1), dtype=engine.dtype)
+        self._notes = np.zeros(1, dtype=np.uint8)
         self._described, self._memory = described, memory
         self._constants: Array = NOTHING
         self._note, self._place = self._notes.data, self._row.data
@@ -121,19 +131,30 @@ class _Seat:
             "columns": len(described.table),
             "table": described.address,
             "posterior": _address(self._posterior),
+            "outputs": _address(self._outputs),
+            "outputs_stride": 1,
             "notes": _address(self._notes),
             "work": memory.work,
             "stop": 1,
             "tile": TILE,
         })  # fmt: skip
 
-    def posterior(self, row: bytes, constants: Array) -> Array | None:
+    def run(self, row: bytes, constants: Array) -> bool:
+        """Answer a row, and say whether that is all there is to do."""
         if constants is not self._constants:
             self._memory.set("constants", _address(constants))
             self._constants = constants
         self._place[:] = row
         self._run(self._memory.call_address)
-        return None if self._note[0] else self._posterior.copy()
+        return not self._note[0]
+
+    def posterior(self) -> Array:
+        """What was found: (1, states)."""
+        return self._posterior.copy()
+
+    def outputs(self) -> Array:
+        """What was put out: (outputs, 1)."""
+        return self._outputs.copy()
 
 
 class Kind(NamedTuple):
