@@ -145,17 +145,19 @@ class Objective:
     def residuals(self, weights: Floats) -> tuple[Floats, Floats]:
         """Numbers whose squares sum to the mean squared error, and their derivatives: (weights, numbers)."""
         numbers = self._update(weights)
-        data = self.data
-        groups = len(data.targets)
-        residuals, slopes = [], []
-        # two groups have opposite errors: one of them says it all
-        for g in range(1 if groups == 2 else groups):
-            p, tables = self.engine.jacobian(self._packed, g, g + 1)
-            scale = np.sqrt(data.weights * (1.0 if groups == 2 else 1 / groups))
-            by_number = self.parameters.by_number(tables, {}, data.rows)
-            residuals.append(scale * (p - data.targets[g]))
-            slopes.append(self.parameters.by_weight(numbers, by_number) * scale)
+        groups = len(self.data.targets)
+        if groups == 2:  # they have opposite errors: one of them says it all
+            return self._residuals_of(0, numbers, 1.0)
+        residuals, slopes = zip(*(self._residuals_of(g, numbers, 1 / groups) for g in range(groups)), strict=True)
         return np.concatenate(residuals), np.concatenate(slopes, axis=1)
+
+    def _residuals_of(self, group: int, numbers: Floats, share: float) -> tuple[Floats, Floats]:
+        """Those of one group of states."""
+        data, scale = self.data, np.sqrt(self.data.weights * share)
+        p, tables = self.engine.jacobian(self._packed, group, group + 1)
+        slopes = self.parameters.by_weight(numbers, self.parameters.by_number(tables, {}, data.rows))
+        slopes *= scale
+        return scale * (p - data.targets[group]), slopes
 
     def _update(self, weights: Floats, nodes: Collection[str] | None = None) -> Floats:
         """Give the engine the numbers of all nodes, or of those that changed."""

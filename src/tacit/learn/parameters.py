@@ -142,8 +142,8 @@ class Parameters:
 
         With `rows`, those by the tables are (entries, rows), and the result is (numbers, rows).
         """
-        if self._in_order and not rows and all(place.key in tables for place in self.places):
-            return np.concatenate([tables[place.key] for place in self.places], axis=None)
+        if self._in_order and all(place.key in tables for place in self.places):
+            return np.concatenate([tables[place.key] for place in self.places], axis=0 if rows else None)
         found = np.zeros((self.entries, *rows))
         for place in self.places:
             if place.key in tables:
