@@ -1,6 +1,7 @@
 """Optimizers on functions whose steps can be computed by hand."""
 
 import math
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,6 +13,8 @@ from tacit.learn.optimizers import LBFGS, MAX_TRIALS, Adam, LevenbergMarquardt, 
 
 class Function:
     """Stands for an objective: a function of weights with its gradient, on rows that have weights."""
+
+    small = True  # too little work for several threads
 
     def __init__(self, function, limit=30.0, count=2, rows=8):
         self.function = function
@@ -306,3 +309,19 @@ def test_adam_sees_other_rows_in_every_step_of_an_epoch():
     assert other.asked[0][1].rows.tolist() != batches[0].rows.tolist()
     Adam(batch=10, total=8).advance(other, State(np.zeros(2)), 1)
     assert other.asked[1][1] is None
+
+
+@pytest.mark.parametrize("small", [True, False])
+def test_lbfgs_keeps_blas_to_one_thread_where_work_is_small(small, monkeypatch):
+    seen = []
+
+    @contextmanager
+    def limited(threads):
+        seen.append(threads)
+        yield
+
+    monkeypatch.setattr("tacit.learn.optimizers.limited", limited)
+    function = Function(rosenbrock)
+    function.small = small
+    LBFGS().advance(function, State(np.array([-1.2, 1.0])), 2)
+    assert seen == [1 if small else None]
