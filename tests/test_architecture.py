@@ -14,6 +14,7 @@ PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 IN_FUNCTIONS = {
     ("tacit.engines", "tacit.engines.native.engine"),  # loads llvmlite
     ("tacit.engines", "tacit.engines.auto"),  # loads llvmlite
+    ("tacit.engines", "tacit.engines.native.target"),  # likewise
     ("tacit.engines", "tacit.engines.tape"),  # loads numba
     ("tacit.jit", "tacit.jit.cache"),  # loads numba
     ("tacit.learn.objective", "tacit.learn.kernels"),  # loads numba

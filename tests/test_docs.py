@@ -8,6 +8,8 @@ from bench.networks import folder
 
 from tests.pages import ROOT, blocks
 
+pytestmark = pytest.mark.usefixtures("natural_choice")  # as readers run it
+
 PAGES = sorted(
     path.relative_to(ROOT).as_posix()
     for where in ("index", "tutorials/*", "howto/*", "gallery", "structure", "concepts/testing")

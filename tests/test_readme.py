@@ -12,6 +12,8 @@ from bench.networks import folder
 import tacit
 from tests import pages
 
+pytestmark = pytest.mark.usefixtures("natural_choice")  # as readers run it
+
 ROOT = Path(__file__).parent.parent
 PAGES = ["README.md", "CONTRIBUTING.md", "docs/format.md", "docs/design-notes.md", "docs/performance.md"]
 

@@ -209,7 +209,7 @@ def test_an_evaluation_keeps_its_numbers():
     first = torch.func.functional_call(module, {"weights": start.requires_grad_()}, (table,))
     torch.func.functional_call(module, {"weights": start.detach() + 1}, (table,))  # in between
     (found,) = torch.autograd.grad(first[0, 0], start)
-    close(found, expected, 1e-14)
+    close(found.detach(), expected.detach(), 1e-14)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -511,7 +511,7 @@ def test_mixed_precision_stays_outside(engine):
     expected = module(table)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         found = module(table)
-    close(found, expected, 1e-14)
+    close(found.detach(), expected.detach(), 1e-14)
 
 
 @pytest.mark.parametrize("optimizer", ["lbfgs", "adam"])
