@@ -128,6 +128,7 @@ def test_what_is_kept_is_known_without_numba(installation, tmp_path):
     assert second["folder"].startswith(str(tmp_path / "named"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("named", [False, True])
 def test_kernels_of_another_user_are_read_if_they_fit_this_processor(installation, tmp_path, named):
     if named:
