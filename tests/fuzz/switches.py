@@ -86,5 +86,8 @@ def _gradients(tac: tacit.TAC, columns: Columns) -> Answers:
     by = engine.gradients(known.columns, known.rows, seeds, found.exponent)
     tables = {key: (tac.numbers()[0][key], by.tables[key]) for key in by.tables if key[1] != "thresholds"}
     # known 0s and 1s, which never change, are left out by some runners
-    counts = {f"by {n} {p}": np.where(own < 1, own * d, 0.0) for (n, p), (own, d) in tables.items()}
+    counts = {
+        f"by {n} {p}": np.multiply(own, d, out=np.zeros_like(own), where=(own > 0) & (own < 1))
+        for (n, p), (own, d) in tables.items()
+    }
     return counts | {"by likelihoods": np.sum([v.sum() for v in by.likelihoods.values()] or [0.0])}
