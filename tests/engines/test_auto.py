@@ -21,6 +21,7 @@ from tacit.engines.engine import Sweep
 from tacit.engines.native import target
 from tacit.engines.native.engine import NativeEngine
 from tacit.engines.numpy import NumpyEngine
+from tacit.errors import TooLargeError
 from tacit.learn.parameters import Parameters
 from tacit.likelihoods import normalised
 from tacit.torch import TACModule
@@ -565,3 +566,34 @@ def test_every_question(engine):
     drawn, other = ours.sample(EVIDENCE, 50, seed=1), theirs.sample(EVIDENCE, 50, seed=1)
     assert all((drawn[n] == other[n]).all() for n in NET.variables)
     assert isinstance(ours.engine(), Auto if engine == "auto" else NativeEngine)
+
+
+# programs that are too large for code -------------------------------------------------------------------------
+
+
+def test_what_is_too_large_for_code_runs_on_numpy_until_the_interpreter_pays(monkeypatch, expected):
+    monkeypatch.setattr("tacit.engines.MAX_GENERATED", 0)
+    monkeypatch.setattr(auto, "is_compiled", lambda kernel: False)
+    monkeypatch.setattr(auto, "INTERPRETER", "no such module")
+    monkeypatch.setattr(auto, "TAPE", auto.CODE)  # as if the program were large
+    tac = compile_()
+    engine = tac.engine()
+    assert engine.runner(3, Sweep.FORWARD) is engine.numpy
+    close(tac.posterior(EVIDENCE), expected)
+    assert engine.native._generated == {}
+    assert engine.runner(10**9, Sweep.FORWARD) is engine.tape
+    close(tac.posterior(EVIDENCE), expected)
+
+
+def test_a_tape_that_is_too_large_after_all_is_none(monkeypatch, expected):
+    def refused(*_):
+        raise TooLargeError("too many terms")
+
+    monkeypatch.setattr("tacit.engines.MAX_GENERATED", 0)
+    monkeypatch.setattr("tacit.engines.taped.assemble", refused)
+    monkeypatch.setattr("tacit.engines.tape.assemble", refused)
+    monkeypatch.setattr(auto, "TAPE", auto.CODE)
+    tac = compile_()
+    engine = tac.engine()
+    assert engine.runner(10**9, Sweep.FORWARD) is engine.numpy
+    close(tac.posterior(EVIDENCE), expected)
