@@ -136,11 +136,10 @@ def build(
         engine = "numpy"
     if engine == "auto" and choose(program) == "tape":
         try:
-            if program.cost.multiply_adds <= MAX_GENERATED:
-                from tacit.engines.auto import Auto
+            from tacit.engines.auto import Auto
 
-                return Auto(program, parameters, gammas, dtype, threads)
-            return build("tape", program, parameters, gammas, dtype, threads)
+            generate = program.cost.multiply_adds <= MAX_GENERATED
+            return Auto(program, parameters, gammas, dtype, threads, generate)
         except TooLargeError:
             pass  # the estimate was too low: NumPy needs no tape
     if engine == "native":

@@ -25,6 +25,7 @@ from tacit.engines.native.target import NoCodeError
 from tacit.engines.numpy import NumpyEngine
 from tacit.engines.results import Array, Descent, Gradients, Results, Reverse
 from tacit.engines.taped import Taped
+from tacit.errors import TooLargeError
 from tacit.evidence import Column
 from tacit.floats import Floats
 from tacit.jit import is_compiled
@@ -82,15 +83,18 @@ class Auto(Engine):
         gammas: Mapping[str, float | None],
         dtype: str = "float64",
         threads: int | None = None,
+        generate: bool = True,
     ) -> None:
         self.program = program
         self.native = NativeEngine(program, parameters, gammas, dtype, threads)
         self.threads = self.native.threads
-        self._terms, self._variables = self.native.terms, self.native.variables
+        self._generate = generate  # else the program is too large for code, and its tape is not made until it is needed
+        self._terms = self.native.terms if generate else program.cost.multiply_adds
+        self._variables = self.native.variables if generate else 0
         self._numpy: NumpyEngine | None = None
         # the last bit may decide a test at a tie, or between two states that are equally probable
         self._decides = program.largest or any(gammas.get(node) is None for node in program.selections)
-        self._no_code = False  # none can be compiled here
+        self._no_code = not generate  # or none can be compiled here
         self._saved: dict[tuple[Kind, ...], float] = {}  # seconds that code would have saved so far
         self._tape_saved = 0.0  # seconds that the interpreter would have
         self._ready: set[str] = set()  # kernels that it can run at once
@@ -138,6 +142,13 @@ class Auto(Engine):
         """The interpreter, which is loaded on first use."""
         return self.native.interpreter
 
+    def _interpreter(self) -> Engine:
+        """The interpreter; NumPy where the tape would be too large after all."""
+        try:
+            return self.tape
+        except TooLargeError:
+            return self.numpy
+
     def runner(self, rows: int, *sweeps: Sweep) -> Engine:
         """The engine that answers one public call about so many rows, with all the passes that it needs."""
         if Sweep.DESCENT in sweeps:
@@ -146,7 +157,7 @@ class Auto(Engine):
 
     def _runner(self, rows: int, kinds: tuple[Kind, ...]) -> Engine:
         if self._decides and self._terms > MAX_DECIDED:
-            return self.tape
+            return self._interpreter()
         try:
             if not self._no_code and (self._decides or self._pays(rows, kinds)):
                 for kind in kinds:
@@ -155,7 +166,7 @@ class Auto(Engine):
         except NoCodeError as error:
             self._no_code = True
             _warn_once(str(error))
-        return self.tape if self._decides else self._other(rows, _kernel(kinds))
+        return self._interpreter() if self._decides else self._other(rows, _kernel(kinds))
 
     def _pays(self, rows: int, kinds: tuple[Kind, ...]) -> bool:
         """Whether code is there, or would have saved by now what it takes to compile."""
@@ -180,9 +191,10 @@ class Auto(Engine):
         """NumPy or the interpreter, which is loaded when it would have saved by now what that takes."""
         by_numpy, by_tape = self._numpy_seconds(rows, kernel), self._seconds(TAPE, rows, kernel)
         if self._is_ready(kernel):
-            return self.tape if by_tape < by_numpy else self.numpy
+            return self._interpreter() if by_tape < by_numpy else self.numpy
         self._tape_saved = max(0.0, self._tape_saved + by_numpy - by_tape)
-        return self.tape if self._tape_saved > (LOADED if is_compiled(kernel) else KERNELS) else self.numpy
+        worth = self._tape_saved > (LOADED if is_compiled(kernel) else KERNELS)
+        return self._interpreter() if worth else self.numpy
 
     def _is_ready(self, kernel: str) -> bool:
         """Whether the interpreter can run at once."""
@@ -264,7 +276,7 @@ class Auto(Engine):
 
     def more_careful(self) -> Engine:
         """The same in float64, or with an exponent for every number."""
-        return self.native.more_careful()
+        return (self.native if self._generate else self.numpy).more_careful()
 
     @property
     def tracer(self) -> Engine:
