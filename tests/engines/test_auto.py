@@ -166,7 +166,7 @@ def test_many_rows_run_as_code(loaded, compilations):
 def test_code_is_compiled_when_it_would_have_repaid_itself(monkeypatch, compilations, expected):
     monkeypatch.setattr(auto, "INTERPRETER", "no such module")
     engine = compile_().engine()
-    each = auto.NUMPY.call * len(engine.program) - auto.CODE.call + 2 * auto.READ
+    each = engine._numpy_seconds(1, auto.FORWARD) - auto.CODE.call + 2 * auto.READ
     monkeypatch.setattr(auto, "WRITTEN", 0.0)
     monkeypatch.setattr(auto, "BEGUN", 9.5 * each)
     monkeypatch.setattr(auto, "COMPILED", {False: 0.0, True: 0.0})
@@ -201,7 +201,7 @@ def test_numpy_does_not_run_for_ever(monkeypatch, expected):
     monkeypatch.setattr(auto, "INTERPRETER", "no such module")
     tac = compile_()
     engine, ran = tac.engine(), []
-    monkeypatch.setattr(auto, "NUMPY", auto.Cost(0.1 / len(engine.program), 0.0, auto.NUMPY.term))
+    monkeypatch.setattr(auto, "NUMPY", auto.Cost(0.1 / sum(engine.program.batched), 0.0, auto.NUMPY.term))
     for _ in range(8):
         ran.append(engine.runner(3, Sweep.FORWARD))
         close(tac.posterior(EVIDENCE), expected)

@@ -43,9 +43,9 @@ class Cost(NamedTuple):
 
 
 # measured on two cores (docs/performance.md)
-CODE = Cost(15e-6, 20e-9, {False: 0.1e-9, True: 0.3e-9})
+CODE = Cost(15e-6, 15e-9, {False: 0.06e-9, True: 0.3e-9})
 TAPE = Cost(150e-6, 80e-9, {False: 0.2e-9, True: 0.8e-9})
-NUMPY = Cost(10e-6, 0.0, {False: 2e-9, True: 6e-9})  # a call of each operation
+NUMPY = Cost(9e-6, 0.0, {False: 1.5e-9, True: 5e-9})  # for each operation on rows, and each element that it writes
 COMPILED, BEGUN = {False: 0.15e-3, True: 0.5e-3}, 0.03  # to compile a term, and to begin
 WRITTEN = 0.03e-3  # to write the text of a term, and to look for its code on disk
 READ = 40e-6  # to read the evidence on a variable of one row, which code has a shorter way for
@@ -206,8 +206,8 @@ class Auto(Engine):
         return cost.call + (cost.row + cost.term[kernel == BACKWARD] * self._terms) * rows
 
     def _numpy_seconds(self, rows: int, kernel: str) -> float:
-        terms = self.program.cost.multiply_adds * rows
-        return NUMPY.call * len(self.program) + NUMPY.term[kernel == BACKWARD] * terms
+        elements = self.program.cost.elements + self.program.cost.multiply_adds / 15  # sums are short loops
+        return NUMPY.call * (4 + sum(self.program.batched)) + NUMPY.term[kernel == BACKWARD] * elements * rows
 
     def _seconds_without_code(self, rows: int, kernel: str) -> float:
         by_numpy = self._numpy_seconds(rows, kernel)
