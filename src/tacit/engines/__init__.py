@@ -136,10 +136,10 @@ def build(
         engine = "numpy"
     if engine == "auto" and choose(program) == "tape":
         try:
-            from tacit.engines.auto import Auto
+            from tacit.engines.auto import Auto, WithoutCode
 
-            generate = program.cost.multiply_adds <= MAX_GENERATED
-            return Auto(program, parameters, gammas, dtype, threads, generate)
+            kind = Auto if program.cost.multiply_adds <= MAX_GENERATED else WithoutCode
+            return kind(program, parameters, gammas, dtype, threads)
         except TooLargeError:
             pass  # the estimate was too low: NumPy needs no tape
     if engine == "native":
