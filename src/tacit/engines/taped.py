@@ -134,7 +134,7 @@ class Taped(Engine):
     @staticmethod
     def _exponent(tape: Tape, outputs: Array) -> NDArray[np.int64]:
         """The powers of two that the mantissas of the joint were divided by."""
-        return outputs[tape.states].astype(np.int64) if tape.scaled else np.zeros(outputs.shape[1], dtype=np.int64)
+        return outputs[tape.states].astype(np.int64) if tape.scaled else _zeros(outputs.shape[1])
 
     def _decided(self, tape: Tape, outputs: Array) -> dict[str, Decided]:
         rows = outputs.shape[1]
@@ -249,6 +249,10 @@ class Taped(Engine):
         for i, name in enumerate(tape.codes):
             codes[i] = columns[name].certain_codes()
         return inputs, codes
+
+
+def _zeros(rows: int) -> NDArray[np.int64]:
+    return np.broadcast_to(np.int64(0), (rows,))
 
 
 def blocks_of_tiles(threads: int, rows: int, width: int) -> list[tuple[int, int]]:

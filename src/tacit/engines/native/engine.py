@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from tacit.compiler.program import Program
@@ -358,10 +359,11 @@ class NativeEngine(Taped):
         tape = generated.tape
         given = np.ascontiguousarray(np.broadcast_to(seeds, (tape.states, rows)), dtype=self.dtype)
         sums = self._sums(generated)
-        outputs = np.empty((tape.outputs, rows), dtype=self.dtype) if tape.scaled else None
-        notes = self._run(generated, described, rows, outputs=outputs, seeds=given, d_inputs=d_inputs, sums=sums)
-        exponent = np.zeros(rows, dtype=np.int64) if outputs is None else self._exponent(tape, outputs)
-        return Differentiated(sums.sum(axis=0)[:-1], exponent, notes)
+        last = np.empty(rows if tape.scaled else 0, dtype=self.dtype)  # output, which is the exponent
+        outputs = as_strided(last, (tape.outputs, rows), (0, last.itemsize))  # one after the other in the same place
+        wanted = outputs if tape.scaled else None
+        notes = self._run(generated, described, rows, outputs=wanted, seeds=given, d_inputs=d_inputs, sums=sums)
+        return Differentiated(sums.sum(axis=0)[:-1], self._exponent(tape, outputs), notes)
 
     def _sums(self, generated: Generated) -> Floats:
         """Room for derivatives by the constants, and for a loss, of each thread."""
@@ -478,7 +480,7 @@ class NativeEngine(Taped):
             "table": described.address,
             "constants": _address(constants),
             "outputs": _address(outputs),
-            "outputs_stride": rows,
+            "outputs_stride": 0 if outputs is None else outputs.strides[0] // outputs.itemsize,
             "posterior": _address(posterior),
             "tile": tile,
             "seeds": _address(seeds),
