@@ -597,3 +597,17 @@ def test_a_tape_that_is_too_large_after_all_is_none(monkeypatch, expected):
     engine = tac.engine()
     assert engine.runner(10**9, Sweep.FORWARD) is engine.numpy
     close(tac.posterior(EVIDENCE), expected)
+
+
+def test_what_is_too_large_for_code_learns_on_the_interpreter(monkeypatch):
+    monkeypatch.setattr("tacit.engines.MAX_GENERATED", 0)
+    engine = compile_().engine()
+    known = compile_().read(EVIDENCE)
+    packed = engine.pack(known.columns, 3)
+    assert engine.lacks_jacobian() == ""
+    assert engine.small(3)
+    (found, tables), (expected, others) = (one.jacobian(packed, 0, 1) for one in (engine, engine.tape))
+    close(found, expected)
+    assert tables.keys() == others.keys()
+    assert engine.jacobian_size == engine.tape.jacobian_size
+    assert engine.native._generated == {}

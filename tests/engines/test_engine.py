@@ -90,4 +90,6 @@ def test_what_learns_depends_on_the_size_alone(monkeypatch):
     monkeypatch.setattr(engines, "QUICKLY_GENERATED", 0)
     assert [engines.settled(program, rows) for rows in (1, engines.LEARNED_ROWS)] == ["tape", "native"]
     monkeypatch.setattr(engines, "MAX_GENERATED", 0)
+    assert engines.settled(program, engines.LEARNED_ROWS) == "tape"
+    monkeypatch.setattr(engines, "MAX_TAPE", program.cost.multiply_adds)
     assert engines.settled(program, 1) == "auto"

@@ -57,9 +57,10 @@ def settled(program: Program, rows: int) -> str:
 
     Few rows of a large program are interpreted: they would not repay code.
     """
-    if choose(program) != "tape" or program.cost.multiply_adds > MAX_GENERATED or not machine.can_run_code():
-        return "auto"
-    worth = rows >= LEARNED_ROWS or program.cost.multiply_adds <= QUICKLY_GENERATED
+    work = program.cost.multiply_adds
+    if choose(program) != "tape" or work > MAX_TAPE / 2 or not machine.can_run_code():
+        return "auto"  # a tape may turn out somewhat larger than that
+    worth = work <= QUICKLY_GENERATED or (work <= MAX_GENERATED and rows >= LEARNED_ROWS)
     return "native" if worth and _can_compile() else "tape"
 
 
