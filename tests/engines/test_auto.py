@@ -415,7 +415,7 @@ def test_without_code_the_interpreter_learns(monkeypatch):
     assert fit.loss < 1
     assert engines.settled(tac.program, 10**6) == "tape"
     monkeypatch.setattr(machine, "can_run_code", lambda: False)
-    assert engines.settled(tac.program, 10**6) == "auto"
+    assert engines.settled(tac.program, 10**6) == "numpy"
 
 
 def test_functions_that_the_system_lacks_are_not_called(monkeypatch):
@@ -597,17 +597,3 @@ def test_a_tape_that_is_too_large_after_all_is_none(monkeypatch, expected):
     engine = tac.engine()
     assert engine.runner(10**9, Sweep.FORWARD) is engine.numpy
     close(tac.posterior(EVIDENCE), expected)
-
-
-def test_what_is_too_large_for_code_learns_on_the_interpreter(monkeypatch):
-    monkeypatch.setattr("tacit.engines.MAX_GENERATED", 0)
-    engine = compile_().engine()
-    known = compile_().read(EVIDENCE)
-    packed = engine.pack(known.columns, 3)
-    assert engine.lacks_jacobian() == ""
-    assert engine.small(3)
-    (found, tables), (expected, others) = (one.jacobian(packed, 0, 1) for one in (engine, engine.tape))
-    close(found, expected)
-    assert tables.keys() == others.keys()
-    assert engine.jacobian_size == engine.tape.jacobian_size
-    assert engine.native._generated == {}

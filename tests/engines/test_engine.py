@@ -92,4 +92,4 @@ def test_what_learns_depends_on_the_size_alone(monkeypatch):
     monkeypatch.setattr(engines, "MAX_GENERATED", 0)
     assert engines.settled(program, engines.LEARNED_ROWS) == "tape"
     monkeypatch.setattr(engines, "MAX_TAPE", program.cost.multiply_adds)
-    assert engines.settled(program, 1) == "auto"
+    assert engines.settled(program, 1) == "numpy"

@@ -59,7 +59,7 @@ def settled(program: Program, rows: int) -> str:
     """
     work = program.cost.multiply_adds
     if choose(program) != "tape" or work > MAX_TAPE / 2 or not machine.can_run_code():
-        return "auto"  # a tape may turn out somewhat larger than that
+        return "numpy"  # a tape may turn out somewhat larger than that, and be refused
     worth = work <= QUICKLY_GENERATED or (work <= MAX_GENERATED and rows >= LEARNED_ROWS)
     return "native" if worth and _can_compile() else "tape"
 
@@ -137,10 +137,10 @@ def build(
         engine = "numpy"
     if engine == "auto" and choose(program) == "tape":
         try:
-            from tacit.engines.auto import Auto, WithoutCode
+            from tacit.engines.auto import Auto
 
-            kind = Auto if program.cost.multiply_adds <= MAX_GENERATED else WithoutCode
-            return kind(program, parameters, gammas, dtype, threads)
+            generate = program.cost.multiply_adds <= MAX_GENERATED
+            return Auto(program, parameters, gammas, dtype, threads, generate)
         except TooLargeError:
             pass  # the estimate was too low: NumPy needs no tape
     if engine == "native":

@@ -13,13 +13,13 @@ import sys
 from collections.abc import Callable, Mapping
 from copy import copy
 from functools import cache
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.compiler.program import Program
-from tacit.engines.engine import Engine, Kernel, Packed, SeedOfRows, SingleRow, Sweep
+from tacit.engines.engine import Engine, SingleRow, Sweep
 from tacit.engines.native.engine import DESCENT, Kind, NativeEngine
 from tacit.engines.native.target import NoCodeError
 from tacit.engines.numpy import NumpyEngine
@@ -281,44 +281,3 @@ class Auto(Engine):
     @property
     def tracer(self) -> Engine:
         return self.native.tracer
-
-
-class WithoutCode(Auto):
-    """The same for a program that is too large for code. Learning, with its many passes, is interpreted."""
-
-    def __init__(
-        self,
-        program: Program,
-        parameters: Mapping[tuple[str, str], Array],
-        gammas: Mapping[str, float | None],
-        dtype: str = "float64",
-        threads: int | None = None,
-    ) -> None:
-        super().__init__(program, parameters, gammas, dtype, threads, generate=False)
-
-    def small(self, rows: int) -> bool:
-        """Whether so many rows are too little work for several threads."""
-        return self._interpreter().small(rows)
-
-    def pack(self, columns: Mapping[str, Column], rows: int) -> Packed:
-        """Rows that are asked about again and again, for `fused` and `jacobian`."""
-        return self._interpreter().pack(columns, rows)
-
-    def fused(
-        self, data: Packed, seed_of: SeedOfRows, kernel: Kernel | None, weights: Array, *arguments: Any
-    ) -> tuple[float, Gradients]:
-        """A function of some rows and its derivatives; see `Engine.fused`."""
-        return self._interpreter().fused(data, seed_of, kernel, weights, *arguments)
-
-    def lacks_jacobian(self) -> str:
-        """Why there is no `jacobian`; empty if there is one."""
-        return self._interpreter().lacks_jacobian()
-
-    @property
-    def jacobian_size(self) -> int:
-        """How many derivatives `jacobian` stores for every row."""
-        return self._interpreter().jacobian_size
-
-    def jacobian(self, data: Packed, first: int, stop: int) -> tuple[Array, dict[tuple[str, str], Array]]:
-        """The probability that the query is in states first .. stop-1, and its derivatives by the tables."""
-        return self._interpreter().jacobian(data, first, stop)
