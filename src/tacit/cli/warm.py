@@ -13,8 +13,8 @@ def warm() -> None:
 
     Most queries need none: code is generated for each of them. Large networks and some questions run on kernels, which
     are compiled on first use, once: half a minute, or a minute for all. Do it while the image of a container is built,
-    or before tests start in several processes. They are kept beside the package if that can be written, else in the cache of the user;
-    NUMBA_CACHE_DIR names another folder. Whoever can read them uses them.
+    or before tests start in several processes. They are kept beside the package if that can be written, else in the
+    cache of the user; NUMBA_CACHE_DIR names another folder. Whoever can read them uses them.
 
     \b
     Example, in a Dockerfile:
