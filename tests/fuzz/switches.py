@@ -16,7 +16,7 @@ from tests.fuzz import extreme
 from tests.fuzz.ordinary import ROWS, Columns, likelihoods_of, network, random_columns
 from tests.switching import forced
 
-WITH_CODE = 4  # one of so many queries has generated code among its runners, which takes the longest
+CODED, WITH_CODE = 0.15, 4  # the share of trials, and one of so many of their queries, with code among the runners
 TURNS = 3  # as many as there are runners
 THREADED = 0.1  # the share of trials with eight threads
 TOLERANCE = 1e-10
@@ -34,7 +34,7 @@ def check_switches(rng: np.random.Generator) -> str:
         return ""
     hard = [n for n in certain if rng.random() < 0.5]
     with warnings.catch_warnings(action="ignore", category=UserWarning), pytest.MonkeyPatch.context() as patch:
-        forced(patch, WITH_CODE if rng.random() < 0.5 else 10**9)
+        forced(patch, WITH_CODE if rng.random() < CODED else 10**9)
         tac = tacit.compile(net, query, list(columns), hard)
         if rng.random() < THREADED:
             with ThreadPoolExecutor(8) as pool:
