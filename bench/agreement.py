@@ -25,7 +25,7 @@ import tacit
 from bench.inference import sample
 from bench.networks import NAMES, network, widest_root
 from bench.tables import Section, at_most, write
-from tacit.io.pyagrum import to_pyagrum
+from tacit.io.bridges.pyagrum import to_pyagrum
 
 ROWS = 50
 SECONDS = 120.0  # after which pyAgrum is asked no more

@@ -16,13 +16,13 @@ from bench.networks import NAMES, leaves, network, widest_root
 from bench.tables import Ratio, Seconds, Section, at_least, at_most, missed, timed, write
 from bench.textbook import plain_min_fill
 from tacit import TAC, Network, TestingCPT, examples
-from tacit.circuit import Circuit
-from tacit.circuit.lower import lower
+from tacit.base.errors import TooLargeError
 from tacit.compiler import price, trace
+from tacit.compiler.order.tree import ROWS
 from tacit.compiler.program import Program
-from tacit.compiler.tree import ROWS
-from tacit.errors import TooLargeError
-from tacit.factored import Mux
+from tacit.engines.circuit import Circuit
+from tacit.engines.circuit.lower import lower
+from tacit.model.rules import Mux
 
 PAGE = Path(__file__).parent.parent / "docs" / "bench-compile.md"
 INTRO = """\

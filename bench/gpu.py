@@ -18,9 +18,10 @@ import numpy as np
 import tacit
 from bench.networks import network, widest_root
 from bench.tables import Section, at_most, write
-from tacit.cpt import CPT, TestingCPT
-from tacit.evidence import Column, read
-from tacit.network import Network
+from tacit.evidence.column import Column
+from tacit.evidence.read import read
+from tacit.model.cpt import CPT, TestingCPT
+from tacit.query.network import Network
 
 NAMES = ("alarm", "hailfinder", "insurance", "win95pts")
 GENERATED = {"alarm": 15, "win95pts": 10, "hailfinder": 4}  # how much faster generated kernels have to be
@@ -58,7 +59,7 @@ class Case:
         return tacit.compile(self.net, self.query, self.evidence, engine=engine, dtype=dtype)
 
     def engine(self, dtype: str = "float64", device: str = "cuda", graphs: bool = True) -> Any:
-        from tacit.engines.torch import TorchEngine
+        from tacit.engines.arrays.torch_engine import TorchEngine
 
         own: Any = self.tac("numpy", dtype).engine()
         return TorchEngine(own.program, own.parameters, own.gammas, dtype, device, graphs)
@@ -310,7 +311,7 @@ class Resident:
     def __init__(self, case: Case, dtype: str, rows: int) -> None:
         import torch
 
-        from tacit.engines.cuda_tensors import DeviceQuery
+        from tacit.engines.cuda.tensors import DeviceQuery
 
         self.case, self.rows = case, rows
         self.engine: Any = case.tac("cuda", dtype).engine()

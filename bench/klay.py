@@ -23,8 +23,8 @@ import tacit
 from bench.inference import sample
 from bench.networks import leaves, network, widest_root
 from bench.tables import Ratio, Seconds, Section, at_least, at_most, write
-from tacit.circuit import Circuit
-from tacit.circuit.nodes import CODE, KINDS, LEAVES
+from tacit.engines.circuit import Circuit
+from tacit.engines.circuit.nodes import CODE, KINDS, LEAVES
 
 PAGE = Path(__file__).parent.parent / "docs" / "bench-klay.md"
 ROWS = 1024

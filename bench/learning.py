@@ -20,10 +20,10 @@ from paper.functions import examples
 
 import tacit
 from bench.tables import MISSED, OK, Ratio, Seconds, Section, write
-from tacit.learn.data import read_data
-from tacit.learn.objective import Objective
-from tacit.learn.optimizers import Adam, State
-from tacit.learn.parameters import Parameters
+from tacit.learn.fitting.data import read_data
+from tacit.learn.fitting.objective import Objective
+from tacit.learn.fitting.optimizers import Adam, State
+from tacit.learn.fitting.parameters import Parameters
 
 PAGE = Path(__file__).parent.parent / "docs" / "bench-learning.md"
 ROWS, TESTS, GAMMA, RATE = 1024, 4, 16.0, 1e-3

@@ -16,11 +16,12 @@ from bench.networks import network, widest_root
 from bench.sides import AGREEMENT, Comparison, difference, taking_turns
 from bench.tables import MISSED, OK, Section, at_least
 from bench.worker import likelihoods, observed, seconds
-from tacit import machine
-from tacit.engines import ENGINES, kernels
-from tacit.engines.native.engine import Kind, NativeEngine
-from tacit.engines.tape import TapeEngine
-from tacit.evidence import Column, blocks
+from tacit.base import machine
+from tacit.engines import ENGINES
+from tacit.engines.native.native_engine import CodeKind, NativeEngine
+from tacit.engines.tape import tape_kernels as kernels
+from tacit.engines.tape.tape_engine import TapeEngine
+from tacit.evidence.column import Column, blocks
 
 NETWORKS = ("alarm", "win95pts", "hepar2", "hailfinder")
 GENERATED = "native" if "native" in ENGINES else "tape"
@@ -89,7 +90,7 @@ def kernel(engine: Any, columns: Mapping[str, Column], rows: int) -> Run:
 
 
 def _generated(engine: NativeEngine, columns: Mapping[str, Column], rows: int) -> Callable[[], np.ndarray]:
-    code = engine.compile(Kind(False, False))
+    code = engine.compile(CodeKind(False, False))
     described = engine._described_arrays(code, *engine._packed(code.tape, columns, rows))
     outputs = np.empty((code.tape.outputs, rows), dtype=engine.dtype)
 

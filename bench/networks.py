@@ -4,9 +4,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from tacit.cpt import CPT
-from tacit.io import read
-from tacit.network import Network
+from tacit import CPT, Network, read
 
 # fmt: off
 NAMES = (

@@ -35,7 +35,7 @@ import tacit
 from bench.batch import sample
 from bench.networks import leaves, network, widest_root
 from bench.tables import Section, at_least, write
-from tacit.clusters.columns import Columns
+from tacit.clusters.plan import Columns
 
 ROWS, EACH, REPEATS = 10_000_000, 250_000, 3  # EACH: rows of a file
 SIZES = (10_000, 100_000, 1_000_000, 10_000_000)

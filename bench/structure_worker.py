@@ -19,12 +19,12 @@ import numpy as np
 
 import tacit
 from bench.networks import leaves, network, widest_root
-from tacit import compiler
-from tacit.operations import Structured
+from tacit.compiler import strategy
+from tacit.compiler.operations import Structured
 
 SECONDS, MEMORY = 60, 8 * 2**30  # of processor time, from when the kernels are warm
 SIDE = 16  # of a small grid
-SHARES = {"on": compiler.KNOWN_SHARE, "off": 2.0}  # of known entries where structure is looked for: none has the latter
+SHARES = {"on": strategy.KNOWN_SHARE, "off": 2.0}  # of known entries where structure is looked for: none has the latter
 ROWS, TURNS = 1024, 25
 TURN = 0.03  # seconds that a turn takes at least
 FEW_ROWS, FEW_TURNS, MANY_TERMS = 256, 5, 500_000  # where a row takes long
@@ -110,7 +110,7 @@ def soft(folder: str, instance: Mapping[str, Any] | None) -> None:
     answers = {}
     for side, share in SHARES.items():
         limit()
-        compiler.KNOWN_SHARE = share
+        strategy.KNOWN_SHARE = share
         start = time.perf_counter()
         tacs[side] = tac = tacit.compile(net, query, observed, engine="tape", threads=1)
         compiling = time.perf_counter() - start
@@ -155,7 +155,7 @@ def ordinary(name: str) -> None:
     tacs: dict[str, tacit.TAC] = {}
 
     def compiled(side: str) -> None:
-        compiler.KNOWN_SHARE = SHARES[side]
+        strategy.KNOWN_SHARE = SHARES[side]
         tacs[side] = tacit.compile(net, query, observed, engine="tape", threads=1)
 
     for _ in range(FEW_TURNS):

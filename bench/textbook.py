@@ -4,9 +4,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tacit.compiler.order import elimination_order, min_fill
-from tacit.compiler.tree import Problem, bits
-from tacit.network import Network
+from tacit.compiler.order.search import elimination_order, min_fill
+from tacit.compiler.order.tree import Problem, bits
+from tacit.query.network import Network
 
 
 @dataclass

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tacit.network import Network
+from tacit.query.network import Network
 
 # Digits behind the point in toulbar2's integer costs. It truncates each cost, so with 1,000 tables the assignment it
 # calls best is within 1e-9 of the best; its largest cost, 5e17, leaves room for a total of 500,000 nats.

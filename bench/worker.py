@@ -22,9 +22,18 @@ import pyarrow as pa
 
 import tacit
 from bench.networks import leaves, scaled, widest_root
-from tacit.learn.data import read_data
-from tacit.learn.objective import Objective
-from tacit.learn.parameters import Parameters
+
+try:
+    from tacit.learn.fitting import optimizers
+    from tacit.learn.fitting.data import read_data
+    from tacit.learn.fitting.objective import Objective
+    from tacit.learn.fitting.parameters import Parameters
+except ModuleNotFoundError:  # the other side is a checkout from before there were rooms
+    from tacit.learn.data import read_data
+    from tacit.learn.objective import Objective
+    from tacit.learn.parameters import Parameters
+
+    optimizers = import_module(f"tacit.learn.optimi{'z' if find_spec('tacit.learn.optimizers') else 's'}ers")
 
 DRAWN = 20_000  # rows drawn from a network, from which longer tables are put together
 TESTS, GAMMA, RATE = 4, 16.0, 1e-3  # as in bench.learning
@@ -114,7 +123,6 @@ def _posterior(tac: tacit.TAC, evidence: Any) -> Case:
 
 def step(rows: int, dtype: str) -> Case:
     """A step of learning as in `bench.learning`: loss, gradient and an update by Adam."""
-    optimizers = import_module(f"tacit.learn.optimi{'z' if find_spec('tacit.learn.optimizers') else 's'}ers")
     x = np.random.default_rng(0).random((rows, 2))
     y = 0.1 + 0.8 * np.exp(-8 * ((x - 0.5) ** 2).sum(axis=1))
     objective, weights = _objective(tacit.examples.layer(TESTS, gamma=GAMMA), "Q", ["E1", "E2"], (x, y), dtype)

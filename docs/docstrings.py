@@ -5,6 +5,7 @@ their own at the end. Names that share a description stay together; griffe would
 """
 
 import re
+from copy import copy
 from itertools import groupby
 from typing import Any
 
@@ -22,6 +23,18 @@ class Docstrings(griffe.Extension):
             obj.docstring = Docstring(
                 arranged(found.value), parent=obj, parser=found.parser, parser_options=found.parser_options
             )
+
+    def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
+        """Called by griffe. Where a module has `fit = _backend.fit`, that is shown as a function."""
+        for module in pkg.modules.values():
+            attributes = {name: one for name, one in module.members.items() if isinstance(one, griffe.Attribute)}
+            for name, attribute in attributes.items():
+                owner, _, method = str(attribute.value).partition(".")
+                if method == name and owner in attributes:
+                    kind = module[str(attributes[owner].value.function)].final_target
+                    function = copy(kind.all_members[name].final_target)
+                    function.parameters = griffe.Parameters(*list(function.parameters)[1:])  # without self
+                    module.set_member(name, function)
 
 
 class Docstring(griffe.Docstring):

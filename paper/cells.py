@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from tacit.atomic import write_atomically
+from tacit.base.atomic import write_atomically
 
 
 class Cell(Protocol):

@@ -10,9 +10,9 @@ from paper import report
 from paper.experiments import Store, plan
 from paper.running import Progress, run
 from tacit import semantics
+from tacit.base.machine import usable_cores
+from tacit.base.text import bars
 from tacit.examples import abc, noisy_or_classifier
-from tacit.machine import usable_cores
-from tacit.words import bars
 
 
 def main() -> None:

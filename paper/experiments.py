@@ -18,7 +18,7 @@ import numpy as np
 import tacit
 from paper.functions import FUNCTIONS, Floats, examples
 from paper.growing import same_function
-from tacit.atomic import write_atomically
+from tacit.base.atomic import write_atomically
 from tacit.examples import chain, layer, split_layer
 from tacit.learn import grow
 

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tacit
+from tacit.base.grid import Grid
 from tacit.examples import kidney_stones
-from tacit.grid import Grid
 
 Floats = NDArray[np.float64]
 

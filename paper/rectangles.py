@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 import tacit
 from paper import cells
-from tacit.grid import Grid
+from tacit.base.grid import Grid
 
 Codes = NDArray[np.int64]
 Bools = NDArray[np.bool_]

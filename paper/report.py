@@ -13,7 +13,7 @@ from paper.experiments import DAGS, Result, Task
 from paper.functions import FUNCTIONS, examples
 from paper.page import Results, ac_of, label, page, scientific
 from paper.surfaces import Cell, table_png
-from tacit.atomic import write_atomically
+from tacit.base.atomic import write_atomically
 
 README_FUNCTIONS = ("f1", "g2")
 

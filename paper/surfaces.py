@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from paper.functions import GRID, Floats
-from tacit.atomic import write_atomically
+from tacit.base.atomic import write_atomically
 
 INK, PALE = "#1f2328", "#59636e"
 SIZE, DPI = 2.0, 150  # inches; a picture of 300 x 270 pixels is sharp at 150

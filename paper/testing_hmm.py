@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 import tacit
 from paper import cells
-from tacit.grid import Grid
+from tacit.base.grid import Grid
 
 Floats = NDArray[np.float64]
 

@@ -13,7 +13,7 @@ import mpmath
 import numpy as np
 
 import tacit
-from tacit.cpt import TestingCPT
+from tacit.model.cpt import TestingCPT
 
 CONTEXT = mpmath.mp.clone()
 CONTEXT.dps = 60

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import settings
 
 from tacit import TAC, ImpossibleEvidenceWarning, Network, semantics
-from tacit.evidence import read
-from tacit.selection import Selected
+from tacit.evidence.read import read
+from tacit.query.selection import Selected
 from tests.strategies import tie_margin
 
 ENGINES = ["auto", "numpy", "tape", "native", "torch"]  # "auto" changes its runner before every call: see `switching`
@@ -18,6 +18,7 @@ ENGINES = ["auto", "numpy", "tape", "native", "torch"]  # "auto" changes its run
 ENGINES_OF_MANY = ["auto", "numpy", "tape", pytest.param("native", marks=pytest.mark.slow), "torch"]
 TOLERANCE = 1e-12
 ALL_CASES = os.environ.get("TACIT_CASES") == "all"  # as `make slow` sets it
+FEW_CASES = os.environ.get("TACIT_CASES") == "few"  # as `make quick` sets it
 
 
 def tries(cases: int) -> settings:

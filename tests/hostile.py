@@ -67,8 +67,8 @@ def _limit() -> None:
 
 def _read(path: str) -> tuple[str, str]:
     import tacit
-    from tacit.circuit import Circuit
-    from tacit.io import uai
+    from tacit.engines.circuit import Circuit
+    from tacit.io.formats import uai
 
     try:
         with warnings.catch_warnings(action="ignore", category=tacit.RoundingWarning):
@@ -87,8 +87,8 @@ def _read(path: str) -> tuple[str, str]:
 
 
 if __name__ == "__main__":
-    import tacit.circuit.text
-    import tacit.io.uai  # noqa: F401
+    import tacit.engines.circuit.circuit_text
+    import tacit.io.formats.uai  # noqa: F401
 
     for name in sys.argv[1:]:
         print(json.dumps(asdict(_outcome(name))), flush=True)

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from tacit.compiler.operations import ZERO, Gather, Likelihood, Parameter, Rescale, Select, Structured
+from tacit.compiler.operations.select import codes
 from tacit.compiler.program import ParentMarginal, Program
-from tacit.operations import ZERO, Gather, Likelihood, Parameter, Rescale, Select, Structured
-from tacit.operations.select import codes
 
 ONE = ("literal", 1.0)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pyagrum
 
 from tacit import Network
-from tacit.evidence import read
+from tacit.evidence.read import read
 
 
 def to_peer(net: Network) -> Any:

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tacit.engines.auto import Auto
 from tacit.engines.engine import Engine, Sweep
+from tacit.engines.native.auto import Auto
 
 CHOICE = Auto.runner  # as it is
 WITH_CODE = 8  # one of so many queries has generated code among its runners

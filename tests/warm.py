@@ -4,7 +4,7 @@ Code that is compiled in one go and code that finds a part of it in the cache di
 compare two processes bit for bit would see.
 """
 
-from tacit.cli.all_kernels import compile_all
+from tacit.cli.shared.all_kernels import compile_all
 
 if __name__ == "__main__":
     compile_all(print)

@@ -6,32 +6,27 @@ Bayesian-network queries, classical and testing, compiled into fast, trainable c
 from typing import TYPE_CHECKING, Any
 
 from tacit import examples
-from tacit.answer import ImpossibleEvidenceWarning, ObservedQueryWarning
-from tacit.cpt import CPT, TestingCPT
-from tacit.errors import (
-    EvidenceError,
-    FormatError,
-    NetworkError,
-    TacitError,
-    TooLargeError,
-    UnsetError,
-)
-from tacit.factor_graph import FactorGraph
-from tacit.factor_query import FactorQuery
-from tacit.factored import Mux, NoisyOr
-from tacit.installation import VERSION, refuse_a_mixture
+from tacit.base.errors import EvidenceError, FormatError, NetworkError, TacitError, TooLargeError, UnsetError
+from tacit.base.pickling import explain_former_modules
+from tacit.base.version import VERSION, refuse_a_mixture
+from tacit.evidence.column_names import MissingColumnWarning, UnusedColumnWarning
 from tacit.io import RoundingWarning, load, read, read_evidence, save, write
-from tacit.naming import MissingColumnWarning, UnusedColumnWarning
-from tacit.network import Network
-from tacit.tac import TAC, compile
-from tacit.unrolling import unroll
+from tacit.model.cpt import CPT, TestingCPT
+from tacit.model.factor_graph import FactorGraph
+from tacit.model.rules import Mux, NoisyOr
+from tacit.model.unrolling import unroll
+from tacit.query.answer import ImpossibleEvidenceWarning, ObservedQueryWarning
+from tacit.query.factor_query import FactorQuery
+from tacit.query.network import Network
+from tacit.query.tac import TAC, compile
 
 if TYPE_CHECKING:
-    from tacit.io.pgmpy import from_pgmpy, to_pgmpy
-    from tacit.io.pyagrum import from_pyagrum, to_pyagrum
+    from tacit.io.bridges.pgmpy import from_pgmpy, to_pgmpy
+    from tacit.io.bridges.pyagrum import from_pyagrum, to_pyagrum
     from tacit.learn import Estimate, Fit, estimate, fit
 
 refuse_a_mixture()
+explain_former_modules()
 
 __version__ = VERSION
 
@@ -87,7 +82,7 @@ def __getattr__(name: str) -> Any:
     if name in ("Estimate", "Fit", "estimate", "fit"):
         return getattr(import_module("tacit.learn"), name)
     if name in ("from_pgmpy", "to_pgmpy", "from_pyagrum", "to_pyagrum"):
-        return getattr(import_module(f"tacit.io.{name.partition('_')[2]}"), name)
+        return getattr(import_module(f"tacit.io.bridges.{name.partition('_')[2]}"), name)
     if name in LATER:
         return import_module(f"tacit.{name}")
     raise AttributeError(f"module 'tacit' has no attribute {name!r}")

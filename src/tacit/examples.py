@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tacit.cpt import CPT, TestingCPT
-from tacit.factored import NoisyOr
-from tacit.floats import Floats
-from tacit.network import Network
+from tacit.base.floats import Floats
+from tacit.model.cpt import CPT, TestingCPT
+from tacit.model.rules import NoisyOr
+from tacit.query.network import Network
 
 
 def abc(testing: bool = True) -> Network:

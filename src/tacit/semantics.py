@@ -17,13 +17,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.cpt import CPT, TestingCPT
-from tacit.errors import EvidenceError, TooLargeError
-from tacit.evidence import Evidence, EvidenceLike, read
-from tacit.floats import Floats
-from tacit.model import Model
-from tacit.unrolling import step_of, steps_of
-from tacit.words import large
+from tacit.base.errors import EvidenceError, TooLargeError
+from tacit.base.floats import Floats
+from tacit.base.text import large
+from tacit.evidence.column import Evidence
+from tacit.evidence.read import EvidenceLike, read
+from tacit.model.cpt import CPT, TestingCPT
+from tacit.model.model import Model
+from tacit.model.unrolling import step_of, steps_of
 
 MAX_STATES = 2**20
 MAX_VARIABLES = 64  # the most axes that a NumPy array has

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.errors import EvidenceError, TacitError, UnsetError
+from tacit.base.errors import EvidenceError, TacitError, UnsetError
 from tacit.examples import abc
-from tacit.wanted import LogEvidence, MostProbable, Samples
+from tacit.query.answer_columns import LogEvidence, MostProbable, SampleColumns
 from tests.helpers import impossible
 
 pd = pytest.importorskip("pandas")
@@ -61,7 +61,7 @@ def test_the_fields_of_each_question():
     assert {kind for _, kind in request(tac).scorer(["Y"]).fields} == {pa.float32()}
     assert request(tac, LogEvidence()).scorer(["Y"]).fields == (("log_evidence", pa.float64()),)
     assert request(tac, MostProbable()).scorer(["Y"]).fields == (*numbers, ("log_probability", pa.float64()))
-    assert request(tac, Samples()).scorer(["Y"]).fields == tuple(numbers)
+    assert request(tac, SampleColumns()).scorer(["Y"]).fields == tuple(numbers)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_what_is_kept_comes_first():
     assert answer["C"].to_pylist() == ["lo", "hi", None]
 
 
-@pytest.mark.parametrize("wanted", [None, LogEvidence(), MostProbable(), Samples((0,))])
+@pytest.mark.parametrize("wanted", [None, LogEvidence(), MostProbable(), SampleColumns((0,))])
 def test_an_empty_part_has_the_same_columns(wanted):
     scorer = request(wanted=wanted).scorer(FRAME.columns)
     whole, empty = scorer.score(FRAME, 0), scorer.score(FRAME.iloc[:0], 1)
@@ -192,7 +192,7 @@ def test_likelihoods_have_the_bits_of_a_plain_column():
 def test_impossible_rows_are_null_and_nobody_is_warned(recwarn):
     tac = tacit.compile(copies(), "X", evidence=["X", "Y"])
     frame = pd.DataFrame({"X": [3, 4], "Y": [3, 5]})
-    for wanted in (posteriors(tac), MostProbable(), Samples((0,))):
+    for wanted in (posteriors(tac), MostProbable(), SampleColumns((0,))):
         found = request(tac, wanted).scorer(frame.columns).score(frame, 0)
         assert found[0].is_null().to_pylist() == [False, True]
     assert request(tac, LogEvidence()).scorer(frame.columns).score(frame)[0].to_pylist()[1] == -np.inf
@@ -201,12 +201,12 @@ def test_impossible_rows_are_null_and_nobody_is_warned(recwarn):
 
 def test_seeds_partitions_and_places_decide_samples():
     frame = pd.DataFrame({"C": ["lo"] * 100})
-    scorer = request(wanted=Samples((5,))).scorer(frame.columns)
+    scorer = request(wanted=SampleColumns((5,))).scorer(frame.columns)
     drawn = [scorer.score(frame, partition, first) for partition, first in [(0, 0), (0, 0), (1, 0), (0, 100)]]
     assert drawn[0].equals(drawn[1])
     assert not drawn[0].equals(drawn[2])
     assert not drawn[0].equals(drawn[3])
-    fresh = request(wanted=Samples()).scorer(frame.columns)
+    fresh = request(wanted=SampleColumns()).scorer(frame.columns)
     assert not fresh.score(frame, 0).equals(fresh.score(frame, 0))
 
 

@@ -191,7 +191,7 @@ def test_what_is_sure_needs_no_factor_and_its_parents_need_not_know():
     net.add("D", ["B", "C"], cpt=[[[0.5, 0.5], [0.1, 0.9]], [[0.4, 0.6], [0.9, 0.1]]])
     pruned = prune(net, Question(("D",), given=(("A", 0),)))
     assert pruned.states == {"A": (0,), "B": (0,), "C": (0,), "D": (0, 1)}
-    assert (pruned.nodes, pruned.settled) == (("A", "B", "C", "D"), {"B", "C"})
+    assert (pruned.nodes, pruned.determined) == (("A", "B", "C", "D"), {"B", "C"})
     pruned = prune(net, Question(("A",), given=(("C", 0),)))  # C says that A is not 2, and no more
     assert (pruned.nodes, pruned.states["A"]) == (("A",), (0, 1))
     tac = tacit.compile(net, "A", given={"C": "true"})

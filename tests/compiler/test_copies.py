@@ -8,20 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tacit
-from tacit import CPT, Network, TestingCPT, compiler
+from tacit import CPT, Network, TestingCPT
 from tacit import semantics as definition
-from tacit.compiler import copies
-from tacit.compiler.tree import Problem
+from tacit.compiler import copies, strategy
+from tacit.compiler.order.tree import Problem
 from tests.helpers import always_hard, close, decided, impossible, one_row, posterior, selected, tries
 from tests.strategies import evidence, rngs
 
 pytestmark = impossible
 ROWS = 3
 AB = ("A", "B")
-GAIN = copies.GAIN
+MIN_SAVING = copies.MIN_SAVING
 
 
-class Eager(copies._Elimination):
+class Eager(copies._QuickElimination):
     """Copies for no reason: most functions go first, and every second factor shares the copy of the one before."""
 
     def _cost(self, v):
@@ -35,8 +35,8 @@ class Eager(copies._Elimination):
 @pytest.fixture(autouse=True, scope="module")
 def everything_is_copied():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(copies, "GAIN", 0)
-        patch.setattr(copies, "_Elimination", Eager)
+        patch.setattr(copies, "MIN_SAVING", 0)
+        patch.setattr(copies, "_QuickElimination", Eager)
         yield
 
 
@@ -44,8 +44,8 @@ def everything_is_copied():
 def as_ever():
     """Copies only where they save much."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(copies, "GAIN", GAIN)
-        patch.setattr(copies, "_Elimination", Eager.__base__)
+        patch.setattr(copies, "MIN_SAVING", MIN_SAVING)
+        patch.setattr(copies, "_QuickElimination", Eager.__base__)
         yield
 
 
@@ -74,10 +74,10 @@ def test_answers(case, engine, diagrams):
     net, query, columns, hard = case
     rows = decided(net, columns)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compiler, "CLEAR", np.inf)
-        patch.setattr(compiler, "KNOWN_SHARE", -1.0 if diagrams else 2.0)
-        patch.setattr(compiler, "WORTH", 0)
-        patch.setattr(compiler, "GAIN", 0)
+        patch.setattr(strategy, "CLEARLY_CHEAPER", np.inf)
+        patch.setattr(strategy, "KNOWN_SHARE", -1.0 if diagrams else 2.0)
+        patch.setattr(strategy, "WORTH", 0)
+        patch.setattr(strategy, "WEIGHT_OF_NUMBERS", 0)
         tac = tacit.compile(net, query, [name for name in columns if name not in hard], hard, engine=engine)
         close(tac.joint(columns)[rows], definition.joint(net, query, columns)[rows])
         close(posterior(tac, columns)[rows], definition.posterior(net, query, columns)[rows])
@@ -159,7 +159,7 @@ def test_counts_and_gradients_are_the_same():
     labels = net.sample(60, seed=1)["A"]
     fitted = tacit.fit(tac, rows, labels, loss="cross_entropy", steps=5, restarts=1, progress=False).network
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compiler, "can_copy", lambda *_: False)
+        patch.setattr(strategy, "can_copy", lambda *_: False)
         plain = tacit.estimate(net, rows, steps=5, progress=False).network
         tac = tacit.compile(net, "A", list(rows))
         assert not tac.program.fixed
@@ -200,10 +200,10 @@ def test_the_number_of_copies_is_bounded(monkeypatch):
     masks = [1] + [0b11 << i for i in axes[:-1]] + [1 << i for i in axes[1:]]
     functions = {i + 1: i + 1 for i in range(n)}
     problem = Problem(masks, [True] * len(masks), [str(i) for i in axes], [3] * len(axes), keep=1)
-    found = copies._Elimination(problem, functions)
+    found = copies._QuickElimination(problem, functions)
     found.run()
     assert found.copied
     monkeypatch.setattr(copies, "MAX_LEAVES", len(masks) + 3)
-    few = copies._Elimination(problem, functions)
+    few = copies._QuickElimination(problem, functions)
     few.run()
     assert len(few.leaves) <= len(masks) + 3

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from tacit.compiler import diagram_kernels as kernels
-from tacit.compiler.diagrams import Alphabet, Elimination
+from tacit.compiler.diagrams import diagram_kernels as kernels
+from tacit.compiler.diagrams.elimination import Alphabet, Elimination
 
 
 def test_a_diagram_of_any_depth_gets_other_ends():

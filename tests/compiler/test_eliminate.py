@@ -10,12 +10,8 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit import CPT, Network, TestingCPT, TooLargeError, examples, semantics
-from tacit.compiler import EVIDENCE_PER_SCALE, _global_order, compile_program, eliminate, price, trace
-from tacit.compiler.program import check
-from tacit.compiler.prune import Pruned, possible_states, prune
-from tacit.compiler.question import Question
-from tacit.compiler.tree import ROWS, STEP, Problem, Tree
-from tacit.operations import (
+from tacit.compiler import compile_program, eliminate, price, trace
+from tacit.compiler.operations import (
     Add,
     Constant,
     Contract,
@@ -27,6 +23,12 @@ from tacit.operations import (
     Share,
     Slice,
 )
+from tacit.compiler.order.tree import ROWS, STEP, Problem, Tree
+from tacit.compiler.planners import global_order, quick
+from tacit.compiler.program import check
+from tacit.compiler.prune import Pruned, possible_states, prune
+from tacit.compiler.question import Question
+from tacit.compiler.strategy import EVIDENCE_PER_SCALE
 from tests.helpers import ENGINES, always_hard, close, tries
 from tests.strategies import queries
 
@@ -73,7 +75,7 @@ def test_testing_nodes_with_the_same_parents_share_one_marginal():
 
 def test_the_last_marginal_stands_for_all_that_it_covers():
     net, question = chain(6), Question(("Q",), ("E1", "E2"))
-    made = eliminate.Elimination(net, prune(net, question), question, eliminate.quick, 8)
+    made = eliminate.Elimination(net, prune(net, question), question, eliminate.Approach(quick, 8))
     made.run()
     names = made.pruned.nodes
     (marginal,) = made._reusable((1 << len(names)) - 1, ("Q",))
@@ -196,7 +198,7 @@ def steps(count):
 
 def test_one_order_for_all_phases_has_every_variable_in_a_good_place():
     net = steps(20)
-    order = _global_order(net, Pruned(net.variables, possible_states(net, net.variables)), Question(("H0",)))
+    order = global_order(net, Pruned(net.variables, possible_states(net, net.variables)), Question(("H0",)))
     assert sorted(order) == sorted(net)
     program, _ = compile_program(net, Question(("H0",), tuple(n for n in net if n.startswith("X"))), order=order)
     assert program.cost.width == 2  # the chain, and H0 wherever it stands in the order

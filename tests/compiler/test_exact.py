@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit import Network, TooLargeError
-from tacit.compiler import order
-from tacit.compiler.exact import cheapest_path, perfect_order
-from tacit.compiler.order import search
-from tacit.compiler.tree import MAX_STATIC, MAX_STEP, ROWS, Problem, Tree, bits
+from tacit.compiler.order import search as order
+from tacit.compiler.order.exact import cheapest_path, perfect_order
+from tacit.compiler.order.search import search
+from tacit.compiler.order.tree import MAX_STATIC, MAX_STEP, ROWS, Problem, Tree, bits
 from tests.compiler.test_order import complete, named, problem, problems
 from tests.helpers import tries
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 import tacit
 from tacit import CPT, Mux, Network, NoisyOr, TestingCPT, semantics
 from tacit.compiler.factors import AxisNames, automaton, likelihood_factors, node_factors, readings
+from tacit.compiler.operations import ONE, ZERO, Select
 from tacit.compiler.prune import Pruned, possible_states, prune
 from tacit.compiler.question import Question
-from tacit.operations import ONE, ZERO, Select
 from tests.helpers import ENGINES, close
 from tests.strategies import networks
 

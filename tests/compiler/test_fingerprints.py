@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.compiler import diagram_kernels as kernels
-from tacit.compiler.fingerprints import PRIME, of_fraction, of_rows, symbols
+from tacit.compiler.diagrams import diagram_kernels as kernels
+from tacit.compiler.diagrams.fingerprints import PRIME, of_fraction, of_rows, symbols
 from tests.helpers import tries
 from tests.strategies import rngs
 

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 import tacit
 from tacit import Network, examples
 from tacit.compiler.jointree import jointree
+from tacit.compiler.order.tree import Problem
 from tacit.compiler.prune import prune
 from tacit.compiler.question import Question
-from tacit.compiler.tree import Problem
 from tests.helpers import always_hard, tries
 from tests.strategies import evidence, networks
 

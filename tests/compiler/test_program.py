@@ -8,8 +8,8 @@ from hypothesis import given
 
 import tacit
 from tacit import Network, examples
+from tacit.compiler.operations import Contract, Parameter, Rescale, Select, Slice, spread
 from tacit.compiler.program import ParentMarginal, check, program_table
-from tacit.operations import Contract, Parameter, Rescale, Select, Slice, spread
 from tests.strategies import queries
 
 

@@ -7,9 +7,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import tacit
-from tacit import ImpossibleEvidenceWarning, Network, TestingCPT, compiler, semantics
+from tacit import ImpossibleEvidenceWarning, Network, TestingCPT, semantics
+from tacit.compiler import strategy
+from tacit.compiler.operations import Rescale, Slice
 from tacit.compiler.program import check
-from tacit.operations import Rescale, Slice
 from tests.helpers import ENGINES, always_hard, close, tries
 from tests.strategies import queries, tie_margin
 
@@ -66,7 +67,7 @@ def test_networks_full_of_single_states_agree_with_the_definition(engine, case, 
     assume(rows)
     hard = [n for n in always_hard(net, columns) if data.draw(st.booleans())]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(compiler.EVIDENCE_PER_SCALE, "float64", scale)
+        patch.setitem(strategy.EVIDENCE_PER_SCALE, "float64", scale)
         tac = tacit.compile(net, query, [n for n in columns if n not in hard], hard, engine=engine)
     check(tac.program)
     with warnings.catch_warnings(action="ignore", category=ImpossibleEvidenceWarning):

@@ -9,12 +9,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import tacit
-from tacit import CPT, Network, NetworkError, TacitError, TooLargeError, compiler, query
+from tacit import CPT, Network, NetworkError, TacitError, TooLargeError
 from tacit import semantics as definition
-from tacit.compiler import compile_program, eliminate
+from tacit.compiler import compile_program, eliminate, strategy
+from tacit.compiler.operations import Rescale
 from tacit.compiler.program import check
 from tacit.compiler.question import Question
-from tacit.operations import Rescale
+from tacit.query import options
 from tests.helpers import (
     ENGINES_OF_MANY,
     TOLERANCE,
@@ -38,13 +39,13 @@ def settings(**values):
     """With other constants of the compiler."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in values.items():
-            patch.setattr(compiler, name, value)
+            patch.setattr(strategy, name, value)
         yield
 
 
 @pytest.fixture(autouse=True, scope="module")
 def everything_is_structured():
-    with settings(WORTH=0, KNOWN_SHARE=-1.0, GAIN=0, CLEAR=0):
+    with settings(WORTH=0, KNOWN_SHARE=-1.0, WEIGHT_OF_NUMBERS=0, CLEARLY_CHEAPER=0):
         yield
 
 
@@ -328,7 +329,7 @@ def counted():
     """Counts how often something is compiled."""
     calls = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(query, "compile_program", lambda *a, **how: calls.append(a) or compile_program(*a, **how))
+        patch.setattr(options, "compile_program", lambda *a, **how: calls.append(a) or compile_program(*a, **how))
         yield calls
 
 

@@ -5,10 +5,10 @@ import math
 import pytest
 from hypothesis import given
 
-from tacit.compiler import order
-from tacit.compiler.exact import neighbours
-from tacit.compiler.sweep import sweep_order, widest_front
-from tacit.compiler.tree import Problem, Tree, bits
+from tacit.compiler.order import search as order
+from tacit.compiler.order.exact import neighbours
+from tacit.compiler.order.sweep import sweep_order, widest_front
+from tacit.compiler.order.tree import Problem, Tree, bits
 from tests.compiler.test_order import problem, problems
 
 

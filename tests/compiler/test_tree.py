@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from tacit.compiler import order
-from tacit.compiler.order import by_elimination, search
-from tacit.compiler.tree import MAX_STATIC, MEMO_AXES, ROWS, STEP, WRITE, Problem, Tree, anneal, bits
+from tacit.compiler.order import search as order
+from tacit.compiler.order.search import by_elimination, search
+from tacit.compiler.order.tree import MAX_STATIC, MEMO_AXES, ROWS, STEP, WRITE, Problem, Tree, anneal, bits
 from tests.compiler.test_order import named, problem
 
 

@@ -6,10 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tacit
-from tacit.compiler import order, windows
-from tacit.compiler.order import search
-from tacit.compiler.tree import Problem, Tree
-from tacit.compiler.windows import by_windows
+from tacit.compiler.order import search as order
+from tacit.compiler.order import windows
+from tacit.compiler.order.search import search
+from tacit.compiler.order.tree import Problem, Tree
+from tacit.compiler.order.windows import by_windows
 from tests.compiler.test_order import problems
 from tests.compiler.test_sweep import grid
 from tests.helpers import close

@@ -7,8 +7,8 @@ import pytest
 
 import tacit
 from tacit import Network
-from tacit.engines.assemble import assemble
-from tacit.engines.tape import TapeEngine
+from tacit.engines.tape.assemble import assemble
+from tacit.engines.tape.tape_engine import TapeEngine
 
 
 def star(count, hard=False):

@@ -14,18 +14,19 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit import Network, TacitError, engines, examples, machine
-from tacit.engines import auto
-from tacit.engines.auto import Auto
+from tacit import Network, TacitError, engines, examples
+from tacit.base import machine
+from tacit.base.errors import TooLargeError
+from tacit.engines.arrays.numpy_engine import NumpyEngine
 from tacit.engines.engine import Sweep
-from tacit.engines.native import target
-from tacit.engines.native.engine import NativeEngine
-from tacit.engines.numpy import NumpyEngine
-from tacit.errors import TooLargeError
-from tacit.learn.parameters import Parameters
-from tacit.likelihoods import normalised
+from tacit.engines.native import auto
+from tacit.engines.native import llvm as target
+from tacit.engines.native.auto import Auto
+from tacit.engines.native.native_engine import NativeEngine
+from tacit.evidence.likelihoods import normalised
+from tacit.learn.fitting.parameters import Parameters
+from tacit.model.variable import Variable
 from tacit.torch import TACModule
-from tacit.variable import Variable
 from tests.helpers import close
 from tests.switching import forced
 
@@ -87,7 +88,7 @@ import sys, tacit
 net = tacit.examples.abc()
 tac = tacit.compile(net, "B", ["A", "C"])
 print(tac.posterior({"A": 0.8, "C": ["lo", "hi"]}).round(6).tolist())
-print(sorted({"numba", "scipy", "pandas", "torch", "tacit.theory", "tacit.explorer", "numpy.ma"} & set(sys.modules)))
+print(sorted({"numba", "scipy", "pandas", "torch", "tacit.theory", "tacit.views.page", "numpy.ma"} & set(sys.modules)))
 print(type(tac.engine()).__name__, len(tac.engine().native._generated))
 """
 
@@ -102,7 +103,7 @@ def run(program, **environment):
 def test_a_first_answer_loads_little_and_a_second_process_compiles_nothing():
     answer = ["[[0.469231, 0.530769], [0.676, 0.324]]", "[]", "Auto 1"]
     assert run(FIRST) == (0, answer, "")
-    nothing = "from tacit.engines.native import target\ndef none(text): raise SystemExit(9)\ntarget.compiled = none\n"
+    nothing = "from tacit.engines.native import llvm\ndef none(text): raise SystemExit(9)\nllvm.compiled = none\n"
     assert run(nothing + FIRST) == (0, answer, "")
 
 
@@ -189,7 +190,7 @@ def test_the_disk_is_asked_once(monkeypatch, loaded, expected):
     never(monkeypatch)
     monkeypatch.setattr(auto, "WRITTEN", 0.0)
     asked = []
-    monkeypatch.setattr(target.store, "load", lambda key: asked.append(key))
+    monkeypatch.setattr(target.code_cache, "load", lambda key: asked.append(key))
     tac = compile_()
     for _ in range(3):
         close(tac.posterior(EVIDENCE), expected)
@@ -201,7 +202,7 @@ def test_numpy_does_not_run_for_ever(monkeypatch, expected):
     monkeypatch.setattr(auto, "INTERPRETER", "no such module")
     tac = compile_()
     engine, ran = tac.engine(), []
-    monkeypatch.setattr(auto, "NUMPY", auto.Cost(0.1 / sum(engine.program.batched), 0.0, auto.NUMPY.term))
+    monkeypatch.setattr(auto, "NUMPY", auto.RunnerCost(0.1 / sum(engine.program.batched), 0.0, auto.NUMPY.term))
     for _ in range(8):
         ran.append(engine.runner(3, Sweep.FORWARD))
         close(tac.posterior(EVIDENCE), expected)
@@ -413,9 +414,9 @@ def test_without_code_the_interpreter_learns(monkeypatch):
     tac = compile_(net=examples.chain(tests=2, gamma=8.0))
     fit = tacit.fit(tac, EVIDENCE, [0.2, 0.4, 0.3], steps=2, restarts=1, progress=False)
     assert fit.loss < 1
-    assert engines.settled(tac.program, 10**6) == "tape"
+    assert engines.engine_for_many_passes(tac.program, 10**6) == "tape"
     monkeypatch.setattr(machine, "can_run_code", lambda: False)
-    assert engines.settled(tac.program, 10**6) == "numpy"
+    assert engines.engine_for_many_passes(tac.program, 10**6) == "numpy"
 
 
 def test_functions_that_the_system_lacks_are_not_called(monkeypatch):
@@ -516,7 +517,7 @@ def test_readers_of_two_threads_do_not_replace_each_other(monkeypatch):
             engine._reader("codes", "i8", 64, 0)
         return own
 
-    monkeypatch.setattr("tacit.engines.native.engine.code", slow)
+    monkeypatch.setattr("tacit.engines.native.native_engine.code", slow)
     address = engine._reader("codes", "i8", 64, 0)
     assert len(made) == 2
     assert address == made[1].address == engine._readers["codes", "i8", 64, 0].address
@@ -590,8 +591,8 @@ def test_a_tape_that_is_too_large_after_all_is_none(monkeypatch, expected):
         raise TooLargeError("too many terms")
 
     monkeypatch.setattr("tacit.engines.MAX_GENERATED", 0)
-    monkeypatch.setattr("tacit.engines.taped.assemble", refused)
-    monkeypatch.setattr("tacit.engines.tape.assemble", refused)
+    monkeypatch.setattr("tacit.engines.tape.tape_based.assemble", refused)
+    monkeypatch.setattr("tacit.engines.tape.tape_engine.assemble", refused)
     monkeypatch.setattr(auto, "TAPE", auto.CODE)
     tac = compile_()
     engine = tac.engine()

@@ -5,8 +5,8 @@ import pytest
 
 import tacit
 from tacit import EvidenceError, TacitError, examples
-from tacit.engines import cuda as engine_module
-from tacit.engines.native import cuda
+from tacit.engines.cuda import cuda_engine as engine_module
+from tacit.engines.cuda import driver as cuda
 
 
 def close(found, expected, bar=1e-12):

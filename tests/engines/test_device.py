@@ -11,15 +11,16 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit import examples
-from tacit.engines.assemble import assemble
-from tacit.engines.native import device
-from tacit.engines.native.device import forward_kernel, keeping_kernel, reverse_kernel
-from tacit.engines.native.lanes import Lanes
-from tacit.engines.native.ptx import ptx
-from tacit.engines.native.target import Code
-from tacit.engines.native.thread import DOUBT, IMPOSSIBLE, UNUSUAL, WARP, Given, Thread
-from tacit.errors import TooLargeError
-from tacit.evidence import Kind, read
+from tacit.base.errors import TooLargeError
+from tacit.engines.cuda import device_kernels as device
+from tacit.engines.cuda.device_kernels import forward_kernel, keeping_kernel, reverse_kernel
+from tacit.engines.cuda.ptx import ptx
+from tacit.engines.cuda.thread import WARP, Given, Thread
+from tacit.engines.native.lanes import Lanes, Note
+from tacit.engines.native.llvm import Code
+from tacit.engines.tape.assemble import assemble
+from tacit.evidence.column import Kind
+from tacit.evidence.read import read
 from tests.helpers import always_hard, close
 from tests.strategies import queries, tie_margin
 
@@ -104,12 +105,12 @@ def check(tac, evidence, rng=None):
     columns = own.evidence.columns
     expected = own.engine.run(columns, own.rows)
     joint, exponent, posterior, notes = own.forward()
-    sure = (notes & DOUBT) == 0
+    sure = (notes & Note.IMPRECISE) == 0
     scaled = np.ldexp(joint.astype(float), (exponent - expected.exponent).astype(int))
     tolerance = 1e-12 if own.bits == 64 else 1e-5
     np.testing.assert_allclose(scaled[:, sure], expected.joint[:, sure], rtol=tolerance, atol=1e-300)
     total = expected.joint.sum(axis=0)
-    np.testing.assert_array_equal(((notes & IMPOSSIBLE) != 0)[sure], (total == 0)[sure])
+    np.testing.assert_array_equal(((notes & Note.IMPOSSIBLE) != 0)[sure], (total == 0)[sure])
     possible = sure & (total > 0)
     np.testing.assert_allclose(
         posterior[possible], (expected.joint[:, possible] / total[possible]).T, rtol=tolerance, atol=1e-300
@@ -158,8 +159,8 @@ def test_small_and_wrong_numbers_are_noticed():
     tac = tacit.compile(examples.abc(), "B", ["A", "C"], engine="native")
     rows = [[0.5, 0.5], [1e-200, 1.0], [np.nan, np.nan], [-1.0, 2.0], [np.nan, 1.0], [0.0, 0.0], [5e-324, 0.0]]
     notes = Emulated(tac, {"C": np.array(rows)}).forward()[3]
-    odd = DOUBT | UNUSUAL
-    assert notes.tolist() == [0, DOUBT, 0, odd, odd, odd, odd]
+    odd = Note.IMPRECISE | Note.UNUSUAL
+    assert notes.tolist() == [0, Note.IMPRECISE, 0, odd, odd, odd, odd]
 
 
 def test_long_chains_are_rescaled():
@@ -172,11 +173,11 @@ def test_long_chains_are_rescaled():
 def test_what_is_too_long_is_refused(monkeypatch):
     tac = tacit.compile(examples.abc(), "B", ["A", "C"], engine="native")
     own = Emulated(tac, {"A": [0.5]})
-    monkeypatch.setattr(device, "MOST_TERMS", 3)
+    monkeypatch.setattr(device, "MAX_TERMS", 3)
     with pytest.raises(TooLargeError, match="use engine='torch'"):
         forward_kernel(own.tape, 64, own.given)
     monkeypatch.undo()
-    monkeypatch.setattr(device, "MOST_PARAMETERS", 50)
+    monkeypatch.setattr(device, "MAX_PARAMETER_BYTES", 50)
     with pytest.raises(TooLargeError, match="evidence on 2 variables"):
         forward_kernel(own.tape, 64, own.given)
 

@@ -9,10 +9,10 @@ import pytest
 
 import tacit
 from tacit import engines
-from tacit.engines.row_losses import MEAN_SQUARED
-from tacit.learn.kernels import learn
-from tacit.learn.losses import evaluate
-from tacit.learn.parameters import Parameters
+from tacit.engines.tape.instructions import MEAN_SQUARED
+from tacit.learn.fitting.loss_kernels import learn
+from tacit.learn.fitting.losses import evaluate
+from tacit.learn.fitting.parameters import Parameters
 
 PACKAGE = Path(tacit.__file__).parent
 NAMES = ["numpy", "tape", "native", *(["torch"] if find_spec("torch") else [])]
@@ -86,10 +86,10 @@ def test_nobody_else_asks_which_engine_it_is():
 
 def test_what_learns_depends_on_the_size_alone(monkeypatch):
     program = tacit.compile(tacit.examples.abc(), "B", ["A"]).program
-    assert [engines.settled(program, rows) for rows in (1, engines.LEARNED_ROWS)] == ["native", "native"]
+    assert [engines.engine_for_many_passes(program, rows) for rows in (1, engines.LEARNED_ROWS)] == ["native", "native"]
     monkeypatch.setattr(engines, "QUICKLY_GENERATED", 0)
-    assert [engines.settled(program, rows) for rows in (1, engines.LEARNED_ROWS)] == ["tape", "native"]
+    assert [engines.engine_for_many_passes(program, rows) for rows in (1, engines.LEARNED_ROWS)] == ["tape", "native"]
     monkeypatch.setattr(engines, "MAX_GENERATED", 0)
-    assert engines.settled(program, engines.LEARNED_ROWS) == "tape"
+    assert engines.engine_for_many_passes(program, engines.LEARNED_ROWS) == "tape"
     monkeypatch.setattr(engines, "MAX_TAPE", program.cost.multiply_adds)
-    assert engines.settled(program, 1) == "numpy"
+    assert engines.engine_for_many_passes(program, 1) == "numpy"

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.engines.exponential import exp_of_negative
+from tacit.engines.tape.exponential import exp_of_negative
 
 
 @given(st.floats(-708, 0))

@@ -88,9 +88,9 @@ def test_rows_in_doubt_are_computed_again():
         own[tiny] *= [1.0] + [1e-300] * (own.shape[1] - 1)
     for dtype in ("float64", "float32"):
         engine, known = asked(net, "native", dtype, likelihoods)
-        doubtful = engine.attempt(known.columns, ROWS).doubtful
-        assert doubtful[tiny].all()
-        assert doubtful.sum() < 50  # the rows of a vector are in doubt together
+        imprecise = engine.attempt(known.columns, ROWS).imprecise
+        assert imprecise[tiny].all()
+        assert imprecise.sum() < 50  # the rows of a vector are in doubt together
         found = jacobian(net, "native", dtype, likelihoods, (0, 1))
         same(found, one_by_one(net, likelihoods, (0, 1), SOME), SOME, TOLERANCE[dtype])
 

@@ -7,11 +7,11 @@ import pytest
 
 import tacit
 from tacit import examples
-from tacit.engines.direct import reads_directly
-from tacit.engines.numpy import NumpyEngine
-from tacit.engines.row_losses import CROSS_ENTROPY, MEAN_SQUARED
-from tacit.learn.kernels import learn
-from tacit.learn.losses import KINDS, evaluate
+from tacit.engines.arrays.numpy_engine import NumpyEngine
+from tacit.engines.tape.direct import reads_directly
+from tacit.engines.tape.instructions import CROSS_ENTROPY, MEAN_SQUARED
+from tacit.learn.fitting.loss_kernels import learn
+from tacit.learn.fitting.losses import KINDS, evaluate
 
 ROWS = 77  # a tile, a few vectors and a part of one
 NAMES = {number: name for name, number in KINDS.items()}
@@ -34,7 +34,7 @@ CASES = {
 
 def engine_and_rows(case, dtype="float64", engine="native"):
     net, query, evidence = CASES[case]
-    tac = tacit.compile(tacit.learn.parameters.Parameters(net, net.variables).fill(start(net)), query, evidence,
+    tac = tacit.compile(tacit.learn.Parameters(net, net.variables).fill(start(net)), query, evidence,
                         engine=engine, dtype=dtype)  # fmt: skip
     rng = np.random.default_rng(1)
     known = tac.read({name: rng.dirichlet(np.ones(len(net.states(name))), ROWS) for name in evidence})
@@ -42,7 +42,7 @@ def engine_and_rows(case, dtype="float64", engine="native"):
 
 
 def start(net):
-    return tacit.learn.parameters.Parameters(net, net.variables).start(np.random.default_rng(0))
+    return tacit.learn.Parameters(net, net.variables).start(np.random.default_rng(0))
 
 
 @pytest.mark.parametrize(("case", "groups"), [("layer", 2), ("chain", 2), ("chain", 3)])
@@ -98,9 +98,9 @@ def test_new_numbers_reach_the_code_and_what_is_asked_of_others(case, dtype):
     after = engine.run(known.columns, ROWS).joint
     np.testing.assert_array_equal(after, fresh.run(known.columns, ROWS).joint)
     assert np.abs(after - before).max() > 1e-3
-    twin = engine.twin()
-    twin.update({key: table[..., ::-1].copy() for key, table in tables.items()}, {})
-    np.testing.assert_array_equal(twin.run(known.columns, ROWS).joint, before)
+    clone = engine.clone()
+    clone.update({key: table[..., ::-1].copy() for key, table in tables.items()}, {})
+    np.testing.assert_array_equal(clone.run(known.columns, ROWS).joint, before)
     np.testing.assert_array_equal(engine.run(known.columns, ROWS).joint, after)
     np.testing.assert_array_equal(engine.reference.parameters["Q" if case == "layer" else "A", "table"],
                                   tables["Q" if case == "layer" else "A", "table"])  # fmt: skip
@@ -116,9 +116,9 @@ def test_a_quick_look_at_the_tables_never_overlooks_a_doubt(case, dtype, small, 
     table[..., 0], table[..., 1] = small, 1 - small
     tape = engine._tape()
     engine.update({key: table}, {})
-    found = engine._tables_in_doubt(tape)
+    found = engine.tables_in_doubt(tape)
     assert found == engine._some_in_doubt(tape)
     if small == 1e-3:  # and is enough as a rule
         monkeypatch.setattr(NumpyEngine, "in_doubt", lambda *_: pytest.fail("a quick look was not enough"))
         engine.update({key: table}, {})
-        assert not engine._tables_in_doubt(tape)
+        assert not engine.tables_in_doubt(tape)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.engines.native import engine as native
+from tacit.engines.native import native_engine as native
 from tests.engines.test_jacobian import random_network
 
 ROWS = 300  # two tiles

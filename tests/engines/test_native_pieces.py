@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit import Network, TestingCPT
-from tacit.engines import instructions as k
-from tacit.engines.native import pieces, target
-from tacit.engines.native.engine import NativeEngine
+from tacit.engines.native import llvm as target
+from tacit.engines.native import pieces
+from tacit.engines.native.native_engine import NativeEngine
+from tacit.engines.tape import instructions as k
 from tests.engines.test_reverse import only_learnable
 from tests.helpers import always_hard, close, decided, impossible, posterior, selected, tries
 from tests.strategies import evidence as evidence_for

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tacit.engines.native import store
+from tacit.engines.native import code_cache as store
 
 posix = pytest.mark.skipif(not hasattr(os, "getuid"), reason="folders are the user's own")
 
@@ -60,7 +60,8 @@ def test_damaged_files_are_replaced(folder, damage):
 
 
 def test_what_was_not_used_for_longest_goes_first(folder, monkeypatch):
-    monkeypatch.setattr(store, "MOST", 3 * (1000 + store.CHECKSUM))
+    monkeypatch.setattr(store, "SHRINK_EVERY", 1)
+    monkeypatch.setattr(store, "MAX_BYTES", 3 * (1000 + store.CHECKSUM))
     for i, key in enumerate("abc"):
         store.save(key, bytes(1000))
         age(path_of(folder, key), 100 - i)
@@ -70,7 +71,7 @@ def test_what_was_not_used_for_longest_goes_first(folder, monkeypatch):
     assert [key for key in "abcd" if store.load(key)] == ["a", "c", "d"]
     store.save("e", bytes(2500))
     assert store.load("e") is not None
-    assert sum(file.stat().st_size for file in folder.glob(f"*{store.SUFFIX}")) <= store.MOST
+    assert sum(file.stat().st_size for file in folder.glob(f"*{store.SUFFIX}")) <= store.MAX_BYTES
     assert (folder / "a note of the user").exists()
 
 
@@ -79,7 +80,8 @@ def test_files_of_killed_processes_go_too(folder, monkeypatch):
     left = folder / f".left{store.SUFFIX}"
     left.write_bytes(bytes(5000))
     age(left, 100)
-    monkeypatch.setattr(store, "MOST", 1000)
+    monkeypatch.setattr(store, "SHRINK_EVERY", 1)
+    monkeypatch.setattr(store, "MAX_BYTES", 1000)
     store.save("b", b"y")
     assert not left.exists()
     assert (store.load("a"), store.load("b")) == (b"x", b"y")
@@ -216,8 +218,9 @@ def test_what_cannot_be_written_can_be_read(folder, monkeypatch):
 
 BUSY = """
 import sys
-from tacit.engines.native import store
-store.MOST = 40_000
+from tacit.engines.native import code_cache as store
+store.SHRINK_EVERY = 1
+store.MAX_BYTES = 40_000
 for turn in range(120):
     key = str(turn % 7)
     found = store.load(key)

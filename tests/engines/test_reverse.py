@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit import Network, TestingCPT, examples
-from tacit.engines.numpy import NumpyEngine
-from tacit.evidence import Column
-from tacit.operations import Gather, Rescale, Select, Slice
+from tacit.compiler.operations import Gather, Rescale, Select, Slice
+from tacit.engines.arrays.numpy_engine import NumpyEngine
+from tacit.evidence.column import Column
 from tests.conformance_files import network, read
 from tests.helpers import ENGINES, always_hard, close
 from tests.strategies import evidence as evidence_for
@@ -319,7 +319,7 @@ def test_update_is_a_new_engine():
     old, new = sigmoid_network(0), sigmoid_network(1)
     tac, known = compiled(old, "Q", {"A": rng.random(6), "B": rng.integers(0, 3, 6)}, hard=["B"])
     engine, target = tac.engine(), rng.random(6)
-    twin = engine.twin()
+    clone = engine.clone()
     before = loss_and_gradients(engine, known, target)
     tac.set_parameters(new)
     expected = loss_and_gradients(tac.engine(), known, target)
@@ -328,7 +328,7 @@ def test_update_is_a_new_engine():
     loss, found = loss_and_gradients(engine, known, target)
     assert loss == expected[0]
     agree(found, expected[1], tolerance=0)
-    assert loss_and_gradients(twin, known, target)[0] == before[0]
+    assert loss_and_gradients(clone, known, target)[0] == before[0]
 
 
 def test_update_takes_some_numbers_and_hardens():

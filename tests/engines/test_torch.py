@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit import CPT, TestingCPT, semantics
-from tacit.cpt import TESTS
-from tacit.engines.frames import changed
-from tacit.evidence import read
-from tacit.operations import Setting, contract
-from tacit.operations.select import weigh
+from tacit.compiler.operations import Setting, contract
+from tacit.compiler.operations.select import weigh
+from tacit.engines.arrays.evaluation import changed
+from tacit.evidence.read import read
+from tacit.model.cpt import TESTS
 from tests.conformance_files import network
 from tests.conformance_files import read as read_file
 from tests.helpers import always_hard, close, impossible
@@ -21,8 +21,8 @@ from tests.strategies import queries as random_queries
 from tests.strategies import tie_margin
 
 torch = pytest.importorskip("torch")
-engines = pytest.importorskip("tacit.engines.torch")
-arrays = pytest.importorskip("tacit.engines.torch_arrays")
+engines = pytest.importorskip("tacit.engines.arrays.torch_engine")
+arrays = pytest.importorskip("tacit.engines.arrays.torch_arrays")
 
 CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 # on a GPU, the first matrix product of autograd's own thread says so, and works
@@ -115,7 +115,7 @@ def test_all_ways_to_contract(monkeypatch, wide, blocks, gamma):
 def test_wide_products_of_rows_are_found():
     def wide(**sizes):
         axes = ("a", "b"), ("b", "c")
-        return contract.Layout.of(Setting(axes, (True, True), sizes), ("a", "c")).wide
+        return contract.AxisRoles.of(Setting(axes, (True, True), sizes), ("a", "c")).wide
 
     assert wide(a=32, b=32, c=32)
     assert not wide(a=2, b=16, c=16)
@@ -367,17 +367,17 @@ def test_new_numbers():
     engine, columns = on_cpu(tac), columns_of(net, evidence)
     before = engine.run(columns, 6).joint.copy()
     new = {key: table.numpy() for key, table in on_cpu(expected)._own.items()}
-    twin = engine.twin()
-    twin.update(new, {"T": 9.0, "U": 9.0})
-    close(twin.run(columns, 6).joint, on_cpu(expected).run(columns, 6).joint)
-    value, found = twin.value_and_gradients(columns, 6, squares)
+    clone = engine.clone()
+    clone.update(new, {"T": 9.0, "U": 9.0})
+    close(clone.run(columns, 6).joint, on_cpu(expected).run(columns, 6).joint)
+    value, found = clone.value_and_gradients(columns, 6, squares)
     expected_value, gradients = on_cpu(expected).value_and_gradients(columns, 6, squares)
     assert value == expected_value
     same_gradients(found, gradients)
     assert (engine.run(columns, 6).joint == before).all()  # the engine itself has its own numbers
-    twin.update({key: table for key, table in new.items() if key[0] == "Q"}, {"U": 2.0})
+    clone.update({key: table for key, table in new.items() if key[0] == "Q"}, {"U": 2.0})
     with_slope = other.with_cpts({"U": other.cpt("U").with_gamma(2.0)})
-    close(twin.run(columns, 6).joint.T, semantics.joint(with_slope, "Q", evidence))
+    close(clone.run(columns, 6).joint.T, semantics.joint(with_slope, "Q", evidence))
 
 
 @pytest.mark.slow

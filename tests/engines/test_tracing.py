@@ -11,11 +11,11 @@ from scipy.stats import chisquare
 
 import tacit
 from tacit import semantics as definition
+from tacit.compiler.operations import Contract, Likelihood, Parameter, Structured
 from tacit.compiler.program import Program, _check_traced, check
-from tacit.engines import numpy as numpy_engine
-from tacit.engines import tracing
-from tacit.operations import Contract, Likelihood, Parameter, Structured
-from tacit.query import Query
+from tacit.engines.arrays import numpy_engine
+from tacit.engines.arrays import structured_traceback as tracing
+from tacit.query.query import Query
 from tests import polynomials
 from tests.helpers import ENGINES, close, decided, impossible, tries
 from tests.strategies import queries
@@ -30,7 +30,7 @@ def asked(net, program, question, engine="numpy", dtype="float64"):
     check(program)
     tac = tacit.compile(net, None, net.variables, engine=engine, dtype=dtype, order=net.variables[::-1])
     question = replace(tac.question, **question)
-    tac._companions[question] = Query(net, None, question, program, tac.plan, dtype, engine)
+    tac._companions[question] = Query(net, None, question, replace(tac.options, order=None), (program, tac.plan))
     return tac
 
 
@@ -72,7 +72,7 @@ def test_most_probable_states_of_some_variables(case, data):
     if len(names) < len(net.variables):
         program = polynomials.some(net, names)
         asking = asked(net, program, {"best": names})
-        agrees(tacit.assignments.most_probable(asking, names, columns), net, names, columns)
+        agrees(tacit.query.assignments.most_probable(asking, names, columns), net, names, columns)
 
 
 def network_of(seed):

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.engines import flags, kernels
-from tacit.engines.instructions import INDEX, OUTPUT, TABLE
-from tacit.engines.numpy import NumpyEngine, WideEngine
-from tacit.engines.tape import TapeEngine
+from tacit.engines.arrays.numpy_engine import NumpyEngine, WideEngine
+from tacit.engines.tape import tape_kernels as kernels
+from tacit.engines.tape import underflow_flag as flags
+from tacit.engines.tape.instructions import INDEX, OUTPUT, TABLE
+from tacit.engines.tape.tape_engine import TapeEngine
 from tests import exact
 from tests.fuzz import extreme
 from tests.helpers import ENGINES, ENGINES_OF_MANY
@@ -149,7 +150,7 @@ def test_the_jacobian_of_rows_that_are_computed_again():
     """Likelihoods of 1e-300 and 1e-100 are the same to the posterior, but not to floats."""
     net = tacit.examples.chain(tests=2, gamma=16.0)
     rng = np.random.default_rng(0)
-    learned = tacit.learn.parameters.Parameters(net, net.variables)
+    learned = tacit.learn.Parameters(net, net.variables)
     tac = tacit.compile(learned.fill(learned.start(rng)), "Q", ["E1", "E2"], engine="tape")
     engine = tac.engine()
     found = []
@@ -157,7 +158,7 @@ def test_the_jacobian_of_rows_that_are_computed_again():
         rows = {"E1": [[small, 1.0], [0.5, 0.5]], "E2": [[small, 1.0], [0.25, 0.75]]}
         packed = engine.pack(tac.read(rows).columns, 2)
         found.append(engine.jacobian(packed, 0, 1))
-        assert (engine.attempt(packed.columns_of(), 2).doubtful is not None) == (small == 1e-300)
+        assert (engine.attempt(packed.columns_of(), 2).imprecise is not None) == (small == 1e-300)
     np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-12)
     for key, table in found[0][1].items():
         np.testing.assert_allclose(table, found[1][1][key], rtol=1e-9, atol=1e-14)
@@ -200,10 +201,10 @@ def test_tables_with_zeros_are_doubted_only_where_a_weight_ends(role):
     net = tacit.Network()
     net.add("A", cpt=[0.5, 0.5])
     net.add("T", ["A"], cpt=tacit.TestingCPT([[1, 0]] * 2, [[0, 1]] * 2, [0.1, 0.2], gamma=16.0))
-    for gamma, doubtful in ((16.0, False), (2000.0, True)):
+    for gamma, imprecise in ((16.0, False), (2000.0, True)):
         tac = tacit.compile(net.with_gamma(gamma), "T", **{role: ["A"]}, engine="tape")
         columns = tac.read({"A": ["true", "false"]}).columns
-        assert (tac.engine().attempt(columns, 2).doubtful is not None) == doubtful
+        assert (tac.engine().attempt(columns, 2).imprecise is not None) == imprecise
         learned = tac.engine()._tape(pin=True)
         assert learned.states == 2
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from tacit.engines.wide import Wide, einsum
+from tacit.engines.arrays.wide import Wide, einsum
 
 NUMBERS = st.floats(-1e3, 1e3, allow_subnormal=False).filter(lambda x: x == 0 or abs(x) > 1e-3)
 VECTORS = arrays.arrays(np.float64, 4, elements=NUMBERS)
@@ -56,7 +56,7 @@ def test_contractions(subscripts, monkeypatch):
     operands = [rng.normal(size=[SIZES[letter] for letter in term]) for term in terms]
     right = np.einsum(subscripts, *operands)
     for block in (1, 2**20):
-        monkeypatch.setattr("tacit.engines.wide.BLOCK", block)
+        monkeypatch.setattr("tacit.engines.arrays.wide.PRODUCTS_AT_ONCE", block)
         found = einsum(subscripts, *map(Wide.of, operands))
         assert found.shape == right.shape
         np.testing.assert_allclose(found.floats(), right, rtol=1e-13)

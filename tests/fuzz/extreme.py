@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 import tacit
-from tacit.engines.instructions import LEAST_32, LEAST_64
-from tacit.model import SELECTIONS
+from tacit.engines.tape.instructions import LEAST_WEIGHT_32, LEAST_WEIGHT_64
+from tacit.model.model import SELECTIONS
 from tests import exact
 
 TOLERANCE = 1e-9
@@ -92,7 +92,9 @@ def compare(trial: Trial, engine: str, dtype: str = "float64") -> str:
     for what, (ours, theirs) in found.items():
         least = smallest
         if what.startswith("weight"):
-            least = max(least, LEAST_64 if dtype == "float64" else 2 * LEAST_32)  # the tape's weights end there
+            least = max(
+                least, LEAST_WEIGHT_64 if dtype == "float64" else 2 * LEAST_WEIGHT_32
+            )  # the tape's weights end there
         elif what == "log evidence":
             least = tolerance  # the logarithm of almost 1
         if not np.allclose(np.asarray(ours, float), np.asarray(theirs, float), rtol=tolerance, atol=least):

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 import tacit
 from tacit import semantics
-from tacit.model import SELECTIONS
+from tacit.model.model import SELECTIONS
 from tests import exact
 from tests.fuzz import extreme
 

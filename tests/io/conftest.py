@@ -2,6 +2,7 @@
 
 import pytest
 
+from tacit import FormatError
 from tacit.io import read
 
 
@@ -15,3 +16,16 @@ def read_as(tmp_path):
         return read(path)
 
     return from_content
+
+
+@pytest.fixture
+def refuses(read_as):
+    """Check that the content of a file with this name is refused, with the file, a line and a message."""
+
+    def check(name, content, message):
+        with pytest.raises(FormatError) as error:
+            read_as(name, content)
+        assert f"{name}: line " in str(error.value)
+        assert message in str(error.value)
+
+    return check

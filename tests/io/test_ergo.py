@@ -118,11 +118,9 @@ def test_rough_rows_are_scaled_with_a_warning(read_erg):
         ("/* Labels */\n", "/* Labels\n", "line 22, column 1: a comment that does not end"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_refused_with_line_and_column(read_erg, old, new, message):
+def test_what_is_wrong_is_refused_with_line_and_column(refuses, old, new, message):
     assert FROM_0.count(old) == 1
-    with pytest.raises(FormatError) as error:
-        read_erg(FROM_0.replace(old, new))
-    assert message in str(error.value)
+    refuses("net.erg", FROM_0.replace(old, new), message)
 
 
 @pytest.mark.parametrize("end", range(1, 100, 7))

@@ -6,8 +6,8 @@ import pytest
 
 import tacit
 from tacit import FormatError, Network, semantics
-from tacit.io.uai import write_evidence
-from tests.cli_helpers import as_json, tacit_
+from tacit.io.formats.uai import write_evidence
+from tests.cli.helpers import as_json, tacit_
 from tests.helpers import close
 
 INST = """<?xml version="1.0" encoding="UTF-8"?>
@@ -87,7 +87,7 @@ def test_it_is_what_queries_and_given_take(read_as):
         ("a.inst", '<!DOCTYPE a [<!ENTITY b "c">]><instantiation/>', "entity 'b': declared entities are not read"),
         ("a.evid", "1 3 0", "line 1, column 3: the network has no variable with the number 3"),
         ("a.evid", "1\n2 0 1\n1 2", "line 3, column 3: 'B' has no state 2; it has 2 states"),
-        ("a.evid", "2\n1 0 1\n1 1 1", "line 1, column 1: 2 rows of evidence, expected one; tacit.io.uai.read_evidence"),
+        ("a.evid", "2\n1 0 1\n1 1 1", "line 1, column 1: 2 rows of evidence, expected one; tacit.io.formats.uai"),
         ("a.evid", "2 0 1 0 1", "row 0 observes a variable twice"),
         ("a.evid", "3 0 1", "line 1, column 1: the counts do not fit the numbers that follow"),
         ("a.evid", "1 0 x", "line 1, column 5: 'x' is not a number of a variable or state"),

@@ -13,8 +13,9 @@ from bench.networks import NAMES, folder, network
 from hypothesis import assume, given
 
 from tacit import CPT, FormatError, Mux, Network, NoisyOr, TacitError, TestingCPT, TooLargeError, examples
-from tacit.io import RoundingWarning, content, load, read, save, write
-from tacit.io.uai import read_evidence, write_evidence
+from tacit.io import RoundingWarning, load, read, save, write
+from tacit.io.formats.uai import read_evidence, write_evidence
+from tacit.io.parsing import content
 from tests import conformance_files
 from tests.helpers import close, tries
 from tests.strategies import networks, tied_networks

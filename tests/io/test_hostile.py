@@ -10,7 +10,8 @@ import pytest
 
 import tacit
 from tacit import FormatError, Network
-from tacit.io import content, read, write
+from tacit.io import read, write
+from tacit.io.parsing import content
 from tests.hostile import MEMORY, SECONDS, outcomes
 
 pytestmark = pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="limits of Linux")
@@ -127,6 +128,7 @@ def check(outcome, result, message=""):
     assert outcome.seconds < SECONDS, outcome
 
 
+@pytest.mark.slow
 def test_hostile_files_cost_little(tmp_path):
     for name, (text, _) in PLAIN.items():
         (tmp_path / name).write_text(text)
@@ -159,7 +161,7 @@ def test_pieces_are_counted(data, expected):
 def test_pieces_are_counted_part_by_part(monkeypatch):
     data = b"0.25, 0.75; " * 1000
     whole = content.pieces(data)
-    monkeypatch.setattr(content, "STEP", 1024)
+    monkeypatch.setattr(content, "STEP_BYTES", 1024)
     assert whole <= content.pieces(data) <= whole + 2  # a word at the border may count twice
 
 
@@ -230,7 +232,13 @@ def chain(nodes):
 
 def test_limits_admit_large_networks():
     """20,000 nodes, by a tenth of them; and four million numbers, though they pack to nothing."""
-    for format in (tacit.io.bif, tacit.io.hugin, tacit.io.json, tacit.io.xmlbif, tacit.io.uai):
+    for format in (
+        tacit.io.formats.bif,
+        tacit.io.formats.hugin,
+        tacit.io.formats.json,
+        tacit.io.formats.xmlbif,
+        tacit.io.formats.uai,
+    ):
         text = format.compose(chain(2_000)).encode()
         assert 10 * content.pieces(text) < content.MAX_PIECES
     assert content.pieces(b"0.0 1.0 " * 2_000_000) < content.MAX_PIECES

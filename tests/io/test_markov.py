@@ -6,10 +6,10 @@ import pytest
 
 import tacit
 from tacit import FactorGraph, FormatError
-from tacit.io.uai import write_evidence
-from tests.cli_helpers import as_json, tacit_
+from tacit.io.formats.uai import write_evidence
+from tests.cli.helpers import as_json, tacit_
 from tests.helpers import close
-from tests.test_factor_graph import random_graph
+from tests.model.test_factor_graph import random_graph
 
 # the example of the competition's description of its format
 UAI = """MARKOV
@@ -103,11 +103,9 @@ def test_evidence_files_go_by_the_numbers(tmp_path, read_uai):
         (" 0.189\n", ' 0.189\n# tacit {"name": 3, "variables": []}\n', "line 19, column 1: the comment '# tacit'"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_refused_with_line_and_column(read_uai, old, new, message):
+def test_what_is_wrong_is_refused_with_line_and_column(refuses, old, new, message):
     assert UAI.count(old) == 1
-    with pytest.raises(FormatError) as error:
-        read_uai(UAI.replace(old, new))
-    assert message in str(error.value)
+    refuses("net.uai", UAI.replace(old, new), message)
 
 
 @pytest.mark.parametrize(

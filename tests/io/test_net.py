@@ -89,11 +89,8 @@ def test_rough_rows_are_scaled_with_a_warning(read_net):
         (A + B + C + "noodle d { }", "line 13, column 1: unexpected 'noodle', expected 'net', 'node' or 'potential'"),
     ],
 )
-def test_what_is_wrong_is_refused_with_line_column_and_node(read_net, text, message):
-    with pytest.raises(FormatError) as error:
-        read_net(NET + text)
-    assert "hugin.net: line " in str(error.value)
-    assert message in str(error.value)
+def test_what_is_wrong_is_refused_with_line_column_and_node(refuses, text, message):
+    refuses("hugin.net", NET + text, message)
 
 
 @pytest.mark.parametrize("content", ["", "% nothing", b"\x00\xff\xfe"])

@@ -10,9 +10,9 @@ from hypothesis import assume, given
 
 import tacit
 from tacit import TacitError, TestingCPT, TooLargeError
-from tacit.io import onnx_graph
-from tacit.io.onnx import onnx_model
-from tacit.operations import contract
+from tacit.compiler.operations import contract
+from tacit.io.bridges import onnx_graph
+from tacit.io.bridges.onnx import onnx_model
 from tests.conformance_files import queries as conformance
 from tests.helpers import always_hard, close, impossible
 from tests.strategies import queries, tie_margin
@@ -37,7 +37,7 @@ def feed(tac, evidence):
     known, given = tac.read(evidence), {}
     for name in tac.evidence:
         card = len(tac.network.states(name))
-        if name in tac.certain:
+        if name in tac.always_known:
             given[name] = np.broadcast_to(known.columns[name].states(), (known.rows,)).astype(np.int64)
         else:
             values = known.columns[name].likelihoods() if name in known.columns else np.ones((card, 1))

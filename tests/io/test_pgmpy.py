@@ -11,8 +11,8 @@ from hypothesis import given
 
 import tacit
 from tacit import NetworkError, TacitError, UnsetError, semantics
-from tacit.io.draft import RoundingWarning
-from tacit.io.pgmpy import from_pgmpy, to_pgmpy
+from tacit.io.bridges.pgmpy import from_pgmpy, to_pgmpy
+from tacit.io.parsing.draft import RoundingWarning
 from tests.helpers import close
 from tests.strategies import networks
 

@@ -9,8 +9,8 @@ from hypothesis import given
 
 import tacit
 from tacit import NetworkError, TacitError, TooLargeError, UnsetError, semantics
-from tacit.io.draft import RoundingWarning
-from tacit.io.pyagrum import from_pyagrum, to_pyagrum
+from tacit.io.bridges.pyagrum import from_pyagrum, to_pyagrum
+from tacit.io.parsing.draft import RoundingWarning
 from tests.helpers import close
 from tests.pyagrum_peer import posteriors
 from tests.strategies import networks

@@ -120,11 +120,8 @@ def test_rough_rows_are_scaled_with_a_warning(read_xml):
         ("<BIF>", '<?xml version="1.0" encoding="utf-7"?><BIF>', "multi-byte encodings are not supported"),
     ],
 )
-def test_what_is_wrong_is_refused_with_line_and_column(read_xml, old, new, message):
-    with pytest.raises(FormatError) as error:
-        read_xml(SMALL.replace(old, new))
-    assert "net.xmlbif: line " in str(error.value)
-    assert message in str(error.value)
+def test_what_is_wrong_is_refused_with_line_and_column(refuses, old, new, message):
+    refuses("net.xmlbif", SMALL.replace(old, new), message)
 
 
 LAUGHS = "".join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' for i in range(1, 12))
@@ -142,10 +139,8 @@ LAUGHS = "".join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' for i in range(1, 12))
         ("<BIF><NETWORK>" + "<VARIABLE>" * 100_000 + "</VARIABLE>" * 100_000 + "</NETWORK></BIF>", "0 elements NAME"),
     ],
 )
-def test_attacks_are_refused(read_xml, document, message):
-    with pytest.raises(FormatError) as error:
-        read_xml(document)
-    assert message in str(error.value)
+def test_attacks_are_refused(refuses, document, message):
+    refuses("net.xmlbif", document, message)
 
 
 # what only we understand -----------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tacit.learn.batches import Batches
+from tacit.learn.fitting.batches import MiniBatches
 
 weight_lists = st.lists(st.one_of(st.floats(1e-6, 1.0), st.floats(1.0, 1e6)), min_size=2, max_size=60)
 
@@ -13,7 +13,7 @@ weight_lists = st.lists(st.one_of(st.floats(1e-6, 1.0), st.floats(1.0, 1e6)), mi
 def test_the_shares_of_an_epoch_add_up_to_the_weights(weights, size, seed, epoch):
     assume(len(weights) > size)
     shares = np.array(weights) / np.sum(weights)
-    batches = Batches(shares, size, seed)
+    batches = MiniBatches(shares, size, seed)
     found = np.zeros(len(weights))
     for step in range(batches.count):
         batch = batches.of_step(epoch * batches.count + step)
@@ -24,12 +24,12 @@ def test_the_shares_of_an_epoch_add_up_to_the_weights(weights, size, seed, epoch
 
 
 def test_one_batch_is_all_rows():
-    assert Batches(np.full(4, 0.25), 4, 0).of_step(7) is None
-    assert Batches(np.full(4, 0.25), 9, 0).of_step(7) is None
+    assert MiniBatches(np.full(4, 0.25), 4, 0).of_step(7) is None
+    assert MiniBatches(np.full(4, 0.25), 9, 0).of_step(7) is None
 
 
 def test_rows_of_equal_weight_are_in_one_batch_of_equal_share():
-    batches = Batches(np.full(10, 0.1), 4, 0)
+    batches = MiniBatches(np.full(10, 0.1), 4, 0)
     assert batches.count == 3
     parts = [batches.of_step(step) for step in range(3)]
     assert sorted(len(part.rows) for part in parts) == [3, 3, 4]
@@ -40,28 +40,28 @@ def test_rows_of_equal_weight_are_in_one_batch_of_equal_share():
 
 def test_batches_depend_on_the_seed_and_the_step_only():
     weights = np.full(100, 0.01)
-    one, other = Batches(weights, 10, 1), Batches(weights, 10, 1)
+    one, other = MiniBatches(weights, 10, 1), MiniBatches(weights, 10, 1)
     for step in (25, 3, 12, 3):  # in any order
-        np.testing.assert_array_equal(one.of_step(step).rows, Batches(weights, 10, 1).of_step(step).rows)
+        np.testing.assert_array_equal(one.of_step(step).rows, MiniBatches(weights, 10, 1).of_step(step).rows)
     assert one.of_step(0).rows.tolist() == other.of_step(0).rows.tolist()
     assert one.of_step(0).rows.tolist() != one.of_step(10).rows.tolist()  # the next epoch
-    assert one.of_step(0).rows.tolist() != Batches(weights, 10, 2).of_step(0).rows.tolist()
+    assert one.of_step(0).rows.tolist() != MiniBatches(weights, 10, 2).of_step(0).rows.tolist()
 
 
 def test_a_row_that_outweighs_a_batch_is_in_every_one():
     weights = np.array([0.91] + [0.01] * 9)
     for step in range(5):
-        batch = Batches(weights, 2, 0).of_step(step)
+        batch = MiniBatches(weights, 2, 0).of_step(step)
         assert batch.rows[0] == 0
         assert batch.shares[0] == 0.91
         assert (batch.shares[1:] == 0.01 * 5).all()
     # 0.25 is what an average batch of four weighs: it takes more to be in all
-    average = Batches(np.array([0.25] + [0.75 / 7] * 7), 2, 0)
+    average = MiniBatches(np.array([0.25] + [0.75 / 7] * 7), 2, 0)
     assert sum(0 in average.of_step(step).rows for step in range(4)) == 1
 
 
 def test_no_more_rows_than_a_batch_has_are_in_every_one():
-    batches = Batches(np.array([0.3, 0.26, 0.27, 0.17] + [0.0] * 6), 2, 0)  # three weigh more than a fifth
+    batches = MiniBatches(np.array([0.3, 0.26, 0.27, 0.17] + [0.0] * 6), 2, 0)  # three weigh more than a fifth
     assert [batches.of_step(step).rows[:2].tolist() for step in range(5)] == [[0, 2]] * 5
 
 
@@ -71,7 +71,7 @@ def test_every_step_has_the_weight_of_all_rows_on_average():
     for step in range(3):
         found = np.zeros(10)
         for seed in range(400):
-            batch = Batches(weights, 4, seed).of_step(step)
+            batch = MiniBatches(weights, 4, seed).of_step(step)
             found[batch.rows] += batch.shares / 400
         assert abs((found / weights).mean() - 1) < 0.03
         np.testing.assert_allclose(found, weights, rtol=0.35)

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from tacit import FormatError
-from tacit.learn.checkpoint import fingerprint, packed, read_run, write_run
-from tacit.learn.optimizers import Adam, State
-from tacit.learn.run import Record, Run, Stage, Trainer
+from tacit.learn.checkpoint import fingerprint, packed
+from tacit.learn.fitting.optimizers import Adam, State
+from tacit.learn.fitting.run import Record, Run, Stage, Trainer, read_run, write_run
 
 KEY = "k" * 64
 STAGES = [Stage("own", 3, 2, Adam(total=6), halvings=1), Stage("hard", 2, 2, Adam(total=4))]

@@ -8,7 +8,7 @@ import pytest
 
 import tacit
 from tacit import EvidenceError, Network, TacitError, examples
-from tacit.learn.data import read_data, read_labels, read_weights
+from tacit.learn.fitting.data import read_data, read_labels, read_weights
 
 
 @pytest.fixture

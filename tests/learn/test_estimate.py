@@ -1,5 +1,8 @@
 """Tables from rows: counting, EM, priors, ties, testing nodes and noisy-ors."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from bench.networks import network
@@ -9,7 +12,7 @@ from hypothesis import strategies as st
 import tacit
 from tacit import CPT, NoisyOr, TestingCPT, semantics
 from tacit.compiler.prune import relevant
-from tacit.evidence import read_column
+from tacit.evidence.read import read_column
 from tests.helpers import close, impossible, tries
 from tests.strategies import evidence, networks, tie_margin
 
@@ -362,3 +365,13 @@ def test_what_cannot_be_estimated():
     for name, value in (("prior", -1), ("steps", 0), ("tolerance", -1), ("restarts", 0)):
         with pytest.raises(tacit.TacitError, match=name):
             tacit.estimate(net, {"A": ["true"]}, **{name: value})
+
+
+def test_estimating_loads_no_optimizers():
+    script = (
+        "import sys, tacit\ntacit.estimate\nassert not {'scipy.optimize', 'tacit.learn.placing'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+    assert set(tacit.learn.__all__) <= set(dir(tacit.learn))
+    with pytest.raises(AttributeError, match="no attribute 'guess'"):
+        _ = tacit.learn.guess

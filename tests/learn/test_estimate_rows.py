@@ -9,8 +9,9 @@ import pytest
 from bench.networks import network
 
 import tacit
-from tacit.learn import counting, em, estimation, sources, spool
-from tacit.rows import files
+from tacit.evidence.tables import csv_parquet as files
+from tacit.learn import session
+from tacit.learn.estimating import counting, em, estimation, sources
 from tests.helpers import close
 
 pa = pytest.importorskip("pyarrow")
@@ -53,7 +54,7 @@ def batches(rows, size):
 def test_files_are_read_batch_by_batch(asia, rows, name, tmp_path, monkeypatch):
     monkeypatch.setattr(files, "BATCH_ROWS", 64)
     monkeypatch.setattr(files, "BLOCK_BYTES", 2048)
-    monkeypatch.setattr(spool, "IN_MEMORY", 1000)  # a file of its own
+    monkeypatch.setattr(sources, "IN_MEMORY", 1000)  # a file of its own
     path = tmp_path / name
     (csv.write_csv if name.endswith("csv") else parquet.write_table)(table(rows), path)
     start = asia.learnable()
@@ -227,16 +228,16 @@ HOW = {"restarts": 3, "steps": 12, "tolerance": 0, "progress": False}
 def test_an_estimate_that_was_cut_off_goes_on_to_the_same_result(stop, tmp_path, monkeypatch):
     net, rows, path = hidden(), observed(200), tmp_path / "em.npz"
     expected = tacit.estimate(net, rows, **HOW)
-    monkeypatch.setattr(estimation, "CHECKPOINT_EVERY", 0.0)
+    monkeypatch.setattr(session, "CHECKPOINT_EVERY", 0.0)
     written = []
 
     def write(*arguments):
-        em.write_search(*arguments)
+        em.write_runs(*arguments)
         written.append(1)
         if len(written) == stop:
             raise CutError
 
-    monkeypatch.setattr(estimation, "write_search", write)
+    monkeypatch.setattr(estimation, "write_runs", write)
     with pytest.raises(CutError):
         tacit.estimate(net, rows, checkpoint=path, **HOW)
     same(tacit.estimate(net, rows, checkpoint=path, **HOW), expected)
@@ -278,9 +279,9 @@ KILLED = """
 import sys
 import numpy as np
 import tacit
-from tacit.learn import estimation
+from tacit.learn import session
 from tests.learn.test_estimate_rows import HOW, hidden, observed
-estimation.CHECKPOINT_EVERY = 0.0
+session.CHECKPOINT_EVERY = 0.0
 print("ready", flush=True)
 tacit.estimate(hidden(), observed(3000), checkpoint=sys.argv[1], **HOW | {"steps": 100_000})
 """
@@ -297,12 +298,12 @@ def test_a_process_that_was_killed_leaves_a_checkpoint_that_can_be_read(tmp_path
         process.kill()
     steps = []
 
-    def stop(path, key, search):
-        steps.append(search.iterations)
+    def stop(path, key, runs):
+        steps.append(runs.iterations)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(estimation, "write_search", stop)
-    monkeypatch.setattr(estimation, "CHECKPOINT_EVERY", 0.0)
+    monkeypatch.setattr(estimation, "write_runs", stop)
+    monkeypatch.setattr(session, "CHECKPOINT_EVERY", 0.0)
     net, rows = hidden(), observed(3000)
     with pytest.warns(UserWarning, match="interrupted"):
         found = tacit.estimate(net, rows, checkpoint=path, **HOW | {"steps": 100_000})

@@ -12,12 +12,13 @@ import pytest
 
 import tacit
 from tacit import CPT, FormatError, Network, TestingCPT, examples
-from tacit.learn import training
-from tacit.learn.data import read_data
-from tacit.learn.labelled import InMemory
-from tacit.learn.optimizers import LBFGS
-from tacit.learn.run import Stage
-from tacit.learn.training import Training
+from tacit.learn import session
+from tacit.learn.fitting.data import read_data
+from tacit.learn.fitting.labelled import InMemory
+from tacit.learn.fitting.optimizers import LBFGS
+from tacit.learn.fitting.run import Stage
+from tacit.learn.fitting.training import Training
+from tacit.learn.options import FitOptions
 from tests.conformance_files import read
 
 RNG = np.random.default_rng(0)
@@ -67,15 +68,15 @@ def test_auto_picks_by_size_and_loss():
     assert tacit.fit(tac, X, Y, steps=2, restarts=1).optimizer == "lm"
     assert tacit.fit(tac, X, Y, loss="cross_entropy", steps=2, restarts=1).optimizer == "lbfgs"
     many = np.random.default_rng(0).random((20_001, 2))
-    training = Training(tac, InMemory(read_data(tac, many, many[:, 0], None)), "cross_entropy")
-    assert training.choose("auto") == "adam"
+    training = Training(tac, InMemory(read_data(tac, many, many[:, 0], None)), FitOptions(loss="cross_entropy"))
+    assert training.chosen().optimizer == "adam"
 
 
 def test_auto_picks_adam_for_large_tables():
     for tests, optimizer, rate in ((12, "lbfgs", 0.05), (14, "adam", 0.2)):
         tac = tacit.compile(examples.split_layer(tests), "Q", ["E1", "E2"])
-        training = Training(tac, InMemory(read_data(tac, X[:3], Y[:3], None)), "mse")
-        assert (training.choose("auto"), training.rate) == (optimizer, rate)
+        chosen = Training(tac, InMemory(read_data(tac, X[:3], Y[:3], None)), FitOptions()).chosen()
+        assert (chosen.optimizer, chosen.rate) == (optimizer, rate)
 
 
 def test_classes_from_labels_with_hard_evidence():
@@ -285,10 +286,10 @@ def long_training(optimizer, path, pause):
 @pytest.mark.slow
 @pytest.mark.parametrize("optimizer", ["lm", "lbfgs", "adam"])
 def test_killed_and_resumed_ends_the_same(tmp_path, monkeypatch, optimizer):
-    monkeypatch.setattr(training, "CHECKPOINT_EVERY", 0.0)
+    monkeypatch.setattr(session, "CHECKPOINT_EVERY", 0.0)
     straight = long_training(optimizer, tmp_path / "straight", 0.0)
     script = (
-        "import sys\nfrom tacit.learn import training\ntraining.CHECKPOINT_EVERY = 0.0\n"
+        "import sys\nfrom tacit.learn import session\nsession.CHECKPOINT_EVERY = 0.0\n"
         "from tests.learn.test_fit import long_training\nlong_training(*sys.argv[1:], 0.5)"
     )
     process = subprocess.Popen([sys.executable, "-c", script, optimizer, str(tmp_path / "killed")])
@@ -374,7 +375,7 @@ def test_gradients_by_weights_against_the_conformance_file(case):
     tac = tacit.compile(net, case["query"], names)
     evidence = {name: np.array([row["evidence"][name] for row in case["data"]]) for name in names}
     y = np.array([row["label"] for row in case["data"]])
-    problem = Training(tac, InMemory(read_data(tac, evidence, y, None)), "mse")
+    problem = Training(tac, InMemory(read_data(tac, evidence, y, None)), FitOptions())
     objective, _ = problem.objectives(Stage("own", 1, 1, LBFGS()))
     weights = problem.parameters.start(np.random.default_rng(0))
     loss, gradient = objective.value_and_gradient(weights)

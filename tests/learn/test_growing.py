@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit import Network, TacitError, TestingCPT, examples, semantics
-from tacit.learn import Parameters, grow, links
+from tacit.learn import Parameters, grow
+from tacit.learn.fitting import links
 from tests.helpers import tries
 
 RNG = np.random.default_rng(0)

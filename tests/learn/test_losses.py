@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit import TacitError
-from tacit.learn.losses import check_loss, evaluate
+from tacit.learn.fitting.losses import check_loss, evaluate
 
 RNG = np.random.default_rng(0)
 JOINT = RNG.random((3, 5)) * np.array([1.0, 1e-3, 1e-6, 10.0, 0.1])  # (states, rows), of any sum

@@ -9,7 +9,7 @@ import pytest
 from numba import njit
 
 from tacit import TacitError
-from tacit.learn.losses import identity
+from tacit.learn.fitting.losses import identity
 
 
 def both(values, slopes):
@@ -82,7 +82,7 @@ def test_losses_that_differ_are_told_apart(name):
     assert identity(one(), 2) != identity(other(), 2)
 
 
-@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n == "compiled")) for n in PAIRS])
 def test_the_same_loss_made_again_is_the_same(name):
     for make in PAIRS[name]:
         assert identity(make(), 2) == identity(make(), 2)
@@ -94,7 +94,7 @@ def test_it_is_what_a_loss_computes_that_counts_not_how():
 
 def test_it_is_the_same_in_another_process():
     script = (
-        "import numpy as np\nfrom tacit.learn.losses import identity\n"
+        "import numpy as np\nfrom tacit.learn.fitting.losses import identity\n"
         "print(identity(lambda p, y: ((abs(p - y) ** 2).sum(axis=1), 2 * (p - y)), 2))"
     )
     environment = {"PYTHONHASHSEED": "1", "PYTHONPATH": ":".join(sys.path)}

@@ -7,13 +7,14 @@ import pytest
 
 import tacit
 from tacit import CPT, Network, TestingCPT, semantics
-from tacit.engines.tape import THREADED_WORK
-from tacit.learn.batches import Batch, Batches
-from tacit.learn.data import read_data
-from tacit.learn.labelled import InMemory
-from tacit.learn.optimizers import LBFGS
-from tacit.learn.run import Stage
-from tacit.learn.training import Training
+from tacit.engines.tape.tape_based import THREADED_WORK
+from tacit.learn.fitting.batches import MiniBatch, MiniBatches
+from tacit.learn.fitting.data import read_data
+from tacit.learn.fitting.labelled import InMemory
+from tacit.learn.fitting.optimizers import LBFGS
+from tacit.learn.fitting.run import Stage
+from tacit.learn.fitting.training import Training
+from tacit.learn.options import FitOptions
 
 RNG = np.random.default_rng(0)
 ROWS = 7
@@ -37,7 +38,7 @@ def step_network():
 
 def problem(y, loss="mse", engine="tape", net=None, **more):
     tac = tacit.compile(net or step_network(), "Q", ["E"], engine=engine)
-    return Training(tac, InMemory(read_data(tac, EVIDENCE, y, WEIGHTS)), loss, **more)
+    return Training(tac, InMemory(read_data(tac, EVIDENCE, y, WEIGHTS)), FitOptions(loss=loss, **more))
 
 
 def objective_of(*arguments, slope="own", **more):
@@ -111,7 +112,7 @@ def test_a_batch_has_its_own_rows_targets_and_shares(monkeypatch, loss, formula,
     def expected(weights):
         return shares @ of_rows(objective.parameters, weights, LABELS[labels], formula)[rows]
 
-    value, gradient = objective.value_and_gradient(weights, Batch(rows, shares))
+    value, gradient = objective.value_and_gradient(weights, MiniBatch(rows, shares))
     assert value == pytest.approx(expected(weights), rel=1e-10)
     np.testing.assert_allclose(gradient, differences(expected, weights), rtol=1e-5, atol=1e-9)
 
@@ -135,7 +136,7 @@ def test_residuals_are_those_of_every_state():
     np.testing.assert_allclose(objective.residuals(weights)[0], expected.ravel(), rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("batch", [None, Batch(np.array([1, 3]), np.array([0.5, 0.5]))])
+@pytest.mark.parametrize("batch", [None, MiniBatch(np.array([1, 3]), np.array([0.5, 0.5]))])
 def test_a_prior_adds_pseudo_counts_to_every_learned_entry(batch):
     prior = 2.5
     plain, weights = objective_of(OF_STATES)
@@ -173,7 +174,7 @@ def test_a_prior_around_tables_adds_pseudo_counts_in_proportion_to_them():
 
 def test_the_mean_of_an_epoch_is_the_gradient_of_all_rows():
     objective, weights = objective_of(OF_STATES)
-    batches = Batches(objective.data.weights, 3, seed=1)
+    batches = MiniBatches(objective.data.weights, 3, seed=1)
     parts = [objective.value_and_gradient(weights, batches.of_step(step)) for step in range(batches.count)]
     value, gradient = objective.value_and_gradient(weights)
     assert np.mean([part[0] for part in parts]) == pytest.approx(value, rel=1e-12)
@@ -202,26 +203,26 @@ def test_a_stage_has_the_slope_it_says():
 
 
 @pytest.mark.parametrize("loss", ["mse", own_entropy], ids=["mse", "own"])
-def test_twins_have_numbers_of_their_own(loss):
+def test_clones_have_numbers_of_their_own(loss):
     objective, weights = objective_of(OF_STATES, loss)
-    twin = objective.twin()
+    clone = objective.clone()
     value = objective.value(weights)
-    assert twin.value(weights + 1.0) != value
+    assert clone.value(weights + 1.0) != value
     assert objective.loss_of_rows() == value
     expected = objective.value_and_gradient(weights + 1.0)
     objective.value(weights)
-    found = twin.value_and_gradient(weights + 1.0)
+    found = clone.value_and_gradient(weights + 1.0)
     assert found[0] == expected[0]
     np.testing.assert_array_equal(found[1], expected[1])
     assert objective.loss_of_rows() == value
 
 
-def test_twins_have_residuals_of_their_own():
+def test_clones_have_residuals_of_their_own():
     objective, weights = objective_of(OF_STATES)
-    twin = objective.twin()
+    clone = objective.clone()
     expected = objective.residuals(weights + 1.0)[0]
     objective.value(weights)
-    np.testing.assert_array_equal(twin.residuals(weights + 1.0)[0], expected)
+    np.testing.assert_array_equal(clone.residuals(weights + 1.0)[0], expected)
     assert objective.loss_of_rows() == objective.value(weights)
 
 

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tacit.learn.objective import Squares
-from tacit.learn.optimizers import LBFGS, MAX_TRIALS, Adam, LevenbergMarquardt, State, _Point
+from tacit.learn.fitting.objective import Squares
+from tacit.learn.fitting.optimizers import LBFGS, MAX_TRIALS, Adam, LevenbergMarquardt, State, _Point
 
 
 class Function:
@@ -320,7 +320,7 @@ def test_lbfgs_keeps_blas_to_one_thread_where_work_is_small(small, monkeypatch):
         seen.append(threads)
         yield
 
-    monkeypatch.setattr("tacit.learn.optimizers.limited", limited)
+    monkeypatch.setattr("tacit.learn.fitting.optimizers.limited", limited)
     function = Function(rosenbrock)
     function.small = small
     LBFGS().advance(function, State(np.array([-1.2, 1.0])), 2)

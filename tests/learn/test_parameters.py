@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit import CPT, Network, TestingCPT, examples
-from tacit.learn.parameters import Parameters
+from tacit.learn.fitting.parameters import Parameters
 from tests.strategies import networks
 
 

@@ -7,9 +7,10 @@ from paper.knowledge import evidence, fresh_rows, problem_of, sample_rows, score
 import tacit
 from tacit import CPT, Network, TacitError
 from tacit.learn import place_tests
-from tacit.learn.placement import BLIND, HELPS, LEARN_TABLE, NO_MATTER, NOT_CLEAR, NOT_TRIED, SAME
-from tacit.learn.progress import Line
-from tacit.learn.refitting import Task, collapsed, read_rows
+from tacit.learn.options import PlaceOptions
+from tacit.learn.placing.placement import BLIND, HELPS, LEARN_TABLE, NO_MATTER, NOT_CLEAR, NOT_TRIED, SAME
+from tacit.learn.placing.refitting import PlacingTask, collapsed, read_rows
+from tacit.learn.progress_line import Line
 from tests.helpers import close
 
 QUICK = {"steps": 30, "restarts": 2, "validation": 3, "progress": False}
@@ -220,7 +221,12 @@ def test_weights_count_rows():
 def test_one_table_for_what_rows_selected():
     net, rows, y = around()
     found = place_tests(net, "asked", rows, y, selection="general", **QUICK).network
-    task = Task("asked", read_rows(found, "asked", rows, y, None), "mse", 0.0, 16.0, 1, 1, 0, Line(False))
+    task = PlacingTask(
+        "asked",
+        read_rows(found, "asked", rows, y, None),
+        PlaceOptions(loss="mse", prior=0.0, steps=1, restarts=1),
+        Line(False),
+    )
     cpt, how = found.cpt("asked"), tacit.compile(found, "asked", ["seen"]).selected(rows)["asked"]
     weight = np.average(how.weight, axis=0, weights=how.posterior)[:, None]
     made = collapsed(task.learner(found), found, ["asked"], task.data)

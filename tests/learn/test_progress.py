@@ -2,7 +2,7 @@
 
 import io
 
-from tacit.learn.progress import Bar, clock
+from tacit.learn.progress_line import Bar, clock
 
 
 class Terminal(io.StringIO):

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 import tacit
 from tacit import CPT, Network, TestingCPT, semantics
 from tacit.learn import Parameters
-from tacit.learn.data import read_data
-from tacit.learn.refitting import with_tests
-from tacit.learn.splitting import Held, Rows, Selection, cuts, parent_posterior, slopes, split, with_every_state
+from tacit.learn.fitting.data import read_data
+from tacit.learn.placing.refitting import with_tests
+from tacit.learn.placing.splitting import Held, Rows, Selection, cuts, parent_posterior, slopes, split, with_every_state
 from tests.helpers import close, tries
 from tests.strategies import evidence, networks, rngs
 

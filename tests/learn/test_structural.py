@@ -5,9 +5,9 @@ import pytest
 
 import tacit
 from tacit import CPT, NoisyOr, TestingCPT
-from tacit.learn.parameters import Parameters
-from tacit.learn.refitting import open_table
-from tacit.tables import structural
+from tacit.learn.fitting.parameters import Parameters
+from tacit.learn.placing.refitting import open_table
+from tacit.model.distributions import structural
 from tests.helpers import close
 
 TINY = [[1.0, 1e-20], [0.4, 0.6]]
@@ -112,8 +112,8 @@ def test_opening_a_table_opens_such_a_row():
 @pytest.mark.parametrize(("evidence", "diagrams"), [("A", False), ("B", True)])
 def test_new_numbers_give_the_answers_of_a_new_query(engine, evidence, diagrams, monkeypatch):
     if diagrams:
-        for name, value in {"KNOWN_SHARE": -1.0, "WORTH": 0, "GAIN": 0, "CLEAR": 0}.items():
-            monkeypatch.setattr(f"tacit.compiler.{name}", value)
+        for name, value in {"KNOWN_SHARE": -1.0, "WORTH": 0, "WEIGHT_OF_NUMBERS": 0, "CLEARLY_CHEAPER": 0}.items():
+            monkeypatch.setattr(f"tacit.compiler.strategy.{name}", value)
     nets = []
     for row in ([1.0, 1e-20], [0.3, 0.7]):
         net = tacit.Network()
@@ -122,7 +122,7 @@ def test_new_numbers_give_the_answers_of_a_new_query(engine, evidence, diagrams,
         nets.append(net)
     tac, anew = (tacit.compile(net, "A", [evidence], engine=engine) for net in nets)
     assert tac.program.structured == diagrams
-    known, running = tac.read({evidence: [0.2, 1.0, 0.0]}), tac.engine().twin()
+    known, running = tac.read({evidence: [0.2, 1.0, 0.0]}), tac.engine().clone()
     running.update({(name, "table"): nets[1].table(name) for name in "AB"}, {})
     close(running.posterior(known.columns, known.rows), anew.posterior(known))
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.learn import tallies
-from tacit.learn.count_kernels import count_families
-from tacit.learn.counting import Families
+from tacit.learn.estimating import tallies
+from tacit.learn.estimating.count_kernels import count_families
+from tacit.learn.estimating.counting import Families
 
 ROWS = tallies.BLOCK + 4097
 
@@ -30,7 +30,7 @@ def test_both_ways_count_the_same(monkeypatch, weighted):
     weights = rng.random(ROWS) if weighted else np.zeros(0)
     found = []
     for way in (tallies.count_by_numpy, count_families):
-        monkeypatch.setattr("tacit.learn.counting.count_for", lambda work, way=way: way)
+        monkeypatch.setattr("tacit.learn.estimating.counting.count_for", lambda work, way=way: way)
         found.append(Families(net, names).counts(codes, weights))
     for name, counts, expected in zip(names, *found, strict=True):
         np.testing.assert_array_equal(counts, expected, err_msg=name)
@@ -56,8 +56,10 @@ def test_a_kernel_counts_where_it_pays(monkeypatch):
 
 def test_rows_before_count_too(monkeypatch):
     seen = []
-    monkeypatch.setattr("tacit.learn.counting.count_for", lambda work: seen.append(work) or tallies.count_by_numpy)
-    monkeypatch.setattr("tacit.learn.sources.ENOUGH", 1)
+    monkeypatch.setattr(
+        "tacit.learn.estimating.counting.count_for", lambda work: seen.append(work) or tallies.count_by_numpy
+    )
+    monkeypatch.setattr("tacit.learn.estimating.sources.ENOUGH", 1)
     net = tacit.examples.kidney_stones()
     rows = net.sample(10, seed=0)
     tacit.estimate(net.learnable(), iter([rows, rows]))

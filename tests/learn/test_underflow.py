@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 import tacit
 from tacit import CPT, NoisyOr, TestingCPT
 from tacit.engines.engine import Engine
-from tacit.learn import counting
+from tacit.learn.estimating import counting
 from tests.helpers import close, tries
 from tests.strategies import rngs
 
 
 @pytest.fixture(params=["tape", "native", "numpy"])
 def engine(request, monkeypatch):
-    monkeypatch.setattr(counting, "settled", lambda *_: request.param)
+    monkeypatch.setattr(counting, "engine_for_many_passes", lambda *_: request.param)
 
 
 def estimate(net, rows, exactly=False, **settings):
@@ -52,7 +52,7 @@ def test_what_underflows_beside_a_probability_is_left(engine, monkeypatch):
     """Given A = false, the effects have 1e-680, which no float holds, and which is nothing beside A = true."""
     net, rows = star([0.9, 0.1], [1e-170, 1.0]), {f"B{i}": ["true", "true", "false", None] for i in range(4)}
     agree(net, rows, steps=3)
-    monkeypatch.setattr(Engine, "again", property(lambda _: pytest.fail("rows were computed again")))
+    monkeypatch.setattr(Engine, "fallback", property(lambda _: pytest.fail("rows were computed again")))
     found = estimate(net, rows, steps=1)
     assert found.history[0] == pytest.approx(2 * math.log(0.5 * 0.9**4) + math.log(0.5 + 0.5e-4), rel=1e-12)
 

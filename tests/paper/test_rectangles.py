@@ -74,6 +74,7 @@ def test_numbers_to_learn_are_as_many_as_published():
     assert torch.is_tensor(study.inputs(study.draw(1, Noise(), (0,))))
 
 
+@pytest.mark.slow
 def test_few_images_are_enough_with_knowledge():
     images, judged = study.draw(25, NOISES["medium"], (1,)), study.draw(300, NOISES["medium"], (2,))
     found = study.by_network(KNOWLEDGE, images, judged, seed=0)

@@ -9,8 +9,8 @@ import pytest
 from bench.networks import network
 
 import tacit
-from tacit.errors import EvidenceError, TacitError
-from tacit.learn import estimation
+from tacit.base.errors import EvidenceError, TacitError
+from tacit.learn import session
 from tests.scale.scoring_cases import divided
 
 QUIET = {"progress": False}
@@ -210,7 +210,7 @@ class LearningContract:
         table, path = engine.table(parts(frame, 1000, 1000, 1000)), tmp_path / "em.npz"
         how = {"steps": 6, "tolerance": 0, **QUIET}
         expected = engine.learning.estimate(net.learnable(), table, **how)
-        monkeypatch.setattr(estimation, "CHECKPOINT_EVERY", 0.0)
+        monkeypatch.setattr(session, "CHECKPOINT_EVERY", 0.0)
         with ThreadPoolExecutor(1) as pool:
             running = pool.submit(engine.learning.estimate, net.learnable(), table, checkpoint=path, **how)
             until = time.monotonic() + 60

@@ -10,7 +10,7 @@ import pytest
 from bench.networks import network
 
 import tacit
-from tacit.errors import EvidenceError, TacitError
+from tacit.base.errors import EvidenceError, TacitError
 from tests.helpers import impossible
 from tests.scale import scoring_cases as cases
 from tests.scale.scoring_cases import CASES, Case

@@ -14,8 +14,8 @@ pa = pytest.importorskip("pyarrow")
 from pyspark.sql.pandas.types import from_arrow_schema  # noqa: E402
 
 import tacit.spark  # noqa: E402
-from tacit.clusters.columns import Columns  # noqa: E402
-from tacit.spark.parts import table  # noqa: E402
+from tacit.clusters.plan import Columns  # noqa: E402
+from tacit.clusters.spark_backend import SparkBackend  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 
@@ -59,7 +59,7 @@ def is_daemon(process: Any) -> bool:
 
 def test_many_parts_are_summed_in_groups_and_in_order(spark: Any) -> None:
     rows = spark.range(0, 70, 1, 70)
-    parts = table(rows).parts(Columns((), frozenset()), ["id"])
+    parts = SparkBackend().parts(rows, Columns((), frozenset()), ["id"])
     assert parts.sum(numbers, add) == list(range(70))
 
 

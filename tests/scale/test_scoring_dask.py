@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import tacit
-from tacit.errors import EvidenceError, TacitError
+from tacit.base.errors import EvidenceError, TacitError
 from tests.helpers import impossible
 from tests.scale import scoring_cases as cases
 from tests.scale.scoring_contract import ScoringContract, fail

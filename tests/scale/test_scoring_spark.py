@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -63,3 +64,12 @@ def test_a_seed_repeats_samples(engine):
     drawn = [engine.collect(tacit.spark.sample(made.tac, engine.table(made.frames), seed=seed)) for seed in (1, 1, 2)]
     assert drawn[0].equals(drawn[1])
     assert not drawn[1].equals(drawn[2])
+
+
+def test_text_names_states_in_any_case(engine):
+    tac = tacit.compile(tacit.examples.abc(), "B", ["A", "C"])
+    frame = pd.DataFrame({"A": ["TRUE", "false", " True "], "C": ["lo", "HI", "Lo"]})
+    scored = engine.collect(tacit.spark.posterior(tac, engine.table([frame])))
+    np.testing.assert_array_equal(scored.to_numpy(), tac.posterior(frame))
+    with pytest.raises(Exception, match=r"'A', row 1: '\\ttrue' differs from a state in white space"):
+        engine.collect(tacit.spark.posterior(tac, engine.table([frame.assign(A=["true", "\ttrue", "true"])])))

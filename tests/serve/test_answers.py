@@ -10,10 +10,10 @@ from bench.networks import network
 
 import tacit
 from tacit.serve import Limits, answers
-from tacit.serve.answers import Task
-from tacit.serve.fields import Fields
+from tacit.serve.answers import QueryTask
 from tacit.serve.given import read_given
 from tacit.serve.queries import Queries
+from tacit.serve.request import Fields
 from tacit.serve.workers import Deadline
 from tests.serve.clients import client_of
 
@@ -207,11 +207,11 @@ def test_only_the_wanted_marginals_are_kept(monkeypatch):
 
     plain, queries = tacit.TAC.marginals, Queries(net, 2)
     monkeypatch.setattr(tacit.TAC, "marginals", lambda tac, *block: Kept(plain(tac, *block)))
-    monkeypatch.setattr(Task.blocks, "__defaults__", (1,))  # rows at a time
+    monkeypatch.setattr(QueryTask.blocks, "__defaults__", (1,))  # rows at a time
     alive, deadline = [], Deadline(600)
     monkeypatch.setattr(deadline, "check", lambda: alive.append(sum(one() is not None for one in kept)))
     fields = Fields(b'{"rows": [{}, {}, {}], "variables": ["B"]}', ["rows", "variables"])
-    found = answers.marginals(Task(queries, fields, Limits(), deadline))
+    found = answers.marginals(QueryTask(queries, fields, Limits(), deadline))
     assert list(found["posteriors"]) == ["B"]
     assert max(alive) <= 1  # the block before, at most
 
@@ -245,6 +245,6 @@ def test_what_is_impossible_is_null():
 
 def test_a_query_too_large_for_any_evidence_is_compiled_for_the_evidence_there_is(monkeypatch):
     net = tacit.examples.abc()
-    monkeypatch.setattr("tacit.serve.queries.CHEAP", 0)
+    monkeypatch.setattr("tacit.serve.queries.CHEAP_WORK", 0)
     found = post(client_of(net), "posterior", query="B", columns={"A": 0.8, "C": ["lo", "hi"]})
     same(found["posterior"], net.posterior("B", {"A": 0.8, "C": ["lo", "hi"]}))

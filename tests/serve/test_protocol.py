@@ -9,8 +9,7 @@ from uvicorn.server import ServerState
 
 import tacit
 from tacit.serve import Limits, application
-from tacit.serve.protocol import protocol
-from tacit.serve.running import _listening
+from tacit.serve.server import _listening, protocol
 
 
 class Transport(asyncio.Transport):

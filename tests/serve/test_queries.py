@@ -7,7 +7,7 @@ import pytest
 
 import tacit
 from tacit import engines
-from tacit.engines.native.target import NoCodeError
+from tacit.engines.native.llvm import NoCodeError
 from tacit.serve.queries import Queries
 from tacit.serve.workers import Workers
 from tests.serve.clients import client_of
@@ -62,7 +62,7 @@ def test_what_may_take_long_is_handed_over(handed_over, fields):
 
 
 def test_a_row_of_a_large_query_is_handed_over(handed_over, monkeypatch):
-    monkeypatch.setattr("tacit.serve.queries.QUICK", 1)
+    monkeypatch.setattr("tacit.serve.queries.CODE_WORK", 1)
     client = client_of(NET)
     for _ in range(2):
         np.testing.assert_allclose(post(client), NET.posterior("B"), rtol=0, atol=1e-12)
@@ -75,7 +75,7 @@ def test_where_no_code_can_run_all_is_handed_over(handed_over, monkeypatch):
             raise NoCodeError("not here")
         return build(engine, *rest)
 
-    monkeypatch.setattr("tacit.query.engines.build", build)
+    monkeypatch.setattr("tacit.query.compiled_query.engines.build", build)
     client = client_of(NET)
     for _ in range(2):
         np.testing.assert_allclose(post(client), NET.posterior("B"), rtol=0, atol=1e-12)

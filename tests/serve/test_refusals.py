@@ -15,13 +15,13 @@ from starlette.testclient import TestClient
 
 import tacit
 from tacit.serve import Limits, answers, application
-from tacit.serve.answers import Task
+from tacit.serve.answers import QueryTask
 from tacit.serve.asgi import Service
 from tacit.serve.endpoints import ENDPOINTS
-from tacit.serve.fields import Fields
 from tacit.serve.given import read_given
 from tacit.serve.queries import Queries
-from tacit.serve.refusal import BusyError, RefusedError
+from tacit.serve.replies import BusyError, RefusedError
+from tacit.serve.request import Fields
 from tacit.serve.workers import Deadline
 from tests.serve.clients import JSON, client_of
 
@@ -184,7 +184,7 @@ def test_a_joint_posterior_too_long_is_refused_before_the_query_is_compiled(monk
 @pytest.mark.parametrize("respond", [answers.information, answers.sensitivity])
 def test_the_clock_is_looked_at_for_every_joint_state(respond):
     fields, deadline, looks = Fields(b'{"query": ["A", "B", "C"]}', ["query"]), Deadline(60), []
-    task = Task(Queries(NET, 16), fields, Limits(), deadline)
+    task = QueryTask(Queries(NET, 16), fields, Limits(), deadline)
 
     def check():
         looks.append(None)

@@ -11,7 +11,7 @@ from contextlib import suppress
 import pytest
 
 import tacit
-from tests.cli_helpers import tacit_
+from tests.cli.helpers import tacit_
 from tests.serve.clients import running
 
 KIND = "Content-Type: application/json"

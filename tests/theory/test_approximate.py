@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit import TacitError, TooLargeError, semantics
-from tacit.cpt import TestingCPT
+from tacit.model.cpt import TestingCPT
 from tacit.theory import approximate
-from tacit.theory.staircase import find_turning_points
+from tacit.theory.universal.staircase import find_turning_points
 from tests.conformance_files import queries
 from tests.helpers import close, tries
 

@@ -6,9 +6,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import tacit
-from tacit.errors import EvidenceError, TacitError, TooLargeError
+from tacit.base.errors import EvidenceError, TacitError, TooLargeError
 from tacit.theory import bounds, pieces, robust
-from tacit.theory.bounding import TOLERANCE
+from tacit.theory.certified.bounding import TOLERANCE
 from tests.conformance_files import network, read
 from tests.helpers import close, impossible, posterior, tries
 from tests.theory.support import clear, evidence, queries

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit import semantics
-from tacit.errors import EvidenceError
+from tacit.base.errors import EvidenceError
 from tests import strategies
 from tests.helpers import close, tries
 from tests.theory.support import clear, evidence, points, queries

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tacit
-from tacit.errors import EvidenceError
+from tacit.base.errors import EvidenceError
 from tacit.theory import monotone
 from tests.helpers import impossible, posterior, tries
 from tests.theory.support import evidence, queries

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit import EvidenceError, TacitError
-from tacit.circuit import Circuit
+from tacit.engines.circuit import Circuit
 from tacit.theory import from_neural_network
 from tests.conformance_files import read
 from tests.helpers import close

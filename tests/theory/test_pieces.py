@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit import semantics
-from tacit.errors import EvidenceError, NetworkError, TooLargeError
+from tacit.base.errors import EvidenceError, NetworkError, TooLargeError
 from tacit.theory import pieces, reachable
 from tests.conformance_files import network, read
 from tests.helpers import close, tries

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from tacit.installation import how_to_install, refuse_a_mixture
+from tacit.base.version import how_to_install, refuse_a_mixture
 
 
 def main() -> None:

@@ -10,9 +10,9 @@ import typer
 from typer.core import TyperGroup
 
 import tacit
-from tacit.cli import ask, batch, estimate, measure, models, page, reliance, serving, states, train, warm
-from tacit.cli.output import note
-from tacit.errors import TacitError
+from tacit.base.errors import TacitError
+from tacit.cli.commands import batch, bench, estimate, models, mpe, query, sensitivity, serving, train, warm
+from tacit.cli.shared.output import note
 
 
 class Commands(TyperGroup):
@@ -87,19 +87,9 @@ def common(
     """
 
 
-app.command()(models.info)
-app.command()(ask.query)
-app.command()(states.mpe)
-app.command()(states.sample)
-app.command()(batch.batch)
-app.command()(estimate.estimate)
-app.command()(train.train)
-app.command()(ask.explain)
-app.command()(ask.bounds)
-app.command()(reliance.sensitivity)
-app.command()(models.convert)
-app.command()(models.draw)
-app.command()(page.page)
-app.command()(serving.serve)
-app.command()(measure.bench)
-app.command()(warm.warm)
+for command in (
+    *(models.info, query.query, mpe.mpe, mpe.sample, batch.batch, estimate.estimate, train.train),
+    *(query.explain, query.bounds, sensitivity.sensitivity, models.convert, models.draw, models.page),
+    *(serving.serve, bench.bench, warm.warm),
+):
+    app.command()(command)

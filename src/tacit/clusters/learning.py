@@ -8,28 +8,27 @@ from typing import Any
 
 import numpy as np
 
-from tacit.clusters.columns import Columns, floats, has, hinting, planned
-from tacit.errors import EvidenceError, TacitError
-from tacit.learn.counting import Lot, Sorter
-from tacit.learn.data import Data, checked_weights, read_labels
-from tacit.learn.estimation import Estimate, Settings
-from tacit.learn.parts import Carried, Parts
-from tacit.learn.scattered import Part, Scattered, some_rows
-from tacit.learn.sources import one_column, pieces
-from tacit.learn.training import Fit, How, Training, train
-from tacit.network import Network
-from tacit.tac import TAC
-from tacit.variable import similar
+from tacit.base.errors import EvidenceError, TacitError
+from tacit.clusters.plan import Columns, floats, has, hinting, planned
+from tacit.learn.estimating.counting import FirstPass, ScannedRows
+from tacit.learn.estimating.estimation import Estimate, Estimation
+from tacit.learn.estimating.sources import one_column, row_batches
+from tacit.learn.fitting.data import Data, checked_weights, read_labels
+from tacit.learn.fitting.labelled import Part, Scattered, some_rows
+from tacit.learn.partitions import Broadcast, Distributed
+from tacit.model.variable import similar
+from tacit.query.network import Network
+from tacit.query.tac import TAC
 
 Tables = Iterable[Any]  # pandas frames or pyarrow tables, one after the other: the rows of a partition
 
 
 @dataclass(frozen=True)
-class Table:
+class ClusterTable:
     """A table on a cluster: the names of its columns, and its partitions with those that are evidence, and others."""
 
     columns: Sequence[Any]
-    parts: Callable[[Columns, list[str]], Parts[Tables]]
+    parts: Callable[[Columns, list[str]], Distributed[Tables]]
 
     def require(self, name: Any, what: str) -> None:
         """An error, if there is no such column."""
@@ -40,29 +39,29 @@ class Table:
 # estimate -------------------------------------------------------------------------------------------------
 
 
-def estimated(table: Table, settings: Settings, weights: str | None, likelihoods: Sequence[str]) -> Estimate:
+def estimated(table: ClusterTable, estimation: Estimation, weights: str | None, likelihoods: Sequence[str]) -> Estimate:
     """The tables of a network from the rows of a table."""
-    net = settings.network
+    net = estimation.network
     _check_weights(table, weights, net)
     variables = [net.variable(name) for name in net]
     others = [] if weights is None else [weights]
     columns = planned(variables, table.columns, likelihoods, others)
     parts = table.parts(columns, others)
-    return settings.estimate(parts.map(FirstLook(parts.carried(settings.sorter), columns, weights)))
+    return estimation.estimate(parts.map(FirstLook(parts.broadcast(estimation.first_pass), columns, weights)))
 
 
 @dataclass(frozen=True)
 class FirstLook:
     """Reads the rows of a partition, counts those that are complete, and keeps the others."""
 
-    sorter: Carried[Sorter]
+    first_pass: Broadcast[FirstPass]
     columns: Columns
     weights: str | None
 
-    def __call__(self, tables: Tables, number: int | None) -> Lot:
-        sorter = self.sorter.get()
+    def __call__(self, tables: Tables, number: int | None) -> ScannedRows:
+        first_pass = self.first_pass.get()
         with hinting():
-            return sorter.lot(pieces(sorter.structure, self._batches(tables), self.weights), [])
+            return first_pass.scan(row_batches(first_pass.structure, self._batches(tables), self.weights), [])
 
     def _batches(self, tables: Tables) -> Iterator[dict[str, Any]]:
         for rows in tables:
@@ -82,7 +81,7 @@ class Roles:
     weights: str | None
     likelihoods: Sequence[str]
 
-    def scattered(self, table: Table, tac: TAC) -> Scattered:
+    def scattered(self, table: ClusterTable, tac: TAC) -> Scattered:
         """The labelled rows of a table."""
         label = tac.variable.name if self.label is None else self.label
         table.require(label, "labels")
@@ -95,32 +94,32 @@ class Roles:
         columns = planned(variables, table.columns, [name for name in names if name != label], others)
         columns.warn_missing(tac.evidence)
         parts = table.parts(columns, others)
-        return Scattered(parts.map(Labels(parts.carried(tac), columns, label, label in names, self.weights)))
+        return Scattered(parts.map(LabelReader(parts.broadcast(tac), columns, label, label in names, self.weights)))
 
 
 @dataclass(frozen=True)
-class Labels:
+class LabelReader:
     """Reads the labelled rows of a partition. `soft`: the labels are probabilities of the first of two states."""
 
-    tac: Carried[TAC]
+    tac: Broadcast[TAC]
     columns: Columns
     label: str
     soft: bool
     weights: str | None
 
     def __call__(self, tables: Tables, number: int | None) -> Part:
-        found: list[Data] = []
+        several: list[Data] = []
         first = 0
         for rows in tables:
             if len(rows):
                 try:
-                    found.append(self._data(rows))
+                    several.append(self._data(rows))
                 except EvidenceError as error:
                     raise error.moved(first) from None
             first += len(rows)
-        if not found:
+        if not several:
             return None
-        data = found[0] if len(found) == 1 else _joined(found)
+        data = several[0] if len(several) == 1 else _joined(several)
         return some_rows(data, np.flatnonzero(data.weights))
 
     def _data(self, rows: Any) -> Data:
@@ -145,23 +144,7 @@ def _joined(several: Sequence[Data]) -> Data:
     return Data(columns, targets, np.concatenate([data.weights for data in several]))
 
 
-def fitted(
-    table: Table, tac: Any, roles: Roles, how: How, loss: Any, gamma: Any, prior: Any, validation: Table | Any
-) -> Fit:
-    """The numbers that a network leaves out, from the rows of a table. `validation` is a table, a share, or None."""
-    if not isinstance(tac, TAC):
-        raise TacitError(
-            f"tac is a {type(tac).__name__}, expected a compiled query: tacit.compile(net, query, evidence)"
-        )
-    training = Training(tac, roles.scattered(table, tac), loss, gamma, prior)
-    if isinstance(validation, Table):
-        training.validate_on(roles.scattered(validation, tac))
-    elif validation is not None:
-        training.hold_out(validation, how.seed)
-    return train(training, how)
-
-
-def _check_weights(table: Table, weights: Any, net: Network) -> None:
+def _check_weights(table: ClusterTable, weights: Any, net: Network) -> None:
     if weights is None:
         return
     if not isinstance(weights, str):

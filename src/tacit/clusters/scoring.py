@@ -12,16 +12,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from tacit.clusters.columns import SHOWN, Columns, has, hinting, planned
+from tacit.base.errors import EvidenceError, TacitError
+from tacit.base.text import listed
+from tacit.clusters.plan import SHOWN, Columns, has, hinting, planned
 from tacit.clusters.remote import Remote
-from tacit.errors import EvidenceError, TacitError
-from tacit.evidence import Evidence
-from tacit.rows.files import repeated
-from tacit.rows.places import in_partition
-from tacit.tac import TAC
-from tacit.variable import similar
-from tacit.wanted import Posteriors, Samples, Wanted
-from tacit.words import listed
+from tacit.evidence.column import Evidence
+from tacit.evidence.tables.csv_parquet import repeated
+from tacit.evidence.tables.messages import in_partition
+from tacit.model.variable import similar
+from tacit.query.answer_columns import AnswerColumns, PosteriorColumns, SampleColumns
+from tacit.query.tac import TAC
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Request:
     """
 
     tac: TAC
-    wanted: Wanted
+    wanted: AnswerColumns
     keep: Sequence[str] = ()
     names: Mapping[str, str] | None = None
     likelihoods: Sequence[str] = ()
@@ -52,7 +52,7 @@ class Request:
         return scorer
 
     def announced(self, columns: Sequence[Any]) -> Scorer:
-        """The same, with a warning where the table has nothing on some variables: once, and not from every worker."""
+        """The plan, with a warning where the table has nothing on some variables: once, and not from every worker."""
         scorer = self.scorer(columns)
         scorer.evidence.warn_missing(self.tac.evidence)
         return scorer
@@ -77,12 +77,12 @@ class Request:
         if not tac.evidence:
             raise TacitError("the query was compiled without evidence, so all rows have the same answer")
         variables = [tac.network.variable(name) for name in tac.evidence]
-        found = planned(variables, names, self.likelihoods, kept=keep)
-        for name in tac.certain:
-            if name not in found.variables:
+        columns = planned(variables, names, self.likelihoods, kept=keep)
+        for name in tac.always_known:
+            if name not in columns.variables:
                 how = "set" if name in tac.do else "observed"
                 raise EvidenceError(f"the table has no column {name!r}, which is {how} in every row; {has(names)}")
-        return found
+        return columns
 
     def _fields(self) -> tuple[tuple[str, Any], ...]:
         """The columns of the result, by the names that they are given."""
@@ -102,7 +102,7 @@ class Scorer:
     """What workers do with each part of a table: a plan, and the query. Made by `Request.scorer`."""
 
     query: Remote[TAC]
-    wanted: Wanted
+    wanted: AnswerColumns
     evidence: Columns
     keep: tuple[str, ...]
     fields: tuple[tuple[str, Any], ...]  # of the result: names and pyarrow types
@@ -128,15 +128,15 @@ class Scorer:
         tac = self.query.get()
         known = self._read(tac, rows, partition, first)
         wanted = self.wanted
-        if isinstance(wanted, Samples) and partition is not None:
+        if isinstance(wanted, SampleColumns) and partition is not None:
             wanted = wanted.of_part(partition, first)
         return pa.Table.from_arrays(wanted.columns(tac.network, [tac], known), schema=schema)
 
-    def with_kept(self, rows: Any, partition: int | None = None, first: int = 0) -> Any:
-        """The answer for rows of a pyarrow table: the columns that are kept, and the result."""
-        found = self.score(rows, partition, first)
-        kept = {name: rows[name] for name in self.keep}
-        return pa.table({**kept, **{name: found[name] for name in found.column_names}})
+    def with_kept(self, rows: Any, partition: int | None = None, first: int = 0, sent: Any = None) -> Any:
+        """The answer for rows of a pyarrow table: the columns that are kept, from what was `sent`, and the result."""
+        result = self.score(rows, partition, first)
+        kept = {name: (rows if sent is None else sent)[name] for name in self.keep}
+        return pa.table({**kept, **dict(zip(result.column_names, result.columns, strict=True))})
 
     def _read(self, tac: TAC, rows: Any, partition: int | None, first: int) -> Evidence:
         try:
@@ -146,8 +146,8 @@ class Scorer:
             raise in_partition(error, partition, first) from None
 
 
-def posteriors(tac: TAC) -> Posteriors:
+def posteriors(tac: TAC) -> PosteriorColumns:
     """The posterior of a query, as what is wanted of every row."""
     tac.require_query("posterior")
     tac.require_posterior()
-    return Posteriors((tac.question.query,), dtype=tac.dtype)
+    return PosteriorColumns((tac.question.query,), dtype=tac.dtype)

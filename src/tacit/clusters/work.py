@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from functools import reduce
 from typing import TypeVar
 
-from tacit import machine
-from tacit.answer import quietly
+from tacit.base import machine
+from tacit.base.errors import EvidenceError, TacitError
 from tacit.clusters.remote import Remote
-from tacit.errors import EvidenceError, TacitError
-from tacit.learn.parts import Carried, Parts
-from tacit.rows.places import in_partition
+from tacit.evidence.tables.messages import in_partition
+from tacit.learn.partitions import Broadcast, Distributed
+from tacit.query.answer import quietly
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -26,22 +26,22 @@ ONE_THREAD = machine.Share(threads=1)  # the engines themselves run a task on ea
 _OURS = re.compile(r"^\s*(tacit\.[\w.]+)\.(\w*Error): (.*)", re.MULTILINE)
 
 
-class ClusterParts(Parts[T]):
+class ClusterParts(Distributed[T]):
     """Parts that lie on other machines."""
 
-    def carried(self, thing: S) -> Carried[S]:
+    def broadcast(self, thing: S) -> Broadcast[S]:
         """A pickle that each worker unpacks once."""
         return Remote(thing)
 
 
-def itself(thing: S, number: int | None) -> S:
+def identity(thing: S, number: int | None) -> S:
     """Work that was done before."""
     return thing
 
 
-def done(work: Callable[[T, int | None], S], thing: T, number: int, share: machine.Share = ONE_THREAD) -> S:
-    """What work makes of a part, within the share of a task; an error names the part."""
-    with machine.within(share), quietly():
+def apply_work(work: Callable[[T, int | None], S], thing: T, number: int) -> S:
+    """What work makes of a part, on one thread; an error names the part."""
+    with machine.within(ONE_THREAD), quietly():
         try:
             return work(thing, number)
         except EvidenceError as error:
@@ -70,10 +70,10 @@ def plain_errors() -> Iterator[None]:
     except TacitError:
         raise
     except Exception as error:
-        found = _ours(error)
-        if found is None:
+        ours = _ours(error)
+        if ours is None:
             raise
-        raise found from None
+        raise ours from None
 
 
 def _ours(error: BaseException | None) -> TacitError | None:

@@ -11,9 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.compiler.factors import Factor
-from tacit.compiler.program import ParentMarginal, Program
-from tacit.compiler.question import Question
-from tacit.operations import (
+from tacit.compiler.operations import (
     ONE,
     ZERO,
     Add,
@@ -32,6 +30,8 @@ from tacit.operations import (
     Structured,
     spread,
 )
+from tacit.compiler.program import ParentMarginal, Program
+from tacit.compiler.question import Question
 
 
 class Builder:

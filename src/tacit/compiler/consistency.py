@@ -17,9 +17,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.cpt import CPT, TestingCPT
-from tacit.factored import FunctionCPT, Mux, NoisyOr
-from tacit.model import Model
+from tacit.model.cpt import CPT, TestingCPT
+from tacit.model.model import Model
+from tacit.model.rules import FunctionCPT, Mux, NoisyOr
 
 States = NDArray[np.int64]  # some states of a variable, in order
 Possible = Mapping[str, tuple[int, ...]]

@@ -18,16 +18,16 @@ from dataclasses import dataclass
 from itertools import combinations, count
 from typing import NamedTuple
 
+from tacit.compiler.order.tree import Problem, bits
 from tacit.compiler.prune import Pruned
 from tacit.compiler.question import Question
-from tacit.compiler.tree import Problem, bits
-from tacit.cpt import CPT
-from tacit.factored import FunctionCPT
-from tacit.model import Model
+from tacit.model.cpt import CPT
+from tacit.model.model import Model
+from tacit.model.rules import FunctionCPT
 
 MAX_LEAVES = 20_000  # factors with all copies
 MAX_COMPARED = 16  # groups up to which all pairs are compared
-GAIN = 3  # times less work than without copies: both are rough estimates
+MIN_SAVING = 3  # times less work than without copies: both are rough estimates
 
 Names = tuple[tuple[int, int], ...]  # axes that have another name in a copy: axis, number of the name
 Leaf = tuple[int, Names]  # a factor, by its place in the problem
@@ -67,7 +67,7 @@ def known_function(net: Model, name: str) -> bool:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _Product:
     """A product of factors, some of them copies, over the axes of a mask."""
 
     mask: int
@@ -84,16 +84,16 @@ def copies(problem: Problem, functions: Mapping[int, int]) -> Copies | None:
     functions = {axis: place for axis, place in functions.items() if not fixed >> axis & 1}
     if not functions:
         return None
-    found = _Elimination(problem, functions)
-    found.run()
-    if not found.copied:
+    copying = _QuickElimination(problem, functions)
+    copying.run()
+    if not copying.copied:
         return None
-    plain = _Elimination(problem, {}, limit=GAIN * found.work)
+    plain = _QuickElimination(problem, {}, limit=MIN_SAVING * copying.work)
     plain.run()
-    return Copies(found.leaves, found.order) if plain.work >= GAIN * found.work else None
+    return Copies(copying.leaves, copying.order) if plain.work >= MIN_SAVING * copying.work else None
 
 
-class _Elimination:
+class _QuickElimination:
     """All axes eliminated, cheapest first, which gives the work that this takes, and the copies that were made."""
 
     def __init__(self, problem: Problem, functions: Mapping[int, int], limit: float = float("inf")) -> None:
@@ -102,11 +102,11 @@ class _Elimination:
         self.order: list[int] = []
         self.copied = False
         self._names = count(1)
-        self._parts: dict[int, _Part] = {}
+        self._parts: dict[int, _Product] = {}
         self._holders: dict[int, set[int]] = {axis: set() for axis in range(len(problem.sizes))}
         self._next = count()
         for i, (mask, soft) in enumerate(zip(problem.masks, problem.soft, strict=True)):
-            self._add(_Part(mask & ~problem.hard, soft or bool(mask & problem.hard), ((i, ()),)))
+            self._add(_Product(mask & ~problem.hard, soft or bool(mask & problem.hard), ((i, ()),)))
         self._definition = dict(functions)  # axis -> part, as long as that is nothing but the function
         self._defined = {part: axis for axis, part in functions.items()}
         self._leaves = len(problem.masks)
@@ -114,12 +114,12 @@ class _Elimination:
     @property
     def leaves(self) -> list[Leaf]:
         """All factors and copies, in which every axis keeps its own name in one place."""
-        found = [leaf for part in self._parts.values() for leaf in part.leaves]
+        leaves = [leaf for part in self._parts.values() for leaf in part.leaves]
         own: dict[int, int] = {}
-        for _, names in found:
+        for _, names in leaves:
             for axis, name in names:
                 own.setdefault(axis, name)
-        return [(factor, tuple(pair for pair in names if own[pair[0]] != pair[1])) for factor, names in found]
+        return [(factor, tuple(pair for pair in names if own[pair[0]] != pair[1])) for factor, names in leaves]
 
     def run(self) -> None:
         """Eliminate until nothing is left, or until it takes more work than the limit."""
@@ -143,14 +143,14 @@ class _Elimination:
                     current[u] = new
                     heapq.heappush(heap, (new, u))
 
-    def _add(self, part: _Part) -> int:
+    def _add(self, part: _Product) -> int:
         number = next(self._next)
         self._parts[number] = part
         for axis in bits(part.mask):
             self._holders[axis].add(number)
         return number
 
-    def _remove(self, number: int) -> _Part:
+    def _remove(self, number: int) -> _Product:
         part = self._parts.pop(number)
         for axis in bits(part.mask):
             self._holders[axis].discard(number)
@@ -219,7 +219,7 @@ class _Elimination:
         for group in groups:
             self._replace(group, v, function)
 
-    def _replace(self, group: list[int], v: int, function: _Part | None) -> None:
+    def _replace(self, group: list[int], v: int, function: _Product | None) -> None:
         """Multiply parts, and a copy of a function that gives an axis a new name, and sum the axis out."""
         mask, soft = self._product(group)
         defined = self._defined.get(group[0]) if function is not None and len(group) == 1 else None
@@ -229,7 +229,7 @@ class _Elimination:
             name = next(self._names)
             leaves = [(factor, self._named(factor, names, v, name)) for factor, names in leaves]
             leaves += self._copy(function.leaves, v, name)
-        number = self._add(_Part(mask & ~(1 << v), soft, tuple(leaves)))
+        number = self._add(_Product(mask & ~(1 << v), soft, tuple(leaves)))
         if defined is not None:  # a function of a function
             self._definition[defined], self._defined[number] = number, defined
 

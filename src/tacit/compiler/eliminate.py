@@ -10,33 +10,31 @@ is summed out goes first, and the maximum is taken of the rest. Selection sums a
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.base.errors import TooLargeError
+from tacit.base.machine import memory
 from tacit.compiler import factors as initial
-from tacit.compiler import order as ordering
 from tacit.compiler.builder import Builder
 from tacit.compiler.copies import copies, known_function
+from tacit.compiler.diagram_choice import Structuring
 from tacit.compiler.factors import Factor
+from tacit.compiler.operations import ONE, Axes, Axis, Constant, Likelihood, Parameter
+from tacit.compiler.operations.select import codes as test_codes
+from tacit.compiler.order.tree import MAX_STEP, Problem, Tree, bits, mask_of
+from tacit.compiler.planners import Planner, or_in_order, quick
 from tacit.compiler.program import ParentMarginal, Program
 from tacit.compiler.prune import Pruned
 from tacit.compiler.question import Question
-from tacit.compiler.sight import reporting, taking_part
-from tacit.compiler.structure import Failure, Structure
-from tacit.compiler.structuring import Structuring
-from tacit.compiler.tree import MAX_STEP, Path, Problem, Tree, bits, mask_of
-from tacit.cpt import THRESHOLDS, TestingCPT
-from tacit.errors import TooLargeError
-from tacit.machine import memory
-from tacit.model import Model
-from tacit.operations import ONE, Axes, Axis, Constant, Likelihood, Parameter
-from tacit.operations.select import codes as test_codes
-
-Planner = Callable[[Problem], Path]
+from tacit.compiler.structure_budget import Failure, Structure
+from tacit.compiler.visibility import reporting, taking_part
+from tacit.model.cpt import THRESHOLDS, TestingCPT
+from tacit.model.model import Model
 
 MAX_REUSED = 64  # how many earlier marginals are looked at before a phase is planned
 MAX_PLANNED_TWICE = 12  # up to so many nodes, a phase is also planned without the earlier marginals
@@ -67,31 +65,35 @@ class Marginal:
     parents: int
 
 
+@dataclass(frozen=True)
+class Approach:
+    """How to eliminate: the planner, and what is tried besides.
+
+    `evidence_per_scale` is as in `Builder`. Earlier marginals may stand for the factors they are made of, observed
+    states may index tables before all else, evidence may be entered into tables at once (as in the paper's trace),
+    factors may become diagrams, and known functions may be copied.
+    """
+
+    planner: Planner
+    evidence_per_scale: int
+    reuse_marginals: bool = True
+    index_first: bool = False
+    enter_evidence_first: bool = False
+    structure: Structure | None = None
+    copying: bool = False
+
+
 class Elimination:
     """One compilation: the network that is left after pruning, and the program that grows."""
 
-    def __init__(
-        self,
-        net: Model,
-        pruned: Pruned,
-        question: Question,
-        planner: Planner,
-        evidence_per_scale: int,
-        *,
-        reuse: bool = True,
-        index_first: bool = False,
-        enter_evidence_first: bool = False,
-        structure: Structure | None = None,
-        copying: bool = False,
-    ) -> None:
+    def __init__(self, net: Model, pruned: Pruned, question: Question, approach: Approach) -> None:
         self.net, self.pruned, self.question, self.hard = net, pruned, question, question.indexed
-        self.planner, self.reuse, self.index_first = planner, reuse, index_first
-        self.enter_evidence_first, self.copying = enter_evidence_first, copying
+        self.approach, structure = approach, approach.structure
         self.memory_limit = memory_limit()
         self.names = initial.AxisNames(net)
         self.axis = {n: self._axis(n, states) for n, states in pruned.states.items()}
         self._owners = {axis: n for n, axis in self.axis.items() if axis is not None}
-        self.builder = Builder(self._variable_sizes(), self.hard, evidence_per_scale)
+        self.builder = Builder(self._variable_sizes(), self.hard, approach.evidence_per_scale)
         self._structuring = None if structure is None else Structuring(net, self.builder, structure)
         self._readings = initial.readings(net, pruned, question, self.names)
         self._evidence = frozenset(question.soft)
@@ -159,11 +161,11 @@ class Elimination:
 
     def initialise(self, name: str) -> list[int]:
         """The factors of a regular node: none where its state is set, or sure."""
-        if name in self.question.do or name in self.pruned.settled:
+        if name in self.question.do or name in self.pruned.determined:
             return []
         found = initial.node_factors(self.net, name, self._readings, self.names)
         values = [value for factor in found if not self._is_one(value := self._restricted(factor))]
-        if self.copying and len(found) == len(values) == 1 and known_function(self.net, name):
+        if self.approach.copying and len(found) == len(values) == 1 and known_function(self.net, name):
             self._functions[values[0]] = name
         return values
 
@@ -173,7 +175,7 @@ class Elimination:
             return
         likelihoods = [self._restricted(f) for f in initial.likelihood_factors(self.net, name, self._readings)]
         values = self._values[name]
-        if self.enter_evidence_first and len(values) == len(likelihoods) == 1:
+        if self.approach.enter_evidence_first and len(values) == len(likelihoods) == 1:
             axes = self.builder.axes(values[0])
             self._values[name] = [self.builder.contract((values[0], likelihoods[0]), axes)]
         else:
@@ -244,13 +246,13 @@ class Elimination:
         if self.traced:
             value, plan = self._traced(frozenset(best))
             return self.builder.slice(value), plan
-        reused = self._reusable(self._everything, self.question.best) if self.reuse else []
+        reused = self._reusable(self._everything, self.question.best) if self.approach.reuse_marginals else []
         values = self._closed_alone(self._factors(self._everything, reused), best)
         summed: list[int] = []
         for part in self._linked(values, best | self.hard):
-            summed.append(self._eliminated(part, best, self.planner)[0] if len(part) > 1 else part[0])
+            summed.append(self._eliminated(part, best, self.approach.planner)[0] if len(part) > 1 else part[0])
         values = self._closed_alone(summed, (), largest=True)
-        value, plan = self._eliminated(values, (), self.planner, largest=True)
+        value, plan = self._eliminated(values, (), self.approach.planner, largest=True)
         return self.builder.slice(value), plan
 
     @property
@@ -286,13 +288,13 @@ class Elimination:
 
     def eliminate(self, nodes: int, keep: Axes, last: bool = False) -> tuple[int, Plan]:
         """Eliminate all factors of some nodes (a bit mask) down to one factor over the variables in `keep`."""
-        reused = self._reusable(nodes, keep) if self.reuse else []
+        reused = self._reusable(nodes, keep) if self.approach.reuse_marginals else []
         options = [self._factors(nodes, reused)]
         kept = [axis for name in keep if (axis := self.axis[name]) is not None]
-        planner = self.planner
+        planner = self.approach.planner
         if self._functions:
             options[0], planner = self._with_copies(options[0], kept)
-        if self.copying and last and not self.copied:
+        if self.approach.copying and last and not self.copied:
             raise TooLargeError("the query has no function that copies would help")
         if self._structuring is not None:
             found = self._as_diagrams(options[0], kept)
@@ -318,7 +320,7 @@ class Elimination:
         }
         found = copies(problem, functions)
         if found is None:
-            return values, self.planner
+            return values, self.approach.planner
         times = Counter(i for i, _ in found.leaves)
         self.copied |= {self._functions[value]: None for i, value in enumerate(values) if times[i] > 1}
         pairs = sorted({pair for _, names in found.leaves for pair in names})
@@ -328,7 +330,7 @@ class Elimination:
         copied = [
             self.builder.renamed(values[i], {axes[pair[0]]: made[pair] for pair in names}) for i, names in found.leaves
         ]
-        return copied, _or_in_order(self.planner, step)
+        return copied, or_in_order(self.approach.planner, step)
 
     def _as_diagrams(
         self, values: list[int], keep: Sequence[Axis], best: frozenset[Axis] = frozenset()
@@ -371,7 +373,7 @@ class Elimination:
     def _restricted(self, factor: Factor) -> int:
         """A factor over the possible states only, indexed by observed states if these come first."""
         value = self._possible(factor)
-        return self.builder.slice(value) if self.index_first else value
+        return self.builder.slice(value) if self.approach.index_first else value
 
     def _possible(self, factor: Factor) -> int:
         """A factor over the possible states only, without axes of one state, as a value of the program."""
@@ -465,23 +467,6 @@ class Elimination:
             keep = [tree.problem.names[axis] for axis in bits(tree.out[i])]
             made.append(self.builder.contract(pair, keep, largest))
         return made[-1]
-
-
-def _or_in_order(planner: Planner, step: Mapping[Axis, int]) -> Planner:
-    """A planner that also tries an order of the axes."""
-
-    def plan(problem: Problem) -> Path:
-        named = [i for i, axis in enumerate(problem.names) if axis in step]
-        order = sorted(named, key=lambda i: step[problem.names[i]])
-        paths = [planner(problem), ordering.by_elimination(problem, order)]
-        return min(paths, key=lambda path: Tree(problem, path).total)
-
-    return plan
-
-
-def quick(problem: Problem) -> Path:
-    """A plan good enough to compare sets of factors by."""
-    return ordering.search(problem, "low")
 
 
 def check_size(tree: Tree, limit: float) -> None:

@@ -18,12 +18,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.compiler.operations import ONE, ZERO, Axes, Axis, Likelihood, Parameter
 from tacit.compiler.prune import Pruned
 from tacit.compiler.question import Question
-from tacit.cpt import CPT, THRESHOLDS, TestingCPT
-from tacit.factored import FunctionCPT, Mux, NoisyOr
-from tacit.model import Model
-from tacit.operations import ONE, ZERO, Axes, Axis, Likelihood, Parameter
+from tacit.model.cpt import CPT, THRESHOLDS, TestingCPT
+from tacit.model.model import Model
+from tacit.model.rules import FunctionCPT, Mux, NoisyOr
 
 Index = NDArray[np.int64]
 DENSE_ENOUGH = 4096  # a function's table of at most so many entries is not worth an automaton

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tacit.compiler.tree import Problem, Tree, bits
-from tacit.words import quote
+from tacit.base.text import quote
+from tacit.compiler.order.tree import Problem, Tree, bits
 
 
 @dataclass(frozen=True)

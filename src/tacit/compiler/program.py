@@ -13,8 +13,10 @@ from functools import cached_property
 
 import numpy as np
 
-from tacit.html_table import table
-from tacit.operations import (
+from tacit.base.grid import Grid
+from tacit.base.html import table
+from tacit.base.text import plural
+from tacit.compiler.operations import (
     ONE,
     ZERO,
     Axes,
@@ -30,7 +32,6 @@ from tacit.operations import (
     Slice,
     Structured,
 )
-from tacit.words import plural
 
 
 @dataclass(frozen=True)
@@ -273,15 +274,11 @@ HEAD = ("value", "operation", "axes", "entries", "multiply-adds", "per")
 
 def program_table(program: Program, limit: int = 200) -> str:
     """A program as a table of steps: what is made, over which axes, at what cost, for each row or once."""
-    steps = [[f"{cell:,}" if isinstance(cell, int) else cell for cell in step] for step in _steps(program, limit)]
-    rows = [HEAD, *steps]
-    widths = [max(len(row[c]) for row in rows) for c in range(6)]
-    right = (False, False, False, True, True, False)
     lines = [
-        "  ".join(cell.rjust(w) if r else cell.ljust(w) for cell, w, r in zip(row, widths, right, strict=True)).rstrip()
-        for row in rows
+        (*(f"{cell:,}" if isinstance(cell, int) else cell for cell in cells), str(per).ljust(len("query")))
+        for *cells, per in (HEAD, *_steps(program, limit))
     ]
-    return "\n".join([*lines, _summary(program)])
+    return str(Grid(lines[:1], lines[1:], stubs=3, note=_summary(program)))
 
 
 def _steps(program: Program, limit: int) -> list[tuple[str | int, ...]]:

@@ -19,23 +19,23 @@ from numpy.typing import NDArray
 
 from tacit.compiler.consistency import Possible, consistent
 from tacit.compiler.question import Question
-from tacit.compiler.sight import selections_of
-from tacit.cpt import CPT, TestingCPT
-from tacit.factored import FunctionCPT, Mux, NoisyOr
-from tacit.model import Model
+from tacit.compiler.visibility import selections_of
+from tacit.model.cpt import CPT, TestingCPT
+from tacit.model.model import Model
+from tacit.model.rules import FunctionCPT, Mux, NoisyOr
 
 
 @dataclass(frozen=True)
 class Pruned:
     """The part of a network that a query needs, parents first, and the states that are possible there.
 
-    Nodes that are `settled` have one state, with probability 1: they count as nodes without parents and without
+    Nodes that are `determined` have one state, with probability 1: they count as nodes without parents and without
     factors. What is needed no more for that reason is none of the `nodes`, and has its `states` all the same.
     """
 
     nodes: tuple[str, ...]
     states: Possible
-    settled: frozenset[str] = frozenset()
+    determined: frozenset[str] = frozenset()
 
 
 def prune(net: Model, question: Question) -> Pruned:
@@ -50,10 +50,10 @@ def prune(net: Model, question: Question) -> Pruned:
     # selections report what they were decided by, so nothing is left out there
     selections = selections_of(net, nodes, {*question.evidence, *dict(question.given)})
     kept = _behind_tests(net, nodes)
-    settled = frozenset(
+    determined = frozenset(
         n for n in nodes if len(states[n]) == 1 and n not in telling and not selections[n] and n not in kept
     )
-    return Pruned(relevant(net, (*asked, *telling), settled), states, settled)
+    return Pruned(relevant(net, (*asked, *telling), determined), states, determined)
 
 
 def _behind_tests(net: Model, nodes: Iterable[str]) -> set[str]:
@@ -73,15 +73,15 @@ def certain(net: Model, name: str, states: Possible) -> bool:
     return len(states[name]) == card or set(np.flatnonzero(_support(net, name, states))) <= set(states[name])
 
 
-def relevant(net: Model, names: Iterable[str], settled: Collection[str] = ()) -> tuple[str, ...]:
-    """The given variables and their ancestors, parents first. Those that are settled depend on nothing."""
+def relevant(net: Model, names: Iterable[str], determined: Collection[str] = ()) -> tuple[str, ...]:
+    """The given variables and their ancestors, parents first. Those that are determined depend on nothing."""
     kept: set[str] = set()
     stack = list(names)
     while stack:
         name = stack.pop()
         if name not in kept:
             kept.add(name)
-            if name not in settled:
+            if name not in determined:
                 stack.extend(net.parents(name))
     return tuple(n for n in net.variables if n in kept)
 

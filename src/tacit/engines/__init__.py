@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
 
-from tacit import machine
+from tacit.base import machine
+from tacit.base.errors import TacitError, TooLargeError
+from tacit.base.version import how_to_install
+from tacit.base.warnings import warn
+from tacit.compiler.operations import Contract, Structured
+from tacit.compiler.operations.contract import AxisRoles
 from tacit.compiler.program import Program
-from tacit.engines.engine import Engine
-from tacit.engines.numpy import NumpyEngine
-from tacit.engines.results import Array
-from tacit.errors import TacitError, TooLargeError
-from tacit.installation import how_to_install
-from tacit.operations import Contract, Structured
-from tacit.operations.contract import Layout
-from tacit.warned import warn
+from tacit.engines.arrays.numpy_engine import NumpyEngine
+from tacit.engines.engine import Engine, Slopes, Tables
 
 ENGINES = ("auto", "native", "numpy", "tape", "torch", "cuda")
 
@@ -39,7 +38,8 @@ def check(engine: str) -> None:
     if engine == "torch" and find_spec("torch") is None:
         raise TacitError(f"engine='torch' needs PyTorch, which is not installed: {how_to_install('torch')}")
     if engine == "cuda":
-        from tacit.engines.native import cuda, ptx
+        from tacit.engines.cuda import driver as cuda
+        from tacit.engines.cuda import ptx
 
         cuda.driver()  # an error where there is no GPU
         ptx.machine()  # or no compiler for it
@@ -49,10 +49,14 @@ def for_learning(engine: str, program: Program, rows: int) -> str:
     """The engine asked for; of "auto", what is large is learned on a GPU, where there is one."""
     if engine != "auto":
         return engine
-    return "torch" if rows * program.cost.multiply_adds >= GPU_WORK and _has_gpu() else settled(program, rows)
+    return (
+        "torch"
+        if rows * program.cost.multiply_adds >= GPU_WORK and _has_gpu()
+        else engine_for_many_passes(program, rows)
+    )
 
 
-def settled(program: Program, rows: int) -> str:
+def engine_for_many_passes(program: Program, rows: int) -> str:
     """What "auto" should be for many passes over so many rows, which must be repeatable: it depends on the size alone.
 
     Few rows of a large program are interpreted: they would not repay code.
@@ -65,7 +69,7 @@ def settled(program: Program, rows: int) -> str:
 
 
 def _can_compile() -> bool:
-    from tacit.engines.native.target import can_compile
+    from tacit.engines.native.llvm import can_compile
 
     return can_compile()
 
@@ -79,7 +83,7 @@ def _has_gpu() -> bool:
 
 
 def choose(program: Program) -> str:
-    """The engine that is expected to be faster, from the cost of the program; a way down that is traced needs NumPy."""
+    """The engine that is expected to be faster, from the cost of the program; a structured traceback needs NumPy."""
     if program.traced:
         return "numpy"
     if program.cost.multiply_adds > MAX_TAPE or max(program.cost.live, program.outputs) > MAX_TAPE_LIVE:
@@ -101,7 +105,7 @@ def numpy_seconds(program: Program) -> float:
             operations += 1
             if isinstance(operation, Contract):
                 setting = program.setting(i)
-                matrix = sorted(setting.batched) == [False, True] and Layout.of(setting, operation.axes).is_matrix
+                matrix = sorted(setting.batched) == [False, True] and AxisRoles.of(setting, operation.axes).is_matrix
                 wide = matrix and _table_size(program, operation) >= WIDE
                 seconds += (MATMUL_TERM if wide else EINSUM_TERM) * program.multiply_adds(i)
             elif isinstance(operation, Structured):
@@ -119,49 +123,59 @@ def _warn_once(message: str) -> None:
 
 
 def build(
-    engine: str,
-    program: Program,
-    parameters: Mapping[tuple[str, str], Array],
-    gammas: Mapping[str, float | None],
-    dtype: str,
-    threads: int | None = None,
+    engine: str, program: Program, parameters: Tables, gammas: Slopes, dtype: str, threads: int | None = None
 ) -> Engine:
-    """A program with its numbers, ready to run. Heavy packages are imported only by the engine that needs them."""
-    threads = machine.threads(threads)
-    if engine in ("auto", "native", "tape") and not machine.can_run_code():
-        if engine != "auto":
-            raise TacitError(
-                f"engine={engine!r} compiles code, which this system does not let run; engine='numpy' does not"
-            )
-        _warn_once("this system does not let compiled code run: queries run on NumPy, which is much slower")
-        engine = "numpy"
-    if engine == "auto" and choose(program) == "tape":
+    """A program with its numbers, ready to run."""
+    threads, numbers = machine.threads(threads), (program, parameters, gammas, dtype)
+    name = _permitted(engine)
+    if name == "auto":
+        name = choose(program)
         try:
-            from tacit.engines.auto import Auto
-
-            generate = program.cost.multiply_adds <= MAX_GENERATED
-            return Auto(program, parameters, gammas, dtype, threads, generate)
+            if name == "tape":
+                return _class_of("auto")(*numbers, threads, program.cost.multiply_adds <= MAX_GENERATED)
         except TooLargeError:
-            pass  # the estimate was too low: NumPy needs no tape
-    if engine == "native":
-        from tacit.engines.native.engine import NativeEngine
-
-        return NativeEngine(program, parameters, gammas, dtype, threads)
-    if engine == "tape":
-        from tacit.engines.tape import TapeEngine
-
-        return TapeEngine(program, parameters, gammas, dtype, threads)
-    if engine == "cuda":
-        from tacit.engines.cuda import CudaEngine
-
-        return CudaEngine(program, parameters, gammas, dtype, threads)
-    built: Engine
+            name = "numpy"  # the estimate was too low: NumPy needs no tape
+    if name in ("native", "tape", "cuda"):
+        return _class_of(name)(*numbers, threads)
     with machine.limited(threads):
-        if engine == "torch":
-            from tacit.engines.torch import TorchEngine
-
-            built = TorchEngine(program, parameters, gammas, dtype)
-        else:
-            built = NumpyEngine(program, parameters, gammas, dtype)
+        built = _class_of(name)(*numbers)
     built.threads = threads
     return built
+
+
+def _permitted(engine: str) -> str:
+    """The engine asked for; where compiled code may not run, an error, or NumPy in place of "auto"."""
+    if engine not in ("auto", "native", "tape") or machine.can_run_code():
+        return engine
+    if engine != "auto":
+        raise TacitError(
+            f"engine={engine!r} compiles code, which this system does not let run; engine='numpy' does not"
+        )
+    _warn_once("this system does not let compiled code run: queries run on NumPy, which is much slower")
+    return "numpy"
+
+
+def _class_of(engine: str) -> Callable[..., Engine]:
+    """The class of an engine: heavy packages are imported only by the one that needs them."""
+    match engine:
+        case "auto":
+            from tacit.engines.native.auto import Auto
+
+            return Auto
+        case "native":
+            from tacit.engines.native.native_engine import NativeEngine
+
+            return NativeEngine
+        case "tape":
+            from tacit.engines.tape.tape_engine import TapeEngine
+
+            return TapeEngine
+        case "cuda":
+            from tacit.engines.cuda.cuda_engine import CudaEngine
+
+            return CudaEngine
+        case "torch":
+            from tacit.engines.arrays.torch_engine import TorchEngine
+
+            return TorchEngine
+    return NumpyEngine

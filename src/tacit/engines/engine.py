@@ -14,12 +14,15 @@ from typing import Any, NamedTuple, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tacit.base.floats import Floats
 from tacit.compiler.program import Program
 from tacit.engines.results import Array, Descent, Gradients, Results, Reverse
-from tacit.evidence import Column, blocks, take
-from tacit.floats import Floats
+from tacit.evidence.column import Column, blocks, take
 
 T = TypeVar("T")
+Columns = Mapping[str, Column]  # evidence by the names of variables
+Tables = Mapping[tuple[str, str], Array]  # numbers by node and part
+Slopes = Mapping[str, float | None]  # of testing nodes, None for hard tests
 SeedOfRows = Callable[[Array, slice | NDArray[np.intp]], tuple[float, Array]]
 Kernel = Callable[..., float]
 
@@ -43,37 +46,35 @@ class Engine(ABC):
     """
 
     program: Program
-    gammas: Mapping[str, float | None]  # the slope of every testing node, None for hard tests
+    gammas: Slopes  # the slope of every testing node, None for hard tests
     threads: int | None  # how many it may use; None: as many as BLAS and torch do
     chunk: int  # how many rows to run at a time
     gradient_chunk: int  # how many rows to ask gradients of at a time
-    _again: Engine | None = None  # what computes doubtful rows, made on first use
+    _fallback: Engine | None = None  # what computes imprecise rows, made on first use
 
     @abstractmethod
-    def attempt(self, columns: Mapping[str, Column], rows: int, selections: bool = False) -> Results:
-        """Evaluate some rows in plain floats, and say which are doubtful."""
+    def attempt(self, columns: Columns, rows: int, selections: bool = False) -> Results:
+        """Evaluate some rows in plain floats, and say which are imprecise."""
 
     @abstractmethod
-    def attempt_gradients(
-        self, columns: Mapping[str, Column], rows: int, seeds: Array, through_selection: bool
-    ) -> Reverse:
+    def attempt_gradients(self, columns: Columns, rows: int, seeds: Array, through_selection: bool) -> Reverse:
         """Derivatives in plain floats, given those by the mantissas that this engine's own forward pass finds."""
 
     @abstractmethod
-    def attempt_descent(self, columns: Mapping[str, Column], rows: int, draws: Floats | None) -> Descent:
-        """States from plain floats; the results say which rows are doubtful."""
+    def attempt_descent(self, columns: Columns, rows: int, draws: Floats | None) -> Descent:
+        """States from plain floats; the results say which rows are imprecise."""
 
     @abstractmethod
-    def more_careful(self) -> Engine:
-        """The same program and numbers, with a wider range of numbers."""
+    def make_fallback(self) -> Engine:
+        """An engine of this program and its numbers with a wider range: float64, or an exponent for every number."""
 
     @abstractmethod
-    def update(self, parameters: Mapping[tuple[str, str], Array], gammas: Mapping[str, float | None]) -> None:
+    def update(self, parameters: Tables, gammas: Slopes) -> None:
         """Take new numbers for some tables and slopes."""
 
     @abstractmethod
-    def twin(self) -> Self:
-        """The same with numbers of its own, for another thread."""
+    def clone(self) -> Self:
+        """A copy that shares program and code, with numbers of its own, for another thread."""
 
     def runner(self, rows: int, *sweeps: Sweep) -> Engine:
         """The engine that answers one public call, all of it, about so many rows: itself, unless this is "auto"."""
@@ -88,48 +89,49 @@ class Engine(ABC):
         return self.chunk
 
     @property
-    def again(self) -> Engine:
-        """The engine for doubtful rows."""
-        if self._again is None:
-            again = self.more_careful()
-            again.threads = self.threads
-            self._again = again
-        return self._again
+    def fallback(self) -> Engine:
+        """The engine for imprecise rows."""
+        if self._fallback is None:
+            fallback = self.make_fallback()
+            fallback.threads = self.threads
+            self._fallback = fallback
+        return self._fallback
 
     @property
     def tracer(self) -> Engine:
         """The engine that follows the instructions of a traced program down: NumPy in float64."""
-        return self.again
+        return self.fallback
 
-    def run(self, columns: Mapping[str, Column], rows: int, selections: bool = False) -> Results:
+    def run(self, columns: Columns, rows: int, selections: bool = False) -> Results:
         """Evaluate some rows of evidence; with `selections`, say how testing nodes were decided."""
-        found = self.attempt(columns, rows, selections)
-        if found.doubtful is None:
-            return found
-        doubtful = np.flatnonzero(found.doubtful)
-        return found.mended(doubtful, self.again.run(take(columns, doubtful), len(doubtful), selections))
+        results = self.attempt(columns, rows, selections)
+        if results.imprecise is None:
+            return results
+        imprecise = np.flatnonzero(results.imprecise)
+        replaced = self.fallback.run(take(columns, imprecise), len(imprecise), selections)
+        return results.with_rows_replaced(imprecise, replaced)
 
-    def run_trusting(self, columns: Mapping[str, Column], rows: int, least: int) -> tuple[Results, NDArray[np.intp]]:
+    def run_trusting(self, columns: Columns, rows: int, least: int) -> tuple[Results, NDArray[np.intp]]:
         """Evaluate some rows, where what underflows counts for nothing beside a joint of 2**`least` and more.
 
         The second result are the rows that were computed again, for `gradients`.
         """
-        found = self.attempt(columns, rows)
-        if found.doubtful is None:
-            return found, np.empty(0, dtype=np.intp)
+        results = self.attempt(columns, rows)
+        if results.imprecise is None:
+            return results, np.empty(0, dtype=np.intp)
         with np.errstate(divide="ignore"):
-            trusted: NDArray[np.bool_] = np.log2(found.joint.min(axis=0)) + found.exponent >= least
-        doubtful = np.flatnonzero(found.doubtful & ~trusted)
-        if doubtful.size:
-            found = found.mended(doubtful, self.again.run(take(columns, doubtful), len(doubtful)))
-        return found, doubtful
+            trusted: NDArray[np.bool_] = np.log2(results.joint.min(axis=0)) + results.exponent >= least
+        imprecise = np.flatnonzero(results.imprecise & ~trusted)
+        if imprecise.size:
+            results = results.with_rows_replaced(imprecise, self.fallback.run(take(columns, imprecise), len(imprecise)))
+        return results, imprecise
 
-    def posterior(self, columns: Mapping[str, Column], rows: int) -> Array:
+    def posterior(self, columns: Columns, rows: int) -> Array:
         """P*(q) of some rows: (rows, states); NaN where the evidence has probability zero."""
         return self.run(columns, rows).posterior()
 
-    def descend(self, columns: Mapping[str, Column], rows: int, draws: Floats | None = None) -> Descent:
-        """States for every axis that the program sums out, or maximises: the way down from the joint.
+    def descend(self, columns: Columns, rows: int, draws: Floats | None = None) -> Descent:
+        """States for every axis that the program sums out, or maximises: a traceback from the joint.
 
         With `draws` (as many as the program takes, rows, samples), numbers between 0 and 1, they are samples given the
         evidence. Without, the program maximises, and they are the states that its joint belongs to. Give at most
@@ -137,28 +139,28 @@ class Engine(ABC):
         """
         if self.program.traced and self.tracer is not self:
             return self.tracer.descend(columns, rows, draws)
-        found = self.attempt_descent(columns, rows, draws)
-        if found.results.doubtful is None:
-            return found
-        rare = np.flatnonzero(found.results.doubtful)
+        descent = self.attempt_descent(columns, rows, draws)
+        if descent.results.imprecise is None:
+            return descent
+        rare = np.flatnonzero(descent.results.imprecise)
         theirs = None if draws is None else draws[:, rare]
-        return found.mended(rare, self.again.descend(take(columns, rare), len(rare), theirs))
+        return descent.with_rows_replaced(rare, self.fallback.descend(take(columns, rare), len(rare), theirs))
 
     def gradients(
         self,
-        columns: Mapping[str, Column],
+        columns: Columns,
         rows: int,
         seeds: ArrayLike,
         exponent: ArrayLike,
         through_selection: bool = True,
-        doubtful: NDArray[np.intp] | None = None,
+        imprecise: NDArray[np.intp] | None = None,
     ) -> Gradients:
         """Derivatives by every parameter and every likelihood, from a forward and a reverse pass.
 
         `seeds` (states, rows) are the derivatives of some function by the mantissas of a run, of this engine or another
         one, and `exponent` (rows,) are the exponents of that run: together, by the joint times 2**-`exponent`. Engines
         may scale a row by different powers of two. Without `through_selection`, the weights of selected tables count
-        as constants. `doubtful` are the rows that must be computed again, if that is known: see `run_trusting`.
+        as constants. `imprecise` are the rows that must be computed again, if that is known: see `run_trusting`.
 
         >>> import tacit
         >>> engine = tacit.compile(tacit.examples.abc(), "B", ["A", "C"], engine="numpy").engine()
@@ -172,47 +174,47 @@ class Engine(ABC):
         if (first.exponent != scale).any():
             with np.errstate(over="ignore"):  # in rows that are in doubt, which have others
                 own = np.ldexp(given, (first.exponent - scale).astype(np.int32))
-            if not first.doubtful:
+            if not first.imprecise:
                 first = self.attempt_gradients(columns, rows, own, through_selection)
-        if not first.doubtful and first.gradients.finite:
+        if not first.imprecise and first.gradients.finite:
             return first.gradients
         # derivatives overflow where a probability is too small for a float to be their divisor
         lost = first.gradients.overflowing(rows)
-        if doubtful is not None:
-            lost[doubtful] = True
-        elif (plain := self.attempt(columns, rows)).doubtful is not None:
-            lost |= plain.doubtful
+        if imprecise is not None:
+            lost[imprecise] = True
+        elif (plain := self.attempt(columns, rows)).imprecise is not None:
+            lost |= plain.imprecise
         rare = np.flatnonzero(lost if lost.any() or first.gradients.finite else np.ones(rows, dtype=np.bool_))
         if not rare.size and own is given:
             return first.gradients
         others = own.copy()
         others[:, rare] = 0.0
-        found = self.attempt_gradients(columns, rows, others, through_selection).gradients
+        gradients = self.attempt_gradients(columns, rows, others, through_selection).gradients
         if not rare.size:
-            return found
+            return gradients
         theirs = take(columns, rare), len(rare), given[:, rare], scale[rare], through_selection
-        return found.mended(rare, self.again.gradients(*theirs))
+        return gradients.with_rows_replaced(rare, self.fallback.gradients(*theirs))
 
     def value_and_gradients(
-        self, columns: Mapping[str, Column], rows: int, seed_of: Callable[[Array], tuple[T, Array]]
+        self, columns: Columns, rows: int, seed_of: Callable[[Array], tuple[T, Array]]
     ) -> tuple[T, Gradients]:
         """A function of the joint and its derivatives.
 
         `seed_of` takes the mantissas of the joint (states, rows) and returns anything, such as the value of the
         function, and its derivatives by the mantissas (states, rows).
         """
-        found = self.run(columns, rows)
-        value, seeds = seed_of(found.joint)
-        return value, self.gradients(columns, rows, seeds, found.exponent)
+        results = self.run(columns, rows)
+        value, seeds = seed_of(results.joint)
+        return value, self.gradients(columns, rows, seeds, results.exponent)
 
     def small(self, rows: int) -> bool:
-        """Whether so many rows are too little work for several threads, so that twins may share them.
+        """Whether so many rows are too little work for several threads, so that clones may share them.
 
         Not where BLAS or torch have threads of their own.
         """
         return False
 
-    def pack(self, columns: Mapping[str, Column], rows: int) -> Packed:
+    def pack(self, columns: Columns, rows: int) -> Packed:
         """Rows that are asked about again and again, for `fused` and `jacobian`."""
         return Packed(columns, rows)
 
@@ -222,8 +224,8 @@ class Engine(ABC):
         """A sum over rows of some function of the joint, and its derivatives by the parameters.
 
         `seed_of` takes the joint of some rows and which they are, and gives their sum and its derivatives by the joint.
-        `kernel`, if there is one, does the same between the two sweeps of a tape, in which a row of weight 0 counts for
-        nothing: `kernel(arrays, reverse, values, start, stop, weights, *arguments)`, see `kernels`. An engine that
+        `kernel`, if there is one, does the same between the two passes of a tape, in which a row of weight 0 counts for
+        nothing: `kernel(arrays, reverse, values, start, stop, weights, *arguments)`, see `tape_kernels`. An engine that
         runs no tapes has no use for it.
         """
         total, tables, slopes = 0.0, dict[tuple[str, str], Floats](), dict[str, float]()
@@ -232,11 +234,11 @@ class Engine(ABC):
             def seed_of_block(joint: Array, rows: slice = rows) -> tuple[float, Array]:
                 return seed_of(joint, rows)
 
-            value, found = self.value_and_gradients(block.columns, block.rows, seed_of_block)
+            value, gradients = self.value_and_gradients(block.columns, block.rows, seed_of_block)
             total += value
-            for key, table in found.tables.items():
+            for key, table in gradients.tables.items():
                 tables[key] = tables[key] + table if key in tables else table
-            for node, slope in found.slopes.items():
+            for node, slope in gradients.slopes.items():
                 slopes[node] = slopes.get(node, 0.0) + slope
         return total, Gradients(tables, slopes, {})
 
@@ -289,7 +291,7 @@ class Packed:
     `places` are the positions of the rows in the columns, None if they are all of them in their order.
     """
 
-    columns: Mapping[str, Column]
+    columns: Columns
     rows: int
     arrays: tuple[NDArray[Any], ...] = ()
     places: NDArray[np.int64] | None = None
@@ -299,17 +301,17 @@ class Packed:
         places = rows if self.places is None else self.places[rows]
         return Packed(self.columns, len(rows), tuple(array[:, rows] for array in self.arrays), places)
 
-    def columns_of(self, rows: NDArray[np.int64] | None = None) -> Mapping[str, Column]:
+    def columns_of(self, rows: NDArray[np.int64] | None = None) -> Columns:
         """The evidence of some rows, or of all, in columns."""
         if self.places is not None:
             rows = self.places if rows is None else self.places[rows]
         return self.columns if rows is None else take(self.columns, rows)
 
 
-def rows_too_small(columns: Mapping[str, Column], rows: int, dtype: np.dtype[np.floating]) -> NDArray[np.bool_]:
+def rows_too_small(columns: Columns, rows: int, dtype: np.dtype[np.floating]) -> NDArray[np.bool_]:
     """The rows with a likelihood that is too small for floats of some type: (rows,)."""
-    found, smallest = np.zeros(rows, dtype=np.bool_), np.finfo(dtype).smallest_normal
+    small, smallest = np.zeros(rows, dtype=np.bool_), np.finfo(dtype).smallest_normal
     for column in columns.values():
         likelihoods = column.likelihoods()
-        found |= ((likelihoods > 0) & (likelihoods < smallest)).any(axis=0)
-    return found
+        small |= ((likelihoods > 0) & (likelihoods < smallest)).any(axis=0)
+    return small

@@ -9,8 +9,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import TacitError
-from tacit.floats import Floats, divide, flat
+from tacit.base.errors import TacitError
+from tacit.base.floats import Floats, divide, flat
 
 Array = NDArray[np.floating]
 States = dict[str, NDArray[np.integer]]  # of axes, or of the variables of a traced program: (rows, samples)
@@ -39,56 +39,51 @@ class Results:
     """What a run gives back.
 
     The joint is `joint` (states, rows) times 2**`exponent` (rows,). `selections` says how the testing nodes were
-    decided, if that was asked for, and `doubtful` (rows,) where digits may be lost, since numbers left the range of
-    floats; None where no row is doubtful.
+    decided, if that was asked for, and `imprecise` (rows,) where digits may be lost, since numbers left the range of
+    floats; None where no row is imprecise.
     """
 
     joint: Array
     exponent: NDArray[np.int64]
-    doubtful: NDArray[np.bool_] | None = None
+    imprecise: NDArray[np.bool_] | None = None
     selections: Mapping[str, Decided] = field(default_factory=dict)
 
     def posterior(self, numbers: Sequence[int] | NDArray[np.intp] | None = None) -> Array:
         """The joint divided by its sum: (rows, states). `numbers` are those of the rows in a message."""
-        return shares(self.joint.T, numbers)
+        return normalised(self.joint.T, numbers)
 
     @staticmethod
     def joined(parts: Sequence[Results]) -> Results:
         """Several blocks of rows as one, without what is known of selections."""
-        doubts = [np.zeros(len(p.exponent), dtype=np.bool_) if p.doubtful is None else p.doubtful for p in parts]
-        doubtful = np.concatenate(doubts)
+        doubts = [np.zeros(len(p.exponent), dtype=np.bool_) if p.imprecise is None else p.imprecise for p in parts]
+        imprecise = np.concatenate(doubts)
         return Results(
             np.concatenate([part.joint for part in parts], axis=1),
             np.concatenate([part.exponent for part in parts]),
-            doubtful if doubtful.any() else None,
+            imprecise if imprecise.any() else None,
         )
 
-    def mended(self, rows: NDArray[np.intp], again: Results) -> Results:
+    def with_rows_replaced(self, rows: NDArray[np.intp], others: Results) -> Results:
         """With some rows as another run found them, whose numbers may have a wider range: they are scaled first."""
-        joint, more = _scaled(again.joint)
+        joint, more = _scaled(others.joint)
         decided = {}
         for node, old in self.selections.items():
-            new = again.selections[node]
+            new = others.selections[node]
             decided[node] = Decided(
                 _put(old.marginal, rows, _scaled(new.marginal)[0]), _put(old.weight, rows, new.weight)
             )
-        return Results(
-            _put(self.joint, rows, joint),
-            _put(self.exponent, rows, again.exponent + more),
-            None,
-            decided,
-        )
+        return Results(_put(self.joint, rows, joint), _put(self.exponent, rows, others.exponent + more), None, decided)
 
 
 class Reverse(NamedTuple):
     """What one attempt at derivatives gives back: they are by the joint times 2**-`exponent` (rows,).
 
-    `doubtful` says whether digits of some rows may be lost.
+    `imprecise` says whether digits of some rows may be lost.
     """
 
     gradients: Gradients
     exponent: NDArray[np.int64]
-    doubtful: bool
+    imprecise: bool
 
 
 @dataclass(frozen=True)
@@ -106,12 +101,12 @@ class Descent:
         states = {name: np.concatenate([part.states[name] for part in parts]) for name in parts[0].states}
         return Descent(states, Results.joined([part.results for part in parts]))
 
-    def mended(self, rows: NDArray[np.intp], again: Descent) -> Descent:
+    def with_rows_replaced(self, rows: NDArray[np.intp], others: Descent) -> Descent:
         """With some rows as another run found them."""
         states = {axis: old.copy() for axis, old in self.states.items()}
         for axis, codes in states.items():
-            codes[rows] = again.states[axis]
-        return Descent(states, self.results.mended(rows, again.results))
+            codes[rows] = others.states[axis]
+        return Descent(states, self.results.with_rows_replaced(rows, others.results))
 
 
 @dataclass(frozen=True)
@@ -133,23 +128,23 @@ class Gradients:
 
     def overflowing(self, rows: int) -> NDArray[np.bool_]:
         """The rows whose derivatives by likelihoods are not all numbers: (rows,)."""
-        found = np.zeros(rows, dtype=np.bool_)
+        overflowing = np.zeros(rows, dtype=np.bool_)
         for array in self.likelihoods.values():
-            found |= ~np.isfinite(array).all(axis=0)
-        return found
+            overflowing |= ~np.isfinite(array).all(axis=0)
+        return overflowing
 
-    def mended(self, rows: NDArray[np.intp], again: Gradients) -> Gradients:
+    def with_rows_replaced(self, rows: NDArray[np.intp], others: Gradients) -> Gradients:
         """With the derivatives that some rows, which had none, got from another run."""
-        tables = {key: table + again.tables[key] for key, table in self.tables.items()}
-        slopes = {n: self.slopes.get(n, 0.0) + again.slopes.get(n, 0.0) for n in (*self.slopes, *again.slopes)}
+        tables = {key: table + others.tables[key] for key, table in self.tables.items()}
+        slopes = {n: self.slopes.get(n, 0.0) + others.slopes.get(n, 0.0) for n in (*self.slopes, *others.slopes)}
         likelihoods = {}
         for name, old in self.likelihoods.items():
-            new = again.likelihoods[name]
+            new = others.likelihoods[name]
             likelihoods[name] = _put(old.astype(new.dtype), rows, new)  # the range of the new ones may be wider
         return Gradients(tables, slopes, likelihoods)
 
 
-def shares(joint: NDArray[F], numbers: Sequence[int] | NDArray[np.intp] | None = None) -> NDArray[F]:
+def normalised(joint: NDArray[F], numbers: Sequence[int] | NDArray[np.intp] | None = None) -> NDArray[F]:
     """A joint (rows, states...) divided by the sum of each row; NaN where that is 0. `numbers` are those of rows."""
     total = flat(joint).sum(axis=1)
     if not np.isfinite(total).all():

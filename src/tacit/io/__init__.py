@@ -1,7 +1,6 @@
 """Reading and writing models."""
 
-from tacit.io.draft import RoundingWarning
-from tacit.io.evidence import read_evidence
-from tacit.io.files import load, read, save, write
+from tacit.io.files import load, read, read_evidence, save, write
+from tacit.io.parsing.draft import RoundingWarning
 
 __all__ = ["RoundingWarning", "load", "read", "read_evidence", "save", "write"]

@@ -1,23 +1,31 @@
-"""Networks in files of any format, chosen by the suffix. See docs/formats.md."""
+"""Networks, and single rows of evidence, in files of any format, chosen by the suffix. See docs/formats.md."""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import PurePath
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
-from tacit.errors import FormatError, TacitError
-from tacit.factor_graph import FactorGraph
-from tacit.io import bif, ergo, hugin, json, netica, uai, xmlbif
-from tacit.io.content import read_bytes, suffix_of, write_text
-from tacit.network import Network
+from tacit.base.errors import FormatError, TacitError
+from tacit.io.formats import bif, ergo, hugin, json, netica, samiam, uai, xmlbif
+from tacit.io.parsing.content import read_bytes, suffix_of, write_text
+from tacit.model.factor_graph import FactorGraph
+from tacit.model.variable import Label
+from tacit.query.network import Network
+
+T = TypeVar("T")
 
 
 class _Format(Protocol):
     def parse(self, data: bytes, source: str) -> Network | FactorGraph: ...
 
     def compose(self, net: Network) -> str: ...
+
+
+class _EvidenceFormat(Protocol):
+    def parse_evidence(self, data: bytes, source: str, net: Network | FactorGraph) -> dict[str, Label]: ...
 
 
 _FORMATS: dict[str, _Format] = {
@@ -32,6 +40,7 @@ _FORMATS: dict[str, _Format] = {
     ".erg": ergo,
     ".json": json,
 }
+_EVIDENCE: dict[str, _EvidenceFormat] = {".inst": samiam, ".evid": uai}  # of SamIam, and of the UAI competitions
 # how files of the formats begin, after spaces, a byte-order mark and comments
 _BEFORE = rb"(?:\xef\xbb\xbf)?(?>\s|//[^\n]*\n|/\*.*?\*/|%[^\n]*\n)*+"  # without going back: it may be hostile
 _STARTS = {
@@ -91,7 +100,7 @@ def write(net: Network | FactorGraph, path: str | os.PathLike[str]) -> None:
     >>> write(tacit.examples.abc(), pathlib.Path(tempfile.mkdtemp()) / "abc.bif")
     Traceback (most recent call last):
         ...
-    tacit.errors.FormatError: node 'B' is testing, which BIF cannot hold; write .json, .xmlbif or .net
+    tacit.base.errors.FormatError: node 'B' is testing, which BIF cannot hold; write .json, .xmlbif or .net
     """
     write_text(_composed(net, format_of(path), "write"), path)
 
@@ -109,11 +118,15 @@ def _composed(net: Network | FactorGraph, format: _Format, do: str) -> str:
 
 def format_of(path: str | os.PathLike[str]) -> _Format:
     """The format of a suffix; an error if it has none."""
+    return _chosen(_FORMATS, path)
+
+
+def _chosen(formats: Mapping[str, T], path: str | os.PathLike[str]) -> T:
     suffix = suffix_of(path)
-    if suffix not in _FORMATS:
-        known = ", ".join(_FORMATS)
+    if suffix not in formats:
+        known = ", ".join(formats)
         raise FormatError(f"{PurePath(path)}: unknown file suffix {suffix!r}; expected one of {known}, or one with .gz")
-    return _FORMATS[suffix]
+    return formats[suffix]
 
 
 def _parsed(format: _Format, path: str | os.PathLike[str]) -> Network | FactorGraph:
@@ -126,3 +139,32 @@ def _parsed(format: _Format, path: str | os.PathLike[str]) -> Network | FactorGr
         if other is None or _FORMATS[other] is format:
             raise
         raise FormatError(f"{error}; it seems to be a {other} file: give it a name that ends in {other}") from None
+
+
+def read_evidence(path: str | os.PathLike[str], net: Network | FactorGraph) -> dict[str, Label]:
+    """Read what a file observes of a network's variables: a state for each of them, as `given=` and queries take it.
+
+    The suffix decides the format: `.inst` (SamIam) or `.evid` (UAI competitions), each also with `.gz`. A UAI file with
+    several rows is an error; `tacit.io.formats.uai.read_evidence` reads all of them as columns. Bad files raise
+    `FormatError` with the file, line and column.
+
+    >>> import tempfile, pathlib, tacit
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "seen.inst"
+    >>> _ = path.write_text('<instantiation><inst id="A" value="true"/><inst id="C" value="lo"/></instantiation>')
+    >>> abc = tacit.examples.abc()
+    >>> seen = read_evidence(path, abc)
+    >>> seen
+    {'A': 'true', 'C': 'lo'}
+    >>> tacit.compile(abc, "B", given=seen).posterior()
+    array([[0.9, 0.1]])
+    """
+    return _chosen(_EVIDENCE, path).parse_evidence(read_bytes(path), os.fspath(path), net)
+
+
+def is_evidence(path: str) -> bool:
+    """Whether the name of a file says that it holds evidence.
+
+    >>> is_evidence("asia.inst"), is_evidence("grid.uai.evid.gz"), is_evidence("lung")
+    (True, True, False)
+    """
+    return suffix_of(path) in _EVIDENCE

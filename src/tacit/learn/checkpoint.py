@@ -8,25 +8,19 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import math
 import os
 import zipfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.atomic import write_atomically
-from tacit.errors import FormatError
-from tacit.floats import Floats
-from tacit.learn.optimizers import MEMORY, State
-from tacit.learn.run import Record, Run, Stage
+from tacit.base.atomic import write_atomically
+from tacit.base.errors import FormatError
+from tacit.base.floats import Floats
 
-FORMAT = "tacit-training-2"
-PLAIN = ("alive", "stage", "round", "best_stage", "best_loss", "stale", "steps", "finished")  # what needs no array
 LARGEST = 2**53  # of the whole numbers in a file: all of them are exact floats
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -40,35 +34,6 @@ def fingerprint(settings: Any, arrays: Iterable[NDArray[Any]]) -> str:
         digest.update(repr((array.dtype.str, array.shape)).encode())
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
-
-
-def write_run(path: str | os.PathLike[str], run: Run, key: str) -> None:
-    """Store a run."""
-    states = [
-        {"loss": s.loss, "steps": s.steps, "done": s.done, "memory": sorted(s.memory)} for s in run.states
-    ]  # fmt: skip
-    head = {
-        "states": states,
-        "run": {name: getattr(run, name) for name in PLAIN},
-        "history": [list(asdict(record).values()) for record in run.history],
-    }
-    arrays: dict[str, NDArray[Any]] = {f"weights{i}": state.weights for i, state in enumerate(run.states)}
-    arrays |= {f"{name}{i}": array for i, state in enumerate(run.states) for name, array in state.memory.items()}
-    if run.best is not None:
-        arrays["best"] = run.best
-    write(path, FORMAT, key, head, arrays)
-
-
-def read_run(
-    path: str | os.PathLike[str], key: str, fresh: Run, stages: Sequence[Stage], sizes: Sequence[int] | None = None
-) -> Run | None:
-    """The run that was stored, if there is one; an error if it is damaged or of another training.
-
-    `fresh` is the same training before its first step, and says with `stages` what a run of it looks like; `sizes` are
-    the numbers of weights in each stage, if they differ.
-    """
-    sizes = sizes or [len(fresh.states[0].weights)] * len(stages)
-    return read(path, FORMAT, key, lambda head, arrays: _run(head, arrays, fresh, stages, sizes))
 
 
 # any checkpoint -------------------------------------------------------------------------------------------
@@ -140,43 +105,6 @@ def _digest(file: zipfile.ZipFile) -> bytes:
 
 
 # what it says ---------------------------------------------------------------------------------------------
-
-
-def _run(head: dict[str, Any], arrays: Arrays, fresh: Run, stages: Sequence[Stage], sizes: Sequence[int]) -> Run:
-    plain, lines, alive = head["run"], list_of(head["states"]), list_of(head["run"]["alive"])
-    require(set(plain) == set(PLAIN), "names")
-    require(len(lines) == len(fresh.states), "number of restarts")
-    require(all(is_whole(r, len(lines) - 1) for r in alive) and 0 < len(alive) == len(set(alive)), "restarts")
-    require(is_whole(plain["stage"], len(stages)), "stage")
-    size = sizes[min(plain["stage"], len(stages) - 1)]
-    run = Run(
-        [_state(line, i, arrays, size) for i, line in enumerate(lines)],
-        best=vector(arrays["best"], size) if "best" in arrays else None,
-        history=[_record(list_of(line)) for line in list_of(head["history"])],
-        **plain,
-    )
-    require(type(run.finished) is bool, "end")
-    require((run.stage == len(stages)) == run.finished, "stage")
-    require(is_whole(run.round, 0 if run.finished else stages[run.stage].rounds - 1), "round")
-    require(is_whole(run.best_stage, min(run.stage, len(stages) - 1)), "best stage")
-    require(is_number(run.best_loss) and (run.best is not None or run.best_loss == math.inf), "best loss")
-    require(is_whole(run.stale) and is_whole(run.steps), "count of steps")
-    return run
-
-
-def _state(line: dict[str, Any], i: int, arrays: Arrays, size: int) -> State:
-    weights = vector(arrays[f"weights{i}"], size)
-    memory = {name: vector(arrays[f"{name}{i}"], MEMORY[name] or size) for name in list_of(line["memory"])}
-    require("damping" not in memory or bool((memory["damping"][:2] > 0).all()), "damping")
-    require(is_number(line["loss"]) and is_whole(line["steps"]) and type(line["done"]) is bool, "state")
-    return State(weights, line["loss"], line["steps"], line["done"], memory)
-
-
-def _record(line: list[Any]) -> Record:
-    record = Record(*line)
-    require(all(is_whole(value) for value in line[:4]) and is_number(record.loss), "history")
-    require(record.validation is None or is_number(record.validation), "history")
-    return record
 
 
 def vector(array: NDArray[Any], length: int) -> Floats:

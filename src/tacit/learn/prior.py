@@ -1,12 +1,12 @@
-"""What is believed of tables before any row is seen: pseudo-counts, the same everywhere or in proportion to tables."""
+"""What a prior adds to the counts of tables: pseudo-counts, the same everywhere or in proportion to tables."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from tacit.errors import TacitError, UnsetError
-from tacit.floats import Floats
-from tacit.network import Network
+from tacit.base.errors import TacitError, UnsetError
+from tacit.base.floats import Floats
+from tacit.query.network import Network
 
 
 def pseudo_counts(net: Network, name: str, part: str, strength: float, centre: Network | None) -> Floats:

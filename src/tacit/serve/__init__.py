@@ -1,6 +1,6 @@
 """A network behind HTTP: the explorer page and a JSON API, on a server of this machine."""
 
-from tacit.installation import how_to_install
+from tacit.base.version import how_to_install
 
 try:
     import starlette  # noqa: F401
@@ -12,6 +12,6 @@ except ModuleNotFoundError as error:
 
 from tacit.serve.asgi import application
 from tacit.serve.limits import Limits
-from tacit.serve.running import serve
+from tacit.serve.server import serve
 
 __all__ = ["Limits", "application", "serve"]

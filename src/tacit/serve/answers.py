@@ -1,8 +1,8 @@
-"""What requests are answered: the same as in Python, as plain data."""
+"""The questions that requests ask, answered as plain data; what is answered is what Python answers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from math import prod
@@ -10,32 +10,33 @@ from typing import Any
 
 import numpy as np
 
+from tacit.base.errors import EvidenceError, TooLargeError
+from tacit.base.floats import Floats
+from tacit.base.text import large
 from tacit.compiler.prune import relevant
-from tacit.cpt import TestingCPT
-from tacit.errors import EvidenceError, TooLargeError
-from tacit.evidence import Evidence
-from tacit.floats import Floats
-from tacit.information import information as information_of
-from tacit.model import Model
-from tacit.network import Network
-from tacit.selection import Selected, join_rows
-from tacit.sensitivity import Entry, Sensitivity
-from tacit.sensitivity import sensitivity as sensitivity_of
-from tacit.serve.fields import Fields
+from tacit.evidence.column import Evidence
+from tacit.model.cpt import TestingCPT
+from tacit.model.model import Model
+from tacit.query.answer import Answer
+from tacit.query.information import information as information_of
+from tacit.query.network import Network
+from tacit.query.selection import join_rows
+from tacit.query.sensitivity import Entry, Sensitivity
+from tacit.query.sensitivity import sensitivity as sensitivity_of
+from tacit.query.tac import TAC
 from tacit.serve.given import read_given, written
 from tacit.serve.limits import Limits
 from tacit.serve.queries import Queries
+from tacit.serve.request import Fields
 from tacit.serve.workers import Deadline
-from tacit.tac import TAC
-from tacit.words import large
 
-WORK = 100_000_000  # multiply-adds between two looks at the clock: about a tenth of a second
-ROWS = 4096
-TEST = 10  # numbers and texts that are said of a test
+BLOCK_WORK = 100_000_000  # multiply-adds between two looks at the clock: about a tenth of a second
+BLOCK_ROWS = 4096
+NUMBERS_PER_TEST = 10  # numbers and texts that are said of a test
 
 
 @dataclass(frozen=True)
-class Task:
+class QueryTask:
     """One request, and what is needed to answer it."""
 
     queries: Queries
@@ -70,9 +71,9 @@ class Task:
         query = self.fields.query
         return (query,) if isinstance(query, str) else query
 
-    def blocks(self, tac: TAC, at_most: int = ROWS) -> Iterator[Evidence]:
+    def blocks(self, tac: TAC, at_most: int = BLOCK_ROWS) -> Iterator[Evidence]:
         """Some rows at a time, with a look at the clock between."""
-        rows = WORK // max(1, tac.program.cost.multiply_adds)
+        rows = BLOCK_WORK // max(1, tac.program.cost.multiply_adds)
         for block in self.known.blocks(max(1, min(rows, at_most))):
             self.deadline.check()
             yield block
@@ -81,6 +82,15 @@ class Task:
     def states(self) -> int:
         """How many joint states the query variables have; a name that comes twice is an error elsewhere."""
         return prod(self.net.variable(name).card for name in dict.fromkeys(self.asked))
+
+    def test_numbers(self, tac: TAC) -> int:
+        """The numbers for each row that say how testing nodes were decided: posteriors of parents, weights of tables.
+
+        None, unless they are asked for.
+        """
+        names = tac.program.selections if self.fields.tests else ()
+        cpts = [cpt for name in names if isinstance(cpt := tac.network.cpt(name), TestingCPT)]
+        return sum(cpt.test.size * (2 if len(cpt.tables) == 2 else 1 + len(cpt.tables)) for cpt in cpts)
 
     def require_few_sweeps(self) -> None:
         """An error where all variables are looked at for very many joint states of the query, a sweep for each."""
@@ -101,104 +111,98 @@ class Task:
             )
 
 
-def posterior(task: Task) -> dict[str, Any]:
+def posterior(task: QueryTask) -> dict[str, Any]:
     """P*(query) for every row."""
     task.require_few(task.states)  # before anything is compiled
-    tac, tests = task.tac(), task.fields.tests
-    task.require_few(task.states + (_decisions(tac) if tests else 0))
-    found = [tac.ask(block, selected=tests) for block in task.blocks(tac)]
+    tac = task.tac()
+    task.require_few(task.states + task.test_numbers(tac))
+    answers = [tac.ask(block, selected=task.fields.tests) for block in task.blocks(tac)]
     return {
         "query": task.fields.query,
         "states": {name: list(task.net.states(name)) for name in task.asked},
-        "posterior": plain(np.concatenate([answer.posterior for answer in found])),
-        "log_evidence": plain(np.concatenate([answer.log_evidence for answer in found])),
-        **({"tests": _tests(task, [answer.selected for answer in found])} if tests else {}),
+        "posterior": _joined(answer.posterior for answer in answers),
+        "log_evidence": _joined(answer.log_evidence for answer in answers),
+        **_tests(task, answers),
     }
 
 
-def marginals(task: Task) -> dict[str, Any]:
+def marginals(task: QueryTask) -> dict[str, Any]:
     """The posteriors of all variables, or of some, for every row."""
     wanted = task.net.variables if task.fields.variables is None else task.fields.variables
     states = sum(task.net.variable(name).card for name in wanted)
     task.require_few(states)  # before anything is compiled
-    tac, tests = task.queries.of_all(), task.fields.tests
-    task.require_few(states + (_decisions(tac) if tests else 0))
-    found, logs, decided = [], [], []
+    tac = task.queries.of_all()
+    task.require_few(states + task.test_numbers(tac))
+    posteriors, answers = [], []
     for block in task.blocks(tac):
-        answer = tac.ask(block, selected=tests)
-        logs.append(answer.log_evidence)
-        decided.append(answer.selected)
+        answers.append(tac.ask(block, selected=task.fields.tests))
         task.deadline.check()
         every = tac.marginals(block)
-        found.append({name: every[name] for name in wanted})
+        posteriors.append({name: every[name] for name in wanted})
     return {
-        "posteriors": {name: plain(np.concatenate([block[name] for block in found])) for name in wanted},
-        "log_evidence": plain(np.concatenate(logs)),
-        **({"tests": _tests(task, decided)} if tests else {}),
+        "posteriors": {name: _joined(block[name] for block in posteriors) for name in wanted},
+        "log_evidence": _joined(answer.log_evidence for answer in answers),
+        **_tests(task, answers),
     }
 
 
-def mpe(task: Task) -> dict[str, Any]:
+def mpe(task: QueryTask) -> dict[str, Any]:
     """The states of all variables that are most probable together, for every row."""
     task.require_few(len(task.net.variables))
     tac = task.queries.of(None, task.known)
-    found = [tac.mpe(block) for block in task.blocks(tac)]
+    best = [tac.mpe(block) for block in task.blocks(tac)]
     return {
-        "states": {
-            name: [label for block in found for label in block.states[name].tolist()] for name in task.net.variables
-        },
-        "log_probability": plain(np.concatenate([block.log_probability for block in found])),
+        "states": {name: [s for block in best for s in block.states[name].tolist()] for name in task.net.variables},
+        "log_probability": _joined(block.log_probability for block in best),
     }
 
 
-def explain(task: Task) -> dict[str, Any]:
+def explain(task: QueryTask) -> dict[str, Any]:
     """Why each row gets its answer."""
     tac = task.tac()
-    task.require_few(TEST * _count_tests(task.net, relevant(task.net, [*task.asked, *task.known.columns])))
-    found: list[dict[str, Any]] = []
+    task.require_few(NUMBERS_PER_TEST * _count_tests(task.net, relevant(task.net, [*task.asked, *task.known.columns])))
+    explanations: list[dict[str, Any]] = []
     for block in task.blocks(tac, at_most=1):
         try:
-            found.append(_explained(tac, block))
+            explanations.append(_explained(tac, block))
         except EvidenceError as error:
-            raise EvidenceError(f"row {len(found)}: {error}" if task.known.rows > 1 else str(error)) from None
-    return {"query": task.fields.query, "explanations": found}
+            raise error.changed(row=len(explanations)) if task.known.rows > 1 else error from None
+    return {"query": task.fields.query, "explanations": explanations}
 
 
 def _explained(tac: TAC, row: Evidence) -> dict[str, Any]:
-    found = tac.explain(row)
+    why = tac.explain(row)
 
     def by_state(numbers: Floats) -> dict[str, Any]:
-        return {written(q): plain(number) for q, number in zip(found.states, numbers, strict=True)}
+        return {written(q): plain(number) for q, number in zip(why.states, numbers, strict=True)}
 
     functions = None
-    if found.coefficients is not None:
-        functions = [{"inputs": list(names), "coefficients": plain(c)} for names, c in found.coefficients.items()]
+    if why.coefficients is not None:
+        functions = [{"inputs": list(names), "coefficients": plain(c)} for names, c in why.coefficients.items()]
     return {
-        "posterior": by_state(found.posterior),
-        "evidence": dict(found.evidence),
-        "tests": [plain(asdict(test) | {"margin": test.margin, "selected": test.selected}) for test in found.tests],
+        "posterior": by_state(why.posterior),
+        "evidence": dict(why.evidence),
+        "tests": [plain(asdict(test) | {"margin": test.margin, "selected": test.selected}) for test in why.tests],
         "findings": [
             {"name": one.name, "value": one.value, "without": by_state(one.without), "weight": by_state(one.weight)}
-            for one in found.findings
+            for one in why.findings
         ],
         "functions": functions,
-        "text": str(found),
+        "text": str(why),
     }
 
 
-def information(task: Task) -> dict[str, Any]:
+def information(task: QueryTask) -> dict[str, Any]:
     """By how much the entropy of the query is expected to drop if a variable is observed, for every row."""
     task.require_few(len(task.net.variables))
     task.require_few_sweeps()
     tac = task.tac()
-    found = [information_of(tac, block, pause=task.deadline.check) for block in task.blocks(tac)]
-    return {
-        "query": task.fields.query,
-        "information": {name: plain(np.concatenate([block[name] for block in found])) for name in task.net.variables},
-    }
+    drops = [information_of(tac, block, pause=task.deadline.check) for block in task.blocks(tac)]
+    information = {name: _joined(block[name] for block in drops) for name in task.net.variables}
+    return {"query": task.fields.query, "information": information}
 
 
-def sensitivity(task: Task) -> dict[str, Any]:
+def sensitivity(task: QueryTask) -> dict[str, Any]:
     """The numbers of the network that the posterior of a state depends on most, for every row."""
     state, top = task.fields.state, task.fields.top
     task.require_few(top * len(Entry._fields))
@@ -206,24 +210,18 @@ def sensitivity(task: Task) -> dict[str, Any]:
     tac = task.tac()
     states, posteriors, entries = [], [], []
     for block in task.blocks(tac, at_most=1):
-        found = sensitivity_of(tac, block, pause=task.deadline.check)
-        place = found.state(state=state)
+        slopes = sensitivity_of(tac, block, pause=task.deadline.check)
+        place = slopes.state(state=state)
         states.append([task.net.states(name)[k] for name, k in zip(task.asked, place, strict=True)])
-        posteriors.append(plain(found.posterior[0][place]))
-        entries.append([plain(entry._asdict() | {"growth": _growth(found, entry)})
-                        for entry in found.entries(state=state)[:top]])  # fmt: skip
+        posteriors.append(plain(slopes.posterior[0][place]))
+        largest = slopes.entries(state=state)[:top]
+        entries.append([plain(entry._asdict() | {"growth": _growth(slopes, entry)}) for entry in largest])
     return {"query": task.fields.query, "states": states, "posterior": posteriors, "entries": entries}
 
 
-def _growth(found: Sensitivity, entry: Entry) -> float:
+def _growth(sensitivity: Sensitivity, entry: Entry) -> float:
     """By how much p*(evidence) grows with an entry, relative to what it is."""
-    return float(found.slopes[entry.node, entry.part][0][(..., *entry.place)].sum())
-
-
-def _decisions(tac: TAC) -> int:
-    """The numbers for each row that say how testing nodes were decided: posteriors of parents, weights of tables."""
-    cpts = [cpt for name in tac.program.selections if isinstance(cpt := tac.network.cpt(name), TestingCPT)]
-    return sum(cpt.test.size * (2 if len(cpt.tables) == 2 else 1 + len(cpt.tables)) for cpt in cpts)
+    return float(sensitivity.slopes[entry.node, entry.part][0][(..., *entry.place)].sum())
 
 
 def _count_tests(net: Model, names: Iterable[str]) -> int:
@@ -231,13 +229,15 @@ def _count_tests(net: Model, names: Iterable[str]) -> int:
     return sum(cpt.thresholds.size for name in names if isinstance(cpt := net.cpt(name), TestingCPT))
 
 
-def _tests(task: Task, decided: list[dict[str, Selected]]) -> dict[str, Any]:
-    """How testing nodes were decided: arrays over rows and the states of their parents."""
-    found = {}
-    for name in decided[0]:
-        how, cpt = join_rows([block[name] for block in decided]), task.net.cpt(name)
+def _tests(task: QueryTask, answers: Sequence[Answer]) -> dict[str, Any]:
+    """How testing nodes were decided, where that is asked for: arrays over rows and the states of their parents."""
+    if not task.fields.tests:
+        return {}
+    tests = {}
+    for name in answers[0].selected:
+        how, cpt = join_rows([answer.selected[name] for answer in answers]), task.net.cpt(name)
         assert isinstance(cpt, TestingCPT)
-        found[name] = {
+        tests[name] = {
             "parents": list(task.net.parents(name)),
             "thresholds": plain(cpt.thresholds),
             "operators": cpt.test.tolist(),
@@ -245,7 +245,11 @@ def _tests(task: Task, decided: list[dict[str, Selected]]) -> dict[str, Any]:
             "posterior": plain(how.posterior),
             "weight": plain(how.weight),
         }
-    return found
+    return {"tests": tests}
+
+
+def _joined(blocks: Iterable[Floats]) -> Any:
+    return plain(np.concatenate(list(blocks)))
 
 
 def plain(value: Any) -> Any:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
 import logging
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
@@ -17,27 +21,44 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from tacit.answer import quietly
-from tacit.errors import TacitError
-from tacit.explorer import Captions, page_html
-from tacit.network import Network
-from tacit.serve.answers import Task
-from tacit.serve.endpoints import ENDPOINTS, Endpoint
-from tacit.serve.fields import Fields
+from tacit.base.errors import TacitError
+from tacit.query.answer import quietly
+from tacit.query.network import Network
+from tacit.serve.answers import QueryTask
+from tacit.serve.endpoints import ENDPOINTS, Endpoint, document
 from tacit.serve.guard import Guard
 from tacit.serve.limits import Limits
-from tacit.serve.openapi import document
-from tacit.serve.page import Page
 from tacit.serve.queries import Queries
-from tacit.serve.reading import Reading
-from tacit.serve.refusal import RefusedError
-from tacit.serve.replies import answer, refused, written
+from tacit.serve.replies import RefusedError, answer, refused, written
+from tacit.serve.request import Bodies, Fields
 from tacit.serve.workers import Deadline, Workers
+from tacit.views.page import Captions, page_html
 
 T = TypeVar("T")
-GONE = 499  # the status of what nobody reads, as other servers call it
-SMALL = 2_000  # bytes of a request that is read at once
+CLIENT_GONE = 499  # the status of what nobody reads, as other servers call it
+QUICK_BYTES = 2_000  # bytes of a request that is read at once
+SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 log = logging.getLogger("tacit.serve")
+
+
+@dataclass(frozen=True)
+class Page:
+    """The explorer page of a network, and its content security policy."""
+
+    html: str
+
+    @property
+    def policy(self) -> str:
+        """Only the scripts that are in the page, and only this server."""
+        scripts = " ".join(f"'sha256-{_digest(text)}'" for text in SCRIPT.findall(self.html))
+        return (
+            f"default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; img-src data: blob:; "
+            "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        )
+
+
+def _digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
 
 
 class Service:
@@ -47,7 +68,7 @@ class Service:
         self.net, self.limits = net, limits
         self.queries = Queries(net, limits.compiled)
         self.workers = Workers(limits.threads, limits.waiting)
-        self.reading = Reading(limits)
+        self.bodies = Bodies(limits)
         self._make_page = page
         self._page: Future[Page] | None = None
 
@@ -57,7 +78,7 @@ class Service:
 
     async def ask(self, endpoint: Endpoint, request: Request) -> Response:
         """The answer to a question."""
-        async with self.reading.body(request) as body:
+        async with self.bodies.body(request) as body:
             deadline = Deadline(self.limits.seconds)
             quick = self.quick(endpoint, body, deadline)
             if quick is not None:
@@ -65,18 +86,18 @@ class Service:
             work = self.workers.submit(partial(self.answered, endpoint, body, deadline))
             return answer(await _result(work, request, deadline))
 
-    def quick(self, endpoint: Endpoint, body: bytes, deadline: Deadline) -> Task | None:
+    def quick(self, endpoint: Endpoint, body: bytes, deadline: Deadline) -> QueryTask | None:
         """A task that need not be handed over to a thread, since that would take longer than the task does."""
-        if not endpoint.quick or len(body) > SMALL:
+        if not endpoint.quick or len(body) > QUICK_BYTES:
             return None
         fields = Fields(body, endpoint.allowed)
         tac = self.queries.at_hand(fields.query) if fields.single and not fields.tests else None
-        return None if tac is None else Task(self.queries, fields, self.limits, deadline, tac)
+        return None if tac is None else QueryTask(self.queries, fields, self.limits, deadline, tac)
 
     def answered(self, endpoint: Endpoint, body: bytes, deadline: Deadline) -> bytes:
         """In a thread: the JSON of the answer."""
         deadline.check()
-        return _answered(endpoint, Task(self.queries, Fields(body, endpoint.allowed), self.limits, deadline))
+        return _answered(endpoint, QueryTask(self.queries, Fields(body, endpoint.allowed), self.limits, deadline))
 
     async def page(self, request: Request) -> Response:
         """The explorer, made once: if that takes longer than a request may, a later one gets it."""
@@ -139,12 +160,12 @@ def application(
     return Guard(app, host)
 
 
-def _answered(endpoint: Endpoint, task: Task) -> bytes:
+def _answered(endpoint: Endpoint, task: QueryTask) -> bytes:
     """The JSON of an answer. Evidence that is impossible needs no warning, since null tells."""
     with quietly():
-        found = endpoint.respond(task)
+        response = endpoint.respond(task)
     task.deadline.check()
-    return written(found)
+    return written(response)
 
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -161,7 +182,7 @@ def _refusing(handler: Handler) -> Handler:
         except TacitError as error:
             return refused(422, str(error))
         except ClientDisconnect:
-            return refused(GONE, "the client has gone")
+            return refused(CLIENT_GONE, "the client has gone")
 
     return handle
 
@@ -184,7 +205,7 @@ async def _result(future: Future[T], request: Request, deadline: Deadline) -> T:
         if work.done():
             return work.result()
         deadline.pass_()
-        raise RefusedError(GONE, "the client has gone") if gone.done() else deadline.error()
+        raise RefusedError(CLIENT_GONE, "the client has gone") if gone.done() else deadline.error()
     finally:
         work.cancel()  # if it has not begun
         gone.cancel()

@@ -1,4 +1,4 @@
-"""The requests that are answered, each with the form of its question and of its answer, as JSON Schema."""
+"""The requests that are answered, with the forms of questions and answers as JSON Schema: the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from tacit.base.version import VERSION
 from tacit.serve import answers
-from tacit.serve.answers import Task
-from tacit.serve.fields import MOST_ENTRIES
+from tacit.serve.answers import QueryTask
+from tacit.serve.request import MOST_ENTRIES
 
 Schema = dict[str, Any]
 
@@ -21,6 +22,11 @@ def _ref(name: str) -> Schema:
 def _object(properties: dict[str, Schema], optional: tuple[str, ...] = (), about: str = "") -> Schema:
     form = {"type": "object", "properties": properties, "required": [n for n in properties if n not in optional]}
     return form | ({"description": about} if about else {})
+
+
+def _each(names: str, form: Schema) -> dict[str, Schema]:
+    """Properties of one form, whose names have spaces between."""
+    return dict.fromkeys(names.split(), form)
 
 
 def _list(items: Schema, about: str = "") -> Schema:
@@ -58,38 +64,21 @@ SCHEMAS: dict[str, Schema] = {
         ],
     },
     "Tests": _object(
-        {
-            "parents": _list(TEXT),
-            "thresholds": ARRAY,
-            "operators": {"type": ["array", "string"]},
-            "gamma": NUMBER,
-            "posterior": ARRAY,
-            "weight": ARRAY,
-        },
+        {"parents": _list(TEXT), **_each("thresholds posterior weight", ARRAY), "gamma": NUMBER}
+        | {"operators": {"type": ["array", "string"]}},
         about="How a testing node was decided: P*(u) of its parents and the weight of `plus`, for each row and each "
         "state of the parents; thresholds and operators without an axis of rows. Of more than two tables, thresholds "
         "and weights have one more axis: the tests, from small to large, and the weight of each table.",
     ),
     "Test": _object(
-        {
-            "node": TEXT,
-            "parent_state": TEXT,
-            "posterior": NUMBER,
-            "operator": TEXT,
-            "threshold": NUMBER,
-            "weight": NUMBER,
-            "flips": _by_name(NUMBER, "For each input, the value at which the test would come out otherwise."),
-            "margin": NUMBER,
-            "selected": TEXT,
-        }
+        _each("node parent_state operator selected", TEXT)
+        | _each("posterior threshold weight margin", NUMBER)
+        | {"flips": _by_name(NUMBER, "For each input, the value at which the test would come out otherwise.")}
     ),
     "Finding": _object(
-        {
-            "name": TEXT,
-            "value": TEXT,
-            "without": _by_name(NUMBER, "The posterior if this finding were missing."),
-            "weight": _by_name(NUMBER, "By how much it raises the log-odds of each state, given the others."),
-        }
+        _each("name value", TEXT)
+        | {"without": _by_name(NUMBER, "The posterior if this finding were missing.")}
+        | {"weight": _by_name(NUMBER, "By how much it raises the log-odds of each state, given the others.")}
     ),
     "Explanation": _object(
         {
@@ -106,16 +95,7 @@ SCHEMAS: dict[str, Schema] = {
         }
     ),
     "Entry": _object(
-        {
-            "node": TEXT,
-            "part": TEXT,
-            "place": _list(WHOLE),
-            "name": TEXT,
-            "value": NUMBER,
-            "derivative": NUMBER,
-            "growth": NUMBER,
-            "flips_at": NUMBER,
-        }
+        _each("node part name", TEXT) | _each("value derivative growth flips_at", NUMBER) | {"place": _list(WHOLE)}
     ),
     "Model": _object(
         {
@@ -139,7 +119,7 @@ class Endpoint:
     """
 
     path: str
-    respond: Callable[[Task], dict[str, Any]]
+    respond: Callable[[QueryTask], dict[str, Any]]
     about: str
     fields: dict[str, Schema]
     needed: tuple[str, ...]
@@ -254,3 +234,52 @@ ENDPOINTS = (
         ),
     ),
 )
+REFUSALS = {
+    "400": "The request is not JSON, or not of this form.",
+    "408": "The request did not arrive in time.",
+    "413": "The request is too large.",
+    "415": "The request does not say that it is JSON (Content-Type: application/json).",
+    "422": "The request asks for something that does not exist, or its evidence is not valid.",
+    "503": "The server is busy, or the answer would take too long; try again after the seconds in Retry-After.",
+}
+
+
+def document() -> Schema:
+    """The whole document."""
+    paths: Schema = {endpoint.path: {"post": _post(endpoint)} for endpoint in ENDPOINTS}
+    paths["/api/model"] = {"get": _get("model", "The network and the limits of the server", _ref("Model"))}
+    paths["/health"] = {"get": _get("health", "Whether the server runs", {"type": "object"})}
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "tacit",
+            "version": VERSION,
+            "description": "Queries of one Bayesian network. Numbers that do not exist are null: posteriors given "
+            "impossible evidence, and logarithms of 0.",
+        },
+        "paths": paths,
+        "components": {"schemas": SCHEMAS},
+    }
+
+
+def _post(endpoint: Endpoint) -> Schema:
+    return {
+        "operationId": endpoint.path.rpartition("/")[2],
+        "summary": endpoint.about,
+        "requestBody": {"required": True, "content": {"application/json": {"schema": endpoint.question}}},
+        "responses": {"200": _response("The answer.", endpoint.answer), **_refusals()},
+    }
+
+
+def _get(name: str, summary: str, schema: Schema) -> Schema:
+    return {"operationId": name, "summary": summary, "responses": {"200": _response("The answer.", schema)}}
+
+
+def _refusals() -> Schema:
+    responses = {status: _response(about, _ref("Error")) for status, about in REFUSALS.items()}
+    responses["503"]["headers"] = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds."}}
+    return responses
+
+
+def _response(about: str, schema: Schema) -> Schema:
+    return {"description": about, "content": {"application/json": {"schema": schema}}}

@@ -8,23 +8,24 @@ not depend on other rows, nor on whether a number is written as 1 or 1.0, which 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from tacit.containers import smallest
-from tacit.errors import EvidenceError, TooLargeError
-from tacit.evidence import Column, Evidence, read, read_column
-from tacit.labels import MISSING, UNKNOWN, Codes, error_in_row, listed_states, shown
-from tacit.model import Model
-from tacit.serve.fields import Fields, named
+from tacit.base.errors import EvidenceError, TooLargeError
+from tacit.base.text import plural, shown
+from tacit.evidence.column import Column, Evidence
+from tacit.evidence.frames import smallest
+from tacit.evidence.labels import Codes, error_in_row
+from tacit.evidence.read import read, read_column
+from tacit.evidence.states import MISSING, UNKNOWN, numbers_spelled
+from tacit.model.model import Model
+from tacit.model.variable import Label, Variable, listed_states
 from tacit.serve.limits import Limits
+from tacit.serve.request import Fields, named
 from tacit.serve.workers import Deadline
-from tacit.variable import Label, Variable
-from tacit.words import plural
 
 KINDS = (str, bool, int, float, list)
 
@@ -55,9 +56,8 @@ def _from_columns(net: Model, given: Mapping[str, Any], limits: Limits, deadline
         if isinstance(values, list):
             _require_few(len(values), limits.rows)
             if rows is not None and len(values) != rows:
-                raise EvidenceError(
-                    f"evidence on {name!r} has {plural(len(values), 'row')}, other columns have {rows:,}"
-                )
+                count = plural(len(values), "row")
+                raise EvidenceError(f" has {count}, other columns have {rows:,}", variable=name)
             rows = len(values)
     if rows == 0:
         raise EvidenceError("the evidence has no rows; expected at least one")
@@ -88,13 +88,13 @@ def _require_small(sizes: Iterable[int], most: int) -> None:
 
 
 def _columns(net: Model, lists: Iterable[tuple[str, Sequence[Any]]], deadline: Deadline) -> dict[str, Column]:
-    found = {}
+    columns = {}
     for name, values in lists:
         deadline.check()
         column = _column(net.variable(name), values)
         if column is not None:
-            found[name] = column
-    return found
+            columns[name] = column
+    return columns
 
 
 def _check_names(net: Model, given: Mapping[str, Any]) -> None:
@@ -113,8 +113,7 @@ def _column(variable: Variable, values: Sequence[Any]) -> Column | None:
     kinds = set(map(type, meant))
     parts = [[value if type(value) is kind else None for value in meant] for kind in KINDS if kind in kinds]
     with np.errstate(over="ignore"):  # sums of huge likelihoods that overflow are repaired
-        found = [read_column(variable, part)[0] for part in parts]
-    columns = [column for column in found if column is not None]
+        columns = [column for part in parts if (column := read_column(variable, part)[0]) is not None]
     if len(columns) <= 1:
         return columns[0] if columns else None
     codes = [column.codes for column in columns if column.codes is not None]
@@ -141,7 +140,7 @@ class _Meaning:
 
     def __init__(self, variable: Variable) -> None:
         self.variable = variable
-        self.spelled = {} if variable.numeric else _spelled(variable)
+        self.spelled = {} if variable.numeric else numbers_spelled(variable)
         self.first = variable.card == 2 and not variable.numeric  # a number may be the likelihood of the first state
 
     def of_all(self, values: Sequence[Any]) -> list[Any]:
@@ -157,43 +156,22 @@ class _Meaning:
         return float(value) if self.first and 0 <= value <= 1 else value
 
     def _likelihoods(self, value: list[Any] | dict[str, Any], row: int) -> list[Any]:
-        found = _by_state(self.variable, value, row) if isinstance(value, dict) else value
-        if not all(type(number) in (int, float) for number in found):
+        likelihoods = _by_state(self.variable, value, row) if isinstance(value, dict) else value
+        if not all(type(number) in (int, float) for number in likelihoods):
             problem = f"{shown(value)} is not one likelihood per state ({listed_states(self.variable)})"
             raise error_in_row(self.variable, row, problem)
-        return found
+        return likelihoods
 
     def _state(self, number: float, row: int) -> str:
         """The label that spells a number. Another number is no likelihood: 0.9 would be of one state, 1 the other."""
-        found = self.spelled.get(number)
-        if found is None:
+        label = self.spelled.get(number)
+        if label is None:
             problem = (
                 f"{shown(number)} is not a state; expected one of {listed_states(self.variable)} (its labels are "
                 "numbers; give a likelihood for each state)"
             )
             raise error_in_row(self.variable, row, problem)
-        return found
-
-
-def _spelled(variable: Variable) -> dict[float, str | None]:
-    """The labels that spell numbers, by these; None where several spell the same."""
-    found: dict[float, str | None] = {}
-    for label in variable.states:
-        number = _number(str(label))
-        if number is not None:
-            found[number] = None if number in found else str(label)
-    return found
-
-
-def _number(text: str) -> float | None:
-    """The number that a text spells: a whole one exactly."""
-    for kind in (int, float):
-        try:
-            number = kind(text)
-        except ValueError:
-            continue
-        return number if math.isfinite(number) else None
-    return None
+        return label
 
 
 def _by_state(variable: Variable, given: Mapping[str, Any], row: int) -> list[Any]:

@@ -69,8 +69,8 @@ def host_name(host: str) -> str:
     >>> host_name("LocalHost:8000"), host_name("[::1]:8000"), host_name("127.0.0.1"), host_name("127.0.0.1:80@evil.com")
     ('localhost', '::1', '127.0.0.1', '')
     """
-    found = HOST.fullmatch(host)
-    return (found["address"] or found["name"] or "").lower() if found else ""
+    parts = HOST.fullmatch(host)
+    return (parts["address"] or parts["name"] or "").lower() if parts else ""
 
 
 def _is_address(name: str) -> bool:

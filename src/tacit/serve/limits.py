@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tacit import machine
-from tacit.errors import TacitError
+from tacit.base import machine
+from tacit.base.errors import TacitError
 
 
 @dataclass(frozen=True)

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from typing import NoReturn
 from weakref import WeakValueDictionary
 
-from tacit.answer import quietly
-from tacit.errors import TacitError, TooLargeError
-from tacit.evidence import Evidence
-from tacit.network import Network
-from tacit.recent import Recent
-from tacit.tac import TAC, compile
+from tacit.base.errors import TacitError, TooLargeError
+from tacit.base.lru import Recent
+from tacit.evidence.column import Evidence
+from tacit.query.answer import quietly
+from tacit.query.network import Network
+from tacit.query.tac import TAC, compile
 
-CHEAP = 10_000_000  # multiply-adds per row, up to which one query takes evidence on all variables
-QUICK = 5_000  # up to which it takes less than a second to compile to machine code, and a row less than a millisecond
+CHEAP_WORK = 10_000_000  # multiply-adds per row, up to which one query takes evidence on all variables
+CODE_WORK = (
+    5_000  # up to which it takes less than a second to compile to machine code, and a row less than a millisecond
+)
 CODE = "native"
 Asked = str | tuple[str, ...] | None
 
@@ -45,10 +48,10 @@ class Queries:
     def at_hand(self, query: Asked) -> TAC | None:
         """A query that takes any evidence, if it is there already and a row of it takes next to no time."""
         try:
-            found = self._recent.get(self._any(query), _absent)
+            tac = self._recent.get(self._any(query), _absent)
         except LookupError:
             return None
-        return found if _is_code(found) else None
+        return tac if tac.options.engine == CODE else None
 
     def of_all(self) -> TAC:
         """A query that takes any evidence and is ready for the marginals of all variables."""
@@ -78,12 +81,12 @@ class Queries:
     def _compiled(self, query: Asked, evidence: tuple[str, ...], hard: tuple[str, ...] = ()) -> TAC:
         """Small queries take one thread each: there are others to answer at the same time."""
         tac = compile(self.net, query, evidence, hard)
-        tac.threads = 1 if _is_cheap(tac) else None
+        tac.options = replace(tac.options, threads=1 if _is_cheap(tac) else None)
         return tac
 
 
 def _is_cheap(tac: TAC) -> bool:
-    return tac.program.cost.multiply_adds <= CHEAP
+    return tac.program.cost.multiply_adds <= CHEAP_WORK
 
 
 def _absent() -> NoReturn:
@@ -91,11 +94,8 @@ def _absent() -> NoReturn:
 
 
 def _ready(tac: TAC) -> TAC:
-    """The same, as machine code if it is small and asks for a variable: it may be asked often, and must not stop then.
-
-    As it was where no code can run.
-    """
-    if not tac.query or tac.program.cost.multiply_adds > QUICK:
+    """A query as machine code, if it is small, asks for a variable, and code can run: it may be asked often."""
+    if not tac.query or tac.program.cost.multiply_adds > CODE_WORK:
         return tac
     coded = tac.with_network(tac.network, engine=CODE)
     try:
@@ -104,10 +104,6 @@ def _ready(tac: TAC) -> TAC:
     except TacitError:
         return tac
     return coded
-
-
-def _is_code(tac: TAC) -> bool:
-    return tac.choice == CODE
 
 
 def _with_marginals(tac: TAC) -> TAC:

@@ -1,4 +1,4 @@
-"""Responses: JSON that any program reads, and refusals."""
+"""Responses: JSON that any program reads, and why a request is refused."""
 
 from __future__ import annotations
 
@@ -7,10 +7,24 @@ from typing import Any
 
 from starlette.responses import Response
 
-from tacit.serve.refusal import RETRY_AFTER
-
-LONGEST = 2_000  # characters of a message: some repeat what they are about
+RETRY_AFTER = 1  # seconds
+MAX_MESSAGE = 2_000  # characters of a message: some repeat what they are about
 ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
+
+
+class RefusedError(Exception):
+    """A request that is not answered; the message goes to the client."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class BusyError(RefusedError):
+    """A request that may be answered later."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(503, message)
 
 
 def written(data: Any) -> bytes:
@@ -28,4 +42,4 @@ def refused(status: int, message: str, allow: str | None = None) -> Response:
     headers = {"Allow": allow} if allow else {}
     if status == 503:
         headers["Retry-After"] = str(RETRY_AFTER)
-    return Response(written({"error": message[:LONGEST]}), status, headers, "application/json")
+    return Response(written({"error": message[:MAX_MESSAGE]}), status, headers, "application/json")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from tacit.serve.refusal import BusyError
+from tacit.serve.replies import BusyError
 
 T = TypeVar("T")
 

@@ -1,6 +1,6 @@
 """`TACClassifier` and `TACRegressor`: Bayesian networks, testing ones among them, as scikit-learn estimators."""
 
-from tacit.installation import how_to_install
+from tacit.base.version import how_to_install
 
 try:
     import sklearn  # noqa: F401

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from tacit.errors import NetworkError
-from tacit.floats import Floats
-from tacit.network import Network
-from tacit.variable import DEFAULT_STATES, Label
+from tacit.base.errors import NetworkError
+from tacit.base.floats import Floats
+from tacit.model.variable import DEFAULT_STATES, Label
+from tacit.query.network import Network
 
 SLOPE = 16.0  # of the default network's tests
 KNOTS = 256  # the most points by which the scaling of a feature is remembered

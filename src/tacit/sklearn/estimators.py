@@ -26,23 +26,24 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from tacit.containers import as_array
-from tacit.cpt import CPT, check_gamma
-from tacit.errors import EvidenceError, TacitError
-from tacit.evidence import read_column
-from tacit.floats import Floats
-from tacit.learn import Fit, arguments, estimate, fit
-from tacit.learn.losses import Loss, check_loss
-from tacit.learn.training import FULL_BATCH_ROWS
-from tacit.network import Network
+from tacit.base.errors import EvidenceError, TacitError
+from tacit.base.floats import Floats
+from tacit.base.text import plural
+from tacit.evidence.frames import as_array
+from tacit.evidence.read import read_column
+from tacit.learn import Fit, estimate, fit
+from tacit.learn import options as arguments
+from tacit.learn.fitting.losses import Loss, check_loss
+from tacit.learn.fitting.training import FULL_BATCH_ROWS
+from tacit.model.cpt import CPT, check_gamma
+from tacit.model.variable import DEFAULT_STATES, Label, Variable, similar
+from tacit.query.network import Network
+from tacit.query.tac import TAC, compile
 from tacit.sklearn.default import Ranks, Scaled, default_network
 from tacit.sklearn.explanation import Feature, FeatureTest, Prediction, compared, weights_of
-from tacit.sklearn.selection import STRENGTHS, Labelled, candidates, choose
-from tacit.sklearn.table import Table, read_numbers, read_table
-from tacit.tac import TAC, compile
+from tacit.sklearn.model_selection import STRENGTHS, LabelledTable, candidates, choose
+from tacit.sklearn.table import FeatureTable, read_numbers, read_table
 from tacit.theory.findings import without_each
-from tacit.variable import DEFAULT_STATES, Label, Variable, similar
-from tacit.words import plural
 
 COUNTED_PRIOR = 1.0  # pseudo-counts of the tables that a given network starts from
 EM_STEPS = 20
@@ -376,14 +377,13 @@ class TACClassifier(ClassifierMixin, _TACEstimator):  # type: ignore[misc]
     def _start(self, X: Any, targets: Floats, states: Sequence[Label], weights: Floats) -> Start:
         if self.network is not None:
             return self._counted(X, targets, weights)
-        return (
-            super()._start(X, targets, states, weights) if self._tested else self._chosen(X, targets, states, weights)
-        )
+        start = super()._start if self._tested else self._chosen
+        return start(X, targets, states, weights)
 
-    def _chosen(self, X: Table, targets: Floats, states: Sequence[Label], weights: Floats) -> Start:
+    def _chosen(self, X: FeatureTable, targets: Floats, states: Sequence[Label], weights: Floats) -> Start:
         """The network that validation chooses."""
         strengths = STRENGTHS if self.prior is None else (float(self.prior),)
-        rows = Labelled(X, self._columns(), targets, states, weights)
+        rows = LabelledTable(X, self._columns(), targets, states, weights)
         choice = choose(candidates(X), strengths, rows, self._seed())
         self._encoder = choice.built.evidence
         tac = choice.built.with_numbers(choice.weights)
@@ -392,10 +392,10 @@ class TACClassifier(ClassifierMixin, _TACEstimator):  # type: ignore[misc]
         return Start(tac, choice.strength, steps, 1, choice.built.centre, optimizer)
 
     def _features(self) -> list[tuple[str, str]]:
-        found = super()._features()
+        features = super()._features()
         if self.network is not None or self._tested:
-            return found
-        return [(variable, name) for variable, (_, name) in zip(self._columns(), found, strict=True)]
+            return features
+        return [(variable, name) for variable, (_, name) in zip(self._columns(), features, strict=True)]
 
     def _columns(self) -> list[str]:
         """Names for the variables of the columns: their own, unless these are taken."""
@@ -407,12 +407,12 @@ class TACClassifier(ClassifierMixin, _TACEstimator):  # type: ignore[misc]
         tac = self._given(X)
         try:
             rows = self._encoder(X) | {tac.variable.name: targets}
-            found = estimate(tac.network, rows, COUNTED_PRIOR, weights, steps=EM_STEPS, progress=False)
+            centre = estimate(tac.network, rows, COUNTED_PRIOR, weights, steps=EM_STEPS, progress=False).network
         except TacitError:  # unset thresholds, nothing to learn, impossible rows: training learns them or says so
             return Start(tac)
-        start = tac.with_network(_startable(tac.network, found.network))
+        start = tac.with_network(_startable(tac.network, centre))
         prior = HOLD if self.prior is None else float(self.prior)
-        return Start(start, prior, None, None, found.network if self.prior is None else None)
+        return Start(start, prior, None, None, centre if self.prior is None else None)
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from rows X and their classes y."""
@@ -431,7 +431,10 @@ class TACClassifier(ClassifierMixin, _TACEstimator):  # type: ignore[misc]
 
     def predict_proba(self, X: Any) -> Floats:
         """The probability of every class: (rows, classes)."""
-        posterior = self._posterior(X)
+        return self._by_class(self._posterior(X))
+
+    def _by_class(self, posterior: Floats) -> Floats:
+        """Columns in the order of `classes_`."""
         states = self.tac_.variable.states
         return posterior[:, [states.index(label) for label in self.classes_.tolist()]]
 
@@ -445,16 +448,15 @@ class TACClassifier(ClassifierMixin, _TACEstimator):  # type: ignore[misc]
         >>> from sklearn.datasets import load_iris
         >>> X, y = load_iris(return_X_y=True, as_frame=True)
         >>> model = TACClassifier(prior=1.0, steps=5, random_state=0).fit(X, y)
-        >>> found = model.explain(X[:1])
-        >>> [(one.name, one.value) for one in found.features][2:]
+        >>> prediction = model.explain(X[:1])
+        >>> [(one.name, one.value) for one in prediction.features][2:]
         [('petal length (cm)', 1.4), ('petal width (cm)', 0.2)]
         """
-        features, posterior = self._explained(X)
-        states = self.tac_.variable.states
-        posterior = posterior[:, [states.index(label) for label in self.classes_.tolist()]]
-        pairs = zip(features, posterior[1:], weights_of(posterior), strict=True)
-        found = tuple(Feature(name, value, without, weight) for (name, value), without, weight in pairs)
-        return Prediction(tuple(self.classes_.tolist()), posterior[0], found, self._compared(X))
+        known, posterior = self._explained(X)
+        posterior = self._by_class(posterior)
+        pairs = zip(known, posterior[1:], weights_of(posterior), strict=True)
+        features = tuple(Feature(name, value, without, weight) for (name, value), without, weight in pairs)
+        return Prediction(tuple(self.classes_.tolist()), posterior[0], features, self._compared(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class of every row."""
@@ -518,17 +520,15 @@ class TACRegressor(RegressorMixin, _TACEstimator):  # type: ignore[misc]
         >>> from sklearn.datasets import load_diabetes
         >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
         >>> model = TACRegressor(steps=10, random_state=0).fit(X, y)
-        >>> found = model.explain(X[:1])
-        >>> found.features[2].name, found.features[2].value, found.tests[0].feature
+        >>> prediction = model.explain(X[:1])
+        >>> prediction.features[2].name, prediction.features[2].value, prediction.tests[0].feature
         ('bmi', 32.1, 'age')
         """
-        features, posterior = self._explained(X)
+        known, posterior = self._explained(X)
         predicted = self._number(posterior[:, :1])
-        found = tuple(
-            Feature(name, value, without, predicted[0] - without)
-            for (name, value), without in zip(features, predicted[1:], strict=True)
-        )
-        return Prediction(None, predicted[0], found, self._compared(X))
+        pairs = zip(known, predicted[1:], strict=True)
+        features = tuple(Feature(name, value, without, predicted[0] - without) for (name, value), without in pairs)
+        return Prediction(None, predicted[0], features, self._compared(X))
 
     def _number(self, p: Floats) -> Floats:
         """The numbers that probabilities stand for."""
@@ -538,7 +538,7 @@ class TACRegressor(RegressorMixin, _TACEstimator):  # type: ignore[misc]
 
 def _values(X: Any) -> list[Any]:
     """The values of one row of X, as read."""
-    if isinstance(X, Table):
+    if isinstance(X, FeatureTable):
         values = [column[0] for column in X.columns]
     elif hasattr(X, "columns"):
         values = [as_array(X[name])[0] for name in X.columns]
@@ -553,11 +553,11 @@ def _is_soft(variable: Variable, values: Any) -> bool:
     return column is not None and column.soft is not None
 
 
-def _startable(net: Network, found: Network) -> Network:
-    """The network with the numbers found where a whole table is to be learned; other gaps are filled by training."""
+def _startable(net: Network, estimated: Network) -> Network:
+    """The network with estimated numbers where a whole table is to be learned; training fills other gaps."""
     cpts = {}
     for name in net.variables:
-        cpt, own = net.cpt(name), found.cpt(name)
+        cpt, own = net.cpt(name), estimated.cpt(name)
         if isinstance(cpt, CPT) and isinstance(own, CPT) and (cpt.learn or np.isnan(cpt.table).all()):
             cpts[name] = CPT(own.table, True, cpt.tie)
     return net.with_cpts(cpts)

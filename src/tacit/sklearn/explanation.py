@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from tacit.cpt import TestingCPT
-from tacit.floats import Floats
-from tacit.grid import Grid, probability
-from tacit.network import Network
-from tacit.selection import Selected
+from tacit.base.floats import Floats
+from tacit.base.grid import Grid, probability
+from tacit.base.text import bars
+from tacit.model.cpt import TestingCPT
+from tacit.query.network import Network
+from tacit.query.selection import Selected
 from tacit.sklearn.default import Ranks
 from tacit.theory.findings import log_odds
-from tacit.words import bars
 
 MOST = 20  # features and tests that are shown
 TURNED = {">=": "<=", ">": "<", "<=": ">=", "<": ">"}
@@ -107,15 +107,8 @@ class Prediction:
         """The features that add most."""
         i = self.state
         largest = sorted(self.features, key=lambda one: -np.nan_to_num(abs(one.weight[i])))[:MOST]
-        body = [
-            (
-                one.name,
-                in_words(one.value),
-                self._number(float(one.without[i])),
-                f"{round(one.weight[i], 9) + 0.0:+.3g}",
-            )
-            for one in largest
-        ]
+        numbers = [(self._number(float(one.without[i])), f"{round(one.weight[i], 9) + 0.0:+.3g}") for one in largest]
+        body = [(one.name, in_words(one.value), *own) for one, own in zip(largest, numbers, strict=True)]
         what = "the prediction" if self.classes is None else f"the log-odds of {self.classes[i]}"
         hidden = len(self.features) - MOST
         return Grid(
@@ -152,7 +145,7 @@ def compared(
 
     The posterior of `E` is the rank itself, or 1 less the rank, for its second state: the test is turned around.
     """
-    found = []
+    tests = []
     for node, how in decided.items():
         place = int(node[1:].partition(".")[0])
         cpt, scale = net.cpt(node), ranks[place]
@@ -163,7 +156,7 @@ def compared(
         for state, threshold in enumerate(cpt.thresholds.tolist()):
             operator = str(cpt.test[state])
             at = threshold if state == 0 else 1 - threshold
-            found.append(
+            tests.append(
                 FeatureTest(
                     feature=names[place],
                     value=float(row[place]),
@@ -173,7 +166,7 @@ def compared(
                     distance=abs(rank - at),
                 )
             )
-    return tuple(found)
+    return tuple(tests)
 
 
 def in_words(value: Any) -> str:

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import assert_all_finite, validate_data
 
-from tacit.containers import Text, unpack
-from tacit.floats import Floats
-from tacit.sklearn.columns import Values
-from tacit.words import short
+from tacit.base.floats import Floats
+from tacit.base.text import short
+from tacit.evidence.frames import TextColumn, unpack
+from tacit.sklearn.levels import Values
 
 NOTHING = ("NAType", "NaTType")  # of pandas
 TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
@@ -27,7 +27,7 @@ NUMBERS_OR_TEXT = "expected numbers or text"
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class FeatureTable:
     """Columns of the same length."""
 
     columns: Sequence[Values]
@@ -42,12 +42,12 @@ class Table:
         """Whether some values are missing."""
         return any((None in column) if column.dtype == object else np.isnan(column).any() for column in self.columns)
 
-    def take(self, rows: NDArray[np.int64]) -> Table:
+    def take(self, rows: NDArray[np.int64]) -> FeatureTable:
         """Some of the rows."""
-        return Table([column[rows] for column in self.columns])
+        return FeatureTable([column[rows] for column in self.columns])
 
 
-def read_table(estimator: Any, X: Any, reset: bool) -> Table:
+def read_table(estimator: Any, X: Any, reset: bool) -> FeatureTable:
     """The columns of a frame or of an array."""
     if hasattr(X, "columns"):
         validate_data(estimator, X, reset=reset, skip_check_array=True)
@@ -55,12 +55,12 @@ def read_table(estimator: Any, X: Any, reset: bool) -> Table:
             validate_data(estimator, X, reset=False, dtype=None)
         numbers = _numbers_at_once(X)
         if numbers is not None:
-            return Table(list(numbers))
-        return Table([_finite(_from_frame(X[name], name), name) for name in X.columns])
+            return FeatureTable(list(numbers))
+        return FeatureTable([_finite(_from_frame(X[name], name), name) for name in X.columns])
     X = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")
     if X.dtype.kind in "iufb":
-        return Table(list(np.ascontiguousarray(X.T, dtype=np.float64)))
-    return Table([_finite(_from_objects(column, i, column.dtype), i) for i, column in enumerate(X.T)])
+        return FeatureTable(list(np.ascontiguousarray(X.T, dtype=np.float64)))
+    return FeatureTable([_finite(_from_objects(column, i, column.dtype), i) for i, column in enumerate(X.T)])
 
 
 def read_numbers(estimator: Any, X: Any, reset: bool) -> Floats:
@@ -68,12 +68,12 @@ def read_numbers(estimator: Any, X: Any, reset: bool) -> Floats:
     for name, dtype, column in _columns(X):
         _refuse_times(name, dtype, column, NUMBERS)
     try:
-        found: Floats = validate_data(estimator, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan")
+        numbers: Floats = validate_data(estimator, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan")
     except (TypeError, ValueError) as error:
         if (refusal := _no_numbers(X)) is None:
             raise
         raise type(error)(refusal) from None
-    return found
+    return numbers
 
 
 def _numbers_at_once(X: Any) -> Floats | None:
@@ -81,8 +81,8 @@ def _numbers_at_once(X: Any) -> Floats | None:
     kinds = {getattr(dtype, "kind", "") for dtype in getattr(X, "dtypes", [None])}
     if not kinds <= set("iufb") or not hasattr(X, "to_numpy") or any(map(_has_gaps, X.dtypes)):
         return None
-    found = np.array(X.to_numpy(dtype=np.float64).T, order="C")
-    return None if np.isinf(found).any() else found
+    numbers = np.array(X.to_numpy(dtype=np.float64).T, order="C")
+    return None if np.isinf(numbers).any() else numbers
 
 
 def _has_gaps(dtype: Any) -> bool:
@@ -137,17 +137,17 @@ def _refusal(name: Any, dtype: Any, value: Any, expected: str) -> str:
 def _from_frame(column: Any, name: Any) -> Values:
     _refuse_times(name, column.dtype, column, NUMBERS_OR_TEXT)
     opened = unpack(column)
-    if isinstance(opened, Text):
+    if isinstance(opened, TextColumn):
         labels = np.array([None if _missing(label) else str(label) for label in (*opened.labels, None)], dtype=object)
         return np.asarray(labels[opened.places])  # -1 is the last one
     values = opened.values
     if values.dtype.kind in "iufb":
         numbers = values.astype(np.float64)
         return numbers if opened.missing is None else np.where(opened.missing, np.nan, numbers)
-    found = values.astype(object)
+    objects = values.astype(object)
     if opened.missing is not None:
-        found[opened.missing] = None
-    return _from_objects(found, name, column.dtype)
+        objects[opened.missing] = None
+    return _from_objects(objects, name, column.dtype)
 
 
 def _from_objects(column: Values, name: Any, dtype: Any) -> Values:

@@ -4,14 +4,14 @@ Every question has a file. Those about all evidence at once are answered on a qu
 (`selectable`), the hard ones over boxes of evidence (`boxes`).
 """
 
-from tacit.theory.approximation import Approximation, approximate
-from tacit.theory.bounding import Bounds, bounds
+from tacit.theory.certified.bounding import Bounds, bounds
+from tacit.theory.certified.monotonicity import Monotonicity, monotone
+from tacit.theory.certified.robustness import Robustness, robust
 from tacit.theory.explain import Explanation
 from tacit.theory.findings import Finding
-from tacit.theory.monotonicity import Monotonicity, monotone
-from tacit.theory.neural import from_neural_network
 from tacit.theory.piecewise import Pieces, Region, pieces
-from tacit.theory.robustness import Robustness, robust
+from tacit.theory.universal.approximation import Approximation, approximate
+from tacit.theory.universal.neural import from_neural_network
 
 __all__ = [
     "Approximation",

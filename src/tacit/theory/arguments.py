@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from tacit.errors import EvidenceError, TacitError, TooLargeError
-from tacit.evidence import Column, Evidence, EvidenceLike, read
-from tacit.floats import Floats
-from tacit.query import Query
-from tacit.variable import Label, similar
+from tacit.base.errors import EvidenceError, TacitError, TooLargeError
+from tacit.base.floats import Floats
+from tacit.evidence.column import Column, Evidence
+from tacit.evidence.read import EvidenceLike, read
+from tacit.model.variable import Label, similar
+from tacit.query.query import Query
 
 MAX_INPUTS = 10  # a box has 2^inputs vertices
 
@@ -22,7 +23,7 @@ def read_given(tac: Query, given: EvidenceLike | None) -> Evidence:
         if name not in known.columns:
             raise EvidenceError(f"there is no evidence on {name!r}, which the query needs in every row; give its state")
         known.columns[name].states()  # an error where it is not certain
-    return Evidence(known.rows, {**known.columns, **tac.known_columns})
+    return Evidence(known.rows, {**known.columns, **tac.given_columns})
 
 
 def first_state(known: Evidence, name: str) -> Floats:

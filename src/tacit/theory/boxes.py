@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.floats import Floats
+from tacit.base.floats import Floats
 from tacit.theory.derivatives import upper_model
 from tacit.theory.linear_programs import interior
 from tacit.theory.multilinear import vertices
@@ -66,8 +66,8 @@ class BoxBounds:
     def cutting_tests(self, boxes: Iterable[int]) -> dict[int, NDArray[np.intp]]:
         """The tests of each box that are not on their sides all over it, but cut it; boxes without any are left out."""
         limits = np.where(self.strict, TIE, -TIE)
-        found = {i: np.flatnonzero(self.conditions[i].min(axis=1) < limits[i]) for i in boxes}  # NaN is never less
-        return {i: tests for i, tests in found.items() if len(tests)}
+        cutting = {i: np.flatnonzero(self.conditions[i].min(axis=1) < limits[i]) for i in boxes}  # NaN is never less
+        return {i: tests for i, tests in cutting.items() if len(tests)}
 
 
 def bound_boxes(query: SelectableQuery, low: Floats, high: Floats, sides: Sides, objective: Floats) -> BoxBounds:
@@ -95,17 +95,17 @@ def interiors(boxes: BoxBounds, cutting: Mapping[int, NDArray[np.intp]]) -> dict
 
     None: no point satisfies them, or only ties that are decided otherwise.
     """
-    found: dict[int, Floats | None] = {}
+    points: dict[int, Floats | None] = {}
     systems = {i: boxes.conditions[i, tests] for i, tests in cutting.items()}
     thin = []
     for i, (weights, most) in zip(cutting, interior(list(systems.values())), strict=True):
-        found[i] = boxes.corners[:, i] @ weights if most >= -TIE else None
+        points[i] = boxes.corners[:, i] @ weights if most >= -TIE else None
         if -TIE <= most <= TIE and boxes.strict[i, cutting[i]].any():
             thin.append(i)
     strict = [boxes.strict[i, cutting[i]] for i in thin]
     for i, (_, most) in zip(thin, interior([systems[i] for i in thin], strict), strict=True):
-        found[i] = found[i] if most > TIE else None
-    return found
+        points[i] = points[i] if most > TIE else None
+    return points
 
 
 def halves(low: Floats, high: Floats, axis: int) -> list[tuple[Floats, Floats]]:

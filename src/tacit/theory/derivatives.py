@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tacit.floats import Floats
+from tacit.base.floats import Floats
 from tacit.theory.multilinear import vertices
 from tacit.theory.scope import Sides
 from tacit.theory.selectable import Derivatives, Ranges, SelectableQuery, normalised
@@ -34,8 +34,8 @@ def derivative_ends(query: SelectableQuery, ranges: Ranges, objective: Floats) -
             made = _times((steep[0][:, None], steep[1][:, None]), (signed[0], signed[1]))
             for end, new in zip(weights, made, strict=True):
                 end[tests] = np.where(soft[tests, None, None], new, 0.0)
-    found = _total(count, _quotients(query.derivatives(ranges), objective[None]), weights)
-    return found[0][0], found[1][0]
+    total = _total(count, _quotients(query.derivatives(ranges), objective[None]), weights)
+    return total[0][0], total[1][0]
 
 
 def upper_model(query: SelectableQuery, ranges: Ranges, sides: Sides, objective: Floats) -> Floats:
@@ -56,14 +56,14 @@ def upper_model(query: SelectableQuery, ranges: Ranges, sides: Sides, objective:
     return np.asarray(np.nan_to_num(value[:, None] + rise.sum(axis=0), nan=np.inf, posinf=np.inf))
 
 
-def _quotients(found: Derivatives, objectives: Floats) -> Ends:
+def _quotients(joint: Derivatives, objectives: Floats) -> Ends:
     """Ends of the derivatives of quotients sum_s c_s J_s / sum_s J_s, (inputs + tests, objectives, boxes)."""
-    totals = found.lower.sum(axis=0), found.upper.sum(axis=0)
+    totals = joint.lower.sum(axis=0), joint.upper.sum(axis=0)
     bottom, top = totals[0].min(axis=-1), totals[1].max(axis=-1)
     base, roof = objectives.min(axis=1)[:, None], objectives.max(axis=1)[:, None]
     weigh = (
-        np.einsum("os,sbv->obv", objectives - base, found.lower),
-        np.einsum("os,sbv->obv", objectives - base, found.upper),
+        np.einsum("os,sbv->obv", objectives - base, joint.lower),
+        np.einsum("os,sbv->obv", objectives - base, joint.upper),
     )
     with np.errstate(divide="ignore", invalid="ignore"):  # a vertex with no mass says nothing
         least = base + np.fmin.reduce(weigh[0] / totals[1], axis=-1)
@@ -73,7 +73,7 @@ def _quotients(found: Derivatives, objectives: Floats) -> Ends:
         objectives[..., None] - most[:, None],
         objectives[..., None] - least[:, None],
     )  # (objectives, states, boxes)
-    slope = found.least.min(axis=-1), found.most.max(axis=-1)  # (inputs + tests, states, boxes)
+    slope = joint.least.min(axis=-1), joint.most.max(axis=-1)  # (inputs + tests, states, boxes)
     rise = _times((excess[0][None], excess[1][None]), (slope[0][:, None], slope[1][:, None]))
     low, high = rise[0].sum(axis=2), rise[1].sum(axis=2)
     with np.errstate(divide="ignore", invalid="ignore"):

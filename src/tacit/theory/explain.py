@@ -9,21 +9,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.errors import EvidenceError, TooLargeError
-from tacit.evidence import Column, EvidenceLike
-from tacit.floats import Floats
-from tacit.grid import Grid, probability
-from tacit.html_table import lines, table
-from tacit.network import Network
-from tacit.query import Query
-from tacit.selection import selected_network
+from tacit.base.errors import EvidenceError, TooLargeError
+from tacit.base.floats import Floats
+from tacit.base.grid import Grid, probability
+from tacit.base.html import lines, table
+from tacit.base.text import bars
+from tacit.evidence.column import Column
+from tacit.evidence.read import EvidenceLike
+from tacit.model.variable import Label
+from tacit.query.network import Network
+from tacit.query.query import Query
+from tacit.query.selection import selected_network
 from tacit.theory.arguments import read_given
 from tacit.theory.findings import Finding, findings
 from tacit.theory.multilinear import polynomial, subsets
 from tacit.theory.piecewise import coefficients
 from tacit.theory.selectable import SelectableQuery
-from tacit.variable import Label
-from tacit.words import bars
 
 MAX_INPUTS = 6  # soft evidence up to which the 2^inputs coefficients are worth reading
 MAX_SHOWN = 20
@@ -209,15 +210,15 @@ def _findings(tac: Query, columns: Mapping[str, Column]) -> tuple[Finding, ...]:
         return ()
 
 
-def findings_grid(found: Sequence[Finding], query: str, states: Sequence[Label], state: int) -> Grid:
+def findings_grid(every: Sequence[Finding], query: str, states: Sequence[Label], state: int) -> Grid:
     """A line for each finding, those with the largest weights first."""
-    largest = sorted(found, key=lambda one: -np.nan_to_num(abs(one.weight[state])))[:MAX_SHOWN]
+    largest = sorted(every, key=lambda one: -np.nan_to_num(abs(one.weight[state])))[:MAX_SHOWN]
     body = [
         (f"{one.name}: {one.value}", probability(float(one.without[state])), _weight(float(one.weight[state])))
         for one in largest
     ]
     title = f"What each finding adds to the log-odds of {query}={states[state]}, given the others"
-    hidden = f"... and {len(found) - MAX_SHOWN} more, with smaller weights" if len(found) > MAX_SHOWN else ""
+    hidden = f"... and {len(every) - MAX_SHOWN} more, with smaller weights" if len(every) > MAX_SHOWN else ""
     return Grid([("finding", "without it", "weight")], body, title=title, note=hidden)
 
 

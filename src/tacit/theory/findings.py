@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tacit.answer import quietly
-from tacit.evidence import Column, Evidence
-from tacit.floats import Floats
-from tacit.labels import MISSING
-from tacit.query import Query
+from tacit.base.floats import Floats
+from tacit.evidence.column import Column, Evidence
+from tacit.evidence.states import MISSING
+from tacit.query.answer import quietly
+from tacit.query.query import Query
 
 
 @dataclass(frozen=True, eq=False)

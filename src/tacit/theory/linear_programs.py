@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.floats import Floats
+from tacit.base.floats import Floats
 
 Bools = NDArray[np.bool_]
 
@@ -45,13 +45,13 @@ def interior(systems: Sequence[Floats], strict: Sequence[Bools] | None = None) -
     costs = [np.append(np.zeros(len(c)), 1.0) for c in scaled]
     least = [np.append(np.zeros(len(c)), -1.0) for c in scaled]
     solved = _solve(costs, blocks, [np.zeros(c.shape[1]) for c in scaled], least, sums)
-    found = []
+    solutions = []
     for system, size, counted, (x, duals) in zip(scaled, sizes, strict, solved, strict=True):
         shares = np.maximum(x[:-1], 0)
         total = shares[counted].sum()
         most = float((shares @ system).max() / total) if total > 0 else np.inf
-        found.append((_shares(duals), most * float(size[counted].max() if most > 0 else size[counted].min())))
-    return found
+        solutions.append((_shares(duals), most * float(size[counted].max() if most > 0 else size[counted].min())))
+    return solutions
 
 
 def greatest(quotients: Sequence[Quotient], least: float) -> list[tuple[float, Floats]]:
@@ -69,11 +69,11 @@ def greatest(quotients: Sequence[Quotient], least: float) -> list[tuple[float, F
     limits = [(least * q.total - q.value) / u for q, u in zip(quotients, units, strict=True)]
     costs = [np.append(np.zeros(len(q.conditions)), 1.0) for q in quotients]
     solved = _solve(costs, blocks, limits, [np.zeros(len(c)) for c in costs])
-    found = []
+    solutions = []
     for q, p, unit, scale, (x, duals) in zip(quotients, plain, units, scales, solved, strict=True):
         multipliers = unit * scale * np.maximum(x[:-1], 0)
-        found.append((min(p, bound(q.value + multipliers @ q.conditions, q.total)), _shares(duals)))
-    return found
+        solutions.append((min(p, bound(q.value + multipliers @ q.conditions, q.total)), _shares(duals)))
+    return solutions
 
 
 def bound(value: Floats, total: Floats) -> float:
@@ -101,7 +101,7 @@ def _solve(
         first = _solve(costs[:BLOCKS], blocks[:BLOCKS], limits[:BLOCKS], least[:BLOCKS], sums[:BLOCKS])
         return first + _solve(costs[BLOCKS:], blocks[BLOCKS:], limits[BLOCKS:], least[BLOCKS:], sums[BLOCKS:])
     low = np.concatenate(least)
-    found = linprog(
+    solution = linprog(
         np.concatenate(costs),
         A_ub=block_diag(blocks, format="csc"),
         b_ub=np.concatenate(limits),
@@ -110,8 +110,8 @@ def _solve(
         bounds=np.column_stack([low, np.full(len(low), np.inf)]),
         method="highs-ds",
     )
-    x = np.zeros(len(low)) if found.x is None else found.x
-    duals = np.zeros(sum(map(len, limits))) if found.x is None else -found.ineqlin.marginals
+    x = np.zeros(len(low)) if solution.x is None else solution.x
+    duals = np.zeros(sum(map(len, limits))) if solution.x is None else -solution.ineqlin.marginals
     ends = np.cumsum([len(c) for c in costs])[:-1], np.cumsum([len(b) for b in limits])[:-1]
     return list(zip(np.split(x, ends[0]), np.split(duals, ends[1]), strict=True))
 

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from tacit.floats import Floats
+from tacit.base.floats import Floats
 
 NEGLIGIBLE = 1e-13  # beside the largest coefficient: what rounding leaves of a 0
 

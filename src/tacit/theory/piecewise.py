@@ -9,19 +9,19 @@ from typing import NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import EvidenceError, NetworkError
-from tacit.evidence import EvidenceLike, read
-from tacit.floats import Floats
-from tacit.html_table import table
-from tacit.model import Model
-from tacit.query import Query
+from tacit.base.errors import EvidenceError, NetworkError
+from tacit.base.floats import Floats
+from tacit.base.html import table
+from tacit.base.text import large, plural
+from tacit.evidence.read import EvidenceLike, read
+from tacit.model.model import Model
+from tacit.model.variable import describe
+from tacit.query.query import Query
 from tacit.theory.arguments import first_state
 from tacit.theory.multilinear import moebius, polynomial, products, subsets, unit_vertices
 from tacit.theory.reachable import Reachable, reachable_selections
 from tacit.theory.scope import TIE, Bools, Sides
 from tacit.theory.selectable import SelectableQuery, make_selectable, normalised
-from tacit.variable import describe
-from tacit.words import large, plural
 
 MAX_SHOWN = 20
 Ruling = NDArray[np.generic]  # whether plus rules, or which of more than two tables
@@ -97,10 +97,10 @@ class Pieces(Sequence[Region]):
         How many regions there can be: more than were found only where the search was cut short.
     """
 
-    def __init__(self, query: SelectableQuery, found: Sequence[Region], holds: Bools, most: int) -> None:
+    def __init__(self, query: SelectableQuery, regions: Sequence[Region], holds: Bools, most: int) -> None:
         self.query, self.states, self.inputs = query.query, query.network.states(query.query), query.inputs
         self.most = most
-        self._query, self._regions = query, tuple(found)
+        self._query, self._regions = query, tuple(regions)
         self._index = {own.tobytes(): i for i, own in enumerate(holds)}  # by which tests hold
 
     @property
@@ -137,18 +137,18 @@ class Pieces(Sequence[Region]):
         points = self._points(evidence)
         if points.shape[1] != 1:
             raise EvidenceError(f"region takes one row of evidence, got {points.shape[1]} rows")
-        found = self._index.get(self._selected(points)[:, 0].tobytes())
-        return None if found is None else self._regions[found]
+        place = self._index.get(self._selected(points)[:, 0].tobytes())
+        return None if place is None else self._regions[place]
 
     def _selected(self, points: Floats) -> Bools:
         return np.asarray(self._query.select(points)[0] > 0)
 
     def _table(self, plus: Bools) -> Floats:
         """The coefficients (sets, states) under a selection, which may occur on a border only, and be no region."""
-        found = self._index.get(plus.tobytes())
-        if found is None:
+        place = self._index.get(plus.tobytes())
+        if place is None:
             return np.asarray(coefficients(self._query, plus[:, None])[0])
-        return np.stack(list(self._regions[found].coefficients.values()))
+        return np.stack(list(self._regions[place].coefficients.values()))
 
     def _points(self, evidence: EvidenceLike) -> Floats:
         variables = [self._query.network.variable(n) for n in self._query.network]
@@ -262,10 +262,10 @@ def pieces(
             f"node {query.threshold(test).node!r} is selected by a sigmoid, so that the query has no pieces; "
             "make its tests hard with net.with_gamma(None)"
         )
-    found = reachable_selections(query, budget)
-    tables = coefficients(query, (found.sides > 0).T)
-    made = [_region(query, found, i, table) for i, table in enumerate(tables)]
-    return Pieces(query, made, found.sides > 0, len(made) + found.unknown)
+    reachable = reachable_selections(query, budget)
+    tables = coefficients(query, (reachable.sides > 0).T)
+    made = [_region(query, reachable, i, table) for i, table in enumerate(tables)]
+    return Pieces(query, made, reachable.sides > 0, len(made) + reachable.unknown)
 
 
 def coefficients(query: SelectableQuery, weights: Floats | Bools) -> Floats:
@@ -276,14 +276,14 @@ def coefficients(query: SelectableQuery, weights: Floats | Bools) -> Floats:
     return moebius(np.ldexp(joint, exponent).reshape(len(joint), count, -1)).transpose(1, 2, 0)
 
 
-def _region(query: SelectableQuery, found: Reachable, i: int, table: Floats) -> Region:
-    sides, margins = found.sides[i], found.margins[i]
+def _region(query: SelectableQuery, reachable: Reachable, i: int, table: Floats) -> Region:
+    sides, margins = reachable.sides[i], reachable.margins[i]
     interval = _interval(query, sides, margins) if len(query.inputs) == 1 else None
     return Region(
         selection=query.by_node(sides > 0),
         coefficients=dict(zip(subsets(query.inputs), table, strict=True)),
         conditions=_conditions(query, sides, margins, interval),
-        inside=query.evidence(found.points[:, i]),
+        inside=query.evidence(reachable.points[:, i]),
         interval=interval,
     )
 
@@ -322,11 +322,11 @@ def _implied(holding: Floats) -> Bools:
 
 def _distinct(tests: NDArray[np.intp], holding: Floats, strict: Bools) -> NDArray[np.intp]:
     """One of the tests that are the same inequality: a strict one, if there is any."""
-    found: dict[bytes, int] = {}
+    distinct: dict[bytes, int] = {}
     for test in sorted(tests.tolist(), key=lambda t: not strict[t]):
         same = (holding[test] / np.abs(holding[test]).max()).round(9) + 0.0  # not -0.0
-        found.setdefault(same.tobytes(), test)
-    return np.array(sorted(found.values()), dtype=np.intp)
+        distinct.setdefault(same.tobytes(), test)
+    return np.array(sorted(distinct.values()), dtype=np.intp)
 
 
 def _slack(holding: Floats, interval: Interval) -> Bools:

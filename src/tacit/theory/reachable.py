@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.floats import Floats, divide
+from tacit.base.floats import Floats, divide
 from tacit.theory.boxes import halves
 from tacit.theory.linear_programs import interior
 from tacit.theory.multilinear import at_point, restricted, unit_vertices, vertices
@@ -99,21 +99,21 @@ class _SelectionSearch:
         self, sides: Sides, margins: Floats, opened: Bools, test: int, remaining: int
     ) -> list[tuple[int, int]]:
         """For every selection of the tests before, by number, the sides that a test has somewhere in its region."""
-        found: list[tuple[int, int]] = []
+        sure: list[tuple[int, int]] = []
         asked: list[tuple[int, int]] = []
         open_here = _changes_sign(margins[:, test])
         for i, own in enumerate(margins[:, test]):
             if not open_here[i]:
-                found.append((i, int(_side(self.query, np.array(test), own[np.argmax(np.abs(own))]))))
+                sure.append((i, int(_side(self.query, np.array(test), own[np.argmax(np.abs(own))]))))
                 continue
             met = self.known[self._like(sides[i], opened[i]), test]
             for side in (1, -1):
-                (found if (met == side).any() else asked).append((i, side))
+                (sure if (met == side).any() else asked).append((i, side))
         systems = [
             np.vstack([sides[i, opened[i], None] * margins[i, opened[i]], side * margins[i, test]]) for i, side in asked
         ]
         occurring = self._occur(systems, remaining)
-        return sorted([*found, *(one for one, occurs in zip(asked, occurring, strict=True) if occurs)])
+        return sorted([*sure, *(one for one, occurs in zip(asked, occurring, strict=True) if occurs)])
 
     def _like(self, sides: Sides, opened: Bools) -> Bools:
         """The known points that have the same outcomes of the open tests."""
@@ -122,10 +122,10 @@ class _SelectionSearch:
     def _occur(self, systems: Sequence[Floats], remaining: int) -> list[bool]:
         """Of which systems all conditions are positive somewhere; where the budget ends, no, but counted as unknown."""
         count = len(self.query.inputs)
-        found = [False] * len(systems)
+        occurs = [False] * len(systems)
         boxes = [(k, np.zeros(count), np.ones(count)) for k in range(len(systems))]
         while boxes:
-            open_boxes = [(k, low, high, restricted(systems[k], low, high)) for k, low, high in boxes if not found[k]]
+            open_boxes = [(k, low, high, restricted(systems[k], low, high)) for k, low, high in boxes if not occurs[k]]
             open_boxes = [box for box in open_boxes if box[-1].max(axis=1).min() > TIE]
             if len(open_boxes) > self.left:
                 self.unknown += 2**remaining * len({k for k, *_ in open_boxes})
@@ -135,15 +135,15 @@ class _SelectionSearch:
             solved = interior([here for *_, here in open_boxes])
             boxes = []
             for (k, low, high, _), (weights, most) in zip(open_boxes, solved, strict=True):
-                if found[k] or most <= TIE:
+                if occurs[k] or most <= TIE:
                     continue
                 point = vertices(low[:, None], high[:, None])[:, 0] @ weights
-                found[k] = bool(at_point(systems[k], point).min() > TIE)
-                if found[k]:
+                occurs[k] = bool(at_point(systems[k], point).min() > TIE)
+                if occurs[k]:
                     self._meet(point[:, None])
                 else:
                     boxes += [(k, *half) for half in halves(low, high, int(np.argmax(high - low)))]
-        return found
+        return occurs
 
     def _meet(self, points: Floats) -> None:
         _, margins = self.query.select(points)

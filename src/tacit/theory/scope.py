@@ -9,13 +9,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.base.floats import Floats
 from tacit.compiler.prune import relevant
-from tacit.cpt import TestingCPT
-from tacit.engines.numpy_arrays import NumpyArrays
-from tacit.evidence import Column
-from tacit.floats import Floats
-from tacit.model import Model
-from tacit.query import Query
+from tacit.engines.arrays.numpy_arrays import NumpyArrays
+from tacit.evidence.column import Column
+from tacit.model.cpt import TestingCPT
+from tacit.model.model import Model
+from tacit.query.query import Query
 from tacit.theory.unfolding import Threshold, unfold
 
 Bools = NDArray[np.bool_]

@@ -24,23 +24,26 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.compiler.sight import taking_part
-from tacit.compiler.tree import bits
-from tacit.cpt import CPT, TestingCPT
+from tacit.base.errors import EvidenceError, TooLargeError
+from tacit.base.floats import Floats
+from tacit.base.text import fresh_name
+from tacit.compiler.order.tree import bits
+from tacit.compiler.visibility import taking_part
 from tacit.engines.engine import Sweep
-from tacit.errors import EvidenceError, TooLargeError
-from tacit.evidence import Column, EvidenceLike, blocks
-from tacit.factored import MAX_DENSE
-from tacit.floats import Floats
-from tacit.model import Model
-from tacit.query import Query, compiled
+from tacit.evidence.column import Column, blocks
+from tacit.evidence.read import EvidenceLike
+from tacit.model.cpt import CPT, TestingCPT
+from tacit.model.model import Model
+from tacit.model.rules import MAX_DENSE
+from tacit.model.variable import describe
+from tacit.query.options import CompileOptions
+from tacit.query.query import Query, compiled
 from tacit.theory.arguments import checked_inputs, read_given
 from tacit.theory.multilinear import vertices
 from tacit.theory.scope import Group, Scope, Sides, scope_of
 from tacit.theory.unfolding import Threshold
-from tacit.variable import describe
 
-SEARCHED = 32  # testing nodes up to which a better plan is worth its search
+MAX_SEARCHED = 32  # testing nodes up to which a better plan is worth its search
 
 
 def make_selectable(
@@ -69,7 +72,7 @@ class SelectableQuery:
         self._by_overlap = SelectorNetwork(scope, states_by_overlap)
 
     def with_fixed(self, fixed: Mapping[str, Column]) -> SelectableQuery:
-        """The same query with other values of the same fixed evidence; nothing is compiled again."""
+        """The query with other values of its fixed evidence; nothing is compiled again."""
         other = copy(self)
         other.fixed = dict(fixed)
         return other
@@ -105,11 +108,11 @@ class SelectableQuery:
             undefined = np.full((*group.tests.shape, points.shape[1]), np.nan)
             total = marginal.sum(axis=0)
             margins[group.tests] = np.divide(self.margins(group, marginal), total, out=undefined, where=total > 0)
-            found = self.tests.weights(margins[group.tests], group.tests)
+            chosen = self.tests.weights(margins[group.tests], group.tests)
             if sides is not None:
                 side = sides[group.tests]
-                found = np.where(side == 0, found, side > 0)
-            weights[group.tests] = found
+                chosen = np.where(side == 0, chosen, side > 0)
+            weights[group.tests] = chosen
         return weights, margins
 
     def posterior(self, points: Floats) -> Floats:
@@ -129,16 +132,16 @@ class SelectableQuery:
 
         Of two tables, whether it is plus; of more, its number.
         """
-        found: dict[str, NDArray[np.generic]] = {}
+        tables: dict[str, NDArray[np.generic]] = {}
         for node, tests in self.scope.tests_of.items():
             shape = [self.network.variable(p).card for p in self.scope.network.parents(node)]
             owner, table = self.scope.thresholds[node]
             if table is None:
-                found[owner] = holds[tests].reshape(shape)
+                tables[owner] = holds[tests].reshape(shape)
             else:
                 ruling = table * (holds & ~self.tests.idle)[tests].reshape(shape)
-                found[owner] = np.maximum(found[owner], ruling) if owner in found else ruling
-        return found
+                tables[owner] = np.maximum(tables[owner], ruling) if owner in tables else ruling
+        return tables
 
     def threshold(self, test: int) -> Threshold:
         """What a test is in the user's network."""
@@ -243,17 +246,17 @@ class SelectorNetwork:
 
     def __init__(self, scope: Scope, states_of: Callable[[Floats, Floats], list[SelectorState]]) -> None:
         self.scope, self._states_of = scope, states_of
-        self.names = _names(scope.network, list(scope.tests_of))
+        self.names = {node: fresh_name(f"{node} selected", scope.network) for node in scope.tests_of}
 
     @cached_property
     def states(self) -> dict[str, list[SelectorState]]:
         """The states of every selector, by testing node."""
-        found = {}
+        states = {}
         for node in self.names:
             cpt = self.scope.network.cpt(node)
             assert isinstance(cpt, TestingCPT)
-            found[node] = self._states_of(*(t.reshape(cpt.thresholds.size, -1) for t in (cpt.plus, cpt.minus)))
-        return found
+            states[node] = self._states_of(*(t.reshape(cpt.thresholds.size, -1) for t in (cpt.plus, cpt.minus)))
+        return states
 
     @cached_property
     def network(self) -> Model:
@@ -274,7 +277,7 @@ class SelectorNetwork:
     @cached_property
     def _query(self) -> Query:
         bearing = {*self.scope.bearing, *(name for node, name in self.names.items() if node in self.scope.bearing)}
-        return self._compiled(self.scope.query, bearing, "auto" if len(self.names) <= SEARCHED else "low")
+        return self._compiled(self.scope.query, bearing, "auto" if len(self.names) <= MAX_SEARCHED else "low")
 
     @cached_property
     def _marginals(self) -> dict[str, Query]:
@@ -284,8 +287,8 @@ class SelectorNetwork:
 
     def _taking_part(self, node: str) -> set[str]:
         """The variables that take part in the selection of a testing node, and the selectors among them."""
-        found = {self.scope.nodes[i] for i in bits(self._parts[node])}
-        return found.union(self.names[name] for name in found if name in self.names)
+        variables = {self.scope.nodes[i] for i in bits(self._parts[node])}
+        return variables.union(self.names[name] for name in variables if name in self.names)
 
     @cached_property
     def _parts(self) -> dict[str, int]:
@@ -296,7 +299,7 @@ class SelectorNetwork:
         scope = self.scope
         soft = [n for n in (*scope.inputs, *scope.soft, *self.names.values()) if n in bearing and n in self.network]
         hard = [n for n in scope.hard if n in bearing and n in self.network]
-        return compiled(Query, self.network, query, soft, hard, effort=effort)
+        return compiled(Query, self.network, query, soft, hard, CompileOptions(effort=effort))
 
     # evaluating -------------------------------------------------------------------------------------------
 
@@ -316,8 +319,8 @@ class SelectorNetwork:
 
     def _run(self, tac: Query, columns: Mapping[str, Column], rows: int) -> tuple[Floats, int]:
         engine = tac.engine().runner(rows, Sweep.FORWARD)
-        found = [engine.run(block.columns, block.rows) for _, block in blocks(columns, rows, engine.chunk)]
-        joints, exponents = [result.joint for result in found], [result.exponent for result in found]
+        results = [engine.run(block.columns, block.rows) for _, block in blocks(columns, rows, engine.chunk)]
+        joints, exponents = [result.joint for result in results], [result.exponent for result in results]
         return _with_one_exponent(np.concatenate(joints, axis=1), np.concatenate(exponents))
 
     def derivatives(self, ranges: Ranges, fixed: Mapping[str, Column], group: Group | None = None) -> Derivatives:
@@ -331,8 +334,8 @@ class SelectorNetwork:
         columns = [self._columns(end, fixed) for end in Ranges(points, points, *weights).ends()]
         lower, upper = _common_power(*(self._run(tac, c, boxes * size) for c in columns))
         least, most = _common_power(*(self._growth(tac, seeds, c, boxes * size) for c in columns))
-        found = (seeds.T @ lower, seeds.T @ upper, self._changes(least, most), self._changes(most, least))
-        return Derivatives(*(end.reshape(*end.shape[:-1], boxes, size) for end in found))
+        ends = (seeds.T @ lower, seeds.T @ upper, self._changes(least, most), self._changes(most, least))
+        return Derivatives(*(end.reshape(*end.shape[:-1], boxes, size) for end in ends))
 
     def _growth(self, tac: Query, seeds: Floats, columns: Mapping[str, Column], rows: int) -> tuple[Floats, int]:
         """Derivatives by all likelihoods, (likelihoods, functions, rows): of the inputs' states, then of selectors'."""
@@ -343,8 +346,8 @@ class SelectorNetwork:
             by_row = np.repeat(seeds, block.rows, axis=1)  # all rows for one function after the other
             many = {n: _repeated(c, count) for n, c in block.columns.items()}
             exponent = engine.run(block.columns, block.rows).exponent
-            found = engine.gradients(many, by_row.shape[1], by_row, np.tile(exponent, count)).likelihoods
-            growth.append(self._stacked(found, by_row.shape[1]).reshape(-1, count, block.rows))
+            slopes = engine.gradients(many, by_row.shape[1], by_row, np.tile(exponent, count)).likelihoods
+            growth.append(self._stacked(slopes, by_row.shape[1]).reshape(-1, count, block.rows))
             exponents.append(exponent)
         return _with_one_exponent(np.concatenate(growth, axis=2), np.concatenate(exponents))
 
@@ -399,13 +402,3 @@ def _repeated(column: Column, times: int) -> Column:
         return column
     codes = None if column.codes is None else np.tile(column.codes, times)
     return Column(column.variable, codes, None if column.soft is None else np.tile(column.soft, (1, times)))
-
-
-def _names(net: Model, testing: Sequence[str]) -> dict[str, str]:
-    names = {}
-    for node in testing:
-        name = f"{node} selected"
-        while name in net:
-            name += "'"
-        names[node] = name
-    return names

@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tacit.cpt import CPT, TestingCPT
-from tacit.errors import TooLargeError
-from tacit.factored import MAX_DENSE
-from tacit.floats import Floats
-from tacit.model import Model
-from tacit.words import large
+from tacit.base.errors import TooLargeError
+from tacit.base.floats import Floats
+from tacit.base.text import fresh_name, large
+from tacit.model.cpt import CPT, TestingCPT
+from tacit.model.model import Model
+from tacit.model.rules import MAX_DENSE
 
 HOLDS, FAILS = (1.0, 0.0), (0.0, 1.0)
 
@@ -44,7 +44,7 @@ class Unfolded:
 
 
 def unfold(net: Model, nodes: Iterable[str]) -> Unfolded:
-    """Those of some nodes that have more than two tables unfolded; the network itself, if there are none."""
+    """A network in which no node, of some, has more than two tables; the network itself, if it is one already."""
     thresholds = {node: Threshold(node, None) for node in net.testing_nodes}
     cpts = {node: cpt for node in nodes if isinstance(cpt := net.cpt(node), TestingCPT)}
     several = {node: cpt for node, cpt in cpts.items() if len(cpt.tables) > 2}
@@ -58,19 +58,13 @@ def unfold(net: Model, nodes: Iterable[str]) -> Unfolded:
             del thresholds[name]
             tests = []
             for j, test in enumerate(_tests(several[name]), start=1):
-                tests.append(_fresh(f"{name}|{j}", taken))
+                tests.append(fresh_name(f"{name}|{j}", taken))
+                taken.add(tests[-1])
                 made.add(tests[-1], parents, cpt=test)
                 thresholds[tests[-1]] = Threshold(name, j)
             parents, cpt = (*parents, *tests), CPT(_rows(name, several[name]))
         made.add(name, parents, net.states(name), cpt)
     return Unfolded(made, thresholds)
-
-
-def _fresh(name: str, taken: set[str]) -> str:
-    while name in taken:
-        name += "'"
-    taken.add(name)
-    return name
 
 
 def _tests(cpt: TestingCPT) -> list[TestingCPT]:
@@ -79,13 +73,13 @@ def _tests(cpt: TestingCPT) -> list[TestingCPT]:
     A test between rows that are equal does not matter; if all tests are hard, it counts as one that fails.
     """
     limits = np.take_along_axis(cpt.limits, cpt.in_turn(), axis=-1)
-    found = []
+    cpts = []
     for j in range(limits.shape[-1]):
         idle = (cpt.tables[j] == cpt.tables[j + 1]).all(axis=-1) & (cpt.gamma is None)
         plus = np.where(idle[..., None], FAILS, HOLDS)
         minus = np.broadcast_to(FAILS, plus.shape)
-        found.append(TestingCPT(plus, minus, limits[..., j], cpt.test, cpt.gamma))
-    return found
+        cpts.append(TestingCPT(plus, minus, limits[..., j], cpt.test, cpt.gamma))
+    return cpts
 
 
 def _rows(name: str, cpt: TestingCPT) -> Floats:

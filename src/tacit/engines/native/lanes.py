@@ -10,8 +10,18 @@ import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from enum import IntFlag
 
 FLAGS = "contract nsz"  # a * b + c may be one instruction
+
+
+class Note(IntFlag):
+    """What generated code may notice of a tile of rows, or, on a GPU, of a row."""
+
+    IMPRECISE = 1  # a number is too small for a float
+    UNUSUAL = 2  # evidence needs a closer look
+    INFINITE = 4  # the joint has no finite sum
+    IMPOSSIBLE = 8  # the evidence has probability zero
 
 
 @dataclass(frozen=True)
@@ -72,7 +82,7 @@ def as_bits(number: float, bits: int) -> str:
 
 
 @dataclass
-class Text:
+class FunctionText:
     """The lines of a function, with fresh names."""
 
     lanes: Lanes

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tacit.engines import instructions as k
-from tacit.engines.assemble import Tape
-from tacit.engines.native.body import Terms
+from tacit.engines.native.forward import Terms
+from tacit.engines.tape import instructions as k
+from tacit.engines.tape.assemble import Tape
 
 PIECE_TERMS = 200  # of a piece: code that a processor keeps decoded, and that LLVM orders well
 WHOLE_TERMS = 250  # up to which a tape stays whole
@@ -23,22 +23,25 @@ READS = {
     k.TABLE: (SECOND,),
     k.LINEAR: (SECOND,),
     k.PRODUCT: (ALL,),
-    k.TEST: (ALL, NONE, NONE),
-    k.TEST_SLOTS: (ALL, ALL, ALL),
-    k.WEIGHT: (ALL, NONE, NONE),
-    k.WEIGHT_SLOTS: (ALL, ALL, NONE),
-    k.MIX: (FIRST, NONE),
-    k.MIX_SLOTS: (FIRST, ALL),
+    k.TEST: (ALL,),
+    k.WEIGHT: (ALL, ALL, NONE),
+    k.MIX: (FIRST, ALL),
     k.SCALE: (SECOND, FIRST),
     k.OUTPUT: (FIRST,),
     k.LARGEST_LINEAR: (SECOND,),
     k.LARGEST_PRODUCT: (ALL,),
 }
+OF_CONSTANTS = {k.TEST: (1, 2), k.WEIGHT: (1,), k.MIX: (1,)}  # the terms of these kinds that name no slots
+IN_SLOTS = {k.TEST_SLOTS: k.TEST, k.WEIGHT_SLOTS: k.WEIGHT, k.MIX_SLOTS: k.MIX}
 
 
 @dataclass(frozen=True)
-class Step:
-    """One instruction: its kind, what it writes, and its terms."""
+class TapeStep:
+    """One instruction: its kind, what it writes, and its terms.
+
+    In tests, weights and mixtures, constants stand in the place of slots as ~constant, and operators as ~operator;
+    what is kept in slots is not a kind of its own.
+    """
 
     kind: int
     dst: int
@@ -48,11 +51,11 @@ class Step:
     def reads(self) -> set[int]:
         """The slots that it reads."""
         pattern = READS[self.kind]
-        found = set()
+        slots = set()
         for i, term in enumerate(self.terms):
             wanted = pattern[min(i, len(pattern) - 1)]
-            found |= {number for number, slot in zip(term, wanted, strict=True) if slot and number >= 0}
-        return found
+            slots |= {number for number, slot in zip(term, wanted, strict=True) if slot and number >= 0}
+        return slots
 
     @property
     def writes(self) -> set[int]:
@@ -63,24 +66,27 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Piece:
+class CodePiece:
     """Some instructions one after the other, and the slots that are read after them, as they left them."""
 
-    steps: list[Step]
+    steps: list[TapeStep]
     kept: frozenset[int]
 
 
-def steps_of(tape: Tape) -> Iterator[Step]:
+def steps_of(tape: Tape) -> Iterator[TapeStep]:
     """The instructions of a tape one by one."""
     terms = tape.terms.tolist()
     for kind, dst, first, end in tape.instructions.tolist():
-        yield Step(kind, dst, terms[first:end])
+        own = terms[first:end]
+        for i in OF_CONSTANTS.get(kind, ()):
+            own[i] = [~number for number in own[i]]
+        yield TapeStep(IN_SLOTS.get(kind, kind), dst, own)
 
 
-def pieces_of(tape: Tape) -> list[Piece]:
+def pieces_of(tape: Tape) -> list[CodePiece]:
     """The pieces of a tape, on which every value has its own slot, each with about so many terms at most."""
     steps = list(steps_of(tape))
-    groups: list[list[Step]] = [[]]
+    groups: list[list[TapeStep]] = [[]]
     size = 0
     most = WHOLE_TERMS if len(tape.terms) <= WHOLE_TERMS else PIECE_TERMS
     for step in deep(steps):
@@ -89,18 +95,18 @@ def pieces_of(tape: Tape) -> list[Piece]:
             size = 0
         groups[-1].append(step)
         size += len(step.terms)
-    pieces: list[Piece] = []
+    pieces: list[CodePiece] = []
     live: set[int] = set()
     for group in reversed(groups):
         written = {slot for step in group for slot in step.writes}
-        pieces.append(Piece(group, frozenset(written & live)))
+        pieces.append(CodePiece(group, frozenset(written & live)))
         for step in reversed(group):
             live = (live - step.writes) | step.reads
     return pieces[::-1]
 
 
-def deep(steps: list[Step]) -> list[Step]:
-    """The same instructions, each soon before what reads it: so few values are alive at a time.
+def deep(steps: list[TapeStep]) -> list[TapeStep]:
+    """Instructions in another order, each soon before what reads it: few values are alive at a time.
 
     What needs more values alive at a time comes first (Sethi and Ullman).
     """
@@ -132,7 +138,7 @@ def deep(steps: list[Step]) -> list[Step]:
     return [steps[i] for i in order]
 
 
-def memory_of(pieces: list[Piece]) -> tuple[dict[int, int], int]:
+def memory_of(pieces: list[CodePiece]) -> tuple[dict[int, int], int]:
     """Where the values that outlive their piece are kept, and how many places that takes: free ones are used again."""
     last = {slot: i for i, piece in enumerate(pieces) for step in piece.steps for slot in step.reads}
     places: dict[int, int] = {}

@@ -11,19 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tacit.engines.native.lanes import Lanes, Text
+from tacit.engines.native.lanes import FunctionText, Lanes
 
 COLUMN = ("read", "data", "row_stride", "state_stride", "states", "tile")
 TILE = 192  # rows: many, so that the code of a piece is fetched seldom
 STRIDE = 208  # rows from one state to the next: room for the last vector, whole lines of the cache, no power of two
-FEW = 8  # states up to which there is a reader for each number of them
+FEW_STATES = 8  # states up to which there is a reader for each number of them
 VECTOR = 512  # bits: two registers of most processors, which share what is loaded for all rows
-LEAST = {64: 2.0**-1022, 32: 2.0**-126}
+SMALLEST_NORMAL = {64: 2.0**-1022, 32: 2.0**-126}
 
 SIZES = {"i8": 1, "i16": 2, "i32": 4, "float": 4, "double": 8}
 
 Column = dict[str, str]  # the names of what a column holds
-Rule = Callable[["Reader"], None]
+Rule = Callable[["EvidenceReader"], None]
 
 
 def lanes_of(bits: int) -> Lanes:
@@ -31,7 +31,7 @@ def lanes_of(bits: int) -> Lanes:
     return Lanes(bits, VECTOR // bits)
 
 
-class Reader(Text):
+class EvidenceReader(FunctionText):
     """One reader: `rows` are the addresses of some rows, `first` the place of the first of them in the tile."""
 
     def __init__(self, made: Lanes, kind: str, rule: Rule, numbers: int = 1) -> None:
@@ -49,8 +49,8 @@ class Reader(Text):
         self.bounds: list[tuple[str, str, float]] = []
         self.odd = self.variable("i1", "false")
         self.lowest = self.worst("olt", 0.0)
-        self.least_sum = self.worst("olt", 4 * LEAST[lanes.bits])
-        self.largest_sum = self.worst("ogt", 1 / LEAST[lanes.bits])
+        self.least_sum = self.worst("olt", 4 * SMALLEST_NORMAL[lanes.bits])
+        self.largest_sum = self.worst("ogt", 1 / SMALLEST_NORMAL[lanes.bits])
 
     def text(self, name: str) -> str:
         """Whole vectors of rows first; what is left, row by row, each as if all rows of a vector were it."""
@@ -65,12 +65,12 @@ class Reader(Text):
             self._vector(start, first, stride, stride)
         with self.loop(whole, "%count") as first:
             self._vector(start, first, stride, "0")
-        found = self.let(f"load i1, ptr {self.odd}")
+        outside_any = self.let(f"load i1, ptr {self.odd}")
         for worst, how, bound in self.bounds:
             value = self.let(f"load {self.lanes.type}, ptr {worst}")
             outside = self.any(self.compare(how, value, self.lanes.literal(bound)))
-            found = self.let(f"or i1 {found}, {outside}")
-        self.do(f"ret i32 {self.let(f'zext i1 {found} to i32')}")
+            outside_any = self.let(f"or i1 {outside_any}, {outside}")
+        self.do(f"ret i32 {self.let(f'zext i1 {outside_any} to i32')}")
         return self.function(f"define i32 @{name}(ptr %column, i64 %row, i64 %count, ptr noalias %tile)")
 
     def _vector(self, start: str, first: str, stride: str, apart: str, dense: bool = False) -> None:
@@ -111,13 +111,13 @@ class Reader(Text):
             return [self.number(str(state * SIZES[self.kind])) for state in range(states)]
         lanes, count = self.lanes, self.lanes.rows * states
         whole = self.let(f"load <{count} x {self.kind}>, ptr {self.rows[0]}, align {SIZES[self.kind]}")
-        found = []
+        numbers = []
         for state in range(states):
             places = ", ".join(f"i32 {row * states + state}" for row in range(lanes.rows))
             kind = f"<{count} x {self.kind}>"
             own = self.let(f"shufflevector {kind} {whole}, {kind} poison, <{lanes.rows} x i32> <{places}>")
-            found.append(self.extended(own))
-        return found
+            numbers.append(self.extended(own))
+        return numbers
 
     def extended(self, value: str) -> str:
         """What is given as a number to compute with."""
@@ -125,7 +125,7 @@ class Reader(Text):
         return value if self.kind == lanes.number else self.let(f"fpext {lanes.of(self.kind)} {value} to {lanes.type}")
 
     def number(self, distance: str = "0") -> str:
-        """The same as a number to compute with."""
+        """A value as a number to compute with."""
         return self.extended(self.given(distance))
 
     def entry(self, state: str, scalar: str) -> str:
@@ -145,7 +145,7 @@ class Reader(Text):
         return self.let(f"mul i64 {state}, {self.column['state_stride']}")
 
 
-def likelihoods(r: Reader) -> None:
+def likelihoods(r: EvidenceReader) -> None:
     """(rows, states) in any proportion, which are divided by their sum; no number at all: no evidence."""
     lanes, states = r.lanes, r.column["states"]
     total = r.variable(lanes.type, lanes.literal(0.0))
@@ -169,8 +169,8 @@ def likelihoods(r: Reader) -> None:
             r.put(state, r.select(nothing, lanes.literal(1.0), x))
 
 
-def few_likelihoods(r: Reader, states: int) -> None:
-    """The same for few states, one row after the other without a gap: all are read at once, and sorted by state."""
+def few_likelihoods(r: EvidenceReader, states: int) -> None:
+    """Likelihoods of few states, row after row without a gap: all are read at once, and sorted by state."""
     given = r.table(states)
     total = given[0]
     for x in given[1:]:
@@ -189,7 +189,7 @@ def few_likelihoods(r: Reader, states: int) -> None:
             r.put(str(state), r.select(nothing, r.lanes.literal(1.0), r.div(x, whole)))
 
 
-def _checked_sum(r: Reader, total: str) -> str:
+def _checked_sum(r: EvidenceReader, total: str) -> str:
     """The sum that likelihoods are divided by, which must be in the range of floats.
 
     They are divided, as `likelihoods.normalised` does it: times the inverse they would differ in the last bit, which
@@ -200,7 +200,7 @@ def _checked_sum(r: Reader, total: str) -> str:
     return total
 
 
-def _only_nothing(r: Reader, whole: str, nothing: str) -> None:
+def _only_nothing(r: EvidenceReader, whole: str, nothing: str) -> None:
     """Rows without a sum must have no number at all."""
     lost = r.compare("uno", whole, whole)
     other = r.any(r.let(f"xor {r.lanes.mask} {lost}, {nothing}"))
@@ -208,7 +208,7 @@ def _only_nothing(r: Reader, whole: str, nothing: str) -> None:
     r.do(f"store i1 {r.let(f'or i1 {before}, {other}')}, ptr {r.odd}")
 
 
-def first_state(r: Reader) -> None:
+def first_state(r: EvidenceReader) -> None:
     """(rows,) of the first of two states; what is no number is no evidence."""
     one, p = r.lanes.literal(1.0), r.number()
     other = r.sub(one, p)
@@ -219,13 +219,13 @@ def first_state(r: Reader) -> None:
     r.put("1", r.select(none, one, other))
 
 
-def normalised(r: Reader) -> None:
+def normalised(r: EvidenceReader) -> None:
     """(states, rows), checked and in proportion."""
     with r.loop("0", r.column["states"]) as state:
         r.put(state, r.number(r.far(state)))
 
 
-def codes(r: Reader) -> None:
+def codes(r: EvidenceReader) -> None:
     """(rows,) of states; what is negative is no evidence."""
     lanes, wide = r.lanes, r.lanes.integer
     code = r.given()
@@ -240,7 +240,7 @@ def codes(r: Reader) -> None:
         r.put(state, r.add(r.select(same, one, zero), none))
 
 
-def states(r: Reader) -> None:
+def states(r: EvidenceReader) -> None:
     """(rows,) of states, each of which is known, into a tile of whole numbers."""
     lanes, code = r.lanes, r.given()
     if r.kind != "i32":
@@ -262,8 +262,8 @@ def reader_text(what: str, kind: str, bits: int, few: int = 0) -> str:
     `few` is the number of states of likelihoods that follow each other without a gap, if they are few, or 0.
     """
     if few:
-        reader = Reader(lanes_of(bits), kind, lambda r: few_likelihoods(r, few), few)
+        reader = EvidenceReader(lanes_of(bits), kind, lambda r: few_likelihoods(r, few), few)
     else:
         lanes, rule = (lanes_of(32), states) if what == "states" else (lanes_of(bits), READERS[what])
-        reader = Reader(lanes, kind, rule)
+        reader = EvidenceReader(lanes, kind, rule)
     return reader.text("read")

@@ -1,0 +1,246 @@
+"""What a process may use of its machine: cores and memory within its container's limits, threads within the user's.
+
+Everything is read when it is asked for. `root` is where the system's folders are looked for: another one in tests.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import mmap
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cache, wraps
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+
+from tacit.base.errors import TacitError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+VARIABLE = "TACIT_THREADS"
+UNKNOWN_MEMORY = 8 * 2.0**30  # bytes, where the system does not tell
+
+
+@cache
+def can_run_code() -> bool:
+    """Whether memory can be made executable: some systems forbid it, and then compiled code ends the process."""
+    if os.name != "posix":
+        return True
+    memory = mmap.mmap(-1, mmap.PAGESIZE)
+    address = ctypes.addressof(start := ctypes.c_char.from_buffer(memory))
+    refused = ctypes.CDLL(None).mprotect(ctypes.c_void_p(address), mmap.PAGESIZE, mmap.PROT_READ | mmap.PROT_EXEC)
+    del start  # or the memory cannot be given back
+    memory.close()
+    return not refused
+
+
+def threads(asked: int | None = None) -> int:
+    """How many threads to use: as many as asked for, else as TACIT_THREADS says, else one for every usable core."""
+    return threads_wanted(asked) or max(1, int(min(_SHARE.get().threads, usable_cores())))  # half a core: one thread
+
+
+@dataclass(frozen=True)
+class Share:
+    """What a task may use of the process it runs in, where others run beside it."""
+
+    threads: float = math.inf
+    memory: float = math.inf  # bytes
+
+
+_SHARE: ContextVar[Share] = ContextVar("share", default=Share())  # noqa: B039  # it is frozen
+
+
+@contextmanager
+def within(share: Share) -> Iterator[None]:
+    """Let `threads` and `memory` keep to a share while this lasts, in this thread; what a user asked for still goes.
+
+    >>> with within(Share(threads=1)):
+    ...     threads()
+    1
+    """
+    before = _SHARE.set(share)
+    try:
+        yield
+    finally:
+        _SHARE.reset(before)
+
+
+def threads_wanted(asked: int | None = None) -> int | None:
+    """How many threads somebody has asked for, here or in the environment, if anybody has."""
+    if asked is not None:
+        whole = isinstance(asked, int | np.integer) and not isinstance(asked, bool)
+        if not whole or asked < 1:
+            raise TacitError(f"threads is {asked!r}, expected a whole number >= 1, or None for one per usable core")
+        return int(asked)
+    text = os.environ.get(VARIABLE, "").strip()
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and int(text)):
+        raise TacitError(f"the environment variable {VARIABLE} is {text!r}, expected a whole number >= 1")
+    return int(text)
+
+
+def usable_cores(root: str = "/") -> int:
+    """The cores that this process may use: those it is bound to, and no more than its containers pay for."""
+    bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    shares = [_cores(folder, version) for folder, version in _cgroups(root, "cpu")]
+    return max(1, min([bound, *(math.ceil(share) for share in shares if share < bound)]))
+
+
+def memory(root: str = "/") -> float:
+    """The bytes that this process may use: those of the machine, or of its smallest container."""
+    limits = [_positive(_text(f"{folder}/{MEMORY[version]}")) for folder, version in _cgroups(root, "memory")]
+    return min([_machine_memory(), _SHARE.get().memory, *limits])
+
+
+@contextmanager
+def limited(threads: int | None) -> Iterator[None]:
+    """Let BLAS, and torch where it is loaded, use at most so many threads while this lasts (None: as many as ever)."""
+    if threads is None:
+        yield
+        return
+    with _BLAS.limited(threads), _TORCH.limited(threads):
+        yield
+
+
+def in_own_threads(method: Callable[P, T]) -> Callable[P, T]:
+    """A method of something that has a number of `threads`, run within that limit."""
+
+    @wraps(method)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        with limited(args[0].threads):  # type: ignore[attr-defined]
+            return method(*args, **kwargs)
+
+    return call
+
+
+# containers -----------------------------------------------------------------------------------------------
+
+MEMORY = {1: "memory.limit_in_bytes", 2: "memory.max"}  # by the version of cgroups
+
+
+def _cgroups(root: str, controller: str) -> Iterator[tuple[str, int]]:
+    """The folders of this process's cgroups, with the version of each: a limit may be set at any level.
+
+    Inside a container, the outer levels may be out of sight; then the mounted folder is that of the container.
+    """
+    mounted = os.path.join(root, "sys/fs/cgroup")
+    for line in _text(os.path.join(root, "proc/self/cgroup")).splitlines():
+        controllers, _, path = line.partition(":")[2].partition(":")
+        if not controllers:  # version 2, alone or beside version 1
+            tops, version = [mounted, f"{mounted}/unified"], 2
+        elif controller in controllers.split(","):
+            tops, version = sorted({f"{mounted}/{controllers}", f"{mounted}/{controller}"}), 1
+        else:
+            continue
+        parts = [part for part in path.split("/") if part]
+        depth = 0 if ".." in parts else len(parts)
+        for top in tops:
+            yield from (("/".join([top, *parts[:level]]), version) for level in range(depth + 1))
+
+
+def _cores(folder: str, version: int) -> float:
+    """The processor time of a cgroup, in cores; infinite if it is not limited."""
+    if version == 2:
+        texts = [*_text(f"{folder}/cpu.max").split(), "", ""]
+    else:
+        texts = [_text(f"{folder}/cpu.cfs_quota_us"), _text(f"{folder}/cpu.cfs_period_us")]
+    quota, period = _positive(texts[0]), _positive(texts[1])
+    return math.inf if math.inf in (quota, period) else quota / period
+
+
+def _positive(text: str) -> float:
+    """A number from a file of limits; infinite where there is none ("max", -1, or no file)."""
+    return float(text) if text.isdigit() and int(text) > 0 else math.inf
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path) as file:
+            return file.read().strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _machine_memory() -> float:
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        return UNKNOWN_MEMORY
+
+
+# threads that are not ours ----------------------------------------------------------------------------------
+
+
+class _Blas:
+    """The threads of BLAS, which all of a process share: as few as anyone wants, and at last as many as before."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._wanted: list[int] = []
+        self._before: list[tuple[Any, int]] = []
+
+    @contextmanager
+    def limited(self, threads: int) -> Iterator[None]:
+        with self._lock:
+            if not self._wanted:
+                self._before = [(lib, lib.num_threads) for lib in _blas_libraries("scipy.linalg" in sys.modules)]
+            self._wanted.append(threads)
+            self._apply()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._wanted.remove(threads)
+                self._apply()
+
+    def _apply(self) -> None:
+        for library, before in self._before:
+            library.set_num_threads(min([before, *self._wanted]))
+
+
+class _Torch:
+    """The threads of torch, which every thread of a process sets for itself, and new ones take from the last."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = self._before = 0
+
+    @contextmanager
+    def limited(self, threads: int) -> Iterator[None]:
+        torch: Any = sys.modules.get("torch")
+        if not hasattr(torch, "set_num_threads"):  # it is not there, or somebody is importing it
+            yield
+            return
+        with self._lock:
+            if not self._users:
+                self._before = torch.get_num_threads()
+            self._users += 1
+            before = self._before
+        torch.set_num_threads(min(before, threads))
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
+            with self._lock:
+                self._users -= 1
+
+
+@cache
+def _blas_libraries(with_scipy: bool) -> list[Any]:
+    """What controls the BLAS of NumPy, and of SciPy once it is loaded: looking for it takes a millisecond."""
+    from threadpoolctl import ThreadpoolController
+
+    return [library for library in ThreadpoolController().lib_controllers if library.user_api == "blas"]
+
+
+# Not ours but the process's: the number of threads that BLAS and torch use is one for all callers.
+_BLAS, _TORCH = _Blas(), _Torch()

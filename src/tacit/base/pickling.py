@@ -1,0 +1,59 @@
+"""What pickles hold: structure and numbers. Engines, and what else is made from these on first use, stay behind."""
+
+from __future__ import annotations
+
+import sys
+from importlib.abc import MetaPathFinder
+from typing import Any
+
+from tacit.base.errors import FormatError
+from tacit.base.version import VERSION
+
+ADVICE = "pickles are for processes that run the same release, tacit.save keeps a network for later ones"
+FORM = 2  # raise it whenever what one release pickles would be something else in the next
+
+
+class Form:
+    """Stands first in what is pickled, so that a pickle of another form is refused before anything else is read."""
+
+    def __reduce__(self) -> tuple[Any, tuple[int, str]]:
+        return check_form, (FORM, VERSION)
+
+
+def check_form(form: int, release: str) -> Form:
+    """What the start of a pickle becomes; an error if this release would misunderstand the rest."""
+    if form != FORM:
+        raise FormatError(_refused(f"tacit {release} pickled it in form {form}"))
+    return Form()
+
+
+def state(thing: object, *left_out: str) -> dict[str, Any]:
+    """What to pickle of an object."""
+    return {"form": Form(), **{name: value for name, value in vars(thing).items() if name not in left_out}}
+
+
+def unmarked(state: dict[str, Any]) -> dict[str, Any]:
+    """The attributes in what was pickled."""
+    if not isinstance(state.get("form"), Form):
+        raise FormatError(_refused("it was pickled before tacit marked the form"))
+    return {name: value for name, value in state.items() if name != "form"}
+
+
+class FormerModules(MetaPathFinder):
+    """The error for modules that there are not, which pickles of earlier releases name before they say their form."""
+
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:
+        """Called where nobody else found the module."""
+        if fullname.startswith("tacit."):
+            why = f"if a pickle names it, another release wrote that; {ADVICE}"
+            raise ModuleNotFoundError(f"No module named {fullname!r}: {why}", name=fullname)
+
+
+def explain_former_modules() -> None:
+    """Let Python ask `FormerModules` last, once."""
+    if not any(isinstance(finder, FormerModules) for finder in sys.meta_path):
+        sys.meta_path.append(FormerModules())
+
+
+def _refused(why: str) -> str:
+    return f"this pickle cannot be read: {why}, and tacit {VERSION} reads form {FORM}; {ADVICE}"

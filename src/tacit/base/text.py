@@ -1,0 +1,98 @@
+"""Words and numbers as people read them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Container, Sequence
+from typing import Any
+
+SHOWN = 80  # characters of a value in a message
+_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+
+
+def fresh_name(name: str, taken: Container[str]) -> str:
+    """A name that is not taken, with as many apostrophes as that needs.
+
+    >>> fresh_name("A", {"A", "A'"})
+    "A''"
+    """
+    while name in taken:
+        name += "'"
+    return name
+
+
+def plural(count: int, noun: str) -> str:
+    """A count with its noun: "1 row", "2 rows"."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def large(number: int) -> str:
+    """A count that may be astronomically large."""
+    return f"{number:,}" if number < 10**15 else f"about 10^{math.log10(number):.0f}"
+
+
+def short(text: str, limit: int = 80) -> str:
+    """A text, cut where it is too long."""
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def quote(name: str) -> str:
+    """A name as a quoted Graphviz identifier."""
+    return '"' + name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
+def visible(text: str) -> str:
+    r"""A text with signs in place of the characters that no XML can hold, and no file in UTF-8.
+
+    >>> visible("bell \x07")
+    'bell ␇'
+    """
+    return _NOT_XML.sub(lambda found: chr(0x2400 + ord(found[0])) if found[0] < " " else "\ufffd", text)
+
+
+def bars(labels: Sequence[object], values: Sequence[float], width: int = 30) -> str:
+    """Probabilities as bars of text, one line per state."""
+    pad = max(len(str(label)) for label in labels)
+    return "\n".join(
+        f"{label!s:>{pad}}  {value:8.6f}  {'█' * round(width * value)}"
+        for label, value in zip(labels, values, strict=True)
+    )
+
+
+def listed(names: Sequence[object], limit: int = 8) -> str:
+    """Some names, and how many more there are.
+
+    >>> listed("ABCD", limit=2)
+    'A, B and 2 more'
+    """
+    shown = ", ".join(map(str, names[:limit]))
+    return shown if len(names) <= limit else f"{shown} and {len(names) - limit:,} more"
+
+
+def counted(rows: float) -> str:
+    """A number of rows, which need not be whole where they have weights.
+
+    >>> counted(2.0), counted(2.5)
+    ('2 rows', 'rows that weigh 2.5')
+    """
+    return plural(int(rows), "row") if rows == int(rows) else f"rows that weigh {rows:,.6g}"
+
+
+def shown(value: Any) -> str:
+    """A value in a message, however long it is."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no whole number of more than 4,300 digits
+        return f"a value of type {type(value).__name__}"
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+
+
+def shown_number(number: float) -> str:
+    """A number in a message: short, but never as one that it is not.
+
+    >>> shown_number(-1.0), shown_number(1.0000000000000002)
+    ('-1', '1.0000000000000002')
+    """
+    short = f"{number:g}"
+    return short if float(short) == number else repr(float(number))

@@ -1,0 +1,61 @@
+"""The version, and the name under which tacit is installed, which differs from the one under which it is imported.
+
+The distribution is `tacit-circuits`. The one that is called `tacit` on the public index is another project, and has a
+package `tacit`, too: where both are installed in one place, each overwrites files of the other.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from tacit.base.errors import TacitError
+
+VERSION = "0.1.0"  # the package that is built takes it from here
+NAME = "tacit-circuits"
+AUTHOR = "Author: The tacit contributors"  # as the metadata of an installation say it
+
+
+def how_to_install(extra: str) -> str:
+    """The command that installs what an extra needs.
+
+    >>> how_to_install("cli")
+    "pip install 'tacit-circuits[cli]'"
+    """
+    return f"pip install '{NAME}[{extra}]'"
+
+
+def package(name: str, extra: str, what: str = "this") -> Any:
+    """A package that an extra installs; an error that says how, if it is not there."""
+    from importlib import import_module
+
+    try:
+        return import_module(name)
+    except ImportError:
+        raise TacitError(f"{what} needs {name}, which is not installed: {how_to_install(extra)}") from None
+
+
+def refuse_a_mixture(package: str = os.path.dirname(os.path.dirname(__file__))) -> None:
+    """An error if the distribution `tacit` is installed in the same place as the folder of this package.
+
+    The names of files tell, and in far less time than importlib.metadata: this runs at every import.
+    """
+    place = os.path.dirname(package)
+    for entry in os.listdir(place) if os.path.isdir(place) else ():  # else in an archive, which nobody installs into
+        name, _, rest = entry.lower().partition("-")
+        if name == "tacit" and rest.endswith((".dist-info", ".egg-info")) and not _is_ours(os.path.join(place, entry)):
+            raise ImportError(
+                f"{NAME} and {entry.rpartition('.')[0]}, another project, are both installed in {place}; both are "
+                f"imported as tacit, and their files are mixed now. Uninstall both, then install the one you want: "
+                f"pip uninstall tacit {NAME}; pip install {NAME}",
+                name="tacit",
+            )
+
+
+def _is_ours(info: str) -> bool:
+    """Whether a distribution called `tacit` is this project, which was called so itself at first."""
+    try:
+        with open(os.path.join(info, "METADATA"), encoding="utf-8") as file:
+            return AUTHOR in map(str.rstrip, file)
+    except OSError:
+        return False

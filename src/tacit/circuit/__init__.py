@@ -1,5 +1,0 @@
-"""The scalar circuit: sums, products and tests, lowered from a program on demand."""
-
-from tacit.circuit.circuit import Circuit
-
-__all__ = ["Circuit"]

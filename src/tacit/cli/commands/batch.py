@@ -1,0 +1,312 @@
+"""The command batch: the answers to all rows of a table."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+import tacit
+from tacit.base.errors import EvidenceError, TacitError
+from tacit.base.text import listed, plural
+from tacit.cli.shared.arguments import (
+    Columns,
+    Json,
+    Model,
+    Only,
+    Rows,
+    check_folder,
+    names,
+    note_unused,
+    options_of,
+    read_network,
+    variables,
+)
+from tacit.cli.shared.batch_files import ResultFiles, only_writer, typed, typed_schema
+from tacit.cli.shared.output import note, show_json
+from tacit.evidence.column import Evidence
+from tacit.evidence.tables import csv_parquet
+from tacit.evidence.tables.columns import Source, TableReader, choose, columns_of
+from tacit.evidence.tables.csv_parquet import FileTable, TableBatch, is_parquet, open_table, repeated, write_table
+from tacit.evidence.tables.messages import in_file
+from tacit.query.answer_columns import AnswerColumns, MostProbable, PosteriorColumns
+from tacit.query.network import Network
+from tacit.query.tac import TAC, compile
+
+
+@dataclass(frozen=True)
+class BatchJob:
+    """The arguments and options of `tacit batch`."""
+
+    model: Model
+    table: Rows
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The .csv or .parquet file to write.")]
+    query: Annotated[
+        list[str] | None,
+        typer.Option("--query", "-q", metavar="VARIABLE", help="A variable to query. May be repeated."),
+    ] = None
+    joint: Annotated[
+        bool,
+        typer.Option("--joint", help="The joint posterior of all query variables, in columns such as A.true,B.lo."),
+    ] = False
+    mpe: Annotated[
+        bool,
+        typer.Option("--mpe", help="The states that are jointly most probable, in a column for each variable."),
+    ] = False
+    only: Only = None
+    do: Annotated[
+        list[str] | None,
+        typer.Option(metavar="VARIABLES", help="The variables that each row sets, not observes. Separated by commas."),
+    ] = None
+    columns: Columns = None
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMNS", help="Columns of the table to copy to the output, with commas between."),
+    ] = None
+    argmax: Annotated[
+        bool,
+        typer.Option(
+            "--argmax", help="Add the most probable state, as QUERY.argmax; with --joint, of the combination."
+        ),
+    ] = False
+    log_evidence: Annotated[
+        bool, typer.Option("--log-evidence", help="Add the logarithm of the probability of the evidence.")
+    ] = False
+    json: Json = False
+
+
+@options_of(BatchJob)
+def batch(job: BatchJob) -> None:
+    """Answer a query for every row of a table.
+
+    Columns named after variables are evidence: states, or likelihoods of the first of two states; an empty cell is no
+    evidence. Columns A.lo, A.mid and A.hi hold one likelihood for each state of A. The output has a column for each
+    state of the query, such as Q.true and Q.false, empty where the evidence has probability 0.
+
+    With --mpe, the output has a column of states for each variable, named like it, and log_probability, the logarithm
+    of the probability of these states and the evidence. What a row observes stays; what it leaves open is filled in.
+
+    An empty line of a CSV file is skipped, unless the table has only one column: there it is a row with an empty cell.
+
+    Columns that --keep copies from CSV to Parquet are integers, floats or booleans if all of their cells are; empty
+    cells and NA are gaps there. All others stay text, such as codes with leading zeros. CSV to CSV is a plain copy.
+
+    Memory does not grow with the table. After an interruption, the same command resumes where it stopped. Only one run
+    at a time can write an output. Messages count rows from 1, without the header.
+
+    \b
+    Examples:
+      tacit batch alarm.bif rows.parquet -q LVFAILURE -o answers.parquet
+      tacit batch alarm.bif rows.csv -q LVFAILURE -o answers.csv --keep id --argmax
+      tacit batch alarm.bif rows.csv -q LVFAILURE -o answers.csv --columns HISTORY,CVP
+      tacit batch alarm.bif rows.csv -q LVFAILURE -q HYPOVOLEMIA --joint -o answers.csv
+      tacit batch alarm.bif rows.csv --mpe -o explanations.csv
+      tacit batch alarm.bif rows.csv --mpe --only LVFAILURE,HYPOVOLEMIA -o explanations.csv
+    """
+    started = time.perf_counter()
+    output = job.output.resolve() if job.output.is_symlink() else job.output
+    is_parquet(output)  # an error, now rather than at the end, if it is no table
+    check_folder(output)
+    net = read_network(job.model)
+    wanted = _wanted(net, job)
+    table = open_table(job.table)
+    if output.exists() and output.samefile(table.path):
+        raise TacitError(f"{output}: the output would replace the table it is made from")
+    asked = _asked(net, table, wanted, job)
+    answers = Answers(net, table, asked)
+    with only_writer(output):
+        parts = ResultFiles(output, _settings(net, table, asked))
+        _answer(table, answers, parts)
+        rows, impossible = parts.rows, sum(part.column(len(asked.keep)).null_count for part in parts)
+        _join(parts, _schema(table, answers, parts, output), output)
+    seconds = time.perf_counter() - started
+    if job.json:
+        return show_json({"output": str(output), "rows": rows, "impossible": impossible, "seconds": seconds})
+    print(f"{output}: {plural(rows, 'row')} in {seconds:.1f} s")
+    if impossible:
+        note(f"the evidence of {plural(impossible, 'row')} has probability 0; the answers are empty there")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of every row, what it says and sets, and the columns that are wanted as they are."""
+
+    wanted: AnswerColumns
+    sources: dict[str, Source]
+    do: tuple[str, ...]
+    keep: list[str]
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of the table that are needed."""
+        return list(dict.fromkeys([*columns_of(self.sources.values()), *self.keep]))
+
+
+class Answers:
+    """Turns batches of a table into tables of answers.
+
+    Variables that have had a state in every row so far are indexed, which is cheap; the first batch in which one has
+    none is the last that is compiled so. What was indexed is noted in the answers (`hard`), and a computation that goes
+    on goes on with it: otherwise its last digits might differ.
+    """
+
+    def __init__(self, net: Network, table: FileTable, asked: Asked) -> None:
+        import pyarrow as pa
+
+        self.net, self.path, self.asked = net, table.path, asked
+        self._reader = TableReader(table, asked.sources)
+        fields = [*zip(asked.keep, table.types(asked.keep), strict=True), *asked.wanted.fields(net)]
+        for name in repeated([name for name, _ in fields])[:1]:
+            raise TacitError(f"the output would have two columns {name!r}; do not keep the one of the table")
+        self.schema = pa.schema(fields)
+        self._tacs: list[TAC] = []
+
+    def go_on(self, last: Any) -> None:
+        """Continue after a part that was answered before."""
+        self._tacs = self._compile(json.loads(last.schema.metadata[b"hard"]))
+
+    def part(self, batch: TableBatch) -> Any:
+        """The answers to some rows."""
+        import pyarrow as pa
+
+        known = self._evidence(batch)
+        tacs = self._compiled_for(known.certain)
+        columns = [batch.rows.column(name).cast(self.schema.field(name).type) for name in self.asked.keep]
+        columns += self.asked.wanted.columns(self.net, tacs, known)
+        return pa.Table.from_arrays(columns, schema=self.schema.with_metadata({"hard": json.dumps(tacs[0].hard)}))
+
+    def _evidence(self, batch: TableBatch) -> Evidence:
+        """What some rows say, checked."""
+        known = self._reader.evidence(batch)
+        try:
+            for name in self.asked.do:
+                _require_states(known, name)
+        except EvidenceError as error:
+            raise in_file(error, self.path, batch.first) from None
+        return known
+
+    def _compiled_for(self, certain: list[str]) -> list[TAC]:
+        if not self._tacs:
+            self._tacs = self._compile([name for name in certain if name not in self.asked.do])
+        elif missing := set(self._tacs[0].hard).difference(certain):
+            self._tacs = self._compile([name for name in self._tacs[0].hard if name not in missing])
+        return self._tacs
+
+    def _compile(self, hard: list[str]) -> list[TAC]:
+        do = self.asked.do
+        observed = [name for name in self.asked.sources if name not in do]
+        return [compile(self.net, query, observed, hard, do) for query in self.asked.wanted.queries]
+
+
+def _require_states(known: Evidence, name: str) -> None:
+    """An error that names the first row in which a variable is not set to a state."""
+    column = known.columns.get(name)
+    unset = np.array([0]) if column is None else np.flatnonzero(~column.observed)
+    if known.rows and len(unset):
+        problem, subject = "a state is needed in every row (--do)", f"intervention on {name!r}"
+        raise EvidenceError(problem, variable=name, subject=subject, row=int(unset[0]))
+
+
+def _wanted(net: Network, job: BatchJob) -> AnswerColumns:
+    """What is asked of every row; wrong usage where options contradict each other."""
+    if job.mpe:
+        if job.query or job.joint or job.argmax:
+            raise typer.BadParameter("--mpe finds states, and takes no -q, --joint or --argmax; see --only")
+        return MostProbable(variables(net, job.only), job.log_evidence)
+    if job.only:
+        raise typer.BadParameter("--only names variables for --mpe; give --mpe as well")
+    if not job.query:
+        raise typer.BadParameter("there is no query; name a variable with -q, or use --mpe")
+    queries = variables(net, job.query)
+    groups = (queries,) if job.joint else tuple((name,) for name in queries)
+    return PosteriorColumns(groups, job.argmax, job.log_evidence)
+
+
+def _asked(net: Network, table: FileTable, wanted: AnswerColumns, job: BatchJob) -> Asked:
+    do, columns, keep = variables(net, job.do), names(job.columns), names(job.keep)
+    _require_columns(table, keep, "to keep")
+    chosen = list(dict.fromkeys([*columns, *do])) if columns else []
+    sources = choose(net, table.names, chosen, but=[name for name in wanted.names if name not in do])
+    _require_columns(table, do, "to set", sources)
+    asked = Asked(wanted, sources, do, keep)
+    if not columns:
+        note_unused(net, table.names, asked.columns, wanted.names)
+    return asked
+
+
+def _require_columns(table: FileTable, needed: Iterable[str], why: str, present: Collection[str] | None = None) -> None:
+    """An error where a column that is needed is not among those present, which are all of the table if left out."""
+    known = set(table.names if present is None else present)
+    for name in needed:
+        if name not in known:
+            raise EvidenceError(f"{table.path} has no column {name!r} {why}; it has {listed(table.names, 20)}")
+
+
+def _settings(net: Network, table: FileTable, asked: Asked) -> dict[str, object]:
+    """What the parts of the answer depend on."""
+    import pyarrow
+
+    file = table.path.stat()
+    return {
+        "versions": [tacit.__version__, pyarrow.__version__],
+        "model": net.to_dict(),
+        "table": [str(table.path.resolve()), file.st_size, file.st_mtime_ns],
+        "batches": [csv_parquet.BATCH_ROWS, csv_parquet.BLOCK_BYTES],
+        "asked": [repr(asked.wanted), asked.columns, list(asked.sources), asked.do, asked.keep],
+    }
+
+
+def _answer(table: FileTable, answers: Answers, parts: ResultFiles) -> None:
+    """Answer all rows that were not answered before."""
+    before = parts.done
+    if before:
+        note(f"resuming after {plural(parts.rows, 'row')} that were answered before")
+        answers.go_on(parts.read(before - 1))
+    try:
+        with _progress(table) as show:
+            for number, rows in enumerate(table.batches(answers.asked.columns)):
+                if number >= before:
+                    parts.add(answers.part(rows))
+                show(rows)
+    except KeyboardInterrupt:
+        note(f"{plural(parts.rows, 'row')} are answered; the same command resumes from there")
+        raise
+    except TacitError:  # the table must be repaired, so that there is nothing to go on with
+        parts.remove()
+        raise
+
+
+def _schema(table: FileTable, answers: Answers, parts: ResultFiles, output: Path) -> Any:
+    """The columns of the output. What is copied from text to a file with types gets the type that its cells have."""
+    if is_parquet(table.path) or not is_parquet(output):
+        return answers.schema
+    return typed_schema(answers.schema, answers.asked.keep, parts)
+
+
+def _join(parts: ResultFiles, schema: Any, output: Path) -> None:
+    """Put all parts in place as one file; one that is not whole can only be left in the folder of the parts."""
+    joined = parts.folder / output.name
+    write_table(joined, schema, (typed(part, schema) for part in parts))
+    joined.replace(output)
+    parts.remove()
+
+
+@contextmanager
+def _progress(table: FileTable) -> Iterator[Callable[[TableBatch], None]]:
+    """A bar on the terminal, if there is one."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    shown = ("[progress.percentage]{task.percentage:>3.0f}%", "{task.completed:,} rows")
+    columns = (BarColumn(), *map(TextColumn, shown), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=table.rows)
+        yield lambda batch: bar.update(task, completed=batch.stop)

@@ -1,0 +1,103 @@
+"""The command bench: how fast a query is on this machine."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+import tacit
+from tacit.base.text import listed
+from tacit.cli.shared.arguments import Json, Model, Query, read_network
+from tacit.cli.shared.output import aligned, asked, heading, show_json
+from tacit.model.variable import Label
+from tacit.query.answer import ImpossibleEvidenceWarning
+from tacit.query.network import Network
+from tacit.query.tac import TAC
+
+SIZES = (1, 1_000, 100_000)
+MAX_SECONDS = 10.0  # seconds from which on a measurement is left out
+REPEAT_SECONDS = 0.5  # seconds within which one is repeated, for the fastest time
+
+
+def bench(
+    model: Model,
+    query: Query,
+    evidence: Annotated[
+        list[str] | None,
+        typer.Option("--evidence", "-e", metavar="VARIABLE", help="Evidence on it; on all leaves, if left out."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Measure how fast a query is on this machine.
+
+    Random evidence, soft and hard, on 1, 1,000 and 100,000 rows at once.
+
+    \b
+    Examples:
+      tacit bench alarm.bif -q LVFAILURE
+      tacit bench alarm.bif -q LVFAILURE -e HISTORY -e CVP
+    """
+    net = read_network(model)
+    observed = evidence or _leaves_but(net, query)
+    soft = _speeds(tacit.compile(net, query, observed), _likelihoods(net, observed))
+    hard = _speeds(tacit.compile(net, query, hard=observed), _states(net, observed))
+    if json:
+        return show_json({"query": query, "evidence": observed, "soft": soft, "hard": hard})
+    heading(asked(query, [listed(observed)]))
+    shown = [(f"{rows:,}", _shown(soft.get(rows)), _shown(hard.get(rows))) for rows in SIZES]
+    print(aligned([("rows at once", "soft evidence, rows/s", "hard evidence, rows/s"), *shown], stubs=0))
+
+
+def _speeds(tac: TAC, evidence: dict[str, Any]) -> dict[int, float]:
+    """Rows per second by the number of rows at once, as far as it does not take too long."""
+    speeds: dict[int, float] = {}
+    for rows in SIZES:
+        if not speeds or rows / max(speeds.values()) <= MAX_SECONDS:
+            speeds[rows] = rows / _fastest(tac, {name: column[:rows] for name, column in evidence.items()})
+    return speeds
+
+
+def _fastest(tac: TAC, evidence: dict[str, Any]) -> float:
+    """The fewest seconds of some runs; the first, in which kernels are loaded, does not count."""
+    spent: list[float] = []
+    with warnings.catch_warnings(action="ignore", category=ImpossibleEvidenceWarning):
+        tac.posterior(evidence)
+        while not spent or sum(spent) < REPEAT_SECONDS:
+            start = time.perf_counter()
+            tac.posterior(evidence)
+            spent.append(time.perf_counter() - start)
+    return min(spent)
+
+
+def _likelihoods(net: Network, names: list[str]) -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    return {name: rng.dirichlet(np.ones(len(net.states(name))), SIZES[-1]) for name in names}
+
+
+def _states(net: Network, names: list[str]) -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    return {name: _labels(net.states(name), rng.integers(len(net.states(name)), size=SIZES[-1])) for name in names}
+
+
+def _labels(states: Sequence[Label], codes: NDArray[np.int64]) -> Any:
+    """Labels as a Parquet file holds them: text is dictionary-encoded."""
+    import pyarrow as pa
+
+    if not all(isinstance(label, str) for label in states):
+        return np.array(states)[codes]
+    return pa.DictionaryArray.from_arrays(codes, pa.array(states))
+
+
+def _leaves_but(net: Network, query: str) -> list[str]:
+    parents = {parent for name in net for parent in net.parents(name)}
+    return [name for name in net if name not in parents and name != query]
+
+
+def _shown(speed: float | None) -> str:
+    return "takes long" if speed is None else f"{speed:,.0f}"

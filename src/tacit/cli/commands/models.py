@@ -1,0 +1,169 @@
+"""Commands on a model itself: info, convert, draw and page."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from textwrap import indent
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+import tacit
+from tacit.base.atomic import write_atomically
+from tacit.base.text import large, listed, plural
+from tacit.cli.shared.arguments import Json, Model, read_network
+from tacit.cli.shared.output import aligned, asked, heading, show_json
+from tacit.compiler.program import Cost
+from tacit.model.cpt import CPT, AnyCPT, TestingCPT
+from tacit.model.rendering import cpt_kind
+from tacit.model.rules import NoisyOr
+from tacit.query.network import Network
+from tacit.views import svg
+
+
+def info(
+    model: Model,
+    query: Annotated[
+        str | None, typer.Option("--query", "-q", metavar="VARIABLE", help="Also say what this query costs.")
+    ] = None,
+    evidence: Annotated[
+        list[str] | None,
+        typer.Option("--evidence", "-e", metavar="VARIABLE", help="With evidence on it. May be given many times."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Say what a network holds, and what a query on it would cost.
+
+    \b
+    Examples:
+      tacit info alarm.bif
+      tacit info alarm.bif -q LVFAILURE -e HISTORY -e CVP
+    """
+    if evidence and query is None:
+        raise typer.BadParameter("-e names the evidence of a query; give -q as well")
+    net = read_network(model)
+    cost = None if query is None else tacit.compile(net, query, evidence or ()).cost()
+    if json:
+        return show_json(_info_data(net, query, cost))
+    heading(net.name or str(model))
+    print(indent(aligned(_summary(net)), "  "), end="\n\n")
+    print(aligned([("variable", "states", "parents", "CPT"), *(_variable_row(net, name) for name in net)]))
+    if cost is not None:
+        heading(f"\n{asked(query or '', evidence or ())}")
+        print(indent(aligned(_cost_rows(cost)), "  "))
+
+
+def convert(
+    model: Model,
+    output: Annotated[Path, typer.Argument(metavar="OUTPUT", help="The file to write, in the format of its suffix.")],
+) -> None:
+    """Write a network in another format.
+
+    \b
+    Example:
+      tacit convert alarm.bif alarm.json
+    """
+    net = tacit.io.read(model)
+    tacit.io.write(net, output)
+    print(f"{output}: {net!r}")
+
+
+def draw(
+    model: Model,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="A .svg or .dot file. Text, if left out.")
+    ] = None,
+) -> None:
+    """Draw a network, as SVG or for Graphviz.
+
+    Testing nodes are shaded.
+
+    \b
+    Examples:
+      tacit draw alarm.bif -o alarm.svg
+      tacit draw alarm.bif | dot -Tpdf -o alarm.pdf
+    """
+    net = read_network(model)
+    if output is None:
+        return print(net.to_dot(), end="")
+    if output.suffix not in (".svg", ".dot"):
+        raise typer.BadParameter(f"{output}: a drawing is a .svg or a .dot file")
+    text = svg.draw(net).svg if output.suffix == ".svg" else net.to_dot()
+    write_atomically(output, lambda file: file.write(text))
+    print(output)
+
+
+def page(
+    model: Model,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The .html file to write.")],
+    captions: Annotated[
+        Path | None,
+        typer.Option("--captions", metavar="FILE", help="A .toml file with a title, labels, groups and shown states."),
+    ] = None,
+) -> None:
+    """Write a page to explore a network: click a state to observe it, and all posteriors follow.
+
+    The page is one file that computes its answers itself: open it anywhere, send it to anybody.
+
+    \b
+    Examples:
+      tacit page alarm.bif -o alarm.html
+      tacit page alarm.bif -o alarm.html --captions alarm.toml
+    """
+    if output.suffix not in (".html", ".htm"):
+        raise typer.BadParameter(f"{output}: a page is a .html file")
+    read_network(model).page(output, captions)
+    print(output)
+
+
+def _summary(net: Network) -> list[tuple[str, str]]:
+    counts, open_nodes = net.counts(), learned(net)
+    numbers = plural(sum(open_nodes.values()), "number")
+    return [
+        ("nodes", f"{counts.nodes:,}"),
+        ("edges", f"{counts.edges:,}"),
+        ("testing nodes", f"{counts.testing_nodes:,}"),
+        *([("selection", net.selection)] if counts.testing_nodes else []),
+        ("parameters", f"{counts.parameters:,}"),
+        ("thresholds", f"{counts.thresholds:,}"),
+        ("to be learned", f"{numbers} of {listed(list(open_nodes))}" if open_nodes else "nothing"),
+    ]
+
+
+def _variable_row(net: Network, name: str) -> tuple[str, str, str, str]:
+    return name, listed(net.states(name)), listed(net.parents(name), 4) or "-", cpt_kind(net.node(name))
+
+
+def _cost_rows(cost: Cost) -> list[tuple[str, str]]:
+    return [
+        ("width", f"{cost.width} (largest cluster: {listed(cost.cluster)})"),
+        ("multiply-adds per row", large(cost.multiply_adds)),
+        ("bytes per row", large(cost.bytes)),
+        ("circuit nodes", "not counted, very many" if cost.circuit_nodes is None else f"{cost.circuit_nodes:,}"),
+    ]
+
+
+def _info_data(net: Network, query: str | None, cost: Cost | None) -> dict[str, Any]:
+    variables = {
+        name: {"states": list(net.states(name)), "parents": list(net.parents(name)), "cpt": cpt_kind(net.node(name))}
+        for name in net
+    }
+    counts = asdict(net.counts()) | {"parameters": net.counts().parameters}
+    data = {"name": net.name, "selection": net.selection, **counts, "learned": learned(net), "variables": variables}
+    if cost is not None:
+        data["query"] = query
+        data["cost"] = asdict(cost) | {"bytes": cost.bytes}
+    return data
+
+
+def learned(net: Network) -> dict[str, int]:
+    """How many numbers of each node are to be learned, where there are any."""
+    counts = {name: _to_learn(net.cpt(name)) for name in net}
+    return {name: count for name, count in counts.items() if count}
+
+
+def _to_learn(cpt: AnyCPT) -> int:
+    learn = isinstance(cpt, CPT | TestingCPT | NoisyOr) and cpt.learn  # other rules know all their numbers
+    return sum(table.size if learn else int(np.isnan(table).sum()) for table in cpt.parts().values())

@@ -1,0 +1,239 @@
+"""Commands that ask about one row of evidence: query, explain and bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from math import isfinite
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from tacit import theory
+from tacit.base.floats import Floats
+from tacit.base.text import bars, plural
+from tacit.cli.shared.arguments import Do, Evidence, Json, Model, Queries, Query, variables
+from tacit.cli.shared.output import aligned, asked, bar, heading, show_json, together
+from tacit.cli.shared.row import Row
+from tacit.cli.shared.values import read_box, state_of
+from tacit.model.factor_graph import FactorGraph
+from tacit.model.variable import Label, Variable
+from tacit.query.tac import TAC
+
+GRID_WIDTH = 100  # of a grid; one that is wider is listed
+COMBINATIONS = 20  # that a list shows
+OBSERVATIONS = 5  # that are shown as the next
+MIN_DROP = 1e-9  # nats
+
+
+def query(
+    model: Model,
+    query: Queries,
+    evidence: Evidence = None,
+    do: Do = None,
+    joint: Annotated[
+        bool, typer.Option("--joint", help="The joint posterior of all query variables, not one of each.")
+    ] = False,
+    next_: Annotated[
+        bool, typer.Option("--next", help="Also which variables would tell most about the query if they were observed.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Show the posterior of one or more variables.
+
+    A value is a state; or the likelihood of the first state, for a variable that has two; or one likelihood per state,
+    with commas between. Likelihoods need not sum to 1.
+
+    The variables are answered one by one; with --joint, all combinations of their states are.
+
+    \b
+    Examples:
+      tacit query asia.bif -q lung
+      tacit query asia.bif -q lung -e xray=yes -e smoke=0.7
+      tacit query asia.bif -q lung -q bronc --joint -e dysp=yes
+      tacit query asia.bif -q lung -e xray=yes --next
+      tacit query asia.bif -q lung --do smoke=no
+      tacit query asia.bif -q lung -e seen.inst
+      tacit query alarm.bif -q LVFAILURE -e CVP=0.1,0.2,0.7 --json
+    """
+    row = Row(model, evidence, do)
+    names = variables(row.net, query)
+    posteriors = [posterior(row, group, next_) for group in ([names] if joint else [(name,) for name in names])]
+    if json:
+        return show_json(_posterior_data(names, posteriors))
+    for one in posteriors:
+        heading(asked(together(one.names), row.given))
+        print(one.text())
+        if one.drops is not None:
+            print(one.observations())
+    if evidence or isinstance(row.net, FactorGraph):
+        markov = isinstance(row.net, FactorGraph)
+        what = "log of the partition function" if markov else "log-probability of the evidence"
+        print(f"{what}: {posteriors[0].log_evidence:.6g}")
+
+
+def _posterior_data(names: tuple[str, ...], posteriors: list[Posterior]) -> dict[str, Any]:
+    """What --json prints; where there is only one posterior, without an object around it."""
+    (first, *others), by_name = posteriors, {",".join(one.names): one for one in posteriors}
+    data = {
+        "query": names[0] if len(names) == 1 else names,
+        "posterior": {name: one.data() for name, one in by_name.items()} if others else first.data(),
+        "log_evidence": first.log_evidence,
+    }
+    if first.drops is not None:
+        data["next"] = {name: one.drops for name, one in by_name.items()} if others else first.drops
+    return data
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """The posterior (states of the first, states of the second, ...) of some variables.
+
+    `drops` tells by how much its entropy is expected to drop, in nats, if another variable is observed; None where that
+    was not asked for.
+    """
+
+    variables: list[Variable]
+    values: Floats
+    log_evidence: float
+    drops: dict[str, float] | None
+
+    @property
+    def names(self) -> list[str]:
+        """The variables by name."""
+        return [variable.name for variable in self.variables]
+
+    def text(self) -> str:
+        """For people: bars for one variable, a grid for two, a list of combinations for more."""
+        if len(self.variables) == 1:
+            return bars(self.variables[0].states, self.values.tolist())
+        if len(self.variables) == 2:
+            grid = _grid(self.variables[0], self.variables[1], self.values)
+            if len(grid.partition("\n")[0]) <= GRID_WIDTH:
+                return grid
+        return _combinations(self.variables, self.values)
+
+    def data(self) -> dict[str, Any]:
+        """For scripts: objects within objects, a state of the first variable outermost."""
+        return _nested(self.variables, self.values)
+
+    def observations(self) -> str:
+        """The observations that would tell most, each with a bar for its share of all that is not known."""
+        entropy = float(-(self.values * np.log(np.where(self.values > 0, self.values, 1.0))).sum())
+        best = [(name, drop) for name, drop in (self.drops or {}).items() if drop > MIN_DROP][:OBSERVATIONS]
+        if not best:
+            return f"no further observation would be informative about {together(self.names)}"
+        rows = [(f"  {name}", f"{drop:.6f}", bar(drop / entropy)) for name, drop in best]
+        return f"to observe next, by the expected drop of the entropy, now {entropy:.6f} nats:\n{aligned(rows)}"
+
+
+def posterior(row: Row, names: tuple[str, ...], telling: bool) -> Posterior:
+    """The posterior of some variables for a row; with `telling`, also what observing others would tell."""
+    tac = row.compile(names if len(names) > 1 else names[0])
+    answer = row.ask(tac)
+    drops = _drops(tac, row, names) if telling else None
+    return Posterior([row.net.variable(n) for n in names], answer.posterior[0], float(answer.log_evidence[0]), drops)
+
+
+def _drops(tac: TAC, row: Row, names: tuple[str, ...]) -> dict[str, float]:
+    """The expected drops of the entropy, the largest first; not of variables that are asked for, observed or set."""
+    drops = {name: float(drop[0]) for name, drop in tac.information(row.values(tac)).items()}
+    new = [name for name, drop in drops.items() if name not in names and not np.isnan(drop)]
+    return {name: drops[name] for name in sorted(new, key=lambda name: -drops[name])}
+
+
+def _nested(variables: Sequence[Variable], values: Floats) -> dict[str, Any]:
+    first, *others = variables
+    parts = [_nested(others, part) if others else float(part) for part in values]
+    return dict(zip(map(str, first.states), parts, strict=True))
+
+
+def _grid(first: Variable, second: Variable, values: Floats) -> str:
+    head = ("", *(f"{second.name}={state}" for state in second.states))
+    body = [
+        (f"{first.name}={state}", *(f"{p:.6f}" for p in line))
+        for state, line in zip(first.states, values.tolist(), strict=True)
+    ]
+    return aligned([head, *body], stubs=1)
+
+
+def _combinations(variables: Sequence[Variable], values: Floats) -> str:
+    """The most probable combinations of states, and how much is left."""
+    flat = values.ravel()
+    order = np.argsort(-flat, kind="stable")[: np.count_nonzero(flat)]
+    rows = [(*(variable.name for variable in variables), "probability")]
+    for place in order[:COMBINATIONS].tolist():
+        states = np.unravel_index(place, values.shape)
+        labels = (str(variable.states[i]) for variable, i in zip(variables, states, strict=True))
+        rows.append((*labels, f"{flat[place]:11.6f}  {bar(flat[place])}"))
+    text, rest = aligned(rows), order[COMBINATIONS:]
+    return (
+        f"{text}\nand {plural(len(rest), 'more combination')}, together {flat[rest].sum():.6f}" if len(rest) else text
+    )
+
+
+def explain(model: Model, query: Query, evidence: Evidence = None, json: Json = False) -> None:
+    """Show why a query has this answer.
+
+    That is: all tests, what they select, where that would change, and the function that applies there. Without testing
+    nodes: what each finding adds to the others.
+
+    \b
+    Example:
+      tacit explain abc.json -q B -e A=0.8 -e C=lo
+    """
+    row = Row(model, evidence)
+    row.require_network()
+    tac = row.compile(query)
+    row.ask(tac)
+    why = tac.explain(row.values(tac))
+    if not json:
+        return print(why)
+    functions = None
+    if why.coefficients is not None:
+        functions = [{"inputs": names, "coefficients": c.tolist()} for names, c in why.coefficients.items()]
+    show_json({
+        "query": query,
+        "posterior": dict(zip(map(str, why.states), why.posterior.tolist(), strict=True)),
+        "tests": [asdict(test) | {"margin": test.margin, "selected": test.selected} for test in why.tests],
+        "functions": functions,
+        "findings": [_finding(one, why.states) for one in why.findings],
+    })  # fmt: skip
+
+
+def _finding(one: theory.Finding, states: Sequence[Label]) -> dict[str, Any]:
+    """A finding as plain data; weights without a number, which JSON has none for, are left out."""
+    labels = list(map(str, states))
+    weights = {q: w for q, w in zip(labels, one.weight.tolist(), strict=True) if isfinite(w)}
+    without = {q: p for q, p in zip(labels, one.without.tolist(), strict=True) if isfinite(p)}
+    return {"name": one.name, "value": one.value, "without": without, "weight": weights}
+
+
+def bounds(
+    model: Model,
+    box: Annotated[list[str], typer.Argument(metavar="VARIABLE=LOW:HIGH", help="Where the evidence may be.")],
+    query: Query,
+    evidence: Evidence = None,
+    state: Annotated[str | None, typer.Option(help="The state of the query; its first one, if left out.")] = None,
+    json: Json = False,
+) -> None:
+    """Find the range of a posterior over a box of soft evidence.
+
+    The box has, for each of at most 10 variables of two states, the least and the greatest likelihood of the first one.
+
+    \b
+    Example:
+      tacit bounds abc.json -q B A=0.2:0.9 -e C=lo
+    """
+    ranges = read_box(box)
+    row = Row(model, evidence)
+    row.require_network()
+    tac = row.compile(query, list(ranges))
+    row.ask(tac)
+    extremes = theory.bounds(tac, ranges, None if state is None else state_of(tac.variable, state), row.values(tac))
+    if json:
+        ends = {name: asdict(end) for name, end in (("minimum", extremes.minimum), ("maximum", extremes.maximum))}
+        return show_json({"query": query, "state": extremes.state, **ends, "exact": extremes.exact})
+    heading(asked(f"{query}={extremes.state}", [*box, *(evidence or ())]))
+    print(aligned([("minimum", str(extremes.minimum)), ("maximum", str(extremes.maximum))]))

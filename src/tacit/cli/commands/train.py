@@ -1,0 +1,131 @@
+"""The command train: learn the numbers of a network from a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+import tacit
+from tacit.base.errors import EvidenceError, TacitError
+from tacit.base.text import listed, plural
+from tacit.cli.commands.models import learned
+from tacit.cli.shared.arguments import (
+    Columns,
+    Json,
+    Model,
+    Query,
+    Rows,
+    check_output,
+    names,
+    note_unused,
+    options_of,
+    read_network,
+)
+from tacit.cli.shared.output import show_json
+from tacit.evidence.read import read
+from tacit.evidence.tables.columns import Source, choose, columns_of, find
+from tacit.evidence.tables.csv_parquet import FileTable, open_table
+from tacit.evidence.tables.messages import in_file
+from tacit.query.network import Network
+
+OPTIONS = ("loss", "optimizer", "steps", "restarts", "seed", "validation", "gamma", "harden", "checkpoint")  # of `fit`
+RESULTS = ("loss", "hard_loss", "validation_loss", "optimizer", "seconds", "interrupted")  # of a Fit
+
+
+@dataclass(frozen=True)
+class TrainJob:
+    """The arguments and options of `tacit train`."""
+
+    model: Model
+    table: Rows
+    query: Query
+    label: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="The column of answers; the one named like the query, if left out."),
+    ] = None
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The network to write.")] = Path(
+        "trained.json"
+    )
+    columns: Columns = None
+    learn: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NODES", help="Nodes whose numbers are not known but a start, or 'all' (0s and 1s stay)."),
+    ] = None
+    loss: Annotated[Literal["mse", "cross_entropy"], typer.Option(help="Squared error, or cross entropy.")] = "mse"
+    optimizer: Annotated[Literal["auto", "lm", "lbfgs", "adam"], typer.Option(help="By default, what suits.")] = "auto"
+    steps: Annotated[int | None, typer.Option(help="Steps of every restart; by optimizer, if left out.")] = None
+    restarts: Annotated[int | None, typer.Option(help="Random starts; by optimizer, if left out.")] = None
+    seed: Annotated[int, typer.Option(help="The seed of everything random.")] = 0
+    validation: Annotated[float | None, typer.Option(help="A share of the rows to hold out, such as 0.2.")] = None
+    gamma: Annotated[float | None, typer.Option(help="The slope of testing nodes; each node's own, if left out.")] = (
+        None
+    )
+    harden: Annotated[bool, typer.Option("--harden", help="End with hard tests.")] = False
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Saved while training; an interrupted run resumes from it."),
+    ] = None
+    json: Json = False
+
+
+@options_of(TrainJob)
+def train(job: TrainJob) -> None:
+    """Learn what a network leaves open from a table.
+
+    The table holds evidence, as for "tacit batch", and answers: the label column holds states of the query, or
+    probabilities of its first state; or columns LABEL.true and LABEL.false hold one probability for each state.
+
+    \b
+    Examples:
+      tacit train layer.json rows.csv -q Q --label y --validation 0.2
+      tacit train asia.bif rows.csv -q lung --learn all --loss cross_entropy -o asia.json
+    """
+    check_output(job.output)
+    net, table, query = with_starts(read_network(job.model), names(job.learn)), open_table(job.table), job.query
+    answers = find(net.variable(query), set(table.names), job.label)
+    if answers is None:
+        called = job.label or query
+        raise EvidenceError(f"{table.path} has no column {called!r}; it has {listed(table.names, 20)}; see --label")
+    chosen = choose(net, table.names, names(job.columns), but=[query, *answers.columns])
+    answered = set(answers.columns)
+    leaks = [name for name in chosen if name == query or not answered.isdisjoint(chosen[name].columns)]
+    if leaks:
+        raise EvidenceError(f"{leaks[0]!r} is the answer to be learned; it cannot be evidence, too (--columns)")
+    if not job.columns:
+        note_unused(net, table.names, columns_of([*chosen.values(), answers]), [query])
+    if not job.learn and not learned(net):
+        raise TacitError(f"all numbers of {job.model} are known: name the nodes to learn with --learn, or --learn all")
+    try:
+        X, y = _read(table, chosen, answers)
+        tac = tacit.compile(net, query, list(X), read(X, [net.variable(name) for name in X]).certain)
+        fit = tacit.fit(tac, X, y, **{name: getattr(job, name) for name in OPTIONS})
+    except EvidenceError as error:
+        raise in_file(error, table.path) from None
+    tacit.io.write(fit.network, job.output)
+    if job.json:
+        return show_json({"output": str(job.output), "rows": len(y)} | {name: getattr(fit, name) for name in RESULTS})
+    held_out = "" if fit.validation_loss is None else f", validation loss {fit.validation_loss:.3g}"
+    hard = "" if fit.hard_loss == fit.loss else f", loss with hard tests {fit.hard_loss:.3g}"
+    print(f"{job.output}: loss {fit.loss:.3g}{hard}{held_out}")
+    print(f"{plural(len(y), 'row')}, {fit.optimizer}, {fit.seconds:.1f} s")
+
+
+def with_starts(net: Network, nodes: list[str]) -> Network:
+    """The network with the numbers of some nodes, or of all, as a start for learning."""
+    start = net.learnable()
+    return start if nodes == ["all"] else net.with_cpts({name: start.cpt(name) for name in nodes})
+
+
+def _read(table: FileTable, sources: dict[str, Source], answers: Source) -> tuple[dict[str, Any], Any]:
+    """Evidence and answers of all rows."""
+    import pyarrow as pa
+
+    wanted = dict.fromkeys(columns_of([*sources.values(), answers]))
+    batches = [batch.rows for batch in table.batches(list(wanted))]
+    if not batches:
+        raise EvidenceError("there are no rows")
+    rows = pa.concat_tables(batches)
+    return {name: source.values(rows) for name, source in sources.items()}, answers.values(rows)

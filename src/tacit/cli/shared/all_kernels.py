@@ -1,0 +1,81 @@
+"""Every kernel, compiled by calls that need it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from numba import int64
+
+import tacit
+from tacit.compiler import by_diagrams
+from tacit.compiler.diagrams import diagram_kernels
+from tacit.compiler.question import Question
+from tacit.engines.tape import tape_kernels
+from tacit.learn.estimating.count_kernels import count_families
+from tacit.learn.estimating.tiles import LANES
+
+ROWS = 32
+
+
+def compile_all(report: Callable[[str], None]) -> str | None:
+    """Compile all kernels that are not kept yet, and report on the way; returns where they are kept, if they are."""
+    for number, (what, compile_) in enumerate(STEPS.items(), start=1):
+        report(f"{number}/{len(STEPS)} {what}")
+        compile_()
+    folder: str | None = tape_kernels.forward._cache.cache_path
+    return folder
+
+
+def interpreter(dtype: str) -> None:
+    """Posteriors, derivatives and states, for hard and soft evidence."""
+    rng = np.random.default_rng(0)
+    soft, hard = {"A": rng.random(ROWS), "C": rng.random(ROWS)}, ["lo", "hi"] * (ROWS // 2)
+    for gamma in (None, 16.0):
+        net = tacit.examples.abc().with_gamma(gamma)
+        for evidence, indexed in ((soft, ()), ({**soft, "C": hard}, ("C",))):
+            tac = tacit.compile(net, "B", ["A", "C"], indexed, engine="tape", dtype=dtype)
+            tac.posterior(evidence)
+            tac.marginals(evidence)
+            tac.mpe(evidence)
+            tac.sample(evidence, seed=0)
+
+
+def learning() -> None:
+    """What `fit` runs on the interpreter, with each of its optimizers."""
+    rng = np.random.default_rng(0)
+    rows, labels = {"E1": rng.random(ROWS), "E2": rng.random(ROWS)}, rng.random(ROWS)
+    tac = tacit.compile(tacit.examples.chain(tests=2, gamma=16.0), "Q", ["E1", "E2"], engine="tape")
+    for optimizer, loss in (("lbfgs", "mse"), ("adam", "cross_entropy"), ("lm", "mse")):
+        tacit.fit(tac, rows, labels, loss=loss, optimizer=optimizer, steps=2, restarts=1, progress=False)
+
+
+def counting() -> None:
+    """What `estimate` counts many rows by, which have a byte or more for each state."""
+    for codes in (np.zeros((1, ROWS), dtype=np.int8), np.zeros((1, ROWS), dtype=np.int64)):
+        one = np.ones(1, dtype=np.int64)
+        count_families(codes, np.zeros(0), 0 * one, 2 * one, one, 0 * one, np.zeros((LANES, 2)))
+
+
+def circuits() -> None:
+    """Circuits of sums and products."""
+    tacit.compile(tacit.examples.abc(), "B", ["A"]).circuit().tape().evaluate({"A": [0.5]})
+
+
+def diagrams() -> None:
+    """What the compiler finds structure with."""
+    net = tacit.examples.kidney_stones()
+    for question in (Question(("recovery",), ("size", "treatment")), Question((), ("size",), best=tuple(net))):
+        by_diagrams(net, question)
+    store = diagram_kernels.apply.signatures[0][0]
+    diagram_kernels.collect.compile((store, int64[::1]))  # only a large network would need it
+
+
+STEPS: Mapping[str, Callable[[], None]] = {
+    "the interpreter, in float64": lambda: interpreter("float64"),
+    "the interpreter, in float32": lambda: interpreter("float32"),
+    "learning": learning,
+    "counting": counting,
+    "circuits": circuits,
+    "decision diagrams": diagrams,
+}

@@ -1,0 +1,148 @@
+"""Arguments and options that several commands have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import MISSING, fields
+from functools import wraps
+from inspect import Parameter, Signature
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, get_type_hints
+
+import typer
+
+from tacit.base.errors import TacitError
+from tacit.base.text import listed
+from tacit.cli.shared.output import note
+from tacit.evidence.tables.columns import unused
+from tacit.evidence.tables.csv_parquet import repeated
+from tacit.io.files import format_of, read
+from tacit.model.factor_graph import FactorGraph
+from tacit.query.network import Network
+
+Job = TypeVar("Job")
+MODELS = "A network: .bif, .bif.gz, .xmlbif, .uai, .net, .dne, .erg or .json."
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help=MODELS)]
+Rows = Annotated[Path, typer.Argument(metavar="TABLE", help="A table of evidence: .csv or .parquet.")]
+Query = Annotated[str, typer.Option("--query", "-q", metavar="VARIABLE", help="The variable to query.")]
+Queries = Annotated[
+    list[str],
+    typer.Option("--query", "-q", metavar="VARIABLE", help="A variable to query. May be repeated."),
+]
+Evidence = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--evidence",
+        "-e",
+        metavar="VARIABLE=VALUE",
+        help="A state, the likelihood of the first of two states (0.7), or one likelihood per state (0.2,0.3,0.5). "
+        "Or a file of states: .inst or .evid. May be given many times.",
+    ),
+]
+Do = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--do",
+        metavar="VARIABLE=STATE",
+        help="A state that is set, not seen: its ancestors are not updated. May be given many times.",
+    ),
+]
+Only = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--only",
+        metavar="VARIABLES",
+        help="The most probable states of these together, all others summed out. Separated by commas.",
+    ),
+]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--columns",
+        metavar="VARIABLES",
+        help="The variables to take from the table, separated by commas. All that it has, if left out.",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+
+
+def options_of(job: type[Job]) -> Callable[[Callable[[Job], None]], Callable[..., None]]:
+    """A decorator for a command whose arguments and options are the fields of a dataclass."""
+    hints = get_type_hints(job, include_extras=True)
+    parameters = [
+        Parameter(
+            field.name,
+            Parameter.POSITIONAL_OR_KEYWORD,
+            default=Parameter.empty if field.default is MISSING else field.default,
+            annotation=hints[field.name],
+        )
+        for field in fields(job)  # type: ignore[arg-type]  # a dataclass
+    ]
+
+    def decorate(run: Callable[[Job], None]) -> Callable[..., None]:
+        @wraps(run)
+        def command(**options: Any) -> None:
+            run(job(**options))
+
+        command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # where typer looks
+        command.__annotations__ = hints
+        return command
+
+    return decorate
+
+
+def read_network(model: Path) -> Network:
+    """A Bayesian network from a file, for commands that a Markov network is nothing for."""
+    net = read(model)
+    if isinstance(net, FactorGraph):
+        raise TacitError(
+            f"{model}: a Markov network, and this command needs a Bayesian network; query, mpe and sample take both"
+        )
+    return net
+
+
+def check_output(path: Path) -> None:
+    """An error, now rather than after the work, if a network cannot be written there."""
+    format_of(path)
+    check_folder(path)
+
+
+def check_folder(path: Path) -> None:
+    """An error, now rather than after the work, if there is no folder for a file."""
+    if not path.parent.is_dir():
+        raise TacitError(f"{path}: there is no folder {str(path.parent)!r} to write to")
+
+
+def names(texts: list[str] | None) -> list[str]:
+    """Names from options that may be repeated, and may hold several names with commas between.
+
+    >>> names(["A,B", "C"])
+    ['A', 'B', 'C']
+    """
+    return [name for text in texts or () for name in text.split(",") if name]
+
+
+def variables(net: Network, texts: list[str] | None) -> tuple[str, ...]:
+    """Variables from options that may be repeated; several with commas between, unless one has a comma in its name.
+
+    >>> from tacit.examples import abc
+    >>> variables(abc(), ["A,B", "C"])
+    ('A', 'B', 'C')
+    """
+    chosen = [name for text in texts or () for name in ([text] if text in net else names([text]))]
+    for name in chosen:
+        net.variable(name)
+    for name in repeated(chosen)[:1]:
+        raise typer.BadParameter(f"{name} is named twice")
+    return tuple(chosen)
+
+
+def note_unused(net: Network, names: Sequence[str], used: Iterable[str], queries: Sequence[str]) -> None:
+    """Say which columns of a table have no part in what is done; one that is misspelt is an error."""
+    left = unused(net, names, used)
+    asked = set(queries)
+    for query in [name for name in left if name in asked]:
+        note(f"the column {query!r} is the query itself and is not used as evidence")
+        left.remove(query)
+    if left:
+        note(f"columns that are not used: {listed(left)}")

@@ -1,0 +1,134 @@
+"""What people write, as evidence: `A=true`, `B=0.7`, `C=0.2,0.3,0.5`, `seen.inst`; and boxes: `A=0.2:0.8`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import typer
+
+from tacit.base.errors import EvidenceError
+from tacit.base.text import plural
+from tacit.evidence.read import read_column
+from tacit.evidence.states import MISSING_WORDS, as_number, label_of, numbers_spelled
+from tacit.io.files import is_evidence
+from tacit.io.files import read_evidence as read_file
+from tacit.model.variable import Label, Variable, listed_states
+from tacit.query.network import Network
+
+
+def read_evidence(net: Network, texts: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+    """Evidence as a query takes it, and the variables whose state it gives.
+
+    >>> from tacit.examples import abc
+    >>> read_evidence(abc(), ["A=0.8", "C=lo"])
+    ({'A': 0.8, 'C': 'lo'}, ['C'])
+    """
+    evidence: dict[str, Any] = {}
+    hard = []
+    for name, value in _observations(net, texts):
+        if name in evidence:
+            raise typer.BadParameter(f"there are two values for {name}")
+        evidence[name] = value
+        try:
+            column, _ = read_column(net.variable(name), evidence[name])
+        except EvidenceError as error:
+            raise error.changed(row=None) from None  # there is one row only
+        if column is not None and column.certain:
+            hard.append(name)
+    return evidence, hard
+
+
+def _observations(net: Network, texts: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    """Names and values; a text may also be the name of a file with many of them."""
+    for text in texts:
+        if "=" not in text and is_evidence(text):
+            yield from read_file(text, net).items()
+        else:
+            name, spelled = split(text, "VARIABLE=VALUE, such as A=true, A=0.7 or A=0.2,0.8")
+            value = value_of(net.variable(name), spelled)
+            _refuse_numbers(net.variable(name), spelled, value)
+            yield name, value
+
+
+def read_states(net: Network, texts: Sequence[str]) -> dict[str, Label]:
+    """The states that variables are set to.
+
+    >>> from tacit.examples import abc
+    >>> read_states(abc(), ["A=TRUE"])
+    {'A': 'true'}
+    """
+    states: dict[str, Label] = {}
+    for text in texts:
+        name, value = split(text, "VARIABLE=STATE, such as A=true")
+        if name in states:
+            raise typer.BadParameter(f"there are two states for {name}")
+        states[name] = state_of(net.variable(name), value)
+    return states
+
+
+def read_box(texts: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """The least and greatest likelihood of the first state of each variable.
+
+    >>> read_box(["A=0.2:0.8"])
+    {'A': (0.2, 0.8)}
+    """
+    box = {}
+    for text in texts:
+        name, value = split(text, what := "VARIABLE=LOW:HIGH, such as A=0.2:0.8")
+        try:
+            low, high = (float(end) for end in value.split(":"))
+        except ValueError:
+            raise typer.BadParameter(f"{text!r} is not {what}") from None
+        box[name] = (low, high)
+    return box
+
+
+def split(text: str, what: str) -> tuple[str, str]:
+    """Name and value; wrong usage where one is lacking."""
+    name, sign, value = text.partition("=")
+    if not (name and sign):
+        raise typer.BadParameter(f"{text!r} is not {what}")
+    return name, value
+
+
+def value_of(variable: Variable, text: str) -> Any:
+    """The label, the number or the likelihoods that a text spells; None for no evidence.
+
+    >>> value_of(Variable("B"), "TRUE"), value_of(Variable("B"), "0.7"), value_of(Variable("B"), "0.2,0.6")
+    ('true', 0.7, [[0.2, 0.6]])
+    """
+    label = label_of(variable, text)
+    if label is not None or text.strip().lower() in MISSING_WORDS:
+        return label
+    if "," in text:
+        return [[as_number(part) for part in text.split(",")]]
+    return text if numbers_spelled(variable) else as_number(text)
+
+
+def _refuse_numbers(variable: Variable, text: str, value: Any) -> None:
+    """An error that speaks of states, where a text spells numbers that say nothing about a variable."""
+    if isinstance(value, list):
+        count = sum(isinstance(number, float | int) for number in value[0])
+        if count == len(value[0]) != variable.card:
+            problem = f"{plural(count, 'likelihood')} in {text!r}; expected {variable.card}, one for each state"
+            raise EvidenceError(f"{problem} ({listed_states(variable)})", variable=variable.name)
+        wrong = count < len(value[0])
+    else:  # of two states, it is the likelihood of the first
+        wrong = isinstance(value, float | int) and variable.card != 2 and value not in variable.states
+    if wrong:
+        likelihoods = f"{plural(variable.card, 'likelihood')} with commas between"
+        problem = f"{text!r} is not a state; expected one of {listed_states(variable)}, or {likelihoods}"
+        raise EvidenceError(problem, variable=variable.name)
+
+
+def state_of(variable: Variable, text: str) -> Label:
+    """The label that a text means, which may be a number; an error if it means none.
+
+    >>> state_of(Variable("A", (0, 1)), "1")
+    1
+    """
+    label = label_of(variable, text) or next((label for label in variable.states if str(label) == text.strip()), None)
+    if label is None:
+        raise EvidenceError(f"{text!r} is not a state of {variable.name!r}; expected one of {listed_states(variable)}")
+    return label

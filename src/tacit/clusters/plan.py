@@ -1,0 +1,125 @@
+"""Which columns of a table on a cluster speak about which variables, and what they say.
+
+That is planned from the names of the columns alone, before any row is read. The plan is sent to the workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tacit.base.errors import EvidenceError
+from tacit.base.floats import Floats
+from tacit.base.text import listed
+from tacit.evidence.column_names import warn_missing
+from tacit.evidence.read import AmbiguousEvidenceError, first_state
+from tacit.evidence.tables.columns import Source, columns_of, find, floats_of, refuse_misspelt
+from tacit.evidence.tables.csv_parquet import repeated
+from tacit.model.variable import Variable, similar, state_column
+
+SHOWN = 20  # names of columns in a message
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns that are evidence. Made by `planned`.
+
+    `soft` are the variables whose one column is known to hold likelihoods of the first of two states, even where some
+    part of the table has only 0s and 1s.
+    """
+
+    sources: tuple[Source, ...]
+    soft: frozenset[str]
+
+    @property
+    def names(self) -> list[str]:
+        """The columns that are needed."""
+        return columns_of(self.sources)
+
+    @property
+    def variables(self) -> set[str]:
+        """The variables that they speak about."""
+        return {source.variable.name for source in self.sources}
+
+    def warn_missing(self, names: Sequence[str]) -> None:
+        """Say that there is nothing on some of these variables."""
+        warn_missing([name for name in names if name not in self.variables])
+
+    def of(self, rows: Any) -> dict[str, Any]:
+        """What rows of a pandas frame or a pyarrow table say about each variable."""
+        return {source.variable.name: self._values(source, rows) for source in self.sources}
+
+    def _values(self, source: Source, rows: Any) -> Any:
+        """What the columns of a variable hold, as it stands or as likelihoods."""
+        if source.per_state:
+            return np.column_stack([floats(name, rows[name]) for name in source.columns])
+        (column,) = source.columns
+        if source.variable.name in self.soft:
+            return first_state(source.variable, floats(column, rows[column]))
+        return rows[column]
+
+
+def planned(
+    variables: Sequence[Variable], names: Sequence[Any], likelihoods: Sequence[str] = (), kept: Sequence[Any] = ()
+) -> Columns:
+    """The columns of a table that are evidence on some variables; those that are `kept` may be called as they like."""
+    texts = [name for name in names if isinstance(name, str)]
+    present = set(texts)
+    sources = [source for variable in variables if (source := find(variable, present)) is not None]
+    used = {*columns_of(sources), *kept}
+    known = [variable.name for variable in variables]
+    refuse_misspelt(known, texts, [name for name in texts if name not in used])
+    if not sources:
+        raise EvidenceError(f"no column of the table is evidence ({listed(known, SHOWN)}); {has(names)}")
+    for name in repeated(list(names)):
+        if name in columns_of(sources):
+            raise EvidenceError(f"the table has two columns {name!r}; expected one")
+    return Columns(tuple(sources), _soft(sources, likelihoods))
+
+
+def _soft(sources: Sequence[Source], likelihoods: Sequence[str]) -> frozenset[str]:
+    """The variables whose one column is known to hold likelihoods."""
+    names = (likelihoods,) if isinstance(likelihoods, str) else tuple(likelihoods)
+    by_name = {source.variable.name: source for source in sources}
+    for name in names:
+        if name not in by_name:
+            hint = similar(name, by_name)
+            raise EvidenceError(f"likelihoods= names {name!r}, on which the table has no evidence{hint}")
+        variable = by_name[name].variable
+        if variable.card != 2:
+            expected = [state_column(name, state) for state in variable.states]
+            raise EvidenceError(
+                f"likelihoods= names {name!r}, which has {variable.card} states; a single column of likelihoods is "
+                f"enough for two states only, expected columns {listed(expected, SHOWN)}"
+            )
+    return frozenset(name for name in names if not by_name[name].per_state)
+
+
+@contextmanager
+def hinting() -> Iterator[None]:
+    """An error about a column of 0s and 1s says what helps if it is otherwise in other partitions."""
+    try:
+        yield
+    except AmbiguousEvidenceError as error:
+        hint = "if it holds likelihoods in other partitions, name the variable in likelihoods="
+        raise error.changed(problem=f"{error.problem}; {hint}") from None
+
+
+def floats(name: str, column: Any) -> Floats:
+    """A column of numbers, of pandas or pyarrow."""
+    if isinstance(column, pa.Array | pa.ChunkedArray):
+        return floats_of(name, column)
+    try:
+        return floats_of(name, pa.array(column, from_pandas=True))
+    except pa.ArrowException as error:
+        raise EvidenceError(f"column {name!r}: expected numbers ({error})") from None
+
+
+def has(names: Sequence[Any]) -> str:
+    """The columns of a table, for a message."""
+    return f"it has {listed(names, SHOWN) or 'none'}"

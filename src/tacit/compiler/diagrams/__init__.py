@@ -1,0 +1,1 @@
+"""Elimination on decision diagrams, for networks with many zeros and ones."""

@@ -1,0 +1,571 @@
+"""Decision diagrams whose ends are numbers of a circuit: the loops, on flat arrays.
+
+A *number* is a constant, a symbol, or the sum or product of two numbers. Its fingerprint is its value at one point of a
+prime field, so that equal polynomials are one number; at every hit, its value at a point of the reals is compared as
+well. A *diagram* is a node with one child for each state of the axis of its level, or an end: child k >= 0 is node k,
+child -1 - k is number k. Equal nodes are one node, and a node whose children are all equal is that child.
+"""
+
+# What is built into kernels: see `jit`.
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tacit.base.jit import jit
+
+CONSTANT, SYMBOL, SUM, PRODUCT = range(4)
+# what is counted: numbers and nodes that there are, nodes ever made, ...; `UNIQUE` is the part of a hash table in use
+NUMBERS, NODES, MADE, CELLS, STEPS, MOST_NUMBERS, MOST_NODES, MOST_STEPS, FULL, STAMP, LARGEST, UNIQUE = range(12)
+COUNTERS = 12
+MARK, CHILDREN = 1, 2  # where the parts of a node are; the level comes first
+ZERO, ONE = -1, -2  # the diagrams of the numbers 0 and 1
+FIRST = 2  # the place of the first node: a remembered result of nodes 0 and 0 is none
+SMALLEST = 2**16  # slots of the hash table of nodes that are in use at least
+BELOW = 1 << 30  # the level of an end
+EMPTY = -1
+PRIME = np.uint64(2**64 - 59)
+GAP = np.uint64(59)  # 2**64 less the prime
+LOW = np.uint64(0xFFFFFFFF)
+HALF = np.uint64(32)
+MIX_A, MIX_B, MIX_C = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+SHIFT_A, SHIFT_B = np.uint64(29), np.uint64(32)
+POWERS = 2.0 ** -np.arange(100.0)
+SHIFTS = 2.0 ** np.arange(-1.0, 2.0)
+NEAR = 1e-8  # two ways to compute the same number differ by much less
+MULTIPLY, ADD, ELIMINATE = range(3)  # what a remembered result is of; eliminating adds the level
+GATHERING, ADDING, ADDED, SCALING, KNOWN = range(5)  # stages of a frame: see `apply`
+FRAME = 7
+
+
+class Store(NamedTuple):
+    """All numbers and nodes of one attempt."""
+
+    # numbers
+    print: Any
+    mantissa: Any
+    exponent: Any
+    kind: Any
+    left: Any
+    right: Any
+    degree: Any  # factors that depend on evidence, at most
+    known: Any  # hash table of fingerprints
+    # nodes, each by its place: the level, a mark, the children
+    cells: Any
+    unique: Any  # hash table of nodes
+    # axes, by level
+    card: Any
+    card_number: Any
+    # remembered results: two diagrams; the task and its result
+    memory: Any
+    # scratch
+    work: Any
+    frames: Any
+    stack: Any
+    count: Any
+
+
+@jit()
+def times(a, b):  # type: ignore[no-untyped-def]
+    """The product of two elements of the field."""
+    hi, lo = _wide_product(a, b)
+    more, low = _wide_product(hi, GAP)
+    total = lo + low
+    if total < lo:
+        more += np.uint64(1)
+    found = total + more * GAP
+    if found < total:
+        found += GAP
+    return found - PRIME if found >= PRIME else found
+
+
+@jit()
+def all_times(elements, factor):  # type: ignore[no-untyped-def]
+    """The products of some elements of the field with one."""
+    found = np.empty_like(elements)
+    flat, made = elements.ravel(), found.ravel()
+    for i in range(len(flat)):
+        made[i] = times(flat[i], factor)
+    return found
+
+
+@jit()
+def _wide_product(a, b):  # type: ignore[no-untyped-def]
+    """The upper and the lower half of a product of two numbers of 64 bits."""
+    a0, a1, b0, b1 = a & LOW, a >> HALF, b & LOW, b >> HALF
+    p00, p01, p10 = a0 * b0, a0 * b1, a1 * b0
+    middle = (p00 >> HALF) + (p01 & LOW) + (p10 & LOW)
+    return a1 * b1 + (p01 >> HALF) + (p10 >> HALF) + (middle >> HALF), (p00 & LOW) | (middle << HALF)
+
+
+@jit()
+def plus(a, b):  # type: ignore[no-untyped-def]
+    """The sum of two elements of the field."""
+    total = a + b
+    if total < a:
+        total += GAP
+    return total - PRIME if total >= PRIME else total
+
+
+@jit()
+def _mixed(x):  # type: ignore[no-untyped-def]
+    x = (x ^ (x >> SHIFT_B)) * MIX_B
+    x = (x ^ (x >> SHIFT_A)) * MIX_C
+    return x ^ (x >> SHIFT_B)
+
+
+@jit()
+def _scaled(mantissa, exponent):  # type: ignore[no-untyped-def]
+    """A positive number with its mantissa in [1, 2)."""
+    if mantissa == 0.0:
+        return 0.0, 0
+    while mantissa >= 2.0:
+        mantissa *= 0.5
+        exponent += 1
+    while mantissa < 1.0:
+        mantissa *= 2.0
+        exponent -= 1
+    return mantissa, exponent
+
+
+@jit()
+def _sum_of(s, a, b):  # type: ignore[no-untyped-def]
+    """The sum of the real values of two numbers."""
+    if s.exponent[a] < s.exponent[b]:
+        a, b = b, a
+    shift = s.exponent[a] - s.exponent[b]
+    small = s.mantissa[b] * POWERS[shift] if shift < len(POWERS) else 0.0
+    return _scaled(s.mantissa[a] + small, s.exponent[a])
+
+
+@jit()
+def _larger_of(s, a, b):  # type: ignore[no-untyped-def]
+    """Which of two numbers has the larger real value."""
+    if s.exponent[a] != s.exponent[b]:
+        return a if s.exponent[a] > s.exponent[b] else b
+    return a if s.mantissa[a] >= s.mantissa[b] else b
+
+
+@jit()
+def _near(s, other, mantissa, exponent):  # type: ignore[no-untyped-def]
+    """Whether the real value of a number is this one, too; otherwise two different numbers have one fingerprint."""
+    shift = s.exponent[other] - exponent
+    return abs(shift) <= 1 and abs(s.mantissa[other] * SHIFTS[1 + shift] - mantissa) < NEAR
+
+
+@jit()
+def number(s, kind, print_, mantissa, exponent, left, right, degree):  # type: ignore[no-untyped-def]
+    """The number with a fingerprint, made if there is none."""
+    mask = len(s.known) - 1
+    slot = np.int64(_mixed(print_)) & mask
+    while s.known[slot] != EMPTY:
+        other = s.known[slot]
+        if s.print[other] == print_ and _near(s, other, mantissa, exponent):
+            return other
+        slot = (slot + 1) & mask
+    new = s.count[NUMBERS]
+    if new >= s.count[MOST_NUMBERS]:
+        s.count[FULL] = 1
+        return 0
+    s.count[NUMBERS] = new + 1
+    s.known[slot] = new
+    s.print[new], s.mantissa[new], s.exponent[new] = print_, mantissa, exponent
+    s.kind[new], s.left[new], s.right[new], s.degree[new] = kind, left, right, degree
+    return new
+
+
+@jit()
+def enter(s, count):  # type: ignore[no-untyped-def]
+    """Make the first numbers known by their fingerprints; 0 never comes up."""
+    mask = len(s.known) - 1
+    for i in range(1, count):
+        slot = np.int64(_mixed(s.print[i])) & mask
+        while s.known[slot] != EMPTY:
+            slot = (slot + 1) & mask
+        s.known[slot] = i
+
+
+@jit()
+def product_of(s, a, b):  # type: ignore[no-untyped-def]
+    """The product of two numbers."""
+    if a == 0 or b == 0:
+        return 0
+    if a == 1:
+        return b
+    if b == 1:
+        return a
+    mantissa, exponent = _scaled(s.mantissa[a] * s.mantissa[b], s.exponent[a] + s.exponent[b])
+    kind = CONSTANT if s.kind[a] == CONSTANT and s.kind[b] == CONSTANT else PRODUCT
+    degree = s.degree[a] + s.degree[b]
+    return number(s, kind, times(s.print[a], s.print[b]), mantissa, exponent, a, b, degree)
+
+
+@jit()
+def sum_of(s, a, b):  # type: ignore[no-untyped-def]
+    """The sum of two numbers, or the larger one."""
+    if a == 0:
+        return b
+    if b == 0:
+        return a
+    constant = s.kind[a] == CONSTANT and s.kind[b] == CONSTANT
+    degree = max(s.degree[a], s.degree[b])
+    if s.count[LARGEST] == 0:
+        mantissa, exponent = _sum_of(s, a, b)
+        return number(s, CONSTANT if constant else SUM, plus(s.print[a], s.print[b]), mantissa, exponent, a, b, degree)
+    larger = _larger_of(s, a, b)
+    if constant or a == b:
+        return larger
+    # equal sums are not equal maxima: only what is made of the same two numbers is the same
+    joined = plus(_mixed(s.print[a]) % PRIME, _mixed(s.print[b]) % PRIME)
+    return number(s, SUM, joined, s.mantissa[larger], s.exponent[larger], a, b, degree)
+
+
+@jit()
+def node(s, level, at, card):  # type: ignore[no-untyped-def]
+    """The node of a level whose children are `work[at:at + card]`."""
+    first = s.work[at]
+    same = True
+    for c in range(1, card):
+        if s.work[at + c] != first:
+            same = False
+            break
+    if same:
+        return np.int64(first)
+    key = np.uint64(level) * MIX_A
+    for c in range(card):
+        key = _mixed(key + np.uint64(np.int64(s.work[at + c])) * MIX_A)
+    mask = s.count[UNIQUE] - 1
+    slot = np.int64(key) & mask
+    while s.unique[slot] != EMPTY:
+        other = s.unique[slot]
+        if s.cells[other] == level:
+            found = True
+            for c in range(card):
+                if s.cells[other + CHILDREN + c] != s.work[at + c]:
+                    found = False
+                    break
+            if found:
+                return np.int64(other)
+        slot = (slot + 1) & mask
+    new = s.count[CELLS]
+    if s.count[MADE] >= s.count[MOST_NODES] or new + CHILDREN + card > len(s.cells):
+        s.count[FULL] = 1
+        return np.int64(ZERO)
+    s.count[MADE] += 1
+    s.count[NODES] += 1
+    s.count[CELLS] = new + CHILDREN + card
+    s.unique[slot] = new
+    s.cells[new], s.cells[new + MARK] = level, 0
+    for c in range(card):
+        s.cells[new + CHILDREN + c] = s.work[at + c]
+    if 2 * s.count[NODES] > s.count[UNIQUE]:
+        _spread_out(s, 2 * s.count[UNIQUE])
+    return np.int64(new)
+
+
+@jit()
+def _spread_out(s, size):  # type: ignore[no-untyped-def]
+    """Use so much of the hash table of nodes: little at first, since what is small stays in the caches."""
+    s.count[UNIQUE] = size
+    s.unique[:size] = EMPTY
+    place = FIRST
+    while place < s.count[CELLS]:
+        level = s.cells[place]
+        card = s.card[level]
+        key = np.uint64(level) * MIX_A
+        for c in range(card):
+            key = _mixed(key + np.uint64(np.int64(s.cells[place + CHILDREN + c])) * MIX_A)
+        slot = np.int64(key) & (size - 1)
+        while s.unique[slot] != EMPTY:
+            slot = (slot + 1) & (size - 1)
+        s.unique[slot] = place
+        place += CHILDREN + card
+
+
+@jit()
+def collect(s, roots):  # type: ignore[no-untyped-def]
+    """Drop all nodes that no diagram in `roots` uses, and move the others together; `roots` follow."""
+    s.count[STAMP] += 1
+    stamp = s.count[STAMP]
+    for i in range(len(roots)):
+        if roots[i] >= 0:
+            s.cells[roots[i] + MARK] = stamp
+    forward = np.empty(s.count[CELLS], dtype=np.int32)
+    # children were made before their parents
+    last = np.empty(s.count[NODES], dtype=np.int32)
+    place, count = FIRST, 0
+    while place < s.count[CELLS]:
+        last[count] = place
+        count += 1
+        place += CHILDREN + s.card[s.cells[place]]
+    for i in range(count - 1, -1, -1):
+        place = last[i]
+        if s.cells[place + MARK] == stamp:
+            for c in range(s.card[s.cells[place]]):
+                child = s.cells[place + CHILDREN + c]
+                if child >= 0:
+                    s.cells[child + MARK] = stamp
+    to, kept = FIRST, 0
+    for i in range(count):
+        place = last[i]
+        if s.cells[place + MARK] != stamp:
+            continue
+        forward[place] = to
+        card = s.card[s.cells[place]]
+        s.cells[to], s.cells[to + MARK] = s.cells[place], 0
+        for c in range(card):
+            child = s.cells[place + CHILDREN + c]
+            s.cells[to + CHILDREN + c] = forward[child] if child >= 0 else child
+        to += CHILDREN + card
+        kept += 1
+    s.count[CELLS], s.count[NODES] = to, kept
+    for i in range(len(roots)):
+        if roots[i] >= 0:
+            roots[i] = forward[roots[i]]
+    size = SMALLEST
+    while size < 4 * kept:
+        size *= 2
+    s.memory[: s.count[UNIQUE]] = 0
+    _spread_out(s, min(size, len(s.unique)))
+
+
+@jit()
+def _place(s, f, g, task):  # type: ignore[no-untyped-def]
+    """Where the result of a task on two diagrams would be remembered, and its key."""
+    key = (np.uint64(f) << HALF) | (np.uint64(g) & LOW)
+    return np.int64(_mixed(key + np.uint64(task) * MIX_A)) & (min(s.count[UNIQUE], len(s.memory)) - 1), np.int64(key)
+
+
+@jit()
+def _remember(s, place, key, task, found):  # type: ignore[no-untyped-def]
+    s.memory[place, 0], s.memory[place, 1] = key, (np.int64(task) << 32) | (np.int64(found) & 0xFFFFFFFF)
+
+
+@jit()
+def _remembers(s, place, key, task):  # type: ignore[no-untyped-def]
+    return s.memory[place, 0] == key and s.memory[place, 1] >> 32 == task
+
+
+@jit()
+def _remembered(s, place):  # type: ignore[no-untyped-def]
+    return np.int64(np.int32(s.memory[place, 1] & 0xFFFFFFFF))
+
+
+@jit()
+def _child(s, f, over, level, child):  # type: ignore[no-untyped-def]
+    """A child of a node of that level; a diagram below it stays as it is."""
+    return np.int64(s.cells[f + CHILDREN + child]) if over == level else f
+
+
+@jit()
+def apply(s, task, f, g, axis):  # type: ignore[no-untyped-def]
+    """The product of two diagrams, their sum, or their product summed over the axis of a level (or its largest).
+
+    A loop with a stack of its own: recursion in compiled code would pass all arrays again and again. A frame is (stage,
+    task, f, g, level, next child, place of the results in `work`), and what is `found` goes to the frame on top.
+    """
+    frames = s.frames
+    depth = at = 0
+    found = np.int64(0)
+    calling = True
+    while True:
+        if calling:  # `task` on `f` and `g`
+            calling = False
+            if f > g:
+                f, g = g, f
+            if s.count[FULL]:
+                found = np.int64(ZERO)
+            elif task == ADD and (f == ZERO or g == ZERO):
+                found = g if f == ZERO else f
+            elif f == ZERO or g == ZERO:
+                found = np.int64(ZERO)
+            elif task == MULTIPLY and (f == ONE or g == ONE):
+                found = g if f == ONE else f
+            elif task != ELIMINATE and g < 0:  # both are ends
+                made = product_of(s, -1 - f, -1 - g) if task == MULTIPLY else sum_of(s, -1 - f, -1 - g)
+                found = np.int64(-1 - made)
+            else:
+                over_f = np.int64(s.cells[f]) if f >= 0 else np.int64(BELOW)
+                over_g = np.int64(s.cells[g]) if g >= 0 else np.int64(BELOW)
+                level = min(over_f, over_g)
+                if task == ELIMINATE and level > axis:  # neither depends on it
+                    stage = SCALING
+                else:
+                    stage = ADDING if task == ELIMINATE and level == axis else GATHERING
+                    place, key = _place(s, f, g, task + axis if task == ELIMINATE else task)
+                    if _remembers(s, place, key, task + axis if task == ELIMINATE else task):
+                        found = _remembered(s, place)
+                        stage = KNOWN
+                    elif _tired(s):
+                        found = np.int64(ZERO)
+                        stage = KNOWN
+                if stage != KNOWN:
+                    frames[depth, 0], frames[depth, 1], frames[depth, 2], frames[depth, 3] = stage, task, f, g
+                    frames[depth, 4], frames[depth, 5], frames[depth, 6] = level, 0, at
+                    depth += 1
+                    if stage == SCALING:
+                        task = MULTIPLY
+                    else:
+                        f, g = _child(s, f, over_f, level, 0), _child(s, g, over_g, level, 0)
+                        if stage == ADDING:
+                            s.work[at] = ZERO
+                            at += 1
+                            task = MULTIPLY
+                        else:
+                            at += s.card[level]
+                    calling = True
+            continue
+        if depth == 0:
+            return found
+        top = depth - 1
+        stage, level, begin = frames[top, 0], frames[top, 4], frames[top, 6]
+        if stage == SCALING:
+            depth -= 1
+            at = begin
+            if s.count[LARGEST] == 0:
+                task, f, g, calling = MULTIPLY, found, np.int64(-1 - s.card_number[axis]), True
+            continue
+        if stage == ADDING:  # a product was found: add it to the others
+            frames[top, 0] = ADDED
+            task, f, g, calling = ADD, np.int64(s.work[begin]), found, True
+            continue
+        child = frames[top, 5]
+        if stage == ADDED:
+            s.work[begin] = found
+            frames[top, 0] = ADDING
+        else:
+            s.work[begin + child] = found
+        child += 1
+        if child < s.card[level]:
+            frames[top, 5] = child
+            f, g = frames[top, 2], frames[top, 3]
+            over_f = np.int64(s.cells[f]) if f >= 0 else np.int64(BELOW)
+            over_g = np.int64(s.cells[g]) if g >= 0 else np.int64(BELOW)
+            f, g = _child(s, f, over_f, level, child), _child(s, g, over_g, level, child)
+            task, calling = (MULTIPLY if stage == ADDED else frames[top, 1]), True
+            continue
+        depth -= 1
+        at = begin
+        if stage != ADDED:
+            found = node(s, level, begin, s.card[level])
+        task = frames[top, 1]
+        place, key = _place(s, frames[top, 2], frames[top, 3], task + axis if task == ELIMINATE else task)
+        _remember(s, place, key, task + axis if task == ELIMINATE else task, found)
+
+
+@jit()
+def _tired(s):  # type: ignore[no-untyped-def]
+    """Count a step, and say whether there were too many."""
+    s.count[STEPS] += 1
+    if s.count[STEPS] > s.count[MOST_STEPS]:
+        s.count[FULL] = 1
+    return s.count[FULL] != 0
+
+
+@jit()
+def tables(s, numbers, ends, levels, level_ends, roots):  # type: ignore[no-untyped-def]
+    """The diagrams of tables of numbers, one after the other, whose axes have these levels, the topmost first.
+
+    `numbers` is used up.
+    """
+    start = first = 0
+    for t in range(len(roots)):
+        size = ends[t] - start
+        for i in range(start, ends[t]):
+            numbers[i] = -1 - numbers[i]
+        for k in range(level_ends[t] - 1, first - 1, -1):
+            card = s.card[levels[k]]
+            size //= card
+            for i in range(size):
+                for c in range(card):
+                    s.work[c] = numbers[start + i * card + c]
+                numbers[start + i] = node(s, levels[k], 0, card)
+        roots[t] = numbers[start]
+        start, first = ends[t], level_ends[t]
+
+
+@jit()
+def look(s, f, support, ends):  # type: ignore[no-untyped-def]
+    """Mark the levels that a diagram has nodes on, list the numbers at its ends, and count its nodes.
+
+    Returns the number of nodes and of ends; ends beyond the length of `ends` are not listed.
+    """
+    size = found = 0
+    if f < 0:
+        if len(ends):
+            ends[0] = -1 - f
+        return 0, 1
+    s.count[STAMP] += 1
+    stamp = s.count[STAMP]
+    s.stack[0] = f
+    s.cells[f + MARK] = stamp
+    top = 1
+    while top:
+        top -= 1
+        f = s.stack[top]
+        size += 1
+        level = s.cells[f]
+        support[level] = True
+        for c in range(s.card[level]):
+            child = s.cells[f + CHILDREN + c]
+            if child >= 0:
+                if s.cells[child + MARK] != stamp:
+                    s.cells[child + MARK] = stamp
+                    s.stack[top] = child
+                    top += 1
+            else:
+                if found < len(ends):
+                    ends[found] = -1 - child
+                found += 1
+    return size, found
+
+
+@jit()
+def renamed(s, f, old, new):  # type: ignore[no-untyped-def]
+    """A diagram with other numbers at its ends: `new[k]` for `old[k]`, which are in order; 0 stays."""
+    if f < 0:
+        return _other_end(f, old, new)
+    s.count[STAMP] += 1
+    stamp = s.count[STAMP]
+    s.stack[0] = f
+    s.cells[f + MARK] = stamp
+    seen, size = 0, 1
+    while seen < size:
+        place = s.stack[seen]
+        seen += 1
+        for c in range(s.card[s.cells[place]]):
+            child = s.cells[place + CHILDREN + c]
+            if child >= 0 and s.cells[child + MARK] != stamp:
+                s.cells[child + MARK] = stamp
+                s.stack[size] = child
+                size += 1
+    forward = np.empty(f + 1, dtype=np.int32)
+    for place in np.sort(s.stack[:size]):  # children were made before their parents
+        level = s.cells[place]
+        for c in range(s.card[level]):
+            child = np.int64(s.cells[place + CHILDREN + c])
+            s.work[c] = forward[child] if child >= 0 else _other_end(child, old, new)
+        forward[place] = node(s, level, 0, s.card[level])
+    return np.int64(forward[f])
+
+
+@jit()
+def _other_end(end, old, new):  # type: ignore[no-untyped-def]
+    return np.int64(ZERO) if end == ZERO else np.int64(-1 - new[np.searchsorted(old, -1 - end)])
+
+
+@jit()
+def spelled(s, f, levels, found):  # type: ignore[no-untyped-def]
+    """Write the table of a diagram whose axes have these levels, the topmost first: the numbers of all entries."""
+    for i in range(len(found)):
+        rest, stride = i, len(found)
+        at = f
+        for k in range(len(levels)):
+            card = s.card[levels[k]]
+            stride //= card
+            state, rest = rest // stride, rest % stride
+            if at >= 0 and s.cells[at] == levels[k]:
+                at = np.int64(s.cells[at + CHILDREN + state])
+        found[i] = -1 - at

@@ -1,0 +1,325 @@
+"""Elimination on decision diagrams: factors whose entries are numbers of a circuit, summed axis by axis."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.base.floats import Floats
+from tacit.compiler.diagrams import diagram_kernels as k
+from tacit.compiler.diagrams import fingerprints
+from tacit.compiler.diagrams.fingerprints import Prints
+
+Ids = NDArray[np.int64]
+
+STEPS_PER_NODE = 4  # results looked for, for each node that may be made: what is remembered is bounded
+CELLS_PER_NODE = 8
+LARGEST_CACHE = 2**22
+FEW_NODES = 2**15  # that are not worth dropping
+
+
+class Factor(NamedTuple):
+    """Numbers over some axes, which are known by their position."""
+
+    numbers: Ids
+    axes: tuple[int, ...]
+
+
+@dataclass
+class Alphabet:
+    """The numbers that there are at the start: 0, 1, literals and symbols."""
+
+    prints: list[int] = field(default_factory=lambda: [0, 1])
+    values: list[float] = field(default_factory=lambda: [0.0, 1.0])
+    kinds: list[int] = field(default_factory=lambda: [k.CONSTANT, k.CONSTANT])
+    degrees: list[int] = field(default_factory=lambda: [0, 0])
+    _known: dict[int, int] = field(default_factory=lambda: {0: 0, 1: 1})
+
+    def __len__(self) -> int:
+        return len(self.prints)
+
+    def literals(self, table: Floats, prints: Prints) -> Ids:
+        """The numbers of a table's entries; entries with equal fingerprints are one number."""
+        different, first, place = np.unique(prints, return_index=True, return_inverse=True)
+        values, numbers = table.ravel()[first].tolist(), np.empty(len(different), dtype=np.int64)
+        for i, print_ in enumerate(different.tolist()):
+            if print_ not in self._known:
+                self._known[print_] = self._add(print_, values[i], k.CONSTANT, 0)
+            numbers[i] = self._known[print_]
+        return numbers[place].reshape(table.shape)
+
+    def whole(self, number: int) -> int:
+        """A whole number."""
+        return int(self.literals(np.array([float(number)]), np.array([number], dtype=np.uint64))[0])
+
+    def symbols(self, count: int, degree: int) -> Ids:
+        """New symbols, each with a random fingerprint and a random value between 1 and 2."""
+        first = len(self)
+        values = np.random.default_rng([18, first]).uniform(1.0, 2.0, count)
+        self.prints += fingerprints.symbols(count, first).tolist()
+        self.values += values.tolist()
+        self.kinds += [k.SYMBOL] * count
+        self.degrees += [degree] * count
+        return np.arange(first, first + count)
+
+    def _add(self, print_: int, value: float, kind: int, degree: int) -> int:
+        self.prints.append(print_)
+        self.values.append(value)
+        self.kinds.append(kind)
+        self.degrees.append(degree)
+        return len(self.prints) - 1
+
+
+class Boundary(NamedTuple):
+    """Where a message was rescaled, or sums end and maxima begin: numbers, and the symbols that stand for them then.
+
+    `largest` says that the numbers are maxima.
+    """
+
+    numbers: Ids
+    symbols: Ids
+    rescaled: bool
+    largest: bool
+
+
+class Numbers(NamedTuple):
+    """All numbers that were made: what each is, the two that it is made of, and its value at a point of the reals."""
+
+    kind: NDArray[np.int8]
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    degree: NDArray[np.int32]  # factors that depend on evidence, at most
+    mantissa: Floats
+    exponent: Ids
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """All numbers, those of the result over the axes that were kept, and the boundaries on the way."""
+
+    numbers: Numbers
+    table: Ids
+    boundaries: tuple[Boundary, ...]
+    nodes: int
+
+
+class OutOfBudgetError(Exception):
+    """More nodes than the attempt was allowed to make.
+
+    The axis that was being eliminated, if any, the nodes and numbers so far, and which part of the axes had been
+    eliminated.
+    """
+
+    def __init__(self, axis: int, nodes: int, numbers: int, reached: float) -> None:
+        self.axis, self.nodes, self.numbers, self.reached = axis, nodes, numbers, reached
+        super().__init__(f"axis {axis} after {nodes} nodes")
+
+
+class _Message(NamedTuple):
+    root: int
+    levels: frozenset[int]
+    size: int
+    degree: int
+
+
+class Elimination:
+    """One attempt: an order of elimination, an order of levels (the topmost axis first), and a budget of nodes."""
+
+    def __init__(
+        self,
+        alphabet: Alphabet,
+        cards: Sequence[int],
+        levels: Sequence[int],
+        budget: int,
+        most_factors: int,
+    ) -> None:
+        self._levels, self._axis_at = {axis: i for i, axis in enumerate(levels)}, list(levels)
+        self._most_factors = most_factors
+        by_level = [cards[axis] for axis in levels]
+        known = {card: alphabet.whole(card) for card in sorted(set(by_level))}
+        whole = [known[card] for card in by_level]
+        self._store = _store(alphabet, by_level, whole, budget)
+        self._messages: dict[int, _Message] = {}
+        self._where: list[set[int]] = [set() for _ in levels]
+        self._boundaries: list[Boundary] = []
+        self._support = np.zeros(len(by_level), dtype=np.bool_)
+        self._made = 0
+        self._crowded = FEW_NODES
+
+    def run(
+        self, factors: Sequence[Factor], order: Sequence[int], keep: Sequence[int], best: Collection[int] = ()
+    ) -> Result:
+        """Eliminate the axes in `order`, those in `best`, which come last, by a maximum; the result is over `keep`."""
+        self._begin(factors)
+        self._check(-1, 0.0)
+        for done, axis in enumerate(order):
+            if axis in best and not self._store.count[k.LARGEST]:
+                self._begin_maxima(summed=done > 0)
+            level = self._levels[axis]
+            self._put(self._eliminated(level))
+            self._check(axis, done / len(order))
+            self._tidy()
+        root = k.ONE
+        for message in self._taken(set(self._messages)):
+            root = int(k.apply(self._store, k.MULTIPLY, root, message.root, 0))
+        self._check(-1, 1.0)
+        return self._result(root, keep)
+
+    def _check(self, axis: int, reached: float) -> None:
+        if self._store.count[k.FULL]:
+            raise OutOfBudgetError(axis, int(self._store.count[k.MADE]), int(self._store.count[k.NUMBERS]), reached)
+
+    def _tidy(self) -> None:
+        """Drop nodes that no message uses, once they are most of all: tables that fit the caches are much faster."""
+        if self._store.count[k.NODES] < self._crowded:
+            return
+        roots = np.array([message.root for message in self._messages.values()], dtype=np.int64)
+        k.collect(self._store, roots)
+        for i, root in zip(self._messages, roots.tolist(), strict=True):
+            self._messages[i] = self._messages[i]._replace(root=root)
+        self._crowded = max(FEW_NODES, 3 * int(self._store.count[k.NODES]))
+
+    def _begin(self, factors: Sequence[Factor]) -> None:
+        """Make diagrams of all factors."""
+        orders = [sorted(range(len(f.axes)), key=lambda i: self._levels[f.axes[i]]) for f in factors]
+        levels = [[self._levels[f.axes[i]] for i in order] for f, order in zip(factors, orders, strict=True)]
+        numbers = [f.numbers.transpose(order).ravel() for f, order in zip(factors, orders, strict=True)]
+        roots = np.empty(len(factors), dtype=np.int64)
+        ends, level_ends = (np.cumsum([len(part) for part in parts]) for parts in (numbers, levels))
+        flat = np.array([level for own in levels for level in own], dtype=np.int64)
+        k.tables(self._store, np.concatenate(numbers), ends, flat, level_ends, roots)
+        for root in roots.tolist():
+            if root != k.ONE:
+                self._put(root)
+
+    def _put(self, root: int) -> None:
+        """Keep a message for the axes that it depends on."""
+        self._add(self._look(root))
+
+    def _add(self, message: _Message) -> None:
+        self._messages[self._made] = message
+        for level in message.levels:
+            self._where[level].add(self._made)
+        self._made += 1
+
+    def _look(self, root: int) -> _Message:
+        ends = np.empty(0, dtype=np.int64)
+        self._support[:] = False
+        size, found = k.look(self._store, root, self._support, ends)
+        degree = 0
+        if self._most_factors:
+            ends = np.empty(found, dtype=np.int64)
+            k.look(self._store, root, self._support, ends)
+            degree = int(self._store.degree[ends].max(initial=0))
+        return _Message(root, frozenset(np.flatnonzero(self._support).tolist()), size, degree)
+
+    def _taken(self, ids: set[int]) -> list[_Message]:
+        """Take messages out, smallest first; where they are many factors together, they are rescaled before."""
+        taken = [self._messages.pop(i) for i in sorted(ids)]
+        for i, message in zip(sorted(ids), taken, strict=True):
+            for level in message.levels:
+                self._where[level].discard(i)
+        if self._most_factors and sum(message.degree for message in taken) > self._most_factors:
+            taken = [self._renamed(message, rescaled=True) if message.degree > 1 else message for message in taken]
+        return sorted(taken, key=lambda message: message.size)
+
+    def _eliminated(self, level: int) -> int:
+        """The product of all messages that depend on an axis, summed over it."""
+        taken = self._taken(set(self._where[level]))
+        if not taken:
+            return k.ONE if self._store.count[k.LARGEST] else -1 - int(self._store.card_number[level])
+        roots = [message.root for message in taken]
+        while len(roots) > 2:
+            product = int(k.apply(self._store, k.MULTIPLY, roots[0], roots[1], 0))
+            roots = [product, *roots[2:]]
+        return int(k.apply(self._store, k.ELIMINATE, roots[0], roots[1] if len(roots) > 1 else k.ONE, level))
+
+    def _begin_maxima(self, summed: bool) -> None:
+        """From here on, the largest is taken in place of the sum. Sums that were made become symbols."""
+        if summed:
+            for i, message in self._messages.items():
+                self._messages[i] = self._renamed(message, rescaled=False)
+        self._store.count[k.LARGEST] = 1
+        self._store.memory[:] = 0
+
+    def _renamed(self, message: _Message, rescaled: bool) -> _Message:
+        """A message with symbols in place of its numbers."""
+        store = self._store
+        _, found = k.look(store, message.root, self._support, np.empty(0, dtype=np.int64))
+        ends = np.empty(found, dtype=np.int64)
+        k.look(store, message.root, self._support, ends)
+        numbers = np.unique(ends[ends > 0])
+        if not rescaled and (store.kind[numbers] < k.SUM).all():
+            return message  # nothing was summed
+        symbols = self._symbols(len(numbers), message.degree if not rescaled else 1)
+        if store.count[k.FULL]:
+            return message
+        self._boundaries.append(Boundary(numbers, symbols, rescaled, bool(store.count[k.LARGEST])))
+        root = k.renamed(store, message.root, numbers, symbols)
+        return message._replace(root=int(root), degree=message.degree if not rescaled else 1)
+
+    def _symbols(self, count: int, degree: int) -> Ids:
+        store, first = self._store, int(self._store.count[k.NUMBERS])
+        values = np.random.default_rng([19, first]).uniform(1.0, 2.0, count)
+        prints = fingerprints.symbols(count, first)
+        made = [k.number(store, k.SYMBOL, *numbers, 0, 0, 0, degree) for numbers in zip(prints, values, strict=True)]
+        return np.array(made, dtype=np.int64)
+
+    def _result(self, root: int, keep: Sequence[int]) -> Result:
+        levels = sorted(self._levels[axis] for axis in keep)
+        cards = [int(self._store.card[level]) for level in levels]
+        found = np.empty(int(np.prod(cards)), dtype=np.int64)
+        k.spelled(self._store, root, np.array(levels, dtype=np.int64), found)
+        table = found.reshape(cards)
+        if keep:
+            table = table.transpose([levels.index(self._levels[axis]) for axis in keep])
+        store, count = self._store, int(self._store.count[k.NUMBERS])
+        numbers = Numbers(*(
+            part[:count].copy()
+            for part in (store.kind, store.left, store.right, store.degree, store.mantissa, store.exponent)
+        ))  # fmt: skip
+        return Result(numbers, table, tuple(self._boundaries), int(store.count[k.MADE]) + count)
+
+
+def _store(alphabet: Alphabet, cards: Sequence[int], whole: Sequence[int], budget: int) -> k.Store:
+    """Room for the numbers of an alphabet and for a budget of nodes and numbers."""
+    first = len(alphabet)
+    numbers, cells = first + budget, CELLS_PER_NODE * budget
+    hashes = 1 << (2 * numbers).bit_length()
+    remembered = max(k.SMALLEST, min(LARGEST_CACHE, 1 << budget.bit_length()))
+    counts = np.zeros(k.COUNTERS, dtype=np.int64)
+    counts[k.MOST_NUMBERS], counts[k.MOST_NODES] = numbers, budget
+    counts[k.MOST_STEPS] = STEPS_PER_NODE * budget
+    counts[k.CELLS], counts[k.UNIQUE] = k.FIRST, k.SMALLEST
+    store = k.Store(
+        print=np.empty(numbers, dtype=np.uint64),
+        mantissa=np.empty(numbers),
+        exponent=np.empty(numbers, dtype=np.int64),
+        kind=np.empty(numbers, dtype=np.int8),
+        left=np.empty(numbers, dtype=np.int32),
+        right=np.empty(numbers, dtype=np.int32),
+        degree=np.empty(numbers, dtype=np.int32),
+        known=np.full(hashes, k.EMPTY, dtype=np.int32),
+        cells=np.empty(cells, dtype=np.int32),
+        unique=np.empty(max(k.SMALLEST, 4 << budget.bit_length()), dtype=np.int32),
+        card=np.array(cards, dtype=np.int64),
+        card_number=np.array(whole, dtype=np.int64),
+        memory=np.zeros((remembered, 2), dtype=np.int64),  # no two diagrams are 0 and 0
+        work=np.empty(4 * sum(cards) + 1024, dtype=np.int32),
+        frames=np.empty((4 * len(cards) + 64, k.FRAME), dtype=np.int64),
+        stack=np.empty(budget, dtype=np.int32),
+        count=counts,
+    )
+    mantissa, exponent = np.frexp(alphabet.values)
+    store.print[:first] = np.array(alphabet.prints, dtype=np.uint64)
+    store.mantissa[:first], store.exponent[:first] = 2 * mantissa, np.where(mantissa == 0, 0, exponent - 1)
+    store.kind[:first], store.degree[:first] = alphabet.kinds, alphabet.degrees
+    store.left[:first] = store.right[:first] = 0
+    counts[k.NUMBERS] = first
+    store.unique[: k.SMALLEST] = k.EMPTY
+    k.enter(store, first)
+    return store

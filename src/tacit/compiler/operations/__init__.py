@@ -1,0 +1,30 @@
+"""The eleven operations of a program, each with all its rules in one place."""
+
+from tacit.compiler.operations.blend import Add, Share
+from tacit.compiler.operations.contract import Contract
+from tacit.compiler.operations.elementary import Constant, Gather, Likelihood, Parameter, Rescale, Slice
+from tacit.compiler.operations.operation import ONE, ZERO, Axes, Axis, Operation, Setting, Support, spread
+from tacit.compiler.operations.select import Select
+from tacit.compiler.operations.structured import Structured
+
+__all__ = [
+    "ONE",
+    "ZERO",
+    "Add",
+    "Axes",
+    "Axis",
+    "Constant",
+    "Contract",
+    "Gather",
+    "Likelihood",
+    "Operation",
+    "Parameter",
+    "Rescale",
+    "Select",
+    "Setting",
+    "Share",
+    "Slice",
+    "Structured",
+    "Support",
+    "spread",
+]

@@ -1,0 +1,325 @@
+"""Instructions on single numbers, run on arrays: all instructions of a level at a time, those of like size together.
+
+Numbers are kept in blocks (entries, rows): one of what is the same for all rows, one of the inputs that have rows, and
+one for the results of every level. A level first takes what it reads out of the blocks, each number once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tacit.base.floats import Floats
+from tacit.compiler.operations.elementary import added_up
+from tacit.compiler.operations.operation import (
+    ONE,
+    ZERO,
+    Array,
+    ArrayLibrary,
+    ArrayStep,
+    BackwardPass,
+    Frame,
+    Ids,
+    Mask,
+    Setting,
+    Value,
+)
+
+TABLES, ROWS, FIRST_LEVEL = 0, 1, 2  # the blocks
+STRIDE = 2**40  # a number's place is its block times this, plus its position there
+POWERS = 1 << np.arange(40)
+
+Blocks = dict[int, Array]
+Adjoints = dict[int, list[tuple[Ids, Array]]]  # by block: positions, and derivatives by what is there
+
+
+@dataclass(frozen=True, slots=True)
+class LevelledInstructions:
+    """Instructions as `Structured` describes them, in levels that only read earlier ones.
+
+    `bounds` says where the terms of each begin, and how many there are; the references to results begin with `first`.
+    """
+
+    bounds: Ids
+    terms: Ids
+    levels: list[Ids]
+    first: int
+    index: Ids
+    largest: bool
+
+
+def terms_of(bounds: Ids, instructions: Ids) -> Ids:
+    """The places of the terms of some instructions, one after the other, given where those of each begin and end."""
+    ends = bounds[instructions + 1]
+    counts = ends - bounds[instructions]
+    return np.asarray(np.repeat(ends - np.cumsum(counts), counts) + np.arange(counts.sum()))
+
+
+class _BlockReader:
+    """Some numbers out of several blocks, each once: places, in order."""
+
+    def __init__(self, xp: ArrayLibrary, places: Ids) -> None:
+        ordered = np.sort(places, axis=None)
+        self.places = ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
+        blocks = np.flatnonzero(np.diff(self.places // STRIDE, prepend=-1))
+        self._xp = xp
+        parts = np.split(self.places, blocks[1:])
+        self.parts = [(int(part[0]) // STRIDE, part % STRIDE) for part in parts if len(part)]
+        self._indices = [xp.index(positions) for _, positions in self.parts]
+
+    def found(self, places: Ids) -> Ids:
+        """Where some places are among those that are read."""
+        return np.searchsorted(self.places, places)
+
+    def read(self, blocks: Mapping[int, Array]) -> Array:
+        """(numbers, rows)."""
+        taken = zip(self.parts, self._indices, strict=True)
+        return self._xp.concatenate([self._xp.take(blocks[block], index, 0) for (block, _), index in taken])
+
+    def reverse(self, adjoint: Array, into: Adjoints) -> None:
+        """Hand derivatives by the numbers on to their blocks."""
+        first = 0
+        for block, positions in self.parts:
+            own = adjoint[first : first + len(positions)]
+            _add(into, block, positions, own)
+            first += len(positions)
+
+
+def _add(into: Adjoints, block: int, positions: Ids, adjoint: Array) -> None:
+    """Derivatives by numbers of a block; by what is the same for all rows, summed over them."""
+    own = adjoint.sum(axis=-1, keepdims=True) if block == TABLES else adjoint
+    into.setdefault(block, []).append((positions, own))
+
+
+class _TermGroup(NamedTuple):
+    """Instructions of a level with the same number of terms: (terms, instructions) pairs of positions.
+
+    `fixed`: the first of each is that of a number in TABLES; all others are positions among those that the level reads.
+    """
+
+    shape: list[int]
+    first: Ids
+    second: Ids
+    fixed: bool
+    indices: tuple[Array, Array]
+
+    def factors(self, xp: ArrayLibrary, tables: Array, working: Array) -> tuple[Array, Array]:
+        """(terms, instructions, rows), twice."""
+        a, b = (
+            xp.reshape(xp.take(source, index, 0), self.shape)
+            for source, index in zip((tables if self.fixed else working, working), self.indices, strict=True)
+        )
+        return a, b
+
+
+class _LevelPlan(NamedTuple):
+    block: int
+    reading: _BlockReader
+    groups: list[_TermGroup]
+    ends: list[int]  # the blocks that nothing reads later
+
+
+class ByLevel(ArrayStep):
+    """The step of a structured operation."""
+
+    def __init__(
+        self,
+        inputs: Sequence[int],
+        literals: tuple[Floats, Ids],
+        instructions: LevelledInstructions,
+        setting: Setting,
+        xp: ArrayLibrary,
+    ) -> None:
+        self._inputs, self._instructions, self._xp = inputs, instructions, xp
+        self._batched = any(setting.batched)
+        self._sizes = [setting.size(axes) for axes in setting.axes]
+        self._shapes = [setting.shape(axes) for axes in setting.axes]
+        self._with_rows = [rows or not self._batched for rows in setting.batched]
+        self._shape = [*instructions.index.shape, *[-1] * self._batched]
+        numbers, self._in_range = xp.literals(*literals)
+        self._numbers = [numbers, xp.constant(np.zeros((1, 1)))]
+        self._fixed_count = len(literals[0]) + 1  # of these numbers
+        self._places = self._first_places(len(literals[0]), len(instructions.bounds) - 1)
+        planned = self._planned()
+        result = instructions.index.ravel()
+        result = np.where(result == ONE, sum(self._sizes), np.where(result == ZERO, len(self._places) - 1, result))
+        self._result = _BlockReader(xp, self._places[result])
+        self._found = self._result.found(self._places[result])
+        self._index = xp.index(self._found)
+        self._levels = self._ended(planned)
+        self.scratch = max((3 * group.first.size for level in self._levels for group in level.groups), default=0)
+
+    # plan -------------------------------------------------------------------------------------------------
+
+    def _first_places(self, literals: int, instructions: int) -> Ids:
+        """The places of all references, and of a 0; those of results are filled in level by level."""
+        counts = [0, 0]
+        found = []
+        for size, rows in zip(self._sizes, self._with_rows, strict=True):
+            found.append(np.arange(size) + counts[rows] + STRIDE * (ROWS if rows else TABLES))
+            counts[rows] += size
+        found += [np.arange(literals) + counts[False], np.zeros(instructions, dtype=np.int64)]
+        return np.concatenate([*found, [literals + counts[False]]])
+
+    def _planned(self) -> list[_LevelPlan]:
+        bounds, first = self._instructions.bounds, self._instructions.first
+        counts, factors = np.diff(bounds), self._instructions.terms[:, 0]
+        same = (self._places[factors] < STRIDE) & (factors < first)  # results have no places yet
+        fixed = np.logical_and.reduceat(same, bounds[:-1]) if len(counts) else same
+        widths = POWERS[np.searchsorted(POWERS, counts)]
+        levels = []
+        for number, level in enumerate(self._instructions.levels):
+            kinds = widths[level] * 2 + fixed[level]
+            members = [level[kinds == kind] for kind in sorted(set(kinds.tolist()))]
+            levels.append(self._level(FIRST_LEVEL + number, members, bounds, widths, fixed))
+            self._places[first + np.concatenate(members)] = (FIRST_LEVEL + number) * STRIDE + np.arange(len(level))
+        return levels
+
+    def _level(self, block: int, members: Sequence[Ids], bounds: Ids, widths: Ids, fixed: Mask) -> _LevelPlan:
+        padded = [self._padded(own, bounds, int(widths[own[0]])) for own in members]
+        alike = [bool(fixed[own[0]]) for own in members]
+        wanted = [pairs[1:] if table else pairs for pairs, table in zip(padded, alike, strict=True)]
+        reading = _BlockReader(self._xp, np.concatenate([pairs.ravel() for pairs in wanted]))
+        groups = []
+        for pairs, table in zip(padded, alike, strict=True):
+            first = pairs[0] if table else reading.found(pairs[0])
+            second = reading.found(pairs[1])
+            indices = self._xp.index(first.ravel()), self._xp.index(second.ravel())
+            groups.append(_TermGroup([*first.shape, -1], first, second, table, indices))
+        return _LevelPlan(block, reading, groups, [])
+
+    def _padded(self, instructions: Ids, bounds: Ids, width: int) -> Ids:
+        """The places of all factors, (2, terms, instructions); what is missing to the width is 0 times something."""
+        terms, places = self._instructions.terms, self._places
+        at, counts = terms_of(bounds, instructions), bounds[instructions + 1] - bounds[instructions]
+        pairs = np.empty((2, width, len(instructions)), dtype=np.int64)
+        pairs[0] = places[-1]
+        pairs[1] = places[terms[bounds[instructions], 1]]
+        column = np.repeat(np.arange(len(instructions)), counts)
+        row = np.arange(len(at)) - np.repeat(np.cumsum(counts) - counts, counts)
+        pairs[:, row, column] = places[terms[at]].T
+        return pairs
+
+    def _ended(self, levels: list[_LevelPlan]) -> list[_LevelPlan]:
+        """With the blocks that end after each level."""
+        last = {block: level.block for level in levels for block, _ in level.reading.parts}
+        kept = {TABLES, *(block for block, _ in self._result.parts)}
+        ends: dict[int, list[int]] = {}
+        for block, reader in last.items():
+            if block not in kept:
+                ends.setdefault(reader, []).append(block)
+        return [level._replace(ends=ends.get(level.block, [])) for level in levels]
+
+    # run --------------------------------------------------------------------------------------------------
+
+    def forward(self, frame: Frame) -> Value:
+        exponent = None
+        for i in self._inputs:
+            more = frame.values[i].exponent
+            if more is not None:
+                exponent = more if exponent is None else exponent + more
+        assert exponent is None or not (self._instructions.index == ONE).any(), "a rescaled value has no constant 1"
+        made, lost = self._run(frame)
+        floor = self._floor(frame, made, lost) if self._batched else None
+        return Value(self._xp.reshape(made, self._shape), exponent, floor)
+
+    def floor(self, frame: Frame, made: Value) -> Any:
+        return self._floor(frame, *self._run(frame))
+
+    def _floor(self, frame: Frame, made: Array, lost: Sequence[Array]) -> Any:
+        return self._xp.listed_floor(frame, self._inputs, made, lost, self._in_range)
+
+    def _run(self, frame: Frame) -> tuple[Array, list[Array]]:
+        """The result (entries, rows), and where digits were lost, row by row."""
+        blocks, lost = self._given(frame), list[Array]()
+        for level in self._levels:
+            self._follow(level, blocks, lost)
+            for block in level.ends:
+                del blocks[block]
+        return self._xp.take(self._result.read(blocks), self._index, 0), lost
+
+    def _given(self, frame: Frame) -> Blocks:
+        """The blocks of what is the same for all rows, and of what is not."""
+        arrays: dict[bool, list[Array]] = {False: [], True: []}
+        for i, size, rows in zip(self._inputs, self._sizes, self._with_rows, strict=True):
+            arrays[rows].append(self._xp.reshape(frame.values[i].array, [size, -1]))
+        blocks = {TABLES: self._xp.concatenate([*arrays[False], *self._numbers])}
+        if arrays[True]:
+            blocks[ROWS] = self._xp.concatenate(arrays[True])
+        return blocks
+
+    def _follow(self, level: _LevelPlan, blocks: Blocks, lost: list[Array]) -> None:
+        xp, working, made = self._xp, level.reading.read(blocks), []
+        for group in level.groups:
+            product, doubt = xp.times(*group.factors(xp, blocks[TABLES], working))
+            lost += [] if doubt is None else [doubt]
+            made.append(self._reduced(product, *group.shape))
+        blocks[level.block] = xp.concatenate(made)
+
+    def _reduced(self, product: Array, width: int, count: int, _: int) -> Array:
+        """The sum over the first axis, or the largest, by halves."""
+        xp = self._xp
+        if not self._instructions.largest and width > 1:
+            return xp.sum(product, (0,))
+        while width > 1:
+            width //= 2
+            halves = (xp.take(product, xp.index(np.arange(width) + first), 0) for first in (0, width))
+            product = xp.maximum(*halves)
+        return xp.reshape(product, [count, -1])
+
+    # reverse ----------------------------------------------------------------------------------------------
+
+    def reverse(self, sweep: BackwardPass, adjoint: Array) -> None:
+        """Values on the way are made again: to keep them would take more room than all others."""
+        assert not self._instructions.largest, "a largest product has no derivative here"
+        blocks = self._given(sweep.frame)
+        for level in self._levels:
+            self._follow(level, blocks, [])
+        flat = adjoint.reshape(self._instructions.index.size, -1)  # (entries, rows)
+        into: Adjoints = {}
+        self._result.reverse(_collected([(self._found, flat)], len(self._result.places)), into)
+        for level in reversed(self._levels):
+            found = into.pop(level.block, None)
+            if found is not None:
+                by = _collected(found, sum(group.first.shape[1] for group in level.groups))
+                self._down(level, blocks, by, into)
+            del blocks[level.block]
+        self._hand_on(sweep, into, adjoint.shape[self._instructions.index.ndim :])
+
+    def _down(self, level: _LevelPlan, blocks: Blocks, adjoint: Array, into: Adjoints) -> None:
+        """Derivatives by the results of a level, handed on to what it reads."""
+        working, found, first = level.reading.read(blocks), [], 0
+        for group in level.groups:
+            count = group.first.shape[1]
+            by = adjoint[first : first + count].reshape(1, count, -1)
+            first += count
+            a, b = group.factors(self._xp, blocks[TABLES], working)
+            if group.fixed:
+                _add(into, TABLES, group.first.ravel(), (by * b).reshape(group.first.size, -1))
+            else:
+                found.append((group.first.ravel(), (by * b).reshape(group.first.size, -1)))
+            found.append((group.second.ravel(), (by * a).reshape(group.second.size, -1)))
+        level.reading.reverse(_collected(found, len(level.reading.places)), into)
+
+    def _hand_on(self, sweep: BackwardPass, into: Adjoints, rows: tuple[int, ...]) -> None:
+        """Derivatives by entries of the inputs, over the axes of each."""
+        for with_rows, block in ((False, TABLES), (True, ROWS)):
+            inputs = [k for k, own in enumerate(self._with_rows) if own is with_rows]
+            more = 0 if with_rows else self._fixed_count
+            if inputs and block in into:
+                made, first = _collected(into[block], sum(self._sizes[k] for k in inputs) + more), 0
+                for k in inputs:
+                    own = made[first : first + self._sizes[k]]
+                    sweep.add(self._inputs[k], own.reshape([*self._shapes[k], *(rows if with_rows else ())]))
+                    first += self._sizes[k]
+
+
+def _collected(found: Sequence[tuple[Ids, Array]], size: int) -> Array:
+    """Derivatives added up by position: (size, rows)."""
+    rows = max(adjoint.shape[1] for _, adjoint in found)
+    adjoint = np.concatenate([np.broadcast_to(own, (len(own), rows)) for _, own in found])
+    positions = np.concatenate([own for own, _ in found])
+    return added_up(adjoint, positions[:, None] * rows + np.arange(rows), size * rows).reshape(size, rows)

@@ -1,0 +1,361 @@
+"""Products that are summed: the one operation that does arithmetic on tables.
+
+There are several algorithms for it, all planned from `AxisRoles`; which one suits is the choice of the array library.
+Those that NumPy takes, "matrix" (without axes that are kept) and "einsum", also have their reverse; torch has its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from string import ascii_letters
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tacit.compiler.operations.operation import (
+    Array,
+    ArrayLibrary,
+    ArrayStep,
+    Axes,
+    Axis,
+    BackwardPass,
+    Frame,
+    Ids,
+    Key,
+    Operation,
+    Setting,
+    Support,
+    Target,
+    Value,
+    View,
+    order_of,
+    views,
+)
+
+WIDE = 6  # so many multiply-adds per entry read or written make a matrix product of every row worth its copies
+
+
+@dataclass(frozen=True, slots=True)
+class Contract(Operation):
+    """Multiply one or two values and sum out the axes that are not in `axes`, or take the largest over them."""
+
+    inputs: tuple[int, ...]
+    axes: Axes
+    largest: bool = False
+
+    def check(self, setting: Setting, hard: frozenset[Axis]) -> None:
+        assert 1 <= len(self.inputs) <= 2, f"a contraction has {len(self.inputs)} inputs"
+        union, kept = set(self.union(setting)), set(self.axes)
+        assert kept <= set().union(*setting.axes), "a contraction makes an axis"
+        assert hard.isdisjoint(union - kept), "a contraction sums over observed states"
+
+    def union(self, setting: Setting) -> Axes:
+        return tuple(dict.fromkeys((*self.axes, *(a for own in setting.axes for a in own))))
+
+    def multiply_adds(self, setting: Setting) -> int:
+        return setting.size(self.union(setting))
+
+    def support(self, setting: Setting, inputs: Sequence[Support], tables: Mapping[Key, Array]) -> Support:
+        counts = [known.nonzero.astype(np.float64) for known in inputs]
+        nonzero = np.einsum(_subscripts(setting.axes, [False] * len(counts), self.axes), *counts) > 0
+        return Support(np.asarray(nonzero), np.zeros(setting.shape(self.axes), dtype=np.bool_))
+
+    def step(self, setting: Setting, xp: ArrayLibrary) -> ArrayStep:
+        inputs, axes, batched = self.inputs, setting.axes, setting.batched
+        if len(inputs) == 2 and batched[0] and not batched[1]:  # a table comes first
+            inputs, axes, batched = inputs[::-1], axes[::-1], batched[::-1]
+        setting = Setting(axes, batched, setting.sizes)
+        roles = AxisRoles.of(setting, self.axes)
+        both = roles if len(inputs) == 2 else None
+        algorithm = "largest" if self.largest else xp.algorithm(both, batched.count(False))
+        return _ALGORITHMS[algorithm](inputs, roles, setting, xp)
+
+    def scalar(self, target: Target, i: int, setting: Setting) -> Ids:
+        target.same_scale(i, self.inputs)
+        return target.sums(i, self, self.union(setting), setting)
+
+
+class AxisRoles(NamedTuple):
+    """What a contraction does with the axes of its two operands.
+
+    Both have `kept` and `summed`, of which the latter disappear; `left` and `right` stay, and only one has them. An
+    axis that only one has and that does not stay is `lone`: it is summed out before anything is multiplied.
+    """
+
+    setting: Setting
+    a: Axes
+    b: Axes
+    out: Axes
+    kept: Axes
+    left: Axes
+    summed: Axes
+    right: Axes
+    lone: Axes
+
+    @classmethod
+    def of(cls, setting: Setting, out: Axes) -> AxisRoles:
+        """The roles of two operands; one alone is multiplied by a number."""
+        a, b = (*setting.axes, ())[:2]
+        return cls(
+            setting,
+            a,
+            b,
+            out,
+            kept=tuple(x for x in a if x in b and x in out),
+            left=tuple(x for x in a if x not in b and x in out),
+            summed=tuple(x for x in a if x in b and x not in out),
+            right=tuple(x for x in b if x not in a and x in out),
+            lone=tuple(x for x in (*a, *b) if x not in out and not (x in a and x in b)),
+        )
+
+    def own(self, axes: Axes) -> Axes:
+        """The axes of an operand that are left when the lone ones are summed out."""
+        return tuple(a for a in axes if a not in self.lone)
+
+    def size(self, *axes: Axes) -> int:
+        """How many entries there are over some axes."""
+        return self.setting.size([a for own in axes for a in own])
+
+    @property
+    def wide(self) -> bool:
+        """Whether every row is a matrix product with far more multiply-adds than entries."""
+        kept, left, summed, right = self.kept, self.left, self.summed, self.right
+        moved = self.size(kept) * (self.size(left, summed) + self.size(summed, right) + self.size(left, right))
+        return bool(summed) and self.size(summed, kept, left, right) > WIDE * moved
+
+    @property
+    def is_matrix(self) -> bool:
+        """Whether the contraction is one matrix product and nothing else."""
+        return bool(self.summed) and not self.kept and not self.lone
+
+
+class _Contraction(ArrayStep):
+    """Any way to contract: exponents add up, and so do the bounds of what is multiplied."""
+
+    def __init__(self, inputs: Sequence[int], roles: AxisRoles, setting: Setting, xp: ArrayLibrary) -> None:
+        self._inputs, self._xp, self._batched = tuple(inputs), xp, any(setting.batched)
+        self._plan(roles, setting)
+
+    def _plan(self, roles: AxisRoles, setting: Setting) -> None:
+        raise NotImplementedError
+
+    def _multiplied(self, frame: Frame) -> Array:
+        raise NotImplementedError
+
+    def forward(self, frame: Frame) -> Value:
+        values = frame.values
+        exponent = None
+        for i in self._inputs:
+            more = values[i].exponent
+            if more is not None:
+                exponent = more if exponent is None else exponent + more
+        floor = self._xp.product_floor(frame, self._inputs) if self._batched else None
+        return Value(self._multiplied(frame), exponent, floor)
+
+    def floor(self, frame: Frame, made: Value) -> Any:
+        return self._xp.product_floor(frame, self._inputs)
+
+
+class _Alone(_Contraction):
+    """One value, summed."""
+
+    def _plan(self, roles: AxisRoles, setting: Setting) -> None:
+        own, rows = roles.own(roles.a), setting.batched[0]
+        self._over = tuple(k for k, a in enumerate(roles.a) if a not in own)
+        self._order = order_of(own, roles.out, rows)
+
+    def _multiplied(self, frame: Frame) -> Array:
+        array = frame.values[self._inputs[0]].array
+        return self._xp.permute(self._xp.sum(array, self._over), self._order)
+
+
+class _Einsum(_Contraction):
+    """One or two values. A value of one row speaks for as many as the other has."""
+
+    def _plan(self, roles: AxisRoles, setting: Setting) -> None:
+        self._axes, self._rows, self._out = setting.axes, setting.batched, roles.out
+        self._shapes = [setting.shape(own) for own in self._axes]
+        self._forward = _subscripts(self._axes, self._rows, roles.out)
+
+    def _multiplied(self, frame: Frame) -> Array:
+        # asked for this order itself, einsum loops over memory in a bad one
+        return self._xp.in_order(np.einsum(self._forward, *(frame.values[i].array for i in self._inputs)))
+
+    def reverse(self, sweep: BackwardPass, adjoint: Array) -> None:
+        arrays = [sweep.frame.values[i].array for i in self._inputs]
+        for k, i in enumerate(self._inputs):
+            subscripts, lost = self._reverse[k]
+            made = np.einsum(subscripts, adjoint, *arrays[:k], *arrays[k + 1 :])
+            if lost:  # an axis that was summed out, and that the other one lacks, takes the same derivative everywhere
+                made = np.expand_dims(made, lost)
+                made = np.broadcast_to(made, (*self._shapes[k], *made.shape[len(self._shapes[k]) :]))
+            sweep.add(i, made)
+
+    @cached_property
+    def _reverse(self) -> list[tuple[str, tuple[int, ...]]]:
+        """For each operand, the subscripts of its adjoint and the places of axes that these cannot reach."""
+        terms, _, result = self._forward.partition("->")
+        found = []
+        for k, own in enumerate(terms.split(",")):
+            others = [term for j, term in enumerate(terms.split(",")) if j != k]
+            given = ",".join([result, *others])
+            reached = "".join(letter for letter in own if letter in given)
+            found.append((f"{given}->{reached}", tuple(i for i, letter in enumerate(own) if letter not in given)))
+        return found
+
+
+def _subscripts(axes: Sequence[Axes], batched: Sequence[bool], out: Axes) -> str:
+    """What einsum calls a contraction; "a" stands for the rows."""
+    letters = {a: ascii_letters[i + 1] for i, a in enumerate(dict.fromkeys(a for own in axes for a in own))}
+    terms = ["".join(letters[a] for a in own) + "a" * rows for own, rows in zip(axes, batched, strict=True)]
+    return ",".join(terms) + "->" + "".join(letters[a] for a in out) + "a" * any(batched)
+
+
+class _Largest(_Contraction):
+    """One or two values, multiplied entry by entry: the largest over the axes that disappear, state by state."""
+
+    def _plan(self, roles: AxisRoles, setting: Setting) -> None:
+        gone = (*roles.summed, *roles.lone)
+        self._views = views(self._xp, setting, (*gone, *roles.out))
+        self._states = setting.shape(gone)
+
+    def _multiplied(self, frame: Frame) -> Array:
+        arrays = [view.aligned(frame.values[i].array) for view, i in zip(self._views, self._inputs, strict=True)]
+        found = None
+        for place in np.ndindex(*self._states):
+            parts = [a[tuple(min(p, n - 1) for p, n in zip(place, a.shape, strict=False))] for a in arrays]
+            made = parts[0] if len(parts) == 1 else parts[0] * parts[1]
+            found = made if found is None else self._xp.maximum(found, made)
+        return self._xp.in_order(found)
+
+
+class _Spread(_Contraction):
+    """Both values over all axes, multiplied entry by entry and summed."""
+
+    def _plan(self, roles: AxisRoles, setting: Setting) -> None:
+        over, any_batch = (*roles.summed, *roles.out), any(setting.batched)
+        own = [roles.own(axes) for axes in setting.axes]
+        self._lone = [
+            tuple(k for k, a in enumerate(axes) if a not in left) for axes, left in zip(setting.axes, own, strict=True)
+        ]
+        self._views = [
+            View(self._xp, axes, rows, over, any_batch, setting)
+            for axes, rows in zip(own, setting.batched, strict=True)
+        ]
+        self._over = tuple(range(len(roles.summed)))
+        self.scratch = setting.size(over) if self._over else 0
+
+    def _multiplied(self, frame: Frame) -> Array:
+        arrays = [frame.values[i].array for i in self._inputs]
+        a, b = (
+            view.aligned(self._xp.sum(array, lone))
+            for view, array, lone in zip(self._views, arrays, self._lone, strict=True)
+        )
+        return self._xp.sum(a * b, self._over)
+
+
+class _Matrices:
+    """A value as a matrix over two groups of its axes, or as several `side` by side; rows go across, innermost."""
+
+    def __init__(self, xp: ArrayLibrary, axes: Axes, groups: Sequence[Axes], rows: bool, setting: Setting) -> None:
+        side, down, _ = groups
+        arranged = tuple(a for group in groups for a in group)
+        own = tuple(a for a in axes if a in arranged)
+        self._xp, self._lone = xp, tuple(k for k, a in enumerate(axes) if a not in arranged)
+        self._order, self._back = order_of(own, arranged, rows), order_of(arranged, own, rows)
+        self._shape = [*[setting.size(side)] * bool(side), setting.size(down), -1]
+        self._entries = [*setting.shape(arranged), *[-1] * rows]
+
+    def matrix(self, array: Array) -> Array:
+        return self._xp.reshape(self._xp.permute(self._xp.sum(array, self._lone), self._order), self._shape)
+
+    def array(self, matrix: Array) -> Array:
+        return self._xp.permute(self._xp.reshape(matrix, self._entries), self._back)
+
+
+class _Matrix(_Contraction):
+    """A table times a table or a batch: one matrix product, or one for every entry of the kept axes."""
+
+    def _plan(self, roles: AxisRoles, setting: Setting) -> None:
+        kept, left, summed, right = roles[4:8]
+        self.table, rows = self._inputs[0], setting.batched[1]
+        self._table = _Matrices(self._xp, roles.a, (kept, left, summed), False, setting)
+        self._batch = _Matrices(self._xp, roles.b, (kept, summed, right), rows, setting)
+        self._out = _Matrices(self._xp, roles.out, (kept, left, right), rows, setting)
+
+    def arranged(self, table: Array) -> Array:
+        return self._table.matrix(table)
+
+    def _multiplied(self, frame: Frame) -> Array:
+        batch = self._batch.matrix(frame.values[self._inputs[1]].array)
+        product = self._xp.matmul(frame.ready(self), batch)
+        return self._xp.in_order(self._out.array(product))
+
+    def reverse(self, sweep: BackwardPass, adjoint: Array) -> None:
+        """The product that makes the adjoint of the table also sums over rows."""
+        (table, i), batch = self._inputs, sweep.frame.values[self._inputs[1]].array
+        batch = np.broadcast_to(batch, (*batch.shape[:-1], adjoint.shape[-1]))
+        by_out = self._out.matrix(adjoint)
+        sweep.add(table, self._table.array(by_out @ self._batch.matrix(batch).T))
+        sweep.add(i, self._batch.array(sweep.frame.ready(self).T @ by_out))
+
+
+class _BlockDiagonal(_Matrix):
+    """Matrices side by side as one block-diagonal matrix: its zeros cost a GPU next to nothing."""
+
+    def _plan(self, roles: AxisRoles, setting: Setting) -> None:
+        super()._plan(roles, setting)
+        kept, summed = roles.kept, roles.summed
+        self._batch = _Matrices(self._xp, roles.b, ((), kept + summed, roles.right), setting.batched[1], setting)
+        blocks = setting.size(kept)
+        self._eye = self._xp.constant(np.eye(blocks)[:, None, :, None])
+        self._height = blocks * setting.size(roles.left)
+
+    def arranged(self, table: Array) -> Array:
+        matrices = super().arranged(table)  # (block, height, width); then (block, height, block, width)
+        blocks, height, width = matrices.shape
+        spread = self._xp.reshape(matrices, [blocks, height, 1, width]) * self._eye
+        return self._xp.reshape(spread, [self._height, -1])
+
+
+class _RowProducts(_Contraction):
+    """One matrix product for each row: (kept, rows, left, summed) @ (kept, rows, summed, right)."""
+
+    def _plan(self, roles: AxisRoles, setting: Setting) -> None:
+        kept, left, summed, right = roles[4:8]
+        self._sides = [
+            self._by_row(roles, axes, (kept, *groups), setting)
+            for axes, groups in ((roles.a, (left, summed)), (roles.b, (summed, right)))
+        ]
+        made = (*kept, "", *left, *right)  # "" are the rows
+        self._shape = [setting.sizes[a] if a else -1 for a in made]
+        self._order = [*order_of(made, roles.out), made.index("")]
+
+    @staticmethod
+    def _by_row(roles: AxisRoles, axes: Axes, groups: Sequence[Axes], setting: Setting) -> Any:
+        own = roles.own(axes)
+        first, *rest = ([own.index(a) for a in group] for group in groups)
+        kept, height, width = (setting.size(group) for group in groups)
+        lone = tuple(k for k, a in enumerate(axes) if a not in own)
+        return lone, [*first, len(own), *(k for group in rest for k in group)], [kept, -1, height, width]
+
+    def _multiplied(self, frame: Frame) -> Array:
+        xp = self._xp
+        a, b = (
+            xp.reshape(xp.permute(xp.sum(frame.values[i].array, lone), order), shape)
+            for i, (lone, order, shape) in zip(self._inputs, self._sides, strict=True)
+        )
+        return xp.permute(xp.reshape(xp.matmul(a, b), self._shape), self._order)
+
+
+_ALGORITHMS: Mapping[str, type[_Contraction]] = {
+    "alone": _Alone,
+    "einsum": _Einsum,
+    "largest": _Largest,
+    "spread": _Spread,
+    "matrix": _Matrix,
+    "block diagonal": _BlockDiagonal,
+    "rows": _RowProducts,
+}

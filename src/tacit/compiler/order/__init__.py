@@ -1,0 +1,1 @@
+"""Cheap orders of products and sums."""

@@ -1,0 +1,137 @@
+"""Plans that need no search: the best one for few factors, and orders that add no edge for very many."""
+
+from __future__ import annotations
+
+import heapq
+from itertools import combinations
+from typing import NamedTuple
+
+from tacit.compiler.order.tree import Path, Problem, bits
+
+
+class _Best(NamedTuple):
+    """The cheapest way found to multiply a set of factors: its cost, its axes, and the two halves it is made of."""
+
+    cost: float
+    out: int
+    halves: tuple[_Key, _Key] | None
+
+
+_Key = tuple[int, bool]  # a set of factors, and whether their product is soft
+
+
+def cheapest_path(problem: Problem) -> Path:
+    """The cheapest plan of all, by dynamic programming over sets of factors: 3^n / 2 pairs of sets.
+
+    What a product costs depends on its two operands' axes and softness alone, and these on which factors are in
+    them: so one best way for each set, soft or not, is enough.
+    """
+    best: dict[_Key, _Best] = {}
+    for i, (mask, soft) in enumerate(zip(problem.masks, problem.soft, strict=True)):
+        best[1 << i, soft] = _Best(0.0, mask & ~problem.hard if soft else mask, None)
+    everything = (1 << len(problem.masks)) - 1
+    for group in range(1, everything + 1):
+        wanted = problem.keep | problem.hard | _axes_outside(problem, everything & ~group)
+        for part in _halves(group):
+            _improve(problem, best, part, group ^ part, wanted)
+    last = min((found.cost, (everything, soft)) for soft in (False, True) if (found := best.get((everything, soft))))
+    return _as_path(best, last[1], len(problem.masks))
+
+
+def _halves(group: int) -> list[int]:
+    """One half of every way to split a set in two: the half that has its highest element."""
+    rest = group ^ (1 << (group.bit_length() - 1))
+    found, part = [], rest
+    while part:
+        found.append(group ^ part)
+        part = (part - 1) & rest
+    return found
+
+
+def _axes_outside(problem: Problem, outside: int) -> int:
+    axes = 0
+    for i in bits(outside):
+        axes |= problem.masks[i]
+    return axes
+
+
+def _improve(problem: Problem, best: dict[_Key, _Best], a: int, b: int, wanted: int) -> None:
+    """Note what multiplying the sets a and b costs, where that is the cheapest way to their union so far."""
+    for soft_a in (False, True):
+        for soft_b in (False, True):
+            left, right = best.get((a, soft_a)), best.get((b, soft_b))
+            if left is None or right is None:
+                continue
+            union, soft = problem.meet(left.out, soft_a, right.out, soft_b)
+            out = union & wanted
+            cost = left.cost + right.cost + problem.cost(union, out, soft)
+            known = best.get((a | b, soft))
+            if known is None or cost < known.cost:
+                best[a | b, soft] = _Best(cost, out, ((a, soft_a), (b, soft_b)))
+
+
+def _as_path(best: dict[_Key, _Best], last: _Key, leaves: int) -> Path:
+    path: Path = []
+
+    def made(key: _Key) -> int:
+        halves = best[key].halves
+        if halves is None:
+            return key[0].bit_length() - 1
+        path.append((made(halves[0]), made(halves[1])))
+        return leaves + len(path) - 1
+
+    made(last)
+    return path
+
+
+def perfect_order(problem: Problem) -> list[int] | None:
+    """An elimination order that joins no two axes which no factor joins; None if there is none.
+
+    Its clusters are cliques of the graph, which every plan must hold: no other order has smaller ones. Found by
+    maximum cardinality search, in time about linear in the size of the factors (Tarjan and Yannakakis, 1984).
+    """
+    around = neighbours(problem)
+    visited = _maximum_cardinality(around, bits(problem.keep & ~problem.hard))
+    place = {axis: i for i, axis in enumerate(visited)}
+    for axis in visited:
+        earlier = [other for other in around[axis] if place[other] < place[axis]]
+        if earlier:
+            last = max(earlier, key=place.__getitem__)
+            if any(other != last and other not in around[last] for other in earlier):
+                return None
+    kept = problem.keep
+    return [axis for axis in reversed(visited) if not kept >> axis & 1]
+
+
+def neighbours(problem: Problem) -> dict[int, set[int]]:
+    """The axes that meet in some factor, or in the result. Observed axes are indices, and no part of it."""
+    around: dict[int, set[int]] = {}
+    for mask in (*problem.masks, problem.keep):
+        axes = bits(mask & ~problem.hard)
+        for axis in axes:
+            around.setdefault(axis, set())
+        for a, b in combinations(axes, 2):
+            around[a].add(b)
+            around[b].add(a)
+    return around
+
+
+def _maximum_cardinality(around: dict[int, set[int]], first: list[int]) -> list[int]:
+    """Every axis once: those in `first`, then always one with the most neighbours among the axes before it."""
+    seen: dict[int, None] = {}
+    weight = dict.fromkeys(around, 0)
+    heap = [(0, axis) for axis in sorted(around)]
+    waiting = first[::-1]
+    while waiting or heap:
+        if waiting:
+            axis = waiting.pop()
+        else:
+            negative, axis = heapq.heappop(heap)
+            if axis in seen or -negative != weight[axis]:
+                continue
+        seen[axis] = None
+        for other in around[axis]:
+            if other not in seen:
+                weight[other] += 1
+                heapq.heappush(heap, (-weight[other], other))
+    return list(seen)

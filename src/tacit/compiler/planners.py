@@ -1,0 +1,78 @@
+"""Planners: what says in which order the factors of a problem are multiplied and summed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from tacit.compiler import factors as initial
+from tacit.compiler.operations import Axis
+from tacit.compiler.order import search as ordering
+from tacit.compiler.order.tree import Path, Problem, Tree
+from tacit.compiler.prune import Pruned
+from tacit.compiler.question import Question
+from tacit.model.model import Model
+
+Planner = Callable[[Problem], Path]
+
+
+def searching(effort: str) -> Planner:
+    """A planner that searches, with some effort."""
+    return lambda problem: ordering.search(problem, effort)
+
+
+quick = searching("low")  # good enough to compare sets of factors by
+
+
+def following(order: Sequence[str]) -> Planner:
+    """A planner that eliminates variables in a given order, then the rest (auxiliary axes, left out) by min-fill."""
+    place = {name: i for i, name in enumerate(order)}
+
+    def plan(problem: Problem) -> Path:
+        free = ordering.elimination_order(problem, ordering.min_fill)
+        owners = {axis: problem.owners.get(problem.names[axis], problem.names[axis]) for axis in free}
+        return ordering.by_elimination(problem, sorted(free, key=lambda axis: place.get(owners[axis], len(place))))
+
+    return plan
+
+
+def or_in_order(planner: Planner, step: Mapping[Axis, int]) -> Planner:
+    """A planner that also tries an order of the axes."""
+
+    def plan(problem: Problem) -> Path:
+        named = [i for i, axis in enumerate(problem.names) if axis in step]
+        order = sorted(named, key=lambda i: step[problem.names[i]])
+        paths = [planner(problem), ordering.by_elimination(problem, order)]
+        return min(paths, key=lambda path: Tree(problem, path).total)
+
+    return plan
+
+
+def global_order(net: Model, pruned: Pruned, question: Question, only_min_fill: bool = False) -> list[str]:
+    """One elimination order for the whole network, from the axes of its factors."""
+    axes = list(_factor_axes(net, pruned, question))
+    names = list(dict.fromkeys([*pruned.nodes, *(name for factor in axes for name, _ in factor)]))
+    sizes = {name: size for factor in axes for name, size in factor}
+    bit = {name: 1 << i for i, name in enumerate(names)}
+    problem = Problem(
+        masks=[sum(bit[name] for name, _ in factor) for factor in axes],
+        soft=[True] * len(axes),
+        names=names,
+        sizes=[sizes.get(name, 1) for name in names],
+        keep=0,
+    )
+    weighs = [ordering.min_fill, ordering.weighted_min_fill, ordering.min_size]
+    orders = [ordering.elimination_order(problem, weigh) for weigh in weighs[: 1 if only_min_fill else 3]]
+    best = min(orders, key=lambda o: Tree(problem, ordering.by_elimination(problem, o)).total)
+    return [names[i] for i in best]
+
+
+def _factor_axes(net: Model, pruned: Pruned, question: Question) -> Iterator[list[tuple[str, int]]]:
+    """The axes, with their lengths, of every factor that the nodes will be made into."""
+    names = initial.AxisNames(net)
+    readings = initial.readings(net, pruned, question, names)
+    for name in pruned.nodes:
+        if net.cpt(name).testing:
+            yield [(n, net.variable(n).card) for n in (*net.parents(name), name)]
+        else:
+            for factor in initial.node_factors(net, name, readings, names):
+                yield list(zip(factor.axes, factor.index.shape, strict=True))

@@ -1,0 +1,293 @@
+"""Strategies to compile a question: each may give candidates, and the cheapest is kept.
+
+With testing nodes there are several phases. Each can have an order of its own, with the marginals of earlier phases as
+ready factors; or one order serves all, so that equal messages are computed once. Both win sometimes. Where tables are
+full of 0s and 1s, decision diagrams may be smaller than any tables, and known functions may be copied.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property
+from typing import NamedTuple
+
+from tacit.base import machine
+from tacit.base.errors import TacitError, TooLargeError
+from tacit.compiler.copies import can_copy
+from tacit.compiler.eliminate import Approach, Elimination, Plan
+from tacit.compiler.operations import Structured
+from tacit.compiler.order.search import EFFORTS
+from tacit.compiler.order.tree import ROWS, STEP
+from tacit.compiler.planners import Planner, following, global_order, searching
+from tacit.compiler.program import Program
+from tacit.compiler.prune import Pruned, prune
+from tacit.compiler.question import Question
+from tacit.compiler.structure_budget import Failure, Structure
+from tacit.model.model import Model
+
+EVIDENCE_PER_SCALE = {"float64": 8, "float32": 4}  # rows that underflow are computed again
+
+
+class Candidate(NamedTuple):
+    """A program, and the plan of its inference phase."""
+
+    program: Program
+    plan: Plan
+    weight: float = 1.0  # of its price, against others
+    final: bool = False  # no later strategy need be tried
+
+
+def compile_program(
+    net: Model, question: Question, order: Sequence[str] | None = None, effort: str = "auto", dtype: str = "float64"
+) -> tuple[Program, Plan]:
+    """The cheapest program found for a question, and the plan of its inference phase; by an order, if one is given."""
+    if effort not in EFFORTS:
+        raise TacitError(f"effort is {effort!r}, expected one of {', '.join(map(repr, EFFORTS))}")
+    for name in order or ():
+        net.node(name)
+    task = Compilation(net.cut(question.do) if question.do else net, question, searching(effort), dtype)
+    if order is not None:
+        return task.eliminated(following(order), reuse_marginals=False)[:2]
+    for strategy in STRATEGIES:
+        try:
+            task.candidates += strategy(task)
+        except TooLargeError as error:
+            task.refusals.append(error)
+        if any(candidate.final for candidate in task.candidates):
+            break
+    if not task.candidates:
+        raise task.refusals[-1]
+    return task.cheapest[:2]
+
+
+def price(program: Program) -> float:
+    """The cost of a program for a batch, in the units of the order search."""
+    cost = program.cost
+    per_row = cost.multiply_adds + cost.elements
+    return ROWS * per_row + cost.static_multiply_adds + cost.static_elements + STEP * cost.operations
+
+
+class Compilation:
+    """A question about a network, and what strategies found for it so far."""
+
+    def __init__(self, whole: Model, question: Question, planner: Planner, dtype: str) -> None:
+        self.question, self.planner = question, planner
+        self.pruned = prune(whole, question)
+        self.net = _without_determined(whole, self.pruned)
+        self.diagrams = Diagrams(whole, question, planner, dtype)
+        self.candidates: list[Candidate] = []
+        self.refusals: list[TooLargeError] = []
+        self._evidence_per_scale = EVIDENCE_PER_SCALE[dtype]
+
+    def eliminated(
+        self, planner: Planner, reuse_marginals: bool = True, index_first: bool = False, copying: bool = False
+    ) -> Candidate:
+        """A program of tables."""
+        approach = Approach(planner, self._evidence_per_scale, reuse_marginals, index_first, copying=copying)
+        return Candidate(*Elimination(self.net, self.pruned, self.question, approach).run())
+
+    @property
+    def cheapest(self) -> Candidate:
+        """The best candidate so far."""
+        return min(self.candidates, key=lambda way: (way.weight * price(way.program), not way.final))
+
+    @property
+    def has_diagrams(self) -> bool:
+        """Whether some candidate is structured."""
+        return any(candidate.program.structured for candidate in self.candidates)
+
+
+def _without_determined(net: Model, pruned: Pruned) -> Model:
+    return net.cut(pruned.determined) if pruned.determined else net
+
+
+# decision diagrams ----------------------------------------------------------------------------------------
+
+# budgets of nodes, for a single answer and for rows
+FULL, FULL_ROWS = (2**16, 2**18, 2**20, 2**22), (2**16, 2**18, 2**20)
+KNOWN_SHARE = 1 / 3  # of all entries are 0 or 1 where structure is looked for
+WORTH = 40_000  # multiply-adds of a row from which that may pay
+MANY_NUMBERS = 0.12  # for each node of the diagrams: there is hardly any structure
+TOO_MANY_NUMBERS = 0.5  # so few are equal that nothing will come of it
+HOPELESS_WORK = 1e24  # multiply-adds of a row that no search for a plan brings within reach
+SLOW_FIRST_ROW = 1e9  # multiply-adds, seconds, from which structure is looked for at any price
+CLEARLY_CHEAPER = 10  # times cheaper than a first plan with tables, diagrams need no comparison with the best one
+WEIGHT_OF_NUMBERS = 3  # of their price: a number takes longer than an entry of a table
+EVIDENCE_PER_STRUCTURE = {
+    "float64": 256,
+    "float32": 32,
+}  # likelihoods are rarely as small as assumed above
+
+
+class Diagrams:
+    """Structured elimination of a question.
+
+    Observed states are likelihoods, which leave known 0s and 1s as they are. So are the states of variables that are
+    asked for, of which a structured program does not know the axes.
+    """
+
+    def __init__(self, net: Model, question: Question, planner: Planner, dtype: str) -> None:
+        wanted = (*question.evidence, *question.best, *(net.variables if question.every_node else ()))
+        given = {name for name, _ in question.given}
+        evidence = tuple(dict.fromkeys(name for name in wanted if name not in given))
+        self._question = replace(question, evidence=evidence, index=False)
+        self._orders: dict[tuple[int, ...], list[int]] = {}
+        self._failure: Failure | None = None  # of the first attempts
+        self.hopeless: TooLargeError | None = None  # why tables need not be planned
+        self._whole, self._planner = net, planner
+        self._evidence_per_scale, self.evidence_at_once = EVIDENCE_PER_SCALE[dtype], EVIDENCE_PER_STRUCTURE[dtype]
+
+    @cached_property
+    def _pruned(self) -> Pruned:
+        return prune(self._whole, self._question)
+
+    @cached_property
+    def _net(self) -> Model:
+        return _without_determined(self._whole, self._pruned)
+
+    @property
+    def possible(self) -> bool:
+        """Not where derivatives by 0s are wanted, nor where compiled code cannot run."""
+        return not self._question.every_state and machine.can_run_code()
+
+    @cached_property
+    def promising(self) -> bool:
+        """Whether many entries of the tables are known to be 0 or 1."""
+        if not self.possible:
+            return False
+        known = total = 0
+        for name in self._pruned.nodes:
+            for part, table in self._net.cpt(name).parts().items():
+                if part != "thresholds":
+                    known += int(((table == 0) | (table == 1)).sum())
+                    total += table.size
+        return known >= KNOWN_SHARE * total
+
+    def early(self, copying: bool = False) -> Candidate | None:
+        """A program that is found before tables are planned, where these would take WORTH and more."""
+        elimination = self._elimination(FULL_ROWS, WORTH, MANY_NUMBERS, copying)
+        try:
+            program, plan = elimination.run()
+        except TooLargeError:
+            if not copying:
+                self._failure = elimination.failure
+                work, width = elimination.work
+                if work > HOPELESS_WORK:
+                    self.hopeless = TooLargeError(
+                        f"the query is too wide to compile: width {width}, tables would take about {work:.1g} "
+                        "multiply-adds; name what is the same in all rows in given=, or ask for less evidence"
+                    )
+            return None
+        if not elimination.saved:
+            return None
+        terms = sum(len(operation.terms) for operation in program if isinstance(operation, Structured))
+        return Candidate(program, plan, WEIGHT_OF_NUMBERS, copying or CLEARLY_CHEAPER * terms <= elimination.saved)
+
+    def instead(self, refusal: TooLargeError) -> Candidate:
+        """A program in place of one that is refused."""
+        if not self.possible:
+            raise refusal
+        if self._failure is not None and self._question.soft and self._failure.numbers > TOO_MANY_NUMBERS:
+            raise TooLargeError(f"{refusal}; {self._failure}")
+        budgets, numbers = (FULL_ROWS, TOO_MANY_NUMBERS) if self._question.soft else (FULL, math.inf)
+        elimination = self._elimination(budgets, 0.0, numbers)
+        try:
+            return Candidate(*elimination.run())
+        except TooLargeError:
+            raise TooLargeError(f"{refusal}; {elimination.failure}" if elimination.failure else str(refusal)) from None
+
+    def _elimination(
+        self, budgets: tuple[int, ...], worth: float, numbers: float, copying: bool = False
+    ) -> Elimination:
+        structure = Structure(budgets, self.evidence_at_once, worth, numbers, self._orders)
+        approach = Approach(self._planner, self._evidence_per_scale, structure=structure, copying=copying)
+        return Elimination(self._net, self._pruned, self._question, approach)
+
+
+def by_diagrams(net: Model, question: Question, evidence_at_once: int = 1) -> Program:
+    """A program of decision diagrams, whether tables would do or not; numbers are rescaled after so much evidence."""
+    diagrams = Diagrams(net, question, searching("low"), "float64")
+    diagrams.evidence_at_once = evidence_at_once
+    return diagrams.instead(TooLargeError("no diagrams")).program
+
+
+# strategies -----------------------------------------------------------------------------------------------
+
+MAX_GLOBAL = 64  # testing nodes up to which one order for all phases is tried as well: it costs nodes x phases
+SEARCH_AGAIN_PRICE = 5e9  # from which a second search is worth its time: 20 million multiply-adds per row
+
+
+def diagrams_first(task: Compilation) -> Iterable[Candidate]:
+    """Decision diagrams, before tables are planned: final where tables cannot come close."""
+    early = task.diagrams.early() if task.diagrams.promising else None
+    return () if early is None else (early,)
+
+
+def functions_in_copies(task: Compilation) -> Iterable[Candidate]:
+    """Known functions in copies, as tables and as diagrams."""
+    copies: list[Candidate] = []
+    if can_copy(task.net, task.pruned, task.question):
+        with suppress(TooLargeError):
+            copies.append(task.eliminated(task.planner, copying=True)._replace(final=True))
+            if task.diagrams.promising and (structured := task.diagrams.early(copying=True)) is not None:
+                copies.append(structured)
+    return copies
+
+
+def tables(task: Compilation) -> Iterable[Candidate]:
+    """Tables, with an order for each phase."""
+    return () if task.diagrams.hopeless else (task.eliminated(task.planner),)
+
+
+def tables_in_one_order(task: Compilation) -> Iterable[Candidate]:
+    """Tables, with one order for all phases."""
+    net, pruned = task.net, task.pruned
+    if task.diagrams.hopeless or not 1 < sum(net.cpt(n).testing for n in pruned.nodes) <= MAX_GLOBAL:
+        return ()
+    return (task.eliminated(following(global_order(net, pruned, task.question)), reuse_marginals=False),)
+
+
+def tables_indexed_first(task: Compilation) -> Iterable[Candidate]:
+    """Tables indexed by observed states before all else: those over all states may have led the search astray."""
+    prices = [price(candidate.program) for candidate in task.candidates if not candidate.program.structured]
+    if task.diagrams.hopeless or not task.question.indexed or min(prices, default=math.inf) <= SEARCH_AGAIN_PRICE:
+        return ()
+    return (task.eliminated(task.planner, index_first=True),)
+
+
+def diagrams_instead(task: Compilation) -> Iterable[Candidate]:
+    """Decision diagrams where tables are refused, or so slow that structure is looked for at any price."""
+    if not task.candidates:
+        return (task.diagrams.instead(task.diagrams.hopeless or task.refusals[0]),)
+    if task.has_diagrams or not task.diagrams.promising:
+        return ()
+    cost = task.cheapest.program.cost
+    slow = cost.multiply_adds + cost.static_multiply_adds > SLOW_FIRST_ROW
+    return (task.diagrams.instead(TooLargeError()),) if slow else ()
+
+
+Strategy = Callable[[Compilation], Iterable[Candidate]]
+STRATEGIES: tuple[Strategy, ...] = (
+    diagrams_first,
+    functions_in_copies,
+    tables,
+    tables_in_one_order,
+    tables_indexed_first,
+    diagrams_instead,
+)  # in turn, until one is final
+
+
+def trace(net: Model, query: Sequence[str], evidence: Sequence[str]) -> Program:
+    """The paper's trace: evidence entered into the tables first, one min-fill order for all phases.
+
+    Nothing is dropped but barren nodes: every state stays, and nothing is rescaled. This is what
+    `TAC.circuit(fold=False)` shows; queries run on the cheaper `compile_program`.
+    """
+    question = Question(tuple(query), tuple(evidence), every_state=True)
+    pruned = prune(net, question)
+    planner, never = following(global_order(net, pruned, question, only_min_fill=True)), 2**62
+    approach = Approach(planner, never, reuse_marginals=False, enter_evidence_first=True)
+    return Elimination(net, pruned, question, approach).run()[0]

@@ -1,0 +1,1 @@
+"""Engines that run a program operation by operation: NumPy and torch."""

@@ -1,0 +1,136 @@
+"""The array rules at work: a program planned for one array library, and evaluated on some numbers and evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from tacit.compiler.operations import Axes, Parameter, Select, Share
+from tacit.compiler.operations.operation import Array, ArrayLibrary, ArrayStep, Value
+from tacit.compiler.program import Program
+
+
+class Steps:
+    """How to run the operations of a program, whatever its numbers: each worked out on first use.
+
+    `once` are the arrays of what depends on parameters alone, `rows` those of what depends on evidence.
+    """
+
+    def __init__(self, program: Program, once: ArrayLibrary, rows: ArrayLibrary) -> None:
+        self.program, self._once, self._rows = program, once, rows
+        self._steps: dict[int, ArrayStep] = {}
+
+    def step(self, i: int) -> ArrayStep:
+        """How to run operation i."""
+        step = self._steps.get(i)
+        if step is None:
+            xp = self._rows if self.program.batched[i] else self._once
+            step = self.program.operations[i].step(self.program.setting(i), xp)
+            step.place = i
+            self._steps[i] = step
+        return step
+
+
+class Fixed:
+    """What depends on parameters alone: values and, on first use, tables as their readers want them, and bounds."""
+
+    def __init__(self, values: Mapping[int, Value] | None = None) -> None:
+        self.values = dict(values or {})
+        self.ready: dict[int, Array] = {}
+        self.floors: dict[int, Any] = {}
+
+    def without(self, stale: Iterable[int], readers: Iterable[int]) -> Fixed:
+        """A copy that forgets some values, and how their readers want them."""
+        kept = Fixed(self.values)
+        kept.ready, kept.floors = dict(self.ready), dict(self.floors)
+        for i in stale:
+            kept.floors.pop(i, None)
+            kept.ready.pop(i, None)
+        for i in readers:
+            kept.ready.pop(i, None)
+        return kept
+
+
+class Sources(NamedTuple):
+    """Where an evaluation takes numbers from: tables, slopes, and likelihoods and states of variables."""
+
+    table: Callable[[str, str], Array]
+    gammas: Mapping[str, Any]
+    likelihood: Callable[[str], Array | None] = lambda variable: None
+    states: Callable[[str], Array] | None = None
+
+
+class ArrayEvaluation:
+    """One evaluation of a program: a frame of the operations' rules."""
+
+    def __init__(
+        self,
+        steps: Steps,
+        tables: Fixed,
+        sources: Sources,
+        table_floor: Callable[[ArrayEvaluation, int], Any] | None = None,
+        through: bool = True,
+    ) -> None:
+        self.steps, self.tables, self.values, self.through = steps, tables, dict(tables.values), through
+        self.table, self._gammas, self.likelihood, self._states = sources
+        self._table_floor = table_floor
+        self._places: dict[Axes, Array] = {}
+
+    def gamma(self, node: str) -> Any:
+        return self._gammas[node]
+
+    def place(self, variables: Axes, cards: Sequence[int]) -> Array:
+        place = self._places.get(variables)
+        if place is None:
+            assert self._states is not None, "no evidence"
+            place = self._states(variables[0])
+            for name, card in zip(variables[1:], cards[1:], strict=True):
+                place = place * card + self._states(name)
+            self._places[variables] = place
+        return place
+
+    def ready(self, step: ArrayStep) -> Array:
+        ready = self.tables.ready.get(step.place)
+        if ready is None:
+            assert step.table is not None, "a step without a table"
+            ready = self.tables.ready[step.place] = step.arranged(self.values[step.table].array)
+        return ready
+
+    def floor(self, i: int) -> Any:
+        floor = self.values[i].floor
+        if floor is not None or self._table_floor is None:
+            return floor
+        floors, waiting = self.tables.floors, [i]
+        while waiting:  # no recursion: the tables of a long chain are made of each other, thousands deep
+            j = waiting[-1]
+            below = [] if j in floors else [k for k in self.steps.program.operations[j].inputs if self._unbounded(k)]
+            if not below and j not in floors:
+                floors[j] = self._table_floor(self, j)
+            if not below:
+                waiting.pop()
+            waiting += below
+        return floors[i]
+
+    def _unbounded(self, i: int) -> bool:
+        return self.values[i].floor is None and i not in self.tables.floors
+
+    def follow(self, operations: Iterable[int], ends: Sequence[Sequence[int]] | None = None) -> None:
+        """Run some operations; values that no later one needs are dropped, where `ends` names them."""
+        values, batched, step = self.values, self.steps.program.batched, self.steps.step
+        for i in operations:
+            values[i] = step(i).forward(self)
+            if ends is not None:
+                for j in ends[i]:
+                    if batched[j]:
+                        del values[j]
+
+
+def changed(program: Program, keys: frozenset[Any]) -> list[int]:
+    """The values without rows that depend on some tables (node, part) and slopes (node), in order."""
+    stale: dict[int, None] = {}
+    for i, operation in enumerate(program):
+        own = isinstance(operation, Parameter) and (operation.node, operation.part) in keys
+        own = own or (isinstance(operation, Select | Share) and operation.node in keys)
+        if not program.batched[i] and (own or any(j in stale for j in operation.inputs)):
+            stale[i] = None
+    return list(stale)

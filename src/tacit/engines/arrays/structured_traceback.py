@@ -1,0 +1,192 @@
+"""The traceback through single instructions: of each, one product is chosen, and both of its factors are followed.
+
+Structured elimination forgets the axes that it summed out. A program that is to say states has likelihoods of every
+variable whose state is wanted instead. Its joint is a sum of products, none negative, and each of them has exactly one
+likelihood of each of these variables: those that it ends at say their states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.base.floats import Floats
+from tacit.compiler.operations import Gather, Likelihood, Operation, Rescale, Structured
+from tacit.compiler.operations.operation import Ids, Mask
+from tacit.compiler.program import Program, traced_operations
+from tacit.engines.arrays.structured_choices import ChoiceInstructions
+from tacit.engines.results import States
+
+Array = Any  # of NumPy, or Wide
+Choose = Callable[[Ids, Ids], Ids]  # a term for each of some instructions, and the sample that is there
+MAX_WEIGHTS = 2**22  # numbers that terms are chosen by, at one time: 32 megabytes
+MAX_VISITS = 2**21  # entries that samples are led to, at one time
+
+
+class Visits(NamedTuple):
+    """Entries, and the number of the sample that is at each."""
+
+    entries: Ids
+    samples: Ids
+
+    def only(self, some: Mask) -> Visits:
+        return Visits(self.entries[some], self.samples[some])
+
+    def moved(self, entries: Ids) -> Visits:
+        """A copy with the samples at other entries."""
+        return Visits(entries, self.samples)
+
+
+class Tracing:
+    """The operations that the traceback of a program follows, and which of their entries lead to a likelihood."""
+
+    def __init__(self, program: Program) -> None:
+        assert program.traced, "the program was compiled without likelihoods of all variables"
+        self._program = program
+        self._way = sorted(traced_operations(program))
+        self._variables = [op.variable for i in self._way if isinstance(op := program.operations[i], Likelihood)]
+        self._instructions: dict[int, ChoiceInstructions] = {}
+        self._leads: dict[int, Mask] = {}
+        for i in self._way:
+            self._leads[i] = self._leading(i, program.operations[i])
+
+    def _leading(self, i: int, operation: Operation) -> Mask:
+        """Which entries of a value lead to a likelihood."""
+        nowhere = np.zeros(self._program.size(operation.axes), dtype=np.bool_)
+        if not self._program.batched[i]:
+            return nowhere
+        if isinstance(operation, Likelihood):
+            return ~nowhere
+        if isinstance(operation, Rescale):
+            return self._leads[operation.inputs[0]]
+        if isinstance(operation, Gather):
+            return _at(self._leads[operation.inputs[0]], operation.index)
+        if isinstance(operation, Structured) and operation.largest == self._program.largest:
+            below = [self._leads[j] for j in operation.inputs]
+            own = self._instructions[i] = ChoiceInstructions(operation, self._program.setting(i), below)
+            return _at(own.leads, operation.index)
+        return nowhere
+
+    @property
+    def chunk(self) -> int:
+        """How many rows to trace at a time."""
+        return max(1, MAX_WEIGHTS // max(1, sum(len(own.terms) + len(own) for own in self._instructions.values())))
+
+    def states(self, value: Callable[[int], Array], rows: int, draws: Floats | None) -> States:
+        """States of all variables that were asked for: (rows, samples); -1 may stand in rows that are impossible.
+
+        `value` gives the value of an operation. Without `draws` (1, rows, samples), one sample, the largest; with them,
+        each number starts the random numbers of its sample.
+        """
+        samples = 1 if draws is None else draws.shape[2]
+        choices = self._choices(value, rows, draws)
+        states = {name: np.full(rows * samples, -1, dtype=np.int32) for name in self._variables}
+        at_once = max(1, MAX_VISITS // max(1, len(self._variables)))
+        for start in range(0, rows * samples, at_once):
+            self._descend(choices, np.arange(start, min(start + at_once, rows * samples)), states)
+        return {name: codes.reshape(rows, samples) for name, codes in states.items()}
+
+    def _choices(self, value: Callable[[int], Array], rows: int, draws: Floats | None) -> dict[int, Choose]:
+        """How to choose terms of the instructions of each structured operation."""
+        choices: dict[int, Choose] = {}
+        counted = 0
+        for i, own in self._instructions.items():
+            inputs = self._program.operations[i].inputs
+            weights = own.weights([value(j).reshape(len(self._leads[j]), -1) for j in inputs], rows)
+            choices[i] = _largest(own, weights) if draws is None else _drawn(own, weights, draws, counted)
+            counted += len(own)
+        return choices
+
+    def _descend(self, choices: Mapping[int, Choose], samples: Ids, states: Mapping[str, NDArray[np.int32]]) -> None:
+        """Find the states of some samples."""
+        visits: dict[int, list[Visits]] = {self._program.joint: [Visits(np.zeros_like(samples), samples)]}
+        for i in reversed(self._way):
+            here = _joined(visits.pop(i, []))
+            here = here.only(self._leads[i][here.entries])
+            operation = self._program.operations[i]
+            if isinstance(operation, Likelihood):
+                states[operation.variable][here.samples] = here.entries
+            elif isinstance(operation, Rescale):
+                visits.setdefault(operation.inputs[0], []).append(here)
+            elif isinstance(operation, Gather):
+                visits.setdefault(operation.inputs[0], []).append(here.moved(operation.index.ravel()[here.entries]))
+            elif i in choices:
+                assert isinstance(operation, Structured)
+                here = here.moved(operation.index.ravel()[here.entries])
+                below = _joined(list(_reached(self._instructions[i], choices[i], here)))
+                for j, there in zip(operation.inputs, self._apart(operation, below), strict=True):
+                    visits.setdefault(j, []).append(there)
+
+    def _apart(self, operation: Structured, visits: Visits) -> Iterator[Visits]:
+        """The visits to each of the inputs of an operation, which are counted one after the other."""
+        order = np.argsort(visits.entries, kind="stable")
+        entries, samples = visits.entries[order], visits.samples[order]
+        first = 0
+        for j in operation.inputs:
+            after = first + len(self._leads[j])
+            own = slice(*np.searchsorted(entries, [first, after]))
+            yield Visits(entries[own] - first, samples[own])
+            first = after
+
+
+def _reached(own: ChoiceInstructions, choose: Choose, visits: Visits) -> Iterator[Visits]:
+    """The entries of the inputs that samples come to from some references."""
+    while len(visits.entries):
+        yield visits.only(visits.entries < own.inputs)
+        inside = visits.only(visits.entries >= own.first)
+        factors = own.terms[choose(inside.entries - own.first, inside.samples)]  # (visits, 2)
+        visits = Visits(factors.ravel(), np.repeat(inside.samples, 2))
+        visits = visits.only(own.leads[visits.entries])
+
+
+def _joined(visits: list[Visits]) -> Visits:
+    nothing = Visits(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+    return Visits(*map(np.concatenate, zip(*visits or [nothing], strict=True)))
+
+
+def _at(leads: Mask, index: Ids) -> Mask:
+    """Which entries of an index lead on: known 0s and 1s do not."""
+    return ((index >= 0) & leads[np.maximum(index, 0)]).ravel()
+
+
+# choices --------------------------------------------------------------------------------------------------
+
+
+def _largest(own: ChoiceInstructions, weights: Floats) -> Choose:
+    best = own.best(weights)
+    return lambda numbers, rows: best[numbers, rows]  # a sample for each row
+
+
+def _drawn(own: ChoiceInstructions, weights: Floats, draws: Floats, counted: int) -> Choose:
+    """Terms drawn by their weights. So many instructions are counted before these."""
+    own.heap_up(weights)
+    starts, samples = scattered(draws.ravel().view(np.uint64)), draws.shape[2]
+
+    def choose(numbers: Ids, at: Ids) -> Ids:
+        terms, several = own.starts[numbers], own.counts[numbers] > 1
+        numbers, at = numbers[several], at[several]
+        terms[several] = own.drawn(weights, numbers, at // samples, fractions(starts[at], counted + numbers))
+        return terms
+
+    return choose
+
+
+def fractions(starts: NDArray[np.uint64], numbers: Ids) -> Floats:
+    """Random numbers between 0 and 1, each by its start and its number in the series.
+
+    A sample visits few of the instructions, and which ones depends on it: drawn one after the other, its numbers would
+    depend on the samples beside it. These are those of SplitMix64 (Steele, Lea and Flood 2014).
+    """
+    step = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio
+    mixed = scattered(starts + (numbers + 1).astype(np.uint64) * step)
+    return np.asarray((mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53)
+
+
+def scattered(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Other bits, one to one, of which every one depends on all that there were."""
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))

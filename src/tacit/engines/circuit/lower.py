@@ -1,0 +1,200 @@
+"""From a program to the scalar circuit: every value becomes an array of circuit nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tacit.base.errors import TooLargeError
+from tacit.base.floats import Floats, representable
+from tacit.base.text import large
+from tacit.compiler.operations import (
+    ONE,
+    Add,
+    Axes,
+    Contract,
+    Likelihood,
+    Operation,
+    Parameter,
+    Select,
+    Setting,
+    Share,
+    Slice,
+    Structured,
+    spread,
+)
+from tacit.compiler.operations.by_level import terms_of
+from tacit.compiler.program import Program
+from tacit.engines.circuit import node_builder
+from tacit.engines.circuit.circuit import Circuit
+from tacit.engines.circuit.node_builder import CircuitBuilder
+from tacit.engines.circuit.nodes import Ids
+from tacit.model.cpt import THRESHOLDS, TestingCPT
+from tacit.model.distributions import structural_ones
+from tacit.model.model import Model
+
+MAX_STEP = 100_000_000
+
+
+def lower(program: Program, net: Model, fold: bool = True) -> Circuit:
+    """The circuit that computes the joint of a program, with the numbers of `net`."""
+    if not fold:
+        _check_size(program)
+    return _Lowering(program, net, fold).run()
+
+
+def _check_size(program: Program) -> None:
+    """Refuse a circuit that would be too large, before any of it is made: without folding its size is known."""
+    nodes = sum(_nodes_of(program, i, operation) for i, operation in enumerate(program))
+    if nodes > node_builder.MAX_NODES:
+        raise TooLargeError(
+            f"the circuit would have about {large(nodes)} nodes (limit {node_builder.MAX_NODES:,}); evaluate the query "
+            "instead, or take the folded circuit"
+        )
+
+
+def _nodes_of(program: Program, i: int, operation: Operation) -> int:
+    """How many nodes an operation becomes, if none of them is known already."""
+    size = program.size(operation.axes)
+    match operation:
+        case Contract():
+            union = program.size(program.union(i))
+            return union * (len(operation.inputs) > 1) + size * (union > size)
+        case Structured():
+            return len(operation.terms) + len(operation.linear)
+        case Select():
+            return size + program.size(program.operations[operation.inputs[0]].axes)
+        case Parameter() | Likelihood() | Slice() | Add():
+            return size
+        case Share():
+            return 3 * program.size(program.operations[operation.inputs[0]].axes) + size * operation.own
+    return 0
+
+
+class _Lowering:
+    """What the scalar rules of a program's operations write to: nodes of a circuit."""
+
+    def __init__(self, program: Program, net: Model, fold: bool) -> None:
+        self.program, self.net = program, net
+        self.build = CircuitBuilder(fold)
+        self.zero, self.one = self.build.zero, self.build.one
+        self.values: dict[int, Ids] = {}
+
+    def run(self) -> Circuit:
+        for name in (*self.program.soft, *self.program.hard):
+            self.build.declare(self.net.variable(name))
+        ends = self.program.last_uses()
+        for i, operation in enumerate(self.program):
+            self.values[i] = operation.scalar(self, i, self.program.setting(i))
+            for j in ends[i]:
+                self.values.pop(j, None)
+        return self.build.finish(self.values[self.program.joint].ravel())
+
+    # what the rules ask for -------------------------------------------------------------------------------
+
+    def value(self, i: int) -> Ids:
+        return self.values[i]
+
+    def parameters(self, operation: Parameter) -> Ids:
+        table = self.net.cpt(operation.node).parts()[operation.part]
+        ids = self.build.parameters(operation.node, operation.part, table)
+        if self.build.fold:
+            ones = table == 1 if operation.part == THRESHOLDS else structural_ones(table)
+            ids = np.where(table == 0, self.zero, np.where(ones, self.one, ids))
+        return ids
+
+    def constants(self, table: Floats) -> Ids:
+        return self.build.constants(table)
+
+    def likelihoods(self, variable: str) -> Ids:
+        return self.build.inputs(self.net.variable(variable))
+
+    def slices(self, operation: Slice, setting: Setting) -> Ids:
+        ids, axes = self.values[operation.inputs[0]], setting.axes[0]
+        for name in operation.variables:
+            ids = self.build.slices(self.net.variable(name), np.moveaxis(ids, axes.index(name), -1))
+            axes = tuple(a for a in axes if a != name)
+        return ids
+
+    def same_scale(self, i: int, inputs: Sequence[int]) -> None:
+        """A circuit is not scaled."""
+
+    def rescaled(self, i: int, source: int) -> Ids:
+        return self.values[source]
+
+    def sums(self, i: int, operation: Contract, order: Axes, setting: Setting) -> Ids:
+        if setting.size(order) > MAX_STEP:
+            raise TooLargeError(
+                f"the circuit would need {setting.size(order):,} nodes for one step (limit {MAX_STEP:,}); "
+                "evaluate the program instead"
+            )
+        operands = zip(operation.inputs, setting.axes, strict=True)
+        terms = [spread(self.values[j], axes, order) for j, axes in operands]
+        product = terms[0] if len(terms) == 1 else self.build.products(terms[0], terms[1])
+        if len(order) == len(operation.axes):
+            return product
+        return self.build.sums(product.reshape(*setting.shape(operation.axes), -1))
+
+    def structured(self, operation: Structured, setting: Setting) -> Ids:
+        """Level by level, and of a level, those instructions together that have the same number of terms."""
+        assert not operation.largest, "a circuit has no largest product"
+        bounds, first = operation.bounds, operation.first_result(setting)
+        nothing = np.full(len(bounds) - 1, self.zero)
+        ids = np.concatenate([*(self.values[j].ravel() for j in operation.inputs), self._literals(operation), nothing])
+        counts = np.diff(bounds)
+        for level in operation.levels(setting):
+            for count in sorted(set(counts[level].tolist())):
+                own = level[counts[level] == count]
+                terms = ids[operation.terms[terms_of(bounds, own)]].reshape(len(own), count, 2)
+                ids[first + own] = self.build.sums(self.build.products(terms[..., 0], terms[..., 1]))
+        index = operation.index
+        return np.where(index >= 0, ids[np.maximum(index, 0)], np.where(index == ONE, self.one, self.zero))
+
+    def _literals(self, operation: Structured) -> Ids:
+        outside = ~representable(operation.mantissas, operation.exponents, np.dtype(np.float64))
+        if outside.any():
+            power = int(operation.exponents[outside][0])
+            raise TooLargeError(
+                f"the circuit would need a constant out of the range of floats, about 2**{power}; "
+                "evaluate the query instead"
+            )
+        return self.build.constants(np.ldexp(operation.mantissas, operation.exponents.astype(np.int32)))
+
+    def shares(self, operation: Share, setting: Setting) -> Ids:
+        cpt = self.net.cpt(operation.node)
+        assert isinstance(cpt, TestingCPT)
+        views = zip(operation.inputs, setting.axes, strict=True)
+        lower, upper, table = (spread(self.values[j], axes, operation.axes) for j, axes in views)
+        if cpt.gamma is None:
+            return table if operation.own else np.full(table.shape, self.zero)
+        one, zero, rising = np.array(self.one), np.array(self.zero), np.zeros((), dtype=np.int64)
+        likely = self.build.sigmoids(upper, lower, one, zero, rising, cpt.gamma)
+        rest = self.build.quotients(self.build.sigmoids(upper, lower, zero, one, rising, cpt.gamma), likely)
+        if not operation.own:
+            return np.array(np.broadcast_to(rest, table.shape))
+        return self.build.products(self.build.complements(rest), table)
+
+    def added(self, operation: Add, setting: Setting) -> Ids:
+        views = zip(operation.inputs, setting.axes, strict=True)
+        terms = [spread(self.values[j], axes, operation.axes) for j, axes in views]
+        return self.build.sums(np.stack(np.broadcast_arrays(*terms), axis=-1))
+
+    def choices(self, operation: Select, setting: Setting) -> Ids:
+        cpt = self.net.cpt(operation.node)
+        assert isinstance(cpt, TestingCPT)
+        parents, out = setting.axes[0], (*operation.axes, *operation.observed)
+        n_u, plus, minus, thresholds = (self.values[j] for j in operation.inputs)
+        n = self.build.sums(n_u.reshape(1, -1))[0]
+        t = spread(thresholds, setting.axes[3], parents)
+        x, limit = (n_u, self.build.products(t, n)) if cpt.gamma is None else (self.build.quotients(n_u, n), t)
+        sides = (plus, setting.axes[1]), (minus, setting.axes[2])
+        a, b, c, d = (spread(ids, axes, out) for ids, axes in ((x, parents), (limit, parents), *sides))
+        operators = operation.operators(setting, out)
+        if cpt.gamma is None:
+            made = self.build.tests(a, b, c, d, operators)
+        else:
+            made = self.build.sigmoids(a, b, c, d, operators, cpt.gamma)
+        for name in reversed(operation.observed):
+            made = self.build.slices(self.net.variable(name), made)
+        return made

@@ -1,0 +1,220 @@
+"""The nodes of a circuit as flat arrays: a node is a position, its children are earlier positions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.base.errors import TacitError, UnsetError
+from tacit.base.floats import Floats
+from tacit.engines.circuit.plain_inputs import read_numbers
+from tacit.evidence.column import Column, Evidence
+from tacit.evidence.read import EvidenceLike, read
+from tacit.model.cpt import TESTS
+from tacit.model.variable import Variable
+
+Ids = NDArray[np.int64]
+
+LEAVES = ("constant", "parameter", "input")
+KINDS = (*LEAVES, "sum", "product", "test", "sigmoid", "divide", "complement", "normalise", "slice")
+CODE = {kind: i for i, kind in enumerate(KINDS)}
+ARRAYS = ("kind", "start", "children", "owner", "entry", "blocks", "outputs")  # of integers
+CHUNK = 2**23  # numbers held at one time while a circuit is evaluated
+
+
+@dataclass(frozen=True, eq=False)
+class Nodes:
+    """Nodes in topological order, in blocks of one kind that only use earlier blocks.
+
+    kind        what each node is, as a position in `KINDS`
+    start       where its children begin in `children` (one more entry than nodes)
+    owner       parameter: position in `tables`; input, slice: position in `inputs`; normalise: which child;
+                test, sigmoid: position in `TESTS` of the operator
+    entry       parameter: position in the flattened table; input: the state
+    number      constant, parameter: its value; sigmoid: its slope
+    blocks      where each block begins, and the number of nodes
+    outputs     the nodes that hold the results
+    tables      (node, part) of the tables that parameters come from
+    inputs      the variables that inputs and slices speak about; one without states is a plain number
+    """
+
+    kind: NDArray[np.uint8]
+    start: Ids
+    children: Ids
+    owner: Ids
+    entry: Ids
+    number: Floats
+    blocks: Ids
+    outputs: Ids
+    tables: tuple[tuple[str, str], ...]
+    inputs: tuple[Variable, ...]
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether two circuits are the same, node by node; a number to be learned (NaN) equals another."""
+        if not isinstance(other, Nodes) or (self.tables, self.inputs) != (other.tables, other.inputs):
+            return False
+        same = (np.array_equal(getattr(self, name), getattr(other, name)) for name in ARRAYS)
+        return all(same) and np.array_equal(self.number, other.number, equal_nan=True)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def size(self) -> int:
+        """The number of edges."""
+        return len(self.children)
+
+    def count(self, kind: str) -> int:
+        """How many nodes are of a kind: "sum", "product", "test", "sigmoid", "parameter", "input", ..."""
+        if kind not in CODE:
+            raise TacitError(f"unknown kind of node {kind!r}, expected one of {', '.join(KINDS)}")
+        return int((self.kind == CODE[kind]).sum())
+
+    @property
+    def internal(self) -> int:
+        """The number of nodes that are not leaves."""
+        return len(self) - sum(self.count(kind) for kind in LEAVES)
+
+    @property
+    def binary_operations(self) -> int:
+        """Sums and products counted with two children each: an n-ary one counts n - 1."""
+        arity = np.diff(self.start)
+        return int((arity - 1)[np.isin(self.kind, (CODE["sum"], CODE["product"]))].sum())
+
+    @cached_property
+    def depth(self) -> int:
+        """The number of edges on the longest path from a leaf to an output."""
+        depth = np.zeros(len(self), dtype=np.int64)
+        for begin, end, _, children, offsets in self.iter_blocks():
+            if len(children):
+                depth[begin:end] = 1 + np.maximum.reduceat(depth[children], offsets)
+        return int(depth[self.outputs].max(initial=0))
+
+    def iter_blocks(self) -> Iterator[tuple[int, int, str, Ids, Ids]]:
+        """Begin, end, kind, children and their offsets of every block."""
+        for begin, end in zip(self.blocks[:-1].tolist(), self.blocks[1:].tolist(), strict=True):
+            first, last = self.start[begin], self.start[end]
+            yield begin, end, KINDS[self.kind[begin]], self.children[first:last], self.start[begin:end] - first
+
+    def evaluate(self, evidence: EvidenceLike | None = None, numbers: Floats | None = None) -> Floats:
+        """The outputs for every row of evidence, or of numbers: (rows, outputs).
+
+        The slow, plain way: node by node, without rescaling; see `tape` for the fast one. `numbers` replaces the
+        numbers of constants and parameters.
+        """
+        numbers = self.number if numbers is None else numbers
+        self.require(numbers)
+        known = self.read(evidence)
+        observed = Evidence(known.rows, self._observed(known.columns))
+        blocks = observed.blocks(max(1, CHUNK // max(1, len(self))))
+        return np.concatenate([self.values(b.columns, b.rows, numbers)[self.outputs].T for b in blocks])
+
+    def read(self, evidence: EvidenceLike | None) -> Evidence:
+        """Checked evidence on the inputs; numbers, where they have no states."""
+        if self.inputs and not any(v.states for v in self.inputs):
+            return read_numbers(evidence, self.inputs)
+        return read(evidence, self.inputs)
+
+    def require(self, numbers: Floats) -> None:
+        """Raise `UnsetError` where a parameter is still to be learned."""
+        for i in np.flatnonzero((self.kind == CODE["parameter"]) & np.isnan(numbers))[:1].tolist():
+            node, part = self.tables[self.owner[i]]
+            raise UnsetError(
+                f"node {node!r}: {part} has unset numbers (NaN); give them, or learn them: tacit.estimate, tacit.fit"
+            )
+
+    def _observed(self, columns: Mapping[str, Column]) -> dict[str, Column]:
+        """The columns, with states where slices need them: checked for all rows, so that errors name the true row."""
+        observed = dict(columns)
+        for i in np.unique(self.owner[self.kind == CODE["slice"]]).tolist():
+            variable = self.inputs[i]
+            if variable.name not in columns:
+                raise TacitError(f"there is no evidence on {variable.name!r}, which is needed in every row")
+            observed[variable.name] = Column(variable, codes=columns[variable.name].states())
+        return observed
+
+    def values(self, columns: Mapping[str, Column], rows: int, numbers: Floats) -> Floats:
+        """What every node is in some rows: (nodes, rows)."""
+        values = np.empty((len(self), rows))
+        for begin, end, kind, children, offsets in self.iter_blocks():
+            if kind == "input":
+                values[begin:end] = self._input(columns, begin, end)
+            elif kind == "slice":
+                values[begin:end] = self._slice(columns, values[children], begin, end, offsets)
+            else:
+                block = slice(begin, end)
+                values[block] = _computed(kind, values[children], offsets, numbers[block], self.owner[block])
+        return values
+
+    def _input(self, columns: Mapping[str, Column], begin: int, end: int) -> Floats:
+        variable = self.inputs[self.owner[begin]]
+        column = columns.get(variable.name)
+        if column is None:
+            return np.ones((end - begin, 1))
+        return column.likelihoods()[self.entry[begin:end]]
+
+    def _slice(self, columns: Mapping[str, Column], below: Floats, begin: int, end: int, offsets: Ids) -> Floats:
+        variable = self.inputs[self.owner[begin]]
+        states = np.broadcast_to(columns[variable.name].states(), (below.shape[1],))
+        picked: Floats = below[offsets[:, None] + states, np.arange(below.shape[1])]
+        return picked
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{self.count(k):,} {k}" for k in KINDS if self.count(k))
+        return f"{type(self).__name__}({len(self):,} nodes: {counts}; {self.size:,} edges, depth {self.depth})"
+
+
+def _computed(kind: str, below: Floats, offsets: Ids, numbers: Floats, owner: Ids) -> Floats:
+    """The values of a block of nodes, given those of their children, which begin at `offsets`."""
+    match kind:
+        case "sum":
+            return np.asarray(np.add.reduceat(below, offsets, axis=0))
+        case "product":
+            return np.asarray(np.multiply.reduceat(below, offsets, axis=0))
+        case "test":
+            x, limit, plus, minus = (below[offsets + i] for i in range(4))
+            holds = [x >= limit, x > limit, x <= limit, x < limit]
+            return np.where(np.select([owner[:, None] == i for i in range(len(TESTS))], holds), plus, minus)
+        case "sigmoid":
+            slope = np.where(owner < 2, numbers, -numbers)[:, None]  # mirrored for <= and <
+            return _mixture(slope, *(below[offsets + i] for i in range(4)))
+        case "divide":
+            return _quotient(below[offsets], below[offsets + 1])
+        case "complement":
+            return 1.0 - below
+        case "normalise":
+            return _quotient(below[offsets + owner], np.add.reduceat(below, offsets, axis=0))
+    return numbers[:, None]  # a constant, or a parameter
+
+
+def _mixture(slope: Floats, x: Floats, threshold: Floats, plus: Floats, minus: Floats) -> Floats:
+    """Plus with the weight sigmoid(slope (x - threshold)), and minus with the rest."""
+    z = np.nan_to_num(slope * (x - threshold), nan=0.0)  # 0/0: weight 1/2
+    small = np.exp(-np.abs(z))
+    larger, smaller = 1.0 / (1.0 + small), small / (1.0 + small)  # taken from 1, the smaller would lose its digits
+    return np.where(z >= 0, larger, smaller) * plus + np.where(z >= 0, smaller, larger) * minus
+
+
+def _quotient(x: Floats, total: Floats) -> Floats:
+    """Unlike totals of probabilities, those of a circuit may be negative."""
+    return np.asarray(np.divide(x, total, out=np.full_like(x, np.nan), where=total != 0))
+
+
+def node_name(circuit: Nodes, i: int) -> str:
+    """What a leaf stands for, or the kind of an inner node."""
+    kind = KINDS[circuit.kind[i]]
+    if kind == "constant":
+        return f"{circuit.number[i]:g}"
+    if kind == "parameter":
+        node, part = circuit.tables[circuit.owner[i]]
+        return f"{node}.{part}[{circuit.entry[i]}]"
+    if kind == "input":
+        variable = circuit.inputs[circuit.owner[i]]
+        return f"{variable.name}={variable.states[circuit.entry[i]]}" if variable.states else variable.name
+    return kind

@@ -1,0 +1,382 @@
+"""The instructions of a tape as lines of LLVM IR on one value of every slot: what `opcodes` does to a whole tile."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from tacit.engines.native.lanes import FunctionText, Lanes
+from tacit.engines.tape import instructions as k
+from tacit.engines.tape.instructions import INVERSE_LOG2, LOG2_HIGH, LOG2_LOW, SERIES
+
+Terms = Sequence[Sequence[int]]
+SPLIT = 6  # products from which on a sum has two parts
+ROUNDING = 1.5 * 2.0**52  # added to a double, it leaves the nearest whole number in its last digits
+OPERATORS = ("oge", "ogt", "ole", "olt")  # x >=, >, <=, < limit for operator 0, 1, 2, 3
+
+
+@dataclass
+class Body(FunctionText):
+    """Lines that work on some rows: a piece of a tape, whose values that other pieces made or need are in memory.
+
+    The arrays are pointers to these rows: `%inputs`, `%codes`, `%outputs`, `%values`. The next number of an array is
+    `strides` rows further on. `%constants` are numbers; `%doubts` is one row of yes or no that only ever gets more yes.
+    """
+
+    strides: dict[str, int | str] = field(default_factory=dict)
+    pinned: dict[int, int] = field(default_factory=dict)  # slots that hold constants throughout
+    made: dict[int, str] = field(default_factory=dict)  # slots whose value has a name
+    places: set[int] = field(default_factory=set)  # slots that hold places in tables
+    addresses: dict[tuple[int, str], list[str]] = field(default_factory=dict)  # of places in tables, row by row
+    doubt: str | None = None
+    memory: dict[int, int] | None = None  # where values that outlive their piece are kept; None: each at its slot
+
+    def kept_at(self, slot: int) -> int:
+        """The place of a slot in memory."""
+        return slot if self.memory is None else self.memory[slot]
+
+    # numbers that instructions read and write -------------------------------------------------------------
+
+    def entry(self, array: str, number: int, scalar: str) -> str:
+        """The address of a number of an array, for these rows."""
+        stride = self.strides[array]
+        offset: int | str = number * stride if isinstance(stride, int) else 0
+        if isinstance(stride, str) and number:
+            offset = self.let(f"mul i64 {stride}, {number}")
+        return self.place(f"%{array}", offset, scalar)
+
+    def array_from(self, array: str, row: str) -> str:
+        """The name of an array that begins at a later row of another one."""
+        address = self.place(f"%{array}", row, self.lanes.number)
+        self.strides[address[1:]] = self.strides[array]
+        return address[1:]
+
+    def load(self, array: str, number: int, scalar: str = "", unit: str = "") -> str:
+        """A number of an array of some `unit`, for these rows."""
+        scalar = scalar or self.lanes.number
+        address = self.entry(array, number, unit or scalar)
+        return self.let(f"load {self.lanes.of(scalar)}, ptr {address}, align {self.alignment(scalar)}")
+
+    def store(self, array: str, number: int, value: str, scalar: str = "", unit: str = "") -> None:
+        """Keep a number of an array of some `unit`, for these rows."""
+        scalar = scalar or self.lanes.number
+        address = self.entry(array, number, unit or scalar)
+        self.do(f"store {self.lanes.of(scalar)} {value}, ptr {address}, align {self.alignment(scalar)}")
+
+    def alignment(self, scalar: str) -> int:
+        """Bytes that addresses are multiples of, in arrays of tiles."""
+        return {"i8": 1, "i32": 4, "float": 4, "double": 8}[scalar] * self.lanes.rows
+
+    def constant(self, place: int) -> str:
+        """A number that is the same for all rows."""
+        address = self.place("%constants", place, self.lanes.number)
+        return self.spread(self.lanes.number, self.let(f"load {self.lanes.number}, ptr {address}{self.unchanging}"))
+
+    unchanging = ""  # what tells that memory is not written while this runs
+
+    def slot(self, slot: int) -> str:
+        """The value of a slot."""
+        if slot == 0:
+            return self.lanes.literal(1.0)
+        if slot in self.pinned and slot not in self.made:
+            return self.constant(self.pinned[slot])
+        if slot not in self.made:
+            self.made[slot] = self.load("values", self.kept_at(slot))
+        return self.made[slot]
+
+    def operand(self, number: int) -> str:
+        """The value of a slot, or of a constant: see `TapeStep`."""
+        return self.slot(number) if number >= 0 else self.constant(~number)
+
+    def index(self, slot: int) -> str:
+        """The places in tables that a slot holds."""
+        if slot not in self.made:
+            self.made[slot] = self.load("values", self.kept_at(slot), "i32", self.lanes.number)
+        return self.made[slot]
+
+    def keep(self, slot: int) -> None:
+        """Put what a slot holds into memory."""
+        scalar = "i32" if slot in self.places else self.lanes.number
+        self.store("values", self.kept_at(slot), self.made[slot], scalar, self.lanes.number)
+
+    def set(self, slot: int, value: str, place: bool = False) -> None:
+        """Give a slot its value, or a place in tables."""
+        self.made[slot] = value
+        (self.places.add if place else self.places.discard)(slot)
+        for key in [key for key in self.addresses if key[0] == slot]:
+            del self.addresses[key]
+
+    def note_doubt(self, where: str) -> None:
+        """Say where digits may be lost."""
+        self.doubt = where if self.doubt is None else self.either(self.doubt, where)
+
+    @property
+    def least_weight(self) -> float:
+        """The smallest weight of a mixture in floats of these bits."""
+        return k.LEAST_WEIGHT_64 if self.lanes.bits == 64 else k.LEAST_WEIGHT_32
+
+    def note_mixture(self, lesser: str, plus: str, minus: str) -> None:
+        """Say where a mixture hangs on a weight that came to its end."""
+        few = k.NEGLIGIBLE_64 if self.lanes.bits == 64 else k.NEGLIGIBLE_32
+        zero = self.lanes.literal(0.0)
+        positive = self.compare("ogt", lesser, zero)
+        entry, other = self.select(positive, plus, minus), self.select(positive, minus, plus)
+        ended = self.compare("olt", self.magnitude(lesser), self.lanes.literal(2 * self.least_weight))
+        alone = self.both(self.compare("ogt", entry, zero), self.compare("olt", other, self.lanes.literal(few)))
+        self.note_doubt(self.both(ended, alone))
+
+    def total(self, products: Sequence[tuple[str, str]]) -> str:
+        """The sum of some products; of many, in two parts, which do not wait for each other."""
+        halves = [products] if len(products) < SPLIT else [products[::2], products[1::2]]
+        sums = []
+        for half in halves:
+            made = self.mul(*half[0])
+            for a, b in half[1:]:
+                made = self.add(made, self.mul(a, b))
+            sums.append(made)
+        return sums[0] if len(sums) == 1 else self.add(*sums)
+
+    def places_in(self, slot: int, array: str, scalar: str, scale: int = 1, rows_apart: bool = False) -> list[str]:
+        """The addresses that an index leads to, row by row, from the first entry of an array on.
+
+        An entry has `scale` numbers; with `rows_apart`, each row has its own.
+        """
+        key = slot, array
+        if key not in self.addresses:
+            addresses = []
+            for row, place in enumerate(self.rows_of("i32", self.index(slot))):
+                far = self.let(f"sext i32 {place} to i64")
+                far = far if scale == 1 else self.let(f"mul i64 {far}, {scale}")
+                far = far if not (rows_apart and row) else self.let(f"add i64 {far}, {row}")
+                addresses.append(self.place(f"%{array}", far, scalar))
+            self.addresses[key] = addresses
+        return self.addresses[key]
+
+    def exp_of_negative(self, x: str, least: float) -> str:
+        """exp(x) of doubles x <= 0, and at least exp(`least`), with as many bits as all other values.
+
+        As `exponential` does it, but with a polynomial in two parts, which do not wait for each other, and one that is
+        as long as these floats need.
+        """
+        wide = Body(Lanes(64, self.lanes.rows), self.lines, self.count)
+        x = wide.largest(x, wide.lanes.literal(least))
+        shifted = wide.add(wide.mul(x, wide.lanes.literal(INVERSE_LOG2)), wide.lanes.literal(ROUNDING))
+        whole = wide.sub(shifted, wide.lanes.literal(ROUNDING))
+        r = wide.sub(
+            wide.sub(x, wide.mul(whole, wide.lanes.literal(LOG2_HIGH))), wide.mul(whole, wide.lanes.literal(LOG2_LOW))
+        )
+        bits = wide.let(f"bitcast {wide.lanes.type} {shifted} to {wide.lanes.integer}")  # the last ones are the number
+        self.count = wide.count
+        r, integer = self.as_number(r), self.lanes.integer
+        terms, digits, bias = (14, 52, 1023) if self.lanes.bits == 64 else (8, 23, 127)
+        square = self.mul(r, r)
+        even, odd = (self._polynomial(square, SERIES[first:terms:2]) for first in (0, 1))
+        if self.lanes.bits == 32:
+            bits = self.let(f"trunc {wide.lanes.integer} {bits} to {integer}")
+        biased = self.let(f"add {integer} {bits}, {self.lanes.same(f'i{self.lanes.bits}', str(bias))}")
+        power = self.let(f"shl {integer} {biased}, {self.lanes.same(f'i{self.lanes.bits}', str(digits))}")
+        power = self.let(f"bitcast {integer} {power} to {self.lanes.type}")
+        return self.mul(self.add(even, self.mul(r, odd)), power)
+
+    def _polynomial(self, x: str, coefficients: Sequence[float]) -> str:
+        made = self.lanes.literal(coefficients[-1])
+        for c in coefficients[-2::-1]:
+            made = self.add(self.lanes.literal(c), self.mul(x, made))
+        return made
+
+    def as_double(self, value: str) -> str:
+        """A value with 64 bits."""
+        if self.lanes.bits == 64:
+            return value
+        return self.let(f"fpext {self.lanes.type} {value} to {self.lanes.of('double')}")
+
+    def as_number(self, value: str) -> str:
+        """A value of 64 bits with as many as all others."""
+        if self.lanes.bits == 64:
+            return value
+        return self.let(f"fptrunc {self.lanes.of('double')} {value} to {self.lanes.type}")
+
+
+@dataclass
+class Watching(Body):
+    """Lines that check all mixtures at the end, and only if some weight is the smallest one."""
+
+    mixtures: list[tuple[str, str, str]] = field(default_factory=list)
+
+    def note_mixture(self, lesser: str, plus: str, minus: str) -> None:
+        """Keep it in mind."""
+        self.mixtures.append((lesser, plus, minus))
+
+    def look_at_mixtures(self, note: Callable[[str], None]) -> None:
+        """Do with the rows in doubt what `note` says, if there may be some."""
+        if not self.mixtures:
+            return
+        sizes = [self.magnitude(lesser) for lesser in dict.fromkeys(lesser for lesser, _, _ in self.mixtures)]
+        smallest = sizes[0]
+        for size in sizes[1:]:
+            smallest = self.select(self.compare("olt", size, smallest), size, smallest)
+        ended = self.compare("olt", smallest, self.lanes.literal(2 * self.least_weight))
+        rows = self.let(f"bitcast {self.lanes.mask} {ended} to i{self.lanes.rows}")
+        with self.when(self.let(f"icmp ne i{self.lanes.rows} {rows}, 0")):
+            for mixture in self.mixtures:
+                super().note_mixture(*mixture)
+            assert self.doubt is not None
+            note(self.doubt)
+
+
+# instructions ---------------------------------------------------------------------------------------------
+
+
+def read_input(b: Body, dst: int, terms: Terms) -> None:
+    b.set(dst, b.load("inputs", terms[0][0]))
+
+
+def point(b: Body, dst: int, terms: Terms) -> None:
+    """Places in tables, from the codes of observed states."""
+    made = None
+    for row, stride in terms:
+        code = b.load("codes", row, "i32")
+        step = code if stride == 1 else b.let(f"mul {b.lanes.index} {code}, {b.lanes.same('i32', str(stride))}")
+        made = step if made is None else b.let(f"add {b.lanes.index} {made}, {step}")
+    assert made is not None
+    b.set(dst, made, place=True)
+
+
+def look_up(b: Body, dst: int, terms: Terms) -> None:
+    (base, index), number = terms[0], b.lanes.number
+    entries = []
+    for address in b.places_in(index, "constants", number):
+        entries.append(b.let(f"load {number}, ptr {b.place(address, base, number)}{b.unchanging}"))
+    b.set(dst, b.by_row(number, entries))
+
+
+def linear(b: Body, dst: int, terms: Terms) -> None:
+    b.set(dst, b.total([(b.constant(c), b.slot(s)) for c, s in terms]))
+
+
+def product(b: Body, dst: int, terms: Terms) -> None:
+    b.set(dst, b.total([(b.slot(x), b.slot(y)) for x, y in terms]))
+
+
+def largest_linear(b: Body, dst: int, terms: Terms) -> None:
+    _largest(b, dst, [(b.constant(c), b.slot(s)) for c, s in terms])
+
+
+def largest_product(b: Body, dst: int, terms: Terms) -> None:
+    _largest(b, dst, [(b.slot(x), b.slot(y)) for x, y in terms])
+
+
+def _largest(b: Body, dst: int, products: Sequence[tuple[str, str]]) -> None:
+    made = b.mul(*products[0])
+    for x, y in products[1:]:
+        made = b.largest(b.mul(x, y), made)
+    b.set(dst, made)
+
+
+def test(b: Body, dst: int, terms: Terms) -> None:
+    _, _, (plus, minus) = terms
+    b.set(dst, b.select(holds(b, terms), b.operand(plus), b.operand(minus)))
+
+
+def holds(b: Body, terms: Terms) -> str:
+    """Where x compares with total * limit as the operator says."""
+    (x, total), (limit, operator), _ = terms
+    left, right = b.slot(x), b.mul(b.slot(total), b.operand(limit))
+    if operator < 0:
+        return b.compare(OPERATORS[~operator], left, right)
+    mask = b.compare(OPERATORS[3], left, right)
+    for number in (2, 1, 0):
+        own = b.compare("oeq", b.slot(operator), b.lanes.literal(number))
+        other = b.compare(OPERATORS[number], left, right)
+        mask = b.let(f"select {b.lanes.mask} {own}, {b.lanes.mask} {other}, {b.lanes.mask} {mask}")
+    return mask
+
+
+def by_direction(b: Body, operator: int, value: str) -> str:
+    """A value, negative for <= and <, where sigmoids fall."""
+    if operator < 0:
+        return value if ~operator < 2 else b.negative(value)
+    rises = b.compare("olt", b.slot(operator), b.lanes.literal(2.0))
+    return b.select(rises, value, b.negative(value))
+
+
+def weight(b: Body, dst: int, terms: Terms) -> None:
+    """See `opcodes.lesser_weight`. What the exponential is taken of is worked out in doubles."""
+    (x, total), (limit, operator), (gamma, _) = terms
+    left, whole = b.as_double(b.slot(x)), b.as_double(b.slot(total))
+    threshold, steep = b.as_double(b.operand(limit)), b.as_double(by_direction(b, operator, b.constant(gamma)))
+    wide = Body(Lanes(64, b.lanes.rows), b.lines, b.count)
+    zero = wide.lanes.literal(0.0)
+    z = wide.mul(steep, wide.sub(wide.div(left, whole), threshold))
+    z = wide.select(wide.compare("ogt", whole, zero), z, zero)
+    size = wide.negative(wide.magnitude(z))
+    b.count = wide.count
+    small = b.exp_of_negative(size, math.log(b.least_weight))
+    rises = b.compare("oge", b.as_number(z), b.lanes.literal(0.0))
+    signed = b.select(rises, b.negative(small), small)
+    b.set(dst, b.div(signed, b.add(b.lanes.literal(1.0), small)))
+
+
+def weights(b: Body, lesser: str) -> tuple[str, str]:
+    """The weights of plus and of minus from the lesser one."""
+    one, zero = b.lanes.literal(1.0), b.lanes.literal(0.0)
+    other = b.negative(lesser)
+    high = b.select(b.compare("ogt", lesser, zero), lesser, b.add(one, lesser))
+    return high, b.select(b.compare("ogt", other, zero), other, b.add(one, other))
+
+
+def mix(b: Body, dst: int, terms: Terms) -> None:
+    (lesser, _), (plus, minus) = terms
+    values = b.slot(lesser), b.operand(plus), b.operand(minus)
+    high, low = weights(b, values[0])
+    b.set(dst, b.add(b.mul(high, values[1]), b.mul(low, values[2])))
+    b.note_mixture(*values)
+
+
+def scale(b: Body, dst: int, terms: Terms) -> None:
+    """The power of two that brings the largest of some slots near 1, from the bits of its exponent."""
+    (exponent, earlier), *rest = terms
+    top = b.slot(rest[0][0])
+    for slot, _ in rest[1:]:
+        top = b.largest(b.slot(slot), top)
+    bits, scalar, integer = b.lanes.bits, f"i{b.lanes.bits}", b.lanes.integer
+    digits, bias, least, none = (52, 1023, -1020, 2047) if bits == 64 else (23, 127, -120, 255)
+
+    def same(number: int) -> str:
+        return b.lanes.same(scalar, str(number))
+
+    pattern = b.let(f"bitcast {b.lanes.type} {top} to {integer}")
+    biased = b.let(f"lshr {integer} {pattern}, {same(digits)}")
+    power = b.let(f"sub {integer} {biased}, {same(bias - 1)}")
+    for how, bound in (("sgt", least), ("slt", bias - 1)):
+        inside = b.let(f"icmp {how} {integer} {power}, {same(bound)}")
+        power = b.let(f"select {b.lanes.mask} {inside}, {integer} {power}, {integer} {same(bound)}")
+    for how in (f"eq {integer} {pattern}, {same(0)}", f"uge {integer} {biased}, {same(none)}"):  # no number to scale by
+        odd = b.let(f"icmp {how}")
+        power = b.let(f"select {b.lanes.mask} {odd}, {integer} {same(0)}, {integer} {power}")
+    inverse = b.let(f"sub {integer} {same(bias)}, {power}")
+    factor = b.let(f"shl {integer} {inverse}, {same(digits)}")
+    b.set(dst, b.let(f"bitcast {integer} {factor} to {b.lanes.type}"))
+    made = b.let(f"sitofp {integer} {power} to {b.lanes.type}")
+    b.set(exponent, made if earlier < 0 else b.add(made, b.slot(earlier)))
+
+
+def write_output(b: Body, dst: int, terms: Terms) -> None:
+    b.store("outputs", dst, b.slot(terms[0][0]))
+
+
+FORWARD: dict[int, Callable[[Body, int, Terms], None]] = {
+    k.INPUT: read_input,
+    k.INDEX: point,
+    k.TABLE: look_up,
+    k.LINEAR: linear,
+    k.PRODUCT: product,
+    k.TEST: test,
+    k.WEIGHT: weight,
+    k.MIX: mix,
+    k.SCALE: scale,
+    k.OUTPUT: write_output,
+    k.LARGEST_LINEAR: largest_linear,
+    k.LARGEST_PRODUCT: largest_product,
+}

@@ -1,0 +1,367 @@
+"""The CPU engine: code that is generated for the tape of one program, and compiled for this processor.
+
+What a processor notes of a tile (a number was too small for a float), and what a reader notes (evidence needs a closer
+look) is settled afterwards: these rows are checked, and run again in tiles of one vector. What is left in doubt is
+computed by the fallback.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+from tacit.base.floats import Floats
+from tacit.compiler.program import Program
+from tacit.engines.arrays.traceback import descend
+from tacit.engines.engine import Columns, Engine, Kernel, Packed, SeedOfRows, SingleRow, Slopes, Tables
+from tacit.engines.native.calls import Call, Generated, LossLabels, StateShare, address_of
+from tacit.engines.native.decision_outputs import LookedAt, looked_at
+from tacit.engines.native.evidence_layout import Described
+from tacit.engines.native.lanes import Note
+from tacit.engines.native.llvm import Code, code, is_stored
+from tacit.engines.native.module import TapeModule
+from tacit.engines.native.readers import TILE, reader_text
+from tacit.engines.native.single_row import SingleRows
+from tacit.engines.results import Array, Descent, Gradients, Results, Reverse
+from tacit.engines.tape.assemble import Tape
+from tacit.engines.tape.tape_based import THREADED_WORK, TapeBased, blocks_of_tiles, in_threads
+from tacit.evidence.column import Column, blocks, take
+
+GRADIENT_CHUNK = 2**14
+DESCENT_ELEMENTS = 2**22  # values in memory at a time, for a traceback
+MAX_CHUNK = 2**17  # rows whose results are in memory at a time, where something is made of them
+NOT_EXACT = int(Note.IMPRECISE | Note.UNUSUAL)
+NOT_A_POSTERIOR = int(NOT_EXACT | Note.INFINITE)
+NOTHING: Array = np.empty((0, 0))  # derivatives by inputs that nobody asked for
+
+
+class CodeKind(NamedTuple):
+    """What some code does."""
+
+    reverse: bool
+    option: bool  # forward: with selections; in reverse: through sigmoids
+    loss: int | None = None  # MEAN_SQUARED or CROSS_ENTROPY, whose derivatives are taken
+    groups: int = 0  # of its targets
+    by_row: bool = False  # the derivatives of a share of the joint by the constants, row by row
+    descent: bool = False  # forward: with all values that a traceback looks at
+
+
+JACOBIAN = CodeKind(True, True, by_row=True)
+DESCENT = CodeKind(False, False, descent=True)
+
+
+class NativeEngine(TapeBased):
+    """A program with its numbers, ready to run as machine code."""
+
+    chunk, gradient_chunk = MAX_CHUNK, GRADIENT_CHUNK
+
+    def __init__(
+        self, program: Program, parameters: Tables, gammas: Slopes, dtype: str = "float64", threads: int | None = None
+    ) -> None:
+        super().__init__(program, parameters, gammas, dtype, threads)
+        self._bits = 8 * self.dtype.itemsize
+        self._readers: dict[tuple[str, str, int, int], Code] = {}
+        self._generated: dict[CodeKind, Generated] = {}
+        self._texts: dict[CodeKind, tuple[TapeModule, str]] = {}  # of code that is not compiled yet
+        self._interpreter: TapeBased | None = None
+        self._single: SingleRows | None = None
+        self._last: tuple[Packed, Generated, Described] | None = None
+
+    # code -------------------------------------------------------------------------------------------------
+
+    @property
+    def terms(self) -> int:
+        """The multiply-adds of a row."""
+        return self._tape().work
+
+    @property
+    def variables(self) -> int:
+        """How many variables evidence is read of."""
+        return len(self._tape().inputs) + len(self._tape().codes)
+
+    def has(self, kind: CodeKind) -> bool:
+        """Whether some code is in memory."""
+        return kind in self._generated
+
+    def compile(self, kind: CodeKind) -> Generated:
+        """The code of one kind, compiled on first use."""
+        if kind not in self._generated:
+            module, text = self._text(kind)
+            self._generated.setdefault(kind, Generated(module.tape, module.layout, code(text, "run")))
+            self._texts.pop(kind, None)
+        return self._generated[kind]
+
+    def _text(self, kind: CodeKind) -> tuple[TapeModule, str]:
+        """The text of some code."""
+        text_of = self._texts.get(kind)
+        if text_of is None:
+            tape = self._tape(selections=kind.option and not kind.reverse)
+            if kind.descent:
+                tape = self._looked_at.tape
+            module = TapeModule(tape, self._bits, self._inputs(tape), kind.reverse, kind.groups, kind.by_row)
+            if kind.by_row:
+                text = module.jacobian()
+            elif kind.loss is not None:
+                text = module.learning(kind.loss)
+            else:
+                text = module.backward(kind.option) if kind.reverse else module.forward()
+            text_of = self._texts[kind] = module, text
+        return text_of
+
+    def is_stored(self, kind: CodeKind) -> bool:
+        """Whether some code is on disk."""
+        return is_stored(self._text(kind)[1])
+
+    def _inputs(self, tape: Tape) -> int:
+        return sum(self.program.sizes[name] for name in tape.inputs)
+
+    def _reader(self, what: str, kind: str, bits: int, few: int) -> int:
+        key = what, kind, bits, few
+        if key not in self._readers:
+            self._readers.setdefault(key, code(reader_text(*key), "read"))  # another thread may run its own already
+        return self._readers[key].address
+
+    @property
+    def interpreter(self) -> TapeBased:
+        """The engine for what there is no generated code for: it interprets the tape."""
+        if self._interpreter is None:
+            from tacit.engines.tape.tape_engine import TapeEngine
+
+            numbers = self.reference.parameters, self.gammas
+            self._interpreter = TapeEngine(self.program, *numbers, self.dtype.name, self.threads)
+        return self._interpreter
+
+    def chunk_for(self, rows: int) -> int:
+        """All at once: nothing is made on the way that grows with them."""
+        return max(rows, 1)
+
+    # new numbers ------------------------------------------------------------------------------------------
+
+    def update(self, parameters: Tables, gammas: Slopes) -> None:
+        super().update(parameters, gammas)
+        if self._interpreter is not None:
+            self._interpreter.update(parameters, gammas)
+
+    def clone(self) -> Self:
+        clone = super().clone()
+        clone._interpreter = clone._single = None
+        return clone
+
+    def make_fallback(self) -> Engine:
+        if self.dtype == np.float64:
+            return self.reference.fallback
+        return type(self)(self.program, self.reference.parameters, self.gammas, "float64", self.threads)
+
+    # forward ----------------------------------------------------------------------------------------------
+
+    def attempt(self, columns: Columns, rows: int, selections: bool = False) -> Results:
+        generated = self.compile(CodeKind(False, selections))
+        outputs, doubts = self._outputs(generated, columns, rows)
+        results = self._results(generated.tape, outputs, doubts)
+        return replace(results, selections=self._decided(generated.tape, outputs)) if selections else results
+
+    def _results(self, tape: Tape, outputs: Array, doubts: NDArray[np.bool_]) -> Results:
+        return Results(outputs[: tape.states], self.exponent_of(tape, outputs), doubts if doubts.any() else None)
+
+    def _outputs(self, generated: Generated, columns: Columns, rows: int) -> tuple[Array, NDArray[np.bool_]]:
+        """The outputs of some rows, and which of them are imprecise."""
+        outputs = np.empty((generated.tape.outputs, rows), dtype=self.dtype)
+        notes = self._run(generated, self._described(generated, columns), Call(rows, outputs=outputs))
+        doubts = np.full(rows, self.tables_in_doubt(generated.tape))
+        some = _rows_noted(notes, TILE, rows)
+        if len(some):
+            outputs[:, some], doubts[some] = self._once_more(generated, take(columns, some), len(some))
+        return outputs, doubts
+
+    def _once_more(self, generated: Generated, columns: Columns, rows: int) -> tuple[Array, NDArray[np.bool_]]:
+        """The outputs of some rows whose evidence is checked first, and which of them are still imprecise."""
+        outputs = np.empty((generated.tape.outputs, rows), dtype=self.dtype)
+        narrow = 1 if self._alone else generated.layout.lanes.rows
+        described = self._described(generated, checked(columns))
+        notes = self._run(generated, described, Call(rows, narrow, outputs=outputs))
+        doubts = np.full(rows, self.tables_in_doubt(generated.tape))
+        doubts[_rows_noted(notes, narrow, rows)] = True  # also where a likelihood is too small for these floats
+        return outputs, doubts
+
+    def posterior(self, columns: Columns, rows: int) -> Array:
+        generated = self.compile(CodeKind(False, False))
+        if self.tables_in_doubt(generated.tape):
+            return super().posterior(columns, rows)
+        posterior = np.empty((rows, generated.tape.states), dtype=self.dtype)
+        notes = self._run(generated, self._described(generated, columns), Call(rows, posterior=posterior))
+        some = _rows_noted(notes, TILE, rows, NOT_A_POSTERIOR)
+        if len(some):
+            posterior[some] = self.run(take(columns, some), len(some)).posterior(some)
+        return posterior
+
+    def single(self) -> SingleRow | None:
+        if self._single is None:
+            generated = self.compile(CodeKind(False, False))
+            self._single = SingleRows(self, generated, partial(self._described_arrays, generated))
+        return self._single
+
+    # derivatives ------------------------------------------------------------------------------------------
+
+    def attempt_gradients(self, columns: Columns, rows: int, seeds: Array, through_selection: bool) -> Reverse:
+        generated = self.compile(CodeKind(True, through_selection))
+        d_inputs = np.empty((self._inputs(generated.tape), rows), dtype=self.dtype)
+        derivatives = self._differentiate(generated, self._described(generated, columns), rows, seeds, d_inputs)
+        if np.any(derivatives.notes & Note.UNUSUAL):
+            described = self._described(generated, checked(columns))
+            derivatives = self._differentiate(generated, described, rows, seeds, d_inputs)
+        doubt = bool(np.any(derivatives.notes & NOT_EXACT)) or self.tables_in_doubt(generated.tape)
+        gradients = self._collected(generated.tape, derivatives.d_constants, d_inputs, through_selection)
+        return Reverse(gradients, derivatives.exponent, doubt)
+
+    def _differentiate(
+        self, generated: Generated, described: Described, rows: int, seeds: Array, d_inputs: Array | None
+    ) -> Differentiated:
+        tape = generated.tape
+        given = np.ascontiguousarray(np.broadcast_to(seeds, (tape.states, rows)), dtype=self.dtype)
+        sums = self._sums(generated)
+        last = np.empty(rows if tape.scaled else 0, dtype=self.dtype)  # output, which is the exponent
+        outputs = as_strided(last, (tape.outputs, rows), (0, last.itemsize))  # one after the other in the same place
+        wanted = outputs if tape.scaled else None
+        call = Call(rows, outputs=wanted, seeds=given, d_inputs=d_inputs, sums=sums)
+        notes = self._run(generated, described, call)
+        return Differentiated(sums.sum(axis=0)[:-1], self.exponent_of(tape, outputs), notes)
+
+    def _sums(self, generated: Generated) -> Floats:
+        """Room for derivatives by the constants, and for a loss, of each thread."""
+        return np.zeros((self.threads or 1, generated.tape.constant_count + 1))
+
+    def fused(
+        self, data: Packed, seed_of: SeedOfRows, kernel: Kernel | None, weights: Array, *arguments: Any
+    ) -> tuple[float, Gradients]:
+        if kernel is None:
+            return super().fused(data, seed_of, kernel, weights, *arguments)
+        loss, targets = arguments
+        generated = self.compile(CodeKind(True, True, loss, len(targets)))
+        labels, sums = LossLabels(_doubles(targets), _doubles(weights)), self._sums(generated)
+        call = Call(data.rows, sums=sums, labels=labels)
+        notes = self._run(generated, self._described_packed(generated, data), call)
+        if (notes & Note.IMPRECISE).any() or self.tables_in_doubt(generated.tape):
+            return super().fused(data, seed_of, kernel, weights, *arguments)
+        total = sums[0] if len(sums) == 1 else sums.sum(axis=0)
+        return float(total[-1]), self._collected(generated.tape, total[:-1], NOTHING)
+
+    def jacobian(self, data: Packed, first: int, stop: int) -> tuple[Array, dict[tuple[str, str], Array]]:
+        generated = self.compile(JACOBIAN)
+        tape, described = generated.tape, self._described_packed(generated, data)
+        outputs = np.empty((tape.outputs, data.rows), dtype=self.dtype)
+        by_constant = np.empty((tape.constant_count, data.rows), dtype=self.dtype)
+        call = Call(data.rows, outputs=outputs, share=StateShare(by_constant, first, stop))
+        notes = self._run(generated, described, call)
+        doubt = bool((notes & Note.IMPRECISE).any())
+        return self._jacobian_with_fallback(tape, outputs[0], _doubles(by_constant), doubt, data, first, stop)
+
+    def small(self, rows: int) -> bool:
+        return rows * self._tape().work <= THREADED_WORK
+
+    # traceback ----------------------------------------------------------------------------------------
+
+    def attempt_descent(self, columns: Columns, rows: int, draws: Floats | None) -> Descent:
+        """States from plain floats, and which rows are imprecise: code runs forward, NumPy traces back."""
+        generated = self.compile(DESCENT)
+        chunk = max(1, DESCENT_ELEMENTS // generated.tape.outputs)
+        descents = []
+        for some, block in blocks(columns, rows, chunk):
+            own = None if draws is None else np.ascontiguousarray(draws[:, some])
+            descents.append(self._descended(generated, block.columns, block.rows, own))
+        return Descent.joined(descents)
+
+    def _descended(self, generated: Generated, columns: Columns, rows: int, draws: Floats | None) -> Descent:
+        outputs, doubts = self._outputs(generated, columns, rows)
+        places = self._looked_at.places
+
+        def value(i: int) -> Array:
+            return outputs[places[i]] if i in places else self.reference.static(i)
+
+        observed = {name: columns[name].states() for name in self.program.observed}
+        states = descend(self.program, value, observed, rows, draws)
+        return Descent(states, self._results(generated.tape, outputs, doubts))
+
+    @cached_property
+    def _looked_at(self) -> LookedAt:
+        return looked_at(self._tape(descent=True), self.program)
+
+    # calls ------------------------------------------------------------------------------------------------
+
+    def _described(self, generated: Generated, columns: Columns) -> Described:
+        tape, described = generated.tape, Described(self._reader, self._bits)
+        for name in tape.inputs:
+            described.likelihoods(columns.get(name), self.program.sizes[name])
+        described.move_to(generated.layout.starts["codes"])
+        for name in tape.codes:
+            described.states(columns[name].certain_codes())
+        return described
+
+    def _described_arrays(self, generated: Generated, inputs: Array, codes: NDArray[np.int32]) -> Described:
+        described = Described(self._reader, self._bits)
+        if len(inputs):
+            described.array(inputs)
+        described.move_to(generated.layout.starts["codes"])
+        for own in codes:
+            described.states(own)
+        return described
+
+    def _described_packed(self, generated: Generated, data: Packed) -> Described:
+        """Packed rows as code reads them; they are often those of the last call."""
+        last = self._last
+        if last is None or last[0] is not data or last[1] is not generated:
+            self._last = last = data, generated, self._described_arrays(generated, *data.arrays)
+        return last[2]
+
+    def _run(self, generated: Generated, described: Described, call: Call) -> NDArray[np.uint8]:
+        """Run some code over all rows, in threads where there is enough work; returns what it noted of each tile."""
+        constants = self.constants(generated.tape)
+        notes = np.empty(-(-call.rows // call.tile), dtype=np.uint8)
+        run, sums, first_note = generated.code.run, call.sums, address_of(notes)
+        threads = (self.threads or 1) if call.rows * generated.tape.work > THREADED_WORK else 1
+        given = call.arguments | {
+            "columns": len(described.table),
+            "table": described.address,
+            "constants": address_of(constants),
+        }
+
+        def work(block: tuple[int, int], number: int) -> None:
+            start, stop = block
+            with generated.memory() as memory:
+                own = {"notes": first_note + start // call.tile, "work": memory.work, "start": start, "stop": stop}
+                if sums is not None:
+                    own["d_constants"] = address_of(sums) + number * sums.strides[0]
+                    own["loss"] = own["d_constants"] + generated.tape.constant_count * sums.itemsize
+                memory.call(run, given | own)
+
+        blocks = blocks_of_tiles(threads, call.rows, TILE)
+        in_threads(work, blocks, range(len(blocks)))  # sums are added up in the order of blocks, not of threads
+        return notes
+
+
+class Differentiated(NamedTuple):
+    """Derivatives by the constants of a tape, the exponents of all rows, and what was noted of each tile."""
+
+    d_constants: Array
+    exponent: NDArray[np.int64]
+    notes: NDArray[np.uint8]
+
+
+def checked(columns: Columns) -> dict[str, Column]:
+    """Evidence that is checked and normalised; an error where something is wrong with it."""
+    return {name: column.kept() for name, column in columns.items()}
+
+
+def _doubles(array: Array) -> Floats:
+    return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def _rows_noted(notes: NDArray[np.uint8], tile: int, rows: int, what: int = NOT_EXACT) -> NDArray[np.int64]:
+    """The rows of tiles of which something was noted."""
+    tiles = np.flatnonzero(notes & what)
+    noted = (tiles[:, None] * tile + np.arange(tile)).ravel()
+    return noted[noted < rows]

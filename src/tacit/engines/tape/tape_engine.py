@@ -1,0 +1,243 @@
+"""The interpreter: the batched part of a program as a tape, run over tiles of rows by numba kernels.
+
+Where the processor notes that a number was too small for a float, the rows of that tile are tried again in narrower
+ones, and what is left in doubt is computed by the fallback.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.base.floats import Floats
+from tacit.compiler.program import Program
+from tacit.engines.engine import Columns, Engine, Kernel, Packed, SeedOfRows, Slopes, Tables, rows_too_small
+from tacit.engines.results import Array, Descent, Gradients, Results, Reverse, States
+from tacit.engines.tape import tape_kernels, traceback_kernels
+from tacit.engines.tape.assemble import Tape, assemble
+from tacit.engines.tape.tape_based import THREADED_WORK, TapeBased, blocks_of_tiles, in_threads
+from tacit.engines.tape.tape_kernels import ReverseArrays, ShareArrays, TapeArrays
+from tacit.evidence.column import take
+
+T = TypeVar("T")
+
+MAX_CHUNK = 2**14  # rows whose evidence is packed at a time
+TILE_BYTES = 2**18  # a tile's slots should take at most so much, a part of a core's own cache, ...
+TILE_ROWS = (64, 256)  # ... but narrower tiles pay more for instructions than wider ones for cache misses
+VECTOR_ROWS = 8  # a vector register: tiles of fewer rows save nothing
+MAX_TILE = 2**28  # bytes of a tile, beyond which it has that few rows
+
+
+class TapeEngine(TapeBased):
+    """A program with its numbers, ready to run on a tape, which kernels interpret."""
+
+    def __init__(
+        self, program: Program, parameters: Tables, gammas: Slopes, dtype: str = "float64", threads: int | None = None
+    ) -> None:
+        super().__init__(program, parameters, gammas, dtype, threads)
+        self.tape = assemble(program, self.known)
+
+    chunk = gradient_chunk = MAX_CHUNK
+
+    def make_fallback(self) -> Engine:
+        if self.dtype == np.float64:
+            return self.reference.fallback
+        return TapeEngine(self.program, self.reference.parameters, self.gammas, "float64", self.threads)
+
+    def attempt(self, columns: Columns, rows: int, selections: bool = False) -> Results:
+        tape = self._tape(selections=True, reuse=True) if selections else self.tape
+        width = self._width(tape, rows)
+        outputs, doubts = self._forward(tape, columns, rows, width)
+        if self.tables_in_doubt(tape):
+            doubts = np.ones(rows, dtype=np.bool_)
+        elif doubts is not None and width > (narrow := 1 if self._alone else VECTOR_ROWS):
+            # the rows of a tile are in doubt together: those of narrow tiles are fewer
+            some = np.flatnonzero(doubts)
+            outputs[:, some], fewer = self._forward(tape, take(columns, some), len(some), narrow)
+            doubts[some] = False if fewer is None else fewer
+            doubts = doubts if doubts.any() else None
+        decided = self._decided(tape, outputs) if selections else {}
+        return Results(outputs[: tape.states], self.exponent_of(tape, outputs), doubts, decided)
+
+    def _forward(self, tape: Tape, columns: Columns, rows: int, width: int) -> tuple[Array, NDArray[np.bool_] | None]:
+        """The outputs of a tape, and which rows are imprecise, if any, from tiles of some width."""
+        evidence, lost = self._packed_with_care(tape, columns, rows)
+        arrays = self._arrays(tape, *evidence)
+
+        def work(block: tuple[int, int]) -> bool:
+            return bool(tape_kernels.forward(*arrays, self._values(tape, arrays.constants, width), *block))
+
+        some = any(self._parallel(work, tape, rows, width))
+        if lost:
+            arrays.doubts[:] |= rows_too_small(columns, rows, self.dtype)
+        return arrays.outputs, arrays.doubts if some or lost else None
+
+    def attempt_gradients(self, columns: Columns, rows: int, seeds: Array, through_selection: bool) -> Reverse:
+        tape, width = self._tape(), self._width(self._tape(), rows)
+        evidence, lost = self._packed_with_care(tape, columns, rows)
+        arrays = self._arrays(tape, *evidence)
+        d_inputs = np.zeros_like(arrays.inputs)
+        seeds = np.ascontiguousarray(np.broadcast_to(seeds, (tape.states, rows)), dtype=self.dtype)
+
+        def work(block: tuple[int, int]) -> Array:
+            values, reverse = self._reverse(tape, arrays, width, seeds, d_inputs, through_selection)
+            tape_kernels.backward(arrays, reverse, values, *block)
+            return reverse.d_constants
+
+        d_constants = sum(self._parallel(work, tape, rows, width), start=np.zeros(tape.constant_count))
+        doubt = lost or bool(arrays.doubts.any()) or self.tables_in_doubt(tape)
+        gradients = self._collected(tape, d_constants, d_inputs, through_selection)
+        return Reverse(gradients, self.exponent_of(tape, arrays.outputs), doubt)
+
+    def attempt_descent(self, columns: Columns, rows: int, draws: Floats | None) -> Descent:
+        width = self._width(self._tape(descent=True), rows)
+        descent = self._descended(columns, rows, draws, width)
+        if not self._alone or descent.results.imprecise is None or width == 1:
+            return descent
+        some = np.flatnonzero(descent.results.imprecise)
+        own = None if draws is None else np.ascontiguousarray(draws[:, some])
+        alone = self._descended(take(columns, some), len(some), own, 1)
+        doubts = np.zeros(rows, dtype=np.bool_)
+        doubts[some] = alone.results.imprecise if alone.results.imprecise is not None else False
+        descent = descent.with_rows_replaced(some, alone)
+        return replace(descent, results=replace(descent.results, imprecise=doubts if doubts.any() else None))
+
+    def _descended(self, columns: Columns, rows: int, draws: Floats | None, width: int) -> Descent:
+        """States from tiles of some width, whose rows are in doubt together."""
+        tape = self._tape(descent=True)
+        evidence, lost = self._packed_with_care(tape, columns, rows)
+        arrays = self._arrays(tape, *evidence)
+        samples = 1 if draws is None else draws.shape[2]
+        numbers = np.empty((0, 0)) if draws is None else draws.reshape(-1, rows * samples)
+        states = np.empty((len(tape.axes), rows * samples), dtype=np.int32)
+        for place, name in zip(states, self.program.observed, strict=False):
+            place.reshape(rows, samples)[:] = columns[name].states()[:, None]
+
+        followed = traceback_kernels.SampleArrays(states, numbers, samples)
+
+        def work(rows: tuple[int, int], some: tuple[int, int]) -> None:
+            values = self._values(tape, arrays.constants, width)
+            traceback_kernels.descend(arrays, tape.traceback, values, followed, rows, some)
+
+        threads = (self.threads or 1) if rows * samples * tape.work > THREADED_WORK else 1
+        if rows < samples:
+            in_threads(lambda block: work((0, rows), block), blocks_of_tiles(threads, samples, 1))
+        else:
+            in_threads(lambda block: work(block, (0, samples)), blocks_of_tiles(threads, rows, width))
+        if lost:
+            arrays.doubts[:] |= rows_too_small(columns, rows, self.dtype)
+        if self.tables_in_doubt(tape):
+            arrays.doubts[:] = True
+        doubts = arrays.doubts if arrays.doubts.any() else None
+        results = Results(arrays.outputs[: tape.states], self.exponent_of(tape, arrays.outputs), doubts)
+        states_of: States = {axis: own.reshape(rows, samples) for axis, own in zip(tape.axes, states, strict=True)}
+        return Descent(states_of, results)
+
+    def small(self, rows: int) -> bool:
+        return rows * self.tape.work <= THREADED_WORK
+
+    def fused(
+        self, data: Packed, seed_of: SeedOfRows, kernel: Kernel | None, weights: Array, *arguments: Any
+    ) -> tuple[float, Gradients]:
+        if kernel is None:
+            return super().fused(data, seed_of, kernel, weights, *arguments)
+        value, gradients, doubt = self._fused(data, kernel, weights, arguments)
+        imprecise = self._imprecise(data) if doubt else np.empty(0, dtype=np.intp)
+        if not len(imprecise):
+            return value, gradients
+        others = weights.copy()
+        others[imprecise] = 0.0
+        value, gradients, _ = self._fused(data, kernel, others, arguments)
+        theirs, more = self.fallback.value_and_gradients(
+            data.columns_of(imprecise), len(imprecise), lambda joint: seed_of(joint, imprecise)
+        )
+        return value + theirs, gradients.with_rows_replaced(imprecise, more)
+
+    def _fused(
+        self, data: Packed, kernel: Kernel, weights: Array, arguments: tuple[Any, ...]
+    ) -> tuple[float, Gradients, bool]:
+        """A loss and its derivatives in plain floats, and whether some rows may be imprecise."""
+        tape, width = self._tape(), self._width(self._tape(), data.rows)
+        arrays = self._arrays(tape, *data.arrays)
+        seeds, d_inputs = np.empty((tape.states, data.rows), dtype=self.dtype), np.empty_like(arrays.inputs)
+
+        def work(block: tuple[int, int]) -> tuple[float, Array]:
+            values, reverse = self._reverse(tape, arrays, width, seeds, d_inputs)
+            return kernel(arrays, reverse, values, *block, weights, *arguments), reverse.d_constants
+
+        done = self._parallel(work, tape, data.rows, width)
+        d_constants = sum((d for _, d in done), start=np.zeros(tape.constant_count))
+        doubt = bool(arrays.doubts.any()) or self.tables_in_doubt(tape)
+        return sum(value for value, _ in done), self._collected(tape, d_constants, d_inputs), doubt
+
+    def jacobian(self, data: Packed, first: int, stop: int) -> tuple[Array, dict[tuple[str, str], Array]]:
+        tape, rows = self._jacobian_tape(), data.rows
+        arrays, width = self._arrays(tape, *data.arrays), self._width(tape, rows)
+        seeds, d_inputs = np.empty((tape.states, rows), dtype=self.dtype), np.empty_like(arrays.inputs)
+        share = ShareArrays(np.zeros((tape.constant_count, rows)), first, stop)
+
+        def work(block: tuple[int, int]) -> None:
+            values, reverse = self._reverse(tape, arrays, width, seeds, d_inputs)
+            tape_kernels.jacobian(arrays, reverse, values, *block, share)
+
+        self._parallel(work, tape, rows, width)
+        doubt = bool(arrays.doubts.any())
+        return self._jacobian_with_fallback(tape, arrays.outputs[0], share.by_constant, doubt, data, first, stop)
+
+    def _jacobian_tape(self) -> Tape:
+        return self._tape(pin=True)  # so that constants have derivatives row by row
+
+    def _parallel(self, work: Callable[[tuple[int, int]], T], tape: Tape, rows: int, width: int) -> list[T]:
+        """Do the work on blocks of tiles of some width, in threads where there is enough of it."""
+        threads = (self.threads or 1) if rows * tape.work > THREADED_WORK else 1
+        return in_threads(work, blocks_of_tiles(threads, rows, width))
+
+    def _width(self, tape: Tape, rows: int) -> int:
+        return tile_width(self.dtype.itemsize * tape.slots, rows)
+
+    def _values(self, tape: Tape, constants: Array, width: int) -> Array:
+        """A working space of one tile, with its constant slots filled in."""
+        values = working_space(tape.slots, width, self.dtype)
+        values[0] = 1.0
+        if tape.pinned:
+            slots, places = np.array(tape.pinned).T
+            values[slots] = constants[places, None]
+        return values
+
+    def _arrays(self, tape: Tape, inputs: Array, codes: NDArray[np.int32]) -> TapeArrays:
+        """A tape and its numbers, with evidence on some rows and room for their results."""
+        rows = inputs.shape[1]
+        outputs, doubts = np.empty((tape.outputs, rows), dtype=self.dtype), np.empty(rows, dtype=np.bool_)
+        return TapeArrays(tape.instructions, tape.terms, self.constants(tape), inputs, codes, outputs, doubts)
+
+    def _reverse(
+        self, tape: Tape, arrays: TapeArrays, width: int, seeds: Array, d_inputs: Array, through: bool = True
+    ) -> tuple[Array, ReverseArrays]:
+        """A working space of one tile, and what the backward pass of one thread needs."""
+        values, d_constants = self._values(tape, arrays.constants, width), np.zeros(tape.constant_count)
+        pinned = np.array(tape.pinned, dtype=np.int64).reshape(-1, 2)
+        return values, ReverseArrays(
+            seeds, working_space(len(values), values.shape[1], values.dtype), pinned, d_constants, d_inputs, through
+        )
+
+
+def working_space(slots: int, width: int, dtype: np.dtype[np.floating]) -> Array:
+    """Room for a tile. Vectors that cross the lines of the cache would cost a quarter of the speed."""
+    if width <= VECTOR_ROWS:  # a few rows are not worth the look at an address
+        return np.empty((slots, width), dtype=dtype)
+    line = 64 // dtype.itemsize
+    room = np.empty(slots * width + line, dtype=dtype)
+    start = -room.ctypes.data // dtype.itemsize % line
+    return room[start : start + slots * width].reshape(slots, width)
+
+
+def tile_width(row_bytes: int, rows: int) -> int:
+    """Rows of a tile: as many as keep its slots in cache, within bounds, and no more than there are."""
+    if row_bytes * TILE_ROWS[0] > MAX_TILE:
+        return VECTOR_ROWS
+    fitting = TILE_BYTES // row_bytes // VECTOR_ROWS * VECTOR_ROWS
+    return min(max(fitting, TILE_ROWS[0]), TILE_ROWS[1], -(-rows // VECTOR_ROWS) * VECTOR_ROWS)

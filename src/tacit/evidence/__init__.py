@@ -1,0 +1,1 @@
+"""What is observed: columns of any library, labels, likelihoods."""

@@ -1,0 +1,334 @@
+"""Which state of its variable each value of a column names. What names none, or may name several, is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.base.errors import EvidenceError
+from tacit.base.text import shown
+from tacit.evidence.frames import EXACT_FLOATS, SAMPLED_ROWS, Coded, TextColumn, smallest
+from tacit.evidence.states import MISSING, UNKNOWN, code_in_any_case
+from tacit.model.variable import Variable, listed_states
+
+Codes = NDArray[np.signedinteger[Any]]  # (rows,): the place of a state of its variable, MISSING, UNKNOWN or SEVERAL
+SEVERAL = -3
+FEW_STATES = 32
+BYTE = 127  # the largest code of one byte, and so the most states whose codes are kept in one
+FEW_LABELS = 4  # that are found faster by a comparison each than by a lookup
+BLOCK_ROWS = 2**17
+GAPS = ("NoneType", "NAType", "NaTType")  # the types of missing values, by name: no frame library is a dependency
+FLOAT = float | np.floating
+SHORT_FLOATS = frozenset((np.float16, np.float32))
+Mask = NDArray[np.bool_]
+
+
+def of_text(variable: Variable, text: TextColumn) -> Codes:
+    """The states that a column of text names."""
+    lookup = {**variable.codes, None: MISSING}
+    meant = (lookup[label] if label in lookup else code_in_any_case(variable, label) for label in text.labels)
+    return _by_place(variable, meant, text.labels, text.places)
+
+
+def of_numbers(variable: Variable, column: Coded) -> Codes:
+    """The states that a column of whole numbers names, by its distinct ones."""
+    meant = (variable.codes.get(number, UNKNOWN) for number in column.numbers.tolist())
+    return _by_place(variable, meant, column.numbers, column.places)
+
+
+def _by_place(
+    variable: Variable, meant: Iterable[int], values: Sequence[Any] | NDArray[Any], places: NDArray[np.integer[Any]]
+) -> Codes:
+    """The codes of places, given those of the values that the places are of."""
+    code_of_place = _small(variable, [*meant, MISSING])
+    codes = _looked_up(code_of_place, places)
+    if UNKNOWN in code_of_place:
+        for row in np.flatnonzero(codes == UNKNOWN)[:1].tolist():
+            raise _not_a_state(variable, values[places[row]], row)
+    return codes
+
+
+def _small(variable: Variable, codes: Sequence[int]) -> Codes:
+    """Codes in the smallest type that holds those of all states of the variable."""
+    return np.array(codes, dtype=smallest(variable.card))
+
+
+def _looked_up(code_of_place: Codes, places: NDArray[np.integer[Any]]) -> Codes:
+    """The codes of places; -1, no label, is the last. Places that are the codes stay as they are."""
+    if places.dtype == code_of_place.dtype and _are_codes(code_of_place, places):
+        return places  # type: ignore[return-value]
+    if places.dtype != np.int8 or code_of_place.dtype != np.int8:
+        return np.asarray(code_of_place[places])
+    if len(code_of_place) <= FEW_LABELS + 1:
+        return _compared(places, dict(enumerate(code_of_place[:-1].tolist())), MISSING)
+    table = np.full(256, MISSING, dtype=np.int8)
+    table[: len(code_of_place)] = code_of_place
+    return np.frombuffer(places.tobytes().translate(table.tobytes()), dtype=np.int8)
+
+
+def _are_codes(code_of_place: Codes, places: NDArray[np.integer[Any]]) -> bool:
+    """Whether each place is the code of its label already; that none is outside is what engines rely on."""
+    known = range(len(code_of_place) - 1)
+    if not np.array_equal(code_of_place[:-1], known):
+        return False
+    return bool(places.min(initial=0) >= MISSING and places.max(initial=MISSING) < len(known))
+
+
+def _compared(array: NDArray[Any], code_of: Mapping[Any, int], otherwise: int) -> Codes:
+    """The codes, up to `BYTE`, of what an array holds: it is compared with each value, many at once."""
+    codes = np.full(len(array), otherwise, dtype=np.int8)
+    for start in range(0, len(array), BLOCK_ROWS):  # what is made on the way stays in the cache
+        some, own = (
+            array[start : start + BLOCK_ROWS],
+            codes[start : start + BLOCK_ROWS].view(np.uint8),
+        )  # sums modulo 256
+        for value, code in code_of.items():
+            own += (some == value).view(np.uint8) * np.uint8((code - otherwise) % 256)
+    return codes
+
+
+class _Lookup(dict[Any, int]):
+    """The codes of labels, of text that is one but for its case, and of all that stands for no value."""
+
+    def __init__(self, variable: Variable) -> None:
+        super().__init__(variable.codes)
+        self.variable = variable
+        self[None] = self[np.nan] = MISSING  # other NaNs are other keys
+
+    def __missing__(self, value: Any) -> int:
+        code = MISSING if is_missing(value) else code_in_any_case(self.variable, value)
+        if code == UNKNOWN:
+            raise KeyError(value)
+        if isinstance(value, str):  # not True and False, which are the same keys as 1 and 0
+            self[value] = code
+        return code
+
+
+def of_plain_objects(variable: Variable, array: NDArray[Any]) -> Codes | None:
+    """The states that Python objects name, if each is a label as it stands, or missing; else None."""
+    if variable.numeric and any(isinstance(label, int) and abs(label) > EXACT_FLOATS for label in variable.states):
+        return None  # a float may stand for several whole numbers, of which some are labels
+    if variable.numeric and _alike_in_short_floats(variable) and not SHORT_FLOATS.isdisjoint(map(type, array.tolist())):
+        return None
+    lookup, dtype = _Lookup(variable), _small(variable, []).dtype
+    left: NDArray[np.intp] | slice = slice(None)
+    try:
+        often = {id(value): lookup[value] for value in array[:: len(array) // SAMPLED_ROWS + 1].tolist()}
+        if len(often) <= FEW_STATES and dtype == np.int8:
+            # most columns hold one object for each label: to look objects up would take ten times as long
+            codes = _compared(np.frombuffer(np.ascontiguousarray(array), dtype=np.intp), often, UNKNOWN)
+            left = np.flatnonzero(codes == UNKNOWN)
+        else:
+            codes = np.empty(len(array), dtype)
+        codes[left] = np.fromiter(map(lookup.__getitem__, array[left].tolist()), dtype)
+    except (KeyError, TypeError):  # a sequence of likelihoods cannot be looked up
+        return None
+    return codes
+
+
+def _alike_in_short_floats(variable: Variable) -> bool:
+    """Whether labels become one in a type of floats that is shorter than Python's."""
+    numbers = np.array([label for label in variable.states if isinstance(label, int | float)], dtype=np.float64)
+    with np.errstate(over="ignore"):
+        return any(len(np.unique(numbers.astype(kind))) < len(numbers) for kind in SHORT_FLOATS)
+
+
+def of_objects(variable: Variable, array: NDArray[Any], missing: Mask) -> Codes:
+    """The states that Python objects name, each for itself."""
+    meanings = {dtype: _meanings(variable, dtype) for dtype in set(map(_float_type, array[~missing]))}
+    codes = np.full(len(array), MISSING, dtype=smallest(variable.card))
+    for i in np.flatnonzero(~missing).tolist():
+        try:
+            codes[i] = meanings[_float_type(array[i])].get(array[i], UNKNOWN)
+        except TypeError:  # what has no hash is no label
+            codes[i] = UNKNOWN
+    return _checked(variable, codes, array)
+
+
+def of_array(variable: Variable, array: NDArray[Any], missing: Mask | None) -> Codes:
+    """The states that an array of one machine type names."""
+    if (codes := _as_codes(variable, array)) is not None and (missing is None or not missing.any()):
+        return codes
+    if (codes := _as_codes_beside_gaps(variable, array, missing)) is not None:
+        return codes
+    stored = ((_stored(label, array.dtype), code) for label, code in _meanings(variable, array.dtype).items())
+    code_of = {value: code for value, code in stored if value is not None}
+    if array.dtype.kind == "b":
+        code_of = {True: code_in_any_case(variable, True), False: code_in_any_case(variable, False), **code_of}
+    few = variable.card <= FEW_STATES
+    codes = _compared(array, code_of, UNKNOWN) if few else _searched(variable, array, code_of)
+    if missing is not None:
+        codes |= -missing.view(np.int8)  # all bits, which is -1; many times faster than codes[missing] = -1
+    return _checked(variable, codes, array)
+
+
+def _searched(variable: Variable, array: NDArray[Any], code_of: Mapping[Any, int]) -> Codes:
+    """The codes of what an array holds, where many values have one: each is looked for among them, sorted."""
+    if array.dtype.kind in "iu":
+        least, most = np.iinfo(array.dtype).min, np.iinfo(array.dtype).max
+        code_of = {value: code for value, code in code_of.items() if least <= value <= most}
+    if not code_of:
+        return np.full(len(array), UNKNOWN, dtype=smallest(variable.card))
+    values = np.array(list(code_of), dtype=None if array.dtype.kind in "US" else array.dtype)
+    order = values.argsort()
+    values, codes = values[order], _small(variable, list(code_of.values()))[order]
+    places = values.searchsorted(array)
+    places[places == len(values)] = 0
+    return np.where(values[places] == array, codes[places], codes.dtype.type(UNKNOWN))
+
+
+def _as_codes(variable: Variable, array: NDArray[Any]) -> Codes | None:
+    """Whole numbers that are the places of states already, in the smallest type; None where they are not."""
+    if array.dtype.kind not in "iu" or variable.states != tuple(range(variable.card)):
+        return None
+    small = smallest(variable.card)
+    # one look at large numbers: none is negative, or too large for the type
+    if not len(array) or not 0 <= np.bitwise_or.reduce(array) <= np.iinfo(small).max:
+        return None
+    codes = array.astype(small, copy=False)
+    return codes if codes.max() < variable.card else None
+
+
+def _as_codes_beside_gaps(variable: Variable, array: NDArray[Any], missing: Mask | None) -> Codes | None:
+    """Places of states that became floats because some are missing, as codes; None where they are something else."""
+    if array.dtype.kind != "f" or variable.card > BYTE or variable.states != tuple(range(variable.card)):
+        return None
+    places = array if missing is None else np.where(missing, MISSING, array)
+    if not len(array) or not MISSING <= places.min() <= places.max() < variable.card:
+        return None
+    codes = places.astype(np.int8)
+    gaps = 0 if missing is None else np.count_nonzero(missing)
+    return codes if np.array_equal(codes, places) and np.count_nonzero(codes < 0) == gaps else None
+
+
+def _checked(variable: Variable, codes: Codes, array: NDArray[Any]) -> Codes:
+    """The codes of an array, if all are of states or missing; values that only resemble labels are looked up again."""
+    unknown = np.flatnonzero(codes == UNKNOWN)
+    if len(unknown) and array.dtype.kind in "OUSb":
+        values = array[unknown].tolist()
+        values = list(map(_as_text, values)) if array.dtype.kind == "S" else values
+        texts = {
+            text: code_in_any_case(variable, text) for text in {value for value in values if isinstance(value, str)}
+        }
+        codes[unknown] = [texts[v] if isinstance(v, str) else code_in_any_case(variable, v) for v in values]
+    for row in np.flatnonzero(codes < MISSING)[:1].tolist():
+        refused = _several_states if codes[row] == SEVERAL else _not_a_state
+        raise refused(variable, array[row], row)
+    return codes
+
+
+def _stored(label: Any, dtype: np.dtype[Any]) -> Any:
+    """What an array of this type holds where it holds exactly this label; None if it cannot.
+
+    NumPy's comparisons with other values are not exact: they round whole numbers to floats, and pass over a final
+    "\\0" of text.
+    """
+    if isinstance(label, str):
+        if label.endswith("\0") or dtype.kind not in "US":
+            return None
+        return label if dtype.kind == "U" else _as_bytes(label)
+    if dtype.kind == "f":
+        return label
+    if dtype.kind in "US" or label != int(label) or (dtype.kind == "b" and label not in (0, 1)):
+        return None
+    return int(label)
+
+
+def _as_bytes(label: str) -> bytes | None:
+    try:
+        return label.encode()
+    except UnicodeEncodeError:  # a half of a character
+        return None
+
+
+def _as_text(value: Any) -> Any:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
+def _meanings(variable: Variable, dtype: np.dtype[Any]) -> dict[Any, int]:
+    """The code of every value of this type that means a state; `SEVERAL` where labels become one in this type.
+
+    Among floats, a label that is a fraction is rounded as the column was: 0.1 is found among float32. A whole number
+    that is no float of this type is never meant.
+    """
+    if dtype.kind != "f":
+        return variable.codes
+    meanings: dict[Any, int] = {}
+    for label, code in variable.codes.items():
+        value = _as_float_of(dtype, label)
+        if value in meanings:
+            meanings[value] = SEVERAL
+        elif value is not None:
+            meanings[value] = code if isinstance(label, float) or value == label else UNKNOWN
+    return meanings
+
+
+def _float_type(value: Any) -> np.dtype[Any]:
+    """The type of floats that a float has; that of objects for all else."""
+    if not isinstance(value, FLOAT):
+        return np.dtype(object)
+    return value.dtype if isinstance(value, np.generic) else np.dtype(np.float64)
+
+
+def _as_float_of(dtype: np.dtype[Any], label: Any) -> Any:
+    """A label rounded to a type of floats; None if it is text, or too large."""
+    if isinstance(label, str):
+        return None
+    try:
+        with np.errstate(over="ignore"):
+            value = dtype.type(label)
+    except OverflowError:
+        return None
+    return value.item() if np.isfinite(value) else None
+
+
+def _not_a_state(variable: Variable, value: Any, row: int) -> EvidenceError:
+    value = _as_text(value) if isinstance(value, np.bytes_) else value
+    value = value.item() if isinstance(value, np.generic) else value
+    problem = f"{shown(value)} is not a state; expected one of {listed_states(variable)}"
+    number = _spelled(value)
+    if number is not None and variable.numeric:
+        problem += f" (its labels are numbers; pass likelihoods as an array of shape (rows, {variable.card}))"
+    elif number is not None and variable.card == 2 and 0 < number < 1:
+        problem += ", or a float in every row"
+    elif number is not None:  # a code, whose meaning as a likelihood may be the opposite
+        problem += f", or likelihoods of shape (rows, {variable.card})"
+    return error_in_row(variable, row, problem)
+
+
+def _several_states(variable: Variable, value: Any, row: int) -> EvidenceError:
+    dtype = _float_type(value)
+    alike = [shown(label) for label in variable.states if _as_float_of(dtype, label) == value]
+    return error_in_row(
+        variable, row, f"{shown(float(value))} may be {' or '.join(alike)}, which {dtype} cannot tell apart; "
+        "pass labels of a type that can"
+    )  # fmt: skip
+
+
+def _spelled(value: Any) -> float | None:
+    """The number that a value is, or spells."""
+    try:
+        return as_float(value) if isinstance(value, int | float | str) else None
+    except ValueError:
+        return None
+
+
+def as_float(number: Any) -> float:
+    """A number of any size as a float."""
+    try:
+        return float(number)
+    except OverflowError:
+        return np.inf if number > 0 else -np.inf
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN, or a frame library's own missing value."""
+    return type(value).__name__ in GAPS or (isinstance(value, FLOAT) and bool(np.isnan(value)))
+
+
+def error_in_row(variable: Variable, row: int, problem: str) -> EvidenceError:
+    """The error for what is wrong with one row of the evidence on a variable."""
+    return EvidenceError(problem, variable=variable.name, row=row)

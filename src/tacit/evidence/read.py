@@ -1,0 +1,357 @@
+"""Reading evidence: what a user says about variables, in any container, turned once into checked columns."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.base import machine
+from tacit.base.errors import EvidenceError
+from tacit.base.floats import Floats
+from tacit.base.text import plural, shown, shown_number
+from tacit.evidence import labels
+from tacit.evidence.column import IN_CACHE, Column, Evidence
+from tacit.evidence.column_names import ForAllRows, by_variable
+from tacit.evidence.frames import Coded, ConversionError, TextColumn, as_array, is_framed, is_masked, opened, smallest
+from tacit.evidence.labels import FLOAT, GAPS, Mask, as_float, error_in_row, is_missing
+from tacit.evidence.likelihoods import as_given, row_blocks
+from tacit.evidence.states import MISSING
+from tacit.model.variable import DEFAULT_STATES, Variable, listed_states
+
+# A mapping of columns, a pandas / polars / pyarrow table, or a 2-D float array over binary variables.
+EvidenceLike = Mapping[str, Any] | Any
+
+NUMBER = int | FLOAT | np.integer | np.bool_
+MANY_ROWS = 100_000  # of a frame, from which on its columns are read in several threads
+
+
+class AmbiguousEvidenceError(EvidenceError):
+    """A column of a frame holds only 0, 1 and gaps, which may be codes or likelihoods."""
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Evidence as it came, by column; the number of rows where a table fixes it; whether that table is a frame."""
+
+    columns: Mapping[str, Any]
+    rows: int | None = None
+    framed: bool = False
+
+
+def read(
+    evidence: EvidenceLike | None,
+    variables: Sequence[Variable],
+    declared: Iterable[str] | None = None,
+    empty: bool = False,
+    lazily: bool = False,
+    queries: Collection[str] = (),
+) -> Evidence:
+    """Check `evidence` against the variables it may speak about; what was checked before stays as it is.
+
+    `declared` are the names a compiled query takes, in the order that a 2-D array's columns follow; all
+    variables if left out. Evidence without any row is an error, unless it may be `empty`.
+
+    What is read holds copies, so that it stays the same whatever becomes of the user's arrays. If it is read `lazily`,
+    it refers to these arrays where it can: it is for the moment only, and whoever reads likelihoods checks them,
+    block by block. States are checked in any case.
+
+    A mapping names variables. A frame may have other columns, which are not used: a warning names them. The column of
+    a variable that is asked for, one of the `queries`, is one of those unless it is `declared`. In both, a variable may
+    also have a column for each of its states, of likelihoods: `C.lo`, `C.hi`.
+    """
+    by_name = {v.name: v for v in variables}
+    names = list(by_name if declared is None else declared)
+    allowed = set(names)
+    given = _split(evidence, [by_name[n] for n in names])
+    rows = given.rows
+    columns: dict[str, Column] = {}
+    answers = [name for name in queries if declared is None or name not in allowed]
+    given = replace(given, columns=by_variable(given.columns, by_name, given.framed, answers))
+    for name in given.columns:
+        if name not in allowed:
+            raise undeclared(name, names, queries)
+    read_columns = _read_columns([(by_name[name], values) for name, values in given.columns.items()], given, lazily)
+    for name, (column, broadcasts) in zip(given.columns, read_columns, strict=True):
+        if column is None:
+            continue
+        if not broadcasts:
+            if rows is not None and column.rows != rows:
+                raise EvidenceError(f" has {plural(column.rows, 'row')}, other columns have {rows:,}", variable=name)
+            rows = column.rows
+        columns[name] = column
+    if rows == 0 and not empty:
+        raise EvidenceError("the evidence has no rows; expected at least one")
+    return Evidence(1 if rows is None else rows, columns)
+
+
+def undeclared(name: str, declared: Sequence[str], queries: Collection[str]) -> EvidenceError:
+    """The error about evidence that a query was not compiled for; to observe the query itself is no advice."""
+    remedy = "leave it out" if name in queries else "name it in evidence= or hard=, or leave it out"
+    problem = f", but the query was compiled for evidence on {list(declared)}; {remedy}"
+    return EvidenceError(problem, variable=name)
+
+
+def _read_columns(
+    columns: Sequence[tuple[Variable, Any]], given: _Columns, lazily: bool
+) -> Iterable[tuple[Column | None, bool]]:
+    """All columns in turn; those of a large frame side by side."""
+
+    def one(column: tuple[Variable, Any]) -> tuple[Column | None, bool]:
+        return read_column(*column, given.framed, lazily)
+
+    if not given.framed or (given.rows or 0) < MANY_ROWS:
+        return map(one, columns)
+    with ThreadPoolExecutor(machine.threads()) as pool:
+        return list(pool.map(one, columns))
+
+
+def _split(evidence: EvidenceLike | None, variables: Sequence[Variable]) -> _Columns:
+    """Evidence of any accepted kind as named columns."""
+    if evidence is None:
+        return _Columns({})
+    if isinstance(evidence, Evidence):
+        return _Columns(evidence.columns, evidence.rows)
+    columns = named_columns(evidence)
+    if columns is not None:
+        return _Columns(columns) if isinstance(evidence, Mapping) else _Columns(columns, len(evidence), framed=True)
+    table = _as_table(evidence)
+    if table.shape[1] != len(variables):
+        raise EvidenceError(
+            f"the evidence array has {plural(table.shape[1], 'column')}, expected {len(variables)}: "
+            + ", ".join(v.name for v in variables)
+        )
+    for v in variables:
+        if v.card != 2:
+            raise EvidenceError(
+                f"a 2-D evidence array needs binary variables, but {v.name!r} has {v.card} states; pass a mapping"
+            )
+    return _Columns({v.name: table[:, i] for i, v in enumerate(variables)}, len(table))
+
+
+def named_columns(evidence: Any) -> Mapping[Any, Any] | None:
+    """The columns of a mapping or a frame by their names; None for what has no names."""
+    if isinstance(evidence, Mapping):
+        return evidence
+    if isinstance(evidence, Evidence):
+        return evidence.columns
+    if type(evidence).__name__ == "LazyFrame":
+        raise EvidenceError("the evidence is a polars LazyFrame, which holds no rows yet; call .collect() on it first")
+    for attribute in ("column_names", "columns"):  # pyarrow; pandas and polars
+        if hasattr(evidence, attribute):
+            names = list(getattr(evidence, attribute))
+            if len(set(names)) < len(names):
+                repeated = next(name for i, name in enumerate(names) if name in names[:i])
+                raise EvidenceError(f"the evidence has two columns {repeated!r}; expected one per variable")
+            return {name: evidence[name] for name in names}
+    return None
+
+
+def is_frame(evidence: Any) -> bool:
+    """Whether evidence is a table of a frame library, or of pyarrow."""
+    if isinstance(evidence, Mapping | Evidence):
+        return False
+    return hasattr(evidence, "columns") or hasattr(evidence, "column_names")
+
+
+def without_column(evidence: Any, name: Any) -> Any:
+    """A mapping or a frame without one of its columns; a frame stays one."""
+    if type(evidence).__module__.partition(".")[0] == "pandas":
+        return evidence.drop(columns=[name])
+    if hasattr(evidence, "column_names"):  # a table or a batch of pyarrow
+        return evidence.select([other for other in evidence.column_names if other != name])
+    if hasattr(evidence, "drop"):  # polars
+        return evidence.drop([name])
+    return {other: values for other, values in (named_columns(evidence) or {}).items() if other != name}
+
+
+def _as_table(evidence: Any) -> NDArray[Any]:
+    """A 2-D array of numbers; a masked one stays masked."""
+    try:
+        table = evidence if is_masked(evidence) else as_array(evidence)
+    except ConversionError:
+        table = np.empty(0)
+    if table.ndim != 2 or table.dtype.kind not in "fiub":
+        raise EvidenceError(
+            f"evidence of type {type(evidence).__name__} is not understood; expected a mapping from variables to "
+            "columns, a data frame, or a 2-D array of floats"
+        )
+    return table
+
+
+def read_column(
+    variable: Variable, values: Any, framed: bool = False, lazily: bool = False
+) -> tuple[Column | None, bool]:
+    """One column, and whether it is a single value that speaks for all rows. None: no evidence.
+
+    A column is `framed` if it comes from a frame; those of frame libraries are, wherever they come from. It is a copy,
+    and checked, unless it is read `lazily`; see `read`.
+    """
+    if isinstance(values, Column):
+        if values.variable != variable:
+            raise EvidenceError(
+                f" was read for the states {listed_states(values.variable)}; the variable has "
+                f"{listed_states(variable)}, so that it must be read again",
+                variable=variable.name,
+            )
+        return values if lazily or values.given is None else values.kept(), values.rows == 1
+    column, broadcasts = _referring(variable, values, framed)
+    if column is None or (lazily and column.rows != 1):
+        return column, broadcasts
+    return column.kept(), broadcasts
+
+
+def _referring(variable: Variable, values: Any, framed: bool) -> tuple[Column | None, bool]:
+    """One column whose likelihoods are unchecked, in arrays that may be the user's, and whether it broadcasts."""
+    if isinstance(values, ForAllRows):
+        return _likelihoods(variable, values.likelihoods), True
+    try:
+        column = opened(values)
+    except ConversionError as error:
+        raise EvidenceError(str(error), variable=variable.name) from None
+    if isinstance(column, Coded):
+        if variable.states != DEFAULT_STATES:
+            return Column(variable, codes=labels.of_numbers(variable, column)), False
+        column = column.plain()  # 1 and 0 are likelihoods of the first state
+    if isinstance(column, TextColumn):
+        return Column(variable, codes=labels.of_text(variable, column)), False
+    array, missing = column.values, column.missing
+    if array.ndim == 0:
+        if is_missing(array[()]) or (missing is not None and missing):
+            return None, True
+        return _from_array(variable, array.reshape(1), None, framed=False), True
+    if array.ndim == 2:
+        return _likelihoods(variable, array, missing), False
+    if array.ndim != 1:
+        raise EvidenceError(
+            f" has {array.ndim} dimensions; expected (rows,) or (rows, {variable.card})", variable=variable.name
+        )
+    return _from_array(variable, array, missing, framed or is_framed(values)), False
+
+
+def _from_array(variable: Variable, array: NDArray[Any], missing: Mask | None, framed: bool) -> Column:
+    """A 1-D array of any type."""
+    if array.dtype.kind in "OT":
+        array = array.astype(object)
+        if missing is not None:
+            array[missing] = None
+        return _from_objects(variable, array, framed)
+    return _from_typed(variable, array, missing, framed)
+
+
+def _from_typed(variable: Variable, array: NDArray[Any], missing: Mask | None, framed: bool) -> Column:
+    """A 1-D array of one machine type: labels, or likelihoods of a binary variable's first state."""
+    kind = array.dtype.kind
+    if (kind == "f" and not variable.numeric) or (kind in "iub" and variable.states == DEFAULT_STATES):
+        values = as_given(array, missing)
+        assert values is not None
+        return _nothing(variable, len(array)) if _all_missing(values) else first_state(variable, values, framed)
+    if kind == "f":
+        missing = np.isnan(array) if missing is None else missing | np.isnan(array)
+    if missing is not None and missing.all():  # also what frames make of a column with nothing in it
+        return _nothing(variable, len(array))
+    if kind in "USfiub":
+        return Column(variable, codes=labels.of_array(variable, array, missing))
+    raise EvidenceError(f" has type {array.dtype}, expected labels or floats", variable=variable.name)
+
+
+def _nothing(variable: Variable, rows: int) -> Column:
+    return Column(variable, codes=np.full(rows, MISSING, dtype=smallest(variable.card)))
+
+
+def _all_missing(values: NDArray[Any]) -> bool:
+    return all(np.isnan(values[rows]).all() for rows in row_blocks(values))
+
+
+def _from_objects(variable: Variable, array: NDArray[Any], framed: bool) -> Column:
+    """A 1-D array of Python objects: labels, floats or sequences of likelihoods, with missing values."""
+    if (codes := labels.of_plain_objects(variable, array)) is not None:
+        return Column(variable, codes=codes)
+    first = next((value for value in array if not is_missing(value)), None)
+    if isinstance(first, list | tuple | np.ndarray):
+        return _likelihoods(variable, _stacked(variable, array, _missing(array)))
+    if not variable.numeric and (values := _numbers(array, codes=variable.states == DEFAULT_STATES)) is not None:
+        return first_state(variable, values, framed)
+    return Column(variable, codes=labels.of_objects(variable, array, _missing(array)))
+
+
+def _numbers(array: NDArray[Any], codes: bool) -> Floats | None:
+    """Objects as floats, NaN where one is missing. None if one is no number, or none is a float, unless by `codes`."""
+    pieces = []
+    for start in range(0, len(array), IN_CACHE):  # types and values are two looks at objects that lie scattered
+        some = array[start : start + IN_CACHE]
+        if not all(issubclass(kind, NUMBER) or kind.__name__ in GAPS for kind in set(map(type, some.tolist()))):
+            return None
+        pieces.append(_floats(some))
+    if not codes and not any(isinstance(value, FLOAT) and not is_missing(value) for value in array):
+        return None
+    return np.concatenate(pieces)
+
+
+def _floats(array: NDArray[Any]) -> Floats:
+    try:
+        return array.astype(np.float64)  # None becomes NaN
+    except (TypeError, OverflowError):  # a frame's own missing value, or a number beyond all floats
+        return np.array([np.nan if is_missing(value) else as_float(value) for value in array])
+
+
+def _missing(array: NDArray[Any]) -> Mask:
+    return np.fromiter(map(is_missing, array), dtype=bool, count=len(array))
+
+
+def first_state(variable: Variable, values: NDArray[Any], framed: bool = False) -> Column:
+    """Likelihoods of the first of two states, NaN for no evidence; codes must not be mistaken for them in a frame."""
+    if variable.card != 2:
+        raise EvidenceError(
+            f", which has {variable.card} states, is a column of floats; expected labels, or likelihoods of shape "
+            f"(rows, {variable.card})",
+            variable=variable.name,
+        )
+    if framed and is_ambiguous(variable, values):
+        row = int(np.isnan(values).argmin())
+        problem = (
+            f"{shown_number(values[row])} may be a code or the likelihood of the first state, "
+            f"{shown(variable.states[0])}, since the column holds only 0, 1 and gaps; pass labels "
+            f"({listed_states(variable)}), or likelihoods of shape (rows, 2)"
+        )
+        raise AmbiguousEvidenceError(problem, variable=variable.name, row=row)
+    return Column(variable, given=values)
+
+
+def is_ambiguous(variable: Variable, values: NDArray[Any]) -> bool:
+    """Whether floats of a frame or a file may be codes as well as likelihoods of the first state.
+
+    Frames write codes 0 and 1 as floats where there is a gap. For "true" and "false" both readings are the same.
+    """
+    if variable.card != 2 or variable.numeric or variable.states == DEFAULT_STATES:
+        return False
+    some = (values[rows] for rows in row_blocks(values))  # the first ones of likelihoods tell
+    return all(((own == 0) | (own == 1) | np.isnan(own)).all() for own in some) and not _all_missing(values)
+
+
+def _likelihoods(variable: Variable, array: NDArray[Any], missing: Mask | None = None) -> Column:
+    if array.shape[1] != variable.card:
+        raise EvidenceError(
+            f" has shape {array.shape}, expected (rows, {variable.card}): one likelihood per state "
+            f"({listed_states(variable)})",
+            variable=variable.name,
+        )
+    given = as_given(array, missing)
+    if given is None:
+        raise EvidenceError("likelihoods must be numbers", variable=variable.name)
+    return Column(variable, given=given)
+
+
+def _stacked(variable: Variable, array: NDArray[Any], missing: Mask) -> Floats:
+    table = np.full((len(array), variable.card), np.nan)
+    for i in np.flatnonzero(~missing):
+        values = as_given(array[i])
+        if values is None or values.shape != (variable.card,):
+            expected = f"one likelihood per state ({listed_states(variable)})"
+            raise error_in_row(variable, int(i), f"{shown(array[i])} is not {expected}")
+        table[i] = values
+    return table

@@ -1,0 +1,72 @@
+"""States as people spell them: one reading of text and numbers for arrays, frames, files, commands and requests.
+
+Text names a state as it stands, or else in any case and with spaces around it. What a number names depends on whether
+values have types where it comes from:
+
+- Arrays, frames and tensors have types. A number is a state only of a variable whose labels are numbers; otherwise
+  floats are likelihoods of the first of two states, be its labels the texts "0" and "1".
+- Files and commands are text, and JSON does not tell 1 from 1.0. There, a number is also the label that spells it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tacit.model.variable import Variable
+
+MISSING = -1  # the code of no value
+UNKNOWN = -2  # the code of what is no state
+MISSING_WORDS = frozenset({"", "na", "n/a", "nan", "none", "null"})
+
+
+def code_in_any_case(variable: Variable, value: Any) -> int:
+    """The code of the one label that a text is but for its case and spaces around it; True and False are text, too.
+
+    >>> states = Variable("A", ("TRUE", "FALSE"))
+    >>> code_in_any_case(states, "False"), code_in_any_case(states, True), code_in_any_case(states, "maybe")
+    (1, 0, -2)
+    """
+    text = str(value) if isinstance(value, bool | np.bool_) else value
+    return variable.plain.get(text.strip().lower(), UNKNOWN) if isinstance(text, str) else UNKNOWN
+
+
+def label_of(variable: Variable, text: str) -> str | None:
+    """The label of text that a word of a file or a command means, by its letters or else by the number it spells.
+
+    >>> label_of(Variable("A", ("no", "yes")), "YES"), label_of(Variable("A", ("0", "1")), "1.0")
+    ('yes', '1')
+    """
+    text = text.strip()
+    code = variable.codes.get(text, code_in_any_case(variable, text))
+    if code != UNKNOWN:
+        return str(variable.states[code])
+    number = as_number(text)
+    return None if isinstance(number, str) else numbers_spelled(variable).get(number)
+
+
+def numbers_spelled(variable: Variable) -> dict[float, str | None]:
+    """The labels of text that spell numbers, as in BIF files, by these numbers; None where several spell the same.
+
+    Where there are any, a number without a type can only be a label: as a likelihood, 1 might mean the other state.
+
+    >>> numbers_spelled(Variable("A", ("0", "1.5", "many")))
+    {0: '0', 1.5: '1.5'}
+    """
+    spelled: dict[float, str | None] = {}
+    for label in variable.states:
+        number = as_number(label) if isinstance(label, str) else None
+        if isinstance(number, int | float) and type(number) is not bool and number == number:
+            spelled[number] = None if number in spelled else str(label)
+    return spelled
+
+
+def as_number(text: str) -> int | float | str:
+    """The number, or truth value, that a text spells, if any."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return {"true": True, "false": False}.get(text.strip().lower(), text)

@@ -1,0 +1,277 @@
+"""From the columns of a table to evidence.
+
+A column named like a variable holds states, or likelihoods of the first of two states; columns `A.lo`, `A.mid`, `A.hi`
+hold one likelihood for each state of `A`. An empty cell is no evidence. A text means what it would mean after `-e A=`;
+but a column of nothing but 0 and 1 may hold codes, and is refused where they could mean the opposite of likelihoods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tacit.base.errors import EvidenceError
+from tacit.base.floats import Floats
+from tacit.base.text import listed
+from tacit.evidence.column import Evidence
+from tacit.evidence.column_names import columns_of_states, misspelt, refuse_two_readings
+from tacit.evidence.frames import decoded, objects
+from tacit.evidence.read import is_ambiguous, read
+from tacit.evidence.states import MISSING_WORDS, as_number, label_of, numbers_spelled
+from tacit.evidence.tables.csv_parquet import FileTable, TableBatch
+from tacit.evidence.tables.messages import in_file
+from tacit.model.model import Model
+from tacit.model.variable import Variable, similar, state_column
+
+
+class AmbiguousColumnError(EvidenceError):
+    """A column of a file holds only 0, 1 and gaps, which may be codes or likelihoods."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """The columns of a table that speak about a variable: one, or one for each state."""
+
+    variable: Variable
+    columns: tuple[str, ...]
+    per_state: bool
+
+    def values(self, rows: Any) -> Any:
+        """What some rows (of pyarrow) say: labels, numbers, or likelihoods (rows, states)."""
+        if self.per_state:
+            return np.column_stack([floats_of(name, rows.column(name)) for name in self.columns])
+        values = spelled(self.variable, rows.column(self.columns[0]))
+        numbers = _numbers_of(values)
+        if numbers is not None and is_ambiguous(self.variable, numbers):
+            raise self._ambiguous()
+        return values
+
+    def likelihoods(self, rows: Any) -> Floats:
+        """What some rows say where the column is known to hold likelihoods of the first state."""
+        return floats_of(self.columns[0], rows.column(self.columns[0]))
+
+    def has_likelihoods(self, rows: Any) -> bool:
+        """Whether some number among these rows can only be a likelihood."""
+        numbers = _numbers_of(spelled(self.variable, rows.column(self.columns[0])))
+        return numbers is not None and bool(((numbers > 0) & (numbers < 1)).any())
+
+    def _ambiguous(self) -> AmbiguousColumnError:
+        name, (first, second) = self.columns[0], self.variable.states
+        return AmbiguousColumnError(
+            f"column {name!r} holds only 0, 1 and gaps, which may be codes or likelihoods of the first state, "
+            f"{first!r}; write labels ({first!r}, {second!r}), or likelihoods of both states in columns "
+            f"{state_column(name, first)!r} and {state_column(name, second)!r}"
+        )
+
+
+class TableReader:
+    """Reads what the batches of a table say about some variables.
+
+    A batch whose column holds only 0 and 1 may mean codes or likelihoods; then the rest of the table decides.
+    """
+
+    def __init__(self, table: FileTable, sources: Mapping[str, Source]) -> None:
+        self.table, self.sources = table, sources
+        self._soft: set[str] = set()  # the variables whose columns are known to hold likelihoods
+
+    def evidence(self, batch: TableBatch) -> Evidence:
+        """What some rows say, checked."""
+        variables = [source.variable for source in self.sources.values()]
+        try:
+            return read({name: self._values(name, batch.rows) for name in self.sources}, variables)
+        except EvidenceError as error:
+            raise in_file(error, self.table.path, batch.first) from None
+
+    def _values(self, name: str, rows: Any) -> Any:
+        source = self.sources[name]
+        if name not in self._soft:
+            try:
+                return source.values(rows)
+            except AmbiguousColumnError:
+                if not any(source.has_likelihoods(other.rows) for other in self.table.batches(source.columns)):
+                    raise
+                self._soft.add(name)
+        return source.likelihoods(rows)
+
+
+def find(variable: Variable, names: Set[str], called: str | None = None) -> Source | None:
+    """The columns among `names` that speak about a variable, which the table may call otherwise."""
+    called = called or variable.name
+    per_state = columns_of_states(variable, names, called)
+    if called in names:
+        return Source(variable, (called,), per_state=False)
+    return Source(variable, per_state, per_state=True) if per_state else None
+
+
+def choose(net: Model, names: Sequence[str], wanted: Sequence[str], but: Sequence[str]) -> dict[str, Source]:
+    """The columns that are evidence: those of the variables `wanted`, or if none is named, of all `but` some.
+
+    >>> from tacit.examples import abc
+    >>> sources = choose(abc(), ["id", "A", "B", "C.lo", "C.hi"], wanted=[], but=["B"])
+    >>> {name: source.columns for name, source in sources.items()}
+    {'A': ('A',), 'C': ('C.lo', 'C.hi')}
+    """
+    sources, present, left_out = {}, set(names), set(but)
+    for name in wanted or [name for name in net if name not in left_out]:
+        source = find(net.variable(name), present)
+        if source is not None:
+            sources[name] = source
+        elif wanted:
+            raise EvidenceError(f"the table has no column {name!r}; it has {listed(names, 20)}")
+    for source in sources.values():
+        if source.per_state:
+            refuse_two_readings(source.variable, source.columns, sources)
+    if not sources:
+        raise EvidenceError(
+            f"no column of the table is a variable to observe; it has {listed(names, 20)}{_hint(net, names)}"
+        )
+    return sources
+
+
+def _hint(net: Model, names: Sequence[str]) -> str:
+    """Which variable a column may mean. To compare spellings is slow: only those of columns that the message shows."""
+    lower = {name.lower() for name in net}
+    suspects = [name for name in names if name.strip().lower() in lower] or names[:20]
+    return next((text for name in suspects if (text := similar(name, net))), "")
+
+
+def unused(net: Model, names: Sequence[str], used: Iterable[str]) -> list[str]:
+    """The columns of a table that have no part in what is done; an error where one seems to be a variable misspelt."""
+    used = set(used)
+    left = [name for name in names if name not in used]
+    refuse_misspelt(net.variables, names, left)
+    return left
+
+
+def refuse_misspelt(variables: Sequence[str], names: Iterable[str], left: Iterable[str]) -> None:
+    """An error where a column that is `left` seems to be a variable that is not among the `names` of a table."""
+    present = set(names)
+    if wrong := misspelt((name for name in variables if name not in present), left):
+        name, meant = wrong
+        raise EvidenceError(
+            f"column {name!r} is no variable; did you mean {meant!r}? Rename the column, or leave it out"
+        )
+
+
+def written(variable: Variable, labels: Any) -> Any:
+    """Labels as a column of a file: as they are where all states are of one type, or else as text.
+
+    >>> written(Variable("A", ("no", 1)), ["no", None, 1]).to_pylist()
+    ['no', None, '1']
+    """
+    import pyarrow as pa
+
+    kind = written_type(variable)
+    if len({type(state) for state in variable.states}) > 1:
+        labels = [None if label is None else str(label) for label in labels]
+    return pa.array(labels, kind)
+
+
+def written_type(variable: Variable) -> Any:
+    """The pyarrow type of labels in a file."""
+    import pyarrow as pa
+
+    states = variable.states
+    return pa.array(states if len({type(state) for state in states}) == 1 else list(map(str, states))).type
+
+
+def columns_of(sources: Iterable[Source]) -> list[str]:
+    """All columns that some variables have."""
+    return [name for source in sources for name in source.columns]
+
+
+def spelled(variable: Variable, column: Any) -> Any:
+    """A column of text as the labels, or else the numbers, that it spells; a column of numbers as it is.
+
+    Numbers of a column are labels by their text where such labels may be meant.
+
+    >>> import pyarrow as pa
+    >>> spelled(Variable("A", ("0", "1")), pa.array([1, None, 0])).to_pylist()
+    ['1', None, '0']
+    >>> spelled(Variable("A"), pa.array(["0.25", "NA"])).to_pylist()
+    [0.25, None]
+    """
+    import pyarrow as pa
+
+    column, labelled = _decoded(column), bool(numbers_spelled(variable))
+    whole = pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)
+    if (whole and not variable.numeric) or (labelled and pa.types.is_floating(column.type)):
+        column = column.cast(pa.string()).dictionary_encode()
+    if not isinstance(column, pa.DictionaryArray):
+        return column
+    words = _words(column, MISSING_WORDS - {label.lower() for label in variable.states if isinstance(label, str)})
+    numbers = None if labelled or not any(words) else _numbers(words, truth=variable.numeric)
+    if numbers is not None:
+        rounded = variable.numeric and pa.types.is_floating(numbers.type)
+        return _exact(words, column.indices) if rounded else numbers.take(column.indices)
+    labels = [None if word is None else label_of(variable, word) or word for word in words]
+    return pa.DictionaryArray.from_arrays(column.indices, pa.array(labels, pa.string()))
+
+
+def _decoded(column: Any) -> Any:
+    """A column in one piece: text as a DictionaryArray without nulls in its dictionary, all else plain."""
+    import pyarrow as pa
+
+    column = decoded(column)
+    if isinstance(column, pa.DictionaryArray) and column.dictionary.null_count:
+        return column.dictionary_decode().dictionary_encode()
+    return column
+
+
+def _words(text: Any, missing: Set[str]) -> list[str | None]:
+    """The distinct words of a DictionaryArray, without spaces around them; None for what stands for no value."""
+    words = [word.strip() for word in text.dictionary.to_pylist()]
+    return [None if word.lower() in missing else word for word in words]
+
+
+def _numbers(words: Sequence[str | None], truth: bool = False) -> Any | None:
+    """The numbers, or else the truth values, that all words spell; None if some word spells none."""
+    import pyarrow as pa
+
+    for kind in (pa.int64(), pa.float64(), *([pa.bool_()] * truth)):
+        try:
+            return pa.array(words, pa.string()).cast(kind)
+        except pa.ArrowInvalid:
+            continue
+    return None
+
+
+def _exact(words: Sequence[str | None], places: Any) -> Any:
+    """The numbers that words spell, as Python's own: some may be whole and too large for a float."""
+    numbers = [None if word is None else as_number(word) for word in words]
+    return objects([None if place is None else numbers[place] for place in places.to_pylist()])
+
+
+def _numbers_of(values: Any) -> Floats | None:
+    """The numbers of a column, NaN where there is none; None for a column of labels."""
+    import pyarrow as pa
+
+    if not isinstance(values, pa.Array) or not (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)):
+        return None
+    return np.asarray(values.cast(pa.float64(), safe=False), dtype=np.float64)
+
+
+def floats_of(name: str, column: Any) -> Floats:
+    """A column of likelihoods, or of other numbers; NaN where there is none."""
+    import pyarrow as pa
+
+    column = _decoded(column)
+    if isinstance(column, pa.DictionaryArray):
+        words = _words(column, MISSING_WORDS)
+        numbers = _numbers(words)
+        if numbers is None:
+            raise _no_number(name, [None if i is None else words[i] for i in column.indices.to_pylist()])
+        column = numbers.take(column.indices)
+    try:
+        return np.asarray(column.cast(pa.float64()), dtype=np.float64)
+    except pa.ArrowException:
+        raise EvidenceError(f"column {name!r} has type {column.type}; expected numbers") from None
+
+
+def _no_number(name: str, words: Sequence[str | None]) -> EvidenceError:
+    """An error that names the first row whose word spells no number."""
+    row = next(i for i, word in enumerate(words) if _numbers([word]) is None)
+    return EvidenceError(f"{words[row]!r} is not a number", subject=f"column {name!r}", row=row)

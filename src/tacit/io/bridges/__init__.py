@@ -1,0 +1,1 @@
+"""Other libraries: pgmpy, pyAgrum, ONNX."""

@@ -1,0 +1,131 @@
+"""A compiled query as an ONNX model: the rules of its operations, traced."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tacit.base.atomic import write_atomically
+from tacit.base.errors import TacitError
+from tacit.compiler.operations import Operation
+from tacit.compiler.operations.operation import Value
+from tacit.engines.arrays.evaluation import ArrayEvaluation, Fixed, Sources, Steps
+from tacit.engines.arrays.numpy_engine import NumpyEngine
+from tacit.io.bridges.onnx_graph import Graph, OnnxArrays, Traced
+from tacit.io.bridges.peers import require
+from tacit.query.query import Query
+
+OPSET, IR_VERSION = 17, 8  # of 2022: ONNX Runtime 1.12 and later
+NOWHERE = 2**40  # an index outside of every table
+
+
+def write_onnx(tac: Query, path: str | os.PathLike[str]) -> None:
+    """Write a compiled query as an ONNX file; see `TAC.to_onnx`."""
+    data = onnx_model(tac).SerializeToString()
+    write_atomically(path, lambda file: file.write(data), binary=True)
+
+
+def onnx_model(tac: Query) -> Any:
+    """A compiled query as an `onnx.ModelProto`, checked."""
+    onnx, query = require("onnx", "onnx"), tac.variable
+    for name in tac.evidence:
+        if "\0" in name or any("\ud800" <= c <= "\udfff" for c in name):
+            raise TacitError(f"evidence on {name!r}: an input's name cannot hold a NUL or a lone surrogate; rename it")
+    model = onnx.helper.make_model(
+        _Export(tac, onnx).graph(),
+        opset_imports=[onnx.helper.make_opsetid("", OPSET)],
+        ir_version=IR_VERSION,
+        producer_name="tacit",
+        doc_string=f"The posterior of {json.dumps(query.name)}, one row per row of evidence.",
+    )
+    about = {
+        "query": query.name,
+        "states": query.states,
+        "evidence": {name: tac.network.states(name) for name in tac.evidence},
+        "hard": sorted(tac.always_known),
+    }
+    onnx.helper.set_model_props(model, {key: json.dumps(value) for key, value in about.items()})
+    onnx.checker.check_model(model)
+    return model
+
+
+class _Export:
+    """The translation of one program with its numbers."""
+
+    def __init__(self, tac: Query, onnx: Any) -> None:
+        self._program, self._evidence, self._onnx = tac.program, tac.evidence, onnx
+        self._certain = frozenset(
+            tac.always_known
+        )  # these come as states, also where the program has likelihoods of them
+        self._cards = {name: len(tac.network.states(name)) for name in tac.evidence}
+        self._graph = Graph(onnx, tac.dtype, tac.evidence)
+        tables, gammas = tac.numbers()
+        engine = NumpyEngine(tac.program, tables, gammas, tac.dtype)
+        fixed = {i: Value(engine.static(i)) for i in range(len(tac.program)) if not tac.program.batched[i]}
+        arrays = OnnxArrays(self._graph)
+        self._frame = ArrayEvaluation(
+            Steps(tac.program, arrays, arrays),
+            Fixed(fixed),
+            Sources(lambda node, part: tables[node, part], gammas, self._likelihoods, self._code),
+        )
+
+    def graph(self) -> Any:
+        """Inputs in the order of the query's evidence; outputs `posterior` and `log_evidence`."""
+        posterior, log_evidence = self._graph.fresh("posterior"), self._graph.fresh("log_evidence")
+        needed = _needed(self._program.operations, self._program.joint)
+        self._frame.follow([i for i in needed if self._program.batched[i]])
+        self._finish(posterior, log_evidence)
+        outputs = [self._described(posterior, ["rows", self._program.outputs]), self._described(log_evidence, ["rows"])]
+        inputs = [self._input(name) for name in self._evidence]
+        return self._onnx.helper.make_graph(self._graph.nodes, "tacit", inputs, outputs, self._graph.tables)
+
+    def _input(self, name: str) -> Any:
+        if name in self._certain:
+            return self._described(name, ["rows"], np.dtype(np.int64))
+        return self._described(name, ["rows", self._cards[name]])
+
+    def _described(self, name: str, shape: list[str | int], dtype: np.dtype[Any] | None = None) -> Any:
+        helper = self._onnx.helper
+        return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(dtype or self._graph.dtype), shape)
+
+    def _finish(self, posterior: str, log_evidence: str) -> None:
+        value, add = self._frame.values[self._program.joint], self._graph.add
+        joint = self._with_rows(value.array)  # (states, rows)
+        total = add("ReduceSum", joint, [0], keepdims=0)
+        add("Transpose", joint / total, perm=[1, 0], name=posterior)  # 0/0 is NaN
+        add("Add", add("Log", total), 0.0 if value.exponent is None else value.exponent, name=log_evidence)
+
+    def _with_rows(self, joint: Any) -> Traced:
+        if isinstance(joint, Traced):
+            return joint
+        rows: Any = [1]
+        if self._evidence:  # on variables of a single state only
+            rows = self._graph.add("Shape", Traced(self._graph, self._evidence[0]), start=0, end=1)
+        return self._graph.add("Expand", joint[:, None], self._graph.add("Concat", list(joint.shape), rows, axis=0))
+
+    def _likelihoods(self, variable: str) -> Traced:
+        """The likelihoods (states, rows) of a variable."""
+        if variable in self._certain:
+            return self._graph.add("Gather", np.eye(self._cards[variable]), self._code(variable), axis=1)
+        return self._graph.add("Transpose", Traced(self._graph, variable), perm=[1, 0])
+
+    def _code(self, variable: str) -> Traced:
+        """The observed states. One that does not exist must not pass for another, so it becomes an error."""
+        add, given = self._graph.add, Traced(self._graph, variable)
+        exists = add("And", add("GreaterOrEqual", given, [0]), add("Less", given, [self._cards[variable]]))
+        return add("Where", exists, given, [NOWHERE])
+
+
+def _needed(operations: Sequence[Operation], last: int) -> list[int]:
+    """What a value is made of, in order."""
+    needed, stack = {last}, [last]
+    while stack:
+        for j in operations[stack.pop()].inputs:
+            if j not in needed:
+                needed.add(j)
+                stack.append(j)
+    return sorted(needed)

@@ -1,0 +1,247 @@
+"""The BIF format, as the bnlearn repository has it (the Interchange Format 0.15).
+
+Read: comments (`//` and `/* */`), properties, names in quotation marks, blocks in any order, a flat `table` (the
+node's own states varying slowest), a row per parent state, `default` for the rows not given. Written: a row per parent
+state, and names as the format has them (letters, digits, `_`, `-`, `.`); another name becomes a similar one, and a
+property that other programs ignore keeps it (see `extension.py`).
+
+BIF cannot hold testing CPTs and numbers to be learned: these are errors. Factored CPTs are written out, and come back
+as tables; `learn` and `tie` are not kept.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tacit.base.errors import FormatError
+from tacit.base.floats import Floats
+from tacit.base.text import large, plural
+from tacit.io.parsing.content import decoded
+from tacit.io.parsing.draft import Declared, Defined, Draft, build
+from tacit.io.parsing.extension import Spelled, network_properties, plain_table, spell, table_rows
+from tacit.io.parsing.scanner import Position, Scanner, show
+from tacit.model.variable import Label
+from tacit.query.network import Network
+
+MAX_BY_DEFAULT = 2**22
+NO_NAME = "unknown"  # what other programs call a network without a name
+_KEYWORDS = {"network", "variable", "probability", "property", "type", "discrete", "default", "table"}
+_NAME = re.compile(r"([A-Za-z_]|[0-9]+[A-DF-Za-df-z_])[A-Za-z0-9_.-]*")  # 1e5 would be a number
+_INTEGER = re.compile(r"-?[0-9]+")
+
+_Key = tuple[Label, ...] | str  # a row by its parents' states, "table" or "default"
+
+
+def parse(data: bytes, source: str) -> Network:
+    """The network in the content of a file; errors and warnings name the file, `source`."""
+    return build(_BifReader(decoded(data), source).draft())
+
+
+# reading ------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Row:
+    """Numbers as written, and where."""
+
+    place: Position
+    numbers: list[float]
+
+
+@dataclass
+class _Probability:
+    """What a probability block says."""
+
+    place: Position
+    parents: list[str]
+    rows: dict[_Key, _Row] = field(default_factory=dict)
+
+
+class _BifReader:
+    def __init__(self, text: str, source: str) -> None:
+        self.scanner = Scanner(text, source, signs="{}()[];|")
+        self.result = Draft(source)
+        self.blocks: dict[str, _Probability] = {}
+        self.by_default = 0  # entries of tables that `default` stands for, in the whole file
+
+    def draft(self) -> Draft:
+        blocks = {"network": self._network, "variable": self._variable, "probability": self._probability}
+        blocks[self.scanner.expect(*blocks)]()  # an empty file is no network
+        while self.scanner.more():
+            blocks[self.scanner.expect(*blocks)]()
+        for name, block in self.blocks.items():
+            self.result.define(name, self._definition(name, block))
+        return self.result
+
+    # syntax
+
+    def _network(self) -> None:
+        name = self.scanner.name()
+        self.result.name = None if name == NO_NAME else name
+        self.scanner.expect("{")
+        while self.scanner.expect("property", "}") != "}":
+            self._property(self.result.properties)
+
+    def _property(self, properties: dict[str, str]) -> None:
+        key, _, value = self.scanner.rest(";").strip(' \t\r\n"').partition("=")
+        properties[key.strip()] = value.strip()
+
+    def _variable(self) -> None:
+        name = self.scanner.name()
+        declared = Declared(self.scanner.place(), ())
+        self.scanner.expect("{")
+        while (token := self.scanner.expect("type", "property", "}")) != "}":
+            if token == "property":
+                self._property(declared.properties)
+            else:
+                declared.states = self._states()
+        self.result.declare(name, declared)
+
+    def _states(self) -> list[str]:
+        scanner = self.scanner
+        scanner.expect("discrete")
+        scanner.expect("[")
+        count = scanner.name()
+        scanner.expect("]")
+        scanner.expect("{")
+        place, states = scanner.place(), scanner.names("}")
+        scanner.expect("}")
+        scanner.expect(";")
+        if (count.lstrip("0") or "0") != str(len(states)):
+            problem = f"{plural(len(states), 'state')}, but {show(count)} are declared"
+            raise scanner.error(f"{problem}; a label with spaces needs quotation marks", place)
+        return states
+
+    def _probability(self) -> None:
+        scanner = self.scanner
+        scanner.expect("(")
+        name = scanner.name()
+        if name in self.blocks:
+            raise scanner.error(f"node {show(name)} has two probability blocks")
+        self.result.check_nodes(scanner.place(), len(self.blocks) + 1)
+        self.blocks[name] = block = _Probability(scanner.place(), scanner.names(")", "|"))
+        if scanner.expect(")", "|") == "|":
+            block.parents += scanner.names(")")
+            scanner.expect(")")
+        scanner.expect("{")
+        while (token := scanner.expect("(", "table", "default", "property", "}")) != "}":
+            if token == "property":
+                self._property({})
+            else:
+                self._entry(name, block, token)
+
+    def _entry(self, name: str, block: _Probability, token: str) -> None:
+        scanner, place = self.scanner, self.scanner.place()
+        key: _Key = token
+        if token == "(":
+            key = tuple(scanner.names(")"))
+            scanner.expect(")")
+        if key in block.rows:
+            raise self._error(name, key, place, "is given twice")
+        block.rows[key] = _Row(place, scanner.numbers())
+        scanner.expect(";", instead="a number or ';'")
+
+    # meaning
+
+    def _definition(self, name: str, block: _Probability) -> Defined:
+        shape = self.result.shape(block.place, name, block.parents)
+        table = block.rows.get("table")
+        if table is None:
+            return self._from_rows(name, block, shape)
+        if len(block.rows) > 1:
+            raise self.result.error(block.place, f"node {show(name)} has both a table and rows")
+        numbers = np.array(table.numbers)
+        if numbers.size == math.prod(shape):  # own states vary slowest in the file; `build` reports another size
+            numbers = np.moveaxis(numbers.reshape(shape[-1], *shape[:-1]), 0, -1).ravel()
+        return Defined(table.place, block.parents, numbers)
+
+    def _from_rows(self, name: str, block: _Probability, shape: tuple[int, ...]) -> Defined:
+        """The rows in order, the last parent's states varying fastest; `default` stands for those not given."""
+        states = [self.result.variables[parent].states for parent in block.parents]
+        codes = [{label: code for code, label in enumerate(labels)} for labels in states]
+        default = block.rows.pop("default", None)
+        self._check_rows(name, block, codes, shape[-1])
+        if default is not None:
+            self._check_default(name, default, shape)
+        elif len(block.rows) < math.prod(shape[:-1]):
+            missing = next(key for key in itertools.product(*states) if key not in block.rows)
+            raise self._error(name, missing, block.place, "is missing")
+        ordered = [default] * math.prod(shape[:-1])
+        for key, row in block.rows.items():
+            index = 0
+            for label, known in zip(key, codes, strict=True):
+                index = index * len(known) + known[label]
+            ordered[index] = row
+        given = [row for row in ordered if row is not None]  # all of them
+        numbers = np.ravel([row.numbers for row in given])
+        return Defined(block.place, block.parents, numbers, [row.place for row in given])
+
+    def _check_rows(self, name: str, block: _Probability, codes: Sequence[Mapping[Label, int]], own: int) -> None:
+        for key, row in block.rows.items():
+            if len(key) != len(codes) or not all(label in known for label, known in zip(key, codes, strict=True)):
+                raise self._error(name, key, row.place, f"is not a state of the parents {block.parents}")
+            if len(row.numbers) != own:
+                raise self._error(name, key, row.place, f"has {plural(len(row.numbers), 'number')}, expected {own:,}")
+
+    def _check_default(self, name: str, row: _Row, shape: tuple[int, ...]) -> None:
+        """A default makes many numbers of few: a short file must not fill the memory."""
+        if len(row.numbers) != shape[-1]:
+            problem = f"has {plural(len(row.numbers), 'number')}, expected {shape[-1]:,}"
+            raise self._error(name, "default", row.place, problem)
+        self.by_default += math.prod(shape)
+        if self.by_default > MAX_BY_DEFAULT:
+            problem = f"makes {large(self.by_default)} entries in all (limit {MAX_BY_DEFAULT:,})"
+            raise self._error(name, "default", row.place, problem)
+
+    def _error(self, name: str, key: _Key, place: Position, problem: str) -> FormatError:
+        row = key if isinstance(key, str) else f"row ({', '.join(map(str, key))})"
+        return self.result.error(place, f"node {show(name)}: {row} {problem}")
+
+
+# writing ------------------------------------------------------------------------------------------------------
+
+
+def compose(net: Network) -> str:
+    """A network as a BIF document."""
+    nodes = spell(net, _is_name, _is_state)
+    states = {node.name: node.states for node in nodes}
+    tables = (_probability(node, states, plain_table(net, node.original, "BIF")) for node in nodes)
+    return "".join([_network(net), *map(_variable, nodes), *tables])
+
+
+def _is_name(word: str) -> bool:
+    return bool(_NAME.fullmatch(word)) and word not in _KEYWORDS
+
+
+def _is_state(word: str) -> bool:
+    return _is_name(word) or bool(_INTEGER.fullmatch(word))
+
+
+def _network(net: Network) -> str:
+    properties = network_properties(net, lambda name: name != NO_NAME and _is_name(name))
+    name = NO_NAME if "tacit_name" in properties else net.name
+    return f"network {name} {{\n{_properties(properties)}}}\n"
+
+
+def _variable(node: Spelled) -> str:
+    states = f"  type discrete [ {len(node.states)} ] {{ {', '.join(node.states)} }};\n"
+    return f"variable {node.name} {{\n{states}{_properties(node.properties)}}}\n"
+
+
+def _properties(properties: Mapping[str, str]) -> str:
+    return "".join(f"  property {key} = {value};\n" for key, value in properties.items())
+
+
+def _probability(node: Spelled, states: Mapping[str, Sequence[str]], table: Floats) -> str:
+    numbers = [", ".join(map(repr, row)) for row in table_rows(table)]
+    if not node.parents:
+        return f"probability ( {node.name} ) {{\n  table {numbers[0]};\n}}\n"
+    keys = itertools.product(*(states[parent] for parent in node.parents))
+    lines = [f"  ({', '.join(key)}) {row};\n" for key, row in zip(keys, numbers, strict=True)]
+    return f"probability ( {node.name} | {', '.join(node.parents)} ) {{\n{''.join(lines)}}}\n"

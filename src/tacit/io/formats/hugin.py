@@ -1,0 +1,167 @@
+"""The NET format of Hugin.
+
+Read: comments (`%`, also `//` and `/* */`), attributes of any kind, nodes and potentials in any order, data with any
+nesting of parentheses. Only discrete chance nodes with a table (`data`) are understood; continuous nodes, decisions,
+utilities, classes and tables given by a model are errors. Written: node names as identifiers, states as strings.
+
+All of a network is kept. What NET has no words for (another name, labels that are numbers, testing and factored CPTs,
+numbers to be learned, `learn` and `tie`) is kept in attributes that other programs ignore (see `extension.py`). They
+see the table `plus` of a testing node, a factored CPT written out, and equal shares for numbers to be learned.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tacit.base.floats import Floats
+from tacit.io.parsing.content import decoded
+from tacit.io.parsing.draft import Declared, Defined, Draft, build
+from tacit.io.parsing.extension import Spelled, cpt_properties, network_properties, spell, visible_table
+from tacit.io.parsing.scanner import Scanner, show
+from tacit.query.network import Network
+
+_KINDS = {"class", "discrete", "continuous", "decision", "utility", "function"}
+_KEYWORDS = {"net", "node", "potential", "data", *_KINDS}
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_STRING = re.compile(r"[ !#-\[\]-~]+")  # printable ASCII without quotation marks and backslashes
+
+
+def parse(data: bytes, source: str) -> Network:
+    """The network in the content of a file; errors and warnings name the file, `source`."""
+    return build(_NetReader(decoded(data), source).draft())
+
+
+# reading ------------------------------------------------------------------------------------------------------
+
+
+class _NetReader:
+    def __init__(self, text: str, source: str) -> None:
+        self.scanner = Scanner(text, source, signs="{}()=;|", percent=True)
+        self.result = Draft(source)
+
+    def draft(self) -> Draft:
+        self._block()  # an empty file is no network
+        while self.scanner.more():
+            self._block()
+        return self.result
+
+    def _block(self) -> None:
+        kind = self.scanner.expect("net", "node", "potential", *_KINDS, instead="'net', 'node' or 'potential'")
+        if kind == "discrete":
+            kind = self.scanner.expect("node")
+        match kind:
+            case "net":
+                self._net()
+            case "node":
+                self._node()
+            case "potential":
+                self._potential()
+            case _:
+                raise self.scanner.error(f"{kind!r}: only networks of discrete chance nodes are read")
+
+    def _net(self) -> None:
+        for key in self._attributes():
+            value = self._value()
+            self.result.properties[key] = value
+            if key == "name":
+                self.result.name = value
+
+    def _node(self) -> None:
+        name = self.scanner.name()
+        declared = Declared(self.scanner.place(), ())
+        for key in self._attributes():
+            if key == "states":
+                declared.states = self._states()
+            else:
+                declared.properties[key] = self._value()
+        self.result.declare(name, declared)
+
+    def _attributes(self) -> Iterator[str]:
+        """The names of a block's attributes; the value of each must be read before the next."""
+        self.scanner.expect("{")
+        while (token := self.scanner.take()) != "}":
+            if token in self.scanner.signs:
+                raise self.scanner.error(f"unexpected {show(token)}, expected an attribute or '}}'")
+            self.scanner.expect("=")
+            yield token
+
+    def _value(self) -> str:
+        words = self.scanner.plain_words()
+        while (token := self.scanner.take()) != ";":
+            words.append(token.strip('"'))
+            words += self.scanner.plain_words()
+        return " ".join(words)
+
+    def _states(self) -> list[str]:
+        self.scanner.expect("(")
+        states = self.scanner.names(")")
+        self.scanner.expect(")")
+        self.scanner.expect(";")
+        return states
+
+    def _potential(self) -> None:
+        scanner = self.scanner
+        scanner.expect("(")
+        place, nodes, parents = scanner.place(), scanner.names(")", "|"), []
+        if scanner.expect(")", "|") == "|":
+            parents = scanner.names(")")
+            scanner.expect(")")
+        if len(nodes) != 1:
+            raise scanner.error(f"a potential of {len(nodes)} nodes, expected one before the '|'", place)
+        defined = None
+        for key in self._attributes():
+            if key == "data":
+                defined = Defined(place, parents, *scanner.nested_numbers())
+            else:
+                self._value()
+        if defined is None:
+            raise scanner.error(f"node {show(nodes[0])} has no data; tables given by a model are not read", place)
+        self.result.define(nodes[0], defined)
+
+
+# writing ------------------------------------------------------------------------------------------------------
+
+
+def compose(net: Network) -> str:
+    """A network as a NET document."""
+    nodes = spell(net, _is_name, _is_string)
+    blocks = [_net(net)]
+    blocks += [_node(node, cpt_properties(net.cpt(node.original))) for node in nodes]
+    blocks += [_potential(node, visible_table(net, node.original)) for node in nodes]
+    return "\n".join(blocks)
+
+
+def _is_name(word: str) -> bool:
+    return bool(_NAME.fullmatch(word)) and word not in _KEYWORDS
+
+
+def _is_string(word: str) -> bool:
+    return bool(_STRING.fullmatch(word))
+
+
+def _net(net: Network) -> str:
+    properties = network_properties(net, _is_string)
+    name = {} if "tacit_name" in properties else {"name": net.name}
+    return f"net\n{{\n{_lines(name | properties)}}}\n"
+
+
+def _node(node: Spelled, properties: dict[str, str]) -> str:
+    states = " ".join(f'"{state}"' for state in node.states)
+    return f"node {node.name}\n{{\n    states = ({states});\n{_lines(node.properties | properties)}}}\n"
+
+
+def _lines(attributes: Mapping[str, str | None]) -> str:
+    return "".join(f'    {key} = "{value}";\n' for key, value in attributes.items())
+
+
+def _potential(node: Spelled, table: Floats) -> str:
+    head = f"{node.name} | {' '.join(node.parents)}" if node.parents else node.name
+    return f"potential ({head})\n{{\n    data = {_nested(table.tolist())};\n}}\n"
+
+
+def _nested(table: list[Any]) -> str:
+    if isinstance(table[0], float):
+        return f"({' '.join(map(repr, table))})"
+    return "(" + "\n            ".join(map(_nested, table)) + ")"

@@ -1,0 +1,217 @@
+"""The UAI format of the inference competitions: networks (`BAYES`; for `MARKOV` see `uai_markov.py`) and evidence.
+
+A network is numbers only: cardinalities, and for each node the numbers of its parents, then its own, and its table
+(own states vary fastest, then those of the last parent). Variables read from such a file are called x0, x1, ..., and
+their states are the integers from 0. A file that tacit wrote ends in a comment with names and labels, and with the
+network's `selection` if it is not ancestral, where programs that know no comments have stopped reading.
+
+UAI cannot hold testing CPTs and numbers to be learned: these are errors. Factored CPTs are written out, and come back
+as tables; `learn` and `tie` are not kept.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+
+import numpy as np
+
+from tacit.base.errors import EvidenceError
+from tacit.base.text import large, plural
+from tacit.evidence.read import EvidenceLike
+from tacit.evidence.read import read as checked
+from tacit.evidence.states import MISSING
+from tacit.io.formats import uai_markov
+from tacit.io.formats.uai_document import COMMENT, MAX_NUMBER, comment_of, document, file_numbers, names_comment
+from tacit.io.parsing.content import decoded, read_bytes, write_text
+from tacit.io.parsing.draft import MAX_PARENTS, Declared, Defined, Draft, build
+from tacit.io.parsing.extension import plain_table
+from tacit.io.parsing.scanner import show
+from tacit.io.parsing.wordlist import RowPlaces, Words
+from tacit.model.factor_graph import FactorGraph
+from tacit.model.variable import Label
+from tacit.query.network import Network
+
+MAX_CELLS = 2**24  # of evidence: every variable observed has one in every row
+
+
+def parse(data: bytes, source: str) -> Network | FactorGraph:
+    """The network in the content of a file; errors and warnings name the file, `source`."""
+    words = Words(decoded(data), source, COMMENT)
+    match words.take():
+        case "BAYES":
+            return build(_draft(words))
+        case "MARKOV":
+            return uai_markov.graph_of(words)
+        case other:
+            raise words.error(f"{show(other)} is neither 'BAYES' nor 'MARKOV', with which UAI networks begin")
+
+
+def read_evidence(path: str | os.PathLike[str]) -> dict[str, list[Label | None]]:
+    """Read a UAI evidence file: for each variable observed, its state in every row, or None.
+
+    Both layouts are read: the number of rows, then each row on its line; or one row alone. A row is the number of
+    variables observed, then number and state of each.
+
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.evid"
+    >>> _ = path.write_text("2\\n1 0 1\\n2 0 0 3 1\\n")
+    >>> read_evidence(path)
+    {'x0': [1, 0], 'x3': [None, 1]}
+    """
+    words = Words(decoded(read_bytes(path)), os.fspath(path), COMMENT)
+    called = {item.number: item for item in comment_of(words).variables}
+    observed = _rows(words)
+    count = len({number for row in observed for number in row})
+    if count * len(observed) > MAX_CELLS:
+        problem = f"{plural(len(observed), 'row')} on {plural(count, 'variable')}"
+        raise words.error(f"{problem} make {large(count * len(observed))} cells (limit {MAX_CELLS:,})", 0)
+    columns: dict[str, list[Label | None]] = {}
+    for i, row in enumerate(observed):
+        for number, state in row.items():
+            item = called.get(number)
+            if item is not None and state >= len(item.states):
+                has = plural(len(item.states), "state")
+                raise words.error(f"row {i}: {show(item.name)} has no state {state}; it has {has}", 0)
+            name = f"x{number}" if item is None else item.name
+            if name not in columns:
+                columns[name] = [None] * len(observed)
+            columns[name][i] = state if item is None else item.states[state]
+    return columns
+
+
+def parse_evidence(data: bytes, source: str, net: Network | FactorGraph) -> dict[str, Label]:
+    """What an evidence file of one row says of a network: the state of each variable observed."""
+    words = Words(decoded(data), source, COMMENT)
+    rows = _rows(words)
+    if len(rows) > 1:
+        problem = f"{len(rows):,} rows of evidence, expected one; tacit.io.formats.uai.read_evidence reads all of them"
+        raise words.error(problem, 0)
+    called = {item.number: item.name for item in comment_of(words).variables}
+    called = called or {number: name for name, number in file_numbers(net).items()}
+    states: dict[str, Label] = {}
+    first = len(words) - 2 * len(rows[0])  # the word that is the number of the first variable
+    for at, (number, state) in zip(itertools.count(first, 2), rows[0].items(), strict=False):
+        if number not in called or called[number] not in net:
+            raise words.error(f"the network has no variable with the number {number:,}", at)
+        name = called[number]
+        if state >= (card := net.variable(name).card):
+            raise words.error(f"{show(name)} has no state {state:,}; it has {plural(card, 'state')}", at + 1)
+        states[name] = net.states(name)[state]
+    return states
+
+
+def write_evidence(net: Network | FactorGraph, evidence: EvidenceLike, path: str | os.PathLike[str]) -> None:
+    """Write hard evidence on a network's variables, by their numbers in its UAI file, atomically.
+
+    One row is written alone, more after their number, as `read_evidence` describes.
+
+    >>> import tempfile, pathlib, tacit
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.evid"
+    >>> write_evidence(tacit.examples.abc(), {"A": ["true", None], "C": ["hi", "lo"]}, path)
+    >>> read_evidence(path)
+    {'A': ['true', None], 'C': ['hi', 'lo']}
+    """
+    known = checked(evidence, [net.variable(name) for name in net])
+    observed: list[list[str]] = [[] for _ in range(known.rows)]
+    numbers = file_numbers(net)
+    for name, column in known.columns.items():
+        if column.codes is None:
+            raise EvidenceError(f"evidence on {name!r} is soft; UAI evidence files hold states only")
+        for row, code in zip(observed, np.broadcast_to(column.codes, known.rows).tolist(), strict=True):
+            if code != MISSING:
+                row.append(f"{numbers[name]} {code}")
+    count = [str(known.rows)] if known.rows > 1 else []
+    lines = [*count, *(" ".join([str(len(row)), *row]) for row in observed)]
+    write_text("\n".join([*lines, names_comment(net, numbers), ""]), path)
+
+
+# reading ------------------------------------------------------------------------------------------------------
+
+
+def _draft(words: Words) -> Draft:
+    """What a file says of a Bayesian network, after its first word."""
+    draft, first, cards = Draft(words.source), words.at + 1, words.cards()
+    count = len(cards)
+    if words.integer("the number of CPTs in the file", len(words)) != count:
+        raise words.error(f"{words[words.at - 1]} CPTs, expected {count}: one per variable")
+    scopes = [_scope(words, count) for _ in range(count)]
+    for scope in scopes:
+        draft.define(f"x{scope[-1]}", _defined(words, scope, [cards[number] for number in scope]))
+    if words.at < len(words):
+        raise words.error(f"unexpected {show(words.take())} after the last table")
+    _declare(draft, words, cards, first)
+    return draft
+
+
+def _scope(words: Words, count: int) -> list[int]:
+    """The numbers of a node's parents, then its own."""
+    size = words.integer("the number of variables of a CPT", count + 1, least=1)
+    if size > 1 + MAX_PARENTS:
+        raise words.error(f"a CPT with {size - 1:,} parents; at most {MAX_PARENTS} are read")
+    return words.integers(size, f"a variable; expected a number below {count}", count)
+
+
+def _declare(draft: Draft, words: Words, cards: list[int], first: int) -> None:
+    """Declare the variables, whose cardinalities begin at a word; in the order of our comment, if there is one."""
+    draft.properties, called = comment_of(words)
+    names = {item.number: {"tacit_name": item.name, "tacit_states": item.states} for item in called}
+    names = names or {number: {} for number in range(len(cards))}
+    if sorted(names) != list(range(len(cards))):
+        raise words.error("the comment '# tacit' names other variables than the file has", 0)
+    for number, said in names.items():
+        draft.declare(f"x{number}", Declared(words.place(first + number), range(cards[number]), decoded=said))
+
+
+def _defined(words: Words, scope: list[int], cards: list[int]) -> Defined:
+    start, numbers = words.table(cards, f"x{scope[-1]}'s table")
+    rows = RowPlaces(words, range(start, start + len(numbers), cards[-1]))
+    return Defined(words.place(start - 1), [f"x{number}" for number in scope[:-1]], numbers, rows)
+
+
+def _rows(words: Words) -> list[dict[int, int]]:
+    """The rows of an evidence file, as states by the numbers of the variables."""
+    numbers = words.integers(len(words), "a number of a variable or state", MAX_NUMBER)
+    if not numbers:
+        raise words.error("the file is empty; expected evidence", 0)
+    split = _split(numbers, words.line_lengths())
+    if split is None:
+        raise words.error(
+            "the counts do not fit the numbers that follow; expected rows of count, variable, state, ...", 0
+        )
+    rows = [dict(zip(row[1::2], row[2::2], strict=True)) for row in split]
+    for i, (row, given) in enumerate(zip(rows, split, strict=True)):
+        if len(row) < given[0]:
+            raise words.error(f"row {i} observes a variable twice", 0)
+    return rows
+
+
+def _split(numbers: list[int], lengths: list[int]) -> list[list[int]] | None:
+    """The numbers of an evidence file as rows, each with its count; None if they do not add up.
+
+    "2 0 1 3 1" may be two observations, or two rows of which the first is empty: the lines decide.
+    """
+    if lengths[0] == 1 and numbers[0] == len(lengths) - 1 > 0:
+        starts = list(itertools.accumulate(lengths))
+        rows = [numbers[start:stop] for start, stop in itertools.pairwise(starts)]
+        if all(len(row) == 1 + 2 * row[0] for row in rows):
+            return rows
+    if len(numbers) == 1 + 2 * numbers[0]:
+        return [numbers]
+    rows, at = [], 1
+    while at < len(numbers):
+        rows.append(numbers[at : at + 1 + 2 * numbers[at]])
+        at += 1 + 2 * numbers[at]
+    return rows if at == len(numbers) and len(rows) == numbers[0] else None
+
+
+# writing ------------------------------------------------------------------------------------------------------
+
+
+def compose(net: Network | FactorGraph) -> str:
+    """A network as a UAI document."""
+    if isinstance(net, FactorGraph):
+        return uai_markov.compose(net)
+    order = sorted(net, key=file_numbers(net).__getitem__)
+    scopes = [(*net.parents(name), name) for name in order]
+    return document("BAYES", net, scopes, (plain_table(net, name, "UAI") for name in order))

@@ -1,0 +1,153 @@
+"""The XMLBIF format (XML-based interchange format 0.3), for `.xmlbif`, `.bifxml` and `.xml`.
+
+Read: any encoding that the XML declaration names, comments, properties, a document type (its elements; entity
+declarations are refused, since they can make a small file explode). In a table the node's own states vary fastest,
+then those of the last `GIVEN`. Only chance variables (`nature`) are understood.
+
+All of a network is kept. What XMLBIF has no words for (names with control characters, labels that are numbers, testing
+and factored CPTs, numbers to be learned, `learn` and `tie`) is kept in properties that other programs ignore (see
+`extension.py`). They see the table `plus` of a testing node, a factored CPT written out, and equal shares for numbers
+to be learned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from html import escape
+
+import numpy as np
+
+from tacit.base.floats import Floats
+from tacit.io.parsing.draft import Declared, Defined, Draft, build
+from tacit.io.parsing.elements import Elements
+from tacit.io.parsing.extension import Spelled, cpt_properties, network_properties, spell, table_rows, visible_table
+from tacit.io.parsing.scanner import Position, floats, show
+from tacit.query.network import Network
+
+_BLOCKS = ("VARIABLE", "DEFINITION", "PROBABILITY")  # PROBABILITY was the word of version 0.2
+
+
+def parse(data: bytes, source: str) -> Network:
+    """The network in the content of a file; errors and warnings name the file, `source`."""
+    return build(_XmlbifReader(source).draft(data))
+
+
+# reading ------------------------------------------------------------------------------------------------------
+
+
+class _XmlbifReader(Elements):
+    """Gathers the texts inside a VARIABLE or DEFINITION, and reads them when it ends."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__(source)
+        self.result = Draft(source)
+        self.around: list[str] = []  # the open elements, outermost first; `text` is that of the innermost
+        self.parts: dict[str, list[str]] = {}  # the texts inside a VARIABLE or DEFINITION, by element
+        self.places: dict[str, Position] = {}  # where each kind of element began last
+
+    def draft(self, data: bytes) -> Draft:
+        self.read(data)
+        if "NETWORK" not in self.places:
+            raise self.error("there is no element NETWORK", Position(1, 1))
+        return self.result
+
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        if tag == "NETWORK" and tag in self.places:
+            raise self.error("a second NETWORK; expected one")
+        if tag == "VARIABLE" and attributes.get("TYPE", "nature") != "nature":
+            raise self.error(f"a variable of type {show(attributes['TYPE'])}; expected 'nature'")
+        if tag in _BLOCKS:
+            self.parts = {}
+        self.text.clear()
+        self.places[tag] = self.here()
+        self.around.append(tag)
+
+    def end(self, tag: str) -> None:
+        self.around.pop()
+        outer = self.around[-1] if self.around else ""
+        text = "".join(self.text).strip()
+        if outer in _BLOCKS:
+            self.parts.setdefault(tag, []).append(text)
+        elif outer == "NETWORK" and tag == "NAME":
+            self.result.name = text
+        elif outer == "NETWORK" and tag == "PROPERTY":
+            self.result.properties |= _properties([text])
+        elif tag == "VARIABLE":
+            self._variable()
+        elif tag in _BLOCKS:
+            self._definition(self.places[tag])
+
+    def _variable(self) -> None:
+        place = self.places["VARIABLE"]
+        states = self.parts.get("OUTCOME", []) or self.parts.get("VALUE", [])  # VALUE was the word of 0.2
+        properties = _properties(self.parts.get("PROPERTY", []))
+        self.result.declare(self._one("NAME", place), Declared(place, states, properties))
+
+    def _definition(self, place: Position) -> None:
+        name, table = self._one("FOR", place), self._one("TABLE", place)
+        try:
+            numbers = np.array(floats(table))
+        except ValueError as error:
+            raise self.result.error(self.places["TABLE"], f"node {show(name)}: {show(error)} is not a number") from None
+        self.result.define(name, Defined(self.places["TABLE"], self.parts.get("GIVEN", []), numbers))
+
+    def _one(self, tag: str, place: Position) -> str:
+        """The text of the only element of its kind."""
+        texts = self.parts.get(tag, [])
+        if len(texts) != 1:
+            raise self.result.error(place, f"{len(texts)} elements {tag}, expected one")
+        return texts[0]
+
+
+def _properties(texts: Iterable[str]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in texts]
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+# writing ------------------------------------------------------------------------------------------------------
+
+
+def compose(net: Network) -> str:
+    """A network as an XMLBIF document."""
+    nodes = spell(net, _fits, _fits)
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>', '<BIF VERSION="0.3">', "<NETWORK>"]
+    properties = network_properties(net, _fits)
+    lines.append(_element("NAME", "" if net.name is None or "tacit_name" in properties else net.name))
+    lines += [_property(key, value) for key, value in properties.items()]
+    for node in nodes:
+        lines += _variable(node, cpt_properties(net.cpt(node.original)))
+    for node in nodes:
+        lines += _definition(node, visible_table(net, node.original))
+    return "\n".join([*lines, "</NETWORK>", "</BIF>", ""])
+
+
+def _fits(word: str) -> bool:
+    return word != "" and word.isprintable() and word == word.strip()
+
+
+def _element(tag: str, content: str) -> str:
+    return f"<{tag}>{escape(content, quote=False)}</{tag}>"
+
+
+def _property(key: str, value: str) -> str:
+    return _element("PROPERTY", f"{key} = {value}")
+
+
+def _variable(node: Spelled, properties: dict[str, str]) -> list[str]:
+    return [
+        '<VARIABLE TYPE="nature">',
+        _element("NAME", node.name),
+        *(_element("OUTCOME", state) for state in node.states),
+        *(_property(key, value) for key, value in (node.properties | properties).items()),
+        "</VARIABLE>",
+    ]
+
+
+def _definition(node: Spelled, table: Floats) -> list[str]:
+    return [
+        "<DEFINITION>",
+        _element("FOR", node.name),
+        *(_element("GIVEN", parent) for parent in node.parents),
+        _element("TABLE", "\n".join(" ".join(map(repr, row)) for row in table_rows(table))),
+        "</DEFINITION>",
+    ]

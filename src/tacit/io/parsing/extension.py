@@ -1,0 +1,154 @@
+"""What other people's formats cannot say, said in properties that their programs ignore.
+
+A node is written with a name, labels and a table that any program can read. Where that is not all, properties tell
+tacit the rest, each as JSON whose special characters are percent-encoded, so that no format's syntax is touched:
+
+- `tacit_name`: the name, where the format cannot hold it (also the network's; `null` for none);
+- `tacit_states`: the labels, where they are not strings or the format cannot hold them;
+- `tacit_cpt`: the CPT as in our JSON format, where it is not a plain table of known numbers;
+- `tacit_selection`: which evidence the testing nodes of the network see, where that is not ancestral evidence alone.
+"""
+
+from __future__ import annotations
+
+import json as stdlib_json
+import math
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain, count
+from typing import Any
+from urllib.parse import quote, unquote
+
+import numpy as np
+
+from tacit.base.errors import FormatError, TooLargeError, UnsetError
+from tacit.base.floats import Floats
+from tacit.base.text import large
+from tacit.io.parsing.content import parse_json
+from tacit.model.as_dict import cpt_to_dict
+from tacit.model.cpt import CPT, AnyCPT, TestingCPT
+from tacit.model.rules import MAX_DENSE
+from tacit.model.variable import Label
+from tacit.query.network import Network
+
+
+@dataclass(frozen=True)
+class Spelled:
+    """A node in words that a format can hold, and the properties that tell what it was called."""
+
+    original: str
+    name: str
+    states: tuple[str, ...]
+    parents: tuple[str, ...]
+    properties: dict[str, str]
+
+
+def spell(net: Network, fits_name: Callable[[str], bool], fits_state: Callable[[str], bool]) -> list[Spelled]:
+    """The nodes of a network in words that pass the two tests, which the format makes."""
+    names = dict(zip(net, _words(net, fits_name), strict=True))
+    nodes = []
+    for original, name in names.items():
+        labels = net.states(original)
+        states = tuple(_words(labels, fits_state))
+        properties = {} if name == original else {"tacit_name": encode(original)}
+        if states != labels:
+            properties["tacit_states"] = encode(labels)
+        nodes.append(Spelled(original, name, states, tuple(names[p] for p in net.parents(original)), properties))
+    return nodes
+
+
+def _words(labels: Iterable[Label], fits: Callable[[str], bool]) -> list[str]:
+    """A word for each label, all different: the label itself where it fits, else one like it."""
+    labels = list(labels)
+    taken = {label for label in labels if isinstance(label, str) and fits(label)}
+    words: list[str] = []
+    for position, label in enumerate(labels):
+        if not (isinstance(label, str) and label in taken):
+            like = _like(str(label))
+            options = chain([str(label), like], (f"{like}_{i}" for i in count(position)))
+            label = next(word for word in options if word not in taken and fits(word))
+            taken.add(label)
+        words.append(label)
+    return words
+
+
+def _like(text: str) -> str:
+    """A word of ASCII letters, digits and underscores that recalls a text."""
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+    word = re.sub(r"\W+", "_", plain)
+    return word if word[:1].isalpha() else f"_{word}"
+
+
+def encode(value: Any) -> str:
+    """A value as JSON of harmless characters.
+
+    >>> encode([0, "a;b"])
+    '[0, %22a%3Bb%22]'
+    """
+    text = stdlib_json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return quote(text, safe=" [],:.+-", errors="surrogatepass")
+
+
+def decode(text: str) -> Any:
+    """The value that `encode` was given."""
+    try:
+        return parse_json(unquote(text, errors="surrogatepass"))
+    except UnicodeDecodeError:
+        raise FormatError(f"{text[:40]!r} does not encode a text") from None
+
+
+def network_properties(net: Network, fits_name: Callable[[str], bool]) -> dict[str, str]:
+    """What is to be said of a network beside its name, and its name if that does not pass the test."""
+    named = net.name is not None and fits_name(net.name)
+    properties = {} if named else {"tacit_name": encode(net.name)}
+    return properties if net.selection == "ancestral" else properties | {"tacit_selection": encode(net.selection)}
+
+
+def cpt_properties(cpt: AnyCPT) -> dict[str, str]:
+    """What a table of numbers does not say of a CPT; nothing, if it is one."""
+    plain = isinstance(cpt, CPT) and not cpt.learn and cpt.tie is None and not np.isnan(cpt.table).any()
+    return {} if plain else {"tacit_cpt": encode(cpt_to_dict(cpt))}
+
+
+def visible_table(net: Network, name: str) -> Floats:
+    """The table that other programs see: (parents..., own).
+
+    That is `plus` of a testing CPT, the last of several tables, and the dense table of a factored one. Numbers to be
+    learned get equal shares of what the known ones of their row leave.
+    """
+    cpt = net.cpt(name)
+    table = cpt.tables[-1] if isinstance(cpt, TestingCPT) else _dense(net, name)
+    learned = np.isnan(table)
+    left = 1.0 - np.nansum(table, axis=-1, keepdims=True)
+    return np.where(learned, left / np.maximum(learned.sum(axis=-1, keepdims=True), 1), table)
+
+
+def plain_table(net: Network, name: str, form: str) -> Floats:
+    """The table of a node for a format that holds numbers and nothing else."""
+    if net.cpt(name).testing:
+        raise FormatError(f"node {name!r} is testing, which {form} cannot hold; write .json, .xmlbif or .net")
+    table = _dense(net, name)
+    if np.isnan(table).any():
+        raise UnsetError(
+            f"node {name!r} has unset numbers (NaN), which {form} cannot hold; learn them (tacit.estimate, tacit.fit), "
+            "or write .json, .xmlbif or .net"
+        )
+    return table
+
+
+def _dense(net: Network, name: str) -> Floats:
+    entries = math.prod(len(net.states(n)) for n in (name, *net.parents(name)))
+    if entries > MAX_DENSE and not isinstance(net.cpt(name), CPT):
+        raise TooLargeError(
+            f"node {name!r}: its table would have {large(entries)} entries (limit {MAX_DENSE:,}); "
+            "write .json, which keeps the rule"
+        )
+    return net.table(name)
+
+
+def table_rows(table: Floats) -> Sequence[list[float]]:
+    """The rows of a table, one distribution each."""
+    rows: list[list[float]] = table.reshape(-1, table.shape[-1]).tolist()
+    return rows

@@ -1,0 +1,1 @@
+"""Tables by counting, and by EM where values are missing."""

@@ -1,0 +1,132 @@
+"""The numbers of a network that are estimated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tacit.base.errors import TacitError, UnsetError
+from tacit.base.floats import Floats
+from tacit.base.lru import Recent
+from tacit.learn.estimating.units import Causes, FreeTable, Key, causes_of
+from tacit.learn.prior import pseudo_counts
+from tacit.model.cpt import CPT, AnyCPT, TestingCPT
+from tacit.model.distributions import structural
+from tacit.model.rules import NoisyOr
+from tacit.query.network import Network
+
+
+class Estimable:
+    """The free numbers of a network, as one vector.
+
+    `prior` is added to the count of every free entry; with a `centre`, it is how many rows its tables count as.
+    """
+
+    def __init__(self, net: Network, prior: float = 0.0, centre: Network | None = None) -> None:
+        self.network, self._prior, self._centre = net, prior, centre
+        self.units: list[FreeTable | Causes] = []
+        self._recent: Recent[Network] = Recent(2)
+        members: dict[str, list[str]] = {}
+        for name in net.variables:
+            cpt = net.cpt(name)
+            if isinstance(cpt, CPT | TestingCPT):
+                members.setdefault(cpt.tie if cpt.tie is not None else f"\0{name}", []).append(name)
+            elif isinstance(cpt, NoisyOr) and cpt.learn:
+                self.units.append(Causes(name, cpt, self._prior_of_causes(name, cpt)))
+        for names in members.values():
+            self.units += self._tables(names)
+        if not self.units:
+            raise TacitError(
+                "no table of the network is to be learned; leave tables out (cpt=None), mark them with learn=True, or "
+                "estimate net.learnable(), a copy in which all of them are"
+            )
+
+    @property
+    def count(self) -> int:
+        """How many numbers are free."""
+        return sum(unit.count for unit in self.units)
+
+    @property
+    def nodes(self) -> list[str]:
+        """The nodes that have free numbers."""
+        by_unit = [[u.node] if isinstance(u, Causes) else [name for name, _ in u.keys] for u in self.units]
+        return list(dict.fromkeys(name for names in by_unit for name in names))
+
+    @property
+    def random(self) -> bool:
+        """Whether some number has no start of its own."""
+        return any(unit.random for unit in self.units)
+
+    def start(self, rng: np.random.Generator) -> Floats:
+        """Numbers to start from."""
+        return np.concatenate([unit.start(rng) for unit in self.units])
+
+    def maximised(self, counts: Mapping[Key, Floats], now: Floats, negligible: float) -> Floats:
+        """The numbers that the counts, and the prior, make most probable; less than `negligible` is no count."""
+        return np.concatenate([unit.maximised(counts, own, negligible) for unit, own in self._split(now)])
+
+    def log_prior(self, numbers: Floats) -> float:
+        """What the prior adds to the log-likelihood, up to a constant."""
+        return sum(unit.log_prior(own) for unit, own in self._split(numbers))
+
+    def filled(self, numbers: Floats) -> Network:
+        """The network with such numbers."""
+        return self._recent.get(numbers.tobytes(), lambda: self._made(numbers))
+
+    def _made(self, numbers: Floats) -> Network:
+        cpts: dict[str, AnyCPT] = {}
+        tables: dict[str, dict[str, Floats]] = {}
+        for unit, own in self._split(numbers):
+            if isinstance(unit, Causes):
+                cpts[unit.node] = unit.filled(own)
+                continue
+            for name, part in unit.keys:
+                tables.setdefault(name, {})[part] = own.reshape(unit.given.shape)
+        for name, parts in tables.items():
+            cpts[name] = _with_parts(self.network.cpt(name), parts)
+        return self.network.with_cpts(cpts)
+
+    def _split(self, numbers: Floats) -> list[tuple[FreeTable | Causes, Floats]]:
+        ends = np.cumsum([unit.size for unit in self.units])
+        return list(zip(self.units, np.split(numbers, ends[:-1]), strict=True))
+
+    # what there is -----------------------------------------------------------------------------------------
+
+    def _tables(self, names: list[str]) -> list[FreeTable]:
+        """The tables of a node, and of those that are tied to it."""
+        cpt = self.network.cpt(names[0])
+        if isinstance(cpt, TestingCPT) and np.isnan(cpt.thresholds).any():
+            raise UnsetError(
+                f"node {names[0]!r}: thresholds are unset (NaN), and estimating leaves them as they are; give them, or "
+                "learn them with tacit.fit"
+            )
+        tables = []
+        for part, table in cpt.parts().items():
+            free = ~structural(table) if cpt.learn else np.isnan(table)
+            if part != "thresholds" and free.any():
+                counts = [pseudo_counts(self.network, n, part, self._prior, self._centre) for n in names]
+                prior = np.where(free, np.mean(counts, axis=0), 0.0)
+                tables.append(FreeTable(tuple((name, part) for name in names), table, free, prior))
+        return tables
+
+    def _prior_of_causes(self, name: str, cpt: NoisyOr) -> Floats:
+        if self._centre is None:
+            return np.full((2, len(causes_of(cpt))), self._prior)
+        own = self._centre.cpt(name) if name in self._centre else None
+        parents = self.network.parents(name)
+        if not isinstance(own, NoisyOr) or set(self._centre.parents(name)) != set(parents):
+            raise TacitError(f"prior: node {name!r} of that network is no noisy-or of the same causes")
+        causes = [own.causes[self._centre.parents(name).index(parent)] for parent in parents]
+        if list(map(len, causes)) != list(map(len, cpt.causes)):
+            raise TacitError(f"prior: the causes of node {name!r} of that network have other states")
+        numbers = np.concatenate([[own.leak], *causes])
+        return self._prior * np.stack([numbers, 1 - numbers])
+
+
+def _with_parts(cpt: AnyCPT, parts: Mapping[str, Floats]) -> AnyCPT:
+    """A CPT with some of its tables replaced."""
+    if isinstance(cpt, CPT):
+        return CPT(parts["table"], cpt.learn, cpt.tie)
+    assert isinstance(cpt, TestingCPT)
+    return cpt.with_parts(parts)

@@ -1,0 +1,207 @@
+"""`tacit.estimate`: the tables of a network from rows, by counting, and by EM where rows have holes."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tacit.base.errors import EvidenceError, TacitError
+from tacit.base.html import curve, facts
+from tacit.base.text import counted, plural
+from tacit.learn.checkpoint import fingerprint
+from tacit.learn.estimating.counting import Counter, FirstPass, ScannedRows, Summary
+from tacit.learn.estimating.em import EM, EMRuns, read_runs, write_runs
+from tacit.learn.estimating.estimable import Estimable
+from tacit.learn.estimating.sources import RowBuffer, SpooledRows, is_stream, row_batches
+from tacit.learn.options import EM_STEPS, EstimateOptions
+from tacit.learn.partitions import Distributed, Local
+from tacit.learn.progress_line import Line, clock
+from tacit.learn.session import Session
+from tacit.query.network import Network
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """A network with estimated tables. Made by `tacit.estimate`.
+
+    `log_likelihood` is that of all rows, without the prior, and `history` has it before each iteration. `rows` is the
+    number of rows, or the sum of their weights, and `parameters` how many numbers were free.
+    """
+
+    network: Network
+    log_likelihood: float
+    history: list[float]
+    rows: float
+    parameters: int
+    converged: bool
+    seconds: float
+    interrupted: bool = False
+
+    @property
+    def aic(self) -> float:
+        """Akaike's criterion, 2 k - 2 log-likelihood; smaller is better."""
+        return 2 * self.parameters - 2 * self.log_likelihood
+
+    @property
+    def bic(self) -> float:
+        """The Bayesian criterion, k ln(rows) - 2 log-likelihood; smaller is better."""
+        return self.parameters * math.log(self.rows) - 2 * self.log_likelihood
+
+    def __repr__(self) -> str:
+        end = "" if self.converged else ", not converged"
+        return (
+            f"Estimate(log-likelihood {self.log_likelihood:.6g} of {counted(self.rows)}, "
+            f"{plural(self.parameters, 'free number')}, {plural(len(self.history), 'iteration')}{end})"
+        )
+
+    def _repr_html_(self) -> str:
+        values = {
+            "log-likelihood": self.log_likelihood,
+            "from": counted(self.rows),
+            "free numbers": self.parameters,
+            "AIC": self.aic,
+            "BIC": self.bic,
+            "iterations": f"{len(self.history):,}{'' if self.converged else ', not converged'}",
+            "time": clock(self.seconds) + ", interrupted" * self.interrupted,
+        }
+        return facts(repr(self), values) + curve(self.history)
+
+
+def estimate(
+    net: Network,
+    rows: Any,
+    prior: float | tuple[Network, float] = 0.0,
+    weights: ArrayLike | str | None = None,
+    restarts: int = 1,
+    seed: int = 0,
+    tolerance: float = 1e-8,
+    steps: int = EM_STEPS,
+    progress: bool = True,
+    checkpoint: str | os.PathLike[str] | None = None,
+) -> Estimate:
+    """Estimate the tables of a network from rows: by counting, and by EM where values are missing or soft.
+
+    What is estimated are the tables that the network leaves out, entries that are NaN, and tables and noisy-ors with
+    `learn=True`, whose numbers are the start of EM; `net.learnable()` is a copy in which all of them are. Known
+    numbers, exact 0s and 1s, and thresholds stay, and tied tables share their counts. A row counts for that table of a
+    testing node which its evidence selects.
+
+    Parameters
+    ----------
+    net
+        The network.
+    rows
+        Evidence, in any form that `net.posterior` takes; the path of a `.csv` or `.parquet` file, which may be larger
+        than the memory; or batches of evidence, from a list, a generator or any other iterable. They are read once.
+        Rows that are not complete are kept for EM: in memory, or in a temporary file where they are many.
+    prior
+        Pseudo-counts for every free entry, or `(network, strength)`: each row of the tables of that network counts as
+        so many rows.
+    weights
+        How many rows each row counts as: numbers, or the name of a column that holds them.
+    restarts, seed
+        How many random starts for what has no start of its own, of which the best is kept; the seed.
+    tolerance, steps
+        EM ends when the log-likelihood (with the prior) grows by less than this share of itself, or after so many
+        iterations. With `tolerance=0`, there are as many as `steps` says.
+    progress
+        Whether to show how far it is, in a terminal or a notebook.
+    checkpoint
+        A file to write while EM runs; if it exists already, EM resumes from it, after the rows were read again.
+
+    >>> import tacit
+    >>> net = tacit.Network()
+    >>> net.add("rain", states=["yes", "no"])
+    >>> net.add("wet", ["rain"], states=["yes", "no"])
+    >>> rain, wet = ["yes", "yes", "no", "no", "no"], ["yes", "yes", "yes", "no", "no"]
+    >>> rows = {"rain": rain, "wet": wet}
+    >>> found = tacit.estimate(net, rows)
+    >>> found.network.table("rain").round(3), found.network.table("wet").round(3).tolist()
+    (array([0.4, 0.6]), [[1.0, 0.0], [0.333, 0.667]])
+    """
+    estimation = Estimation(net, EstimateOptions.among(locals()))
+    place: AbstractContextManager[RowBuffer] = SpooledRows() if is_stream(rows) else nullcontext([])
+    with place as buffer:
+        scanned = estimation.first_pass.scan(row_batches(net, rows, weights), buffer, estimation.say_rows)
+        return estimation.estimate(Local(scanned))
+
+
+class Estimation:
+    """What to estimate, and how. Rows come later, and may lie in many places."""
+
+    def __init__(self, net: Network, options: EstimateOptions) -> None:
+        if not isinstance(net, Network):
+            raise TacitError(
+                f"net is a {type(net).__name__}, expected a Network; tacit.read(path) reads one from a file"
+            )
+        self.network, self.options, self.line = net, options, Line(options.progress)
+        self.estimable = Estimable(net, *options.prior)
+
+    @cached_property
+    def first_pass(self) -> FirstPass:
+        """What reads rows once, before EM."""
+        start = self.estimable.filled(self.estimable.start(np.random.default_rng([self.options.seed, 0])))
+        marked = start.learnable()  # no number that will change may be built into a program
+        structure = start.with_cpts({name: marked.cpt(name) for name in self.estimable.nodes})
+        return FirstPass(structure, digest=self.options.checkpoint is not None)
+
+    def say_rows(self, count: int) -> None:
+        """Tell how many rows were looked at."""
+        self.line.say(f"{count:,} rows  {count / max(self.line.spent, 1e-9):,.0f} rows/s")
+
+    def estimate(self, scanned: Distributed[ScannedRows]) -> Estimate:
+        """Estimate from rows after the first pass."""
+        counter = Counter(self.first_pass.structure, scanned)
+        _require_rows(counter.summary)
+        options, several = self.options, self.estimable.random and counter.holes
+        em = EM(self.estimable, counter, options if several else replace(options, restarts=1))
+        runs, save = em.begin(), None
+        if path := options.checkpoint:
+            strength, centre = options.prior
+            told = [self.network.to_dict(), strength, None if centre is None else centre.to_dict()]
+            key = fingerprint([*told, em.settings, counter.summary.digests], [])
+            runs = read_runs(path, key, runs) or runs
+            save = partial(write_runs, path, key, runs)
+        session = Session("EM", save, lambda: bool(runs.best.history))
+        interrupted = self._run(em, runs, session)
+        best = runs.best
+        return Estimate(
+            network=self.estimable.filled(best.numbers),
+            log_likelihood=best.log_likelihood,
+            history=best.history,
+            rows=counter.rows,
+            parameters=self.estimable.count,
+            converged=best.converged,
+            seconds=time.monotonic() - options.started,
+            interrupted=interrupted,
+        )
+
+    def _run(self, em: EM, runs: EMRuns, session: Session) -> bool:
+        """Run EM to the end; True if the user stopped it before."""
+
+        def after(runs: EMRuns) -> None:
+            starts = "" if em.options.restarts == 1 else f"{em.options.restarts} starts  "
+            now = f"log-likelihood {runs.best.log_likelihood:.8g}"
+            self.line.say(f"{starts}iteration {runs.iterations}  {now}")
+            session.checkpoint(last=em.finished(runs))
+
+        interrupted = session.run(lambda: em.run(runs, after))
+        best = runs.best
+        iterations = plural(len(best.history), "iteration")
+        self.line.end(f"log-likelihood {best.log_likelihood:.8g} after {iterations}")
+        return interrupted
+
+
+def _require_rows(summary: Summary) -> None:
+    if not math.isfinite(summary.rows):
+        raise EvidenceError("the weights sum to more than a float holds; divide them by their mean")
+    if not summary.rows:
+        raise EvidenceError("all weights are 0; at least one row must count" if summary.count else "there are no rows")

@@ -1,0 +1,270 @@
+"""Rows to estimate from: evidence in memory, a file, or batches that come one after the other."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import tempfile
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.base.errors import EvidenceError, TacitError
+from tacit.base.floats import Floats
+from tacit.base.text import listed
+from tacit.base.warnings import warn
+from tacit.evidence.column import Column, Evidence, take
+from tacit.evidence.column_names import UnusedColumnWarning
+from tacit.evidence.read import named_columns, read, without_column
+from tacit.evidence.states import MISSING
+from tacit.evidence.tables.columns import TableReader, choose, columns_of, floats_of, unused
+from tacit.evidence.tables.csv_parquet import open_table
+from tacit.evidence.tables.messages import in_file
+from tacit.learn.fitting.data import checked_weights
+from tacit.model.variable import similar
+from tacit.query.network import Network
+
+IN_MEMORY = 2**26  # bytes of rows kept in memory; what is more goes to a temporary file
+ENOUGH = 2**14  # rows of a batch, below which batches are put together
+
+
+@dataclass(frozen=True, eq=False)
+class RowBatch:
+    """Some rows: what they observe, their weights and their numbers, which count from 0; and the file they are from."""
+
+    columns: Mapping[str, Column]
+    weights: Floats
+    numbers: NDArray[np.int64]
+    path: Path | None = None
+
+    @property
+    def rows(self) -> int:
+        return len(self.weights)
+
+    def arrays(self) -> list[NDArray[Any]]:
+        """Everything as arrays, in a fixed order."""
+        arrays: list[NDArray[Any]] = [self.weights]
+        for _, column in sorted(self.columns.items()):
+            arrays += [array for array in (column.codes, column.soft) if array is not None]
+        return arrays
+
+    def take(self, rows: NDArray[np.int64]) -> RowBatch:
+        """Some of the rows."""
+        return RowBatch(take(self.columns, rows), self.weights[rows], self.numbers[rows], self.path)
+
+    def only(self, names: Container[str]) -> RowBatch:
+        """The rows with some of the columns."""
+        return replace(self, columns={name: column for name, column in self.columns.items() if name in names})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A pickle in little room: a state takes one byte, for up to 127 of them."""
+        columns = {name: _packed(column) for name, column in self.columns.items()}
+        weights = None if (self.weights == 1).all() else self.weights
+        steps = np.diff(self.numbers, prepend=self.numbers[:1])
+        places = (int(self.numbers[0]), self.rows, None if (steps[1:] == 1).all() else steps.astype(np.int32))
+        return _unpacked, (columns, weights, places, self.path)
+
+    def impossible(self, row: int) -> EvidenceError:
+        """An error that says that a row cannot be."""
+        error = EvidenceError("the evidence has probability 0; known 0s rule it out", row=int(self.numbers[row]))
+        return error if self.path is None else in_file(error, self.path)
+
+
+def _packed(column: Column) -> Column:
+    if column.codes is None:
+        return column
+    return Column(column.variable, column.codes.astype(np.min_scalar_type(-column.variable.card), copy=False))
+
+
+def _unpacked(
+    columns: dict[str, Column], weights: Floats | None, places: tuple[int, int, Any], path: Path | None
+) -> RowBatch:
+    first, rows, steps = places
+    numbers = first + (np.arange(rows) if steps is None else np.cumsum(steps, dtype=np.int64))
+    return RowBatch(columns, np.ones(rows) if weights is None else weights, numbers, path)
+
+
+class RowBuffer(Protocol):
+    """Where rows are kept that are needed again: a list, or a temporary file."""
+
+    def append(self, batch: RowBatch, /) -> None: ...
+
+    def __iter__(self) -> Iterator[RowBatch]: ...
+
+
+class SpooledRows:
+    """Batches in memory while they are few, and else in a temporary file that nobody else sees."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._file: Any = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115  # closed in __exit__
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def append(self, batch: RowBatch) -> None:
+        """Keep some rows."""
+        pickle.dump(batch, self._file, protocol=5)
+        self._count += 1
+
+    def __iter__(self) -> Iterator[RowBatch]:
+        self._file.seek(0)
+        for _ in range(self._count):
+            yield pickle.load(self._file)
+
+
+# reading --------------------------------------------------------------------------------------------------
+
+
+def is_stream(rows: Any) -> bool:
+    """Whether rows come as batches, which need not all be in memory at once."""
+    if isinstance(rows, str | os.PathLike | Iterator):
+        return True
+    if not isinstance(rows, Iterable) or isinstance(rows, Mapping | Evidence | np.ndarray) or _is_frame(rows):
+        return False
+    # a sequence of rows of numbers is an array; one of tables, or of what must be read to be seen, is not
+    return not isinstance(rows, Sequence) or bool(rows and _is_table(rows[0]))
+
+
+def row_batches(net: Network, rows: Any, weights: Any = None) -> Iterator[RowBatch]:
+    """All rows; `weights` are numbers, or the name of a column that holds them."""
+    if isinstance(weights, str) and weights in net:
+        raise TacitError(f"weights name {weights!r}, which is a variable; expected numbers, or a column of them")
+    if isinstance(rows, str | os.PathLike):
+        yield from _of_file(net, Path(rows), weights)
+    elif is_stream(rows):
+        yield from _gathered(_of_batches(net, rows, weights))
+    else:
+        yield _row_batch(net, rows, weights, 0)
+
+
+def _is_frame(rows: Any) -> bool:
+    return hasattr(rows, "columns") or hasattr(rows, "column_names")
+
+
+def _is_table(rows: Any) -> bool:
+    return isinstance(rows, Mapping | Evidence) or _is_frame(rows) or getattr(rows, "ndim", 0) == 2
+
+
+# batches in memory ----------------------------------------------------------------------------------------
+
+
+def _of_batches(net: Network, batches: Iterable[Any], weights: Any) -> Iterator[RowBatch]:
+    whole = None if weights is None or isinstance(weights, str) else checked_weights(weights)
+    first = 0
+    for table in batches:
+        if _is_empty(table):
+            continue
+        try:
+            batch = _row_batch(net, table, weights if whole is None else None, first)
+        except EvidenceError as error:
+            raise error.moved(first) from None
+        if whole is not None:
+            batch = RowBatch(batch.columns, whole[first : first + batch.rows], batch.numbers)
+            if len(batch.weights) < len(batch.numbers):
+                raise EvidenceError(f"there are {len(whole):,} weights for more rows; expected one per row")
+        first += batch.rows
+        yield batch
+    if whole is not None and first < len(whole):
+        raise EvidenceError(f"there are {len(whole):,} weights for {first:,} rows; expected one per row")
+
+
+def _is_empty(batch: Any) -> bool:
+    if isinstance(batch, Mapping):
+        return any(hasattr(column, "__len__") and not len(column) for column in batch.values())
+    return hasattr(batch, "__len__") and not len(batch)
+
+
+def _gathered(batches: Iterable[RowBatch]) -> Iterator[RowBatch]:
+    """Larger batches, where small ones say something about the same variables."""
+    waiting: list[RowBatch] = []
+    for batch in batches:
+        if waiting and set(batch.columns) != set(waiting[0].columns):
+            yield _joined(waiting)
+            waiting = []
+        waiting.append(batch)
+        if sum(one.rows for one in waiting) >= ENOUGH:
+            yield _joined(waiting)
+            waiting = []
+    if waiting:
+        yield _joined(waiting)
+
+
+def _joined(batches: Sequence[RowBatch]) -> RowBatch:
+    if len(batches) == 1:
+        return batches[0]
+    columns = {
+        name: one_column([(batch.columns[name], batch.rows) for batch in batches]) for name in batches[0].columns
+    }
+    weights, numbers = (np.concatenate([getattr(batch, part) for batch in batches]) for part in ("weights", "numbers"))
+    return RowBatch(columns, weights, numbers, batches[0].path)
+
+
+def one_column(parts: Sequence[tuple[Column, int]]) -> Column:
+    """Columns one below the other, each with its number of rows."""
+    variable = parts[0][0].variable
+    codes = [np.broadcast_to(column.codes, rows) for column, rows in parts if column.codes is not None]
+    if len(codes) == len(parts):
+        return Column(variable, codes=np.concatenate(codes))
+    soft = [np.broadcast_to(column.likelihoods(), (variable.card, rows)) for column, rows in parts]
+    return Column(variable, soft=np.concatenate(soft, axis=1))
+
+
+def _row_batch(net: Network, rows: Any, weights: Any, first: int) -> RowBatch:
+    if rows is None or (isinstance(rows, Mapping) and not rows):
+        raise EvidenceError("there are no rows; expected evidence, a path, or batches of evidence")
+    if isinstance(weights, str):
+        rows, weights = _split_off(rows, weights)
+    known = read(rows, [net.variable(name) for name in net])
+    if not known.columns and not isinstance(rows, Mapping):
+        raise EvidenceError("the rows have no columns; expected some that are named like variables")
+    if isinstance(rows, Mapping):  # a single value that is missing is no column, but in other batches it may be one
+        gaps = {
+            name: Column(net.variable(name), codes=np.array([MISSING]))
+            for name in rows
+            if name in net and name not in known.columns
+        }
+        known = replace(known, columns={**known.columns, **gaps})
+    counted = np.ones(known.rows) if weights is None else checked_weights(weights, known.rows)
+    return RowBatch(known.columns, counted, np.arange(first, first + known.rows))
+
+
+def _split_off(rows: Any, name: str) -> tuple[Any, Any]:
+    """Evidence without a column, and that column."""
+    columns = named_columns(rows)
+    if columns is None:
+        raise TacitError(f"weights name a column, {name!r}, but the rows are a {type(rows).__name__} without names")
+    if name not in columns:
+        raise EvidenceError(f"the rows have no column {name!r} of weights{similar(name, columns)}")
+    return without_column(rows, name), columns[name]
+
+
+# files ----------------------------------------------------------------------------------------------------
+
+
+def _of_file(net: Network, path: Path, weights: Any) -> Iterator[RowBatch]:
+    table = open_table(path)
+    if weights is not None and not isinstance(weights, str):
+        raise TacitError(f"rows come from {path}; then weights are the name of one of its columns")
+    if weights is not None and weights not in table.names:
+        raise EvidenceError(f"{path} has no column {weights!r} of weights{similar(weights, table.names)}")
+    sources = choose(net, table.names, [], but=[])
+    used = [*columns_of(sources.values()), *([] if weights is None else [weights])]
+    if left := unused(net, table.names, used):
+        warn(f"{path}: columns that are not used: {listed(left)}", UnusedColumnWarning)
+    reader = TableReader(table, sources)
+    for batch in table.batches(used):
+        known = reader.evidence(batch)
+        try:
+            given = None if weights is None else floats_of(weights, batch.rows.column(weights))
+            counted = np.ones(known.rows) if given is None else checked_weights(given, known.rows)
+        except EvidenceError as error:
+            raise in_file(error, path, batch.first) from None
+        yield RowBatch(known.columns, counted, np.arange(batch.first, batch.stop), path)

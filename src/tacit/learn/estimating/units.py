@@ -1,0 +1,176 @@
+"""What is estimated together: a table and those tied to it, or a noisy-or; and what counts make of its numbers.
+
+A row of a table has known entries, which stay, and free ones, which share what is left of 1 in proportion to their
+counts. The numbers of a noisy-or are free probabilities, each with counts of its own. All numbers of a unit are one
+vector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.base.floats import Floats, divide
+from tacit.model.rules import NoisyOr
+
+Key = tuple[str, str]
+Mask = NDArray[np.bool_]
+
+# Where a pseudo-count is beneath the precision of its total, a free number is rounded to 0 or 1: what its logarithm is
+# taken of then, since none of a free number is infinite.
+ALMOST_0, ALMOST_1 = float(np.finfo(np.float64).smallest_subnormal), 2.0**-54
+
+
+def log_sum(counts: Floats, probabilities: Floats) -> float:
+    """The sum of counts times logarithms, in which no count of 0 counts."""
+    logs = np.log(probabilities, out=np.full_like(probabilities, -np.inf), where=probabilities > 0)
+    return float(np.multiply(counts, logs, out=np.zeros_like(logs), where=counts > 0).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class FreeTable:
+    """A table with free entries, and the tables that are tied to it.
+
+    `given` are its numbers, NaN where there are none; `prior` is added to the counts of free entries.
+    """
+
+    keys: tuple[Key, ...]
+    given: Floats
+    free: Mask
+    prior: Floats
+
+    @property
+    def size(self) -> int:
+        """How many numbers there are."""
+        return self.given.size
+
+    @property
+    def count(self) -> int:
+        """How many of them can be chosen: of the free entries of a row, all but one."""
+        return int(np.maximum(self.free.sum(axis=-1) - 1, 0).sum())
+
+    @property
+    def random(self) -> bool:
+        """Whether some of them have no start of their own."""
+        return bool(np.isnan(self.given).any())
+
+    def start(self, rng: np.random.Generator) -> Floats:
+        """The given numbers, and random ones for those that are not there."""
+        return self._completed(rng.gamma(1.0, size=self.given.shape)).ravel()
+
+    def maximised(self, counts: Mapping[Key, Floats], now: Floats, negligible: float) -> Floats:
+        """The most probable numbers.
+
+        A row that was never seen, or has a negligible count, stays, or is uniform where it was never set.
+        """
+        seen = np.zeros(self.given.shape)
+        for key in self.keys:
+            if key in counts:
+                seen += np.where(self.free, counts[key], 0.0)
+        few = seen.sum(axis=-1, keepdims=True) < negligible
+        totals = np.where(few, 0.0, seen) + np.where(self.free, self.prior, 0.0)
+        total = totals.sum(axis=-1, keepdims=True)
+        left = 1 - np.where(self.free, 0.0, self.given).sum(axis=-1, keepdims=True)
+        shares = left * divide(totals, total, otherwise=0.0)
+        unset = np.isnan(self.given).any(axis=-1, keepdims=True)
+        unseen = np.where(unset, self._completed(np.ones(self.given.shape)), now.reshape(self.given.shape))
+        return np.where(total > 0, np.where(self.free, shares, self.given), unseen).ravel()
+
+    def log_prior(self, numbers: Floats) -> float:
+        """What the prior adds to the log-likelihood, up to a constant."""
+        return log_sum((self.prior * self.free).ravel(), np.maximum(numbers, ALMOST_0))
+
+    def _completed(self, weights: Floats) -> Floats:
+        """The given numbers; those that are missing share what is left of their row by some weights."""
+        missing = np.isnan(self.given)
+        known = np.where(missing, 0.0, self.given)
+        shares = np.where(missing, weights, 0.0)
+        left = 1 - known.sum(axis=-1, keepdims=True)
+        return np.asarray(known + left * divide(shares, shares.sum(axis=-1, keepdims=True), otherwise=0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Causes:
+    """A noisy-or: the leak, and for each state of each parent the probability that it brings about the effect.
+
+    `prior` has two rows, added to how often each of these did, and did not.
+    """
+
+    node: str
+    given: NoisyOr
+    prior: Floats
+    random = False
+
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        """The parts that have counts."""
+        return tuple((self.node, part) for part in self.given.parts())
+
+    @property
+    def size(self) -> int:
+        """How many numbers there are."""
+        return len(causes_of(self.given))
+
+    @property
+    def count(self) -> int:
+        """How many of them are free."""
+        return int(self.free.sum())
+
+    @cached_property
+    def free(self) -> Mask:
+        """Which of them are: all but those given as exact 0s and 1s."""
+        numbers = causes_of(self.given)
+        return (numbers > 0) & (numbers < 1)
+
+    def start(self, rng: np.random.Generator) -> Floats:
+        """The given numbers."""
+        return causes_of(self.given)
+
+    def filled(self, numbers: Floats) -> NoisyOr:
+        """A noisy-or with other numbers."""
+        causes = _split(self.given, numbers)
+        named = causes if self.given.names is None else dict(zip(self.given.names, causes, strict=True))
+        return NoisyOr(named, float(numbers[0]), learn=True)
+
+    def maximised(self, counts: Mapping[Key, Floats], now: Floats, negligible: float) -> Floats:
+        """The numbers that the counts of effects, before and after each cause, make most probable."""
+        known = [counts.get((self.node, part), np.zeros(table.shape)) for part, table in self.given.parts().items()]
+        seen = np.concatenate(self._outcomes(known, now), axis=1)
+        came, failed = np.where(seen.sum(axis=0) < negligible, 0.0, seen) + self.prior
+        total = came + failed
+        return np.where(self.free & (total > 0), divide(came, total, otherwise=0.0), now)
+
+    def _outcomes(self, counts: list[Floats], now: Floats) -> list[Floats]:
+        """How often the leak, and each cause, brought about the effect and did not: (2, numbers) for each of them."""
+        leak, causes = now[0], _split(self.given, now)
+        if not causes:
+            return [counts[0].reshape(2, 1)]
+        # the first table has the leak in it: both may have brought the effect about
+        came, not_yet = counts[0].T
+        whole = leak + (1 - leak) * causes[0]
+        by_leak = divide(np.full_like(whole, leak), whole, otherwise=0.0)
+        by_cause = divide(causes[0], whole, otherwise=0.0)
+        leaked = np.array([[(came * by_leak).sum()], [(came * (1 - by_leak)).sum() + not_yet.sum()]])
+        first = np.stack([came * by_cause, came * (1 - by_cause) + not_yet])
+        # the others: of the cases in which nothing before brought it about, those in which this one did, and did not
+        return [leaked, first, *(table[:, 1].T for table in counts[1:])]
+
+    def log_prior(self, numbers: Floats) -> float:
+        """What the prior adds to the log-likelihood, up to a constant."""
+        came, failed = self.prior[:, self.free]
+        numbers = numbers[self.free]
+        return log_sum(came, np.maximum(numbers, ALMOST_0)) + log_sum(failed, np.maximum(1 - numbers, ALMOST_1))
+
+
+def causes_of(cpt: NoisyOr) -> Floats:
+    """The numbers of a noisy-or: the leak first."""
+    return np.concatenate([[cpt.leak], *cpt.causes])
+
+
+def _split(cpt: NoisyOr, numbers: Floats) -> list[Floats]:
+    """The numbers of each cause."""
+    return np.split(numbers[1:], np.cumsum([len(cause) for cause in cpt.causes])[:-1]) if cpt.causes else []

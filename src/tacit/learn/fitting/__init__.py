@@ -1,0 +1,1 @@
+"""Tables, thresholds and slopes by gradient descent, from labelled rows."""

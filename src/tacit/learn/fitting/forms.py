@@ -1,0 +1,256 @@
+"""How weights make numbers, and back: rows of tables, thresholds and slopes, those of one kind together."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from copy import copy
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from tacit.base.floats import Floats
+
+Ints = NDArray[np.int64]
+
+SOFTMAX, LOGISTIC, EXPONENTIAL, SORTED = range(4)  # a threshold is logistic, several in a row are sorted
+LIMIT = 30.0  # log-odds stay within +-30: learned numbers come within 1e-13 of 0 and 1 but never equal them
+NARROWEST = 1e-300  # gap between thresholds, where its logarithm is taken
+
+
+class Units(NamedTuple):
+    """Rows and thresholds that are made of weights of their own.
+
+    A unit has `size` numbers from `entry` on, made of weights from `weight` on. Numbers of a row sum to `mass`;
+    thresholds lie between `low` and `high`, which are `mass` apart.
+    """
+
+    kind: Ints
+    weight: Ints
+    entry: Ints
+    size: Ints
+    mass: Floats
+    low: Floats
+    high: Floats
+
+    def only(self, some: NDArray[np.bool_]) -> Units:
+        """Some of them."""
+        columns: Iterator[Any] = (column[some] for column in self)
+        return Units(*columns)
+
+
+class Transform(ABC):
+    """Units of one kind. All vectors are whole: they have the weights, or the numbers, of all units."""
+
+    @abstractmethod
+    def make(self, weights: Floats, numbers: Floats) -> None:
+        """Put the numbers that weights make into `numbers`."""
+
+    @abstractmethod
+    def derive(self, numbers: Floats, by_number: Floats, by_weight: Floats) -> None:
+        """Put derivatives by the weights into `by_weight`, given those by the numbers; both have a column per row."""
+
+    @abstractmethod
+    def invert(self, numbers: Floats, weights: Floats) -> None:
+        """Put the weights that make some numbers into `weights`."""
+
+    @abstractmethod
+    def complete(self, numbers: Floats, draws: Floats) -> None:
+        """Replace numbers that are missing (NaN) by what draws make of them."""
+
+
+def transforms(units: Units, entries: int) -> Iterator[Transform]:
+    """All transforms of some units, whose numbers are so many."""
+    sigmoids = (units.kind == LOGISTIC) | ((units.kind == SOFTMAX) & (units.size == 2))
+    if sigmoids.any():
+        yield Sigmoids(units.only(sigmoids), entries)
+    kinds: dict[int, Callable[[Units], Transform]] = {SOFTMAX: Softmax, EXPONENTIAL: Exponential, SORTED: Sorted}
+    rest = units.only(~sigmoids)
+    for kind, count in sorted(set(zip(rest.kind.tolist(), rest.size.tolist(), strict=True))):
+        yield kinds[kind](rest.only((rest.kind == kind) & (rest.size == count)))
+
+
+class Sigmoids(Transform):
+    """All that has one weight, through the logistic: rows with two learned entries, and single thresholds.
+
+    Both lie between two ends. That a number changes in proportion to how far it is from them is worked out of the other
+    number of a pair, which has digits where a difference to the end has none.
+    """
+
+    def __init__(self, units: Units, entries: int) -> None:
+        pairs, unit = units.size == 2, np.repeat(np.arange(len(units.kind)), units.size)
+        self._pairs, self._singles = units.only(pairs), units.only(~pairs)
+        paired, second = pairs[unit], np.diff(unit, prepend=-1) == 0
+        self._entries, self._weight = units.entry[unit] + second, units.weight[unit]
+        self._mass, self._sign = units.mass[unit], np.where(second, 1.0, -1.0)
+        self._low, self._high = np.where(paired, 0.0, units.low[unit]), np.where(paired, self._mass, units.high[unit])
+        self._other = np.where(paired, units.entry[unit] + ~second, self._entries)
+        self._turned, self._end = np.where(paired, 1.0, -1.0), np.where(paired, 0.0, self._high)
+        self._scale = -self._sign * _divided(np.ones(len(unit)), self._mass)
+        ends = np.concatenate([[0], np.cumsum(units.size)])
+        self._slopes = csr_array((self._scale, self._entries, ends), shape=(len(units.kind), entries))
+        self._weights = _slice(units.weight)
+
+    def make(self, weights: Floats, numbers: Floats) -> None:
+        made = weights[self._weight]
+        made *= self._sign
+        np.exp(made, out=made)
+        made += 1
+        np.divide(self._mass, made, out=made)
+        made += self._low
+        numbers[self._entries] = np.minimum(made, self._high)
+
+    def derive(self, numbers: Floats, by_number: Floats, by_weight: Floats) -> None:
+        by_weight[self._weights] = self.by_weight(numbers, by_number)
+
+    def by_weight(self, numbers: Floats, by_number: Floats) -> Floats:
+        """Derivatives by the weights of these units, given those by all numbers."""
+        slopes = numbers[self._other]
+        slopes *= self._turned
+        slopes += self._end
+        slopes *= numbers[self._entries] - self._low
+        slopes *= self._scale
+        matrix = copy(self._slopes)  # every thread has its own
+        matrix.data = slopes
+        return np.asarray(matrix @ by_number)
+
+    def invert(self, numbers: Floats, weights: Floats) -> None:
+        pairs, singles = self._pairs, self._singles
+        weights[pairs.weight] = np.log(numbers[pairs.entry]) - np.log(numbers[pairs.entry + 1])
+        own = numbers[singles.entry]
+        below, above = np.log(np.maximum([own - singles.low, singles.high - own], NARROWEST))
+        weights[singles.weight] = below - above
+
+    def complete(self, numbers: Floats, draws: Floats) -> None:
+        both = self._pairs.entry[:, None] + np.arange(2)
+        numbers[both] = _shared(numbers[both], draws[both], self._pairs.mass[:, None])
+        single, low, high = self._singles.entry, self._singles.low, self._singles.high
+        numbers[single] = np.where(np.isnan(numbers[single]), low + (high - low) * draws[single], numbers[single])
+
+
+class Exponential(Transform):
+    """Slopes."""
+
+    def __init__(self, units: Units) -> None:
+        self._weights, self._entries = units.weight, units.entry
+
+    def make(self, weights: Floats, numbers: Floats) -> None:
+        numbers[self._entries] = np.exp(weights[self._weights])
+
+    def derive(self, numbers: Floats, by_number: Floats, by_weight: Floats) -> None:
+        by_weight[self._weights] = by_number[self._entries] * numbers[self._entries, None]
+
+    def invert(self, numbers: Floats, weights: Floats) -> None:
+        weights[self._weights] = np.log(numbers[self._entries])
+
+    def complete(self, numbers: Floats, draws: Floats) -> None:
+        """None is ever missing."""
+
+
+class Softmax(Transform):
+    """Rows of a table with one learned entry, which has what others leave, or more than two: shares of the mass."""
+
+    def __init__(self, units: Units) -> None:
+        count = int(units.size[0])
+        self._entries = units.entry[:, None] + np.arange(count)
+        self._weights = units.weight[:, None] + np.arange(count if count > 1 else 0)
+        self._mass = units.mass[:, None]
+
+    def make(self, weights: Floats, numbers: Floats) -> None:
+        if not self._weights.size:
+            numbers[self._entries] = self._mass
+            return
+        own = weights[self._weights]
+        made = np.exp(own - own.max(axis=1, keepdims=True))
+        made *= self._mass / made.sum(axis=1, keepdims=True)
+        numbers[self._entries] = made
+
+    def derive(self, numbers: Floats, by_number: Floats, by_weight: Floats) -> None:
+        if not self._weights.size:
+            return
+        own, slopes = numbers[self._entries], by_number[self._entries]
+        slopes -= np.einsum("uer,ue->ur", slopes, own / self._mass)[:, None]
+        slopes *= own[..., None]
+        by_weight[self._weights] = slopes
+
+    def invert(self, numbers: Floats, weights: Floats) -> None:
+        logs = np.log(numbers[self._entries])
+        if self._weights.size:
+            weights[self._weights] = logs - logs.mean(axis=1, keepdims=True)
+
+    def complete(self, numbers: Floats, draws: Floats) -> None:
+        numbers[self._entries] = _shared(numbers[self._entries], draws[self._entries], self._mass)
+
+
+class Sorted(Transform):
+    """Several thresholds in a row, which stay in order: the gaps between them are a softmax."""
+
+    def __init__(self, units: Units) -> None:
+        count = int(units.size[0])
+        self._entries = units.entry[:, None] + np.arange(count)
+        self._weights = units.weight[:, None] + np.arange(count + 1)
+        self._mass, self._low, self._high = (end[:, None] for end in (units.mass, units.low, units.high))
+
+    def make(self, weights: Floats, numbers: Floats) -> None:
+        own = weights[self._weights]
+        heaps = np.cumsum(np.exp(own - own.max(axis=1, keepdims=True)), axis=1)
+        numbers[self._entries] = np.minimum(self._low + self._mass * (heaps[:, :-1] / heaps[:, -1:]), self._high)
+
+    def derive(self, numbers: Floats, by_number: Floats, by_weight: Floats) -> None:
+        """A gap that grows pushes what is above it, and shrinks all gaps in proportion."""
+        own, slopes = numbers[self._entries], by_number[self._entries]
+        shrinking = np.einsum("uer,ue->ur", slopes, _divided(own - self._low, self._mass))[:, None]
+        above = np.cumsum(slopes[:, ::-1], axis=1)[:, ::-1]
+        gaps = np.diff(np.concatenate([self._low, own, self._high], axis=1), axis=1)
+        pushed = np.concatenate([above, np.zeros_like(above[:, :1])], axis=1)
+        by_weight[self._weights] = gaps[..., None] * (pushed - shrinking)
+
+    def invert(self, numbers: Floats, weights: Floats) -> None:
+        own = numbers[self._entries]
+        before = np.maximum.accumulate(np.concatenate([self._low, own], axis=1), axis=1)
+        gaps = np.concatenate([own, self._high], axis=1) - before
+        logs = np.log(np.maximum(gaps, np.maximum(self._mass * math.exp(-LIMIT), NARROWEST)))
+        # wide gaps keep their proportions beside narrow ones
+        middle = np.maximum(logs.mean(axis=1, keepdims=True), logs.max(axis=1, keepdims=True) - LIMIT / 2)
+        weights[self._weights] = logs - middle
+
+    def complete(self, numbers: Floats, draws: Floats) -> None:
+        for own, low, high in zip(self._entries, self._low[:, 0].tolist(), self._high[:, 0].tolist(), strict=True):
+            numbers[own] = _spread(numbers[own], draws[own], low, high)
+
+
+def _slice(index: Ints) -> Any:
+    """An index, as a slice if its places follow one another: that is no copy."""
+    first = int(index[0])
+    return slice(first, first + len(index)) if (np.diff(index) == 1).all() else index
+
+
+def _divided(share: Floats, mass: Floats) -> Floats:
+    """A share of some mass; nothing of nothing."""
+    return np.divide(share, mass, out=np.zeros_like(share), where=mass > 0)
+
+
+def _shared(numbers: Floats, draws: Floats, mass: Floats) -> Floats:
+    """Rows whose missing numbers have shares, in proportion to draws, of the mass that the others leave."""
+    missing = np.isnan(numbers)
+    total = np.where(missing, draws, 0.0).sum(axis=1, keepdims=True)
+    left = mass - np.where(missing, 0.0, numbers).sum(axis=1, keepdims=True)
+    return np.where(missing, _divided(draws, np.broadcast_to(total, draws.shape)) * left, numbers)
+
+
+def _spread(numbers: Floats, draws: Floats, low: float, high: float) -> Floats:
+    """Fill in missing thresholds: one drawn in each of as many equal parts of the room between those that are there."""
+    made, place = numbers.copy(), 0
+    while place < len(made):
+        if not math.isnan(made[place]):
+            low, place = float(made[place]), place + 1
+            continue
+        known = np.flatnonzero(~np.isnan(made[place:]))
+        stop = place + int(known[0]) if len(known) else len(made)
+        above = float(made[stop]) if stop < len(made) else high
+        made[place:stop] = low + (above - low) * ((np.arange(stop - place) + draws[place:stop]) / (stop - place))
+        place = stop
+    return made

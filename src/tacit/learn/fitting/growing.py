@@ -1,0 +1,154 @@
+"""Larger networks from trained smaller ones: more tests, nearly the same function, and room to learn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tacit.base.errors import TacitError, UnsetError
+from tacit.base.floats import Floats
+from tacit.learn import options
+from tacit.learn.fitting.links import axis_of, copy_of
+from tacit.model.cpt import CPT, THRESHOLDS, AnyCPT, TestingCPT
+from tacit.query.network import Network
+
+ERROR = 0.1  # of 0.05, 0.1 and 0.15, this led furthest (docs/learning.md)
+
+
+def grow(small: Network, large: Network, error: float = ERROR) -> Network:
+    """`large` as a start for training, with the numbers of `small`, a trained network of the same kind.
+
+    Tests of `small` are found in `large` by their parents, all other nodes by their names. New tests between them (a
+    longer chain) copy their parent, and to new parents (a wider layer) a node pays no attention. So the function is
+    that of `small`, but for the share of cases in which new links err: exact copies (`error=0`) do not learn. Numbers
+    that have no effect yet are left out, so that every restart of `tacit.fit` draws them anew; all others are given
+    with `learn=True`.
+
+    >>> import numpy as np
+    >>> import tacit
+    >>> x = np.linspace(0, 1, 20)
+    >>> small = tacit.compile(tacit.examples.chain(2), "Q", ["E1", "E2"])
+    >>> trained = tacit.fit(small, {"E1": x, "E2": x}, x**2, steps=20, progress=False)
+    >>> start = tacit.learn.grow(trained.network, tacit.examples.chain(3))
+    >>> start.cpt("T3").plus.tolist()
+    [[0.9, 0.1], [0.1, 0.9]]
+    >>> large = tacit.compile(start, "Q", ["E1", "E2"])
+    >>> tacit.fit(large, {"E1": x, "E2": x}, x**2, steps=20, progress=False).loss < 1e-4
+    True
+    """
+    for name, net in (("small", small), ("large", large)):
+        if not isinstance(net, Network):
+            raise TacitError(f"{name} is a {type(net).__name__}, expected a Network")
+    error = options.not_negative("error", error, "the share of cases in which new links err: a number")
+    if error >= 1:
+        raise TacitError(f"error is {error:g}, expected a share of cases below 1")
+    growth = _Growth.of(small, large)
+    cpts = {place: growth.stretched(name) for name, place in growth.places.items()}
+    cpts |= {link: _link(large, link, error) for link in growth.links}
+    return large.with_cpts(cpts)
+
+
+@dataclass(frozen=True)
+class _Growth:
+    """Where the nodes of a network are in a larger one, and which of the new nodes are links between them."""
+
+    small: Network
+    large: Network
+    places: dict[str, str]
+    links: set[str]
+
+    @staticmethod
+    def of(small: Network, large: Network) -> _Growth:
+        growth = _Growth(small, large, {}, set())
+        for name in small.variables:
+            place = growth._place(name)
+            growth.places[name] = place
+            growth.links.update(link for parent in large.parents(place) for link in growth._links_above(parent))
+        return growth
+
+    def _place(self, name: str) -> str:
+        """The node of that name, or of tests the first that is free and has the same parents."""
+        parents = tuple(self.places[parent] for parent in self.small.parents(name))
+        alike = [node for node in self.large.variables if self._is_alike(name, node)]
+        if self.small.cpt(name).testing:
+            for node in sorted(alike, key=lambda node: node != name):
+                if self.large.parents(node) == parents:
+                    return node
+        if name not in alike:
+            raise TacitError(
+                f"node {name!r} of the small network has no place in the large one; expected a "
+                f"{_kind(self.small.cpt(name))} of that name with states {list(self.small.states(name))}"
+            )
+        missing = [parent for parent in parents if parent not in map(self._origin, self.large.parents(name))]
+        if missing:
+            raise TacitError(
+                f"node {name!r} of the large network hangs below {list(self.large.parents(name))}, expected also "
+                f"{missing[0]!r}, or links below it that are testing nodes with the same number of states"
+            )
+        return name
+
+    def _is_alike(self, name: str, node: str) -> bool:
+        """Whether a node that is still free has the states and the kind of one of the small network."""
+        same = self.large.states(node) == self.small.states(name)
+        kind = self.large.cpt(node).testing == self.small.cpt(name).testing
+        return same and kind and node not in self.places.values()
+
+    def _links_above(self, node: str) -> list[str]:
+        """The new links between a node, itself included, and the place of a node above; empty if there is no place."""
+        links: list[str] = []
+        while node not in self.places.values():
+            if axis_of(self.large, node) is None or len(self.large.parents(node)) > 1:
+                return []
+            (parent,) = self.large.parents(node)
+            if len(self.large.states(parent)) != len(self.large.states(node)):
+                return []
+            links.append(node)
+            node = parent
+        return links
+
+    def _origin(self, node: str) -> str:
+        """What a node copies: the parent of the first of its links, or itself."""
+        links = self._links_above(node)
+        return self.large.parents(links[-1])[0] if links else node
+
+    def stretched(self, name: str) -> AnyCPT:
+        """The numbers of a node, the same whatever the state of new parents, and free to change."""
+        cpt, place = self.small.cpt(name), self.places[name]
+        if not isinstance(cpt, CPT | TestingCPT):
+            return cpt
+        if any(np.isnan(part).any() for part in cpt.parts().values()):
+            raise UnsetError(f"node {name!r} of the small network has unset numbers (NaN); train it first")
+        if not isinstance(cpt, TestingCPT):
+            return CPT(self._repeated(name, cpt.table), learn=True, tie=self.large.cpt(place).tie)
+        if len(self.large.parents(place)) > len(self.small.parents(name)):
+            raise TacitError(
+                f"node {name!r} is a testing node with more parents in the large network, {self.large.parents(place)}, "
+                f"than in the small one, {self.small.parents(name)}: its tests would be others"
+            )
+        parts = {part: self._repeated(name, table) for part, table in cpt.parts().items()}
+        return cpt.with_parts(parts, learn=True, tie=self.large.cpt(place).tie)
+
+    def _repeated(self, name: str, table: Floats) -> Floats:
+        origins = [self._origin(parent) for parent in self.large.parents(self.places[name])]
+        kept = [origins.index(self.places[parent]) for parent in self.small.parents(name)]
+        order = np.argsort(kept, kind="stable").tolist()
+        table = table.transpose([*order, *range(len(kept), table.ndim)])  # own states, or thresholds, come last
+        new = [i for i in range(len(origins)) if i not in kept]
+        cards = [len(self.large.states(parent)) for parent in self.large.parents(self.places[name])]
+        shape = (*cards, *table.shape[len(kept) :])
+        return np.array(np.broadcast_to(np.expand_dims(table, new), shape))
+
+
+def _kind(cpt: AnyCPT) -> str:
+    return "testing node" if cpt.testing else "regular node"
+
+
+def _link(net: Network, node: str, error: float) -> TestingCPT:
+    """A copy that errs in a share of the cases, whatever its thresholds, which are left out."""
+    cpt = net.cpt(node)
+    assert isinstance(cpt, TestingCPT)
+    copy, states = copy_of(cpt.tables[0].shape, 0), cpt.tables[0].shape[-1]
+    table = (1 - error) * copy + error * (1 - copy) / max(1, states - 1)
+    unset = np.full(cpt.thresholds.shape, np.nan)
+    return cpt.with_parts({**dict.fromkeys(cpt.table_parts, table), THRESHOLDS: unset}, learn=True)

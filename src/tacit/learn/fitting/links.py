@@ -1,0 +1,73 @@
+"""Links: testing nodes below other testing nodes, which deep chains are made of.
+
+A link that copies its parent passes on what it is told. As an exact copy it does nothing at all, so that a deep chain
+whose last links are exact copies is a shorter chain; as a loose copy it is a start from which training finds its way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from tacit.base.floats import Floats
+from tacit.model.cpt import THRESHOLDS, TestingCPT
+from tacit.query.network import Network
+
+
+def axis_of(net: Network, node: str) -> int | None:
+    """Which parent a link copies: the only one that is a testing node; None if the node is no link."""
+    tested = [i for i, parent in enumerate(net.parents(node)) if net.cpt(parent).testing]
+    return tested[0] if net.cpt(node).testing and len(tested) == 1 else None
+
+
+def copy_of(shape: tuple[int, ...], axis: int) -> Floats:
+    """A table (parents..., own) whose node is in the state of one parent, or the nearest if it has fewer or more.
+
+    >>> copy_of((2, 3), 0).tolist()
+    [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+    states, own = shape[axis], shape[-1]
+    nearest = np.rint(np.linspace(0, own - 1, states)).astype(np.intp) if states > 1 else np.zeros(1, dtype=np.intp)
+    along = [1] * len(shape)
+    along[axis], along[-1] = states, own
+    return np.array(np.broadcast_to(np.eye(own)[nearest].reshape(along), shape))
+
+
+def depths(net: Network, nodes: Iterable[str]) -> dict[str, int]:
+    """How many tests lie above each testing node one below the other, with its own; parents come first."""
+    depth: dict[str, int] = {}
+    for node in nodes:
+        if net.cpt(node).testing:
+            depth[node] = 1 + max((depth.get(parent, 0) for parent in net.parents(node)), default=0)
+    return depth
+
+
+def shortened(net: Network, nodes: Iterable[str], depth: int) -> Network:
+    """The network with its deeper links as exact copies: chains of `depth` tests, in the same structure.
+
+    Only links without any number of their own, of as many states as their parent, and not tied to others.
+    """
+    return net.with_cpts({node: _frozen(net, node) for node in deeper(net, nodes, depth)})
+
+
+def deeper(net: Network, nodes: Iterable[str], depth: int) -> list[str]:
+    """The links below a depth that could be exact copies."""
+    return [node for node, own in depths(net, nodes).items() if own > depth and _is_free(net, node)]
+
+
+def _is_free(net: Network, node: str) -> bool:
+    cpt, axis = net.cpt(node), axis_of(net, node)
+    if axis is None or not isinstance(cpt, TestingCPT) or cpt.tie is not None:
+        return False
+    unset = all(bool(np.isnan(part).all()) for part in cpt.parts().values())
+    return unset and cpt.tables[0].shape[axis] == cpt.tables[0].shape[-1]
+
+
+def _frozen(net: Network, node: str) -> TestingCPT:
+    cpt, axis = net.cpt(node), axis_of(net, node)
+    assert isinstance(cpt, TestingCPT)
+    assert axis is not None
+    table = copy_of(cpt.tables[0].shape, axis)
+    parts = {**dict.fromkeys(cpt.table_parts, table), THRESHOLDS: np.full(cpt.thresholds.shape, 0.5)}
+    return cpt.with_parts(parts, learn=False, tie=None)

@@ -1,0 +1,213 @@
+"""The options of learning as data, checked before anything is done with them."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import partial
+from numbers import Real
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from tacit.base.errors import TacitError
+from tacit.model.cpt import check_gamma
+from tacit.query.network import Network
+
+OPTIMIZERS = ("auto", "lm", "lbfgs", "adam")
+EM_STEPS = 1000
+
+LARGEST_SEED = 2**128  # as many bits as NumPy advises
+LARGEST = 2**53  # whole numbers up to here are exact as floats, too
+
+
+def whole(name: str, value: Any, least: int = 1, most: int = LARGEST) -> int:
+    """A whole number between two others."""
+    value = _plain(value)
+    if not isinstance(value, int) or value < least:
+        raise TacitError(f"{name} is {_shown(value)}, expected a whole number >= {least}")
+    if value > most:
+        raise TacitError(f"{name} is {_shown(value)}, expected at most {most:,}")
+    return value
+
+
+def whole_or_none(name: str, value: Any) -> int | None:
+    """A whole number >= 1, or None."""
+    return None if value is None else whole(name, value)
+
+
+def positive(name: str, value: Any, what: str) -> float:
+    """A finite number > 0."""
+    return _number(name, value, f"{what} > 0", lambda number: number > 0)
+
+
+def not_negative(name: str, value: Any, what: str) -> float:
+    """A finite number >= 0."""
+    return _number(name, value, f"{what} >= 0", lambda number: number >= 0)
+
+
+class Prior(NamedTuple):
+    """Pseudo-counts, and the network whose tables they are in proportion to, if there is one."""
+
+    strength: float
+    centre: Network | None
+
+
+def prior(name: str, value: Any) -> Prior:
+    """The pseudo-counts of a prior: a number, or `(network, strength)`."""
+    if isinstance(value, Prior):
+        return value
+    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], Network):
+        return Prior(not_negative(name, value[1], "how many rows the network counts as: a number"), value[0])
+    return Prior(not_negative(name, value, "a number of pseudo-counts, or (network, strength), with numbers"), None)
+
+
+def optimizer(name: str, value: Any) -> str:
+    """The name of an optimizer, or "auto"."""
+    if not isinstance(value, str) or value not in OPTIMIZERS:
+        raise TacitError(f"{name} is {value!r}, expected one of {', '.join(map(repr, OPTIMIZERS))}")
+    return value
+
+
+def slope(name: str, value: Any) -> float | str | None:
+    """The slope of tests, None, or "learn"."""
+    return value if isinstance(value, str) and value == "learn" else check_gamma(value)
+
+
+def share(name: str, value: Any, what: str) -> float:
+    """A number between 0 and 1."""
+    return _number(name, value, what, lambda number: 0 < number < 1)
+
+
+def flag(name: str, value: Any) -> bool:
+    """True or False."""
+    if not isinstance(value, bool | np.bool_ | int) or value not in (0, 1):
+        raise TacitError(f"{name} is {_shown(value)}, expected True or False")
+    return bool(value)
+
+
+def functions(name: str, value: Any) -> Sequence[Callable[..., Any]]:
+    """A sequence of functions."""
+    if not isinstance(value, Sequence) or not all(callable(f) for f in value):
+        raise TacitError(f"{name} is {_shown(value)}, expected a list of functions")
+    return value
+
+
+def file_path(name: str, value: Any) -> Path | None:
+    """Where a file is or will be, or None."""
+    if value is None:
+        return None
+    if not isinstance(value, str | os.PathLike) or not isinstance(os.fspath(value), str):
+        raise TacitError(f"{name} is {_shown(value)}, expected the path of a file")
+    path = Path(os.fspath(value))
+    if not path.parent.is_dir():
+        raise TacitError(f"{name} is {str(path)!r}, but there is no folder {str(path.parent)!r}")
+    return path
+
+
+def _number(name: str, value: Any, expected: str, good: Callable[[float], bool]) -> float:
+    value = _plain(value)
+    try:
+        number = float(value) if isinstance(value, Real) else math.nan
+    except OverflowError:
+        number = math.nan
+    if not (math.isfinite(number) and good(number)):
+        raise TacitError(f"{name} is {_shown(value)}, expected {expected}")
+    return number
+
+
+def _plain(value: Any) -> Any:
+    """A number of NumPy's as one of Python's, and no number where there is True or False."""
+    if isinstance(value, np.ndarray | np.generic) and value.ndim == 0:
+        value = value.item()
+    return np.bool_(value) if isinstance(value, bool) else value
+
+
+def _shown(value: Any) -> str:
+    try:
+        return repr(value)
+    except ValueError:  # Python does not write numbers of thousands of digits
+        return f"a {type(value).__name__} of very many digits"
+
+
+# all options of a function --------------------------------------------------------------------------------
+
+
+def _option(check: Callable[[str, Any], Any], default: Any) -> Any:
+    return field(default=default, metadata={"check": check})
+
+
+def _positive_or_none(what: str) -> Callable[[str, Any], float | None]:
+    return lambda name, value: None if value is None else positive(name, value, what)
+
+
+_seed = partial(whole, least=0, most=LARGEST_SEED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Options:
+    started: float = field(default_factory=time.monotonic)
+
+    @classmethod
+    def among(cls, arguments: Mapping[str, Any]) -> Self:
+        """The options among the arguments of a function, whatever a user gave; `locals()` has all of these."""
+        return cls(**{own.name: arguments[own.name] for own in fields(cls) if own.name in arguments})
+
+    def __post_init__(self) -> None:
+        for option in fields(self):
+            if check := option.metadata.get("check"):
+                object.__setattr__(self, option.name, check(option.name, getattr(self, option.name)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitOptions(_Options):
+    """The options of `tacit.fit`, checked but for the loss. `steps`, `restarts` and `rate` may be left to training."""
+
+    loss: Any = "mse"
+    optimizer: str = _option(optimizer, "auto")
+    steps: int | None = _option(whole_or_none, None)
+    restarts: int | None = _option(whole_or_none, None)
+    seed: int = _option(_seed, 0)
+    progress: bool = _option(flag, True)
+    gamma: float | str | None = _option(slope, None)
+    harden: bool = _option(flag, False)
+    prior: Prior = _option(prior, 0.0)  # noqa: RUF009
+    rate: float | None = _option(_positive_or_none("a learning rate"), None)
+    batch: int = _option(whole, 1024)
+    clip: float | None = _option(_positive_or_none("None, or the norm of a gradient"), 1.0)
+    patience: int = _option(whole, 5)
+    callbacks: Sequence[Callable[..., Any]] = _option(functions, ())
+    checkpoint: Path | None = _option(file_path, None)  # noqa: RUF009
+
+
+@dataclass(frozen=True, kw_only=True)
+class EstimateOptions(_Options):
+    """The options of `tacit.estimate`, checked."""
+
+    prior: Prior = _option(prior, 0.0)  # noqa: RUF009
+    restarts: int = _option(whole, 1)
+    seed: int = _option(_seed, 0)
+    tolerance: float = _option(partial(not_negative, what="a relative change"), 1e-8)
+    steps: int = _option(whole, EM_STEPS)
+    progress: bool = _option(flag, True)
+    checkpoint: Path | None = _option(file_path, None)  # noqa: RUF009
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlaceOptions(_Options):
+    """The options of `tacit.learn.place_tests`, checked but for the loss and the rows held out."""
+
+    budget: int = _option(whole, 5)
+    max_tests: int = _option(whole, 1)
+    gamma: float | None = _option(lambda _, value: check_gamma(value), 16.0)
+    loss: Any = "cross_entropy"
+    prior: Prior = _option(prior, 0.1)  # noqa: RUF009
+    validation: Any = 5
+    steps: int = _option(whole, 100)
+    restarts: int = _option(whole, 4)
+    seed: int = _option(_seed, 0)
+    progress: bool = _option(flag, True)

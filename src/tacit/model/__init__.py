@@ -1,0 +1,1 @@
+"""Variables, CPTs and networks as data."""

@@ -1,0 +1,203 @@
+"""Networks as plain data: dictionaries, lists, strings and numbers, loss-free for float64. See docs/format.md."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from types import NoneType
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.base.errors import FormatError, NetworkError, TacitError
+from tacit.model.cpt import CPT, AnyCPT, TestingCPT
+from tacit.model.model import Model
+from tacit.model.rules import FunctionCPT, Mux, NoisyOr
+
+FORMAT = "tacit-network"
+VERSIONS = (1, 2)  # the second one has a selection, which earlier releases would ignore, and more than two tables
+M = TypeVar("M", bound=Model)
+
+
+def network_to_dict(net: Model) -> dict[str, Any]:
+    """A network as plain data; NaN (to be learned) becomes None."""
+    nodes: list[dict[str, Any]] = [
+        {
+            "name": name,
+            "states": list(net.states(name)),
+            "parents": list(net.parents(name)),
+            "cpt": cpt_to_dict(net.cpt(name)),
+        }
+        for name in net.variables
+    ]
+    selection = {} if net.selection == "ancestral" else {"selection": net.selection}
+    version = 2 if selection or any("tables" in node["cpt"] for node in nodes) else 1
+    return {"format": FORMAT, "version": version, "name": net.name, **selection, "nodes": nodes}
+
+
+def network_from_dict(data: Any, kind: type[M]) -> M:
+    """The network, of a given class, that `network_to_dict` described; an error names the place of the fault."""
+    top = Reader(data, "document")
+    if top.get("format", str) != FORMAT:
+        raise FormatError(f"document.format is {data['format']!r}, expected {FORMAT!r}")
+    if top.get("version", int) not in VERSIONS:
+        known = " and ".join(map(str, VERSIONS))
+        raise FormatError(f"document.version {data['version']!r} is not known; this release reads versions {known}")
+    try:
+        net = kind(top.get("name", str, NoneType), top.get("selection", str, NoneType) or "ancestral")
+    except NetworkError as error:
+        raise FormatError(f"document: {error}") from None
+    for i, item in enumerate(top.get("nodes", list)):
+        node = Reader(item, f"nodes[{i}]")
+        parents = node.get("parents", list)
+        try:
+            net.add(
+                node.get("name", str),
+                parents=parents,
+                states=node.get("states", list),
+                cpt=cpt_from_dict(node.get("cpt", dict), f"nodes[{i}].cpt", len(parents)),
+            )
+        except FormatError:
+            raise
+        except TacitError as error:
+            raise FormatError(f"nodes[{i}]: {error}") from None
+    return net
+
+
+class Reader:
+    """A JSON object whose faults are reported with their place."""
+
+    def __init__(self, data: Any, place: str) -> None:
+        if not isinstance(data, Mapping):
+            raise FormatError(f"{place} is {_kind(data)}, expected an object")
+        self.data, self.place = data, place
+
+    def get(self, key: str, *kinds: type) -> Any:
+        if key not in self.data:
+            if NoneType in kinds:
+                return None
+            raise FormatError(f"{self.place} has no {key!r}")
+        value = self.data[key]
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            expected = " or ".join(_NAMES[kind] for kind in kinds)
+            raise FormatError(f"{self.place}.{key} is {_kind(value)}, expected {expected}")
+        return value
+
+    def array(self, key: str, convert: Callable[[Any], Any], *kinds: type) -> Any:
+        value = self.get(key, *(kinds or (list,)))
+        try:
+            return convert(value)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise FormatError(f"{self.place}.{key} is not a regular array: {error}") from None
+
+
+_NAMES = {
+    str: "a string",
+    int: "an integer",
+    float: "a number",
+    bool: "true or false",
+    list: "a list",
+    dict: "an object",
+    NoneType: "null",
+}
+
+
+def _kind(value: Any) -> str:
+    return _NAMES.get(type(value), type(value).__name__)
+
+
+def cpt_to_dict(cpt: AnyCPT) -> dict[str, Any]:
+    """A CPT as plain data; NaN (to be learned) becomes None."""
+    match cpt:
+        case CPT():
+            return {"kind": "table", "table": _nullable(cpt.table), "learn": cpt.learn} | _tie_to_dict(cpt)
+        case TestingCPT():
+            return {
+                "kind": "testing",
+                **_tables_to_dict(cpt),
+                "thresholds": _nullable(cpt.thresholds),
+                "test": cpt.test.tolist(),
+                "gamma": cpt.gamma,
+                "learn": cpt.learn,
+            } | _tie_to_dict(cpt)
+        case FunctionCPT():
+            return {"kind": "function", "codes": cpt.codes.tolist(), "rows": cpt.rows.tolist()}
+        case NoisyOr():
+            numbers = {"kind": "noisy-or", "causes": [c.tolist() for c in cpt.causes], "leak": cpt.leak}
+            return numbers | ({"learn": True} if cpt.learn else {})
+        case Mux():
+            return {"kind": "mux", "selector": cpt.selector, "inputs": list(cpt.inputs)}
+
+
+def _tables_to_dict(cpt: TestingCPT) -> dict[str, Any]:
+    """Two tables by their names, more in a list."""
+    if len(cpt.tables) == 2:
+        return {"plus": _nullable(cpt.plus), "minus": _nullable(cpt.minus)}
+    return {"tables": [_nullable(table) for table in cpt.tables]}
+
+
+def _tie_to_dict(cpt: CPT | TestingCPT) -> dict[str, str]:
+    return {} if cpt.tie is None else {"tie": cpt.tie}
+
+
+def cpt_from_dict(data: Any, place: str, parents: int) -> AnyCPT:
+    """The CPT that `cpt_to_dict` described, of a node with so many parents; an error names the place of the fault."""
+    item = Reader(data, place)
+    kind = item.get("kind", str)
+    if kind == "table":
+        return CPT(item.array("table", _floats), item.get("learn", bool), item.get("tie", str, NoneType))
+    if kind == "testing":
+        return TestingCPT(
+            **_tables_from_dict(item),
+            thresholds=item.array("thresholds", _floats),
+            test=item.get("test", list),
+            gamma=item.get("gamma", float, int, NoneType),
+            learn=item.get("learn", bool),
+            tie=item.get("tie", str, NoneType),
+        )
+    if kind == "function":
+        return FunctionCPT.from_rows(item.array("codes", _integers, list, int), item.array("rows", _floats))
+    if kind == "noisy-or":
+        if len(item.get("causes", list)) != parents:  # before each of them is looked at
+            raise FormatError(
+                f"{place}.causes has {len(data['causes']):,} entries, expected {parents:,}: one per parent"
+            )
+        causes = item.array("causes", lambda values: [_floats(cause) for cause in values])
+        leak = item.get("leak", float, int) if "leak" in item.data else 0.0
+        return NoisyOr(causes, leak, item.get("learn", bool) if "learn" in item.data else False)
+    if kind == "mux":
+        return Mux(item.get("selector", str), item.get("inputs", list))
+    raise FormatError(f"{item.place}.kind {kind!r} is not known; expected table, testing, function, noisy-or or mux")
+
+
+def _tables_from_dict(item: Reader) -> dict[str, Any]:
+    if "tables" not in item.data:
+        return {part: item.array(part, _floats) for part in ("plus", "minus")}
+    for part in ("plus", "minus"):
+        if part in item.data:
+            raise FormatError(f"{item.place} has both 'tables' and {part!r}, expected either")
+    return {"tables": item.array("tables", lambda tables: [_floats(table) for table in tables])}
+
+
+def _nullable(values: NDArray[np.float64]) -> Any:
+    if not np.isnan(values).any():
+        return values.tolist()
+    return np.where(np.isnan(values), None, values.astype(object)).tolist()  # type: ignore[call-overload]
+
+
+def _floats(values: Any) -> NDArray[np.float64]:
+    array = np.array(values, dtype=object)
+    for value in array.ravel():
+        if isinstance(value, bool | str | list):
+            raise ValueError("expected numbers (or null), all rows of one length")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"{value} is not a number of the format; one to be learned is written as null")
+    return array.astype(np.float64)  # None becomes NaN
+
+
+def _integers(values: Any) -> NDArray[np.int64]:
+    array = np.array(values)
+    if array.dtype.kind != "i":
+        raise ValueError("expected integers")
+    return array

@@ -1,0 +1,544 @@
+"""The model: a DAG of variables, each with a CPT, regular or testing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from tacit.base import pickling
+from tacit.base.errors import NetworkError, TableError, TooLargeError, UnsetError
+from tacit.base.floats import Floats
+from tacit.base.text import large, plural, short, shown
+from tacit.model import graph
+from tacit.model.cpt import CPT, AnyCPT, TestingCPT, check_gamma, difference
+from tacit.model.distributions import as_floats
+from tacit.model.rules import MAX_DENSE, FunctionCPT, NoisyOr, check_axes
+from tacit.model.shapes import check_shape
+from tacit.model.variable import Label, Variable, describe, similar, variable
+
+SELECTIONS = ("ancestral", "general")
+
+
+@dataclass(frozen=True)
+class Node:
+    """A variable of the network with its parents and its CPT."""
+
+    variable: Variable
+    parents: tuple[str, ...]
+    cpt: AnyCPT
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How large a network is, in the paper's terms; also readable as `counts["static"]`.
+
+    `static` parameters are those of regular CPTs, `dynamic` ones those of testing CPTs. A factored CPT counts
+    the numbers it holds (a `Mux` none), not the dense table it stands for. The numbers of a tie count once for
+    each of its nodes.
+    """
+
+    nodes: int
+    edges: int
+    testing_nodes: int
+    static: int
+    dynamic: int
+    thresholds: int
+
+    @property
+    def parameters(self) -> int:
+        """Static and dynamic parameters together."""
+        return self.static + self.dynamic
+
+    def __getitem__(self, name: str) -> int:
+        try:
+            return int(getattr(self, name))
+        except AttributeError:
+            raise KeyError(name) from None
+
+
+class Model:
+    """A Bayesian network, classical or testing. Nodes are added parents first. `Network` also answers queries.
+
+    `selection` says which evidence takes part when the table of a testing node is selected: "ancestral", that on its
+    proper ancestors; "general", all evidence but that at or below testing nodes which are not its ancestors (the node
+    itself is none of them). See `seen_by`.
+
+    >>> net = Model("rain")
+    >>> net.add("rain", cpt=[0.2, 0.8])
+    >>> net.add("wet", parents=["rain"], cpt=[[0.9, 0.1], [0.05, 0.95]])
+    >>> net
+    Model('rain': 2 nodes, 1 edge, 6 parameters)
+    """
+
+    def __init__(self, name: str | None = None, selection: str = "ancestral") -> None:
+        if name is not None and not isinstance(name, str):
+            raise NetworkError(f"a network's name must be a string or None, got {name!r}")
+        if selection not in SELECTIONS:
+            raise NetworkError(
+                f"selection is {short(repr(selection), 60)}, expected one of {', '.join(map(repr, SELECTIONS))}"
+            )
+        self.name, self.selection = name, str(selection)
+        self._nodes: dict[str, Node] = {}
+        self._first_tied: dict[str, tuple[str, CPT | TestingCPT]] = {}  # a node to compare each next one of a tie with
+
+    def __getstate__(self) -> dict[str, Any]:
+        return pickling.state(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update({"selection": "ancestral"} | pickling.unmarked(state))
+
+    # building ---------------------------------------------------------------------------------------------
+
+    def add(
+        self,
+        name: str,
+        parents: Iterable[str] = (),
+        states: int | Iterable[Any] | None = None,
+        cpt: AnyCPT | Any = None,
+        testing: bool = False,
+        gamma: float | None = None,
+        tie: str | None = None,
+    ) -> None:
+        """Add a node.
+
+        Parameters
+        ----------
+        name, parents
+            The node and its parents, which must be in the network already.
+        states
+            Labels, or a number k (labels 0..k-1). Two states, "true" and "false", if left out.
+        cpt
+            An array of shape (parents' cardinalities..., own cardinality), a `CPT`, a `TestingCPT`, a factored
+            CPT, or None: to be learned.
+        testing, gamma
+            With `cpt=None`: learn a testing CPT, selected by hard tests or by a sigmoid of slope `gamma`.
+        tie
+            With `cpt=None` or an array: nodes of the same tie share their numbers. A `CPT` names its own.
+
+        >>> import tacit
+        >>> net = tacit.Network()
+        >>> net.add("H1", cpt=[0.5, 0.5])
+        >>> net.add("H2", parents=["H1"], tie="transition")
+        >>> net.add("H3", parents=["H2"], tie="transition")
+        >>> net.ties
+        {'transition': ('H2', 'H3')}
+        """
+        own = variable(name, states)
+        if name in self._nodes:
+            raise NetworkError(f"node {name!r} is in the network already; names must be unique")
+        parents = self._known_parents(name, parents)
+        if not parents and isinstance(cpt, AnyCPT):
+            parents = self._known_parents(name, cpt.implied_parents() or ())
+        above = [self._nodes[p].variable for p in parents]
+        try:
+            bound = _as_cpt(cpt, own, above, testing, gamma, tie).bind(own, above)
+        except TableError as error:
+            raise _located(error, own, above) from None
+        except (NetworkError, TooLargeError) as error:
+            raise type(error)(f"node {name!r}: {error}") from None
+        self._insert(Node(own, parents, bound.named(own, above)))
+
+    def _insert(self, node: Node) -> None:
+        """Put in a node that is right by itself, and right for its tie."""
+        name, cpt = node.variable.name, node.cpt
+        if isinstance(cpt, CPT | TestingCPT) and cpt.tie is not None:
+            first, shared = self._first_tied.setdefault(cpt.tie, (name, cpt))
+            if what := difference(cpt, shared):
+                raise NetworkError(
+                    f"nodes {name!r} and {first!r} are tied ({cpt.tie!r}) but differ in {what}; "
+                    "tied nodes must have equal CPTs"
+                )
+        self._nodes[name] = node
+
+    def _known_parents(self, name: str, parents: Iterable[str]) -> tuple[str, ...]:
+        if isinstance(parents, str) or not isinstance(parents, Iterable):
+            raise NetworkError(f"node {name!r}: parents must be a sequence of names, got {parents!r}")
+        parents = tuple(parents)
+        seen: set[str] = set()
+        for parent in parents:
+            if not isinstance(parent, str) or parent not in self._nodes:
+                raise NetworkError(
+                    f"node {name!r}: parent {parent!r} is not in the network; add parents before their children"
+                )
+            if parent in seen:
+                raise NetworkError(f"node {name!r}: parent {parent!r} is listed twice")
+            seen.add(parent)
+        return parents
+
+    def empty_copy(self) -> Self:
+        """A network of the same kind and name, without nodes."""
+        return type(self)(self.name, self.selection)
+
+    def copy(self) -> Self:
+        """An independent copy (CPTs are immutable and shared)."""
+        return self.with_cpts({})
+
+    __copy__ = copy
+
+    def with_cpts(self, cpts: Mapping[str, AnyCPT | Any]) -> Self:
+        """A copy in which the given nodes have other CPTs.
+
+        Tied nodes change together: either all keep their tie, with equal CPTs, or none does. An array stands for a
+        regular CPT of the tie that the node has.
+        """
+        for name in cpts:
+            self.node(name)
+        copy = self.empty_copy()
+        for name, node in self._nodes.items():
+            if name in cpts:
+                tie = None if isinstance(cpts[name], AnyCPT) else node.cpt.tie
+                copy.add(name, node.parents, node.variable.states, cpts[name], tie=tie)
+            else:
+                copy._insert(node)
+        _check_whole_ties(self, copy)
+        return copy
+
+    def with_gamma(self, gamma: float | None) -> Self:
+        """A copy whose testing nodes are selected with slope `gamma` (`None`: by hard tests)."""
+        slope = check_gamma(gamma)
+        return self.with_cpts(
+            {n: node.cpt.with_gamma(slope) for n, node in self._nodes.items() if isinstance(node.cpt, TestingCPT)}
+        )
+
+    def with_selection(self, selection: str) -> Self:
+        """A copy whose testing nodes see other evidence: "ancestral" or "general"."""
+        copy = type(self)(self.name, selection)
+        for node in self._nodes.values():
+            copy._insert(node)
+        return copy
+
+    def cut(self, names: Iterable[str]) -> Self:
+        """A copy in which these variables have no parents, and all their states are equally likely.
+
+        What is above them learns nothing from their states.
+        """
+        equal = {name: self.variable(name) for name in names}
+        return self._with_nodes(
+            {n: Node(v, (), CPT(np.full(v.card, 1 / v.card)).named(v, ())) for n, v in equal.items()}
+        )
+
+    def _with_nodes(self, nodes: Mapping[str, Node]) -> Self:
+        copy = self.empty_copy()
+        for name, node in self._nodes.items():
+            copy._insert(nodes.get(name, node))
+        return copy
+
+    def learnable(self) -> Self:
+        """A copy in which every table, and every noisy-or, is `learn=True`: a start for `tacit.estimate`.
+
+        Exact 0s and 1s stay, and so do rules: functions and multiplexers.
+
+        >>> net = Model()
+        >>> net.add("rain", cpt=[0.2, 0.8])
+        >>> net.learnable().cpt("rain").learn
+        True
+        """
+        return self.with_cpts({name: _learnable(node.cpt) for name, node in self._nodes.items()})
+
+    # reading ----------------------------------------------------------------------------------------------
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The names of all variables, parents before children."""
+        return tuple(self._nodes)
+
+    @property
+    def testing_nodes(self) -> tuple[str, ...]:
+        """The names of the testing nodes, ancestors before descendants."""
+        return tuple(name for name, node in self._nodes.items() if node.cpt.testing)
+
+    def node(self, name: str) -> Node:
+        """Variable, parents and CPT of a node."""
+        try:
+            return self._nodes[name]
+        except (KeyError, TypeError):
+            if isinstance(name, Collection) and not isinstance(name, str | bytes):
+                raise NetworkError(f"expected the name of one variable, got {shown(name)}") from None
+            raise NetworkError(f"{name!r} is not a variable of the network{similar(name, self._nodes)}") from None
+
+    def variable(self, name: str) -> Variable:
+        """Name and states of a variable."""
+        return self.node(name).variable
+
+    def parents(self, name: str) -> tuple[str, ...]:
+        """The parents of a variable, in the order of its CPT's axes."""
+        return self.node(name).parents
+
+    def states(self, name: str) -> tuple[Label, ...]:
+        """The labels of a variable's states."""
+        return self.node(name).variable.states
+
+    def cpt(self, name: str) -> AnyCPT:
+        """The CPT of a variable; it prints with the names of variables and states.
+
+        >>> from tacit import examples
+        >>> print(examples.abc().cpt("C"))
+        P(C | A)
+        A        lo    hi
+        true   0.25  0.75
+        false   0.5   0.5
+        >>> print(examples.abc().cpt("B"))
+        P(B | A): plus if the test of P*(A) holds, else minus
+                       plus         minus
+        A      test    true  false   true  false
+        true   >= 0.5   0.9    0.1    0.2    0.8
+        false  >= 0.4   0.7    0.3    0.1    0.9
+        """
+        return self.node(name).cpt
+
+    def table(self, name: str) -> Floats:
+        """The dense table of a regular node, whatever form its CPT has."""
+        node = self.node(name)
+        if isinstance(node.cpt, TestingCPT):
+            raise NetworkError(f"node {name!r} is testing: its table depends on the evidence; see Network.select")
+        return node.cpt.dense(node.variable, [self._nodes[p].variable for p in node.parents])
+
+    @property
+    def ties(self) -> dict[str, tuple[str, ...]]:
+        """The nodes of each tie, in the order of the network."""
+        found: dict[str, list[str]] = {}
+        for name, node in self._nodes.items():
+            if node.cpt.tie is not None:
+                found.setdefault(node.cpt.tie, []).append(name)
+        return {tie: tuple(names) for tie, names in found.items()}
+
+    def ancestors(self, name: str) -> tuple[str, ...]:
+        """The proper ancestors of a variable, parents before children."""
+        found: set[str] = set()
+        stack = list(self.parents(name))
+        while stack:
+            parent = stack.pop()
+            if parent not in found:
+                found.add(parent)
+                stack.extend(self._nodes[parent].parents)
+        return self._in_order(found)
+
+    def descendants(self, name: str) -> tuple[str, ...]:
+        """The proper descendants of a variable, parents before children.
+
+        >>> from tacit import examples
+        >>> examples.diamond().descendants("A")
+        ('B', 'C', 'D')
+        """
+        self.node(name)
+        return self._in_order(graph.descendants(self._graph(), name))
+
+    def seen_by(self, name: str, evidence: Iterable[str] | None = None) -> tuple[str, ...]:
+        """Which of these variables (all, if left out) have a say when the table of a testing node is selected.
+
+        Evidence on them takes part in the posterior of the node's parents that is tested. Of a regular node, this tells
+        what it would see as a testing one.
+
+        >>> import tacit
+        >>> net = tacit.Network(selection="general")
+        >>> net.add("disease", cpt=[0.1, 0.9])
+        >>> net.add("x-ray", ["disease"], cpt=[[0.8, 0.2], [0.1, 0.9]])
+        >>> net.add("pain", ["disease"], cpt=tacit.TestingCPT([[1, 0], [0, 1]], [[0, 1], [1, 0]], [0.5, 0.5]))
+        >>> net.seen_by("pain")
+        ('disease', 'x-ray')
+        """
+        given = self.variables if evidence is None else self._in_order(self._names(evidence))
+        above = set(self.ancestors(name))
+        if self.selection == "ancestral":
+            return tuple(n for n in given if n in above)
+        hidden: set[str] = set()
+        for other, node in self._nodes.items():
+            blocks = other == name or (node.cpt.testing and other not in above)
+            if blocks or not hidden.isdisjoint(node.parents):
+                hidden.add(other)
+        return tuple(n for n in given if n not in hidden)
+
+    def markov_blanket(self, name: str) -> tuple[str, ...]:
+        """The parents, the children and the children's other parents, in the order of the network.
+
+        Given their states, the variable is independent of all others.
+
+        >>> from tacit import examples
+        >>> examples.diamond().markov_blanket("B")
+        ('A', 'C', 'D')
+        """
+        self.node(name)
+        return self._in_order(graph.markov_blanket(self._graph(), name))
+
+    def independent(self, a: str | Iterable[str], b: str | Iterable[str], given: str | Iterable[str] = ()) -> bool:
+        """Whether the graph makes `a` and `b` independent where the states of `given` are known (d-separation).
+
+        Each is a name or several. True holds whatever the numbers are: once `given` is observed, evidence on `b`, hard
+        or soft, does not change the posterior of `a`. That is proved for testing networks, too (Shen, Huang, Choi and
+        Darwiche, *Conditional Independence in Testing Bayesian Networks*, ICML 2019): the evidence may select other
+        tables, but none that matters. False says that some numbers make them dependent; those of this network may not.
+
+        >>> from tacit import examples
+        >>> net = examples.diamond()
+        >>> [net.independent("B", "C", given) for given in ((), "A", ["A", "D"])]
+        [False, True, False]
+        """
+        sets = {"a": self._names(a), "b": self._names(b), "given": self._names(given)}
+        for one, other in (("a", "b"), ("a", "given"), ("b", "given")):
+            for name in self._in_order(sets[one] & sets[other])[:1]:
+                raise NetworkError(f"{name!r} is both in {one} and in {other}; a variable may be in one of them only")
+        return graph.separated(self._graph(), **sets)
+
+    def _names(self, names: str | Iterable[str]) -> set[str]:
+        """A name or several, all of them known."""
+        several = [names] if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
+        return {self.variable(name).name for name in several}
+
+    def _graph(self) -> graph.Parents:
+        return {name: node.parents for name, node in self._nodes.items()}
+
+    def _in_order(self, names: Container[str]) -> tuple[str, ...]:
+        """These names, parents before children."""
+        return tuple(name for name in self._nodes if name in names)
+
+    def counts(self) -> Counts:
+        """Nodes, edges, testing nodes, static and dynamic parameters, thresholds."""
+        cpts = [node.cpt for node in self._nodes.values()]
+        testing = [cpt for cpt in cpts if isinstance(cpt, TestingCPT)]
+        return Counts(
+            nodes=len(cpts),
+            edges=sum(len(node.parents) for node in self._nodes.values()),
+            testing_nodes=len(testing),
+            static=sum(_static(cpt) for cpt in cpts),
+            dynamic=sum(table.size for cpt in testing for table in cpt.tables),
+            thresholds=sum(cpt.thresholds.size for cpt in testing),
+        )
+
+    def require_numbers(self, names: Iterable[str] | None = None) -> None:
+        """Raise `UnsetError` where a number of these nodes (all, if left out) is still to be learned."""
+        for name in self._nodes if names is None else names:
+            node = self.node(name)
+            for part, values in node.cpt.parts().items() if isinstance(node.cpt, CPT | TestingCPT) else ():
+                if np.isnan(values).any():
+                    raise UnsetError(
+                        f"node {name!r}: {part} has unset numbers (NaN); give them, or learn them: tacit.estimate, "
+                        "tacit.fit"
+                    )
+
+    # comparing, showing -----------------------------------------------------------------------------------
+
+    @property
+    def _content(self) -> tuple[Any, ...]:
+        return self.name, self.selection, self._nodes
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Model) and self._content == other._content
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._nodes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._nodes)
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def __repr__(self) -> str:
+        counts = self.counts()
+        parts = [plural(counts.nodes, "node"), plural(counts.edges, "edge")]
+        if counts.testing_nodes:
+            parts.append(f"{counts.testing_nodes} testing")
+        if self.selection != "ancestral":
+            parts.append(f"{self.selection} selection")
+        parts.append(plural(counts.parameters, "parameter"))
+        if counts.thresholds:
+            parts.append(plural(counts.thresholds, "threshold"))
+        name = f"{self.name!r}: " if self.name is not None else ""
+        return f"{type(self).__name__}({name}{', '.join(parts)})"
+
+
+def _as_cpt(
+    cpt: Any, own: Variable, parents: Sequence[Variable], testing: bool, gamma: float | None, tie: str | None
+) -> AnyCPT:
+    if cpt is None:
+        return _unset(own, parents, testing, gamma, tie)
+    if isinstance(cpt, AnyCPT) and tie is not None:
+        raise NetworkError(f"tie is given beside a CPT; write CPT(..., tie={tie!r}) or TestingCPT(..., tie={tie!r})")
+    given: AnyCPT = cpt if isinstance(cpt, AnyCPT) else _table(cpt, own, parents, tie)
+    if testing and not given.testing:
+        raise NetworkError("testing=True, but the CPT given is a regular one; give a TestingCPT")
+    if gamma is None:
+        return given
+    if not isinstance(given, TestingCPT):
+        raise NetworkError("gamma is given, but the CPT is a regular one; only testing nodes have a slope")
+    return given.with_gamma(gamma)
+
+
+def _table(values: Any, own: Variable, parents: Sequence[Variable], tie: str | None) -> CPT:
+    """A regular CPT of an array; of one that has the wrong shape and wrong sums, the shape is said to be wrong."""
+    try:
+        return CPT(values, tie=tie)
+    except NetworkError:
+        check_shape("table", as_floats(values, "table"), own, parents)
+        raise
+
+
+def _learnable(cpt: AnyCPT) -> AnyCPT:
+    match cpt:
+        case CPT():
+            return CPT(cpt.table, True, cpt.tie)
+        case TestingCPT():
+            return cpt.with_parts({}, learn=True)
+        case NoisyOr():
+            causes = cpt.causes if cpt.names is None else dict(zip(cpt.names, cpt.causes, strict=True))
+            return NoisyOr(causes, cpt.leak, learn=True)
+        case _:
+            return cpt
+
+
+def _unset(
+    own: Variable, parents: Sequence[Variable], testing: bool, gamma: float | None, tie: str | None
+) -> CPT | TestingCPT:
+    """Tables of NaN: to be learned from a seeded random start."""
+    shape = tuple(p.card for p in parents)
+    entries = math.prod(shape) * own.card
+    if entries > MAX_DENSE:
+        raise TooLargeError(f"a table to learn would have {large(entries)} entries (limit {MAX_DENSE:,})")
+    check_axes(parents)
+    unknown = np.full((*shape, own.card), np.nan)
+    if testing:
+        return TestingCPT(unknown, unknown, np.full(shape, np.nan), gamma=gamma, tie=tie)
+    if gamma is not None:
+        raise NetworkError("gamma is given without testing=True; only testing nodes have a slope")
+    return CPT(unknown, tie=tie)
+
+
+def _check_whole_ties(before: Model, after: Model) -> None:
+    """No tie was left by some of its nodes only."""
+    for tie, names in before.ties.items():
+        kept = [name for name in names if after.cpt(name).tie == tie]
+        left = [name for name in names if after.cpt(name).tie != tie]
+        if kept and left:
+            raise NetworkError(
+                f"node {left[0]!r} would leave the tie {tie!r}, which node {kept[0]!r} keeps; "
+                f"give tie={tie!r} to both, or change all nodes of the tie"
+            )
+
+
+def _located(error: TableError, own: Variable, parents: Sequence[Variable]) -> NetworkError:
+    """The same error with the names of the node and of the parents' states."""
+    fits = len(error.row) == len(parents) and all(i < p.card for i, p in zip(error.row, parents, strict=True))
+    place = f", row {describe(parents, error.row)}" if error.row and fits else ""
+    return NetworkError(f"node {own.name!r}: {error.part}{place} {_verb(error.problem)}")
+
+
+def _verb(problem: str) -> str:
+    return problem if problem.startswith("sums") else f"is wrong: {problem}"
+
+
+def _static(cpt: AnyCPT) -> int:
+    match cpt:
+        case CPT():
+            return cpt.table.size
+        case FunctionCPT():
+            return cpt.rows.size
+        case NoisyOr():
+            return 1 + sum(cause.size for cause in cpt.causes)
+        case _:
+            return 0

@@ -1,0 +1,107 @@
+"""A CPT as people read it: a line for each state of the parents, with the names of variables and states.
+
+A CPT does not know these names; a network gives them to those that are put into it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from tacit.base.floats import Floats
+from tacit.base.grid import GAP, Cells, Grid, ends
+from tacit.model.distributions import Immutable
+from tacit.model.variable import Variable
+
+MOST_LINES = 24  # parent states that are shown; of more, the first and last ones
+MOST_STATES = 12  # of the node itself
+MOST_ENTRIES = 2**20  # of a rule's table, up to which it is written out to be shown
+UNSET = "?"
+
+
+class Family(NamedTuple):
+    """A node's variable and those of its parents."""
+
+    own: Variable
+    parents: tuple[Variable, ...]
+
+    @property
+    def title(self) -> str:
+        """What the table holds: P(B | A)."""
+        given = ", ".join(parent.name for parent in self.parents)
+        return f"P({self.own.name}{' | ' if given else ''}{given})"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of states of each parent."""
+        return tuple(parent.card for parent in self.parents)
+
+    def names(self, state: tuple[int, ...] | None) -> Cells:
+        """The labels of a joint state of the parents."""
+        if state is None:
+            return [GAP] * len(self.parents)
+        return [str(parent.states[i]) for parent, i in zip(self.parents, state, strict=True)]
+
+    def lines(self) -> list[tuple[int, ...] | None]:
+        """The joint states of the parents that are shown; None for those left out."""
+        places = ends(math.prod(self.shape), MOST_LINES)
+        return [None if i is None else tuple(map(int, np.unravel_index(i, self.shape))) for i in places]
+
+    def states(self) -> list[int | None]:
+        """The node's own states that are shown; None for those left out."""
+        return ends(self.own.card, MOST_STATES)
+
+    def labels(self) -> Cells:
+        """Their labels."""
+        return [GAP if i is None else str(self.own.states[i]) for i in self.states()]
+
+    def cells(self, table: Floats, state: tuple[int, ...] | None) -> Cells:
+        """The numbers of a row of a table."""
+        return [GAP if state is None or i is None else number(table[state][i]) for i in self.states()]
+
+
+class Readable(Immutable):
+    """A CPT that prints as a table with labels, once a network has named its variables."""
+
+    _family: Family | None = None
+
+    def named(self, own: Variable, parents: Sequence[Variable]) -> Self:
+        """The same CPT, which prints with these names."""
+        twin = object.__new__(type(self))
+        twin._set(**vars(self) | {"_family": Family(own, tuple(parents))})
+        return twin
+
+    def grid(self, family: Family) -> Grid | None:
+        """The numbers as a table; None if it would be too large."""
+        if math.prod(family.shape) * family.own.card > MOST_ENTRIES:
+            return None
+        table = self.dense(family.own, family.parents)
+        body = [(*family.names(state), *family.cells(table, state)) for state in family.lines()]
+        head = [(*(parent.name for parent in family.parents), *family.labels())]
+        return Grid(head, body, len(family.parents), family.title, unset_note(table))
+
+    def dense(self, own: Variable, parents: Sequence[Variable]) -> Floats:
+        """The whole table."""
+        raise NotImplementedError
+
+    def _readable(self) -> Grid | None:
+        return None if self._family is None else self.grid(self._family)
+
+    def __str__(self) -> str:
+        return repr(self) if (grid := self._readable()) is None else str(grid)
+
+    def _repr_html_(self) -> str | None:
+        return None if (grid := self._readable()) is None else grid.html()
+
+
+def number(value: float) -> str:
+    """A number of a table, as short as it was written; a sign for one that is to be learned."""
+    return UNSET if np.isnan(value) else f"{value:.6g}"
+
+
+def unset_note(*tables: Floats) -> str:
+    """What the sign means, where there is one."""
+    return f"{UNSET}: to be learned" if any(np.isnan(table).any() for table in tables) else ""

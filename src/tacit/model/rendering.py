@@ -1,0 +1,51 @@
+"""Networks as HTML and Graphviz."""
+
+from __future__ import annotations
+
+from tacit.base.html import table
+from tacit.base.text import plural, quote, short
+from tacit.model.cpt import CPT, TestingCPT
+from tacit.model.model import Model, Node
+
+MAX_HTML_ROWS = 60
+
+
+def network_html(net: Model) -> str:
+    """A table with a row per variable; testing nodes are shaded."""
+    shown = net.variables[:MAX_HTML_ROWS]
+    hidden = len(net) - len(shown)
+    return table(
+        ("variable", "states", "parents", "CPT"),
+        [_cells(name, net.node(name)) for name in shown],
+        title=repr(net),
+        notes=[f"... and {hidden} more"] if hidden else (),
+        shaded=[i for i, name in enumerate(shown) if net.cpt(name).testing],
+    )
+
+
+def _cells(name: str, node: Node) -> tuple[str, ...]:
+    cells = (name, ", ".join(map(str, node.variable.states)), ", ".join(node.parents), cpt_kind(node))
+    return tuple(map(short, cells))
+
+
+def cpt_kind(node: Node) -> str:
+    """One line on what kind of CPT a node has."""
+    cpt = node.cpt
+    if isinstance(cpt, TestingCPT):
+        how = "tests" if cpt.gamma is None else f"sigmoid, gamma={cpt.gamma:g}"
+        tables = f", {len(cpt.tables)} tables" if len(cpt.tables) > 2 else ""
+        return f"testing ({how}){tables}, {plural(cpt.thresholds.size, 'threshold')}{', learned' * cpt.learn}"
+    if isinstance(cpt, CPT):
+        return f"{plural(cpt.table.size, 'parameter')}{', learned' * cpt.learn}"
+    return repr(cpt)
+
+
+def network_dot(net: Model) -> str:
+    """A Graphviz drawing; testing nodes are shaded."""
+    lines = [f"digraph {quote(net.name or 'network')} {{", '  node [shape=ellipse, fontname="Helvetica"];']
+    for name in net.variables:
+        shade = " [style=filled, fillcolor=lightgrey]" if net.cpt(name).testing else ""
+        lines.append(f"  {quote(name)}{shade};")
+    for name in net.variables:
+        lines.extend(f"  {quote(parent)} -> {quote(name)};" for parent in net.parents(name))
+    return "\n".join([*lines, "}"]) + "\n"

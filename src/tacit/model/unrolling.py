@@ -1,0 +1,210 @@
+"""Networks with slices: a template of two of them, rolled out to any number of steps."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
+
+from tacit.base.errors import NetworkError
+from tacit.base.text import shown
+from tacit.model.cpt import CPT, AnyCPT, TestingCPT, tied
+from tacit.model.model import Model, Node
+from tacit.model.rules import Mux, NoisyOr
+
+M = TypeVar("M", bound=Model)
+
+NUMBERED = re.compile(r"(.+)\[([0-9]+)\]", re.DOTALL)
+
+
+def unroll(template: M, steps: int) -> M:
+    """The network of so many steps that a template of two slices stands for.
+
+    Nodes `X[0]` and `X[1]` of the template become `X[0]`, `X[1]`, ..., `X[steps-1]`. The parents of `X[1]` may be in
+    its own slice and in the one before, so `X[t]` depends on steps `t` and `t-1`. Nodes without a number are shared:
+    they are in the network once, and may be parents of any step. A node `X[1]` without an `X[0]` begins at step 1.
+
+    From `X[1]` on, all steps have one table (a tie called `X[1]`), which is learned as one; `X[0]` has its own. A tie
+    of the template stays what it is, over all steps: give `E[0]` and `E[1]` the same `tie` if they are to be learned
+    as one. Functions, multiplexers and noisy-ors, which cannot be tied, are copied.
+
+    Parameters
+    ----------
+    template
+        A network whose nodes are called `X[0]`, `X[1]`, or anything without a number in brackets at its end.
+    steps
+        How many steps: 1 or more.
+
+    >>> import tacit
+    >>> weather = tacit.Network("weather")
+    >>> weather.add("Rain[0]", cpt=[0.5, 0.5])
+    >>> weather.add("Umbrella[0]", ["Rain[0]"], cpt=tacit.CPT([[0.9, 0.1], [0.2, 0.8]], tie="umbrella"))
+    >>> weather.add("Rain[1]", ["Rain[0]"], cpt=[[0.7, 0.3], [0.3, 0.7]])
+    >>> weather.add("Umbrella[1]", ["Rain[1]"], cpt=tacit.CPT([[0.9, 0.1], [0.2, 0.8]], tie="umbrella"))
+    >>> net = tacit.unroll(weather, steps=3)
+    >>> net.variables
+    ('Rain[0]', 'Umbrella[0]', 'Rain[1]', 'Umbrella[1]', 'Rain[2]', 'Umbrella[2]')
+    >>> net.ties
+    {'umbrella': ('Umbrella[0]', 'Umbrella[1]', 'Umbrella[2]'), 'Rain[1]': ('Rain[1]', 'Rain[2]')}
+    >>> net.posterior("Rain[2]", {"Umbrella[0]": "true", "Umbrella[1]": ["true", None]}).round(4)
+    array([[0.6533, 0.3467],
+           [0.5509, 0.4491]])
+    """
+    count = _checked_steps(steps)
+    slices = _Slices(template)
+    net = template.empty_copy()
+    for name in slices.shared:
+        slices.put(net, name, 0)
+    for name in slices.first:
+        slices.put(net, name, 0)
+    for step in range(1, count):
+        for name in slices.later:
+            slices.put(net, name, step - 1)
+    return net
+
+
+def step_of(name: str) -> int | None:
+    """The number of the step that a variable belongs to; None if it has none.
+
+    >>> step_of("Rain[12]"), step_of("Rain")
+    (12, None)
+    """
+    found = NUMBERED.fullmatch(name)
+    return None if found is None else int(found[2])
+
+
+def steps_of(net: Model, name: str) -> tuple[str, ...]:
+    """The variables `name[t]` of a network, earliest first."""
+    found = [n for n in net.variables if (match := NUMBERED.fullmatch(n)) is not None and match[1] == name]
+    if not found:
+        raise NetworkError(f"the network has no steps of {name!r}: no variable is called {name}[0], {name}[1], ...")
+    return tuple(sorted(found, key=lambda n: step_of(n) or 0))
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a node of a template is: its name without the number, and the slice; None if all steps share it."""
+
+    name: str
+    slice: int | None
+
+    def moved(self, by: int) -> str:
+        """The name that it has so many steps later."""
+        return self.name if self.slice is None else f"{self.name}[{self.slice + by}]"
+
+
+class _Slices:
+    """A checked template."""
+
+    def __init__(self, template: Model) -> None:
+        if not isinstance(template, Model):
+            raise NetworkError(f"unroll takes a network with nodes X[0] and X[1], got {shown(template)}")
+        self.template = template
+        self.places = {name: _place(name) for name in template.variables}
+        self.shared, self.first, self.later = (
+            [name for name, place in self.places.items() if place.slice == which] for which in (None, 0, 1)
+        )
+        if not self.later:
+            raise NetworkError("the template has no node X[1], so there is nothing to unroll; name nodes X[0] and X[1]")
+        for name in self.shared:
+            self._check_shared(name)
+        for name in self.first:
+            self._check_first(name)
+        self._check_learned()
+
+    def _check_shared(self, name: str) -> None:
+        for parent in self.template.parents(name):
+            if self.places[parent].slice is not None:
+                raise NetworkError(
+                    f"template node {name!r} is shared by all steps, so {parent!r} cannot be its parent; "
+                    f"call it {name + '[0]'!r} and {name + '[1]'!r}, or turn the edge round"
+                )
+
+    def _check_first(self, name: str) -> None:
+        for parent in self.template.parents(name):
+            if self.places[parent].slice == 1:
+                raise NetworkError(
+                    f"template node {name!r} has the parent {parent!r}, of a later step; "
+                    "parents of step 0 are in step 0 or shared"
+                )
+        base = self.places[name].name
+        later = f"{base}[1]"
+        if later not in self.places:
+            raise NetworkError(
+                f"template node {name!r} has no {later!r}, which says what it is from step 1 on; "
+                f"call it {base!r} if there is only one"
+            )
+        if self.template.states(name) != self.template.states(later):
+            raise NetworkError(
+                f"template nodes {name!r} and {later!r} have different states: "
+                f"{shown(list(self.template.states(name)))} and {shown(list(self.template.states(later)))}"
+            )
+
+    def _check_learned(self) -> None:
+        """Copies that were learned apart would be several tables where one is meant."""
+        for name in self.later:
+            if isinstance(cpt := self.template.cpt(name), NoisyOr) and cpt.learn:
+                raise NetworkError(
+                    f"template node {name!r}: a noisy-or to be learned cannot be tied over the steps; give its numbers "
+                    "without learn=True, or a table: CPT(..., learn=True)"
+                )
+
+    def put(self, net: Model, name: str, by: int) -> None:
+        """Add a node of the template to a network, so many steps later than it stands."""
+        node = self.template.node(name)
+        parents = [self.places[parent].moved(by) for parent in node.parents]
+        cpt = self._cpts[name] if name in self._cpts else _renamed(node, lambda n: self.places[n].moved(by))
+        net.add(self.places[name].moved(by), parents, node.variable.states, cpt)
+
+    @cached_property
+    def _cpts(self) -> dict[str, AnyCPT]:
+        """The CPTs that name no variables, those of slice 1 tied."""
+        found: dict[str, AnyCPT] = {}
+        for name, place in self.places.items():
+            match cpt := self.template.cpt(name):
+                case CPT() | TestingCPT():
+                    found[name] = tied(cpt, self._fresh_tie(name)) if place.slice == 1 and cpt.tie is None else cpt
+        return found
+
+    def _fresh_tie(self, name: str) -> str:
+        """The name of a tie that the template has not given to other nodes."""
+        while name in self.template.ties:
+            name += "'"
+        return name
+
+
+def _place(name: str) -> _Place:
+    found = NUMBERED.fullmatch(name)
+    if found is None:
+        return _Place(name, None)
+    base, number = found.groups()
+    if number not in ("0", "1"):
+        raise NetworkError(
+            f"template node {name!r}: a template has two slices, so numbers are [0] and [1]; to depend on earlier "
+            f"steps, add a node that keeps what {base!r} was, such as 'Before[1]' with the parent '{base}[0]'"
+        )
+    return _Place(base, int(number))
+
+
+def _renamed(node: Node, rename: Callable[[str], str]) -> AnyCPT:
+    """A CPT that may name its parents, with other names."""
+    match node.cpt:
+        case Mux():
+            return Mux(rename(node.cpt.selector), [rename(name) for name in node.cpt.inputs])
+        case NoisyOr():
+            return NoisyOr(node.cpt.causes, node.cpt.leak, node.cpt.learn)  # the causes follow the parents
+        case _:
+            return node.cpt
+
+
+def _checked_steps(steps: int) -> int:
+    try:
+        count = 0 if isinstance(steps, bool) else operator.index(steps)
+    except TypeError:
+        count = 0
+    if count < 1:
+        raise NetworkError(f"steps is {steps!r}, expected a whole number, 1 or more")
+    return count

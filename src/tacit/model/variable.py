@@ -1,0 +1,107 @@
+"""A variable: a name and its states."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from tacit.base.errors import NetworkError
+from tacit.base.text import shown
+
+Label = Hashable
+DEFAULT_STATES = ("true", "false")
+SAME_HASH = 2**61 - 1  # Python hashes integers modulo this
+MAX_WIDE = 1000
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A name and an ordered tuple of states; state 0 is the positive one of a binary variable."""
+
+    name: str
+    states: tuple[Label, ...] = DEFAULT_STATES
+
+    @property
+    def card(self) -> int:
+        return len(self.states)
+
+    @cached_property
+    def codes(self) -> dict[Label, int]:
+        """The position of each label."""
+        return {label: i for i, label in enumerate(self.states)}
+
+    @cached_property
+    def plain(self) -> dict[str, int]:
+        """The position of each label of text, written in small letters and without spaces around it.
+
+        Labels that are the same when written so are left out: they can only be told apart as they stand.
+        """
+        texts = {i: label.strip().lower() for i, label in enumerate(self.states) if isinstance(label, str)}
+        counts = Counter(texts.values())
+        return {text: i for i, text in texts.items() if counts[text] == 1}
+
+    @cached_property
+    def numeric(self) -> bool:
+        """Whether a label is a number, so that a number can only be read as a label."""
+        return any(isinstance(label, int | float) for label in self.states)
+
+
+def variable(name: object, states: int | Iterable[Any] | None) -> Variable:
+    """A checked `Variable`; a number k of states labels them with the integers 0..k-1."""
+    if not isinstance(name, str) or not name:
+        raise NetworkError(f"a node's name must be a non-empty string, got {name!r}")
+    if states is None:
+        return Variable(name)
+    if isinstance(states, int | np.integer) and not isinstance(states, bool):
+        labels: tuple[Any, ...] = tuple(range(int(states)))
+    elif isinstance(states, str | Mapping | Set) or not isinstance(states, Iterable):
+        raise NetworkError(f"node {name!r}: states must be a sequence of labels or a number, got {states!r}")
+    else:
+        labels = tuple(s.item() if isinstance(s, np.generic) else s for s in states)
+    if not labels:
+        raise NetworkError(f"node {name!r} has no states; give at least one label")
+    for label in labels:
+        if not isinstance(label, str | int | float) or (isinstance(label, float) and not math.isfinite(label)):
+            raise NetworkError(
+                f"node {name!r}: state {label!r} is not a label; use strings, integers, booleans or finite numbers"
+            )
+    wide = sum(isinstance(label, int) and abs(label) >= SAME_HASH for label in labels)
+    if wide > MAX_WIDE:  # if chosen so that all hashes are equal, each would be compared with all others
+        raise NetworkError(f"node {name!r}: {wide:,} labels are integers beyond 2^61 (limit {MAX_WIDE:,}); use strings")
+    seen: set[Label] = set()
+    for label in labels:
+        if label in seen:
+            raise NetworkError(f"node {name!r}: state {label!r} is listed twice; labels must differ")
+        seen.add(label)
+    return Variable(name, labels)
+
+
+def state_column(name: str, state: object) -> str:
+    """The name of a column about one state of a variable."""
+    return f"{name}.{state}"
+
+
+def similar(name: object, known: Iterable[str]) -> str:
+    """The end of an error message on an unknown name: "; did you mean 'A'?", or nothing."""
+    import difflib
+
+    plain = str(name).strip().lower()
+    known = list(known)
+    close = [other for other in known if other.lower() == plain] or difflib.get_close_matches(str(name), known, n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def describe(variables: Sequence[Variable], state: Sequence[int]) -> str:
+    """A joint state by its labels: "A='yes', B='lo'"."""
+    return ", ".join(f"{v.name}={v.states[i]!r}" for v, i in zip(variables, state, strict=True))
+
+
+def listed_states(variable: Variable) -> str:
+    """The states of a variable in a message; of many, the first."""
+    return ", ".join(map(shown, variable.states[:6])) + (", ..." if variable.card > 6 else "")

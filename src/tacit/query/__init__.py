@@ -1,0 +1,1 @@
+"""Everything that can be asked: queries, networks and their answers."""

@@ -1,0 +1,208 @@
+"""The columns of a table that answer a question about every row."""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tacit.base.errors import TacitError
+from tacit.evidence.column import Evidence
+from tacit.evidence.tables.columns import written, written_type
+from tacit.model.variable import state_column
+from tacit.query.answer import Answer, quietly
+from tacit.query.network import Network
+from tacit.query.tac import TAC
+
+MAX_COLUMNS = 1_000  # for the combinations of a joint posterior; 65,536 rows of them take half a gigabyte
+
+
+class AnswerColumns:
+    """A question about every row of a table, and the columns of its answer.
+
+    The first column is empty where the evidence has probability 0, and only there. (Of `LogEvidence`, it is minus
+    infinity.)
+    """
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The variables that are asked for by name: their columns are not evidence."""
+        return ()
+
+    @property
+    def queries(self) -> Sequence[str | tuple[str, ...] | None]:
+        """What to compile; for None, no variable is asked for."""
+        return [None]
+
+    def fields(self, net: Network) -> list[tuple[str, Any]]:
+        """The names of the columns, and their pyarrow types."""
+        raise NotImplementedError
+
+    def columns(self, net: Network, tacs: Sequence[TAC], known: Evidence) -> list[Any]:
+        """The columns for some rows, found with the compiled queries."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class PosteriorColumns(AnswerColumns):
+    """The posteriors of groups of variables; more than one variable in a group are asked for together."""
+
+    groups: tuple[tuple[str, ...], ...]
+    argmax: bool = False
+    log_evidence: bool = False
+    dtype: str = "float64"  # of the compiled queries
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All variables of all groups."""
+        return tuple(itertools.chain(*self.groups))
+
+    @property
+    def queries(self) -> list[str | tuple[str, ...]]:
+        """One for each group."""
+        return [group if len(group) > 1 else group[0] for group in self.groups]
+
+    def fields(self, net: Network) -> list[tuple[str, Any]]:
+        """A column for each combination of states, and for each most probable state."""
+        import pyarrow as pa
+
+        kind = pa.from_numpy_dtype(self.dtype)
+        fields: list[tuple[str, Any]] = []
+        for group in self.groups:
+            fields += [(name, kind) for name in _combinations(net, group)]
+            if self.argmax:
+                fields += [(f"{name}.argmax", written_type(net.variable(name))) for name in group]
+        return fields + [("log_evidence", pa.float64())] * self.log_evidence
+
+    def columns(self, net: Network, tacs: Sequence[TAC], known: Evidence) -> list[Any]:
+        """Probabilities, the states of the largest, and the logarithm of the probability of the evidence."""
+        import pyarrow as pa
+
+        columns = []
+        for group, tac in zip(self.groups, tacs, strict=True):
+            answer = tac.ask(known)
+            columns += self._group_columns(net, group, answer)
+        if self.log_evidence:
+            columns.append(pa.array(answer.log_evidence))
+        return columns
+
+    def _group_columns(self, net: Network, group: tuple[str, ...], answer: Answer) -> list[Any]:
+        import pyarrow as pa
+
+        with quietly():
+            posterior = answer.posterior
+        flat = posterior.reshape(len(posterior), -1)
+        impossible = np.isnan(flat[:, 0])
+        columns = [pa.array(column, mask=impossible) for column in flat.T]
+        if self.argmax:
+            best = np.unravel_index(flat.argmax(axis=1), posterior.shape[1:])
+            for name, codes in zip(group, best, strict=True):
+                labels = written(net.variable(name), net.states(name))
+                columns.append(labels.take(pa.array(codes, mask=impossible)))
+        return columns
+
+
+@dataclass(frozen=True)
+class MostProbable(AnswerColumns):
+    """The jointly most probable states: of all variables, or of some with the others summed out."""
+
+    names: tuple[str, ...] = ()
+    log_evidence: bool = False
+
+    @property
+    def queries(self) -> list[tuple[str, ...] | None]:
+        """The variables that are not summed out, if they are not all."""
+        return [self.names or None]
+
+    def fields(self, net: Network) -> list[tuple[str, Any]]:
+        """A column for each variable."""
+        import pyarrow as pa
+
+        fields = _label_fields(net, self.names or net.variables)
+        fields.append(("log_probability", pa.float64()))
+        return fields + [("log_evidence", pa.float64())] * self.log_evidence
+
+    def columns(self, net: Network, tacs: Sequence[TAC], known: Evidence) -> list[Any]:
+        """States, and the logarithm of their probability together with the evidence."""
+        import pyarrow as pa
+
+        (tac,) = tacs
+        with quietly():
+            best = tac.map(known) if self.names else tac.mpe(known)
+        columns = _label_columns(net, best.states)
+        columns.append(pa.array(best.log_probability))
+        if self.log_evidence:
+            columns.append(pa.array(tac.log_evidence(known)))
+        return columns
+
+
+@dataclass(frozen=True)
+class LogEvidence(AnswerColumns):
+    """The logarithm of the probability of the evidence, and nothing else."""
+
+    def fields(self, net: Network) -> list[tuple[str, Any]]:
+        """One column."""
+        import pyarrow as pa
+
+        return [("log_evidence", pa.float64())]
+
+    def columns(self, net: Network, tacs: Sequence[TAC], known: Evidence) -> list[Any]:
+        """Minus infinity where the evidence is impossible."""
+        import pyarrow as pa
+
+        (tac,) = tacs
+        return [pa.array(tac.log_evidence(known))]
+
+
+@dataclass(frozen=True)
+class SampleColumns(AnswerColumns):
+    """One draw of all variables for each row. The same seeds give the same draws; none gives others each time."""
+
+    seeds: tuple[int, ...] = ()
+
+    def of_part(self, *place: int) -> SampleColumns:
+        """For one part of the rows, with draws of its own."""
+        return replace(self, seeds=(*self.seeds, *place)) if self.seeds else self
+
+    def fields(self, net: Network) -> list[tuple[str, Any]]:
+        """A column for each variable."""
+        return _label_fields(net, net.variables)
+
+    def columns(self, net: Network, tacs: Sequence[TAC], known: Evidence) -> list[Any]:
+        """The states that were drawn."""
+        (tac,) = tacs
+        with quietly():
+            drawn = tac.sample(known, seed=self._seed)
+        return _label_columns(net, {name: labels[:, 0] for name, labels in drawn.items()})
+
+    @property
+    def _seed(self) -> int:
+        """One number of all seeds: a sequence of them is mixed, so that neighbours have nothing in common."""
+        if not self.seeds:
+            return secrets.randbits(63)
+        return int(np.random.SeedSequence(self.seeds).generate_state(1, np.uint64)[0])
+
+
+def _label_fields(net: Network, names: Sequence[str]) -> list[tuple[str, Any]]:
+    return [(name, written_type(net.variable(name))) for name in names]
+
+
+def _label_columns(net: Network, states: Mapping[str, Any]) -> list[Any]:
+    return [written(net.variable(name), labels) for name, labels in states.items()]
+
+
+def _combinations(net: Network, names: Sequence[str]) -> list[str]:
+    """The names of the columns for all combinations of states: `A.true,B.lo`."""
+    count = prod(net.variable(name).card for name in names)
+    if count > MAX_COLUMNS and len(names) > 1:
+        raise TacitError(
+            f"{', '.join(names)} have {count:,} combinations of states, and at most {MAX_COLUMNS:,} can be columns; "
+            f"name fewer variables, or ask for the most probable combination (tac.map; --mpe --only {','.join(names)})"
+        )
+    columns = [[state_column(name, state) for state in net.states(name)] for name in names]
+    return [",".join(combination) for combination in itertools.product(*columns)]

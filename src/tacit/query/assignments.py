@@ -1,0 +1,196 @@
+"""States for many variables at once: the most probable ones together, and samples given evidence."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.base.errors import TacitError
+from tacit.base.floats import Floats
+from tacit.base.html import table
+from tacit.base.text import plural
+from tacit.base.version import package
+from tacit.engines.engine import Engine, Sweep
+from tacit.engines.results import States
+from tacit.evidence.column import Evidence
+from tacit.evidence.read import EvidenceLike
+from tacit.model.variable import Variable
+from tacit.query.answer import warn_impossible
+from tacit.query.query import Query
+
+Labels = NDArray[Any]
+Codes = NDArray[np.integer]
+MAX_ROWS, MAX_COLUMNS = 10, 12  # that a notebook shows
+SAMPLES = 2**15  # drawn at a time; more do not fit into the caches
+
+
+@dataclass(frozen=True, eq=False)
+class Assignment:
+    """States of some variables that are jointly most probable, row by row.
+
+    `states` maps names to labels (rows,), and `log_probability` (rows,) is the logarithm of p*(states, evidence). Where
+    the evidence is impossible, states are None and the logarithm is minus infinity.
+    """
+
+    states: Mapping[str, Labels]
+    log_probability: Floats
+
+    def __len__(self) -> int:
+        return len(self.log_probability)
+
+    def to_frame(self) -> Any:
+        """A pandas frame: a column for every variable, and `log_probability`."""
+        pandas = package("pandas", "frames", "to_frame")
+        return pandas.DataFrame({**self.states, "log_probability": self.log_probability})
+
+    def __repr__(self) -> str:
+        rows, names = len(self), len(self.states)
+        return f"Assignment({names} variable{'s' * (names != 1)}, {rows:,} row{'s' * (rows != 1)})"
+
+    def _repr_html_(self) -> str:
+        return _columns_html(repr(self), {**self.states, "log probability": self.log_probability})
+
+
+class Samples(dict[str, Labels]):
+    """Labels by name; a dictionary that notebooks show as a table. Made by `TAC.sample` and `Network.sample`."""
+
+    def _repr_html_(self) -> str:
+        shape = next(iter(self.values())).shape if self else (0,)
+        each = f" of {plural(shape[0], 'row')}" if len(shape) > 1 else ""
+        title = f"{plural(shape[-1], 'sample')}{each}, {plural(len(self), 'variable')}"
+        flat = {name: column.reshape(-1) for name, column in self.items()}
+        if len(shape) == 1:
+            return _columns_html(title, flat)
+        numbers = np.indices(shape).reshape(2, -1)
+        return _columns_html(title, {"row": numbers[0], "sample": numbers[1], **flat})
+
+
+def _columns_html(title: str, columns: Mapping[str, NDArray[Any]]) -> str:
+    """The first rows of columns, and the first columns."""
+    names, count = list(columns), len(next(iter(columns.values()), ()))
+    shown = names if len(names) <= MAX_COLUMNS else names[:MAX_COLUMNS]
+    rows = zip(*(columns[name][:MAX_ROWS].tolist() for name in shown), strict=True)
+    hidden = [
+        f"{plural(more, noun)} more"
+        for more, noun in ((count - MAX_ROWS, "row"), (len(names) - len(shown), "column"))
+        if more > 0
+    ]
+    return table(shown, rows, title, notes=[f"... and {' and '.join(hidden)}"] if hidden else ())
+
+
+def most_probable(query: Query, names: Sequence[str], evidence: EvidenceLike | None) -> Assignment:
+    """The jointly most probable states of some variables, with all others summed out."""
+    known = query.read(evidence)
+    asked = query.companion(replace(query.question, query=(), best=tuple(names)))
+    engine, net = asked.engine().runner(known.rows, Sweep.DESCENT), query.network
+    codes: dict[str, list[Codes]] = {name: [] for name in names}
+    logs: list[Floats] = []
+    for block in known.blocks(engine.gradient_chunk):
+        descent = engine.descend(block.columns, block.rows)
+        for name, column in _codes(asked, descent.states, block, names).items():
+            codes[name].append(column[:, 0])
+        with np.errstate(divide="ignore"):
+            logs.append(np.log(descent.results.joint[0]) + descent.results.exponent * np.log(2.0))
+    if not known.rows:
+        logs, codes = [np.empty(0)], {name: [np.empty(0, np.int64)] for name in names}
+    log_probability = np.concatenate(logs)
+    impossible = np.isneginf(log_probability)
+    warn_impossible(impossible, "their states are None")
+    states = {name: labels(net.variable(name), np.concatenate(codes[name])) for name in names}
+    return Assignment({name: _without(column, impossible) for name, column in states.items()}, log_probability)
+
+
+def samples(query: Query, evidence: EvidenceLike | None, n: int, seed: int | None) -> Samples:
+    """Exact samples of all variables, given the evidence of each row: labels (rows, n)."""
+    number = _count(n)
+    known = query.read(evidence)
+    asked = query.companion(replace(query.question, query=(), every_node=True))
+    engine, names = asked.engine().runner(known.rows * number, Sweep.DESCENT), query.network.variables
+    smallest = np.int16 if max(query.network.variable(name).card for name in names) < 2**15 else np.int32
+    codes = {name: np.empty((known.rows, number), dtype=smallest) for name in names}
+    impossible = np.zeros(known.rows, dtype=np.bool_)
+    for rows, columns, draws in _blocks(engine, known, number, checked_seed(seed)):
+        block = Evidence(rows.stop - rows.start, {n: c.block(rows.start, rows.stop) for n, c in known.columns.items()})
+        descent = engine.descend(block.columns, block.rows, draws)
+        impossible[rows] = descent.results.joint[0] <= 0
+        for name, column in _codes(asked, descent.states, block, names).items():
+            codes[name][rows, columns] = column
+    warn_impossible(impossible, "their samples are None")
+    drawn = {name: labels(query.network.variable(name), c) for name, c in codes.items()}
+    return Samples({name: _without(column, impossible) for name, column in drawn.items()})
+
+
+def _blocks(engine: Engine, known: Evidence, n: int, seed: int) -> Iterator[tuple[slice, slice, Floats]]:
+    """Which rows and samples to draw at a time, and numbers between 0 and 1 for them: the same with every engine."""
+    each, at_once = engine.program.draws, min(n, SAMPLES)
+    for r0 in range(0, known.rows, step := max(1, SAMPLES // n)):
+        r1 = min(r0 + step, known.rows)
+        for s0 in range(0, n, at_once):
+            s1 = min(s0 + at_once, n)
+            numbers = np.random.Generator(np.random.SFC64([seed, r0, s0])).random((each, r1 - r0, s1 - s0))
+            for start in range(r0, r1, engine.gradient_chunk):
+                stop = min(start + engine.gradient_chunk, r1)
+                yield slice(start, stop), slice(s0, s1), np.ascontiguousarray(numbers[:, start - r0 : stop - r0])
+
+
+def _codes(asked: Query, states: States, block: Evidence, names: Sequence[str]) -> dict[str, Codes]:
+    """The states of variables (rows, samples), from those of axes: some variables have no axis, or a shorter one.
+
+    A traced program has states of variables themselves: none where only one is possible.
+    """
+    program = asked.program
+    axis = {name: name for name in states} if program.traced else {n: a for a, n in program.owners.items()}
+    codes: dict[str, Codes] = {}
+    for name in names:
+        possible = program.states[name]
+        if name in asked.question.indexed:
+            codes[name] = np.broadcast_to(block.columns[name].states(), block.rows)[:, None]
+        elif name not in axis:
+            # without any states, every row is impossible
+            sure = not program.traced or len(possible) == 1 or not states
+            assert sure, f"{name!r} has no likelihoods that would say its state"
+            codes[name] = np.full((block.rows, 1), possible[0])
+        elif axis[name] == name:
+            codes[name] = states[name]
+        else:
+            codes[name] = np.array(possible)[states[axis[name]]]
+    return codes
+
+
+def labels(variable: Variable, codes: Codes) -> Labels:
+    """The labels of some states; whole numbers and booleans as such, all else as Python objects."""
+    kinds = {type(label) for label in variable.states}
+    table = np.empty(variable.card, dtype=object)
+    table[:] = variable.states
+    if kinds in ({int}, {bool}, {float}):
+        table = np.array(variable.states)
+    return table[codes]
+
+
+def _without(column: Labels, rows: NDArray[np.bool_]) -> Labels:
+    """With None in some rows."""
+    if not rows.any():
+        return column
+    made = column.astype(object)
+    made[rows] = None
+    return made
+
+
+def _count(n: Any) -> int:
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise TacitError(f"n is {n!r}, expected the number of samples to draw, a whole number >= 1")
+    return int(n)
+
+
+def checked_seed(seed: Any) -> int:
+    """A whole number that is not negative; a random one for None."""
+    if seed is None:
+        return secrets.randbits(63)
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise TacitError(f"seed is {seed!r}, expected a whole number >= 0, or None for another one each time")
+    return int(seed)

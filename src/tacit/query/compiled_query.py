@@ -1,0 +1,297 @@
+"""A compiled query: its program, the numbers that it runs on, and the evidence that it takes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from tacit import engines
+from tacit.base import pickling
+from tacit.base.errors import EvidenceError, NetworkError, TacitError, TooLargeError
+from tacit.base.floats import Floats
+from tacit.base.text import plural
+from tacit.compiler import trace
+from tacit.compiler.eliminate import Plan
+from tacit.compiler.jointree import Jointree, jointree
+from tacit.compiler.program import Cost, Program
+from tacit.compiler.prune import certain, possible_states
+from tacit.compiler.question import Question
+from tacit.engines.circuit import Circuit
+from tacit.engines.circuit.lower import lower
+from tacit.engines.engine import Engine
+from tacit.evidence.column import Column, Evidence
+from tacit.evidence.column_names import warn_missing
+from tacit.evidence.read import EvidenceLike, is_frame, read
+from tacit.model.cpt import CPT, TestingCPT
+from tacit.model.model import Model
+from tacit.model.rules import FunctionCPT, Mux, NoisyOr
+from tacit.model.variable import Label, Variable
+from tacit.query.options import Asked, CompileOptions
+
+SLOW_ROW = 1e9  # multiply-adds of one row, seconds, from which a query for the states of that row alone pays
+MAX_COUNTED = 2_000_000  # multiply-adds up to which cost() counts the nodes of the circuit
+
+
+class CompiledQuery:
+    """A question about a network, compiled; `refused` says why there is a program of the evidence only, if so."""
+
+    def __init__(
+        self,
+        net: Model,
+        query: Asked,
+        question: Question,
+        options: CompileOptions,
+        compiled: tuple[Program, Plan],
+        refused: TooLargeError | None = None,
+    ) -> None:
+        self.query, self.question, self.options, self.refused = query, question, options, refused
+        self.program, self.plan = compiled
+        self.network = net.copy()  # nodes added to the user's network later are none of ours
+        self._variables = [net.variable(n) for n in net]
+        self._forget()
+
+    def _forget(self) -> None:
+        """Drop what was made of the numbers."""
+        self._engine: Engine | None = None
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(pickling.unmarked(state))
+        self._forget()
+
+    # the question -----------------------------------------------------------------------------------------
+
+    @property
+    def dtype(self) -> str:
+        """The type of numbers: "float64" or "float32"."""
+        return self.options.dtype
+
+    @property
+    def evidence(self) -> tuple[str, ...]:
+        """The variables that may have evidence."""
+        return self.question.evidence
+
+    @property
+    def hard(self) -> tuple[str, ...]:
+        """The variables that are observed in every row."""
+        return self.question.hard
+
+    @property
+    def do(self) -> tuple[str, ...]:
+        """The variables that every row sets, as interventions."""
+        return self.question.do
+
+    @property
+    def always_known(self) -> tuple[str, ...]:
+        """The variables that have a state in every row: those in `hard` and in `do`."""
+        return (*self.hard, *self.do)
+
+    @property
+    def given(self) -> dict[str, Label]:
+        """The states that are known of every row."""
+        return {name: self.network.states(name)[state] for name, state in self.question.given}
+
+    @property
+    def variable(self) -> Variable:
+        """The query variable; an error where there are several, or none: some things can be done with one only."""
+        if not isinstance(self.query, str):
+            asked = f"asks for {self.query!r} together" if self.query else "has none (query=None)"
+            raise TacitError(f"a query of one variable is needed here, and this one {asked}; compile one with a name")
+        return self.network.variable(self.query)
+
+    def require_no_do(self) -> None:
+        """An error where the query has interventions, for what is not offered with them."""
+        if self.do:
+            name = self.do[0]
+            raise TacitError(f"this is not offered for queries with do=; compile net.do({{{name!r}: STATE}}) instead")
+
+    def require_posterior(self) -> None:
+        """An error where the query variables have too many joint states for a table."""
+        if self.refused is not None:
+            raise TooLargeError(str(self.refused))
+
+    def require_query(self, what: str) -> None:
+        """An error where no variable is asked for."""
+        if not self.question.query:
+            raise TacitError(
+                f"this was compiled without a query (query=None), so there is no {what}; it answers log_evidence, "
+                "marginals, mpe and sample"
+            )
+
+    # evidence ---------------------------------------------------------------------------------------------
+
+    def read(self, evidence: EvidenceLike | None) -> Evidence:
+        """Evidence that is checked once, to be asked about often: every method that takes evidence takes it.
+
+        It is a copy, which no later change of the frame or the arrays changes. Other queries of the network take it,
+        too, if they were compiled for evidence on all of its variables; one that they do not know is an error. What
+        was read before stays as it is.
+
+        >>> import tacit
+        >>> net = tacit.examples.abc()
+        >>> tac = tacit.compile(net, query="B", evidence=["A", "C"])
+        >>> rows = tac.read({"A": [0.8, 0.1], "C": ["lo", "hi"]})
+        >>> tac.posterior(rows).round(4).tolist(), tac.log_evidence(rows).round(4).tolist()
+        ([[0.4692, 0.5308], [0.6667, 0.3333]], [-2.0402, -1.0862])
+        >>> tacit.compile(net, query="A", evidence=["A"], hard=["C"]).posterior(rows).round(4).tolist()
+        [[0.4615, 0.5385], [0.0667, 0.9333]]
+        """
+        return self._read(evidence)
+
+    def _read(self, evidence: EvidenceLike | None, lazily: bool = False) -> Evidence:
+        """Checked evidence. If `lazily`, the engine checks likelihoods: it reads all of them."""
+        if isinstance(evidence, Evidence) and self.question.given:  # which were read before
+            evidence = self._beside_given(evidence)
+        known = read(evidence, self._variables, self.evidence, True, lazily, self.question.query)
+        if self.question.given:
+            known = Evidence(known.rows, {**known.columns, **self.given_columns})
+        for name in self.hard:
+            if name not in known.columns:
+                problem = "was compiled to have in every row (hard=); name it in evidence= to leave it out"
+                raise EvidenceError(f"there is no evidence on {name!r}, which the query {problem}")
+            known.columns[name].certain_codes()  # an error where a row has none
+        for name in self.do:
+            self._check_set(name, known.columns.get(name))
+        if known.rows and is_frame(evidence):
+            warn_missing([name for name in self.evidence if name not in known.columns])
+        return known
+
+    def _check_set(self, name: str, column: Column | None) -> None:
+        """An error where some row does not set a variable of `do`."""
+        if column is None:
+            problem = "was compiled to set in every row (do=); give the state that it is set to"
+            raise EvidenceError(f"there is no state on {name!r}, which the query {problem}")
+        if not (seen := column.observed).all():
+            problem = "a state is needed in every row (do=); it may be neither missing nor soft"
+            raise EvidenceError(problem, variable=name, subject=f"intervention on {name!r}", row=int(seen.argmin()))
+        column.certain_codes()
+
+    def _beside_given(self, evidence: Evidence) -> Evidence:
+        """Evidence that was read before, without what is given; an error where it says something else."""
+        others = dict(evidence.columns)
+        for name, state in self.question.given:
+            column = others.pop(name, None)
+            if column is None:
+                continue
+            agrees = (column.likelihoods() == np.eye(column.variable.card)[:, [state]]).all(axis=0)
+            nothing = (column.likelihoods() == 1).all(axis=0)
+            if not (agrees | nothing).all():
+                problem = f"the query was compiled for {self.given[name]!r} in all rows (given=), and this row differs"
+                raise EvidenceError(problem, variable=name, row=int((agrees | nothing).argmin()))
+        return Evidence(evidence.rows, others)
+
+    @cached_property
+    def given_columns(self) -> dict[str, Column]:
+        """The states of `given` as columns."""
+        return {name: Column(self.network.variable(name), np.array([state])) for name, state in self.question.given}
+
+    # the program and its numbers --------------------------------------------------------------------------
+
+    def engine(self) -> Engine:
+        """The program with its numbers, ready to run."""
+        if self._engine is None:
+            how = self.options
+            self._engine = engines.build(how.engine, self.program, *self.numbers(), how.dtype, how.threads)
+        return self._engine
+
+    def numbers(self) -> tuple[dict[tuple[str, str], Floats], dict[str, float | None]]:
+        """The tables that the program reads, and the slopes of its testing nodes."""
+        nodes = self.program.nodes
+        self.network.require_numbers(nodes)
+        tables = {(node, part): table for node in nodes for part, table in self.network.cpt(node).parts().items()}
+        gammas = {n: cpt.gamma for n in nodes if isinstance(cpt := self.network.cpt(n), TestingCPT)}
+        return tables, gammas
+
+    def circuit(self, fold: bool = True) -> Circuit:
+        """The scalar testing arithmetic circuit: sums, products and tests.
+
+        With `fold`, the circuit of the program that runs, in which known 0s and 1s have disappeared. Without, the
+        paper's trace, with every node kept: evidence is entered into the tables, one elimination order serves
+        selection and inference, and hard evidence is a likelihood of 1.
+        """
+        self.require_posterior()
+        if fold:
+            return lower(self.program, self.network)
+        self.require_no_do()
+        named = dict.fromkeys((*self.evidence, *(name for name, _ in self.question.given)))
+        return lower(trace(self.network, self.question.query, tuple(named)), self.network, fold=False)
+
+    def jointree(self) -> Jointree:
+        """The plan of the inference phase as clusters of variables in a tree."""
+        if self.plan.structured:
+            raise TacitError(
+                "the query was compiled by structured elimination, which has no clusters and so no jointree; give an "
+                "order= to compile it with tables"
+            )
+        return jointree(self.plan.problem, self.plan.path)
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether the first row takes seconds, or is refused."""
+        return self.refused is not None or self.multiply_adds > SLOW_ROW
+
+    @property
+    def multiply_adds(self) -> int:
+        """The multiply-adds that the first row takes."""
+        return self.program.cost.multiply_adds + self.program.cost.static_multiply_adds
+
+    def cost(self) -> Cost:
+        """Width, multiply-adds and bytes per row, circuit nodes (None where the circuit would be very large)."""
+        small = self.refused is None and self.multiply_adds <= MAX_COUNTED
+        return replace(self.program.cost, circuit_nodes=len(self.circuit())) if small else self.program.cost
+
+    def __repr__(self) -> str:
+        cost = self.program.cost
+        return (
+            f"{type(self).__name__}(query={self.query!r}, {plural(len(self.evidence), 'evidence variable')}, "
+            f"width {cost.width}, {cost.multiply_adds:,} multiply-adds per row)"
+        )
+
+
+def check_same_structure(query: CompiledQuery, new: Model) -> None:
+    """An error unless a network has the variables, families and kinds of CPT of a query's, and no more possible states.
+
+    A structured program is compiled again where states are: see `holds_for`.
+    """
+    old, program = query.network, query.program
+    if new.selection != old.selection:
+        raise NetworkError(
+            f"selection is {new.selection!r} and was {old.selection!r} when the query was compiled; compile it again"
+        )
+    for name in program.states:
+        a, b = old.node(name), new.node(name)
+        same = (a.variable, a.parents, type(a.cpt)) == (b.variable, b.parents, type(b.cpt))
+        if same and isinstance(a.cpt, TestingCPT) and isinstance(b.cpt, TestingCPT):
+            same = len(a.cpt.tables) == len(b.cpt.tables) and bool((a.cpt.test == b.cpt.test).all())
+        elif same and not isinstance(a.cpt, CPT | NoisyOr):
+            same = a.cpt == b.cpt
+        if not same:
+            raise NetworkError(
+                f"node {name!r} differs in states, parents, kind of CPT or tests from the compiled network; "
+                "compile the query again"
+            )
+    if not program.structured:
+        _check_possible_states(program, query.question, new)
+
+
+def _check_possible_states(program: Program, question: Question, new: Model) -> None:
+    """An error where known 0s and 1s of a network rule out less than when a query was compiled."""
+    asked = new.cut(question.do) if question.do else new
+    now = possible_states(asked, program.states, program.hard, dict(question.given), question.evidence)
+    read = set(program.nodes)
+    for name, states in now.items():
+        extra = set(states) - set(program.states[name])
+        if extra:
+            label = new.states(name)[min(extra)]
+            raise NetworkError(
+                f"node {name!r}: state {label!r} was impossible (known 0s) when the query was compiled, and is "
+                "possible now; compile the query again"
+            )
+        ruled = isinstance(asked.cpt(name), FunctionCPT | Mux)  # the same as before
+        if question.given and name not in read and not ruled and not certain(asked, name, program.states):
+            raise NetworkError(
+                f"node {name!r}: its known 0s and 1s said nothing beside given= when the query was compiled, and now "
+                "others do; compile the query again"
+            )

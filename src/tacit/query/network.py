@@ -1,0 +1,259 @@
+"""The network that a user holds: the model, and what can be asked of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
+
+import numpy as np
+
+from tacit.base import pickling
+from tacit.base.errors import EvidenceError, NetworkError, TooLargeError
+from tacit.base.floats import Floats
+from tacit.base.lru import Recent
+from tacit.base.text import shown
+from tacit.evidence.column import Evidence
+from tacit.evidence.read import EvidenceLike, read, read_column
+from tacit.model.as_dict import network_from_dict, network_to_dict
+from tacit.model.cpt import CPT
+from tacit.model.model import Model, Node
+from tacit.model.rendering import network_dot, network_html
+from tacit.model.variable import Label, Variable, listed_states
+from tacit.query.assignments import Labels, Samples, samples
+from tacit.query.one_row import OneRow
+from tacit.query.options import Asked, CompileOptions, checked_query
+from tacit.query.probabilities import Labelling, Probabilities
+from tacit.query.query import Query, compiled, for_one_row
+from tacit.query.selection import selected_network
+
+if TYPE_CHECKING:  # loaded by the methods that show it
+    from tacit.views.page import Explorer
+
+LITTLE_EFFORT = CompileOptions(effort="low")
+MAX_COMPILED = 16  # queries that Network.posterior keeps compiled
+
+
+class Network(Model):
+    """A Bayesian network, classical or testing. Nodes are added parents first.
+
+    `selection` says which evidence the testing nodes see: that on their proper ancestors ("ancestral"), or all but that
+    at or below testing nodes which are not their ancestors ("general").
+
+    >>> net = Network("rain")
+    >>> net.add("rain", cpt=[0.2, 0.8])
+    >>> net.add("wet", parents=["rain"], cpt=[[0.9, 0.1], [0.05, 0.95]])
+    >>> net
+    Network('rain': 2 nodes, 1 edge, 6 parameters)
+    """
+
+    def __init__(self, name: str | None = None, selection: str = "ancestral") -> None:
+        super().__init__(name, selection)
+        self._compiled: Recent[Query | TooLargeError] = Recent(MAX_COMPILED)  # or why there is no such query
+        self._of_labels: Recent[OneRow] = Recent(MAX_COMPILED)  # by the query and the names of one row of labels
+
+    def __getstate__(self) -> dict[str, Any]:
+        return pickling.state(self, "_compiled", "_of_labels")
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._compiled, self._of_labels = Recent(MAX_COMPILED), Recent(MAX_COMPILED)
+
+    def _insert(self, node: Node) -> None:
+        super()._insert(node)
+        self._compiled.clear()
+        self._of_labels.clear()
+
+    def do(self, states: Mapping[str, Any]) -> Self:
+        """A copy in which variables are set to states from outside: each loses its parents and is sure of its state.
+
+        A state is named as in evidence. Unlike evidence, an intervention says nothing about what is above: asking
+        `net.do({"X": "x"})` is asking what follows from making X equal to x, not from seeing it. All else stays as
+        it is, and a node that was tied leaves its tie to the others.
+
+        >>> from tacit import examples
+        >>> net = examples.kidney_stones()
+        >>> net.posterior("recovery", {"treatment": ["A", "B"]})[:, 0].round(3)  # seen
+        array([0.78 , 0.826])
+        >>> for treatment in ("A", "B"):
+        ...     done = net.do({"treatment": treatment})
+        ...     print(done.posterior("recovery")[0, 0].round(3))
+        0.833
+        0.779
+        """
+        if not isinstance(states, Mapping):
+            raise NetworkError(f"do takes a mapping from variables to states, got {shown(states)}")
+        fixed = {name: _fixed(self.variable(name), state) for name, state in states.items()}
+        return self._with_nodes(fixed)
+
+    @overload
+    def posterior(
+        self, query: str | Sequence[str], evidence: EvidenceLike | None = None, labels: Literal[False] = False
+    ) -> Floats: ...
+
+    @overload
+    def posterior(
+        self, query: str | Sequence[str], evidence: EvidenceLike | None = None, *, labels: Literal[True]
+    ) -> Probabilities: ...
+
+    def posterior(
+        self, query: str | Sequence[str], evidence: EvidenceLike | None = None, labels: bool = False
+    ) -> Floats | Probabilities:
+        """P*(q) for every row of evidence: (rows, states of the query).
+
+        Of several query variables, their joint posterior: (rows, states of the first, states of the second, ...).
+        With `labels`, the same with the names of states and rows: it prints as a table, and converts to a frame.
+
+        The query is compiled on first use, for the kinds of evidence it sees (a column with a state in every row is
+        indexed), and kept: the next call with evidence on the same variables only evaluates it. Where that is refused,
+        or takes seconds for every row, a single row is compiled for its own states, as by `given=`.
+
+        The column of the query in a frame is not used, as a warning says: tables of test cases have one. In a mapping
+        it is evidence like any other.
+
+        >>> from tacit import examples
+        >>> examples.abc().posterior("B", {"A": 0.8, "C": ["lo", "hi"]}).round(4)
+        array([[0.4692, 0.5308],
+               [0.676 , 0.324 ]])
+        >>> examples.abc().posterior("B", {"A": 0.8, "C": ["lo", "hi"]}, labels=True)
+        B      true     false
+        0  0.469231  0.530769
+        1  0.676000  0.324000
+        """
+        names = None
+        if type(evidence) is dict and not labels and type(query) is str:
+            names = (query, *evidence)
+            if (one := self._of_labels.find(names)) and (answer := one.posterior(evidence)) is not None:
+                return answer
+        asked = query if query is None or isinstance(query, str) else checked_query(self, query)
+        known = self._read(evidence, (asked,) if isinstance(asked, str) else asked or ())
+        tac = self._query(asked, known)
+        if names and known.rows == 1 and len(tac.hard) == len(names) - 1 and (one := tac.one_row()):  # all are labels
+            self._of_labels.get(names, lambda: one)
+        answer = tac.posterior(known)  # not read again: the columns of an array follow the network, not the query
+        if not labels:
+            return answer
+        return Labelling.of(evidence)(answer, [self.variable(name) for name in tac.question.query])
+
+    def log_likelihood(self, rows: EvidenceLike | None = None) -> Floats:
+        """The logarithm of p*(evidence) of every row: (rows,); minus infinity where it is impossible.
+
+        >>> from tacit import examples
+        >>> examples.abc().log_likelihood({"A": ["true", "false"], "C": ["lo", "hi"]}).round(4)
+        array([-2.5903, -1.0498])
+        """
+        known = self._read(rows)
+        return self._query(None, known).log_evidence(known)
+
+    def _query(self, asked: Asked, known: Evidence) -> Query:
+        """A query for such evidence; of one row, where that is refused or slow, for its own states."""
+        hard = tuple(sorted(known.certain))
+        soft = tuple(sorted(n for n in known.columns if n not in hard))
+
+        def special() -> Query:
+            given = {name: self.states(name)[int(known.columns[name].states()[0])] for name in hard}
+            return self._kept(asked, soft, (), given)
+
+        return for_one_row(lambda: self._kept(asked, soft, hard, {}), special if hard and known.rows == 1 else None)
+
+    def _kept(self, asked: Asked, soft: tuple[str, ...], hard: tuple[str, ...], given: Mapping[str, Label]) -> Query:
+        """A query that is compiled on first use and kept; if it is refused, the reason is kept."""
+
+        def make() -> Query | TooLargeError:
+            try:
+                return compiled(Query, self, asked, soft, hard, CompileOptions(given=given))
+            except TooLargeError as error:
+                return TooLargeError(str(error))
+
+        query = self._compiled.get((asked, soft, hard, *given.items()), make)
+        if isinstance(query, TooLargeError):
+            raise TooLargeError(str(query))  # not the one that is kept, which would gather tracebacks
+        return query
+
+    def sample(self, n: int, seed: int | None = 0) -> dict[str, Labels]:
+        """Samples of all variables from the network as it stands, without evidence: labels (n,), by name.
+
+        The columns can be given as evidence, or to pandas. See `TAC.sample` for samples given evidence.
+
+        >>> from tacit import examples
+        >>> drawn = examples.abc().sample(10_000)
+        >>> float((drawn["A"] == "true").mean().round(2))
+        0.3
+        """
+        tac = self._query(None, self._read(None))
+        return Samples({name: drawn[0] for name, drawn in samples(tac, None, n, seed).items()})
+
+    def select(self, evidence: EvidenceLike | None = None) -> Self:
+        """The Bayesian network, with no testing node, that one row of evidence selects.
+
+        See `TAC.selected` for many rows.
+        """
+        known = self._read(evidence)
+        if known.rows != 1:
+            raise EvidenceError(f"select explains one row of evidence, got {known.rows} rows; see TAC.selected")
+        self.require_numbers()
+        if not self.testing_nodes:
+            return self.copy()
+        # naming the testing nodes as evidence keeps all of them in the query; without a value they say nothing
+        tac = compiled(Query, self, self.testing_nodes[-1], [*known.columns, *self.testing_nodes], (), LITTLE_EFFORT)
+        return selected_network(self, tac.selected(known))
+
+    def _read(self, evidence: EvidenceLike | None, queries: Sequence[str] = ()) -> Evidence:
+        return read(evidence, [self.variable(name) for name in self], empty=True, queries=queries)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The network as plain data, ready for JSON; see `docs/format.md`."""
+        return network_to_dict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """The network that `to_dict` wrote."""
+        return network_from_dict(data, cls)
+
+    def to_dot(self) -> str:
+        """A Graphviz drawing; testing nodes are shaded, as in the paper."""
+        return network_dot(self)
+
+    def page(self, path: str | os.PathLike[str], captions: str | os.PathLike[str] | None = None) -> None:
+        """Write the explorer of the network: one HTML file that shows every posterior and takes evidence by clicks.
+
+        The page computes its answers itself, without a server or a network connection.
+
+        Parameters
+        ----------
+        path
+            The file to write.
+        captions
+            A TOML file with a title, labels, groups and shown states; see `docs/howto/explorer.md`.
+
+        >>> import tempfile, pathlib
+        >>> from tacit import examples
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "abc.html"
+        >>> examples.abc().page(path)
+        >>> path.stat().st_size < 500_000
+        True
+        """
+        from tacit.views.page import Captions, write_page
+
+        write_page(self, path, None if captions is None else Captions.read(captions, self))
+
+    def explore(self, captions: str | os.PathLike[str] | None = None) -> Explorer:
+        """The explorer of the network in a cell of a notebook; `captions` are those of `page`."""
+        from tacit.views.page import Captions, Explorer, page_html
+
+        return Explorer(page_html(self, None if captions is None else Captions.read(captions, self)))
+
+    def _repr_html_(self) -> str:
+        return network_html(self)
+
+
+def _fixed(own: Variable, state: Any) -> Node:
+    """A node without parents that is sure of its state."""
+    try:
+        column, single = read_column(own, state)
+    except EvidenceError:
+        column, single = None, False
+    possible = np.zeros(0) if column is None or not single else column.likelihoods()[:, 0] > 0
+    if possible.sum() != 1:
+        raise NetworkError(f"do cannot set {own.name!r} to {shown(state)}; expected one of {listed_states(own)}")
+    return Node(own, (), CPT(possible.astype(np.float64)).named(own, ()))

@@ -1,0 +1,132 @@
+"""The parameters of `tacit.compile`, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from tacit import engines
+from tacit.base import machine
+from tacit.base.errors import TacitError
+from tacit.compiler import compile_program
+from tacit.compiler.eliminate import Plan
+from tacit.compiler.program import Program
+from tacit.compiler.question import Question
+from tacit.evidence.read import read
+from tacit.model.model import Model
+from tacit.model.variable import Label
+
+DTYPES = ("float64", "float32")
+Asked = str | tuple[str, ...] | None  # one query variable, several, or none
+
+
+@dataclass(frozen=True)
+class CompileOptions:
+    """How a query is compiled and run: the parameters of `tacit.compile` from `do` on."""
+
+    do: Sequence[str] = ()
+    given: Mapping[str, Label] | None = None
+    engine: str = "auto"
+    dtype: str = "float64"
+    order: Sequence[str] | None = None
+    effort: str = "auto"
+    threads: int | None = None
+
+    def checked(self, net: Model) -> Self:
+        """Options that fit a network: an error where they do not, and names as tuples."""
+        engines.check(self.engine)
+        machine.threads_wanted(self.threads)  # an error, if it is no number of threads
+        order = None if self.order is None else _names(net, self.order, "order")
+        return replace(self, do=_names(net, self.do, "do"), dtype=_dtype(self.dtype), order=order)
+
+    def compile(self, net: Model, question: Question) -> tuple[Program, Plan]:
+        """The program that answers a question about a network, and its plan."""
+        return compile_program(net, question, self.order, self.effort, self.dtype)
+
+
+def checked_question(
+    net: Model, query: Asked, evidence: Iterable[str], hard: Iterable[str], options: CompileOptions
+) -> Question:
+    """What to compile; an error where variables do not exist, or are named in several places."""
+    maybe, always, done = _names(net, evidence, "evidence"), _names(net, hard, "hard"), tuple(options.do)
+    known = _given(net, options.given)
+    if both := [name for name, _ in known if name in (*maybe, *always, *done)]:
+        raise TacitError(f"{both[0]!r} is in given=, the same for all rows; leave it out of evidence=, hard= and do=")
+    if both := [name for name in done if name in maybe or name in always]:
+        raise TacitError(f"{both[0]!r} is in do= and in {'hard' if both[0] in always else 'evidence'}=; a row sets it "
+                         "or observes it, so name it in one of them")  # fmt: skip
+    asked = (query,) if isinstance(query, str) else query or ()
+    return Question(asked, tuple(dict.fromkeys((*maybe, *always, *done))), always, done, known)
+
+
+def checked_query(net: Model, query: Any) -> Asked:
+    """The query as it is kept: a name, a tuple of several, or None."""
+    if query is None or isinstance(query, str):
+        if query is not None:
+            _check_name(net, query)
+        return query
+    if isinstance(query, set | frozenset):
+        raise TacitError("query is a set, which has no order; give a list, whose order the axes of the answer follow")
+    if isinstance(query, Mapping):
+        raise TacitError(f"query is a mapping; give the name of a variable, or a list of names: {list(query)!r}")
+    if not isinstance(query, Iterable):
+        raise TacitError(f"query is {query!r}; give the name of a variable, a list of names, or None")
+    wanted = list(query)
+    names = _names(net, wanted, "query")
+    if len(names) != len(wanted):
+        raise TacitError(f"query names a variable twice: {wanted!r}")
+    if not names:
+        raise TacitError("query is an empty sequence; give at least one name, or None to ask without a query")
+    return names
+
+
+def _check_name(net: Model, query: str) -> None:
+    """An error where there is no such variable; several names with commas are not taken for one that is misspelt."""
+    names = [name.strip() for name in query.split(",")]
+    if query not in net and len(names) > 1 and all(name in net for name in names):
+        raise TacitError(f"query is {query!r}; give the names of several variables as a list: query={names!r}")
+    net.node(query)
+
+
+def _given(net: Model, given: Mapping[str, Label] | None) -> tuple[tuple[str, int], ...]:
+    """Variables and the states that they are known to be in."""
+    if given is not None and not isinstance(given, Mapping):
+        raise TacitError(f"given is {given!r}, expected a mapping from variables to states")
+    states = dict(given or {})
+    known = read({name: [label] for name, label in states.items()}, [net.variable(n) for n in net])
+    for name, label in states.items():
+        if name not in known.columns or not known.columns[name].observed.all():
+            raise TacitError(f"given[{name!r}] is {label!r}, expected one of its states: {list(net.states(name))}")
+    return tuple((name, int(column.states()[0])) for name, column in known.columns.items())
+
+
+def _dtype(dtype: Any) -> str:
+    try:
+        name = str(np.dtype(dtype).name)
+    except TypeError:
+        name = ""
+    if name not in DTYPES:
+        raise TacitError(f"dtype is {dtype!r}, expected one of {', '.join(map(repr, DTYPES))}")
+    return name
+
+
+def _names(net: Model, names: Iterable[str] | None, what: str) -> tuple[str, ...]:
+    if isinstance(names, Mapping):
+        raise TacitError(
+            f"{what} takes names, not states: {what}={list(names)!r}; the states of each row go to posterior(...), and "
+            "those that are the same in all rows to given="
+        )
+    if isinstance(names, str):
+        meant = "; an engine is given by name: engine=..." if what == "do" and names in engines.ENGINES else ""
+        several = [name.strip() for name in names.split(",")]
+        raise TacitError(f"{what} must be a sequence of names, e.g. {several!r}{meant}")
+    try:
+        distinct = tuple(dict.fromkeys(() if names is None else names))
+    except TypeError:
+        raise TacitError(f"{what} must be a sequence of names, got {names!r}") from None
+    for name in distinct:
+        net.node(name)
+    return distinct

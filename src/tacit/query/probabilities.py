@@ -1,0 +1,262 @@
+"""Probabilities with the names of their rows and columns: what queries answer with `labels=True`."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+from numpy.typing import DTypeLike, NDArray
+
+from tacit.base.errors import TacitError
+from tacit.base.floats import Floats, flat
+from tacit.base.grid import Grid, ends, probability
+from tacit.base.version import package
+from tacit.model.variable import Label, Variable, state_column
+
+MAX_ROWS = 20  # that are printed; of more, the first and last ones
+MAX_COLUMNS = 10
+MAX_LINES = 60  # of a table with a line for each state of each variable
+
+
+class Probabilities(NDArrayOperatorsMixin):
+    """Probabilities (rows, states of the first variable, states of the second, ...), and what these are called.
+
+    It prints as a table, converts to frames, and can be used as an array: what NumPy makes of it, indexing and
+    arithmetic give plain arrays.
+
+    Attributes
+    ----------
+    array
+        The probabilities themselves.
+    variables
+        The names of the variables, one for each axis after the first.
+    states
+        For each of them, the labels of its states.
+    index
+        The index of the pandas frame that the rows came from, if they did.
+
+    >>> import tacit
+    >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
+    >>> found = tac.posterior({"A": 0.8, "C": ["lo", "hi"]}, labels=True)
+    >>> found
+    B      true     false
+    0  0.469231  0.530769
+    1  0.676000  0.324000
+    >>> found[:, 0].round(4), found.shape
+    (array([0.4692, 0.676 ]), (2, 2))
+    >>> found.to_pandas().round(4).to_dict("list")
+    {'true': [0.4692, 0.676], 'false': [0.5308, 0.324]}
+    """
+
+    def __init__(self, array: Floats, variables: Sequence[Variable], index: Any = None) -> None:
+        self.array = array
+        self.variables = tuple(v.name for v in variables)
+        self.states: tuple[tuple[Label, ...], ...] = tuple(v.states for v in variables)
+        self.index = index
+
+    # as an array ------------------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows, and the number of states of each variable."""
+        return self.array.shape
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.array[place]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.array)
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.array, dtype=dtype, copy=copy)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **settings: Any) -> Any:
+        out = settings.get("out", ())
+        if out:
+            settings["out"] = tuple(map(_plain, out))
+        result = getattr(ufunc, method)(*map(_plain, inputs), **settings)
+        if not out:
+            return result
+        several = result if isinstance(result, tuple) else (result,)
+        given = tuple(new if own is None else own for new, own in zip(several, out, strict=True))
+        return given if isinstance(result, tuple) else given[0]
+
+    # as a table -------------------------------------------------------------------------------------------
+
+    def to_pandas(self) -> Any:
+        """A pandas frame: a row for each row of evidence, with its index, and a column for each state.
+
+        Of several variables, the columns have a level for each.
+        """
+        pandas = package("pandas", "frames")
+        if len(self.variables) == 1:
+            columns = pandas.Index(list(self.states[0]), name=self.variables[0])
+        else:
+            columns = pandas.MultiIndex.from_product(list(map(list, self.states)), names=list(self.variables))
+        return pandas.DataFrame(flat(self.array), index=self.index, columns=columns)
+
+    def to_polars(self) -> Any:
+        """A polars frame, with columns named as `tacit batch` names them: `B.true`; of several, `A.true,B.lo`."""
+        return package("polars", "frames").DataFrame(self.columns())
+
+    def to_arrow(self) -> Any:
+        """A pyarrow table, with columns named as `tacit batch` names them: `B.true`; of several, `A.true,B.lo`."""
+        return package("pyarrow", "cli").table(self.columns())
+
+    def columns(self) -> dict[str, Floats]:
+        """A column (rows,) for each combination of states, by its name: `B.true`; of several, `A.true,B.lo`."""
+        parts = [
+            [state_column(name, state) for state in s] for name, s in zip(self.variables, self.states, strict=True)
+        ]
+        names = map(",".join, itertools.product(*parts))
+        return _by_name(zip(names, np.ascontiguousarray(flat(self.array).T), strict=True))
+
+    @property
+    def _count(self) -> int:
+        """How many combinations of states there are."""
+        return int(np.prod(self.shape[1:], dtype=np.int64))
+
+    def _grid(self) -> Grid:
+        rows, columns = ends(len(self), MAX_ROWS), ends(self._count, MAX_COLUMNS)
+        labels = [_labels(column, self.shape[1:], self.states) for column in columns]
+        head = [(name, *(of[i] for of in labels)) for i, name in enumerate(self.variables)]
+        body = [(row_name(self.index, row), *_cells(flat(self.array), row, columns)) for row in rows]
+        hidden = None in rows or None in columns
+        return Grid(head, body, note=f"[{len(self):,} rows x {self._count:,} columns]" if hidden else "")
+
+    def __repr__(self) -> str:
+        return str(self._grid()) if len(self) else f"no rows of {', '.join(self.variables)}"
+
+    def _repr_html_(self) -> str:
+        return self._grid().html()
+
+
+class Marginals(dict[str, Probabilities]):
+    """The posteriors of all variables, each with its labels; a dictionary that prints and converts as one table.
+
+    >>> import tacit
+    >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
+    >>> tac.marginals({"A": 0.8, "C": ["lo", "hi"]}, labels=True)
+    variable  state         0         1
+    A         true   0.461538  0.720000
+              false  0.538462  0.280000
+    B         true   0.469231  0.676000
+              false  0.530769  0.324000
+    C         lo     1.000000  0.000000
+              hi     0.000000  1.000000
+    """
+
+    def to_pandas(self) -> Any:
+        """A pandas frame: a row for each row of evidence, with its index, and a column for each state of each variable.
+
+        The columns have two levels, `variable` and `state`.
+        """
+        pandas = package("pandas", "frames")
+        if not self:
+            return pandas.DataFrame()
+        keys = [(name, state) for name, posterior in self.items() for state in posterior.states[0]]
+        columns = pandas.MultiIndex.from_tuples(keys, names=["variable", "state"])
+        values = np.concatenate([posterior.array for posterior in self.values()], axis=1)
+        return pandas.DataFrame(values, index=next(iter(self.values())).index, columns=columns)
+
+    def to_polars(self) -> Any:
+        """A polars frame with a column for each state of each variable, such as `B.true`."""
+        return package("polars", "frames").DataFrame(self.columns())
+
+    def to_arrow(self) -> Any:
+        """A pyarrow table with a column for each state of each variable, such as `B.true`."""
+        return package("pyarrow", "cli").table(self.columns())
+
+    def columns(self) -> dict[str, Floats]:
+        """A column (rows,) for each state of each variable, by its name: `B.true`."""
+        return _by_name(column for posterior in self.values() for column in posterior.columns().items())
+
+    def _grid(self) -> Grid:
+        """A line for each state of each variable: there are more of them than rows that are looked at together."""
+        first = next(iter(self.values()))
+        rows = ends(len(first), MAX_COLUMNS)
+        lines = [(posterior, state) for posterior in self.values() for state in range(posterior.shape[1])]
+        shown = ends(len(lines), MAX_LINES)
+        body = [_line(rows, None if place is None else lines[place]) for place in shown]
+        hidden = None in rows or None in shown
+        note = f"[{len(lines):,} states of {len(self):,} variables x {len(first):,} rows]" if hidden else ""
+        return Grid([("variable", "state", *(row_name(first.index, row) for row in rows))], body, stubs=2, note=note)
+
+    def __repr__(self) -> str:
+        return str(self._grid()) if self else "{}"
+
+    def _repr_html_(self) -> str | None:
+        return self._grid().html() if self else None
+
+
+@dataclass(frozen=True)
+class Labelling:
+    """How the rows of an answer are called; made of the evidence before it is read."""
+
+    index: Any = None
+
+    @classmethod
+    def of(cls, evidence: Any) -> Labelling:
+        """The index of a pandas frame, or of the first column of pandas in a mapping."""
+        columns = evidence.values() if isinstance(evidence, Mapping) else [evidence]
+        return cls(next((column.index for column in columns if _is_pandas(column)), None))
+
+    def __call__(self, array: Floats, variables: Sequence[Variable]) -> Probabilities:
+        """An array of probabilities with the names of its rows and states."""
+        index = self.index if self.index is not None and len(self.index) == len(array) else None
+        return Probabilities(array, variables, index)
+
+
+def row_name(index: Any, row: int | None) -> str:
+    """What a row is called in its table: by the index of a frame, or by its number."""
+    if row is None:
+        return "..."
+    name = row if index is None else index[row]
+    return ", ".join(map(str, name)) if isinstance(name, tuple) else str(name)
+
+
+def _plain(thing: Any) -> Any:
+    return thing.array if isinstance(thing, Probabilities) else thing
+
+
+def _by_name(columns: Iterable[tuple[str, Floats]]) -> dict[str, Floats]:
+    """Columns by their names, which must differ: labels 1 and "1" do not when they are written."""
+    by_name: dict[str, Floats] = {}
+    for name, column in columns:
+        if name in by_name:
+            raise TacitError(
+                f"two columns would be called {name!r}; rename a state, or use to_pandas(), which keeps labels"
+            )
+        by_name[name] = column
+    return by_name
+
+
+def _is_pandas(thing: Any) -> bool:
+    return type(thing).__module__.partition(".")[0] == "pandas" and hasattr(thing, "index")
+
+
+def _labels(place: int | None, shape: tuple[int, ...], states: Sequence[Sequence[Label]]) -> list[str]:
+    """The states of all variables that a column is about."""
+    if place is None:
+        return ["..."] * len(states)
+    return [str(of[int(i)]) for of, i in zip(states, np.unravel_index(place, shape), strict=True)]
+
+
+def _cells(values: Floats, row: int | None, columns: Sequence[int | None]) -> list[str]:
+    return ["..." if row is None or c is None else probability(float(values[row, c])) for c in columns]
+
+
+def _line(rows: Sequence[int | None], what: tuple[Probabilities, int] | None) -> tuple[str, ...]:
+    """Variable, state, and its probability in each row."""
+    if what is None:
+        return ("...",) * (2 + len(rows))
+    posterior, state = what
+    name = posterior.variables[0] if state == 0 else ""
+    return name, str(posterior.states[0][state]), *_cells(posterior.array.T, state, rows)

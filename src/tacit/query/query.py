@@ -1,0 +1,284 @@
+"""A query, compiled once and evaluated on many rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, Literal, Self, TypeVar, overload
+
+import numpy as np
+
+from tacit.base import pickling
+from tacit.base.errors import NetworkError, TacitError, TooLargeError
+from tacit.base.floats import Floats
+from tacit.base.text import large
+from tacit.base.warnings import warn
+from tacit.compiler.diagrams.built_in import holds_for
+from tacit.compiler.eliminate import Plan
+from tacit.compiler.program import Program
+from tacit.compiler.question import Question
+from tacit.engines.engine import Sweep
+from tacit.evidence.column import Evidence, blocks
+from tacit.evidence.read import EvidenceLike, is_frame
+from tacit.model.model import Model
+from tacit.query.answer import Answer, ObservedQueryWarning, warn_impossible
+from tacit.query.compiled_query import CompiledQuery, check_same_structure
+from tacit.query.one_row import Encoder, OneRow
+from tacit.query.options import CompileOptions, checked_query, checked_question
+from tacit.query.probabilities import Labelling, Probabilities
+from tacit.query.selection import Selected, join_rows, no_rows, selected_rows
+
+Q = TypeVar("Q", bound="Query")
+MAX_JOINT = 2**22  # joint states of several query variables up to which their posterior is compiled
+MAX_COMPANIONS = 16  # other questions that a query keeps compiled
+DEFAULTS = CompileOptions()
+
+
+class Query(CompiledQuery):
+    """A query compiled once, evaluated on many rows. Made by `compiled`; `TAC` is the one that users hold."""
+
+    def _forget(self) -> None:
+        super()._forget()
+        self._one_row: OneRow | None = None
+        self._companions: dict[Question, Query] = {}  # other questions about the same network, the newest ones
+
+    def __getstate__(self) -> dict[str, Any]:
+        return pickling.state(self, "_engine", "_one_row", "_companions")
+
+    # asking -----------------------------------------------------------------------------------------------
+
+    def ask(self, evidence: EvidenceLike | None = None, selected: bool = False) -> Answer:
+        """Posterior, joint and log-probability of the evidence for every row, from one run.
+
+        With `selected`, also how each row decided the testing nodes.
+
+        >>> import tacit
+        >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A"])
+        >>> answer = tac.ask({"A": [0.8, 0.1]})
+        >>> answer.posterior.round(4).tolist(), answer.log_evidence.round(4).tolist()
+        ([[0.6053, 0.3947], [0.6773, 0.3227]], [-0.9676, -0.4155])
+        """
+        if not selected and (one := self._one_row or self.one_row()) and (answer := one.answer(evidence)) is not None:
+            return answer
+        self.require_posterior()
+        return self._answer(evidence, self._states, selected)
+
+    def _answer(self, evidence: EvidenceLike | None, shape: tuple[int, ...], selected: bool = False) -> Answer:
+        known = self._read(evidence, lazily=True)
+        engine = self.engine().runner(known.rows, Sweep.SELECTIONS if selected else Sweep.FORWARD)
+        joints, decided = [], []
+        for block in known.blocks(engine.chunk):  # so that memory does not grow with the number of rows
+            result = engine.run(block.columns, block.rows, selected)
+            joints.append((result.joint.T.reshape(block.rows, *shape), result.exponent))
+            decided.append({
+                node: selected_rows(self.network, self.program, node, how, block.columns)
+                for node, how in result.selections.items()
+            })  # fmt: skip
+        nodes = self.program.selections if selected else ()
+        if not known.rows:
+            joints.append((np.empty((0, *shape), self.dtype), np.empty(0, np.int64)))
+            decided.append({node: no_rows(self.network, node) for node in nodes})
+        mantissa, exponent = (np.concatenate(blocks) for blocks in zip(*joints, strict=True))
+        return Answer(mantissa, exponent, {node: join_rows([block[node] for block in decided]) for node in nodes})
+
+    @property
+    def _states(self) -> tuple[int, ...]:
+        """How many states each of the query variables has."""
+        return tuple(self.network.variable(name).card for name in self.question.query)
+
+    @overload
+    def posterior(self, evidence: EvidenceLike | None = None, labels: Literal[False] = False) -> Floats: ...
+
+    @overload
+    def posterior(self, evidence: EvidenceLike | None = None, *, labels: Literal[True]) -> Probabilities: ...
+
+    def posterior(self, evidence: EvidenceLike | None = None, labels: bool = False) -> Floats | Probabilities:
+        """P*(q) for every state of the query: (rows, states); NaN where the evidence has probability zero.
+
+        Of several query variables, their joint posterior: (rows, states of the first, states of the second, ...).
+        With `labels`, the same with the names of states and rows: it prints as a table, and converts to a frame.
+
+        >>> import tacit
+        >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
+        >>> tac.posterior({"A": 0.8, "C": ["lo", "hi"]}, labels=True)
+        B      true     false
+        0  0.469231  0.530769
+        1  0.676000  0.324000
+        """
+        if not labels and (one := self._one_row or self.one_row()) and (answer := one.posterior(evidence)) is not None:
+            return answer
+        self.require_query("posterior")
+        self.require_posterior()
+        known = self._read(evidence, lazily=True)
+        if self._query_is_evidence and is_frame(evidence):
+            self._warn_observed(known)
+        engine = self.engine().runner(known.rows, Sweep.FORWARD)
+        posterior = np.empty((known.rows, math.prod(self._states)), self.dtype)
+        for rows, block in blocks(known.columns, known.rows, engine.chunk_for(known.rows)):
+            posterior[rows] = engine.posterior(block.columns, block.rows)
+        warn_impossible(np.isnan(posterior[:, 0]), "their posterior is NaN")
+        posterior = posterior.reshape(known.rows, *self._states)
+        return self.labelled(posterior, evidence) if labels else posterior
+
+    def one_row(self) -> OneRow | None:
+        """What answers single rows of labels by the shortest way: there is one as soon as there is generated code."""
+        if self._one_row is None:
+            engine = self._engine
+            single = None if engine is None else engine.single()
+            if single is None or len(self.question.query) != 1 or self.refused is not None:
+                return None
+            known, query = dict(self.question.given), self.question.query
+            variables = [self.network.variable(name) for name in (*self.evidence, *known)]
+            made = OneRow(single, Encoder(variables, single.layout, self.always_known, known, without=query))
+            if self._engine is engine:  # another thread may have set other numbers meanwhile
+                self._one_row = made
+            return made
+        return self._one_row
+
+    @overload
+    def joint(self, evidence: EvidenceLike | None = None, labels: Literal[False] = False) -> Floats: ...
+
+    @overload
+    def joint(self, evidence: EvidenceLike | None = None, *, labels: Literal[True]) -> Probabilities: ...
+
+    def joint(self, evidence: EvidenceLike | None = None, labels: bool = False) -> Floats | Probabilities:
+        """p*(q) for every state of the query: (rows, states), in float64, which has the range that it needs.
+
+        Of several query variables, their joint: (rows, states of the first, states of the second, ...). `labels` are
+        those of `posterior`.
+        """
+        self.require_query("joint")
+        joint = self.ask(evidence).joint
+        return self.labelled(joint, evidence) if labels else joint
+
+    def labelled(self, array: Floats, evidence: EvidenceLike | None) -> Probabilities:
+        """An answer with the names of states and rows."""
+        return Labelling.of(evidence)(array, [self.network.variable(name) for name in self.question.query])
+
+    def log_evidence(self, evidence: EvidenceLike | None = None) -> Floats:
+        """The logarithm of p*(evidence) for every row; minus infinity where it is impossible."""
+        return self._answer(evidence, () if self.refused else self._states).log_evidence
+
+    def selected(self, evidence: EvidenceLike | None = None) -> dict[str, Selected]:
+        """For every testing node that the query needs, how each row of evidence decided it."""
+        return self.ask(evidence, selected=True).selected
+
+    @cached_property
+    def _query_is_evidence(self) -> bool:
+        """Whether rows may observe all that is asked."""
+        return bool(self.question.query) and set(self.question.query) <= set(self.evidence)
+
+    def _warn_observed(self, known: Evidence) -> None:
+        """Say that nothing is predicted where all rows of a frame hold the answer, as test cases do."""
+        names = self.question.query
+        if known.rows and all(name in known.columns and known.columns[name].settled for name in names):
+            asked = ", ".join(map(repr, names))
+            warn(f"all rows observe the query itself, {asked}: their posterior is the state that they give; leave it "
+                 "out of the evidence to predict it", ObservedQueryWarning)  # fmt: skip
+
+    # other questions, other numbers -----------------------------------------------------------------------
+
+    def companion(self, question: Question, extended: Callable[[Model], Model] | None = None) -> Query:
+        """Another question about the network, or about an extended one, compiled on first use."""
+        query = self._companions.get(question)
+        if query is None:
+            net = self.network if extended is None else extended(self.network)
+            options = replace(self.options, order=None)
+            query = Query(net, question.query or None, question, options, options.compile(net, question))
+            self._companions[question] = query
+            for oldest in list(self._companions)[:-MAX_COMPANIONS]:
+                self._companions.pop(oldest, None)  # another thread may have been faster
+        return query
+
+    def set_parameters(self, net: Model) -> None:
+        """Take the numbers (and slopes) of another network of the same structure.
+
+        Nothing is compiled again, unless the program is structured and has numbers built in that differ.
+        """
+        check_same_structure(self, net)
+        self.program, self.plan = self._compiled_for(net, self.options)
+        self.network, companions = net.copy(), self._companions
+        self._forget()
+        for question, companion in companions.items():
+            if not holds_for(companion.program, companion.network, net):
+                continue  # compiled again when it is asked
+            with suppress(NetworkError):  # known 0s differ in a part that this query does not need
+                companion.set_parameters(net)
+                self._companions[question] = companion
+
+    def with_network(self, net: Model, dtype: str | None = None, engine: str | None = None) -> Self:
+        """A query with the numbers of another network of the same structure, as by `set_parameters`.
+
+        `dtype` and `engine` stay as they are unless others are given.
+        """
+        if net is not self.network:
+            check_same_structure(self, net)
+        options = replace(self.options, dtype=dtype or self.dtype, engine=engine or self.options.engine)
+        compiled = self._compiled_for(net, options)
+        return type(self)(net, self.query, self.question, options, compiled, self.refused)
+
+    def _compiled_for(self, net: Model, options: CompileOptions) -> tuple[Program, Plan]:
+        """The program and its plan; new ones where numbers are built in that differ in another network."""
+        if holds_for(self.program, self.network, net):
+            return self.program, self.plan
+        return options.compile(net, self.question if self.refused is None else replace(self.question, query=()))
+
+    def in_dtype(self, dtype: str) -> Self:
+        """The query, compiled anew for numbers of another type."""
+        self.require_posterior()
+        options = replace(self.options, dtype=dtype)
+        compiled = options.compile(self.network, self.question)
+        return type(self)(self.network, self.query, self.question, options, compiled)
+
+
+def compiled(
+    kind: type[Q],
+    net: Model,
+    query: Any,
+    evidence: Iterable[str] = (),
+    hard: Iterable[str] = (),
+    options: CompileOptions = DEFAULTS,
+) -> Q:
+    """A query of a given class, `Query` or one that stands on it. The parameters are those of `tacit.compile`."""
+    if not isinstance(net, Model):
+        raise TacitError(f"net is a {type(net).__name__}, expected a Network: tacit.read reads a file, "
+                         "tacit.from_pgmpy and tacit.from_pyagrum take networks of other libraries")  # fmt: skip
+    options, asked = options.checked(net), checked_query(net, query)
+    question = checked_question(net, asked, evidence, hard, options)
+    try:
+        _check_joint(net, question.query)
+        return kind(net, asked, question, options, options.compile(net, question))
+    except TooLargeError as error:
+        if len(question.query) < 2:
+            raise
+        # map() needs no table of all joint states
+        return kind(net, asked, question, options, options.compile(net, replace(question, query=())), error)
+
+
+def for_one_row(usual: Callable[[], Q], special: Callable[[], Q] | None) -> Q:
+    """The usual query; if it is refused or slow, the cheaper of that and a special one for the states of a row."""
+    if special is None:
+        return usual()
+    query = None
+    with suppress(TooLargeError):
+        query = usual()
+    if query is None:
+        return special()
+    if query.is_slow:
+        with suppress(TooLargeError):
+            other = special()
+            return other if query.refused or other.multiply_adds < query.multiply_adds else query
+    return query
+
+
+def _check_joint(net: Model, names: tuple[str, ...]) -> None:
+    """Stop before a table of all joint states is planned that nobody could look at."""
+    states = math.prod(net.variable(name).card for name in names)
+    if len(names) > 1 and states > MAX_JOINT:
+        raise TooLargeError(
+            f"the {len(names)} query variables have {large(states)} joint states (limit {MAX_JOINT:,}); ask for the "
+            "posterior of fewer, or for the most probable states, map(...)"
+        )

@@ -1,0 +1,373 @@
+"""How a posterior depends on the numbers of a network: derivatives with respect to every entry of every table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.base import machine
+from tacit.base.errors import TacitError, TooLargeError
+from tacit.base.floats import Floats, divide, flat
+from tacit.base.grid import Grid
+from tacit.base.progress import Progress
+from tacit.base.text import plural
+from tacit.base.version import package
+from tacit.engines.arrays.by_row import ByRow
+from tacit.engines.results import Array
+from tacit.evidence.column import Evidence, blocks, take
+from tacit.evidence.distinct import distinct
+from tacit.evidence.read import EvidenceLike
+from tacit.model.cpt import CPT, THRESHOLDS, AnyCPT, TestingCPT
+from tacit.model.model import Model
+from tacit.model.variable import Label, describe
+from tacit.query.answer import warn_impossible
+from tacit.query.information import require_few_sweeps
+from tacit.query.marginals import go_on
+from tacit.query.query import Query
+
+Key = tuple[str, str]
+CAUSE = "cause "  # the parts of a noisy-or
+SHOWN = 10
+COPIES = 2  # of every derivative: as a slope, and as that of the posterior
+NOISE = 1e-14  # what rounding leaves of a difference of equals, relative to them
+# A slope may be beyond the range of floats: evidence can be so improbable that an entry changes it by any factor. Then
+# it is infinite, and a difference of two such slopes is unknown.
+UNBOUNDED = np.errstate(over="ignore", invalid="ignore")
+
+
+class Entry(NamedTuple):
+    """One entry of a table, and how much the posterior of a query state depends on it.
+
+    It is at `place` in a part of the node's CPT, and `name` says in words what it is the number of. `derivative` is
+    that of the posterior by the entry, with the rest of its row co-varied in proportion. `flips_at` is the value of the
+    entry at which another state of the query becomes the most probable one, the nearest to its present `value`; NaN
+    where there is none between 0 and 1, and where sigmoids leave it unknown. It takes the tables that tests have
+    selected as they are.
+    """
+
+    node: str
+    part: str
+    place: tuple[int, ...]
+    name: str
+    value: float
+    derivative: float
+    flips_at: float
+
+
+@dataclass(frozen=True, eq=False)
+class Sensitivity:
+    """Derivatives of posteriors by every entry of every table. Made by `TAC.sensitivity`.
+
+    `posterior` is (rows, states of the query...). `slopes` are by node and part, (rows, states of the query..., entries
+    of the table...): by how much p*(query, evidence) grows with an entry, in units of p*(evidence). `asked` is the
+    query with all its states, and `known` the evidence, for what slopes do not tell.
+    """
+
+    posterior: Floats
+    slopes: Mapping[Key, Floats]
+    asked: Query
+    known: Evidence
+
+    @property
+    def network(self) -> Model:
+        """The network with its numbers."""
+        return self.asked.network
+
+    @property
+    def query(self) -> tuple[str, ...]:
+        """The query variables."""
+        return self.asked.question.query
+
+    @property
+    def selects(self) -> bool:
+        """Whether testing nodes take part, so that slopes only hold while the same tables are selected."""
+        return bool(self.asked.program.selections)
+
+    @property
+    def bends(self) -> bool:
+        """Whether sigmoids take part, so that a slope is only that of a tangent."""
+        cpts = [self.network.cpt(node) for node in self.asked.program.selections]
+        return any(isinstance(cpt, TestingCPT) and cpt.gamma is not None for cpt in cpts)
+
+    @cached_property
+    @UNBOUNDED
+    def derivatives(self) -> dict[Key, Floats]:
+        """The total derivatives of the posterior: (rows, states of the query..., entries of the table...).
+
+        While an entry changes, the rest of its row changes in proportion, so that the row still sums to 1; NaN for an
+        entry of 1, where no proportion is left. Thresholds change alone.
+        """
+        over = tuple(range(1, self.posterior.ndim))
+        derivatives = {}
+        for key, slope in self.slopes.items():
+            total = slope.sum(axis=over, keepdims=True)
+            posterior = self.posterior.reshape(*self.posterior.shape, *[1] * (slope.ndim - self.posterior.ndim))
+            derivatives[key] = _difference(slope, _times(posterior, total))
+        return derivatives
+
+    @cached_property
+    def values(self) -> dict[Key, Floats]:
+        """The sensitivity values: the derivatives without their signs."""
+        return {key: np.abs(derivative) for key, derivative in self.derivatives.items()}
+
+    def entries(self, row: int = 0, state: Label | tuple[Label, ...] | None = None) -> list[Entry]:
+        """All entries for one row and one state of the query, those with the largest sensitivity values first.
+
+        The most probable state, if none is given; of several query variables, a tuple of states.
+        """
+        row, which = self._row(row), self.state(row, state)
+        entries = []
+        for (node, part), derivative in self.derivatives.items():
+            table, flips = self.network.cpt(node).parts()[part], self._flips(row, (node, part))
+            columns = (column.ravel().tolist() for column in (table, derivative[row][which], flips))
+            for place, *numbers in zip(np.ndindex(*table.shape), *columns, strict=True):
+                if not _is_rule(part, place):
+                    entries.append(Entry(node, part, place, _name(self.network, node, part, place), *numbers))
+        return sorted(entries, key=lambda entry: -abs(np.nan_to_num(entry.derivative)))
+
+    def changed(
+        self, row: int, state: tuple[int, ...], key: Key, place: tuple[int, ...], value: float | Floats
+    ) -> Floats:
+        """The posterior of a state if an entry had another value, the rest of its row co-varied."""
+        if self.selects and isinstance(self.network.cpt(key[0]), CPT | TestingCPT):
+            values = np.asarray(value, dtype=np.float64)
+            posteriors = [float(self._asked_again(row, key, place, new)[state]) for new in values.ravel().tolist()]
+            return np.array(posteriors).reshape(values.shape)
+        change = np.asarray(value) - self.network.cpt(key[0]).parts()[key[1]][place]
+        slope = self.slopes[key][row][(..., *place)]
+        return np.asarray((self.posterior[row][state] + change * slope[state]) / (1 + change * slope.sum()))
+
+    def _asked_again(self, row: int, key: Key, place: tuple[int, ...], value: float) -> Floats:
+        """The posterior of a network with another entry: it may select other tables."""
+        (node, part), cpt = key, self.network.cpt(key[0])
+        table = np.array(cpt.parts()[part])
+        if part != THRESHOLDS:
+            if table[place] == 1:  # no proportion is left to keep
+                return np.full(self.posterior.shape[1:], np.nan)
+            others = np.arange(table.shape[-1]) != place[-1]
+            table[place[:-1]] *= np.where(others, (1 - value) / (1 - table[place]), 1.0)
+        table[place] = value
+        if isinstance(cpt, TestingCPT) and part == THRESHOLDS and not _in_order(cpt, table):
+            return np.full(self.posterior.shape[1:], np.nan)
+        names = self.network.ties.get(cpt.tie, ()) if cpt.tie is not None else ()
+        loose = {name: _with_part(self.network.cpt(name), "", table) for name in names}  # of a tie, one alone changes
+        net = self.network.with_cpts({**loose, node: _with_part(cpt, part, table)})
+        known = Evidence(1, take(self.known.columns, np.array([row])))
+        posterior: Floats = self.asked.with_network(net).posterior(known)[0]
+        return posterior
+
+    def to_frame(self, row: int = 0, state: Label | tuple[Label, ...] | None = None) -> Any:
+        """The entries as a pandas frame: node, part, place, name, value, derivative, flips_at."""
+        pandas = package("pandas", "frames", "to_frame")
+        return pandas.DataFrame(self.entries(row, state), columns=list(Entry._fields))
+
+    @UNBOUNDED
+    def _flips(self, row: int, key: Key) -> Floats:
+        """The value of each entry at which the most probable state changes, the nearest one; NaN if it never does."""
+        table = self.network.cpt(key[0]).parts()[key[1]]
+        posterior = self.posterior[row].ravel()
+        slope = self.slopes[key][row].reshape(len(posterior), *table.shape)
+        best = int(np.argmax(posterior))
+        nearest = np.full(table.shape, np.nan)
+        if self.bends:
+            return nearest
+        for other in range(len(posterior)):
+            if other == best:
+                continue
+            gap, closing = posterior[best] - posterior[other], _difference(slope[other], slope[best])
+            near = (closing != 0) & (np.abs(gap) <= np.abs(closing))  # others are further away than from 0 to 1
+            change = np.divide(gap, closing, out=np.full(table.shape, np.nan), where=near)
+            possible = 1 + _times(change, slope.sum(axis=0)) > NOISE  # the evidence
+            inside = (table + change >= 0) & (table + change <= 1) & possible
+            closer = inside & ~(np.abs(nearest - table) <= np.abs(change))
+            nearest = np.where(closer, table + change, nearest)
+        return nearest
+
+    def _row(self, row: int) -> int:
+        rows = len(self.posterior)
+        if not -rows <= row < rows:
+            raise TacitError(
+                f"row {row} does not exist; there {'is 1 row, number 0' if rows == 1 else f'are {rows:,}'}"
+            )
+        return row % rows
+
+    def state(self, row: int = 0, state: Label | tuple[Label, ...] | None = None) -> tuple[int, ...]:
+        """Where a state of the query is in its posterior; the most probable one, if none is given."""
+        posterior = self.posterior[self._row(row)]
+        if state is None:
+            place = int(np.nan_to_num(posterior, nan=-1.0).argmax())
+            return tuple(int(i) for i in np.unravel_index(place, posterior.shape))
+        given = state if isinstance(state, tuple) else (state,)
+        variables = [self.network.variable(name) for name in self.query]
+        if len(given) != len(variables):
+            raise TacitError(f"state is {state!r}, expected one state for each of {list(self.query)}")
+        for variable, label in zip(variables, given, strict=True):
+            if not isinstance(label, Hashable) or label not in variable.codes:
+                raise TacitError(
+                    f"{label!r} is not a state of {variable.name!r}; expected one of {list(variable.states)}"
+                )
+        return tuple(variable.codes[label] for variable, label in zip(variables, given, strict=True))
+
+    def title(self, row: int = 0, state: Label | tuple[Label, ...] | None = None) -> str:
+        """What is looked at, and its probability: "P*(B='true') = 0.6"."""
+        row, which = self._row(row), self.state(row, state)
+        variables = [self.network.variable(name) for name in self.query]
+        return f"P*({describe(variables, which)}) = {self.posterior[row][which]:.6g}"
+
+    def __str__(self) -> str:
+        count = len(self.posterior)
+        if np.isnan(self.posterior[0]).any():
+            return "the evidence has probability 0, so there is no posterior to depend on anything"
+        where = f" in the first of {count:,} rows" if count > 1 else ""
+        head = ("entry", "value", "derivative", "decision changes at")
+        body = [
+            (
+                entry.name,
+                f"{entry.value:.6g}",
+                f"{entry.derivative:+.6g}",
+                "" if np.isnan(entry.flips_at) else f"{entry.flips_at:.6g}",
+            )
+            for entry in self.entries()[:SHOWN]
+            if entry.derivative
+        ]
+        note = "\nAs long as tests come out as they do now: a change that turns one does more." * self.selects
+        return str(Grid([head], body, title=f"{self.title()}{where}: the entries it depends on most", note=note))
+
+    def __repr__(self) -> str:
+        entries = sum(self.network.cpt(node).parts()[part].size for node, part in self.slopes)
+        rows = len(self.posterior)
+        return f"Sensitivity(of {', '.join(self.query)} to {entries:,} entries, {rows:,} row{'s' * (rows != 1)})"
+
+
+def sensitivity(query: Query, evidence: EvidenceLike | None = None, pause: Callable[[], None] = go_on) -> Sensitivity:
+    """Derivatives of the posterior of a query by every entry of every table, for every row: see `TAC.sensitivity`.
+
+    `pause` is called between sweeps, and may raise to end the work.
+    """
+    require_few_sweeps(query, "sensitivity")
+    query.network.require_numbers()
+    asked = query.companion(replace(query.question, every_state=True, index=False, by_row=True))
+    known = query.read(evidence)
+    states = [query.network.variable(name).card for name in query.question.query]
+    _require_room(query.network, known.rows, math.prod(states))
+    rows = distinct(known)
+    posterior, slopes = _of_rows(asked, rows.known, states, pause)
+    whole = rows.for_all(posterior)
+    warn_impossible(np.isnan(flat(whole)[:, 0]), "their derivatives are NaN")
+    return Sensitivity(whole, {key: rows.for_all(slope) for key, slope in slopes.items()}, asked, known)
+
+
+def _of_rows(
+    asked: Query, known: Evidence, states: Sequence[int], pause: Callable[[], None]
+) -> tuple[Floats, dict[Key, Floats]]:
+    """The posterior and the slopes of some rows; see `Sensitivity`."""
+    engine = ByRow(asked.program, *asked.numbers())
+    tables = {(node, part): asked.network.cpt(node).parts()[part] for node, part in _keys(asked.network)}
+    posterior = np.empty((known.rows, *states))
+    slopes = {key: np.empty((known.rows, *states, *table.shape)) for key, table in tables.items()}
+    with Progress("sensitivity", known.rows) as progress:
+        for rows, block in blocks(known.columns, known.rows, engine.gradient_chunk):
+            probabilities, derivatives = engine.derivatives(block.columns, block.rows, pause)
+            possible = np.asarray(probabilities.sum(axis=0) > 0)
+            _put(posterior[rows], probabilities, possible)
+            for key, table in tables.items():
+                by_entry = derivatives.get(key, np.zeros((1, *table.shape, 1)))  # a table without a say has none
+                _put(slopes[key][rows], _covaried(key[1], table, by_entry), possible)
+            progress.advance(block.rows)
+    return posterior, slopes
+
+
+def _put(place: Floats, values: Array, possible: NDArray[np.bool_]) -> None:
+    """Put what was found of some rows, (states, ..., rows), into its place, (rows, states..., ...)."""
+    by_row = np.moveaxis(place.reshape(len(place), -1, *values.shape[1:-1]), 0, -1)
+    by_row[:] = values
+    by_row[..., ~possible] = np.nan
+
+
+def _require_room(net: Model, rows: int, states: int) -> None:
+    """An error where the derivatives of all rows would not fit into memory."""
+    entries = sum(net.cpt(node).parts()[part].size for node, part in _keys(net))
+    needed, there = 8.0 * rows * states * entries * COPIES, machine.memory()
+    if needed > there:
+        raise TooLargeError(
+            f"the derivatives of {plural(rows, 'row')} by {entries:,} table entries, for each of {states:,} states, "
+            f"take {needed / 2**30:,.3g} GiB of memory, and there are {there / 2**30:,.3g}; ask about fewer rows at "
+            "once"
+        )
+
+
+def _keys(net: Model) -> Iterator[Key]:
+    for node in net.variables:
+        yield from ((node, part) for part in net.cpt(node).parts())
+
+
+@UNBOUNDED
+def _covaried(part: str, table: Floats, derivatives: Array) -> Array:
+    """Derivatives (states, entries of the table..., rows) along the line on which a row of the table sums to 1.
+
+    If entry i grows by d, every other entry j of its row loses d t_j / (1 - t_i).
+    """
+    if part == THRESHOLDS:
+        return derivatives
+    others = 1 - np.eye(table.shape[-1])  # sums over them, since a sum less one of its terms would lose digits
+    rest = table @ others
+    moved = np.einsum("...jr,ji->...ir", _times(table[..., None], derivatives), others)
+    return _difference(derivatives, divide(moved, rest[..., None]))
+
+
+def _times(weight: Floats, derivative: Array) -> Floats:
+    """A product that is 0 where the weight is, also of a derivative beyond the range of floats."""
+    nothing = np.zeros(np.broadcast_shapes(weight.shape, derivative.shape))
+    return np.multiply(weight, derivative, out=nothing, where=weight != 0)
+
+
+def _difference(a: Array, b: Array) -> Floats:
+    """a - b; 0 where rounding alone makes it differ from that, and NaN where both are infinite."""
+    made = np.asarray(a - b, dtype=np.float64)
+    noise = NOISE * np.abs(a)
+    noise += NOISE * np.abs(b)
+    made[np.abs(made) < noise] = 0.0
+    return made
+
+
+def _name(net: Model, node: str, part: str, place: tuple[int, ...]) -> str:
+    """What an entry is the number of: "P(B='true' | A='false')"; of what is no dense table, with the part's name."""
+    own, parents = net.variable(node), [net.variable(p) for p in net.parents(node)]
+    family = [*parents, own]
+    if part == "table":
+        given = describe(parents, place[:-1])
+        return f"P({describe([own], place[-1:])}{' | ' if given else ''}{given})"
+    if part.startswith(CAUSE):
+        cause = parents[int(part.removeprefix(CAUSE))] if parents else None
+        by = [describe([cause], place[:1])] if cause is not None else []
+        by += ["the leak"] * (part == f"{CAUSE}0")  # which the first part has in it
+        return f"P({'no ' * (place[-1] == 1)}{describe([own], (0,))} by {' or '.join(by)})"
+    if part == THRESHOLDS and len(place) == len(family):  # one of several
+        return f"{node}.{part}[{describe(parents, place[:-1])}, {place[-1]}]"
+    if len(place) == len(family) or part == THRESHOLDS:
+        return f"{node}.{part}[{describe(family[: len(place)], place)}]"
+    return f"{node}.{part}[{place[0]}, {describe([own], place[-1:])}]"
+
+
+def _with_part(cpt: AnyCPT, part: str, table: Floats) -> AnyCPT:
+    """A CPT with another table for one of its parts, out of its tie."""
+    if isinstance(cpt, TestingCPT):
+        return cpt.with_parts({part: table} if part else {}, learn=False, tie=None)
+    assert isinstance(cpt, CPT)
+    return CPT(table if part else cpt.table)
+
+
+def _in_order(cpt: TestingCPT, thresholds: Floats) -> bool:
+    """Whether of several thresholds of a parent state, none is less than one before."""
+    return len(cpt.tables) == 2 or bool((np.diff(thresholds, axis=-1) >= 0).all())
+
+
+def _is_rule(part: str, place: tuple[int, ...]) -> bool:
+    """Whether an entry is no number of the network, but says that what one cause brought about stays."""
+    return part.startswith(CAUSE) and len(place) == 3 and place[1] == 0

@@ -1,0 +1,323 @@
+"""The compiled query that a user holds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, overload
+
+from tacit.base.floats import Floats
+from tacit.base.html import facts
+from tacit.base.text import listed
+from tacit.evidence.read import EvidenceLike
+from tacit.model.factor_graph import FactorGraph
+from tacit.model.variable import Label
+from tacit.query.assignments import Assignment, Labels, most_probable, samples
+from tacit.query.factor_query import FactorQuery, compiled_graph
+from tacit.query.filtering import filtered
+from tacit.query.information import information
+from tacit.query.marginals import labelled, marginals
+from tacit.query.network import Network
+from tacit.query.options import CompileOptions
+from tacit.query.probabilities import Marginals
+from tacit.query.query import Query, compiled
+
+if TYPE_CHECKING:  # methods that need more than a posterior does load it when they are called
+    from tacit.query.sensitivity import Sensitivity
+    from tacit.theory.explain import Explanation
+
+
+@overload
+def compile(
+    net: Network,
+    query: str | Sequence[str] | None,
+    evidence: Sequence[str] = ...,
+    hard: Sequence[str] = ...,
+    do: Sequence[str] = ...,
+    given: Mapping[str, Label] | None = ...,
+    engine: str = ...,
+    dtype: str = ...,
+    order: Sequence[str] | None = ...,
+    effort: str = ...,
+    threads: int | None = ...,
+) -> TAC: ...
+
+
+@overload
+def compile(
+    net: FactorGraph,
+    query: str | Sequence[str] | None,
+    evidence: Sequence[str] = ...,
+    hard: Sequence[str] = ...,
+    do: Sequence[str] = ...,
+    given: Mapping[str, Label] | None = ...,
+    engine: str = ...,
+    dtype: str = ...,
+    order: Sequence[str] | None = ...,
+    effort: str = ...,
+    threads: int | None = ...,
+) -> FactorQuery: ...
+
+
+def compile(
+    net: Network | FactorGraph,
+    query: str | Sequence[str] | None,
+    evidence: Sequence[str] = (),
+    hard: Sequence[str] = (),
+    do: Sequence[str] = (),
+    given: Mapping[str, Label] | None = None,
+    engine: str = "auto",
+    dtype: str = "float64",
+    order: Sequence[str] | None = None,
+    effort: str = "auto",
+    threads: int | None = None,
+) -> TAC | FactorQuery:
+    """Compile a query once, to be evaluated on many rows of evidence.
+
+    Parameters
+    ----------
+    net, query
+        The network (or a `FactorGraph`, for a `FactorQuery`), and the variable whose joint and posterior are wanted;
+        several of them, for the joint posterior of their states; or None, to ask for `log_evidence`, `marginals`,
+        `mpe` or `sample` only.
+    evidence
+        The variables that take soft or hard evidence; a row may leave any of them out.
+    hard
+        The variables that are observed, with certainty, in every row. Tables are indexed by their states,
+        which is much cheaper than a likelihood per state.
+    do
+        The variables that every row sets to a state, as an intervention: what is above them learns nothing from it.
+        A row is answered as `net.do({...})` would answer it.
+    given
+        States that are known when the query is compiled, the same for all rows. They count as evidence, also in
+        `joint` and `log_evidence`, and cost nothing: other states are not compiled.
+    engine
+        What evaluates the query: "native" (machine code generated for it), "tape" (an interpreter), "numpy", "torch",
+        "cuda" (kernels generated for it, on an NVIDIA GPU), or "auto" to choose by cost, and to generate code when the
+        rows repay it.
+    dtype
+        "float64" or "float32".
+    order
+        An elimination order to follow, instead of a search for a cheap one.
+    effort
+        How long to search: "low", "auto", or "high" (seconds; uses cotengra if it is installed).
+    threads
+        How many threads the query may use, here and in `fit`. None: as many as the environment variable
+        `TACIT_THREADS` says, or else one for every core that the process and its container may use.
+
+    >>> import tacit
+    >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
+    >>> tac.posterior({"A": 0.8, "C": [[0.6, 0.4]]}).round(6)
+    array([[0.585393, 0.414607]])
+    """
+    options = CompileOptions(do, given, engine, dtype, order, effort, threads)
+    if isinstance(net, FactorGraph):
+        return compiled_graph(net, query, evidence, hard, options)
+    return compiled(TAC, net, query, evidence, hard, options)
+
+
+class TAC(Query):
+    """A query compiled once, evaluated on many rows. Made by `tacit.compile`."""
+
+    network: Network
+
+    def explain(self, evidence: EvidenceLike | None = None) -> Explanation:
+        """Why one row of evidence gets its answer: every test and its margin, and the function that applies there.
+
+        Of a network without testing nodes, what each finding adds given all the others: the posterior without it, and
+        its weight of evidence, the logarithm of how much it raises the odds of a state (see `Finding`).
+
+        >>> import tacit
+        >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
+        >>> print(tac.explain({"A": 0.8, "C": "lo"}))
+        P*(B | A: true 0.8, C: lo)
+         true  0.469231  ██████████████
+        false  0.530769  ████████████████
+        <BLANKLINE>
+        test            comparison       margin   selects  changes at
+        B at A='true'   0.631579 >= 0.5  +0.132   plus     A = 0.7
+        B at A='false'  0.368421 >= 0.4  -0.0316  minus    A = 0.777778
+        <BLANKLINE>
+        With this selection, as a function of the likelihoods of A = true:
+        p*(B=true) = 0.035 + 0.0325 A
+        p*(B=false) = 0.315 - 0.3075 A
+        >>> stones = tacit.compile(tacit.examples.kidney_stones(), query="recovery", evidence=["size", "treatment"])
+        >>> print(stones.explain({"size": "small", "treatment": "B"}))
+        P*(recovery | size: small, treatment: B)
+        yes  0.866667  ██████████████████████████
+         no  0.133333  ████
+        <BLANKLINE>
+        What each finding adds to the log-odds of recovery=yes, given the others
+        finding       without it  weight
+        size: small     0.825714  +0.316
+        treatment: B    0.882353  -0.143
+        """
+        from tacit.theory.explain import explain
+
+        return explain(self, evidence)
+
+    @overload
+    def marginals(self, evidence: EvidenceLike | None = None, labels: Literal[False] = False) -> dict[str, Floats]: ...
+
+    @overload
+    def marginals(self, evidence: EvidenceLike | None = None, *, labels: Literal[True]) -> Marginals: ...
+
+    def marginals(self, evidence: EvidenceLike | None = None, labels: bool = False) -> dict[str, Floats] | Marginals:
+        """The posterior of *every* variable, each (rows, states), from one forward and one backward pass.
+
+        The derivative of p*(evidence) by the likelihood of a state is the probability of that state with the rest of
+        the evidence (Darwiche's differential approach). Selected tables count as they were selected. With `labels`,
+        the dictionary prints as one table, converts to one frame, and its values are labelled as in `posterior`.
+
+        >>> import tacit
+        >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
+        >>> marginals = tac.marginals({"A": 0.8, "C": "lo"})
+        >>> {name: p.round(4).tolist() for name, p in marginals.items()}
+        {'A': [[0.4615, 0.5385]], 'B': [[0.4692, 0.5308]], 'C': [[1.0, 0.0]]}
+        """
+        posteriors = marginals(self, evidence)
+        return labelled(self, posteriors, evidence) if labels else posteriors
+
+    def mpe(self, evidence: EvidenceLike | None = None) -> Assignment:
+        """The most probable explanation: the states of all variables that are jointly most probable, for every row.
+
+        That is one assignment with the largest p*(all states, evidence). The most probable state of each variable by
+        itself, which `marginals` tells, may be another, and all of those together may even be impossible. What is
+        observed with certainty keeps its state. Of several that are equally probable, the same one is always taken.
+
+        >>> import tacit
+        >>> tac = tacit.compile(tacit.examples.abc(), query=None, evidence=["A", "C"])
+        >>> best = tac.mpe({"A": 0.8, "C": ["lo", "hi"]})
+        >>> {name: states.tolist() for name, states in best.states.items()}
+        {'A': ['false', 'true'], 'B': ['false', 'true'], 'C': ['lo', 'hi']}
+        >>> best.log_probability.round(4)
+        array([-2.7646, -1.8202])
+        """
+        return most_probable(self, self.network.variables, evidence)
+
+    def map(self, evidence: EvidenceLike | None = None) -> Assignment:
+        """The states of the query variables that are jointly most probable, with all others summed out, for every row.
+
+        The order of elimination is constrained: sums first, then the maximum. That can be much more work than a
+        posterior or an `mpe`, but it needs no table of all joint states of the query.
+
+        >>> import tacit
+        >>> tac = tacit.compile(tacit.examples.abc(), query=["A", "B"], evidence=["C"])
+        >>> best = tac.map({"C": ["lo", "hi"]})
+        >>> best.states["A"].tolist(), best.states["B"].tolist()
+        (['false', 'false'], ['true', 'true'])
+        """
+        self.require_query("map")
+        return most_probable(self, self.question.query, evidence)
+
+    def sample(self, evidence: EvidenceLike | None = None, n: int = 1, seed: int | None = 0) -> dict[str, Labels]:
+        """Exact, independent samples of all variables given the evidence of each row: labels (rows, n).
+
+        They come from the network that the row's evidence selects. No sample is rejected or weighted, so improbable
+        evidence costs nothing; where it is impossible, samples are None. The same seed gives the same samples,
+        None others each time.
+
+        >>> import tacit
+        >>> tac = tacit.compile(tacit.examples.abc(), query=None, evidence=["A", "C"])
+        >>> drawn = tac.sample({"A": "true", "C": ["lo", "hi"]}, n=1000)
+        >>> (drawn["B"] == "true").mean(axis=1).round(1)
+        array([0.9, 0.9])
+        """
+        return samples(self, evidence, n, seed)
+
+    def filtered(self, name: str, evidence: EvidenceLike | None = None) -> Floats:
+        """The posterior of every step `name[t]`, from the evidence of steps up to t alone: (rows, steps, states).
+
+        This is for networks of `tacit.unroll`. All steps are answered in one run, in time proportional to their number
+        (several times that of the log-likelihood). Evidence on variables without a number is known from the start.
+        The posterior given all evidence, of later steps, too, is that of `marginals`. Where selection is general, and a
+        testing node may see evidence of later steps, each step would have tables of its own: that is refused.
+
+        >>> import tacit
+        >>> weather = tacit.Network("weather")
+        >>> weather.add("Rain[0]", cpt=[0.5, 0.5])
+        >>> weather.add("Rain[1]", ["Rain[0]"], cpt=[[0.7, 0.3], [0.3, 0.7]])
+        >>> for t in (0, 1):
+        ...     weather.add(f"Umbrella[{t}]", [f"Rain[{t}]"], cpt=[[0.9, 0.1], [0.2, 0.8]])
+        >>> net = tacit.unroll(weather, steps=3)
+        >>> tac = tacit.compile(net, None, evidence=["Umbrella[0]", "Umbrella[1]", "Umbrella[2]"])
+        >>> rows = {"Umbrella[0]": "true", "Umbrella[1]": ["true", "false"], "Umbrella[2]": None}
+        >>> tac.filtered("Rain", rows)[..., 0].round(3)
+        array([[0.818, 0.883, 0.653],
+               [0.818, 0.174, 0.37 ]])
+        """
+        return filtered(self, name, evidence)
+
+    def information(self, evidence: EvidenceLike | None = None) -> dict[str, Floats]:
+        """For every variable, by how much the query's entropy is expected to drop if its state were observed: (rows,).
+
+        In nats; apart from the query itself, the variable with the largest value is the one to ask about next. NaN
+        where the state is observed already. All of it is said of the network that the present evidence selects. Where
+        testing nodes are below a variable, observing it may also select other tables, which is not counted. Several
+        query variables may have 1,024 joint states, since each takes a sweep.
+
+        >>> import tacit
+        >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
+        >>> {name: drop.round(4).tolist() for name, drop in tac.information({"C": "lo"}).items()}
+        {'A': [0.0766], 'B': [0.668], 'C': [nan]}
+        """
+        return information(self, evidence)
+
+    def sensitivity(self, evidence: EvidenceLike | None = None) -> Sensitivity:
+        """How the posterior depends on the numbers: its derivatives with respect to every entry of every table.
+
+        While an entry changes, the rest of its row changes in proportion. Derivatives pass through sigmoids; hard tests
+        are constant. Tied entries count one by one. All derivatives of a row come from one forward pass, and
+        one backward pass for each state of the query; several query variables may have 1,024 joint states.
+
+        >>> import tacit
+        >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
+        >>> found = tac.sensitivity({"A": 0.8, "C": "lo"})
+        >>> found.derivatives["A", "table"].round(4).tolist()
+        [[[0.9467, -0.9467], [-0.9467, 0.9467]]]
+        >>> first = found.entries()[0]
+        >>> f"{first.name} is {first.value}; the decision changes at {first.flips_at:.4f}"
+        "P(A='true') is 0.3; the decision changes at 0.3333"
+        """
+        from tacit.query.sensitivity import sensitivity
+
+        return sensitivity(self, evidence)
+
+    def to_onnx(self, path: str | os.PathLike[str]) -> None:
+        """Write the query, with its numbers, as an ONNX model (opset 17) that runs without tacit.
+
+        Inputs are the variables of `evidence`: likelihoods (rows, states) in the query's `dtype`, ones where a row has
+        no evidence; for a variable in `hard`, the positions (rows,) of the observed states, as int64. Likelihoods
+        count as they are given and are not scaled to sum to 1. Outputs are `posterior` (rows, states), NaN where the
+        evidence has probability zero, and `log_evidence` (rows,). The model's metadata has the labels of all states.
+        It cannot compute a row again whose numbers leave the range of floats, as `posterior` does: of such rows it may
+        answer wrongly (see "Small numbers" in the documentation).
+
+        >>> import onnxruntime, pathlib, tempfile, tacit
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "abc.onnx"
+        >>> net = tacit.examples.abc()
+        >>> tacit.compile(net, query="B", evidence=["A"], hard=["C"]).to_onnx(path)
+        >>> session = onnxruntime.InferenceSession(path)
+        >>> session.run(["posterior"], {"A": [[0.8, 0.2]], "C": [0]})[0].round(6)
+        array([[0.469231, 0.530769]])
+        """
+        from tacit.io.bridges.onnx import write_onnx
+
+        write_onnx(self, path)
+
+    def _repr_html_(self) -> str:
+        cost = self.program.cost
+        return facts(
+            repr(self),
+            {
+                "query": self.query if isinstance(self.query, str) else ", ".join(self.query or ()),
+                "evidence": listed([name for name in self.evidence if name not in self.always_known]),
+                "always observed": listed(self.hard),
+                "set by intervention": listed(self.do),
+                "given": ", ".join(f"{name}={state}" for name, state in self.given.items()),
+                "operations": len(self.program),
+                "multiply-adds per row": cost.multiply_adds,
+                "bytes written per row": cost.bytes,
+                "numbers": f"{self.dtype}, engine {self.options.engine}",
+            },
+        )

@@ -1,0 +1,190 @@
+"""Which structure suits a table, and how strongly to believe that columns say nothing: chosen on rows held out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.base.floats import Floats
+from tacit.engines import engine_for_many_passes
+from tacit.learn.fitting.data import read_data
+from tacit.learn.fitting.objective import Objective
+from tacit.learn.fitting.optimizers import LBFGS, State
+from tacit.learn.fitting.parameters import Parameters
+from tacit.model.cpt import CPT
+from tacit.model.variable import Label
+from tacit.query.network import Network
+from tacit.query.tac import TAC, compile
+from tacit.sklearn.classifier_structure import ColumnCounts, forest, jittered, network
+from tacit.sklearn.levels import Scale, scales_of
+from tacit.sklearn.table import FeatureTable
+
+STRENGTHS = (30.0, 10.0, 3.0, 1.0, 0.3, 0.1)  # how many rows the tables that say nothing count as
+FOLDS = 5
+VALUES = 20_000  # of a table: if it has so many or more, one fold must be enough
+MOST_VALUES = 200_000  # to choose by; a table with more gives some of its rows
+PATH_STEPS = 10  # from one strength to the next
+HOPELESS = 2.0  # a path ends where the loss of the rows held out is so many times the least
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledTable:
+    """Rows of a table with names for its columns, a distribution over the classes for each row, and weights."""
+
+    table: FeatureTable
+    names: Sequence[str]
+    targets: Floats  # (rows, classes)
+    classes: Sequence[Label]
+    weights: Floats
+
+    def take(self, rows: NDArray[np.int64]) -> LabelledTable:
+        """Some of the rows."""
+        return replace(self, table=self.table.take(rows), targets=self.targets[rows], weights=self.weights[rows])
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A kind of structure: the levels of numbers, components per class, and whether columns form trees."""
+
+    levels: int
+    slope: float
+    components: int = 1
+    tree: bool = False
+
+
+def candidates(table: FeatureTable) -> list[Candidate]:
+    """What to choose from: nearly a logistic regression; curves that interact; trees, for what is missing."""
+    simple = [Candidate(2, slope=2.0), Candidate(5, slope=4.0, components=2)]
+    return [*simple, Candidate(5, slope=4.0, tree=True)] if table.holes else simple
+
+
+@dataclass(frozen=True, eq=False)
+class Built:
+    """A candidate for one table: how columns become evidence, and the compiled query of its network."""
+
+    scales: dict[int, Scale]
+    names: dict[int, str]
+    centre: Network
+    tac: TAC
+
+    def with_numbers(self, weights: Floats) -> TAC:
+        """The query with other numbers to start from."""
+        return self.tac.with_network(Parameters(self.tac.network, self.tac.program.nodes).fill(weights))
+
+    def evidence(self, table: FeatureTable) -> dict[str, Floats]:
+        """The evidence of some rows."""
+        return {self.names[i]: scale(table.columns[i]) for i, scale in self.scales.items()}
+
+
+def build(candidate: Candidate, rows: LabelledTable, rng: np.random.Generator) -> Built:
+    """The network of a candidate, with tables that say nothing about the class, and its query."""
+    scales = scales_of(rows.table.columns, rows.weights, candidate.levels, candidate.slope)
+    counts = ColumnCounts([scale(rows.table.columns[i]) for i, scale in scales.items()], rows.weights)
+    parents: dict[int, int | None] = dict.fromkeys(range(len(scales)))
+    if candidate.tree:
+        parents = forest(counts.information())
+    names, states = [rows.names[i] for i in scales], [scale.states for scale in scales.values()]
+    shares = rows.weights @ rows.targets + 1.0
+    # with holes, much is predicted from little: what is predicted from nothing stays right
+    prior = CPT(shares / shares.sum(), learn=not (rows.table.holes and scales))
+    centre = network(names, states, rows.classes, prior, counts, parents, candidate.components)
+    start = jittered(centre, rng) if candidate.components > 1 else centre
+    order = [names[i] for i in reversed(parents)] + ["C"] * (candidate.components > 1)  # leaves first: no search needed
+    return Built(scales, dict(zip(scales, names, strict=True)), centre, compile(start, "Q", names, order=order))
+
+
+class RegularizationPath:
+    """Training with weaker and weaker belief, each from where the stronger one led."""
+
+    def __init__(self, built: Built, rows: LabelledTable) -> None:
+        self.centre, self.weights = built.centre, rows.weights
+        self.parameters = Parameters(built.tac.network, built.tac.program.nodes)
+        # the same in every run, whatever is compiled already
+        engine = engine_for_many_passes(built.tac.program, len(rows.weights))
+        self.engine = built.tac.with_network(built.tac.network, engine=engine).engine()
+        self.data = read_data(built.tac, built.evidence(rows.table), rows.targets, rows.weights)
+
+    def objective(self, rows: NDArray[np.int64], strength: float = 0.0) -> Objective:
+        """The objective of some rows."""
+        # a row of weight 2 counts as two rows, also against the belief
+        strength = strength * len(rows) / self.weights[rows].sum()
+        prior = self.parameters.pseudo_counts(strength, self.centre) if strength else None
+        return Objective(self.parameters, self.engine, self.data.take(rows), "cross_entropy", prior)
+
+    def follow(self, out: NDArray[np.bool_], strengths: Sequence[float]) -> Iterator[tuple[float, Floats]]:
+        """After each strength, the loss of the rows held out and the weights; ends where there is no more hope."""
+        rows, check = np.flatnonzero(~out), self.objective(np.flatnonzero(out))
+        weights, least = self.parameters.start(np.random.default_rng(0)), np.inf
+        for strength in strengths:
+            state = State(weights)
+            LBFGS().advance(self.objective(rows, strength), state, PATH_STEPS)
+            weights, loss = state.weights, check.value(state.weights)
+            yield loss, weights
+            least = min(least, loss)
+            if loss > HOPELESS * least:
+                return
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """A network, how strongly to believe that columns say nothing, and where training led with that."""
+
+    built: Built
+    strength: float
+    loss: float  # of rows held out
+    weights: Floats
+
+
+def choose(among: Sequence[Candidate], strengths: Sequence[float], rows: LabelledTable, seed: int) -> Choice:
+    """The candidate and the strength with the least loss of rows held out."""
+    rows = rows.take(np.flatnonzero(rows.weights))
+    keys = keys_of(rows.table, seed)
+    most = max(1, MOST_VALUES // rows.table.shape[1])
+    some = rows if len(keys) <= most else rows.take(np.flatnonzero(keys <= np.partition(keys, most)[most]))
+    folds = folds_of(some, keys_of(some.table, seed))
+    choices = [_follow(build(one, rows, np.random.default_rng(seed)), some, folds, strengths) for one in among]
+    return min(choices, key=lambda choice: choice.loss)
+
+
+def _follow(
+    built: Built, rows: LabelledTable, folds: Sequence[NDArray[np.bool_]], strengths: Sequence[float]
+) -> Choice:
+    """The best strength for one network."""
+    path = RegularizationPath(built, rows)
+    total, weights = np.zeros(len(strengths)), [path.parameters.start(np.random.default_rng(0))]
+    for out in folds:
+        trail = list(path.follow(out, strengths))
+        losses = np.full(len(strengths), np.inf)
+        losses[: len(trail)] = [loss for loss, _ in trail]
+        total += losses * rows.weights[out].sum()
+        weights = [end for _, end in trail]
+    best = int(total.argmin())
+    return Choice(built, strengths[best], float(total[best]), weights[min(best, len(weights) - 1)])
+
+
+def folds_of(rows: LabelledTable, keys: Floats) -> list[NDArray[np.bool_]]:
+    """Which rows to hold out, each time others. Equal rows go together: repeating a row is giving it weight.
+
+    Every class is spread evenly. Few rows are held out five times, so that each is once; many rows, once.
+    """
+    classes, place = rows.targets.argmax(axis=1), np.zeros(len(keys), dtype=np.intp)
+    for k in np.unique(classes):
+        own = np.flatnonzero(classes == k)
+        place[own] = (np.unique(keys[own], return_inverse=True)[1] + k) % FOLDS
+    used = min(math.ceil(VALUES / (rows.weights.sum() * rows.table.shape[1])), FOLDS)
+    return [out for fold in range(used) if 0 < (out := place == fold).sum() < len(out)]
+
+
+def keys_of(table: FeatureTable, seed: int) -> Floats:
+    """A random number for every row, the same for equal rows."""
+    rng = np.random.default_rng(seed)
+    keys = np.zeros(table.shape[0])
+    for column in table.columns:
+        values = column if column.dtype != object else np.array([text or "" for text in column])
+        distinct, codes = np.unique(values, return_inverse=True)
+        keys += rng.random(len(distinct))[codes]
+    return keys % 1

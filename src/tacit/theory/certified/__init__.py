@@ -1,0 +1,1 @@
+"""What holds for all evidence in a box: bounds, monotonicity, robustness."""

@@ -1,0 +1,1 @@
+"""Networks and circuits made from functions and neural networks."""

@@ -1,0 +1,265 @@
+"""What evaluates a query for a torch module, all with the same answers and gradients.
+
+`OnArrays` runs the engine that `tac.posterior` uses and its reverse sweep: on the CPU, several times faster than
+autograd. `OnGPU` runs kernels generated for the query, and `OnTensors` the torch engine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from tacit.base.errors import TacitError
+from tacit.base.floats import divide
+from tacit.engines import check
+from tacit.engines.arrays.torch_engine import TorchEngine
+from tacit.engines.cuda.cuda_engine import CudaEngine
+from tacit.engines.cuda.tensors import DeviceEvidence, DeviceQuery
+from tacit.engines.engine import Sweep
+from tacit.engines.results import Array, Results
+from tacit.evidence.column import Column, blocks
+from tacit.learn.fitting.forms import EXPONENTIAL, LOGISTIC, SORTED
+from tacit.learn.fitting.parameters import Key, Parameters
+from tacit.query.tac import TAC
+from tacit.torch.inputs import Inputs
+
+Backend: TypeAlias = "OnArrays | OnTensors | OnGPU"
+
+
+def backend(tac: TAC, learned: Parameters, device: torch.device) -> Backend:
+    """The fastest backend for a query on a device; on tensors, if its engine is "torch"."""
+    if device.type == "cpu" and tac.options.engine != "torch":
+        return OnArrays(tac, learned)
+    on_tensors = OnTensors(tac, learned, device)
+    if device.type == "cuda" and torch.version.hip is None and tac.options.engine != "torch":
+        try:
+            check("cuda")
+            return OnGPU(tac, on_tensors)
+        except TacitError:  # no kernels can be generated for it
+            pass
+    return on_tensors
+
+
+class OnArrays:
+    """A query on NumPy arrays, by the engine that `tac.posterior` uses."""
+
+    def __init__(self, tac: TAC, learned: Parameters) -> None:
+        self.tac, self.learned, self.engine = tac, learned, tac.engine()
+
+    def posterior(self, weights: Tensor, inputs: Inputs) -> Tensor:
+        """The posterior (rows, states)."""
+        posterior: Tensor = _Posterior.apply(weights, inputs.likelihoods, inputs, self)  # type: ignore[no-untyped-call, unused-ignore]
+        return posterior
+
+    @cached_property
+    def on_tensors(self) -> OnTensors:
+        """The query with derivatives of any order."""
+        return OnTensors(self.tac, self.learned, torch.device("cpu"))
+
+
+class _Posterior(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
+    """What autograd sees of an evaluation on arrays."""
+
+    @staticmethod
+    def forward(ctx: Any, weights: Tensor, likelihoods: Tensor, inputs: Inputs, backend: OnArrays) -> Tensor:
+        ctx.save_for_backward(weights, likelihoods)
+        ctx.inputs, ctx.backend = inputs, backend
+        ctx.forward_pass = ForwardPass(backend, weights.cpu(), likelihoods.cpu(), inputs)
+        return torch.from_numpy(ctx.forward_pass.posterior.T.copy())  # the caller may write to it
+
+    @staticmethod
+    def backward(ctx: Any, by_posterior: Tensor) -> tuple[Tensor | None, ...]:
+        weights, likelihoods = ctx.saved_tensors
+        if torch.is_grad_enabled():  # the derivatives will be differentiated again, which the reverse sweep cannot
+            derivatives = ctx.backend.on_tensors.derivatives(weights, likelihoods, ctx.inputs, by_posterior)
+            return *derivatives, None, None
+        by_weight, by_likelihood = ctx.forward_pass.derivatives(by_posterior.cpu().numpy().T)
+        return torch.from_numpy(by_weight).to(weights), torch.from_numpy(by_likelihood).to(likelihoods), None, None
+
+
+class ForwardPass:
+    """One evaluation on arrays, kept for its reverse sweep."""
+
+    def __init__(self, backend: OnArrays, weights: Tensor, likelihoods: Tensor, inputs: Inputs) -> None:
+        self.learned, self.rows, self.variables = backend.learned, inputs.rows, inputs.variables
+        self.numbers = backend.learned.numbers(weights.double().numpy())
+        # later evaluations have other numbers
+        self.engine = backend.engine.runner(inputs.rows, Sweep.FORWARD, Sweep.THROUGH).clone()
+        self.engine.update(backend.learned.tables(self.numbers), backend.learned.slopes(self.numbers))
+        self.columns = {v.name: Column(v, soft=own.numpy()) for v, own in inputs.by_variable(likelihoods).items()}
+        for name, codes in inputs.codes.items():
+            self.columns[name] = Column(backend.tac.network.variable(name), codes.cpu().numpy().copy())
+        parts = blocks(self.columns, self.rows, self.engine.chunk)
+        results = Results.joined([self.engine.run(part.columns, part.rows) for _, part in parts])
+        self.total, self.exponent = results.joint.sum(axis=0), results.exponent
+        self.posterior = divide(results.joint, self.total)
+
+    def derivatives(self, by_posterior: Array) -> tuple[Array, Array]:
+        """Derivatives by the weights and by the likelihoods, given those by the posterior (states, rows)."""
+        inner = by_posterior - (by_posterior * self.posterior).sum(axis=0)
+        seeds = divide(inner, self.total, otherwise=0.0)
+        by_number, by_likelihood = np.zeros(self.learned.entries), []
+        for rows, part in blocks(self.columns, self.rows, self.engine.gradient_chunk):
+            slopes = self.engine.gradients(part.columns, part.rows, seeds[:, rows], self.exponent[rows])
+            by_number += self.learned.by_number(slopes.tables, slopes.slopes)
+            # what does not reach the query has no derivatives
+            own = [slopes.likelihoods.get(v.name, np.zeros((v.card, part.rows))) for v in self.variables]
+            by_likelihood.append(np.concatenate([np.empty((0, part.rows)), *own]))
+        by_weight = self.learned.by_weight(self.numbers, by_number)
+        return by_weight, np.concatenate(by_likelihood, axis=1)
+
+
+class OnTensors:
+    """A query on tensors of one device, by the torch engine."""
+
+    def __init__(self, tac: TAC, learned: Parameters, device: torch.device) -> None:
+        self.device, self._learned = device, learned
+        self._careful = tac.with_network(tac.network, "float64", "auto")
+        self.engine = TorchEngine(tac.program, *tac.numbers(), tac.dtype, device)
+        self.tables = Tables(learned, self.engine.dtype, device)
+
+    def posterior(self, weights: Tensor, inputs: Inputs) -> Tensor:
+        """The posterior (rows, states)."""
+        soft = {v.name: own for v, own in inputs.by_variable(inputs.likelihoods).items()}
+        with torch.autocast(self.device.type, enabled=False):  # half precision is for networks of neurons
+            joint, _, doubtful = self.engine.forward(soft, inputs.codes, *self.tables(weights))
+        total = joint.sum(dim=0)
+        possible = total > 0
+        # the division must be harmless also where its result is not taken, or its gradient would be NaN
+        posterior = torch.where(possible, joint / torch.where(possible, total, 1.0), torch.nan).T
+        return self.mended(posterior, doubtful, weights, inputs)
+
+    def mended(self, posterior: Tensor, doubtful: Tensor, weights: Tensor, inputs: Inputs) -> Tensor:
+        """With rows that are doubtful computed again, on arrays."""
+        rows = doubtful.nonzero().flatten()
+        if not len(rows):
+            return posterior
+        return posterior.index_put((rows,), self._on_arrays.posterior(weights, inputs.take(rows)).to(posterior))
+
+    def derivatives(
+        self, weights: Tensor, likelihoods: Tensor, inputs: Inputs, by_posterior: Tensor
+    ) -> list[Tensor | None]:
+        """Derivatives by weights and likelihoods that can be differentiated again; None where none are wanted."""
+        posterior = self.posterior(weights, replace(inputs, likelihoods=likelihoods))
+        leaves = [t for t in (weights, likelihoods) if t.requires_grad]
+        slopes = iter(torch.autograd.grad(posterior, leaves, by_posterior, create_graph=True, materialize_grads=True))
+        return [next(slopes) if t.requires_grad else None for t in (weights, likelihoods)]
+
+    @cached_property
+    def _on_arrays(self) -> OnArrays:
+        """The query for rows whose numbers leave the range of these tensors."""
+        return OnArrays(self._careful, self._learned)
+
+
+class OnGPU:
+    """A query on tensors of a GPU, by kernels that are generated for it."""
+
+    def __init__(self, tac: TAC, on_tensors: OnTensors) -> None:
+        self.on_tensors, number = on_tensors, on_tensors.device.index
+        number = torch.cuda.current_device() if number is None else number
+        self.query = DeviceQuery(CudaEngine(tac.program, *tac.numbers(), tac.dtype, device=number))
+
+    def posterior(self, weights: Tensor, inputs: Inputs) -> Tensor:
+        """The posterior (rows, states)."""
+        given = weights, self.constants(weights), inputs.likelihoods
+        posterior, doubtful = _ByKernels.apply(*given, inputs, self)  # type: ignore[no-untyped-call, unused-ignore]
+        return self.on_tensors.mended(posterior, doubtful, weights, inputs)
+
+    def constants(self, weights: Tensor) -> Tensor:
+        """The constants of the kernels, as a function of the weights."""
+        tables, slopes = self.on_tensors.tables(weights)
+        return self.query.constants(self.on_tensors.engine.static(tables, slopes), slopes)
+
+    def evidence(self, likelihoods: Tensor, inputs: Inputs) -> DeviceEvidence:
+        """The evidence where it is."""
+        own = inputs.by_variable(likelihoods)
+        return self.query.evidence({v.name: part for v, part in own.items()}, inputs.codes, inputs.rows)
+
+
+class _ByKernels(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
+    """What autograd sees of an evaluation by kernels: a function of the constants, which depend on the weights."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, weights: Tensor, constants: Tensor, likelihoods: Tensor, inputs: Inputs, backend: OnGPU
+    ) -> tuple[Tensor, Tensor]:
+        ctx.save_for_backward(weights, constants, likelihoods)
+        ctx.inputs, ctx.backend = inputs, backend
+        joint, doubtful = backend.query.forward(constants, backend.evidence(likelihoods, inputs))
+        ctx.total = joint.sum(dim=0)
+        ctx.posterior = joint / ctx.total
+        ctx.mark_non_differentiable(doubtful)
+        return ctx.posterior.T.contiguous(), doubtful
+
+    @staticmethod
+    def backward(ctx: Any, by_posterior: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        (weights, constants, likelihoods), backend, inputs = ctx.saved_tensors, ctx.backend, ctx.inputs
+        if torch.is_grad_enabled():  # the derivatives will be differentiated again, which kernels cannot
+            by_weight, by_likelihood = backend.on_tensors.derivatives(weights, likelihoods, inputs, by_posterior)
+            return by_weight, None, by_likelihood, None, None
+        by, posterior, total = by_posterior.T, ctx.posterior, ctx.total
+        inner = by - (by * posterior).sum(dim=0)
+        seeds = torch.where(total > 0, inner / total, 0.0).contiguous()  # what is impossible has no derivatives
+        wanted = ctx.needs_input_grad[2]
+        by_constant, by_input = backend.query.backward(constants, backend.evidence(likelihoods, inputs), seeds, wanted)
+        if by_input is None:
+            return None, by_constant.to(constants), None, None, None
+        # what does not reach the query has no derivatives
+        own = [by_input.get(v.name, likelihoods.new_zeros((v.card, inputs.rows))) for v in inputs.variables]
+        by_likelihood = torch.cat([likelihoods.new_empty((0, inputs.rows)), *own])
+        return None, by_constant.to(constants), by_likelihood, None, None
+
+
+class Tables:
+    """`Parameters` on tensors: the learned tables and slopes as functions of the weights."""
+
+    def __init__(self, learned: Parameters, dtype: torch.dtype, device: torch.device) -> None:
+        def tensor(array: NDArray[Any]) -> Tensor:
+            return torch.tensor(array, device=device, dtype=dtype if array.dtype.kind == "f" else None)
+
+        kinds, weight, entry, count, mass, low, _ = learned.units
+        slopes, limits = kinds == EXPONENTIAL, (kinds == LOGISTIC) | (kinds == SORTED)
+        lengths = count + limits  # thresholds have a gap more
+        order, made = np.empty(learned.entries, dtype=np.int64), 0
+        # for each length of rows: their weights, and their mass; of thresholds, also where they begin
+        self._rows: list[tuple[Tensor, Tensor, Tensor | None]] = []
+        kept = [(own, length) for own in (False, True) for length in np.unique(lengths[~slopes & (limits == own)])]
+        for of_limits, length in kept:
+            units = np.flatnonzero((lengths == length) & ~slopes & (limits == of_limits))
+            index = weight[units, None] + np.arange(length)
+            if length <= 2:  # log-odds: the last of the weights is none, but 0
+                index[:, -1] = learned.count
+            begin = tensor(low[units, None]) if of_limits else None
+            self._rows.append((tensor(index), tensor(mass[units, None]), begin))
+            for j in range(length):
+                taken = np.flatnonzero(count[units] > j)
+                order[entry[units[taken]] + j] = made + taken * length + j
+            made += index.size
+        order[entry[slopes]] = made + np.arange(slopes.sum())
+        self._exponents, self._order, self._slopes = tensor(weight[slopes]), tensor(order), learned.slope_entries
+        self._places = [
+            (place.key, slice(place.first, place.first + len(place.index)), tensor(place.table), tensor(place.index))
+            for place in learned.places
+        ]
+
+    def __call__(self, weights: Tensor) -> tuple[dict[Key, Tensor], dict[str, Tensor]]:
+        """The tables that hold learned numbers, complete, and the learned slopes."""
+        padded = torch.cat([weights, weights.new_zeros(1)])
+        rows = [_row_numbers(padded[index].softmax(dim=1) * mass, begin).flatten() for index, mass, begin in self._rows]
+        numbers = torch.cat([*rows, weights[self._exponents].exp()])[self._order]
+        tables = {
+            key: table.flatten().index_copy(0, index, numbers[own]).view(table.shape)
+            for key, own, table, index in self._places
+        }
+        return tables, {node: numbers[entry] for node, entry in self._slopes.items()}
+
+
+def _row_numbers(shares: Tensor, begin: Tensor | None) -> Tensor:
+    """The numbers of rows: shares of tables, or thresholds, whose gaps the shares are."""
+    return shares if begin is None else begin + shares.cumsum(dim=1)

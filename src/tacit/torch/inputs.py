@@ -1,0 +1,152 @@
+"""Evidence tensors, checked: likelihoods of the states of all variables, and the codes of hard variables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TypeAlias
+
+import torch
+from torch import Tensor
+
+from tacit.base.errors import EvidenceError
+from tacit.base.text import plural
+from tacit.evidence.read import undeclared
+from tacit.model.variable import Variable, similar
+from tacit.query.tac import TAC
+
+EvidenceTensors: TypeAlias = "Mapping[str, Tensor] | Tensor | None"
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Evidence as engines take it.
+
+    `likelihoods` (states of all `variables`, rows) sum to 1 over the states of each of them; `codes` (rows,) are the
+    positions of the observed states of hard variables.
+    """
+
+    rows: int
+    variables: list[Variable]
+    likelihoods: Tensor
+    codes: dict[str, Tensor]
+
+    def take(self, rows: Tensor) -> Inputs:
+        """Some of the rows."""
+        codes = {name: own[rows] for name, own in self.codes.items()}
+        return Inputs(len(rows), self.variables, self.likelihoods[:, rows], codes)
+
+    def by_variable(self, likelihoods: Tensor) -> dict[Variable, Tensor]:
+        """The likelihoods (states, rows) of every variable."""
+        return dict(zip(self.variables, likelihoods.split_with_sizes([v.card for v in self.variables]), strict=True))
+
+
+def read(tac: TAC, evidence: EvidenceTensors, like: Tensor) -> Inputs:
+    """Evidence, checked and brought to where `like` is."""
+    if isinstance(evidence, Tensor):
+        inputs = _from_table(tac, evidence, like)
+    else:
+        inputs = _from_columns(tac, dict(evidence or {}), like)
+    if not inputs.rows:
+        raise EvidenceError("the evidence has no rows; expected at least one")
+    if like.device.type == "cpu":
+        _check_likelihoods(inputs)
+        if not isinstance(evidence, Tensor):
+            _check_positions(tac, evidence or {})
+    return inputs
+
+
+def _from_table(tac: TAC, table: Tensor, like: Tensor) -> Inputs:
+    """A column per variable that may have evidence, each the likelihood of its first state."""
+    variables = [tac.network.variable(name) for name in tac.evidence]
+    if table.dim() != 2 or table.shape[1] != len(variables):
+        raise EvidenceError(
+            f"the evidence has shape {tuple(table.shape)}, expected (rows, {len(variables)}): "
+            + ", ".join(tac.evidence)
+        )
+    for i, variable in enumerate(variables):
+        _check_kind(tac, variable, table[:, i])
+    first = table.to(like).T
+    return Inputs(len(table), variables, torch.stack([first, 1 - first], dim=1).flatten(0, 1), {})
+
+
+def _from_columns(tac: TAC, columns: dict[str, Tensor], like: Tensor) -> Inputs:
+    for name, column in columns.items():
+        _check_name(tac, name)
+        _check_kind(tac, tac.network.variable(name), column)
+    for name in tac.always_known:
+        if name not in columns:
+            raise EvidenceError(f"there is no evidence on {name!r}, which the query was compiled to have (hard=, do=)")
+    rows = max(map(len, columns.values()), default=1)
+    for name, column in columns.items():
+        if len(column) not in (1, rows):
+            raise EvidenceError(f"evidence on {name!r} has {plural(len(column), 'row')}, other columns have {rows:,}")
+    codes = {n: columns[n].to(like.device, torch.int64).expand(rows) for n in columns if n in tac.program.hard}
+    soft = sorted((tac.network.variable(n) for n in columns if n not in codes), key=lambda v: v.card)
+    likelihoods = [like.new_empty((0, rows))]
+    for _, group in groupby(soft, key=lambda v: v.card):  # together: on many small tensors, calls are what takes time
+        given = torch.stack([_by_state(v, columns[v.name], like).expand(-1, rows) for v in group])
+        # scales need no gradient: a posterior does not depend on them
+        scales = given.detach().sum(dim=1, keepdim=True).clamp_min(torch.finfo(like.dtype).tiny)
+        likelihoods.append((given / scales).flatten(0, 1))
+    return Inputs(rows, soft, torch.cat(likelihoods), codes)
+
+
+def _by_state(variable: Variable, column: Tensor, like: Tensor) -> Tensor:
+    """Likelihoods (states, rows), as they are given."""
+    if not column.is_floating_point():  # hard evidence on the query, which keeps its axis
+        states = torch.arange(variable.card, device=like.device)[:, None]
+        return (states == column.to(like.device)).to(like)
+    column = column.to(like)
+    return torch.stack([column, 1 - column]) if column.dim() == 1 else column.T
+
+
+def _check_name(tac: TAC, name: str) -> None:
+    if name not in tac.network:
+        raise EvidenceError(
+            f"evidence names {name!r}, which is not a variable of the network{similar(name, tac.network)}"
+        )
+    if name not in tac.evidence:
+        raise undeclared(name, tac.evidence, tac.question.query)
+
+
+def _check_kind(tac: TAC, variable: Variable, column: Tensor) -> None:
+    """The shape and dtype of a column, which need not be waited for."""
+    if not isinstance(column, Tensor):
+        raise EvidenceError(f"evidence on {variable.name!r} is a {type(column).__name__}, expected a tensor")
+    whole = not (column.is_floating_point() or column.is_complex() or column.dtype == torch.bool)
+    if variable.name in tac.always_known:
+        fits, expected = whole and column.dim() == 1, "integers (rows,): the positions of the observed states"
+    else:
+        first = column.dim() == 1 and variable.card == 2 and not variable.numeric  # a number could be meant as a label
+        fits = column.is_floating_point() and (first or column.shape[1:] == (variable.card,))
+        expected = f"floats (rows, {variable.card}): a likelihood per state"
+        if variable.card == 2 and not variable.numeric:
+            expected += f"; or floats (rows,): the likelihood of {variable.states[0]!r}"
+    if not fits:
+        raise EvidenceError(
+            f"evidence on {variable.name!r} is a tensor of {column.dtype} of shape {tuple(column.shape)}, "
+            f"expected {expected}"
+        )
+
+
+def _check_likelihoods(inputs: Inputs) -> None:
+    likelihoods = inputs.likelihoods.detach()
+    if likelihoods.numel() and likelihoods.min() < 0:
+        for variable, own in inputs.by_variable(likelihoods).items():
+            for row in (own < 0).any(dim=0).nonzero().flatten().tolist()[:1]:
+                raise EvidenceError(
+                    f"evidence on {variable.name!r}, row {row}: likelihoods must not be negative, nor those of a first "
+                    "state exceed 1"
+                )
+
+
+def _check_positions(tac: TAC, columns: Mapping[str, Tensor]) -> None:
+    for name in tac.always_known:
+        codes = columns[name]
+        last = tac.network.variable(name).card - 1
+        for row in ((codes < 0) | (codes > last)).nonzero().flatten().tolist()[:1]:
+            raise EvidenceError(
+                f"evidence on {name!r}, row {row}: {codes[row].item()} is not the position of a state, from 0 to {last}"
+            )

@@ -1,0 +1,132 @@
+"""`TACModule`: a compiled query as a PyTorch module."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from tacit.base.errors import NetworkError, TacitError
+from tacit.base.floats import Floats
+from tacit.base.text import plural
+from tacit.learn.fitting.parameters import Parameters
+from tacit.query.compiled_query import check_same_structure
+from tacit.query.network import Network
+from tacit.query.tac import TAC
+from tacit.torch.backends import Backend, backend
+from tacit.torch.inputs import EvidenceTensors, read
+
+DTYPES = {torch.float64: "float64", torch.float32: "float32"}
+
+
+class TACModule(nn.Module):  # type: ignore[misc, unused-ignore]
+    """A compiled query as a torch module: evidence in, posterior out, differentiable in numbers and evidence.
+
+    Parameters
+    ----------
+    tac
+        The compiled query. Numbers that are NaN are learned, and those of tables with `learn=True`; all others are
+        known and never change. Where there is nothing to learn, the module is a layer of knowledge without
+        parameters of its own.
+    slopes
+        Whether the slopes of sigmoids are learned, too.
+    seed
+        The seed of the numbers that have no start of their own.
+
+    `weights`, the only parameter, is free: any value of it makes legal tables. On the CPU the query runs on its own
+    engine, second derivatives on tensors; with `engine="torch"` in `tacit.compile`, everything runs on tensors.
+
+    >>> import tacit, torch
+    >>> module = TACModule(tacit.compile(tacit.examples.abc(), "B", ["A", "C"]))
+    >>> module({"A": torch.tensor([0.8, 0.1]), "C": torch.tensor([[0.6, 0.4], [1.0, 3.0]])})
+    tensor([[0.5854, 0.4146],
+            [0.6719, 0.3281]], dtype=torch.float64)
+    """
+
+    def __init__(self, tac: TAC, slopes: bool = False, seed: int = 0) -> None:
+        super().__init__()
+        tac.variable  # noqa: B018  (an error where the query is not one variable)
+        self.tac = tac.with_network(tac.network)
+        self._learned = Parameters(tac.network, _nodes(tac), slopes)
+        start = torch.tensor(self._learned.start(np.random.default_rng(seed)), dtype=getattr(torch, tac.dtype))
+        if self._learned.count:
+            self.weights = nn.Parameter(start)
+        else:
+            self.register_buffer("weights", start, persistent=False)  # empty: it says in which dtype to run, and where
+        self._backends: dict[tuple[torch.device, torch.dtype], Backend] = {}
+
+    def forward(self, evidence: EvidenceTensors = None) -> Tensor:
+        """The posterior (rows, states of the query); NaN, and no gradient, where the evidence has probability zero.
+
+        Evidence is a column per variable: floats (rows,), the likelihood of a binary variable's first state; floats
+        (rows, states), a likelihood per state, in any scale; integers (rows,), the positions of the observed states of
+        a variable in `hard`. A column of one row stands for all. A variable that is left out has no evidence, nor has a
+        row of equal likelihoods; NaN is not evidence, but an error of whatever made it, and is passed on. Or evidence
+        is a table of floats (rows, variables) in the order of `tac.evidence`, if all are binary and none is hard.
+
+        On the CPU, negative likelihoods and positions outside the states are errors. On a GPU they are not looked for,
+        since the answer would have to be waited for.
+        """
+        inputs = read(self.tac, evidence, self.weights)
+        return self._backend().posterior(self.weights, inputs)
+
+    def network(self) -> Network:
+        """The network with the learned numbers filled in; what is known are the same bits as before."""
+        return self._learned.fill(self.weights.detach().double().cpu().numpy())
+
+    def load_network(self, net: Network) -> None:
+        """Take the learned numbers of a network of the same structure, with the same known numbers."""
+        weights = self._learned.weights(_numbers(self._learned, self.tac, net))
+        with torch.no_grad():
+            self.weights.copy_(torch.from_numpy(weights))
+
+    def extra_repr(self) -> str:
+        """What a printed model says of this module."""
+        return f"query={self.tac.query!r}, evidence={list(self.tac.evidence)}, {plural(self._learned.count, 'weight')}"
+
+    def _backend(self) -> Backend:
+        device, dtype = key = self.weights.device, self.weights.dtype
+        if key not in self._backends:
+            self._backends[key] = backend(self._with_numbers(dtype), self._learned, device)
+        return self._backends[key]
+
+    def _with_numbers(self, dtype: torch.dtype) -> TAC:
+        """The query in this dtype, with numbers to start from: engines rely on their exact 0s and 1s, which stay."""
+        if dtype not in DTYPES:
+            raise TacitError(f"the module is in {dtype}, expected torch.float32 or torch.float64")
+        tac, name = self.tac, DTYPES[dtype]
+        if name == "float32" and tac.dtype == "float64":  # its program does not rescale often enough
+            tac = tac.in_dtype(name)
+        net = self._learned.fill(self._learned.start(np.random.default_rng(0)))
+        return tac.with_network(net, name)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_backends": {}}  # engines are made anew where the copy is used
+
+
+def _nodes(tac: TAC) -> list[str]:
+    return list(tac.program.nodes)
+
+
+def _numbers(learned: Parameters, tac: TAC, net: Network) -> Floats:
+    """The learned numbers as `net` has them; an error where it differs in what is known."""
+    check_same_structure(tac, net)
+    net.require_numbers(_nodes(tac))
+    numbers, places = np.empty(learned.entries), {place.key: place for place in learned.places}
+    for node in dict.fromkeys((*_nodes(tac), *tac.program.fixed)):
+        known = tac.network.cpt(node).parts()
+        for part, table in net.cpt(node).parts().items():
+            same, place = (table == known[part]).ravel(), places.get((node, part))
+            if place is not None:
+                numbers[place.first : place.first + len(place.index)] = table.ravel()[place.index]
+                same[place.index] = True
+            if not same.all():
+                raise NetworkError(f"node {node!r}: {part} differs in numbers that are known; only learned ones may")
+        before, slope = (getattr(n.cpt(node), "gamma", None) for n in (tac.network, net))
+        if slope is not None and node in learned.slope_entries:
+            numbers[learned.slope_entries[node]] = slope
+        elif slope != before:
+            raise NetworkError(f"node {node!r}: its slope is {slope}, expected {before}; see Network.with_gamma")
+    return numbers

@@ -1,0 +1,364 @@
+"""Where the boxes of a picture go: parents above children, wide rows wrapped, long edges between the boxes.
+
+Edges lead from lower to higher numbers: parents first. The explorer page and drawings are both placed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from tacit.base.floats import Floats
+
+Point = tuple[float, float]
+Edge = tuple[int, int]
+Size = tuple[float, float]
+
+GAP, CHANNEL = 18, 9  # between boxes of a row, between an edge and its neighbours
+BETWEEN = 38  # between two rows
+MARGIN = 12.0
+ASPECT, NO_TOWER = 1.25, 0.9  # width / height: about that of a window beside the panels, and the least that is sought
+SWEEPS, MOVES = 24, 12
+RIGID = 6.0  # how much more a long edge minds a bend than a box minds its place
+NARROW = frozenset("iljtfrI.,:;'|!()[]{} -")
+WIDE = frozenset("mwMW@%—")
+
+
+@dataclass(frozen=True)
+class BoxLayout:
+    """Boxes as (left, top, width, height), and the points that every edge passes, from top to bottom."""
+
+    width: float
+    height: float
+    boxes: list[tuple[float, float, float, float]]
+    routes: list[list[Point]]
+
+
+def arrange(sizes: Sequence[Size], edges: Sequence[Edge]) -> BoxLayout:
+    """Places for boxes of these sizes.
+
+    >>> layout = arrange([(40.0, 20.0), (60.0, 20.0)], [(0, 1)])
+    >>> layout.boxes
+    [(22.0, 12.0, 40.0, 20.0), (12.0, 70.0, 60.0, 20.0)]
+    >>> layout.routes
+    [[(42.0, 32.0), (42.0, 70.0)]]
+    """
+    if not sizes:
+        return BoxLayout(0.0, 0.0, [], [])
+    layered = Layered.of(wrap_rows(sizes, edges), sizes, edges)
+    return _placed(layered, x_positions(layered, reduce_crossings(layered)), sizes, edges)
+
+
+def text_width(text: str, scale: float = 1.0) -> float:
+    """About how wide a text is in a sans-serif of 12 pixels; generous, since fonts differ."""
+    return scale * sum(4.2 if c in NARROW else 10.4 if c in WIDE else 7.6 if c.isupper() else 6.9 for c in text)
+
+
+# rows -----------------------------------------------------------------------------------------------------
+
+
+def wrap_rows(sizes: Sequence[Size], edges: Sequence[Edge]) -> list[int]:
+    """The row of every box, in rows of such a width that the whole has a shape like a window's."""
+    widest = max(width for width, _ in sizes)
+    total = sum(width + GAP for width, _ in sizes)
+    limits = np.geomspace(max(total, widest), widest, 32)
+    tried = [rows_within(float(limit), sizes, edges) for limit in limits]
+    return min(tried, key=lambda rows: _layout_cost(rows, sizes))
+
+
+def _layout_cost(rows: Sequence[int], sizes: Sequence[Size]) -> float:
+    """How far one must zoom out to see everything; of those that are alike, the smaller one, but no tower."""
+    widths, heights = np.zeros(max(rows) + 1), np.zeros(max(rows) + 1)
+    for row, (width, height) in zip(rows, sizes, strict=True):
+        widths[row] += width + GAP
+        heights[row] = max(heights[row], height + BETWEEN)
+    height = heights.sum()
+    width = max(widths.max(), NO_TOWER * height) / ASPECT
+    return float(max(width, height) + 0.1 * (width + height))
+
+
+def rows_within(limit: float, sizes: Sequence[Size], edges: Sequence[Edge]) -> list[int]:
+    """Rows no wider than `limit`, parents above children: filled from the top, then boxes move nearer to each other."""
+    parents, children = neighbours(len(sizes), edges)
+    depth = [0] * len(sizes)  # the longest way down
+    for i in reversed(range(len(sizes))):
+        depth[i] = max((depth[c] + 1 for c in children[i]), default=0)
+    order = sorted(range(len(sizes)), key=lambda i: (-depth[i], i))
+    rows, used = _filled(limit, sizes, order, parents, children)
+    _shorten_edges(rows, used, limit, sizes, parents, children)
+    number = {row: k for k, row in enumerate(sorted(set(rows)))}
+    return [number[row] for row in rows]
+
+
+def _filled(
+    limit: float,
+    sizes: Sequence[Size],
+    order: Sequence[int],
+    parents: Sequence[Sequence[int]],
+    children: Sequence[Sequence[int]],
+) -> tuple[list[int], list[float]]:
+    """Row by row, the boxes that fit of those whose parents lie above, in their order; and how full the rows are."""
+    rank = {i: k for k, i in enumerate(order)}
+    open_parents = [len(above) for above in parents]
+    narrowest = min(width for width, _ in sizes)
+    rows, used = [-1] * len(sizes), list[float]()
+    ready = [i for i in order if not open_parents[i]]
+    while ready:
+        room, left, here = limit, list[int](), list[int]()
+        for k, i in enumerate(ready):
+            if room != limit and room < narrowest:
+                left += ready[k:]
+                break
+            if sizes[i][0] <= room or room == limit:
+                rows[i] = len(used)
+                room -= sizes[i][0] + GAP
+                here.append(i)
+            else:
+                left.append(i)
+        used.append(limit - room)
+        for child in (child for i in here for child in children[i]):
+            open_parents[child] -= 1
+            if not open_parents[child]:
+                left.append(child)
+        ready = sorted(left, key=rank.__getitem__)
+    return rows, used
+
+
+def _shorten_edges(
+    rows: list[int],
+    used: list[float],
+    limit: float,
+    sizes: Sequence[Size],
+    parents: Sequence[Sequence[int]],
+    children: Sequence[Sequence[int]],
+) -> None:
+    """Move boxes to rows with room where their edges are shorter, until nothing moves."""
+    for _ in range(MOVES):
+        moved = False
+        for i in range(len(rows)):
+            low = max((rows[p] + 1 for p in parents[i]), default=0)
+            high = min((rows[c] - 1 for c in children[i]), default=len(used) - 1)
+            near = sorted(rows[j] for j in (*parents[i], *children[i]))
+            width = sizes[i][0] + GAP
+            best = _best_row(rows[i], near, range(low, high + 1), used, limit - width) if near else rows[i]
+            if best != rows[i]:
+                used[rows[i]] -= width
+                used[best] += width
+                rows[i], moved = best, True
+        if not moved:
+            return
+
+
+def _best_row(now: int, near: Sequence[int], allowed: range, used: Sequence[float], room: float) -> int:
+    """The row with room where the edges of a box are shortest: between its middle neighbours, or as near as may be."""
+    low, high = (min(max(near[k], allowed[0]), allowed[-1]) for k in ((len(near) - 1) // 2, len(near) // 2))
+    if low <= now <= high:
+        return now
+    ways = (range(low, high + 1), range(low - 1, allowed[0] - 1, -1), range(high + 1, allowed[-1] + 1))
+    between, *beyond = (next((r for r in way if r == now or used[r] <= room), None) for way in ways)
+    if between is not None:
+        return between
+    return min((r for r in beyond if r is not None), key=lambda r: (_lengths(r, near), r != now))
+
+
+def _lengths(row: int, near: Sequence[int]) -> int:
+    """Of all edges of a box in this row together."""
+    return sum(abs(row - other) for other in near)
+
+
+def neighbours(count: int, edges: Sequence[Edge]) -> tuple[list[list[int]], list[list[int]]]:
+    """What lies above and below every node."""
+    above: list[list[int]] = [[] for _ in range(count)]
+    below: list[list[int]] = [[] for _ in range(count)]
+    for tail, head in edges:
+        above[head].append(tail)
+        below[tail].append(head)
+    return above, below
+
+
+# order within rows ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Layered:
+    """Boxes, and the points where long edges pass a row: those of one parent share theirs, as cables share a duct."""
+
+    layers: list[list[int]]  # nodes by row
+    row: list[int]
+    width: Floats
+    above: list[list[int]]
+    below: list[list[int]]
+    ducts: dict[int, list[int]]  # by parent: its points in the rows below it, as far as they are needed
+    boxes: int
+
+    @classmethod
+    def of(cls, rows: Sequence[int], sizes: Sequence[Size], edges: Sequence[Edge]) -> Layered:
+        """Add the points that long edges pass."""
+        row, links = list(rows), set[Edge]()
+        ducts: dict[int, list[int]] = {tail: [] for tail, _ in edges}
+        for tail, head in edges:
+            length = rows[head] - rows[tail] - 1
+            while len(ducts[tail]) < length:
+                ducts[tail].append(len(row))
+                row.append(rows[tail] + len(ducts[tail]))
+            links.update(pairwise([tail, *ducts[tail][:length], head]))
+        layers: list[list[int]] = [[] for _ in range(max(row) + 1)]
+        for i, r in enumerate(row):
+            layers[r].append(i)
+        width = np.array([w for w, _ in sizes] + [2.0] * (len(row) - len(sizes)))
+        return cls(layers, row, width, *neighbours(len(row), sorted(links)), ducts, len(sizes))
+
+
+def reduce_crossings(net: Layered) -> list[list[int]]:
+    """An order of every row with few crossings: rows follow the middle of their neighbours, downwards and upwards."""
+    layers = [list(layer) for layer in net.layers]
+    best, fewest = net.layers, _crossings(layers, net)
+    position = {i: k for layer in layers for i, k in _positions(layer)}
+    for sweep in range(SWEEPS):
+        if not fewest:
+            break
+        downwards = sweep % 2 == 0
+        fixed = net.above if downwards else net.below
+        for layer in layers if downwards else reversed(layers):
+            middle = {i: _middle([position[j] for j in fixed[i]], position[i]) for i in layer}
+            layer.sort(key=middle.__getitem__)
+            position.update(_positions(layer))
+        crossings = _crossings(layers, net)
+        if crossings < fewest:
+            best, fewest = [list(layer) for layer in layers], crossings
+    return best
+
+
+def _positions(layer: Sequence[int]) -> Iterator[tuple[int, float]]:
+    return ((i, (k + 0.5) / len(layer)) for k, i in enumerate(layer))
+
+
+def _middle(positions: Sequence[float], otherwise: float) -> float:
+    return sum(positions) / len(positions) if positions else otherwise
+
+
+def _crossings(layers: Sequence[Sequence[int]], net: Layered) -> int:
+    position = {i: k for layer in layers for k, i in enumerate(layer)}
+    total = 0
+    for layer in layers[:-1]:
+        ends = np.array([position[j] for i in layer for j in sorted(net.below[i], key=position.__getitem__)])
+        total += int(np.sum(np.triu(ends[:, None] > ends[None, :], 1)))
+    return total
+
+
+# places ---------------------------------------------------------------------------------------------------
+
+
+def x_positions(net: Layered, layers: Sequence[Sequence[int]]) -> Floats:
+    """The middle of every node, from left to right: near its neighbours, and apart from those beside it."""
+    x = np.zeros(len(net.row))
+    gaps = [np.array([GAP if i < net.boxes else CHANNEL for i in layer]) for layer in layers]
+    widths = [net.width[layer] + gap for layer, gap in zip(layers, gaps, strict=True)]
+    half = max(float(wide.sum()) for wide in widths) / 2
+    along = {point: duct for duct in net.ducts.values() for point in duct}
+    for layer, wide in zip(layers, widths, strict=True):
+        x[layer] = np.cumsum(wide) - wide / 2 - wide.sum() / 2
+    before = [x.copy(), x.copy()]
+    for sweep in range(SWEEPS):
+        order = range(len(layers)) if sweep % 2 == 0 else reversed(range(len(layers)))
+        for r in order:
+            layer = layers[r]
+            wanted = np.array([_wanted(i, x, net, along.get(i, [])) for i in layer])
+            weights = np.array([1.0 if i < net.boxes else RIGID for i in layer])
+            x[layer] = _pushed_inside(half, spread(wanted, widths[r], 0.0, weights), widths[r])
+        if sweep and all(np.array_equal(x, earlier) for earlier in before):  # neither way moves anything
+            break
+        before = [before[1], x.copy()]
+    _straighten(x, net, layers, half)
+    return x
+
+
+def _straighten(x: Floats, net: Layered, layers: Sequence[Sequence[int]], half: float) -> None:
+    """Let each long edge go straight down as far as the nodes beside it allow, then turn, then straight down again."""
+    place = {i: k for layer in layers for k, i in enumerate(layer)}
+    for duct in net.ducts.values():
+        straight: list[int] = []
+        low, high = -half, half
+        for point in duct:
+            layer, k = layers[net.row[point]], place[point]
+            left = x[layer[k - 1]] + _distance(net, layer[k - 1], point) if k else -half
+            right = x[layer[k + 1]] - _distance(net, point, layer[k + 1]) if k + 1 < len(layer) else half
+            if straight and max(low, left) > min(high, right):
+                x[straight] = np.clip(np.median(x[straight]), low, high)
+                straight, low, high = [], -half, half
+            straight.append(point)
+            low, high = max(low, left), min(high, right)
+        if straight:
+            x[straight] = np.clip(np.median(x[straight]), low, high)
+
+
+def _distance(net: Layered, i: int, j: int) -> float:
+    """Between the middles of neighbours, at least."""
+    gaps = [GAP if k < net.boxes else CHANNEL for k in (i, j)]
+    return float(net.width[i] + net.width[j] + sum(gaps)) / 2
+
+
+def _pushed_inside(half: float, x: Floats, wide: Floats) -> Floats:
+    """Push nodes back that stick out at the left or right of the widest row, those beside them as far as needed."""
+    before = np.cumsum(wide) - wide / 2
+    return np.clip(x, before - half, before - wide.sum() + half)
+
+
+def _wanted(i: int, x: Floats, net: Layered, along: list[int]) -> float:
+    """In the middle of its neighbours; a long edge would go straight down."""
+    near = along + net.above[i] + net.below[i]
+    return float(np.mean(x[near])) if near else float(x[i])
+
+
+def _placed(net: Layered, x: Floats, sizes: Sequence[Size], edges: Sequence[Edge]) -> BoxLayout:
+    heights = np.zeros(len(net.layers))
+    for i, (_, height) in enumerate(sizes):
+        heights[net.row[i]] = max(heights[net.row[i]], height)
+    tops = MARGIN + np.concatenate([[0.0], np.cumsum(heights[:-1] + BETWEEN)])
+    x = np.round(x - float((x - net.width / 2).min()) + MARGIN, 1)
+    boxes = [(float(x[i]) - w / 2, float(tops[net.row[i]]), w, h) for i, (w, h) in enumerate(sizes)]
+    routes = []
+    for tail, head in edges:
+        points = [(float(x[tail]), boxes[tail][1] + boxes[tail][3])]
+        for r in range(net.row[tail] + 1, net.row[head]):
+            at = float(x[net.ducts[tail][r - net.row[tail] - 1]])
+            points += [(at, float(tops[r])), (at, float(tops[r] + heights[r]))]
+        routes.append([*points, (float(x[head]), boxes[head][1])])
+    width = float(np.round((x + net.width / 2).max() + MARGIN, 1))
+    return BoxLayout(width, float(tops[-1] + heights[-1] + MARGIN), boxes, routes)
+
+
+# side by side ---------------------------------------------------------------------------------------------
+
+
+def spread(x: Floats, widths: Floats, gap: float, weights: Floats | None = None) -> Floats:
+    """The places nearest to `x` for nodes side by side, from left to right; `weights` say how much each one minds.
+
+    >>> spread(np.array([0.0, 0.0]), np.array([10.0, 20.0]), gap=5.0).tolist()
+    [-10.0, 10.0]
+    """
+    needed = np.concatenate([[0.0], np.cumsum((widths[:-1] + widths[1:]) / 2 + gap)])
+    nearest: Floats = isotonic(x - needed, np.ones(len(x)) if weights is None else weights) + needed
+    return nearest
+
+
+def isotonic(x: Floats, weights: Floats) -> Floats:
+    """Isotonic regression, the non-decreasing numbers nearest to `x`: neighbours that go down are pooled to their mean.
+
+    SciPy has this, too, but takes long to load, and networks are shown where nothing else needs it.
+
+    >>> isotonic(np.array([1.0, 5.0, 2.0, 9.0]), np.array([1.0, 2.0, 1.0, 1.0])).tolist()
+    [1.0, 4.0, 4.0, 9.0]
+    """
+    pools: list[tuple[float, float, int]] = []  # mean, weight, how many
+    for mean, weight in zip(x.tolist(), weights.tolist(), strict=True):
+        count = 1
+        while pools and pools[-1][0] > mean:
+            before, heavy, many = pools.pop()
+            mean = (before * heavy + mean * weight) / (heavy + weight)
+            weight, count = heavy + weight, many + count
+        pools.append((mean, weight, count))
+    return np.repeat(np.array([mean for mean, _, _ in pools]), [count for _, _, count in pools])

@@ -1,0 +1,66 @@
+"""The page itself: files of `web/` put into one, with the model inside."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+from tacit.base.atomic import write_atomically
+from tacit.base.text import visible
+from tacit.model.model import Model
+from tacit.views.page.captions import Captions
+from tacit.views.page.page_model import page_model
+
+PARTS = re.compile(r'<link rel="stylesheet" href="([\w.-]+)">|<script src="([\w.-]+)"></script>')
+ESCAPED = re.compile("[<\ud800-\udfff]")  # what would end the script, and what UTF-8 cannot hold
+MODEL = '<script type="application/json" id="model"></script>'
+ENGINE = '<script src="engine.js"></script>'
+REMOTE = '<script src="remote.js"></script>'
+NOWHERE, SERVER = "default-src 'none';", "default-src 'none'; connect-src 'self';"  # where a page may connect to
+HEIGHT = 640  # of the explorer in a notebook, in pixels
+
+
+def page_html(net: Model, captions: Captions | None = None, remote: bool = False) -> str:
+    """The explorer of a network: one page that needs nothing else, or (`remote`) one that asks a server."""
+    model = page_model(net, captions or Captions(), remote)
+    source = _web("page.html")
+    if remote:
+        source = source.replace(ENGINE, f"{ENGINE}\n{REMOTE}", 1).replace(NOWHERE, SERVER, 1)
+    page = PARTS.sub(_inlined, source)
+    data = json.dumps(model, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    data = ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", data)
+    page = page.replace(MODEL, MODEL.replace("></", f">{data}</"), 1)
+    return page.replace("<title></title>", f"<title>{escape(visible(model['title']))}</title>", 1)
+
+
+def write_page(net: Model, path: str | os.PathLike[str], captions: Captions | None = None) -> None:
+    """Write the explorer of a network to a file."""
+    page = page_html(net, captions)
+    write_atomically(path, lambda file: file.write(page))
+
+
+class Explorer:
+    """The explorer in a cell of a notebook."""
+
+    def __init__(self, html: str) -> None:
+        self.html = html
+
+    def _repr_html_(self) -> str:
+        """The page in a frame of its own: its styles and scripts do not meet those of the notebook."""
+        return (
+            f'<iframe srcdoc="{escape(self.html, quote=True)}" sandbox="allow-scripts allow-downloads" '
+            f'title="Explorer" style="width: 100%; height: {HEIGHT}px; border: 0"></iframe>'
+        )
+
+
+def _inlined(part: re.Match[str]) -> str:
+    style, script = part.groups()
+    return f"<style>\n{_web(style)}</style>" if style else f"<script>\n{_web(script)}</script>"
+
+
+def _web(name: str) -> Any:
+    return files("tacit.views.page").joinpath("web", name).read_text("utf-8")

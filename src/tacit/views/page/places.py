@@ -1,0 +1,93 @@
+"""The boxes of the explorer page: how large they are, and what `tacit.views.layout` makes of them.
+
+The page draws what this file decides; the measures of a box travel with the layout, so that they are written once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+from tacit.model.cpt import TestingCPT
+from tacit.model.model import Model
+from tacit.views.layout import arrange, text_width
+
+MEASURES = {
+    "title": 22,  # the height of the line with the name
+    "row": 16,  # of a line with a state
+    "gauge": 13,  # of a line with a test
+    "pad": 6,  # below the last line, and at both sides
+    "bar": 58,  # the length of a full bar
+    "number": 46,  # the width of a percentage
+    "label": 110,  # the longest label that is shown in full
+    "tests": 4,  # so many tests are shown in a box; of more, only how many hold
+}
+NARROWEST, WIDEST = 132, 280
+SMALL = 0.85  # the letters of tests beside those of states
+
+
+def places(net: Model, titles: Sequence[str], states: Sequence[Sequence[str]]) -> dict[str, Any]:
+    """Boxes and edges of a network in pixels, for the titles and states that are shown.
+
+    >>> import tacit
+    >>> net = tacit.Network()
+    >>> net.add("rain", cpt=[0.2, 0.8])
+    >>> net.add("wet", parents=["rain"], cpt=[[0.9, 0.1], [0.05, 0.95]])
+    >>> layout = places(net, ["rain", "wet"], [["yes", "no"]] * 2)
+    >>> layout["width"], layout["height"], layout["boxes"]
+    (167.0, 182.0, [[12.0, 12.0, 143.0, 60.0], [12.0, 110.0, 143.0, 60.0]])
+    >>> layout["edges"]
+    [{'from': 0, 'to': 1, 'points': [[83.5, 72.0], [83.5, 110.0]]}]
+    """
+    number = {name: i for i, name in enumerate(net.variables)}
+    edges = [(number[parent], number[name]) for name in net.variables for parent in net.parents(name)]
+    tests = [tests_of(net, name, titles, states) for name in net.variables]
+    sizes = [size(*one) for one in zip(titles, states, tests, strict=True)]
+    layout = arrange(sizes, edges)
+    return {
+        "width": layout.width,
+        "height": layout.height,
+        "boxes": _numbers(layout.boxes),
+        "edges": [
+            {"from": tail, "to": head, "points": _numbers(points)}
+            for (tail, head), points in zip(edges, layout.routes, strict=True)
+        ],
+        "measures": MEASURES,
+    }
+
+
+def tests_of(net: Model, name: str, titles: Sequence[str], states: Sequence[Sequence[str]]) -> list[str]:
+    """The labels of the tests in a node's box, one for each state of its parents, or one in all if they are many."""
+    if not net.cpt(name).testing:
+        return []
+    parents = [net.variables.index(parent) for parent in net.parents(name)]
+    each = tests_per_state(net, name)
+    if each * math.prod(len(states[p]) for p in parents) > MEASURES["tests"]:
+        return [""]
+    rows = [", ".join(row) for row in product(*([f"{titles[p]}={state}" for state in states[p]] for p in parents))]
+    return [f"{row} ({j + 1})" if each > 1 else row for row in rows for j in range(each)]
+
+
+def tests_per_state(net: Model, name: str) -> int:
+    """How many tests a node has for each state of its parents: one less than it has tables."""
+    cpt = net.cpt(name)
+    return len(cpt.tables) - 1 if isinstance(cpt, TestingCPT) else 0
+
+
+# sizes ----------------------------------------------------------------------------------------------------
+
+
+def size(title: str, states: Sequence[str], tests: Sequence[str]) -> tuple[float, float]:
+    """The width and height of a box."""
+    m = MEASURES
+    longest = max(*map(text_width, states), *(text_width(test, SMALL) for test in tests), 0.0)
+    row = min(longest, m["label"]) + m["bar"] + m["number"] + 2 * m["pad"] + 6
+    width = max(NARROWEST, row, text_width(title, 1.22) + 2 * m["pad"] + 22)
+    height = m["title"] + m["row"] * len(states) + (4 + m["gauge"] * len(tests) if tests else 0) + m["pad"]
+    return float(math.ceil(min(width, WIDEST))), float(height)
+
+
+def _numbers(points: Sequence[Sequence[float]]) -> list[list[float]]:
+    return [[round(number, 1) for number in point] for point in points]

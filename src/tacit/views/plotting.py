@@ -1,0 +1,264 @@
+"""Pictures of queries: functions of one and two inputs with their pieces, staircases that approximate, tornados.
+
+Needs matplotlib (`pip install 'tacit-circuits[plot]'`). Every function draws on the axes it is given, or on new ones,
+and returns them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import textwrap
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tacit.base.errors import TacitError
+from tacit.base.version import how_to_install
+from tacit.evidence.read import EvidenceLike
+from tacit.model.cpt import THRESHOLDS, TestingCPT
+from tacit.model.variable import Label
+from tacit.query.sensitivity import Entry, Sensitivity
+from tacit.query.tac import TAC
+from tacit.theory.arguments import checked_inputs, read_given, state_of
+from tacit.theory.piecewise import pieces
+from tacit.theory.universal.approximation import Approximation
+
+Axes = Any  # of matplotlib, which carries no types
+INK, ACCENT, PALE = "#1b2a41", "#c8553d", "#8d99ae"
+POINTS = 400  # samples of a curve; a surface has an eighth of them along each side
+MAX_REGIONS = 12  # regions that get a number of their own on a map
+LABEL = 44  # characters in a line of a tornado's labels
+LOOKED_AT = 40  # entries whose bars are worked out by asking again
+
+
+def curve(
+    tac: TAC, input: str | None = None, given: EvidenceLike | None = None, state: Label | None = None, ax: Any = None
+) -> Axes:
+    """P*(q) as a function of the soft evidence on one binary variable, with its pieces and their borders.
+
+    `given` is evidence that stays fixed, `state` the state of the query (the first, if left out).
+
+    >>> import tacit
+    >>> ax = curve(tacit.compile(tacit.examples.etq(), "Q", ["E"]))
+    >>> ax.get_xlabel()
+    "λ(E='true')"
+    """
+    ax = _axes(ax)
+    (name,) = _inputs(tac, None if input is None else [input], given, 1)
+    which = state_of(tac, state)
+    borders = [] if _soft(tac) else pieces(tac, [name], given).borders
+    ends = [0.0, *borders, 1.0]
+    for low, high in itertools.pairwise(ends):
+        inside = np.linspace(low, high, max(2, int(POINTS * (high - low))) + 2)[1:-1]
+        x = np.concatenate([[low + 1e-9 * (high - low)], inside, [high - 1e-9 * (high - low)]])
+        y = tac.posterior({**_fixed(given), name: x})[:, which]
+        ax.plot(x, y, color=ACCENT, linewidth=2, solid_capstyle="round")
+    for border in borders:
+        ax.axvline(border, color=PALE, linewidth=1, linestyle=(0, (3, 3)))
+    ax.set(xlim=(0, 1), ylim=(-0.02, 1.02), xlabel=_likelihood(tac, name), ylabel=_probability(tac, which))
+    return _plain(ax)
+
+
+def surface(
+    tac: TAC,
+    inputs: Sequence[str] | None = None,
+    given: EvidenceLike | None = None,
+    state: Label | None = None,
+    ax: Any = None,
+) -> Axes:
+    """P*(q) as a surface over the soft evidence on two binary variables."""
+    ax = _axes(ax, projection="3d")
+    names, which = _inputs(tac, inputs, given, 2), state_of(tac, state)
+    side = np.linspace(0, 1, POINTS // 8)
+    x, y = np.meshgrid(side, side, indexing="ij")
+    z = tac.posterior({**_fixed(given), names[0]: x.ravel(), names[1]: y.ravel()})[:, which].reshape(x.shape)
+    ax.plot_surface(x, y, z, cmap="viridis", linewidth=0, antialiased=True, vmin=0, vmax=1, rcount=60, ccount=60)
+    ax.set(xlabel=_likelihood(tac, names[0]), ylabel=_likelihood(tac, names[1]), zlim=(0, 1))
+    ax.set_zlabel(_probability(tac, which))
+    return ax
+
+
+def regions(
+    tac: TAC, inputs: Sequence[str] | None = None, given: EvidenceLike | None = None, ax: Any = None, points: int = 300
+) -> Axes:
+    """A map of the regions of two inputs: all evidence of one colour selects the same network.
+
+    Regions are found on a grid of points x points; `tacit.theory.pieces` finds them all.
+    """
+    import matplotlib.pyplot as plt
+
+    ax = _axes(ax)
+    if _soft(tac):
+        raise TacitError("a query with sigmoids has no regions; make its tests hard with net.with_gamma(None)")
+    names = _inputs(tac, inputs, given, 2)
+    side = (np.arange(points) + 0.5) / points
+    x, y = (a.ravel() for a in np.meshgrid(side, side, indexing="ij"))
+    how = tac.selected({**_fixed(given), names[0]: x, names[1]: y})
+    rows = np.concatenate([chosen.weight.reshape(len(x), -1) for chosen in how.values()], axis=1) > 0.5
+    _, where = np.unique(rows, axis=0, return_inverse=True)
+    count = int(where.max()) + 1
+    image = where.reshape(points, points).T
+    ax.imshow(image, origin="lower", extent=(0, 1, 0, 1), cmap=plt.get_cmap("Pastel1", max(count, 2)), vmin=0)
+    for region in range(count if count <= MAX_REGIONS else 0):
+        i, j = _middle(image == region)
+        ax.text((j + 0.5) / points, (i + 0.5) / points, str(region + 1), ha="center", va="center", color=INK)
+    ax.set(xlabel=_likelihood(tac, names[0]), ylabel=_likelihood(tac, names[1]), title=f"{count} regions")
+    return ax
+
+
+def staircase(f: Callable[..., Any], approximation: Approximation, ax: Any = None) -> Axes:
+    """A function of one input and the staircase that a network approximates it with."""
+    ax = _axes(ax)
+    if len(approximation.evidence) != 1:
+        raise TacitError(f"a staircase has one input, but the approximation has {len(approximation.evidence)}")
+    x = np.linspace(0, 1, 4 * POINTS)
+    steps = approximation.staircase.value(x[:, None])
+    exact = np.array([float(f(float(v))) for v in x])
+    error = approximation.error
+    ax.fill_between(x, exact - error, exact + error, color=PALE, alpha=0.25, linewidth=0, label=f"f ± {error:.3g}")
+    ax.plot(x, exact, color=INK, linewidth=1.2, label="f")
+    ax.plot(x, steps, color=ACCENT, linewidth=1.8, label=f"P*(y), {approximation.levels} levels")
+    ax.set(xlim=(0, 1), ylim=(-0.02, 1.02), xlabel="x")
+    ax.legend(frameon=False, loc="best")
+    return _plain(ax)
+
+
+def tornado(
+    found: Sensitivity,
+    row: int = 0,
+    state: Label | tuple[Label, ...] | None = None,
+    n: int = 10,
+    change: float = 0.1,
+    ax: Any = None,
+) -> Axes:
+    """What happens to a posterior if single entries of tables are lowered and raised: a bar for each, widest on top.
+
+    It shows the n widest bars, fewer if the posterior depends on fewer entries. Each entry is lowered and raised by
+    `change`, within 0 and 1, while the rest of its row changes in proportion; `change` is absolute, so that the two
+    entries of a binary row make the same bar, of which one is drawn. Testing nodes select their tables again.
+
+    `row` and `state` are those of `Sensitivity.entries`: the first row, and its most probable state, if left out.
+
+    >>> import tacit
+    >>> tac = tacit.compile(tacit.examples.kidney_stones(), "recovery", ["treatment"])
+    >>> ax = tornado(tac.sensitivity({"treatment": "A"}), n=3)
+    >>> print(ax.get_yticklabels()[-1].get_text())
+    P(recovery='yes' | size='large',
+    treatment='A') = 0.73
+    """
+    if not isinstance(found, Sensitivity):
+        raise TacitError(f"found is a {type(found).__name__}, expected what tac.sensitivity(evidence) returns")
+    title = found.title(row, state)
+    which = found.state(row, state)
+    now = float(found.posterior[row][which])
+    if np.isnan(now):
+        raise TacitError(f"row {row}: the evidence has probability 0, so there is no posterior to vary")
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise TacitError(f"n is {n!r}, expected the number of bars, a whole number >= 1")
+    if not 0 < change <= 1:
+        raise TacitError(f"change is {change!r}, expected a number above 0, at most 1")
+    most = max(LOOKED_AT, 2 * int(n)) if found.selects else None  # to select anew takes a while
+    bars = [_bar(found, row, which, entry, change) for entry in _entries(found, row, state)[:most]]
+    bars = sorted(bars, key=lambda bar: abs(bar.raised - bar.lowered))[-int(n) :]
+    labels = [textwrap.fill(bar.label, LABEL, break_long_words=False, break_on_hyphens=False) for bar in bars]
+    height = 0.22 + 0.16 * max((label.count("\n") + 1 for label in labels), default=1)  # inches for a bar
+    ax = _axes(ax, size=(7, height * max(len(bars), 1) + 1))
+    for word, color in (("lowered", PALE), ("raised", ACCENT)):
+        widths = [getattr(bar, word) - now for bar in bars]
+        label = f"{word} by {change:g}, within 0 and 1" if word == "raised" else word
+        ax.barh(range(len(bars)), widths, 0.66, now, color=color, label=label)
+    ax.axvline(now, color=INK, linewidth=1)
+    ax.set_yticks(range(len(bars)), labels, fontsize=8)
+    ax.tick_params(axis="y", length=0)
+    ax.set(xlabel=title, ylim=(-0.5, max(len(bars), 1) - 0.5))
+    ax.legend(frameon=False, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
+    return _plain(ax)
+
+
+# parts ----------------------------------------------------------------------------------------------------
+
+
+def _entries(sensitivity: Sensitivity, row: int, state: Label | tuple[Label, ...] | None) -> list[Entry]:
+    """The entries that matter, largest sensitivity values first; of a row of two, which change together, one."""
+    chosen: dict[tuple[str, str, tuple[int, ...]], Entry] = {}
+    for entry in sensitivity.entries(row, state):
+        binary = sensitivity.network.variable(entry.node).card == 2 and entry.part != THRESHOLDS
+        key = (entry.node, entry.part, entry.place[:-1] if binary else entry.place)
+        if not abs(entry.derivative) > 0:  # also where it is NaN
+            continue
+        if key not in chosen or entry.place < chosen[key].place:
+            chosen[key] = entry
+    return list(chosen.values())
+
+
+class _Bar(NamedTuple):
+    """What an entry is, and the posterior with it lowered and raised."""
+
+    label: str
+    lowered: float
+    raised: float
+
+
+def _bar(sensitivity: Sensitivity, row: int, which: tuple[int, ...], entry: Entry, change: float) -> _Bar:
+    ends = np.clip([entry.value - change, entry.value + change], 0, 1)
+    lowered, raised = np.clip(
+        sensitivity.changed(row, which, (entry.node, entry.part), entry.place, ends), 0, 1
+    ).tolist()
+    return _Bar(f"{entry.name} = {entry.value:.3g}", lowered, raised)
+
+
+def _axes(ax: Any, size: tuple[float, float] = (5, 4), **how: Any) -> Any:
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise TacitError(f"pictures need matplotlib, which is not installed: {how_to_install('plot')}") from None
+    if ax is None:
+        ax = plt.figure(figsize=size, layout="constrained").add_subplot(**how)
+        ax._ipython_display_ = _say_nothing
+    return ax
+
+
+def _say_nothing() -> None:
+    """What a notebook prints of new axes that end a cell: it shows their figure anyway."""
+
+
+def _plain(ax: Any) -> Any:
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def _inputs(tac: TAC, inputs: Sequence[str] | None, given: EvidenceLike | None, count: int) -> tuple[str, ...]:
+    names = checked_inputs(tac, inputs, read_given(tac, given).columns)
+    if len(names) != count:
+        raise TacitError(
+            f"this picture has {count} input{'s' * (count > 1)}, but there are {len(names)}: {', '.join(names)}; "
+            "name them, and give the others with given="
+        )
+    return names
+
+
+def _soft(tac: TAC) -> bool:
+    cpts = [tac.network.cpt(node) for node in tac.program.selections]
+    return any(isinstance(cpt, TestingCPT) and cpt.gamma is not None for cpt in cpts)
+
+
+def _fixed(given: EvidenceLike | None) -> dict[str, Any]:
+    return {} if given is None else dict(given)
+
+
+def _middle(mask: Any) -> tuple[int, int]:
+    """The point of a region that is farthest from its border: where a number is easy to read."""
+    from scipy.ndimage import distance_transform_edt
+
+    depth = distance_transform_edt(np.pad(mask, 1))[1:-1, 1:-1]
+    i, j = np.unravel_index(int(depth.argmax()), depth.shape)
+    return int(i), int(j)
+
+
+def _likelihood(tac: TAC, name: str) -> str:
+    return f"λ({name}={tac.network.states(name)[0]!r})"
+
+
+def _probability(tac: TAC, which: int) -> str:
+    return f"P*({tac.query}={tac.variable.states[which]!r})"

@@ -1,0 +1,95 @@
+"""Errors about evidence: what they are about is in fields, and the message is made of them."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import tacit
+from tacit import examples
+from tacit.base.errors import EvidenceError, TacitError
+from tacit.clusters.work import plain_errors
+from tacit.evidence.read import AmbiguousEvidenceError
+from tacit.evidence.tables.messages import in_file, in_partition
+from tacit.learn.fitting.data import read_labels
+from tacit.model.variable import Variable
+
+ODD = "a, row 7: b"  # a name that looks like a place in a message
+
+
+def refusal(evidence, name=ODD):
+    net = tacit.Network()
+    net.add(name, states=["lo", "hi"], cpt=[0.5, 0.5])
+    with pytest.raises(EvidenceError) as caught:
+        tacit.compile(net, name, [name]).read(evidence)
+    return caught.value
+
+
+def test_an_error_tells_its_variable_and_row():
+    error = refusal({"A": ["lo", "mid"]}, "A")
+    assert (error.variable, error.row, error.place) == ("A", 1, None)
+    assert str(error) == "evidence on 'A', row 1: 'mid' is not a state; expected one of 'lo', 'hi'"
+
+
+def test_the_row_is_found_whatever_the_variable_is_called():
+    error = refusal({ODD: ["lo", "lo", "mid"]})
+    problem = "'mid' is not a state; expected one of 'lo', 'hi'"
+    assert str(error.moved(100)) == f"evidence on 'a, row 7: b', row 102: {problem}"
+    assert str(in_file(error, "rows.csv", first=100)) == f"rows.csv: evidence on 'a, row 7: b', row 103: {problem}"
+    assert str(in_partition(error, 4)) == f"partition 4: evidence on 'a, row 7: b', row 2: {problem}"
+    assert str(error.changed(row=None)) == f"evidence on 'a, row 7: b': {problem}"
+
+
+def test_a_plain_message_stays_as_it_is():
+    error = EvidenceError("there are no rows, row 3: none")
+    assert str(error) == str(error.moved(5)) == "there are no rows, row 3: none"
+    assert str(in_file(error, "rows.csv", first=5)) == "rows.csv: there are no rows, row 3: none"
+    assert error.variable is error.row is error.place is None
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error))])
+@pytest.mark.parametrize("kind", [EvidenceError, AmbiguousEvidenceError])
+def test_an_error_stays_the_same_where_it_is_copied(kind, again):
+    error = kind("'x' is not a state", variable="A", row=2).at("partition 3", first=100)
+    error.add_note("from a worker")
+    found = again(error)
+    assert type(found) is kind
+    assert str(found) == "partition 3: evidence on 'A', row 102: 'x' is not a state"
+    assert vars(found) == vars(error)
+    assert str(found.changed(row=None)) == "partition 3: evidence on 'A': 'x' is not a state"
+
+
+@pytest.mark.parametrize(("values", "expected"), [
+    (["b", "x"], "labels of 'evidence on', row 1: 'x' is not a state; expected one of 'a', 'b', 'c'"),
+    (np.full((2, 1, 1), "b"), "labels of 'evidence on' has 3 dimensions; expected (rows,) or (rows, 3)"),
+    ([0.5, None], "labels of 'evidence on', which has 3 states, is a column of floats; expected labels, or likelihoods "
+                  "of shape (rows, 3)"),
+    (np.array([0], "datetime64[D]"), "labels of 'evidence on' has type datetime64[D], expected labels or floats"),
+])  # fmt: skip
+def test_labels_are_called_labels(values, expected):
+    with pytest.raises(EvidenceError) as caught:
+        read_labels(Variable("evidence on", ("a", "b", "c")), values)
+    assert str(caught.value) == expected
+    assert caught.value.variable == "evidence on"
+
+
+def test_a_bad_weight_of_a_later_batch_is_named_by_its_row():
+    net = examples.abc()
+    batches = [{"A": ["true"], "B": ["true"], "C": ["lo"], "w": [weight]} for weight in (1, -1)]
+    with pytest.raises(EvidenceError, match=r"^weights, row 1: -1 is not a finite number >= 0$"):
+        tacit.estimate(net.learnable(), iter(batches), weights="w", progress=False)
+
+
+@pytest.mark.parametrize(("line", "expected"), [
+    ("tacit.base.errors.EvidenceError: partition 3: evidence on 'A', row 2: bad", EvidenceError),
+    ("tacit.evidence.read.AmbiguousEvidenceError: partition 3: evidence on 'A', row 2: bad", EvidenceError),
+    ("tacit.base.errors.NetworkError: partition 3: evidence on 'A', row 2: bad", TacitError),
+])  # fmt: skip
+def test_an_error_of_ours_is_found_in_a_traceback(line, expected):
+    text = "Job aborted\nTraceback:\n  raise EvidenceError('tacit.base.errors.UnsetError: no')\n"
+    text += f"{line}\n\nDriver stacktrace:"
+    with pytest.raises(TacitError) as caught, plain_errors():
+        raise RuntimeError(text)
+    assert type(caught.value) is expected
+    assert str(caught.value) == "partition 3: evidence on 'A', row 2: bad"

@@ -1,0 +1,64 @@
+"""The small file that names what a page shows."""
+
+from pathlib import Path
+
+import pytest
+
+import tacit
+from tacit.views.page import Captions
+from tacit.views.page.page_model import page_model
+
+WHOLE = """
+title = "Letters"
+query = "B"
+
+[variables.A]
+label = "the first"
+group = "above"
+
+[variables.C]
+states = {lo = "low"}
+"""
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "captions.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_captions_are_shown(tmp_path: Path) -> None:
+    net = tacit.examples.abc()
+    model = page_model(net, Captions.read(written(tmp_path, WHOLE), net))
+    assert (model["title"], model["query"]) == ("Letters", 1)
+    a, b, c = model["variables"]
+    assert (a["name"], a["label"], a["group"]) == ("A", "the first", "above")
+    assert (b["label"], b["group"], b["testing"]) == ("B", None, True)
+    assert (c["names"], c["states"]) == (["lo", "hi"], ["low", "hi"])
+
+
+def test_without_captions_names_are_shown() -> None:
+    model = page_model(tacit.examples.abc(), Captions())
+    assert (model["title"], model["query"]) == ("abc", 1)
+    assert [own["label"] for own in model["variables"]] == ["A", "B", "C"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("titel = 'x'", "'titel' is not known in a file of captions; expected title, query, variables"),
+        ("[variables.Z]\nlabel = 'x'", "'Z' is not a variable of the network"),
+        ("query = 'Z'", "'Z' is not a variable of the network"),
+        ("[variables.A]\nlabel = ''", "variables.A.label is '', expected some text"),
+        ("[variables.A]\ngroup = 3", "variables.A.group is 3, expected some text"),
+        ("[variables.A]\ncolour = 'red'", "'colour' is not known in variables.A; expected label, group, states"),
+        ("variables = 3", "variables is 3, expected a table"),
+        ("[variables.C]\nstates = {medium = 'x'}", "'medium' is not a state; expected one of 'lo', 'hi'"),
+        ("title = ", "not a TOML file"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_named(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(tacit.TacitError) as error:
+        Captions.read(written(tmp_path, text), tacit.examples.abc())
+    assert str(error.value).startswith(str(tmp_path))
+    assert message in str(error.value)

@@ -1,0 +1,95 @@
+"""Two hundred random clicks in a real browser: every posterior on the page is that of the compiled query."""
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from bench.networks import network
+
+import tacit
+from tacit.query.answer import ImpossibleEvidenceWarning
+
+CLICKS = 200
+# Presses a state as a pointer does, and reads the evidence and the posteriors that follow.
+PRESS = """([clicks]) => clicks.map(([i, k]) => {
+  const control = document.querySelector(`#map [data-variable="${i}"][data-state="${k}"]`);
+  for (const type of ["pointerdown", "pointerup", "click"])
+    control.dispatchEvent(new PointerEvent(type, { bubbles: true, button: 0, pointerId: 1 }));
+  return {evidence: explorer.evidence(), posteriors: explorer.posteriors()};
+})"""
+
+
+def trained_chain() -> tacit.Network:
+    x, y = np.random.default_rng(0).random((2, 200))
+    tac = tacit.compile(tacit.examples.chain(tests=3, gamma=16.0), query="Q", evidence=["E1", "E2"])
+    return tacit.fit(tac, {"E1": x, "E2": y}, x * y, steps=20, progress=False).tac.network
+
+
+NETWORKS = {
+    **{name: lambda name=name: network(name) for name in ("asia", "child", "alarm", "win95pts")},
+    "abc": tacit.examples.abc,
+    "chain": trained_chain,
+}
+LARGE = ("alarm", "win95pts")
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in LARGE)) for n in NETWORKS])
+def test_random_clicks(browser: Any, tmp_path: Path, name: str) -> None:
+    net, rng = NETWORKS[name](), np.random.default_rng(1)
+    net.page(tmp_path / "page.html")
+    cards = [len(net.states(own)) for own in net]
+    clicks = [(i := int(rng.integers(len(net))), int(rng.integers(cards[i]))) for _ in range(CLICKS)]
+    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    errors: list[str] = []
+    page.on("console", lambda message: message.type == "error" and errors.append(message.text))
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto((tmp_path / "page.html").as_uri())
+    page.wait_for_function("window.explorer && explorer.ready")
+    page.evaluate('() => document.querySelector("#map svg").classList.remove("far-off")')
+    found = page.evaluate(PRESS, [clicks])
+    page.close()
+    assert errors == []
+    assert_clicked(net, clicks, [step["evidence"] for step in found])
+    check(net, found)
+
+
+def assert_clicked(net: tacit.Network, clicks: list[tuple[int, int]], seen: list[Any]) -> None:
+    """A click observes a state, and one on an observed state clears it."""
+    known: list[int | None] = [None] * len(net)
+    for (i, k), evidence in zip(clicks, seen, strict=True):
+        known[i] = None if known[i] == k else k
+        assert [None if own is None else int(np.argmax(own)) for own in evidence] == known
+
+
+def check(net: tacit.Network, found: list[Any]) -> None:
+    tac = tacit.compile(net, None, evidence=net.variables, effort="low")
+    rows = {}
+    for i, own in enumerate(net):
+        seen = [step["evidence"][i] for step in found]
+        rows[own] = [None if one is None else net.states(own)[int(np.argmax(one))] for one in seen]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ImpossibleEvidenceWarning)
+        expected = tac.marginals({own: np.array(column, dtype=object) for own, column in rows.items()})
+    for i, own in enumerate(net):
+        theirs = np.array([step["posteriors"][i] for step in found], dtype=np.float64)
+        np.testing.assert_allclose(theirs, expected[own], atol=1e-12)
+
+
+def test_the_numbers_shown_are_the_posteriors(browser: Any, tmp_path: Path) -> None:
+    net = network("asia")
+    net.page(tmp_path / "page.html")
+    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    page.goto((tmp_path / "page.html").as_uri())
+    page.wait_for_function("window.explorer && explorer.ready")
+    page.evaluate(PRESS, [[(net.variables.index("dysp"), 0)]])
+    shown = {}
+    for i, own in enumerate(net):
+        numbers = page.locator(f'#map [data-variable="{i}"][data-state] .number').all_text_contents()
+        shown[own] = [float(text.strip("<>%")) / 100 for text in numbers]
+    page.close()
+    for own, posterior in (
+        tacit.compile(net, None, evidence=["dysp"]).marginals({"dysp": net.states("dysp")[0]}).items()
+    ):
+        np.testing.assert_allclose(shown[own], posterior[0], atol=5.1e-4)

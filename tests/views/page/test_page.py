@@ -1,0 +1,69 @@
+"""The page as a file: complete, safe whatever names say, and written in one step."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+import tacit
+from tacit.views.page import page_html
+from tests.cli.helpers import tacit_
+
+MODEL = re.compile(r'<script type="application/json" id="model">(.*?)</script>', re.S)
+
+
+def hostile() -> tacit.Network:
+    net = tacit.Network("</title><script>alert(1)</script>")
+    net.add("</script><script>alert(1)</script>", states=["<!--", '"&lt;'], cpt=[0.5, 0.5])
+    return net
+
+
+def test_names_cannot_leave_the_model() -> None:
+    html = page_html(hostile())
+    model = json.loads(MODEL.findall(html)[0])
+    assert model["variables"][0]["name"] == "</script><script>alert(1)</script>"
+    assert model["variables"][0]["states"] == ["<!--", '"&lt;']
+    assert "<script>alert" not in html
+    assert "<title>&lt;/title&gt;" in html
+
+
+def test_a_page_needs_nothing_else() -> None:
+    html = page_html(tacit.examples.abc())
+    assert not re.findall(r'(?:src|href)\s*=\s*"(?!#|data:)', html)
+    assert not re.findall(r"https?://(?!www\.w3\.org/)", html)
+
+
+def test_a_page_is_made_by_the_core_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    for package in ("igraph", "matplotlib", "pandas"):
+        monkeypatch.setitem(sys.modules, package, None)
+    assert MODEL.findall(page_html(tacit.examples.abc()))
+
+
+def test_page_from_python_and_terminal(tmp_path: Path) -> None:
+    net = tacit.examples.abc()
+    net.page(tmp_path / "python.html")
+    tacit.write(net, tmp_path / "abc.xmlbif")
+    captions = tmp_path / "c.toml"
+    captions.write_text('title = "Letters"')
+    printed = tacit_("page", tmp_path / "abc.xmlbif", "-o", tmp_path / "terminal.html", "--captions", captions)
+    assert printed.split() == [str(tmp_path / "terminal.html")]
+    ours, theirs = (json.loads(MODEL.findall((tmp_path / f"{n}.html").read_text())[0]) for n in ("python", "terminal"))
+    assert theirs["title"] == "Letters"
+    assert ours["tables"] == theirs["tables"]
+
+
+def test_numbers_must_be_known(tmp_path: Path) -> None:
+    net = tacit.Network("open")
+    net.add("A")
+    with pytest.raises(tacit.TacitError, match="A"):
+        net.page(tmp_path / "open.html")
+    assert not (tmp_path / "open.html").exists()
+
+
+def test_in_a_notebook_the_page_has_a_frame_of_its_own() -> None:
+    html = tacit.examples.abc().explore()._repr_html_()
+    assert html.startswith("<iframe srcdoc=")
+    assert "<script" not in html
+    assert 'sandbox="allow-scripts' in html

@@ -1,0 +1,246 @@
+"""The engine of the page against the compiled query, in a real browser."""
+
+import json
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from bench.networks import network
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import tacit
+from tacit.query.answer import ImpossibleEvidenceWarning
+from tacit.views.page.captions import Captions
+from tacit.views.page.page_model import page_model
+from tests.helpers import tries
+from tests.strategies import networks, rngs
+
+ASKED = """([model, evidence, query]) => {
+  const engine = localEngine(JSON.parse(model));
+  return evidence.map((row) => JSON.stringify({
+    ask: engine.ask(row),
+    mpe: engine.mpe(row),
+    information: engine.information(row, query),
+    sensitivity: engine.sensitivity(row, query, 0),
+  }, (_, x) => typeof x === "number" && !Number.isFinite(x) ? String(x) : x));
+}"""
+
+
+def drawn(rng: np.random.Generator, net: tacit.Network) -> list[list[float] | None]:
+    """Nothing, a state, or likelihoods for every variable."""
+    found: list[list[float] | None] = []
+    for name in net:
+        card, kind = len(net.states(name)), rng.random()
+        state = np.eye(card)[rng.integers(card)]
+        found.append(None if kind < 0.5 else state.tolist() if kind < 0.75 else (rng.random(card) + 0.01).tolist())
+    return found
+
+
+def numbers(values: Any) -> Any:
+    return np.array([float(x) for x in values])
+
+
+def answers(engine: Any, net: tacit.Network, rows: list[Any], query: int) -> list[Any]:
+    model = json.dumps(page_model(net, Captions()))
+    return [json.loads(text) for text in engine.evaluate(ASKED, [model, rows, query])]
+
+
+def check(engine: Any, net: tacit.Network, rows: list[Any], query: int) -> None:
+    """All answers of the page to some rows, against those of compiled queries."""
+    name = net.variables[query]
+    columns = {own: [[1.0] * len(net.states(own)) if row[i] is None else row[i] for row in rows]
+               for i, own in enumerate(net)}  # fmt: skip
+    tac = tacit.compile(net, name, evidence=net.variables)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ImpossibleEvidenceWarning)
+        for k, found in enumerate(answers(engine, net, rows, query)):
+            row = {own: [columns[own][k]] for i, own in enumerate(net) if rows[k][i] is not None}
+            check_row(tac, net, row, found)
+
+
+def check_row(tac: tacit.TAC, net: tacit.Network, row: dict[str, Any], found: dict[str, Any]) -> None:
+    marginals, log_evidence = tac.marginals(row), tac.log_evidence(row)[0]
+    assert found["ask"]["possible"] == np.isfinite(log_evidence)
+    np.testing.assert_allclose(float(found["ask"]["logEvidence"]), log_evidence, atol=1e-12, rtol=1e-12)
+    for own, posterior in zip(net, found["ask"]["posteriors"], strict=True):
+        np.testing.assert_allclose(numbers(posterior), marginals[own][0], atol=1e-12)
+    for own, got in tac.information(row).items():
+        theirs = float(found["information"][net.variables.index(own)])
+        if own != tac.query and not np.isnan(got[0]):
+            assert theirs == pytest.approx(got[0], abs=1e-12)
+    if not np.isfinite(log_evidence):
+        assert not found["mpe"]["possible"]
+        return
+    best = tac.mpe(row)
+    assert found["mpe"]["logProbability"] == pytest.approx(best.log_probability[0], abs=1e-11)
+    states = {own: [net.states(own)[k]] for own, k in zip(net, found["mpe"]["states"], strict=True)}
+    check_states(net, row, states, best.log_probability[0])
+    selected = tac.selected(row)
+    for test in found["ask"]["tests"]:
+        how = selected.get(net.variables[test["node"]])
+        if how is None:
+            continue
+        posterior, weight = how.posterior[0].ravel(), how.weight[0].ravel()
+        tests = len(test["rows"]) // len(posterior)
+        if tests > 1:  # a test says how much all tables from its own on weigh
+            weight = how.weight[0][..., ::-1].cumsum(axis=-1)[..., -2::-1].ravel()
+        got = (numbers([r[what] for r in test["rows"]]) for what in ("posterior", "weight"))
+        for one, expected in zip(got, (np.repeat(posterior, tests), weight), strict=True):
+            np.testing.assert_allclose(one, expected, atol=1e-12)
+    sensitivity = tac.sensitivity(row)
+    derivatives = sensitivity.derivatives
+    for entry in found["sensitivity"]:
+        table = derivatives[net.variables[entry["node"]], entry["part"]][0, 0]
+        place = (*entry["row"], *([] if entry["state"] is None else [entry["state"]]))
+        assert entry["derivative"] == pytest.approx(table[place], abs=1e-10, rel=1e-9)
+        growth = sensitivity.slopes[net.variables[entry["node"]], entry["part"]][0][(..., *place)].sum()
+        assert entry["growth"] == pytest.approx(growth, abs=1e-10, rel=1e-9)
+
+
+def check_states(net: tacit.Network, row: dict[str, Any], states: dict[str, Any], log_probability: float) -> None:
+    """The states have the probability that is claimed, in the network that the evidence selects."""
+    selected = net.select(row)
+    weight = 0.0
+    for name, likelihoods in row.items():
+        own = np.array(likelihoods[0]) / np.sum(likelihoods[0])
+        weight += np.log(own[net.states(name).index(states[name][0])])
+    assert selected.log_likelihood(states)[0] + weight == pytest.approx(log_probability, abs=1e-11)
+
+
+@settings(tries(40), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(net=networks(max_nodes=5, singles=True), rng=rngs, data=st.data())
+def test_random_networks(engine: Any, net: tacit.Network, rng: np.random.Generator, data: st.DataObject) -> None:
+    query = data.draw(st.integers(0, len(net) - 1))
+    check(engine, net, [drawn(rng, net) for _ in range(3)], query)
+
+
+def steep(gamma: float) -> tacit.Network:
+    """Sigmoids far in both tails, whose lesser table alone explains what is observed below them."""
+    net = tacit.Network()
+    net.add("A", cpt=[0.6, 0.4])
+    two = [[[0.98, 0.02], [0.5, 0.5]], [[1, 0], [1, 0]]], [[[0, 1], [0.1, 0.9]], [[0, 1], [0, 1]]]
+    net.add("B", ["A"], cpt=[[0.3, 0.7], [0.8, 0.2]])
+    net.add(
+        "T",
+        ["A", "B"],
+        cpt=tacit.TestingCPT(*two, [[0.05, 0.2], [0.5, 0.01]], gamma=gamma, test=[[">=", "<"], ["<=", ">"]]),
+    )
+    tables = [[[1, 0, 0], [0.9, 0.1, 0]], [[0, 1, 0], [0, 0.7, 0.3]], [[0, 0, 1], [0, 0, 1]]]
+    net.add(
+        "U",
+        ["A"],
+        ["low", "mid", "high"],
+        tacit.TestingCPT(tables=tables, thresholds=[[0.2, 0.5], [0.1, 0.9]], gamma=gamma),
+    )
+    return net
+
+
+@pytest.mark.parametrize("gamma", [64.0, *(pytest.param(g, marks=pytest.mark.slow) for g in (100.0, 130.0)), 800.0])
+def test_the_tails_of_steep_sigmoids_count(engine: Any, gamma: float) -> None:
+    """A weight that rounds to 1 leaves the other table a weight of its own: 1e-20 is not 0."""
+    net = steep(gamma)
+    seen = [None, [1.0, 0.0], [0.0, 1.0]], [None, [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    rows = [[None, None, t, u] for t in seen[0] for u in seen[1]] + [[[0.9, 0.1], None, seen[0][2], seen[1][1]]]
+    for query in (0, 1):
+        check(engine, net, rows, query)
+
+
+@pytest.mark.parametrize("gamma", [2400.0, 2450.0, 1e5])
+def test_findings_that_are_too_improbable_for_floats_are_not_called_impossible(engine: Any, gamma: float) -> None:
+    """A weight of exp(-735) has lost most of its digits, and one of exp(-30000) is 0."""
+    net = tacit.Network()
+    net.add("A", cpt=[0.5, 0.5])
+    net.add("T", ["A"], cpt=tacit.TestingCPT([[1, 0], [1, 0]], [[0, 1], [0, 1]], [0.1, 0.2], gamma=gamma))
+    assert np.isfinite(tacit.compile(net, "A", ["T"]).log_evidence({"T": "false"})[0])
+    unlikely, likely = (row["ask"] for row in answers(engine, net, [[None, [0, 1]], [None, [1, 0]]], 0))
+    assert (unlikely["possible"], unlikely["beyond"]) == (False, True)
+    assert (likely["possible"], likely["beyond"]) == (True, False)
+
+
+def test_findings_that_contradict_each_other_are_impossible(engine: Any) -> None:
+    net = tacit.examples.abc().with_gamma(64.0)
+    net = net.with_cpts({"A": tacit.CPT([1.0, 0.0])})
+    (found,) = answers(engine, net, [[[0, 1], None, None]], 1)
+    assert (found["ask"]["possible"], found["ask"]["beyond"]) == (False, False)
+
+
+def test_numbers_near_the_smallest_floats_are_answered(engine: Any) -> None:
+    net = tacit.Network()
+    net.add("A", cpt=[1e-300, 1.0])
+    net.add("B", ["A"], cpt=[[0.25, 0.75], [0.0, 1.0]])
+    net.add("C", ["A"], cpt=[[0.5, 0.5], [0.125, 0.875]])
+    check(engine, net, [[None, [1, 0], None], [None, None, [1, 0]]], 2)
+
+
+@pytest.mark.parametrize("name", ["child", pytest.param("alarm", marks=pytest.mark.slow)])
+def test_real_networks(engine: Any, name: str) -> None:
+    net, rng = network(name), np.random.default_rng(0)
+    check(engine, net, [drawn(rng, net) for _ in range(4)], len(net) - 1)
+
+
+@pytest.mark.parametrize("gamma", [None, 30.0])
+def test_numbers_that_change_are_computed_again(engine: Any, gamma: float | None) -> None:
+    """With tests and with sigmoids, against networks with other numbers; thresholds are among them."""
+    net = tacit.examples.abc().with_gamma(gamma)
+    found = tacit.compile(net, "B", evidence=["A"]).sensitivity({"A": 0.6})
+    model = json.dumps(page_model(net, Captions()))
+    got = engine.evaluate(
+        """([model]) => {
+          const engine = localEngine(JSON.parse(model)), evidence = [[0.6, 0.4], null, null];
+          const at = (one, x) => engine.changed(evidence, 1, 0, one, Math.min(Math.max(x, 0), 1));
+          const ends = (one) => [at(one, one.value - 0.1), at(one, one.value + 0.1)];
+          const ranges = engine.sensitivity(evidence, 1, 0).map((one) => ({ ...one, ends: ends(one) }));
+          return { ranges, after: engine.ask(evidence).posteriors[1][0] };
+        }""",
+        [model],
+    )
+    assert got["after"] == pytest.approx(found.posterior[0, 0], abs=1e-12)
+    assert {"thresholds"} <= {one["part"] for one in got["ranges"]} or gamma is None
+    for one in got["ranges"]:
+        place = (*one["row"], *([] if one["state"] is None else [one["state"]]))
+        ends = np.clip([one["value"] - 0.1, one["value"] + 0.1], 0, 1)
+        expected = found.changed(0, (0,), (net.variables[one["node"]], one["part"]), place, ends)
+        np.testing.assert_allclose(one["ends"], expected, atol=1e-12)
+
+
+def test_tests_flip_where_the_theory_says(engine: Any) -> None:
+    """The breaks of a curve are the borders of the pieces."""
+    net = tacit.examples.abc()
+    tac = tacit.compile(net, "B", evidence=["A"])
+    pieces = tacit.theory.pieces(tac, inputs=["A"])
+    model = json.dumps(page_model(net, Captions()))
+    found = engine.evaluate(
+        "([model]) => localEngine(JSON.parse(model)).curve([null, null, null], 1, {variable: 0, state: 0}, 20)", [model]
+    )
+    borders = sorted({edge for piece in pieces for edge in (piece.interval.low, piece.interval.high)} - {0.0, 1.0})
+    np.testing.assert_allclose(found["breaks"], borders, atol=1e-12)
+    rows = {"A": np.array(found["x"])}
+    np.testing.assert_allclose(found["posteriors"], tac.posterior(rows), atol=1e-12)
+
+
+def test_a_surface_is_the_posterior(engine: Any) -> None:
+    net = tacit.examples.abc()
+    model = json.dumps(page_model(net, Captions()))
+    found = engine.evaluate(
+        "([model]) => localEngine(JSON.parse(model)).surface([null, null, null], 1, {variable: 0, state: 0}, "
+        "{variable: 2, state: 0}, 40)",
+        [model],
+    )
+    x, y = np.meshgrid(found["x"], found["y"])
+    expected = tacit.compile(net, "B", evidence=["A", "C"]).posterior({"A": x.ravel(), "C": y.ravel()})
+    np.testing.assert_allclose(np.array(found["values"][0]).ravel(), expected[:, 0], atol=1e-12)
+    assert len(np.unique(found["pieces"])) == 3
+
+
+@pytest.mark.slow
+def test_too_large_for_a_page() -> None:
+    net = tacit.Network("wide")
+    for i in range(27):
+        net.add(f"X{i}", cpt=[0.5, 0.5])
+    for i in range(27):
+        for j in range(i):
+            net.add(f"Y{i}.{j}", [f"X{i}", f"X{j}"], cpt=np.full((2, 2, 2), 0.5))
+    with pytest.raises(tacit.TooLargeError, match="tacit serve"):
+        page_model(net, Captions())

@@ -1,0 +1,654 @@
+"""The explorer page in a browser: by pointer, by keyboard, by address; what it shows, and that it talks to nobody."""
+
+import csv
+import io
+import re
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+from bench.networks import network
+
+import tacit
+from tacit import Network, TestingCPT, examples, semantics
+from tacit.views.page import Captions, page_html
+
+DESKTOP, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
+ODD = "<script>alert(1)</script>"
+
+
+def odd():
+    """Names that would break a page that takes them for HTML, or for parts of an address."""
+    net = Network('<b>"odd"</b> & co')
+    net.add(ODD, states=['a"b', "</text><script>", "c&d=1,2"], cpt=[0.2, 0.3, 0.5])
+    net.add("x = y, z", [ODD], ["it's", "<img src=x onerror=alert(1)>"], cpt=[[0.5, 0.5], [0.1, 0.9], [0.3, 0.7]])
+    net.add(
+        "a very long name " * 5, ["x = y, z"], ["an equally long label of a state", "%41"], cpt=[[0.5, 0.5], [0.1, 0.9]]
+    )
+    return net
+
+
+def unprintable():
+    """Names with characters that no XML can hold, and one that UTF-8 cannot."""
+    net = Network("bell \x07")
+    net.add("nul \x00", states=["tab \x0b", "end \uffff"], cpt=[0.2, 0.8])
+    net.add("half \ud800", ["nul \x00"], cpt=[[0.5, 0.5], [0.1, 0.9]])
+    return net
+
+
+def steep():
+    """If A is no news, T = false has a probability of exp(-30000)."""
+    net = Network("steep")
+    net.add("A", cpt=[0.5, 0.5])
+    net.add("T", ["A"], cpt=TestingCPT([[1, 0], [1, 0]], [[0, 1], [0, 1]], [0.1, 0.2], gamma=1e5))
+    return net
+
+
+NETWORKS = {
+    "abc": examples.abc,
+    "asia": lambda: network("asia"),
+    "alarm": lambda: network("alarm"),
+    "insurance": lambda: network("insurance"),
+    "win95pts": lambda: network("win95pts"),
+    "odd": odd,
+    "steep": steep,
+    "unprintable": unprintable,
+}
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """The page of a network, as the address of a file; made once."""
+    folder, made = tmp_path_factory.mktemp("pages"), {}
+
+    def page(name):
+        if name not in made:
+            made[name] = folder / f"{name}.html"
+            made[name].write_text(page_html(NETWORKS[name]()), encoding="utf-8")
+        return made[name].as_uri()
+
+    return page
+
+
+@pytest.fixture
+def opened(browser, pages):
+    """Open a page; at the end, no script has failed and nothing has been asked for but the page."""
+    contexts, problems = [], []
+
+    def opening(name, fragment="", viewport=DESKTOP, **options):
+        context = browser.new_context(viewport=viewport, reduced_motion="reduce", **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(10_000)
+        page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("dialog", lambda dialog: problems.append(dialog.message))
+        address = pages(name) if name in NETWORKS else name
+        page.on(
+            "request",
+            lambda r: (
+                None if r.url.split("#")[0] == address or r.url[:5] in ("blob:", "data:") else problems.append(r.url)
+            ),
+        )
+        page.goto(f"{address}#{fragment}" if fragment else address)
+        until(page, "window.explorer?.ready")
+        return page
+
+    yield opening
+    for context in contexts:
+        context.close()
+    assert problems == []
+
+
+def evidence(page):
+    """Evidence by name."""
+    names = page.evaluate("JSON.parse(document.getElementById('model').textContent).variables.map(v => v.name)")
+    return {name: found for name, found in zip(names, page.evaluate("explorer.evidence()"), strict=True) if found}
+
+
+def until(page, expression):
+    """Wait for it. Playwright's own way evaluates text inside the page, which the page forbids."""
+    for _ in range(200):
+        if page.evaluate(expression):
+            return
+        page.wait_for_timeout(25)
+    raise AssertionError(f"never true: {expression}")
+
+
+def number(net, name):
+    return net.variables.index(name)
+
+
+def state(i, k):
+    return f"#map .state[data-variable='{i}'][data-state='{k}']"
+
+
+# pointer ----------------------------------------------------------------------------------------------------
+
+
+def test_a_click_observes_and_another_clears(opened):
+    page = opened("asia")
+    net = network("asia")
+    i = number(net, "xray")
+    page.click(state(i, 0))
+    assert evidence(page) == {"xray": [1, 0]}
+    row = page.locator(state(i, 0))
+    assert row.get_attribute("aria-pressed") == "true"
+    assert row.get_attribute("aria-label") == "xray: yes, 100.0 percent, observed"
+    expected = semantics.posterior(net, "lung", {"xray": "yes"})[0]
+    k = number(net, "lung")
+    assert page.locator(state(k, 0)).locator(".number").text_content() == f"{100 * expected[0]:.1f}%"
+    page.click(state(i, 1))
+    assert evidence(page) == {"xray": [0, 1]}
+    page.click(state(i, 1))
+    assert evidence(page) == {}
+
+
+def test_dragging_a_bar_is_soft_evidence_and_one_step_back(opened):
+    page = opened("alarm")
+    i = number(network("alarm"), "CVP")
+    track = page.locator(state(i, 1)).locator(".track").bounding_box()
+    x, y = track["x"], track["y"] + track["height"] / 2
+    page.mouse.move(x + 5, y)
+    page.mouse.down()
+    for share in (0.2, 0.4, 0.6):
+        page.mouse.move(x + share * track["width"], y)
+    page.mouse.up()
+    found = evidence(page)["CVP"]
+    assert found[1] == pytest.approx(0.6, abs=0.05)
+    assert found[0] == pytest.approx(found[2]) == pytest.approx((1 - found[1]) / 2)
+    box = page.locator(f"[data-box='{i}']")
+    assert "soft" in box.get_attribute("class")
+    assert re.search(r"soft evidence, likelihood 0\.\d+", page.locator(state(i, 0)).get_attribute("aria-label"))
+    page.click("#undo")
+    assert evidence(page) == {}
+
+
+def test_dragging_elsewhere_moves_the_map_and_observes_nothing(opened):
+    page = opened("asia")
+    label = page.locator(state(0, 0)).locator(".label")
+    before = label.bounding_box()
+    page.mouse.move(before["x"] + 3, before["y"] + 3)
+    page.mouse.down()
+    page.mouse.move(before["x"] + 33, before["y"] + 23, steps=4)
+    page.mouse.up()
+    after = label.bounding_box()
+    assert (after["x"] - before["x"], after["y"] - before["y"]) == pytest.approx((30, 20), abs=8)
+    assert evidence(page) == {}
+
+
+def test_a_contradiction_is_said_and_can_be_undone(opened):
+    page = opened("asia", "tub=yes&either=no")
+    assert "probability 0" in page.inner_text("#problem")
+    assert page.locator(state(0, 0)).get_attribute("aria-label").endswith("impossible, not observed")
+    page.click("#clear")
+    assert page.is_hidden("#problem")
+    net = network("asia")
+    page.click(state(number(net, "tub"), 0))
+    page.click(state(number(net, "either"), 1))
+    page.click("#problem button")
+    assert evidence(page) == {"tub": [1, 0]}
+    assert page.is_hidden("#problem")
+
+
+def test_findings_beyond_floats_are_said_to_be(opened):
+    page = opened("steep", "T=false")
+    assert "too improbable for this page" in page.inner_text("#problem")
+    for tab in ("chart", "explanation", "information", "sensitivity"):
+        page.click(f"#tab-{tab}")
+        until(page, f"document.getElementById('panel-{tab}').textContent.includes('too improbable for this page')")
+    page.click("#clear")
+    assert page.is_hidden("#problem")
+
+
+def test_tests_flip_with_the_evidence(opened):
+    page = opened("abc")
+    held = "[...document.querySelectorAll('.box .gauge')].map((gauge) => gauge.classList.contains('holds'))"
+    assert page.evaluate(held) == [False, True]
+    page.click(state(0, 0))
+    assert page.evaluate(held) == [True, False]
+    page.click("#tab-tests")
+    assert page.locator(".panel-tests .gauge").count() == 2
+    assert "holds" in page.inner_text(".panel-tests")
+
+
+def test_zoom_folds_boxes_and_a_click_opens_one(opened):
+    page = opened("win95pts")
+    for _ in range(4):
+        page.click("#zoom-out")
+    page.click("#fit")
+    scale = "new DOMMatrix(getComputedStyle(document.querySelector('.scene')).transform).a"
+    fitted = page.evaluate(scale)
+    page.mouse.move(500, 500)
+    page.mouse.wheel(0, -400)
+    assert page.evaluate(scale) > fitted
+    page.set_viewport_size({"width": 900, "height": 500})
+    page.click("#fit")
+    assert "far-off" in page.get_attribute(".network", "class")
+    page.locator("[data-box='30'] .frame").click(force=True)
+    assert "far-off" not in page.get_attribute(".network", "class")
+    assert evidence(page) == {}
+
+
+# keyboard ---------------------------------------------------------------------------------------------------
+
+
+def test_everything_by_keyboard(opened):
+    page = opened("asia")
+    net = network("asia")
+    focused = "[document.activeElement.dataset.variable, document.activeElement.dataset.state].map(Number)"
+    page.keyboard.press("/")
+    page.keyboard.type("xra")
+    page.keyboard.press("Enter")
+    i = number(net, "xray")
+    assert page.evaluate(focused) == [i, 0]
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate(focused) == [i, 1]
+    page.keyboard.press("Space")
+    assert evidence(page) == {"xray": [0, 1]}
+    page.keyboard.press("Enter")
+    assert evidence(page) == {}
+    page.keyboard.press("+")
+    assert evidence(page)["xray"] == pytest.approx([0.45, 0.55])
+    page.keyboard.press("-")
+    page.keyboard.press("-")
+    assert evidence(page)["xray"] == pytest.approx([0.55, 0.45])
+    page.keyboard.press("Escape")
+    assert evidence(page) == {}
+    page.keyboard.press("Control+z")
+    assert evidence(page)["xray"] == pytest.approx([0.55, 0.45])
+    page.keyboard.press("Control+Shift+z")
+    assert evidence(page) == {}
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowUp")  # the name
+    page.keyboard.press("Enter")
+    assert page.input_value("#query") == str(i)
+    page.keyboard.press("ArrowUp")  # a box above
+    assert page.evaluate(focused)[0] != i
+    above = page.evaluate(focused)[0]
+    page.keyboard.press("q")
+    assert page.input_value("#query") == str(above)
+    page.keyboard.press("?")
+    assert page.is_visible("#manual")
+    page.keyboard.press("Escape")
+    assert page.is_hidden("#manual")
+
+
+def test_tab_visits_every_box_once(opened):
+    page = opened("abc")
+    page.focus("#help")
+    visited = []
+    for _ in range(3):
+        page.keyboard.press("Tab")
+        visited.append(page.evaluate("document.activeElement.dataset.variable"))
+    assert sorted(visited) == ["0", "1", "2"]
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.closest('#side') !== null")
+
+
+def test_arrows_walk_through_the_whole_map(opened):
+    page = opened("alarm")
+    page.focus(state(number(network("alarm"), "INTUBATION"), 0))
+    seen = set()
+    for _ in range(37):
+        seen.add(page.evaluate("document.activeElement.dataset.variable"))
+        page.keyboard.press("ArrowRight")
+    assert len(seen) == 37
+
+
+def test_changes_are_said_aloud(opened):
+    page = opened("abc")
+    page.click(state(0, 0))
+    until(page, "document.getElementById('said').textContent.includes('test')")
+    assert re.match(r"B: \w+ \d+\.\d percent\. \d tests? flipped\.", page.text_content("#said"))
+
+
+# address ----------------------------------------------------------------------------------------------------
+
+
+def test_the_address_restores_and_follows_the_evidence(opened):
+    page = opened("alarm", "CVP=LOW&HR=0.2,0.5,0.3")
+    assert evidence(page) == {"CVP": [1, 0, 0], "HR": [0.2, 0.5, 0.3]}
+    page.evaluate("location.hash = '#BP=HIGH'")
+    until(page, "explorer.evidence().filter(x => x).length === 1")
+    assert evidence(page) == {"BP": [0, 0, 1]}
+    page.click(state(number(network("alarm"), "CVP"), 0))
+    until(page, "location.hash === '#CVP=LOW&BP=HIGH'")
+    page.click("#clear")
+    until(page, "location.hash === ''")
+
+
+def test_an_address_that_cannot_be_read_is_told_and_the_rest_used(opened):
+    page = opened("asia", "xray=yes&nothing=yes&lung=perhaps&tub=0.1,0.2,0.3")
+    assert evidence(page) == {"xray": [1, 0]}
+    text = page.inner_text("#problem")
+    assert "no variable “nothing”" in text
+    assert "“perhaps” is not a state of lung (yes, no)" in text
+    assert "“0.1,0.2,0.3” is not a state of tub" in text
+
+
+def test_findings_as_text_come_back(opened):
+    page = opened("odd", f"{quote(ODD, safe='')}={quote('c&d=1,2', safe='')}&{quote('x = y, z', safe='')}=0.25,0.75")
+    expected = {ODD: [0, 0, 1], "x = y, z": [0.25, 0.75]}
+    assert evidence(page) == expected
+    text = page.evaluate("toLines(JSON.parse(document.getElementById('model').textContent), explorer.evidence())")
+    assert text == f"{ODD} = c&d=1,2\nx = y, z = 0.25, 0.75"
+    page.click("#clear")
+    page.fill("#panel-findings textarea", text)
+    page.click("text=Observe these")
+    assert evidence(page) == expected
+    until(page, "location.hash.length > 1")
+    link = page.evaluate("location.href")
+    page.click("#clear")
+    page.fill("#panel-findings textarea", link)
+    page.click("text=Observe these")
+    assert evidence(page) == expected
+
+
+def test_names_with_markup_are_only_text(opened):
+    page = opened("odd")
+    assert page.title() == '<b>"odd"</b> & co'
+    assert page.inner_text("h1") == '<b>"odd"</b> & co'
+    assert page.locator("[data-box='0'] .title text").text_content() == ODD
+    assert page.locator("main img, main b, svg script").count() == 0
+    for tab in page.locator("[role=tab]").all():
+        tab.click()
+    page.fill("#search", "<")
+    assert page.locator("#found [data-found]").count() == 2
+
+
+# search, panels, downloads ----------------------------------------------------------------------------------
+
+
+def test_search_lists_and_jumps(opened):
+    page = opened("win95pts")
+    page.fill("#search", "prtdata")
+    assert page.locator("#found [data-found]").first.text_content().startswith("PrtData")
+    page.keyboard.press("ArrowDown")
+    assert page.get_attribute("#search", "aria-activedescendant") == "found-1"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.dataset.variable") == str(number(network("win95pts"), "PrtDataOut"))
+    page.fill("#search", "nothing like it")
+    assert "No variable has such a name" in page.inner_text("#found")
+    page.keyboard.press("Escape")
+    assert page.is_hidden("#found")
+
+
+def test_panels_show_what_they_promise(opened):
+    page = opened("alarm", "CVP=LOW&EXPCO2=HIGH")
+    assert "log p(findings)" in page.inner_text("#panel-findings")
+    page.click("#tab-explanation")
+    assert page.locator("#panel-explanation tbody tr").count() == 37
+    assert page.locator("#panel-explanation tr.hard").count() == 2
+    page.click("#tab-information")
+    amounts = [float(text) for text in page.locator(".ranking .number").all_text_contents()]
+    assert amounts == sorted(amounts, reverse=True)
+    assert amounts
+    page.click("#tab-sensitivity")
+    assert page.locator(".tornado li").count() == 10
+    assert page.locator(".tornado .number").first.inner_text() == widest_range(network("alarm"), "BP", "LOW")
+    page.locator(".tornado .link").first.click()
+    assert page.evaluate("document.activeElement.closest('[data-box]') !== null")
+
+
+def widest_range(net, query, state):
+    """What becomes of a posterior if the most important number of the network is lowered and raised by 0.1."""
+    tac = tacit.compile(net, query, evidence=["CVP", "EXPCO2"])
+    found = tac.sensitivity({"CVP": "LOW", "EXPCO2": "HIGH"})
+    ranges = []
+    for entry in found.entries(state=state)[:60]:
+        moved = [max(entry.value - 0.1, 0.0), min(entry.value + 0.1, 1.0)]
+        if 0 < entry.value < 1:
+            ranges.append(sorted(found.changed(0, found.state(state=state), entry[:2], entry.place, np.array(moved))))
+    low, high = max(ranges, key=lambda ends: ends[1] - ends[0])
+    return f"{100 * low:.1f}% to {100 * high:.1f}%"
+
+
+def test_the_chart_has_pieces_and_jumps(opened):
+    page = opened("abc")
+    page.select_option("#query", label="B")
+    page.click("#tab-chart")
+    assert page.get_attribute("#panel-chart svg", "aria-label").endswith("2 jumps.")
+    assert page.locator("#panel-chart .line.c0").count() == 3
+    page.locator("#panel-chart svg").click(position={"x": 200, "y": 100})
+    assert list(evidence(page)) == ["A"]
+    page.select_option("#panel-chart select[aria-label='Second input']", label="C")
+    assert page.locator("#panel-chart image").count() == 1
+    assert page.get_attribute("#panel-chart .border", "d")
+
+
+CHART = """() => {
+  const {left, right, top, bottom, width, height} = PLOT;
+  const place = ([x, y]) => [(x - left) / (width - left - right), 100 * (1 - (y - top) / (height - top - bottom))];
+  const points = (line) => line.getAttribute("d").slice(1).split("L").map((xy) => place(xy.split(" ").map(Number)));
+  const drawn = (kind) => [...document.querySelectorAll(`#panel-chart svg .${kind}`)];
+  const [[now]] = points(drawn("now")[0]);
+  const there = (line) => points(line).reduce((a, b) => (Math.abs(b[0] - now) < Math.abs(a[0] - now) ? b : a))[1];
+  return {axis: drawn("axis")[0].textContent, now, values: drawn("line").map(there)};
+}"""
+
+
+def charted(page):
+    """What the chart varies, where its marker is, from 0 to 1, and what its lines are there, in percent."""
+    until(page, "document.querySelector('#panel-chart .now') !== null")
+    return page.evaluate(CHART)
+
+
+@pytest.mark.parametrize(
+    ("name", "query", "finding", "states"),
+    [
+        ("alarm", "HYPOVOLEMIA", "CVP=HIGH", ["HIGH", "LOW", "NORMAL"]),
+        ("alarm", "HYPOVOLEMIA", "CVP=0.2,0.5,0.3", ["NORMAL", "LOW", "HIGH"]),
+        ("insurance", "SocioEcon", "Age=Senior", ["Senior", "Adult"]),
+    ],
+)
+def test_the_chart_is_at_the_posterior_where_its_marker_is(opened, name, query, finding, states):
+    """It begins with the state that the evidence speaks for; those that one chooses afterwards tell the same."""
+    page, net, seen = opened(name, finding), network(name), finding.split("=")[0]
+    page.select_option("#query", label=query)
+    page.click("#tab-chart")
+    likelihoods = evidence(page)[seen]
+    expected = 100 * net.posterior(query, {seen: [likelihoods]})[0]
+    for k, state in enumerate(states):
+        if k:
+            page.select_option(f"#panel-chart select[aria-label='State of {seen}']", label=state)
+        found = charted(page)
+        assert found["axis"] == f"likelihood of {seen} = {state}"
+        assert found["now"] == pytest.approx(likelihoods[net.states(seen).index(state)], abs=1e-3)
+        np.testing.assert_allclose(found["values"], expected, atol=0.01)
+
+
+def test_the_chart_follows_what_is_observed_but_not_its_own_clicks(opened):
+    page, i = opened("alarm", "CVP=LOW"), number(network("alarm"), "CVP")
+    page.select_option("#query", label="HYPOVOLEMIA")
+    page.click("#tab-chart")
+    page.click(state(i, 2))
+    until(page, "document.querySelector('#panel-chart .axis').textContent.endsWith('HIGH')")
+    page.select_option("#panel-chart select[aria-label='State of CVP']", label="LOW")
+    assert charted(page)["now"] == 0
+    page.locator("#panel-chart svg").click(position={"x": 200, "y": 100})
+    until(page, f"({CHART})().now > 0.1")
+    found = charted(page)
+    assert found["axis"] == "likelihood of CVP = LOW"
+    low, normal, high = evidence(page)["CVP"]
+    assert (found["now"], normal, high) == (pytest.approx(low, abs=1e-3), 0, pytest.approx(1 - low))
+
+
+def test_a_query_that_is_observed_itself_is_said_to_be(opened):
+    page = opened("alarm", "BP=HIGH")
+    assert page.input_value("#query") == str(number(network("alarm"), "BP"))
+    for tab in ("chart", "information", "sensitivity"):
+        page.click(f"#tab-{tab}")
+        until(page, f"document.getElementById('panel-{tab}').textContent.includes('BP = HIGH is a finding')")
+    assert page.locator("#panel-chart svg").count() == 0
+    assert not page.locator("#panel-sensitivity .swatch").first.is_visible()
+    page.click("#clear")
+    until(page, "document.querySelectorAll('.tornado li').length === 10")
+    assert page.locator("#panel-sensitivity .swatch").first.is_visible()
+
+
+def test_posteriors_are_downloaded_as_csv(opened):
+    page = opened("odd", f"{quote(ODD, safe='')}=0.5,0.25,0.25")
+    with page.expect_download() as download:
+        page.click("text=Posteriors as CSV")
+    text = download.value.path().read_text(encoding="utf-8")
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert download.value.suggested_filename == "b-odd-b-co.csv"
+    assert [row["state"] for row in rows[:3]] == ['a"b', "</text><script>", "c&d=1,2"]
+    assert [float(row["posterior"]) for row in rows] == [
+        p for own in page.evaluate("explorer.posteriors()") for p in own
+    ]
+    assert [row["likelihood"] for row in rows[:4]] == ["0.5", "0.25", "0.25", ""]
+
+
+@pytest.mark.parametrize(("name", "file"), [("abc", "abc.png"), ("unprintable", "bell-.png")])
+def test_the_map_is_downloaded_as_png(opened, name, file):
+    page = opened(name)
+    with page.expect_download() as download:
+        page.click("text=Picture as PNG")
+    data = download.value.path().read_bytes()
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    width = page.evaluate("JSON.parse(document.getElementById('model').textContent).layout.width")
+    assert int.from_bytes(data[16:20]) == round(2 * width)
+    assert download.value.suggested_filename == file
+
+
+def test_groups_have_colours_and_can_be_faded(browser, opened, tmp_path):
+    net = network("asia")
+    captions = Captions.of(
+        {"variables": {"lung": {"label": "lung cancer", "group": "diseases"}, "xray": {"group": "tests"}}}, net
+    )
+    (tmp_path / "asia.html").write_text(page_html(net, captions), encoding="utf-8")
+    page = opened((tmp_path / "asia.html").as_uri())
+    assert sorted(page.locator("#legend button").all_text_contents()) == ["diseases", "tests"]
+    box = page.locator(f"[data-box='{number(net, 'lung')}']")
+    assert box.locator(".title text").text_content() == "lung cancer"
+    page.click("#legend button:has-text('diseases')")
+    assert "away" in box.get_attribute("class")
+    page.click(state(number(net, "xray"), 0))
+    until(page, "location.hash === '#xray=yes'")
+
+
+# looks ------------------------------------------------------------------------------------------------------
+
+OVERLAPS = """() => {
+  const places = "svg.network, .top, .side, .cards";
+  const texts = [...document.querySelectorAll("svg.network text, .top *, .side *, .cards *")].flatMap((node) => {
+    const own = node.tagName === "text" || [...node.childNodes].some((c) => c.nodeType === 3 && c.data.trim());
+    const seen = node.checkVisibility({ opacityProperty: true, visibilityProperty: true });
+    if (!own || !seen || node.closest("select")) return [];
+    const clip = node.closest(places).getBoundingClientRect();
+    const range = document.createRange();
+    range.selectNodeContents(node);
+    const box = (node.tagName === "text" ? node : range).getBoundingClientRect();
+    const [left, right] = [Math.max(box.left, clip.left), Math.min(box.right, clip.right)];
+    const [top, bottom] = [Math.max(box.top, clip.top), Math.min(box.bottom, clip.bottom)];
+    const blank = 0.15 * (bottom - top); // letters do not fill their line
+    if (right - left < 1 || bottom - top < 1) return [];
+    return [{ node, left, right, top: top + blank, bottom: bottom - blank }];
+  });
+  const found = [];
+  texts.forEach((a, k) => texts.slice(0, k).forEach((b) => {
+    const apart = a.left > b.right - 1 || b.left > a.right - 1 || a.top > b.bottom || b.top > a.bottom;
+    const same = a.node.contains(b.node) || b.node.contains(a.node);
+    if (!apart && !same) found.push([a.node.textContent, b.node.textContent]);
+  }));
+  return { found, count: texts.length };
+}"""
+
+
+OUTSIDE = """() => [...document.querySelectorAll(".box")].flatMap((box) => {
+  const frame = box.querySelector(".frame").getBoundingClientRect();
+  return [...box.querySelectorAll(".full text, .title text")].filter((text) => {
+    const own = text.getBoundingClientRect();
+    return own.left < frame.left || own.right > frame.right || own.bottom > frame.bottom + 1;
+  }).map((text) => text.textContent);
+})"""
+
+
+def overlapping(page):
+    """Pairs of texts that lie on top of each other, among all that are in sight."""
+    answer = page.evaluate(OVERLAPS)
+    assert answer["count"] > 10
+    return answer["found"]
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_no_labels_overlap(opened, name):
+    page = opened(name)
+    assert overlapping(page) == []
+    assert page.evaluate(OUTSIDE) == []
+    page.set_viewport_size({"width": 1000, "height": 420})
+    assert overlapping(page) == []  # folded
+
+
+def test_no_labels_overlap_in_panels(opened):
+    page = opened("abc", "A=0.3,0.7")
+    for tab in page.locator("[role=tab]").all():
+        tab.click()
+        page.wait_for_timeout(50)
+        assert overlapping(page) == []
+
+
+def test_on_a_phone_cards_come_first_and_nothing_scrolls_sideways(opened):
+    page = opened("alarm", viewport=PHONE, has_touch=True)
+    assert page.is_visible("#cards")
+    assert page.is_hidden("#map svg")
+    i = number(network("alarm"), "CVP")
+    page.fill("#search", "cvp")
+    assert page.locator(".card:visible").count() == 1
+    page.keyboard.press("Enter")
+    page.locator(f".card .state[data-variable='{i}'][data-state='0']").tap()
+    assert evidence(page) == {"CVP": [1, 0, 0]}
+    assert overlapping(page) == []
+    for view in ("list", "map", "panels"):
+        page.click(f".views [data-view={view}]")
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
+        assert page.evaluate("document.querySelector('.side').scrollWidth <= 390")
+    assert page.is_visible("#panel-findings")
+
+
+@pytest.mark.parametrize(
+    ("theme", "viewport"), [("light", DESKTOP), ("dark", DESKTOP), ("light", PHONE), ("dark", PHONE)]
+)
+def test_accessibility(opened, theme, viewport):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
+    page = opened("abc", "A=0.3,0.7&C=hi", viewport=viewport, color_scheme=theme)
+    assert page.get_attribute("html", "data-theme") == theme
+    if viewport is DESKTOP:
+        for tab in page.locator("[role=tab]").all():
+            tab.click()
+            page.wait_for_timeout(150)
+        page.evaluate(
+            "document.querySelectorAll('[role=tabpanel]').forEach(panel => (panel.hidden = false))"
+        )  # all at once
+    violations = axe.Axe().run(page).response["violations"]
+    serious = [one for one in violations if one["impact"] in ("serious", "critical")]
+    assert [(one["id"], node["html"]) for one in serious for node in one["nodes"]] == []
+
+
+def test_light_and_dark_by_a_button(opened):
+    page = opened("abc")
+    ground = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(ground)
+    page.click("#theme")
+    assert page.evaluate(ground) != light
+    page.click("#theme")
+    assert page.evaluate(ground) == light
+
+
+def test_the_page_may_not_talk_to_anybody(pages, browser):
+    page = browser.new_page()
+    page.goto(pages("abc"))
+    assert page.evaluate("fetch('https://example.org/').then(() => 'sent', () => 'refused')") == "refused"
+    page.close()
+
+
+def test_a_long_title_and_many_groups_fit_on_a_phone(opened, tmp_path):
+    net = tacit.examples.abc()
+    groups = "".join(f'[variables.{name}]\ngroup = "the quite long group of {name}"\n' for name in net)
+    captions = tmp_path / "captions.toml"
+    captions.write_text(f'title = "{"a very long title of a network " * 5}"\n{groups}')
+    net.page(tmp_path / "page.html", captions)
+    page = opened((tmp_path / "page.html").as_uri(), viewport=PHONE)
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
