@@ -122,8 +122,6 @@ def in_own_threads(method: Callable[P, T]) -> Callable[P, T]:
     return call
 
 
-# containers -----------------------------------------------------------------------------------------------
-
 MEMORY = {1: "memory.limit_in_bytes", 2: "memory.max"}  # by the version of cgroups
 
 
@@ -175,9 +173,6 @@ def _machine_memory() -> float:
         return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, ValueError, OSError):
         return UNKNOWN_MEMORY
-
-
-# threads that are not ours ----------------------------------------------------------------------------------
 
 
 class _Blas:

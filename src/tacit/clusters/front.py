@@ -61,8 +61,6 @@ class ClusterBackend(ABC):
         self.require_table(rows, "the method of the compiled query", self.also)
         return self.score(request, rows)
 
-    # scoring ----------------------------------------------------------------------------------------------------
-
     def posterior(
         self,
         tac: TAC,
@@ -145,8 +143,6 @@ class ClusterBackend(ABC):
         the same draws if the rows are in the same partitions and in the same order; None gives others at each call.
         """
         return self.scored(Request(tac, SampleColumns((checked_seed(seed),)), keep, names, likelihoods), rows)
-
-    # learning ---------------------------------------------------------------------------------------------------
 
     def estimate(
         self,

@@ -36,9 +36,6 @@ class ClusterTable:
             raise EvidenceError(f"the table has no column {name!r} of {what}; {has(self.columns)}")
 
 
-# estimate -------------------------------------------------------------------------------------------------
-
-
 def estimated(table: ClusterTable, estimation: Estimation, weights: str | None, likelihoods: Sequence[str]) -> Estimate:
     """The tables of a network from the rows of a table."""
     net = estimation.network
@@ -68,9 +65,6 @@ class FirstLook:
             if len(rows):
                 weights = {} if self.weights is None else {self.weights: floats(self.weights, rows[self.weights])}
                 yield {**self.columns.of(rows), **weights}
-
-
-# fit ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

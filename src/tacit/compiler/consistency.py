@@ -73,9 +73,6 @@ def _nothing_left(
     }
 
 
-# families -------------------------------------------------------------------------------------------------
-
-
 def supported(net: Model, name: str, left: Mapping[str, States]) -> list[States]:
     """The states of the parents of a node, in order, and of the node itself that its CPT leaves of those in `left`."""
     cpt, parents = net.cpt(name), net.parents(name)

@@ -157,8 +157,6 @@ class Elimination:
         self._entered |= 1 << self._position[name]
         self.enter_evidence(name)
 
-    # the parts of the appendix ----------------------------------------------------------------------------
-
     def initialise(self, name: str) -> list[int]:
         """The factors of a regular node: none where its state is set, or sure."""
         if name in self.question.do or name in self.pruned.determined:
@@ -368,8 +366,6 @@ class Elimination:
             groups.setdefault(find(i), []).append(value)
         return list(groups.values())
 
-    # factors ----------------------------------------------------------------------------------------------
-
     def _restricted(self, factor: Factor) -> int:
         """A factor over the possible states only, indexed by observed states if these come first."""
         value = self._possible(factor)
@@ -437,8 +433,6 @@ class Elimination:
             return uses[axis] > 1 or axis in keep or axis in self.hard
 
         return [self.builder.contract((v,), [a for a in self.builder.axes(v) if stays(a)], largest) for v in values]
-
-    # plans ------------------------------------------------------------------------------------------------
 
     def _planned(self, values: list[int], keep: Iterable[Axis], planner: Planner) -> Tree:
         problem = self._problem(values, keep)

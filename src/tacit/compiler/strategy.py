@@ -104,8 +104,6 @@ def _without_determined(net: Model, pruned: Pruned) -> Model:
     return net.cut(pruned.determined) if pruned.determined else net
 
 
-# decision diagrams ----------------------------------------------------------------------------------------
-
 # budgets of nodes, for a single answer and for rows
 FULL, FULL_ROWS = (2**16, 2**18, 2**20, 2**22), (2**16, 2**18, 2**20)
 KNOWN_SHARE = 1 / 3  # of all entries are 0 or 1 where structure is looked for
@@ -213,8 +211,6 @@ def by_diagrams(net: Model, question: Question, evidence_at_once: int = 1) -> Pr
     diagrams.evidence_at_once = evidence_at_once
     return diagrams.instead(TooLargeError("no diagrams")).program
 
-
-# strategies -----------------------------------------------------------------------------------------------
 
 MAX_GLOBAL = 64  # testing nodes up to which one order for all phases is tried as well: it costs nodes x phases
 SEARCH_AGAIN_PRICE = 5e9  # from which a second search is worth its time: 20 million multiply-adds per row

@@ -36,9 +36,6 @@ def fingerprint(settings: Any, arrays: Iterable[NDArray[Any]]) -> str:
     return digest.hexdigest()
 
 
-# any checkpoint -------------------------------------------------------------------------------------------
-
-
 def write(path: str | os.PathLike[str], form: str, key: str, head: Mapping[str, Any], arrays: Arrays) -> None:
     """Store what JSON can hold, and arrays."""
     content = packed({"format": form, "key": key, **head}, arrays)
@@ -70,9 +67,6 @@ def _damaged(path: str | os.PathLike[str], error: Exception) -> FormatError:
     return FormatError(f"{path} is not a checkpoint of a training run ({reason}); remove it to start over")
 
 
-# the file -------------------------------------------------------------------------------------------------
-
-
 def packed(head: Any, arrays: Arrays) -> bytes:
     """A head, which JSON must be able to hold, and arrays as the bytes of a file."""
     buffer = io.BytesIO()
@@ -102,9 +96,6 @@ def _digest(file: zipfile.ZipFile) -> bytes:
         digest.update(f"{len(name)} {name} {len(content)} ".encode())
         digest.update(content)
     return digest.hexdigest().encode()
-
-
-# what it says ---------------------------------------------------------------------------------------------
 
 
 def vector(array: NDArray[Any], length: int) -> Floats:

@@ -134,9 +134,6 @@ def _shown(value: Any) -> str:
         return f"a {type(value).__name__} of very many digits"
 
 
-# all options of a function --------------------------------------------------------------------------------
-
-
 def _option(check: Callable[[str, Any], Any], default: Any) -> Any:
     return field(default=default, metadata={"check": check})
 

@@ -91,8 +91,6 @@ class Model:
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update({"selection": "ancestral"} | pickling.unmarked(state))
 
-    # building ---------------------------------------------------------------------------------------------
-
     def add(
         self,
         name: str,
@@ -238,8 +236,6 @@ class Model:
         True
         """
         return self.with_cpts({name: _learnable(node.cpt) for name, node in self._nodes.items()})
-
-    # reading ----------------------------------------------------------------------------------------------
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -418,8 +414,6 @@ class Model:
                         f"node {name!r}: {part} has unset numbers (NaN); give them, or learn them: tacit.estimate, "
                         "tacit.fit"
                     )
-
-    # comparing, showing -----------------------------------------------------------------------------------
 
     @property
     def _content(self) -> tuple[Any, ...]:

@@ -61,8 +61,6 @@ class CompiledQuery:
         vars(self).update(pickling.unmarked(state))
         self._forget()
 
-    # the question -----------------------------------------------------------------------------------------
-
     @property
     def dtype(self) -> str:
         """The type of numbers: "float64" or "float32"."""
@@ -119,8 +117,6 @@ class CompiledQuery:
                 f"this was compiled without a query (query=None), so there is no {what}; it answers log_evidence, "
                 "marginals, mpe and sample"
             )
-
-    # evidence ---------------------------------------------------------------------------------------------
 
     def read(self, evidence: EvidenceLike | None) -> Evidence:
         """Evidence that is checked once, to be asked about often: every method that takes evidence takes it.
@@ -186,8 +182,6 @@ class CompiledQuery:
     def given_columns(self) -> dict[str, Column]:
         """The states of `given` as columns."""
         return {name: Column(self.network.variable(name), np.array([state])) for name, state in self.question.given}
-
-    # the program and its numbers --------------------------------------------------------------------------
 
     def engine(self) -> Engine:
         """The program with its numbers, ready to run."""

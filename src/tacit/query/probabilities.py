@@ -58,8 +58,6 @@ class Probabilities(NDArrayOperatorsMixin):
         self.states: tuple[tuple[Label, ...], ...] = tuple(v.states for v in variables)
         self.index = index
 
-    # as an array ------------------------------------------------------------------------------------------
-
     @property
     def shape(self) -> tuple[int, ...]:
         """Rows, and the number of states of each variable."""
@@ -87,8 +85,6 @@ class Probabilities(NDArrayOperatorsMixin):
         several = result if isinstance(result, tuple) else (result,)
         given = tuple(new if own is None else own for new, own in zip(several, out, strict=True))
         return given if isinstance(result, tuple) else given[0]
-
-    # as a table -------------------------------------------------------------------------------------------
 
     def to_pandas(self) -> Any:
         """A pandas frame: a row for each row of evidence, with its index, and a column for each state.

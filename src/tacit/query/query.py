@@ -48,8 +48,6 @@ class Query(CompiledQuery):
     def __getstate__(self) -> dict[str, Any]:
         return pickling.state(self, "_engine", "_one_row", "_companions")
 
-    # asking -----------------------------------------------------------------------------------------------
-
     def ask(self, evidence: EvidenceLike | None = None, selected: bool = False) -> Answer:
         """Posterior, joint and log-probability of the evidence for every row, from one run.
 
@@ -178,8 +176,6 @@ class Query(CompiledQuery):
             asked = ", ".join(map(repr, names))
             warn(f"all rows observe the query itself, {asked}: their posterior is the state that they give; leave it "
                  "out of the evidence to predict it", ObservedQueryWarning)  # fmt: skip
-
-    # other questions, other numbers -----------------------------------------------------------------------
 
     def companion(self, question: Question, extended: Callable[[Model], Model] | None = None) -> Query:
         """Another question about the network, or about an extended one, compiled on first use."""

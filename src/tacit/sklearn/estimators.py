@@ -169,8 +169,6 @@ class _TACEstimator(BaseEstimator):  # type: ignore[misc]
         posterior = self.tac_.posterior(evidence)
         return np.broadcast_to(posterior, (_num_samples(X), posterior.shape[1]))  # no column may say anything
 
-    # training ---------------------------------------------------------------------------------------------
-
     def _read(self, X: Any, reset: bool) -> Any:
         """X after scikit-learn's checks: an array of floats for the default network, else a frame or any array."""
         if self.network is None:

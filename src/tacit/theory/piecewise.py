@@ -163,8 +163,6 @@ class Pieces(Sequence[Region]):
                 )
         return points
 
-    # showing ----------------------------------------------------------------------------------------------
-
     @overload
     def __getitem__(self, index: int) -> Region: ...
     @overload

@@ -77,8 +77,6 @@ class SelectableQuery:
         other.fixed = dict(fixed)
         return other
 
-    # evaluating -------------------------------------------------------------------------------------------
-
     def joint(self, points: Floats, weights: Floats, group: Group | None = None) -> tuple[Floats, int]:
         """p*(q), or p*(u) of a group's parents, (states, rows), as numbers and a power of two common to all."""
         return self._by_table.joint(Likelihoods(points, 1 - points, weights, 1 - weights), self.fixed, group)
@@ -124,8 +122,6 @@ class SelectableQuery:
         fixed = {name: column.likelihoods().T for name, column in self.fixed.items() if name in tac.evidence}
         moved = {name: np.array([[value, 1 - value]]) for name, value in zip(self.inputs, point, strict=True)}
         return bool(np.isfinite(tac.log_evidence({**fixed, **moved})).all())
-
-    # naming -----------------------------------------------------------------------------------------------
 
     def by_node(self, holds: NDArray[np.bool_]) -> dict[str, NDArray[np.generic]]:
         """Which table rules at each testing node, by which tests hold, (tests,): arrays (parents' cardinalities...).
@@ -300,8 +296,6 @@ class SelectorNetwork:
         soft = [n for n in (*scope.inputs, *scope.soft, *self.names.values()) if n in bearing and n in self.network]
         hard = [n for n in scope.hard if n in bearing and n in self.network]
         return compiled(Query, self.network, query, soft, hard, CompileOptions(effort=effort))
-
-    # evaluating -------------------------------------------------------------------------------------------
 
     def joint(
         self, likelihoods: Likelihoods, fixed: Mapping[str, Column], group: Group | None = None

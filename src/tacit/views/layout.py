@@ -57,9 +57,6 @@ def text_width(text: str, scale: float = 1.0) -> float:
     return scale * sum(4.2 if c in NARROW else 10.4 if c in WIDE else 7.6 if c.isupper() else 6.9 for c in text)
 
 
-# rows -----------------------------------------------------------------------------------------------------
-
-
 def wrap_rows(sizes: Sequence[Size], edges: Sequence[Edge]) -> list[int]:
     """The row of every box, in rows of such a width that the whole has a shape like a window's."""
     widest = max(width for width, _ in sizes)
@@ -179,9 +176,6 @@ def neighbours(count: int, edges: Sequence[Edge]) -> tuple[list[list[int]], list
     return above, below
 
 
-# order within rows ----------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Layered:
     """Boxes, and the points where long edges pass a row: those of one parent share theirs, as cables share a duct."""
@@ -247,9 +241,6 @@ def _crossings(layers: Sequence[Sequence[int]], net: Layered) -> int:
         ends = np.array([position[j] for i in layer for j in sorted(net.below[i], key=position.__getitem__)])
         total += int(np.sum(np.triu(ends[:, None] > ends[None, :], 1)))
     return total
-
-
-# places ---------------------------------------------------------------------------------------------------
 
 
 def x_positions(net: Layered, layers: Sequence[Sequence[int]]) -> Floats:
@@ -329,9 +320,6 @@ def _placed(net: Layered, x: Floats, sizes: Sequence[Size], edges: Sequence[Edge
         routes.append([*points, (float(x[head]), boxes[head][1])])
     width = float(np.round((x + net.width / 2).max() + MARGIN, 1))
     return BoxLayout(width, float(tops[-1] + heights[-1] + MARGIN), boxes, routes)
-
-
-# side by side ---------------------------------------------------------------------------------------------
 
 
 def spread(x: Floats, widths: Floats, gap: float, weights: Floats | None = None) -> Floats:

@@ -176,9 +176,6 @@ def tornado(
     return _plain(ax)
 
 
-# parts ----------------------------------------------------------------------------------------------------
-
-
 def _entries(sensitivity: Sensitivity, row: int, state: Label | tuple[Label, ...] | None) -> list[Entry]:
     """The entries that matter, largest sensitivity values first; of a row of two, which change together, one."""
     chosen: dict[tuple[str, str, tuple[int, ...]], Entry] = {}

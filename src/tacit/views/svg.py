@@ -90,9 +90,6 @@ def _of_circuit(circuit: Circuit) -> tuple[list[Shape], list[Edge]]:
     return shapes, [(child, i) for i, below in enumerate(children) for child in below]
 
 
-# places ---------------------------------------------------------------------------------------------------
-
-
 def _svg(shapes: Sequence[Shape], edges: Sequence[Edge], upwards: bool = False) -> Iterator[str]:
     layout = arrange([shape.size for shape in shapes], edges)
     points, routes = _middles(layout), layout.routes
@@ -115,9 +112,6 @@ def _svg(shapes: Sequence[Shape], edges: Sequence[Edge], upwards: bool = False) 
 
 def _middles(layout: BoxLayout) -> list[Point]:
     return [(x + w / 2, y + h / 2) for x, y, w, h in layout.boxes]
-
-
-# signs ----------------------------------------------------------------------------------------------------
 
 
 def _arrow(route: Sequence[Point]) -> str:

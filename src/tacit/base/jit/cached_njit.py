@@ -87,9 +87,6 @@ class KernelCache(caching._Cache):
             self._stored.flush()
 
 
-# places ---------------------------------------------------------------------------------------------------
-
-
 class _Readable:
     """A folder will also do if it can only be read, and has what was compiled by somebody who could write it."""
 
@@ -157,9 +154,6 @@ def private_folder() -> Path:
     return folder
 
 
-# files ----------------------------------------------------------------------------------------------------
-
-
 class NamedFiles(caching.CompileResultCacheImpl):
     """Compiled forms as numba stores them, under names that tell of which kernels, with a checksum in front."""
 
@@ -204,9 +198,6 @@ class NamedCache(caching.FunctionCache):
 def _name(function: Any, file: str) -> str:
     """A kernel as its files are named."""
     return f"{Path(file).stem}.{function.__qualname__}"
-
-
-# what is said ---------------------------------------------------------------------------------------------
 
 
 class Watcher(events.Listener):

@@ -23,9 +23,6 @@ PLACES = ("base", "compiler", "engines", "learn")  # the folders that have such 
 INDEX = ".nbi"  # what numba calls the list of a kernel's compiled forms
 
 
-# names ----------------------------------------------------------------------------------------------------
-
-
 def base(name: str) -> str:
     """How the names of a kernel's files begin, given those of its file and function: "kernels.forward"."""
     return f"{of_all_processors(name)}{processor()[:8]}.{python()}"
@@ -85,9 +82,6 @@ def numba_version() -> str:
     if file is not None and file.is_file():
         return file.read_text(encoding="utf-8")
     return str(import_module("numba").__version__)
-
-
-# places ---------------------------------------------------------------------------------------------------
 
 
 @cache

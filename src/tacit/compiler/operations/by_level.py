@@ -152,8 +152,6 @@ class ByLevel(ArrayStep):
         self._levels = self._ended(planned)
         self.scratch = max((3 * group.first.size for level in self._levels for group in level.groups), default=0)
 
-    # plan -------------------------------------------------------------------------------------------------
-
     def _first_places(self, literals: int, instructions: int) -> Ids:
         """The places of all references, and of a 0; those of results are filled in level by level."""
         counts = [0, 0]
@@ -213,8 +211,6 @@ class ByLevel(ArrayStep):
                 ends.setdefault(reader, []).append(block)
         return [level._replace(ends=ends.get(level.block, [])) for level in levels]
 
-    # run --------------------------------------------------------------------------------------------------
-
     def forward(self, frame: Frame) -> Value:
         exponent = None
         for i in self._inputs:
@@ -269,8 +265,6 @@ class ByLevel(ArrayStep):
             halves = (xp.take(product, xp.index(np.arange(width) + first), 0) for first in (0, width))
             product = xp.maximum(*halves)
         return xp.reshape(product, [count, -1])
-
-    # reverse ----------------------------------------------------------------------------------------------
 
     def reverse(self, sweep: BackwardPass, adjoint: Array) -> None:
         """Values on the way are made again: to keep them would take more room than all others."""

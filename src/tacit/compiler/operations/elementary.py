@@ -30,8 +30,6 @@ from tacit.compiler.operations.operation import (
 )
 from tacit.model.distributions import structural_ones
 
-# where numbers come from ----------------------------------------------------------------------------------
-
 
 @dataclass(frozen=True, slots=True)
 class Parameter(Operation):
@@ -122,9 +120,6 @@ class _LikelihoodStep(ArrayStep):
 
     def reverse(self, sweep: BackwardPass, adjoint: Array) -> None:
         """The derivative by the evidence stays where it is."""
-
-
-# entries that are picked ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,9 +238,6 @@ def added_up(adjoint: Array, places: NDArray[np.int64], size: int) -> Array:
     if not isinstance(adjoint, np.ndarray):
         return adjoint.added_up(everywhere, size)
     return np.bincount(everywhere.ravel(), adjoint.ravel(), size).astype(adjoint.dtype, copy=False)
-
-
-# scales ---------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,8 +64,6 @@ class Structured(Operation):
         more = f" ... ({len(self.inputs)} inputs)" if len(self.inputs) > SHOWN else ""
         return f"{len(self.terms):,} terms of {shown}{more}"
 
-    # references -------------------------------------------------------------------------------------------
-
     def first_literal(self, setting: Setting) -> int:
         """The reference to the first literal."""
         return sum(setting.size(axes) for axes in setting.axes)
@@ -133,8 +131,6 @@ class Structured(Operation):
         linear[number[parts == 1]], linear[(number - extra)[of] + part] = self.linear[parts == 1], self.linear[of]
         terms = np.insert(terms, self.bounds[1:][of], added, axis=0)
         return replace(self, starts=starts, terms=terms, linear=linear, index=index).shortened(setting, most)
-
-    # rules ------------------------------------------------------------------------------------------------
 
     def check(self, setting: Setting, hard: frozenset[Axis]) -> None:
         first, count = self.first_result(setting), len(self.linear)

@@ -180,9 +180,6 @@ def _pairing(score: Score) -> Method:
     return lambda problem, rng: greedy(problem, score, rng)
 
 
-# elimination orders ---------------------------------------------------------------------------------------
-
-
 # The neighbours of v in `joined` are adjacent to each other, as those of the axis that was eliminated last are: pairs
 # of them need not be counted, which leaves few to look at where clusters are large.
 
@@ -324,9 +321,6 @@ def by_elimination(problem: Problem, order: Sequence[int]) -> Path:
     return state.path
 
 
-# greedy pairs ---------------------------------------------------------------------------------------------
-
-
 def score_cost(problem: Problem, a: int, b: int, union: int, out: int, sa: bool, sb: bool, soft: bool) -> float:
     """The cost of the step itself."""
     return problem.cost(union, out, soft)
@@ -446,9 +440,6 @@ class _Pool:
         """Parameters before evidence, then small before large."""
         mask, soft = self.nodes[i]
         return soft, self.problem.size(mask), i
-
-
-# cotengra -------------------------------------------------------------------------------------------------
 
 
 def _cotengra(problem: Problem) -> list[Path]:

@@ -152,8 +152,6 @@ class NumpyEngine(Engine):
         """How many rows of a program to run at a time, so that what is alive stays in cache."""
         return max(1, min(MAX_CHUNK, CHUNK_ELEMENTS // max(1, program.cost.live)))
 
-    # running ----------------------------------------------------------------------------------------------
-
     @in_own_threads
     def attempt(self, columns: Columns, rows: int, selections: bool = False) -> Results:
         frame = self._evaluation(self._tables, columns)

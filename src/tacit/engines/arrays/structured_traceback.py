@@ -152,9 +152,6 @@ def _at(leads: Mask, index: Ids) -> Mask:
     return ((index >= 0) & leads[np.maximum(index, 0)]).ravel()
 
 
-# choices --------------------------------------------------------------------------------------------------
-
-
 def _largest(own: ChoiceInstructions, weights: Floats) -> Choose:
     best = own.best(weights)
     return lambda numbers, rows: best[numbers, rows]  # a sample for each row

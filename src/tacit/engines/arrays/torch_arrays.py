@@ -107,8 +107,6 @@ class TorchArrays(ArrayLibrary):
         narrow = tables == 1 and kept and entries <= BLOCK_DIAGONAL.get(self.device.type, 0)
         return "block diagonal" if narrow else "matrix"
 
-    # how small entries can be ------------------------------------------------------------------------------
-
     def likelihood_floor(self, array: Tensor) -> Tensor:
         return lowest(array, (0,))
 

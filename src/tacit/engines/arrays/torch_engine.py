@@ -86,8 +86,6 @@ class TorchEngine(Engine):
 
     threads: int | None = None  # those of torch on the CPU, where they are limited
 
-    # new numbers ------------------------------------------------------------------------------------------
-
     @in_own_threads
     def update(self, parameters: Tables, gammas: Slopes) -> None:
         with torch.no_grad(), self._lock:
@@ -108,8 +106,6 @@ class TorchEngine(Engine):
         clone = copy(self)
         clone._slots, clone._lock = {}, threading.Lock()
         return clone
-
-    # differentiable ---------------------------------------------------------------------------------------
 
     def forward(
         self,
@@ -253,8 +249,6 @@ class TorchEngine(Engine):
         value = value if self.program.batched[i] else value.unsqueeze(-1)
         return value.expand(*value.shape[:-1], rows)
 
-    # what depends on parameters only ----------------------------------------------------------------------
-
     def _with(self, tables: Mapping[Key, Tensor], gammas: Mapping[str, Slope], through_selection: bool = True) -> Fixed:
         """What depends on parameters alone, where some of these are others: only what they change is computed."""
         keys: frozenset[Key | str] = frozenset([*tables, *gammas])
@@ -299,8 +293,6 @@ class TorchEngine(Engine):
         for doubt in [frame.floor(j) for j in operation.inputs] if own is None else [own]:
             floor = torch.where(torch.isneginf(self._xp.settled(doubt)), -math.inf, floor)
         return floor
-
-    # running ----------------------------------------------------------------------------------------------
 
     @in_own_threads
     def attempt(self, columns: Columns, rows: int, selections: bool = False) -> Results:

@@ -51,8 +51,6 @@ class Wide(np.lib.mixins.NDArrayOperatorsMixin):
         rest = (x - power * 0.693147180369123816490) - power * 1.90821492927058770002e-10
         return Wide.of(np.exp(rest), power.astype(np.int64))
 
-    # as floats --------------------------------------------------------------------------------------------
-
     def floats(self, power: ArrayLike = 0) -> NDArray[np.float64]:
         """The entries times 2**power; what is too small for a float becomes 0."""
         exponent = np.clip(self.exponent + np.asarray(power, dtype=np.int64), -5000, 5000)
@@ -69,8 +67,6 @@ class Wide(np.lib.mixins.NDArrayOperatorsMixin):
         """The largest exponent along some axes; 0 where all entries are 0."""
         largest = self.exponent.max(axis=axis)
         return np.asarray(np.where(largest == NOTHING, 0, largest))
-
-    # shape ------------------------------------------------------------------------------------------------
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -117,8 +113,6 @@ class Wide(np.lib.mixins.NDArrayOperatorsMixin):
     def __repr__(self) -> str:
         return f"Wide({self.mantissa!r}, {self.exponent!r})"
 
-    # sums -------------------------------------------------------------------------------------------------
-
     def sum(self, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Wide:
         if axis == ():
             return self
@@ -136,8 +130,6 @@ class Wide(np.lib.mixins.NDArrayOperatorsMixin):
         with np.errstate(under="ignore"):
             shifted = np.ldexp(flat.mantissa, np.maximum(flat.exponent - largest[at], -2000).astype(np.int32))
         return Wide._scaled(np.bincount(at, shifted, size).astype(np.float64), largest)
-
-    # NumPy's protocols ------------------------------------------------------------------------------------
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         rule = UFUNCS.get(ufunc)

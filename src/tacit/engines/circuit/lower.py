@@ -91,8 +91,6 @@ class _Lowering:
                 self.values.pop(j, None)
         return self.build.finish(self.values[self.program.joint].ravel())
 
-    # what the rules ask for -------------------------------------------------------------------------------
-
     def value(self, i: int) -> Ids:
         return self.values[i]
 

@@ -33,8 +33,6 @@ class CircuitBuilder:
         self._inputs: dict[str, tuple[int, Variable]] = {}
         self.zero, self.one = self.constants(np.array([0.0, 1.0])).tolist()
 
-    # leaves -----------------------------------------------------------------------------------------------
-
     def constants(self, values: NDArray[np.float64]) -> Ids:
         """Constants are shared by value."""
         flat = values.ravel()
@@ -60,8 +58,6 @@ class CircuitBuilder:
     def _leaves(self, kind: str, owner: Ids, entry: Ids, number: NDArray[np.float64]) -> Ids:
         block = _NodeBlock(CODE[kind], np.empty((len(owner), 0), dtype=np.int64), owner, entry, number)
         return self._add(block, *_keys(kind, block.children, owner, entry.astype(np.uint64)))
-
-    # inner nodes ------------------------------------------------------------------------------------------
 
     def products(self, a: Ids, b: Ids) -> Ids:
         """The products of two arrays of nodes, entry by entry."""
@@ -164,8 +160,6 @@ class CircuitBuilder:
                 raise AssertionError("two different nodes have the same hash")
             ids[i] = node
         return ids, ids >= self._count
-
-    # the result -------------------------------------------------------------------------------------------
 
     def finish(self, outputs: Ids) -> Circuit:
         """The circuit below `outputs`: nodes nobody uses are dropped."""

@@ -131,8 +131,6 @@ class CudaEngine(NativeEngine):
         clone._loaded, clone._streams = Recent(MAX_LOADED_KERNELS), []
         return clone
 
-    # kernels ----------------------------------------------------------------------------------------------
-
     def forward(self, given: Sequence[Given]) -> Loaded:
         """The kernel that evaluates rows."""
         return self._load(("forward", *given), lambda: forward_kernel(self._tape(), self._bits, given))
@@ -189,8 +187,6 @@ class CudaEngine(NativeEngine):
         return max(rows, 1)
 
     fused, small, single = Engine.fused, Engine.small, Engine.single  # as every engine does it: on the GPU
-
-    # from arrays to arrays --------------------------------------------------------------------------------
 
     def attempt(self, columns: Columns, rows: int, selections: bool = False) -> Results:
         if selections:
@@ -320,9 +316,6 @@ class CudaEngine(NativeEngine):
             given = buffers.arguments(start * self.dtype.itemsize)
             self.launch(both.keep, here, count, stream, **given)
             self.launch(both.reverse, here, count, stream, **given)
-
-
-# blocks of rows -------------------------------------------------------------------------------------------
 
 
 @dataclass

@@ -119,8 +119,6 @@ class _Maker:
         t.do(f"%block = add i64 {block}, 0")
         t.do(f"%thread = add i64 {t.let(f'mul i64 {block}, {size}')}, {own}")
 
-    # forward ----------------------------------------------------------------------------------------------
-
     def forward(self) -> Kernel:
         t = self.thread
         t.do("%row = add i64 %thread, 0")
@@ -167,8 +165,6 @@ class _Maker:
             start = t.place("%posterior", t.let(f"mul i64 %row, {len(states)}"), number)
             for i, value in enumerate(states):
                 t.do(f"store {number} {t.div(value, total)}, ptr {t.place(start, i, number)}")
-
-    # reverse ----------------------------------------------------------------------------------------------
 
     def _keep_in_memory(self) -> None:
         """Say which values are kept, and where; what is a product of two others is computed again.
@@ -247,8 +243,6 @@ class _Maker:
         t.do(f"%sums.tables = getelementptr inbounds double, ptr {start}, i64 {count}")
         self.thread.count = t.count
         return t.lines
-
-    # text -------------------------------------------------------------------------------------------------
 
     def _kernel(self, name: str, kept: int = 0) -> Kernel:
         self.thread.do("br label %end")

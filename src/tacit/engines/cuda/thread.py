@@ -61,8 +61,6 @@ class Thread(Adjoints):
 
     unchanging = ", !invariant.load !0"
 
-    # instructions -----------------------------------------------------------------------------------------
-
     def follow(self, step: TapeStep) -> None:
         """Do one instruction."""
         FORWARD[step.kind](self, step.dst, step.terms)
@@ -97,8 +95,6 @@ class Thread(Adjoints):
         else:
             super().store(array, number, value, scalar, unit)
 
-    # evidence ---------------------------------------------------------------------------------------------
-
     @cached_property
     def owners(self) -> list[tuple[int, int]]:
         """The variable and the state of every input."""
@@ -130,8 +126,6 @@ class Thread(Adjoints):
 
     def _start(self, variable: int) -> str:
         return self.place(f"%data{variable}", self.let(f"mul i64 %row, %row{variable}"), "i8")
-
-    # what is noticed --------------------------------------------------------------------------------------
 
     def _note_small_likelihood(self, value: str) -> None:
         """Only a comparison sees the smallest of all, which the halves of a value do not show."""
@@ -188,8 +182,6 @@ class Thread(Adjoints):
             wide = self.let(f"zext i8 {note} to i32")
             self.let(f"atomicrmw or ptr %flag, i32 {wide} monotonic")
 
-    # sums over rows ---------------------------------------------------------------------------------------
-
     def give_constant(self, place: int, derivative: str, factor: str | None = None) -> None:
         """Add up the derivatives by a constant.
 
@@ -241,9 +233,6 @@ def _look_up(t: Thread, dst: int, terms: Terms, a: str) -> None:
 
 
 BACKWARD: dict[int, Callable[[Thread, int, Terms, str], None]] = {**REVERSE, k.TABLE: _look_up}
-
-
-# forms of evidence ----------------------------------------------------------------------------------------
 
 
 def _normalised(t: Thread, variable: int, states: Sequence[int]) -> list[str]:

@@ -102,8 +102,6 @@ class Auto(Engine):
         self._ready: set[str] = set()  # kernels that it can run at once
         self._stored: dict[CodeKind, bool] = {}  # what was found on disk, or not
 
-    # numbers ----------------------------------------------------------------------------------------------
-
     @property
     def gammas(self) -> Slopes:  # type: ignore[override]
         """The slope of every testing node, None for hard tests."""
@@ -125,8 +123,6 @@ class Auto(Engine):
         clone._numpy = None
         clone._saved, clone._stored, clone._ready = dict(self._saved), dict(self._stored), set(self._ready)
         return clone
-
-    # runners ----------------------------------------------------------------------------------------------
 
     @property
     def numpy(self) -> NumpyEngine:
@@ -216,8 +212,6 @@ class Auto(Engine):
     def single(self) -> SingleRow | None:
         """What answers single rows, once there is code; until then they are counted as others are."""
         return self.native.single() if self.native.has(KINDS[Sweep.FORWARD]) else None
-
-    # what is asked without a runner: each call chooses its own ---------------------------------------------
 
     def attempt(self, columns: Columns, rows: int, selections: bool = False) -> Results:
         return self._forward(rows, selections).attempt(columns, rows, selections)

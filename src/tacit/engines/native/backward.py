@@ -130,8 +130,6 @@ REVERSE: dict[int, Callable[[Adjoints, int, Terms, str], None]] = {
 THROUGH = frozenset((k.WEIGHT,))  # which pass derivatives through sigmoids
 
 
-# sums over rows -------------------------------------------------------------------------------------------
-
 # To add every row to the memory of its constant costs more than all the rest of the backward pass. So a few constants
 # at a time have their sums in registers while a loop goes over the rows of a group, whose values are in memory.
 GATHERED = ("constants", "values", "adjoints", "d_constants")

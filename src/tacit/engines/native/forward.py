@@ -36,8 +36,6 @@ class Body(FunctionText):
         """The place of a slot in memory."""
         return slot if self.memory is None else self.memory[slot]
 
-    # numbers that instructions read and write -------------------------------------------------------------
-
     def entry(self, array: str, number: int, scalar: str) -> str:
         """The address of a number of an array, for these rows."""
         stride = self.strides[array]
@@ -223,9 +221,6 @@ class Watching(Body):
                 super().note_mixture(*mixture)
             assert self.doubt is not None
             note(self.doubt)
-
-
-# instructions ---------------------------------------------------------------------------------------------
 
 
 def read_input(b: Body, dst: int, terms: Terms) -> None:

@@ -117,8 +117,6 @@ class FunctionText:
         """A line without a value."""
         self.lines.append(statement)
 
-    # numbers ----------------------------------------------------------------------------------------------
-
     def mul(self, a: str, b: str) -> str:
         """A product, row by row."""
         return self.let(f"fmul {FLAGS} {self.lanes.type} {a}, {b}")
@@ -163,8 +161,6 @@ class FunctionText:
         """Where one of two masks holds."""
         return self.let(f"or {self.lanes.mask} {a}, {b}")
 
-    # memory -----------------------------------------------------------------------------------------------
-
     def place(self, base: str, offset: int | str, scalar: str) -> str:
         """The address of an entry of an array."""
         return self.let(f"getelementptr inbounds {scalar}, ptr {base}, i64 {offset}")
@@ -192,8 +188,6 @@ class FunctionText:
             return [value]
         wide = self.lanes.of(scalar)
         return [self.let(f"extractelement {wide} {value}, i64 {lane}") for lane in range(self.lanes.rows)]
-
-    # control ----------------------------------------------------------------------------------------------
 
     @contextmanager
     def loop(self, start: str, stop: str, step: int | str = 1) -> Iterator[str]:

@@ -37,8 +37,6 @@ class _Outputs(FunctionText):
         given = [*(f"ptr noalias %{array}" for array in arrays), *(f"i64 %{number}" for number in numbers)]
         return self.function(f"define internal void @{name}({', '.join(given)}) alignstack(32)")
 
-    # memory -----------------------------------------------------------------------------------------------
-
     def _load(self, array: str, number: str, lanes: Lanes) -> str:
         address = self._address(array, number, lanes)
         return self.let(f"load {lanes.type}, ptr {address}, align {lanes.bytes}")
@@ -62,8 +60,6 @@ class _Outputs(FunctionText):
 
     def _add_to(self, variable: str, more: str) -> None:
         self.do(f"store {self.lanes.type} {self.add(self._value(variable), more)}, ptr {variable}")
-
-    # numbers ----------------------------------------------------------------------------------------------
 
     def _sum_from(self, state: str, stop: str = "") -> str:
         """The sum of some outputs."""

@@ -128,8 +128,6 @@ class TapeModule:
         if not by_row:
             self.strides["d_constants"] = self.lanes.rows
 
-    # pieces -----------------------------------------------------------------------------------------------
-
     def _piece(self, number: int, piece: CodePiece, all_kept: bool) -> str:
         body = Watching(self.lanes, strides=self.strides, pinned=self.pinned, memory=None if all_kept else self.memory)
         with body.loop("0", "%count", self.lanes.rows) as row:
@@ -198,8 +196,6 @@ class TapeModule:
         body.do("ret void")
         head = ", ".join([*(f"ptr noalias %{name}" for name in GATHERED), "i64 %count"])
         return body.function(f"define internal void @gather_{number}({head}) alignstack(32)")
-
-    # modules ----------------------------------------------------------------------------------------------
 
     def forward(self) -> str:
         """The text of `run`: outputs, or posteriors, of some rows."""

@@ -72,8 +72,6 @@ class NativeEngine(TapeBased):
         self._single: SingleRows | None = None
         self._last: tuple[Packed, Generated, Described] | None = None
 
-    # code -------------------------------------------------------------------------------------------------
-
     @property
     def terms(self) -> int:
         """The multiply-adds of a row."""
@@ -140,8 +138,6 @@ class NativeEngine(TapeBased):
         """All at once: nothing is made on the way that grows with them."""
         return max(rows, 1)
 
-    # new numbers ------------------------------------------------------------------------------------------
-
     def update(self, parameters: Tables, gammas: Slopes) -> None:
         super().update(parameters, gammas)
         if self._interpreter is not None:
@@ -156,8 +152,6 @@ class NativeEngine(TapeBased):
         if self.dtype == np.float64:
             return self.reference.fallback
         return type(self)(self.program, self.reference.parameters, self.gammas, "float64", self.threads)
-
-    # forward ----------------------------------------------------------------------------------------------
 
     def attempt(self, columns: Columns, rows: int, selections: bool = False) -> Results:
         generated = self.compile(CodeKind(False, selections))
@@ -204,8 +198,6 @@ class NativeEngine(TapeBased):
             generated = self.compile(CodeKind(False, False))
             self._single = SingleRows(self, generated, partial(self._described_arrays, generated))
         return self._single
-
-    # derivatives ------------------------------------------------------------------------------------------
 
     def attempt_gradients(self, columns: Columns, rows: int, seeds: Array, through_selection: bool) -> Reverse:
         generated = self.compile(CodeKind(True, through_selection))
@@ -263,8 +255,6 @@ class NativeEngine(TapeBased):
     def small(self, rows: int) -> bool:
         return rows * self._tape().work <= THREADED_WORK
 
-    # traceback ----------------------------------------------------------------------------------------
-
     def attempt_descent(self, columns: Columns, rows: int, draws: Floats | None) -> Descent:
         """States from plain floats, and which rows are imprecise: code runs forward, NumPy traces back."""
         generated = self.compile(DESCENT)
@@ -289,8 +279,6 @@ class NativeEngine(TapeBased):
     @cached_property
     def _looked_at(self) -> LookedAt:
         return looked_at(self._tape(descent=True), self.program)
-
-    # calls ------------------------------------------------------------------------------------------------
 
     def _described(self, generated: Generated, columns: Columns) -> Described:
         tape, described = generated.tape, Described(self._reader, self._bits)

@@ -202,8 +202,6 @@ class _Assembler:
             axes=axes_with_states(program) if self.descent else (),
         )
 
-    # slots ------------------------------------------------------------------------------------------------
-
     def _new_slots(self, count: int) -> Ids:
         taken = [self.free.pop() for _ in range(min(count, len(self.free)))] if self.reuse else []
         fresh = range(self.slot_count, self.slot_count + count - len(taken))
@@ -245,8 +243,6 @@ class _Assembler:
                 self.slot_count += 1
         return np.vectorize(self.pinned.__getitem__, otypes=[np.int64])(constants) if constants.size else constants
 
-    # instructions -----------------------------------------------------------------------------------------
-
     def _emit(self, op: int | Ids, dst: Ids, terms: Ids, per: int | Ids) -> None:
         """Instructions, of one kind or each of its own: `terms` (count, 2), `per` of them for each destination."""
         kinds, counts = np.full(len(dst), op), np.full(len(dst), per)
@@ -259,8 +255,6 @@ class _Assembler:
         """Stop before anything large is allocated."""
         if self.term_count + count > MAX_TERMS:
             raise TooLargeError(f"the tape would have more than {MAX_TERMS:,} terms; use engine='numpy'")
-
-    # what the rules ask for -------------------------------------------------------------------------------
 
     def value(self, i: int) -> Ids:
         return self.slots[i]

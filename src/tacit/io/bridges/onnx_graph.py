@@ -55,8 +55,6 @@ class Graph:
         array = np.asarray(value)
         return self.table(array.astype(self.dtype) if array.dtype.kind == "f" else array)
 
-    # tables -----------------------------------------------------------------------------------------------
-
     def table(self, array: NDArray[Any]) -> str:
         """An array that is part of the model."""
         key = (array.dtype.str, array.shape, array.tobytes())

@@ -43,9 +43,6 @@ def parse(data: bytes, source: str) -> Network:
     return build(_BifReader(decoded(data), source).draft())
 
 
-# reading ------------------------------------------------------------------------------------------------------
-
-
 @dataclass
 class _Row:
     """Numbers as written, and where."""
@@ -202,9 +199,6 @@ class _BifReader:
     def _error(self, name: str, key: _Key, place: Position, problem: str) -> FormatError:
         row = key if isinstance(key, str) else f"row ({', '.join(map(str, key))})"
         return self.result.error(place, f"node {show(name)}: {row} {problem}")
-
-
-# writing ------------------------------------------------------------------------------------------------------
 
 
 def compose(net: Network) -> str:

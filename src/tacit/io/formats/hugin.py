@@ -33,9 +33,6 @@ def parse(data: bytes, source: str) -> Network:
     return build(_NetReader(decoded(data), source).draft())
 
 
-# reading ------------------------------------------------------------------------------------------------------
-
-
 class _NetReader:
     def __init__(self, text: str, source: str) -> None:
         self.scanner = Scanner(text, source, signs="{}()=;|", percent=True)
@@ -119,9 +116,6 @@ class _NetReader:
         if defined is None:
             raise scanner.error(f"node {show(nodes[0])} has no data; tables given by a model are not read", place)
         self.result.define(nodes[0], defined)
-
-
-# writing ------------------------------------------------------------------------------------------------------
 
 
 def compose(net: Network) -> str:

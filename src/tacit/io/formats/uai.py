@@ -126,9 +126,6 @@ def write_evidence(net: Network | FactorGraph, evidence: EvidenceLike, path: str
     write_text("\n".join([*lines, names_comment(net, numbers), ""]), path)
 
 
-# reading ------------------------------------------------------------------------------------------------------
-
-
 def _draft(words: Words) -> Draft:
     """What a file says of a Bayesian network, after its first word."""
     draft, first, cards = Draft(words.source), words.at + 1, words.cards()
@@ -203,9 +200,6 @@ def _split(numbers: list[int], lengths: list[int]) -> list[list[int]] | None:
         rows.append(numbers[at : at + 1 + 2 * numbers[at]])
         at += 1 + 2 * numbers[at]
     return rows if at == len(numbers) and len(rows) == numbers[0] else None
-
-
-# writing ------------------------------------------------------------------------------------------------------
 
 
 def compose(net: Network | FactorGraph) -> str:

@@ -32,9 +32,6 @@ def parse(data: bytes, source: str) -> Network:
     return build(_XmlbifReader(source).draft(data))
 
 
-# reading ------------------------------------------------------------------------------------------------------
-
-
 class _XmlbifReader(Elements):
     """Gathers the texts inside a VARIABLE or DEFINITION, and reads them when it ends."""
 
@@ -102,9 +99,6 @@ class _XmlbifReader(Elements):
 def _properties(texts: Iterable[str]) -> dict[str, str]:
     pairs = [text.partition("=") for text in texts]
     return {key.strip(): value.strip() for key, _, value in pairs}
-
-
-# writing ------------------------------------------------------------------------------------------------------
 
 
 def compose(net: Network) -> str:

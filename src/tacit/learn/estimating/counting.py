@@ -71,9 +71,6 @@ def add_each(first: Sequence[ExpectedCounts], second: Sequence[ExpectedCounts]) 
     return [a + b for a, b in zip(first, second, strict=True)]
 
 
-# the first pass -------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Summary:
     """What rows came to in a first pass: those that are complete are counted, the others are kept in batches."""
@@ -172,9 +169,6 @@ class FirstPass:
                 raise batch.impossible(families.first_impossible(name, table, codes, batch.weights))
             tables[name, "table"] = counts
         return tables
-
-
-# again and again ------------------------------------------------------------------------------------------
 
 
 class Counter:
@@ -283,9 +277,6 @@ def _trusted_from(program: Program, weights: Floats) -> int:
     """From which probability on, as a power of two, what underflows in a row leaves its counts as they are."""
     light = bool(((weights > 0) & (weights < LIGHT)).any())
     return NEVER if program.selects or program.structured or light else TRUSTED_FROM
-
-
-# complete rows --------------------------------------------------------------------------------------------
 
 
 def _codes(column: Column, rows: int) -> NDArray[Any]:

@@ -119,9 +119,6 @@ class EM:
         return EMRun(numbers, history, counts.log_likelihood, new, converged)
 
 
-# in a file ------------------------------------------------------------------------------------------------
-
-
 def write_runs(path: Path, key: str, runs: EMRuns) -> None:
     """Store runs."""
     lines = [[t.history, t.log_likelihood, t.objective, t.converged] for t in runs.starts]

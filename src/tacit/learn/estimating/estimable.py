@@ -91,8 +91,6 @@ class Estimable:
         ends = np.cumsum([unit.size for unit in self.units])
         return list(zip(self.units, np.split(numbers, ends[:-1]), strict=True))
 
-    # what there is -----------------------------------------------------------------------------------------
-
     def _tables(self, names: list[str]) -> list[FreeTable]:
         """The tables of a node, and of those that are tied to it."""
         cpt = self.network.cpt(names[0])

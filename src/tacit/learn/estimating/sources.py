@@ -120,9 +120,6 @@ class SpooledRows:
             yield pickle.load(self._file)
 
 
-# reading --------------------------------------------------------------------------------------------------
-
-
 def is_stream(rows: Any) -> bool:
     """Whether rows come as batches, which need not all be in memory at once."""
     if isinstance(rows, str | os.PathLike | Iterator):
@@ -151,9 +148,6 @@ def _is_frame(rows: Any) -> bool:
 
 def _is_table(rows: Any) -> bool:
     return isinstance(rows, Mapping | Evidence) or _is_frame(rows) or getattr(rows, "ndim", 0) == 2
-
-
-# batches in memory ----------------------------------------------------------------------------------------
 
 
 def _of_batches(net: Network, batches: Iterable[Any], weights: Any) -> Iterator[RowBatch]:
@@ -244,9 +238,6 @@ def _split_off(rows: Any, name: str) -> tuple[Any, Any]:
     if name not in columns:
         raise EvidenceError(f"the rows have no column {name!r} of weights{similar(name, columns)}")
     return without_column(rows, name), columns[name]
-
-
-# files ----------------------------------------------------------------------------------------------------
 
 
 def _of_file(net: Network, path: Path, weights: Any) -> Iterator[RowBatch]:

@@ -117,9 +117,6 @@ def impossible(what: str, row: int) -> EvidenceError:
     return EvidenceError(problem, row=row) if what == "row" else EvidenceError(problem, subject=f"{what} {row}")
 
 
-# rows in many places --------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class RowTotals:
     """How many rows there are, what they weigh, and how many numbers their targets have."""

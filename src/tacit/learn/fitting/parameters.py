@@ -71,8 +71,6 @@ class Parameters:
         self.kinds = np.repeat(self.units.kind, self.units.size)  # what every number is
         self._transforms = list(transforms(self.units, self.entries))
 
-    # building ---------------------------------------------------------------------------------------------
-
     def _add(self, node: str, cpt: CPT | TestingCPT, slopes: bool) -> None:
         for part, table in cpt.parts().items():
             if part != THRESHOLDS:
@@ -119,8 +117,6 @@ class Parameters:
         self.places += [place.of(node) for place in self.places if place.key[0] == leader]
         if leader in self.slope_entries:
             self.slope_entries[node] = self.slope_entries[leader]
-
-    # from weights to numbers and back ---------------------------------------------------------------------
 
     def numbers(self, weights: Floats) -> Floats:
         """All learned numbers, in the order of the units."""

@@ -183,9 +183,6 @@ class Trainer:
             run.best_loss = math.inf if math.isnan(measured) else measured
 
 
-# in a file -----------------------------------------------------------------------------------------------
-
-
 def write_run(path: str | os.PathLike[str], run: Run, key: str) -> None:
     """Store a run."""
     states = [

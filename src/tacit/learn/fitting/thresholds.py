@@ -93,9 +93,6 @@ def _kicked(objective: Objective, weights: Floats, rng: np.random.Generator) -> 
     return objective.within_limits(weights + scale * rng.normal(size=len(weights)))
 
 
-# what there is to search ----------------------------------------------------------------------------------
-
-
 def learned_tests(parameters: Parameters) -> Iterator[LearnedTest]:
     """All learned thresholds."""
     rows = dict(_learned_rows(parameters))
@@ -130,9 +127,6 @@ def _learned_rows(parameters: Parameters) -> Iterator[tuple[tuple[str, str, int]
                 if weights.start < weights.stop:
                     known = np.delete(place.table.reshape(-1, place.table.shape[-1])[state], column[own])
                     yield (*place.key, state), (weights, (1 - float(known.sum()), *column[own].tolist()))
-
-
-# splits ---------------------------------------------------------------------------------------------------
 
 
 def sweep(objective: Objective, state: State, tests: list[LearnedTest], draws: int, rng: np.random.Generator) -> None:
@@ -254,9 +248,6 @@ def _try(
         loss = objective.total(weights)
         if loss < state.loss:
             state.weights, state.loss = weights, loss
-
-
-# refits ---------------------------------------------------------------------------------------------------
 
 
 class Following(Objective):

@@ -165,9 +165,6 @@ def priors(parameters: Parameters, prior: Prior) -> Floats | None:
     return parameters.pseudo_counts(strength, centre)
 
 
-# networks with a test, and with a table to learn ----------------------------------------------------------
-
-
 def open_table(cpt: CPT) -> Floats:
     """A table with NaN where numbers are learned; one that is known is opened, but for its exact 0s and 1s."""
     if np.isnan(cpt.table).any() and not cpt.learn:

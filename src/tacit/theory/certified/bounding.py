@@ -173,9 +173,6 @@ def _extreme(tac: Query, query: SelectableQuery, maximum: Maximum, sign: float) 
     return Extreme(bound, value, query.evidence(maximum.best.point), maximum.best.kind > ValueKind.LIMIT)
 
 
-# branch and bound -----------------------------------------------------------------------------------------
-
-
 @dataclass(order=True)
 class SearchBox:
     """A box, the sides assumed or decided there, and along which input to cut it; the best bound comes first."""
@@ -299,8 +296,6 @@ class _BoxSearch:
                 return np.asarray(group.tests[is_open])
         return np.empty(0, dtype=np.intp)
 
-    # bounds -----------------------------------------------------------------------------------------------
-
     def _take(self, boxes: Sequence[SearchBox]) -> None:
         """Bound some boxes, look for values near their bounds, and queue those that may hold a greater one."""
         if not boxes:
@@ -342,8 +337,6 @@ class _BoxSearch:
         if inside:
             border = np.stack([borders[i] for i in inside], axis=1)
             self._meet_borders(border, np.stack(list(inside.values()), axis=1), bounded.sides[list(inside)].T)
-
-    # values -----------------------------------------------------------------------------------------------
 
     def _meet_borders(self, borders: Floats, insides: Floats, sides: Sides) -> None:
         """Values at border points, and on the way from there into their regions."""

@@ -167,8 +167,6 @@ class _MonotonicitySearch:
                 before, after = (self.query.evidence(points[:, line, p]) for p in (place, place + 1))
                 self.steps[sign] = InputStep(before, after, sign * greatest)
 
-    # proving ----------------------------------------------------------------------------------------------
-
     def _shown(self, boxes: Sequence[tuple[Floats, Floats]]) -> list[bool]:
         """Of which boxes all claims are shown."""
         low, high = (np.stack(ends, axis=1) for ends in zip(*boxes, strict=True))

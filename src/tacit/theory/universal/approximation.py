@@ -137,9 +137,6 @@ def approximate(
     )
 
 
-# what was asked for ---------------------------------------------------------------------------------------
-
-
 def _whole(value: Any, what: str) -> int:
     if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
         raise TacitError(f"{what} is {value!r}, expected a whole number of at least 1")
@@ -225,9 +222,6 @@ def _check(f: Function, steps: Staircase, allowed: float) -> float:
     return float(errors[worst])
 
 
-# the network ----------------------------------------------------------------------------------------------
-
-
 def _network(steps: Staircase, names: Sequence[str]) -> Network:
     net = Network("approximation")
     for name in names:
@@ -287,9 +281,6 @@ def _at_least(threshold: float) -> TestingCPT:
 def _at_most(threshold: float) -> TestingCPT:
     """On where P*(z) <= threshold, in both states of Z."""
     return TestingCPT([ON, ON], [OFF, OFF], [threshold, 1.0 - threshold], ["<=", ">="])
-
-
-# the circuit ----------------------------------------------------------------------------------------------
 
 
 def _nodes(build: CircuitBuilder, steps: Staircase | MonotonicPiece, x: Ids) -> Ids:

@@ -69,9 +69,6 @@ class _Layer:
     thresholds: Floats
 
 
-# layers ---------------------------------------------------------------------------------------------------
-
-
 def _layer(layer: Any, name: str) -> _Layer:
     try:
         weights, bias, activation = layer
@@ -129,9 +126,6 @@ def _flat(module: Any) -> Iterator[Any]:
             yield from _flat(part)
         else:
             yield part
-
-
-# neurons --------------------------------------------------------------------------------------------------
 
 
 def _from_neurons(network: Mapping[str, Any]) -> Circuit:
@@ -192,9 +186,6 @@ def _entry(data: Any, key: str, what: str) -> Any:
     if not isinstance(data, Mapping) or key not in data:
         raise TacitError(f"{what} has no {key!r}")
     return data[key]
-
-
-# what both are made of ------------------------------------------------------------------------------------
 
 
 def _inputs(build: CircuitBuilder, count: Any) -> Ids:

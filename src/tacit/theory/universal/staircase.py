@@ -136,9 +136,6 @@ def staircase(
     return Staircase(tuple(slab(k) for k in range(count)), np.arange(1, count) / count)
 
 
-# one input ------------------------------------------------------------------------------------------------
-
-
 def curve(f: Callable[[Floats], Floats], levels: int, turning_points: Floats | None = None) -> Staircase:
     """floor(levels f) / levels for a function of one input; its turning points are searched for if not given."""
     turns = find_turning_points(f) if turning_points is None else turning_points
@@ -205,9 +202,6 @@ def _turns(values: Sequence[float]) -> tuple[NDArray[np.int64], NDArray[np.bool_
             tops.append(rising)
             rising, last = not rising, i
     return np.array(turns, dtype=np.int64), np.array(tops, dtype=bool)
-
-
-# several inputs -------------------------------------------------------------------------------------------
 
 
 def slabs_needed(f: Function, which: int, change: float) -> int:

@@ -76,9 +76,6 @@ def tests_per_state(net: Model, name: str) -> int:
     return len(cpt.tables) - 1 if isinstance(cpt, TestingCPT) else 0
 
 
-# sizes ----------------------------------------------------------------------------------------------------
-
-
 def size(title: str, states: Sequence[str], tests: Sequence[str]) -> tuple[float, float]:
     """The width and height of a box."""
     m = MEASURES
