@@ -10,7 +10,7 @@ import pytest
 import tacit
 from tacit import Network, TooLargeError, examples
 from tacit.base import machine
-from tacit.base.machine import Share
+from tacit.base.machine import Quota
 from tacit.compiler import eliminate, strategy
 from tacit.engines.arrays import numpy_engine
 from tacit.engines.circuit.circuit_tape import CircuitTape
@@ -190,7 +190,7 @@ def wide():
     return net, names
 
 
-# a share of the process -----------------------------------------------------------------------------------------
+# a quota of the process -----------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -204,74 +204,74 @@ def engine_threads(threads=None, engine="numpy"):
 
 
 @pytest.mark.parametrize("engine", ["numpy", "tape", "torch", "auto"])
-def test_engines_made_within_a_share_keep_to_it(engine, five_cores):
+def test_engines_made_within_a_quota_keep_to_it(engine, five_cores):
     if engine == "torch":
         pytest.importorskip("torch")
     tac = tacit.compile(examples.abc(), "B", ["A"], engine=engine)
-    with machine.within(Share(threads=1)):
+    with machine.within(Quota(threads=1)):
         assert tac.engine().threads == 1
         assert CircuitTape(tac.circuit()).threads == 1
     assert tac.engine().threads == 1  # it was made there
     assert engine_threads(engine=engine) == 5
 
 
-def test_what_a_user_asked_for_goes_beyond_a_share(five_cores, monkeypatch):
-    with machine.within(Share(threads=1)):
+def test_what_a_user_asked_for_goes_beyond_a_quota(five_cores, monkeypatch):
+    with machine.within(Quota(threads=1)):
         assert engine_threads(3) == 3
         monkeypatch.setenv("TACIT_THREADS", "4")
         assert (engine_threads(), engine_threads(3)) == (4, 3)
 
 
-@pytest.mark.parametrize(("share", "threads"), [(2, 2), (2.5, 2), (0.5, 1), (7, 5), (np.inf, 5)])
-def test_a_share_is_of_the_cores_and_at_least_one_thread(five_cores, share, threads):
-    with machine.within(Share(threads=share)):
+@pytest.mark.parametrize(("quota", "threads"), [(2, 2), (2.5, 2), (0.5, 1), (7, 5), (np.inf, 5)])
+def test_a_quota_is_of_the_cores_and_at_least_one_thread(five_cores, quota, threads):
+    with machine.within(Quota(threads=quota)):
         assert engine_threads() == threads
 
 
-def test_memory_is_that_of_the_share_or_of_the_container(system):
+def test_memory_is_that_of_the_quota_or_of_the_container(system):
     root = system("0::/pod", **v2({"pod/memory.max": str(3 * GB)}))
-    for share, memory in ((GB, GB), (5 * GB, 3 * GB)):
-        with machine.within(Share(memory=share)):
+    for quota, memory in ((GB, GB), (5 * GB, 3 * GB)):
+        with machine.within(Quota(memory=quota)):
             assert machine.memory(root) == memory
     assert machine.memory(root) == 3 * GB
 
 
-def test_the_compiler_keeps_to_the_memory_of_a_share(monkeypatch):
+def test_the_compiler_keeps_to_the_memory_of_a_quota(monkeypatch):
     net, names = wide()
     monkeypatch.setattr(strategy.Diagrams, "possible", False)  # diagrams would be smaller
-    with machine.within(Share(memory=8192)):
+    with machine.within(Quota(memory=8192)):
         tacit.compile(net, "C", names)
-    with machine.within(Share(memory=8191)), pytest.raises(TooLargeError, match="too wide to compile"):
+    with machine.within(Quota(memory=8191)), pytest.raises(TooLargeError, match="too wide to compile"):
         tacit.compile(net, "C", names)
     tacit.compile(net, "C", names)
 
 
-def test_the_inner_of_two_shares_holds_and_ends_also_by_an_error(five_cores):
+def test_the_inner_of_two_quotas_holds_and_ends_also_by_an_error(five_cores):
     def fail():
         assert engine_threads() == 2
         raise KeyError
 
-    with machine.within(Share(threads=3, memory=GB)):
-        with pytest.raises(KeyError), machine.within(Share(threads=2)):
+    with machine.within(Quota(threads=3, memory=GB)):
+        with pytest.raises(KeyError), machine.within(Quota(threads=2)):
             fail()
         assert (engine_threads(), machine.memory() <= GB) == (3, True)
     assert engine_threads() == 5
 
 
-def test_a_share_is_that_of_one_thread(five_cores):
+def test_a_quota_is_that_of_one_thread(five_cores):
     inside = threading.Barrier(3)
 
-    def work(share):
-        with machine.within(share):
+    def work(quota):
+        with machine.within(quota):
             inside.wait(10)  # all of them are
             found = engine_threads(), machine.memory() <= GB
             inside.wait(10)
         return found
 
-    shares = [Share(threads=1), Share(threads=2, memory=GB), Share()]
-    with machine.within(Share(threads=4)), ThreadPoolExecutor(3) as pool:
+    quotas = [Quota(threads=1), Quota(threads=2, memory=GB), Quota()]
+    with machine.within(Quota(threads=4)), ThreadPoolExecutor(3) as pool:
         small = machine._machine_memory() <= GB
-        assert list(pool.map(work, shares)) == [(1, small), (2, True), (5, small)]
+        assert list(pool.map(work, quotas)) == [(1, small), (2, True), (5, small)]
         assert pool.submit(engine_threads).result(10) == 5
         assert engine_threads() == 4
 

@@ -13,7 +13,7 @@ import pytest
 import tacit
 from tacit import examples
 from tacit.base import pickling
-from tacit.base.lru import Recent
+from tacit.base.lru import LRUCache
 from tacit.query import network
 
 EVIDENCE = {"A": [0.8, 0.1], "C": ["lo", "hi"]}
@@ -174,7 +174,7 @@ def test_a_network_keeps_so_many_queries_and_no_more(monkeypatch):
 
 
 def test_many_threads_may_use_one_memory():
-    kept = Recent(2)
+    kept = LRUCache(2)
 
     def ask(i):
         return kept.get(i % 5, lambda: i % 5)
@@ -185,7 +185,7 @@ def test_many_threads_may_use_one_memory():
 
 
 def test_the_first_of_two_threads_that_make_the_same_wins():
-    kept, second = Recent(2), object()
+    kept, second = LRUCache(2), object()
 
     def make_meanwhile():
         kept.get("key", lambda: second)
@@ -224,5 +224,5 @@ def test_threads_share_a_network(monkeypatch):
 
 
 def test_waiting_for_one_query_does_not_hold_up_others():
-    kept = Recent(2)
+    kept = LRUCache(2)
     assert kept.get("slow", lambda: kept.get("quick", lambda: 1) + 1) == 2

@@ -1,4 +1,4 @@
-"""A small memory of what was made last."""
+"""An LRU cache that threads may share."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Recent(Generic[T]):
-    """The values that were used last, at most `limit` of them. Any number of threads may use it at the same time."""
+class LRUCache(Generic[T]):
+    """At most `limit` values, those that were used last. Any number of threads may use it at the same time."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -19,7 +19,7 @@ class Recent(Generic[T]):
         self._lock = threading.Lock()
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
-        """The value of a key, made if it is not there. Others need not wait meanwhile."""
+        """The value of a key, made if it is not there. Other threads need not wait meanwhile."""
         with self._lock:
             if key in self._values:
                 self._values.move_to_end(key)
@@ -32,8 +32,8 @@ class Recent(Generic[T]):
                 self._values.popitem(last=False)
         return value
 
-    def find(self, key: Hashable) -> T | None:
-        """The value of a key, if it is there; a look, which takes no lock and does not count as a use."""
+    def peek(self, key: Hashable) -> T | None:
+        """The value of a key, if it is there; this takes no lock and does not count as a use."""
         return self._values.get(key)
 
     def clear(self) -> None:

@@ -44,33 +44,33 @@ def can_run_code() -> bool:
 
 def threads(asked: int | None = None) -> int:
     """How many threads to use: as many as asked for, else as TACIT_THREADS says, else one for every usable core."""
-    return threads_wanted(asked) or max(1, int(min(_SHARE.get().threads, usable_cores())))  # half a core: one thread
+    return threads_wanted(asked) or max(1, int(min(_QUOTA.get().threads, usable_cores())))  # half a core: one thread
 
 
 @dataclass(frozen=True)
-class Share:
+class Quota:
     """What a task may use of the process it runs in, where others run beside it."""
 
     threads: float = math.inf
     memory: float = math.inf  # bytes
 
 
-_SHARE: ContextVar[Share] = ContextVar("share", default=Share())  # noqa: B039  # it is frozen
+_QUOTA: ContextVar[Quota] = ContextVar("quota", default=Quota())  # noqa: B039  # it is frozen
 
 
 @contextmanager
-def within(share: Share) -> Iterator[None]:
-    """Let `threads` and `memory` keep to a share while this lasts, in this thread; what a user asked for still goes.
+def within(quota: Quota) -> Iterator[None]:
+    """Let `threads` and `memory` keep to a quota while this lasts, in this thread; what a user asked for still goes.
 
-    >>> with within(Share(threads=1)):
+    >>> with within(Quota(threads=1)):
     ...     threads()
     1
     """
-    before = _SHARE.set(share)
+    before = _QUOTA.set(quota)
     try:
         yield
     finally:
-        _SHARE.reset(before)
+        _QUOTA.reset(before)
 
 
 def threads_wanted(asked: int | None = None) -> int | None:
@@ -91,14 +91,15 @@ def threads_wanted(asked: int | None = None) -> int | None:
 def usable_cores(root: str = "/") -> int:
     """The cores that this process may use: those it is bound to, and no more than its containers pay for."""
     bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    shares = [_cores(folder, version) for folder, version in _cgroups(root, "cpu")]
-    return max(1, min([bound, *(math.ceil(share) for share in shares if share < bound)]))
+    quotas = [_cores(folder, version) for folder, version in _cgroups(root, "cpu")]
+    return max(1, min([bound, *(math.ceil(quota) for quota in quotas if quota < bound)]))
 
 
 def memory(root: str = "/") -> float:
     """The bytes that this process may use: those of the machine, or of its smallest container."""
-    limits = [_positive(_text(f"{folder}/{MEMORY[version]}")) for folder, version in _cgroups(root, "memory")]
-    return min([_machine_memory(), _SHARE.get().memory, *limits])
+    files = {1: "memory.limit_in_bytes", 2: "memory.max"}  # by the version of cgroups
+    limits = [_positive(_text(f"{folder}/{files[version]}")) for folder, version in _cgroups(root, "memory")]
+    return min([_machine_memory(), _QUOTA.get().memory, *limits])
 
 
 @contextmanager
@@ -120,9 +121,6 @@ def in_own_threads(method: Callable[P, T]) -> Callable[P, T]:
             return method(*args, **kwargs)
 
     return call
-
-
-MEMORY = {1: "memory.limit_in_bytes", 2: "memory.max"}  # by the version of cgroups
 
 
 def _cgroups(root: str, controller: str) -> Iterator[tuple[str, int]]:

@@ -1,4 +1,4 @@
-"""Whether a person is watching, in a terminal or in a notebook, and a notice for work that takes long unexpectedly."""
+"""Notices and progress of long work, and whether a person is watching, in a terminal or a notebook."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ import time
 from importlib import import_module
 from typing import Any, Self, TextIO
 
-PATIENCE = 1.0  # seconds of silence that nobody minds
-IN_A_LOG = 2.0  # and that a log is better without
-SOON = 5.0  # seconds after which work that begins again is a new surprise
-PAUSE = 0.1  # seconds between two changes of a notebook's output
+PATIENCE_SECONDS = 1.0  # before a person is told
+LOG_PATIENCE_SECONDS = 2.0  # before a log is
+SAME_WAIT_SECONDS = 5.0  # after which work that begins again is a new wait
+REFRESH_SECONDS = 0.1  # between two changes of a line
 
 
 def in_notebook() -> bool:
-    """Whether the program runs in a notebook's kernel. IPython is not loaded for that: a notebook has done so."""
+    """Whether the program runs in a notebook's kernel, which has loaded IPython already."""
     ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
-    return hasattr(shell, "kernel")
+    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
 
 
 def is_terminal(stream: TextIO | None) -> bool:
@@ -27,39 +26,43 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 
 def is_watched(stream: TextIO | None) -> bool:
-    """Whether what is written there is read as it comes: not in pipes and files."""
+    """Whether a person reads what is written there as it comes: not in pipes and files."""
     return is_terminal(stream) or (stream is not None and not stream.closed and in_notebook())
 
 
 class Cell:
-    """A line among the output of a notebook's cell, which is replaced and not added to."""
+    """One line in the output of a notebook's cell, rewritten in place."""
 
     def __init__(self) -> None:
         self._handle: Any = None
-        self._shown = -PAUSE
+        self._shown = -REFRESH_SECONDS
 
     def show(self, text: str, last: bool = False) -> None:
-        """Replace the line, but not so often that the notebook has no time for anything else."""
+        """Replace the line, at most every `REFRESH_SECONDS` unless it is the last."""
         now = time.monotonic()
-        if not last and now - self._shown < PAUSE:
+        if not last and now - self._shown < REFRESH_SECONDS:
             return
         self._shown = now
         if self._handle is None:
-            show = import_module("IPython.display").display
-            self._handle = show({"text/plain": text}, raw=True, display_id=True)
+            display = import_module("IPython.display").display
+            self._handle = display({"text/plain": text}, raw=True, display_id=True)
         else:
             self._handle.update({"text/plain": text}, raw=True)
 
 
 class Notice:
-    """A line that is written if something takes longer than a person waits patiently, and later where nobody watches.
+    """A line that is written once work takes long; a log gets it later than a person who watches.
 
-    What is watched may begin again before it ends: kernels are compiled within others. What follows it soon is the
-    same wait: it adds to what that took so far, and is not said again.
+    Work may be nested, as kernels are compiled within others. Work that follows soon belongs to the same wait: it adds
+    to the time spent so far, and is not announced again.
     """
 
     def __init__(
-        self, stream: TextIO | None = None, patience: float = PATIENCE, soon: float = SOON, in_a_log: float = IN_A_LOG
+        self,
+        stream: TextIO | None = None,
+        patience: float = PATIENCE_SECONDS,
+        soon: float = SAME_WAIT_SECONDS,
+        in_a_log: float = LOG_PATIENCE_SECONDS,
     ) -> None:
         self._stream, self._patience, self._soon, self._in_a_log = stream, patience, soon, in_a_log
         self._lock, self._depth, self._said = threading.Lock(), 0, False
@@ -67,7 +70,7 @@ class Notice:
         self._timer: threading.Timer | None = None
 
     def begin(self, text: str) -> None:
-        """Something begins. If it does not end soon, say so."""
+        """Start the clock of some work."""
         with self._lock:
             self._depth += 1
             if self._depth > 1:
@@ -83,7 +86,7 @@ class Notice:
             self._timer.start()
 
     def end(self) -> None:
-        """It ended."""
+        """Stop the clock."""
         with self._lock:
             self._depth -= 1
             if self._depth:
@@ -104,12 +107,12 @@ class Notice:
 
 
 class Progress:
-    """A line of a terminal that says how much of some work is done, if it takes long; it goes when the work ends.
+    """A line of a terminal that tells how much of some long work is done, and is removed when the work ends.
 
-    What runs in another thread than the main one, as the answers of a server do, says nothing.
+    Threads other than the main one, such as a server's workers, show nothing.
     """
 
-    def __init__(self, what: str, steps: int, stream: TextIO | None = None, patience: float = PATIENCE) -> None:
+    def __init__(self, what: str, steps: int, stream: TextIO | None = None, patience: float = PATIENCE_SECONDS) -> None:
         self._what, self._steps, self._done = what, steps, 0
         self._stream = stream or sys.stderr
         self._on = threading.current_thread() is threading.main_thread() and is_terminal(self._stream)
@@ -124,13 +127,13 @@ class Progress:
             self._write("")
 
     def advance(self, steps: int) -> None:
-        """So many steps more are done."""
+        """Count some more steps as done."""
         self._done = min(self._done + steps, self._steps)  # some work is done again
         now = time.monotonic()
         if self._on and now >= self._next:
             left = (now - self._began) / self._done * (self._steps - self._done)
             self._write(f"tacit: {self._what}: {self._done / self._steps:.0%}, about {left:.0f} s left")
-            self._next, self._shown = now + PAUSE, True
+            self._next, self._shown = now + REFRESH_SECONDS, True
 
     def _write(self, text: str) -> None:
         if is_terminal(self._stream):  # still

@@ -79,7 +79,7 @@ class Worker:
     """
 
     def __init__(self, request: Request, threads: int) -> None:
-        self._request, self._share = Remote(request), machine.Share(threads=threads)
+        self._request, self._share = Remote(request), machine.Quota(threads=threads)
         self._scorer: Scorer | None = None
         self._task: int | None = None
         self._first = 0  # row of the next batch, in its task

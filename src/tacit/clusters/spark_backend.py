@@ -76,7 +76,7 @@ class _Task:
         partition, threads = (None, 1) if context is None else (context.partitionId(), context.cpus())
         first = 0
         for chunk in _chunks(batches):
-            with machine.within(machine.Share(threads=threads)):
+            with machine.within(machine.Quota(threads=threads)):
                 answer = self._answer(chunk, partition, first)
             first += len(chunk)
             yield from answer.to_batches()

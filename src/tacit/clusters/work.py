@@ -20,7 +20,7 @@ T = TypeVar("T")
 S = TypeVar("S")
 
 FAN_IN = 16  # partial sums that are added at a time: sums form a tree, and no process has to hold them all
-ONE_THREAD = machine.Share(threads=1)  # the engines themselves run a task on each core
+ONE_THREAD = machine.Quota(threads=1)  # the engines themselves run a task on each core
 
 # the last line of a traceback, since all that Spark hands over of an error is its text
 _OURS = re.compile(r"^\s*(tacit\.[\w.]+)\.(\w*Error): (.*)", re.MULTILINE)

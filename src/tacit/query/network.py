@@ -11,7 +11,7 @@ import numpy as np
 from tacit.base import pickling
 from tacit.base.errors import EvidenceError, NetworkError, TooLargeError
 from tacit.base.floats import Floats
-from tacit.base.lru import Recent
+from tacit.base.lru import LRUCache
 from tacit.base.text import shown
 from tacit.evidence.column import Evidence
 from tacit.evidence.read import EvidenceLike, read, read_column
@@ -49,15 +49,15 @@ class Network(Model):
 
     def __init__(self, name: str | None = None, selection: str = "ancestral") -> None:
         super().__init__(name, selection)
-        self._compiled: Recent[Query | TooLargeError] = Recent(MAX_COMPILED)  # or why there is no such query
-        self._of_labels: Recent[OneRow] = Recent(MAX_COMPILED)  # by the query and the names of one row of labels
+        self._compiled: LRUCache[Query | TooLargeError] = LRUCache(MAX_COMPILED)  # or why there is no such query
+        self._of_labels: LRUCache[OneRow] = LRUCache(MAX_COMPILED)  # by the query and the names of one row of labels
 
     def __getstate__(self) -> dict[str, Any]:
         return pickling.state(self, "_compiled", "_of_labels")
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        self._compiled, self._of_labels = Recent(MAX_COMPILED), Recent(MAX_COMPILED)
+        self._compiled, self._of_labels = LRUCache(MAX_COMPILED), LRUCache(MAX_COMPILED)
 
     def _insert(self, node: Node) -> None:
         super()._insert(node)
@@ -123,7 +123,7 @@ class Network(Model):
         names = None
         if type(evidence) is dict and not labels and type(query) is str:
             names = (query, *evidence)
-            if (one := self._of_labels.find(names)) and (answer := one.posterior(evidence)) is not None:
+            if (one := self._of_labels.peek(names)) and (answer := one.posterior(evidence)) is not None:
                 return answer
         asked = query if query is None or isinstance(query, str) else checked_query(self, query)
         known = self._read(evidence, (asked,) if isinstance(asked, str) else asked or ())

@@ -9,7 +9,7 @@ from typing import NoReturn
 from weakref import WeakValueDictionary
 
 from tacit.base.errors import TacitError, TooLargeError
-from tacit.base.lru import Recent
+from tacit.base.lru import LRUCache
 from tacit.evidence.column import Evidence
 from tacit.query.answer import quietly
 from tacit.query.network import Network
@@ -32,7 +32,7 @@ class Queries:
 
     def __init__(self, net: Network, most: int) -> None:
         self.net = net
-        self._recent: Recent[TAC] = Recent(most)
+        self._recent: LRUCache[TAC] = LRUCache(most)
         self._locks: WeakValueDictionary[Hashable, threading.Lock] = WeakValueDictionary()  # those that are in use
         self._guard = threading.Lock()
         self._cheap: bool | None = None

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.base.floats import divide, noting_underflow
-from tacit.base.lru import Recent
+from tacit.base.lru import LRUCache
 from tacit.compiler.program import Program
 from tacit.engines.cuda import driver
 from tacit.engines.cuda.device_kernels import (
@@ -121,14 +121,14 @@ class CudaEngine(NativeEngine):
     ) -> None:
         super().__init__(program, parameters, gammas, dtype, threads)
         self.device = driver.Device(device)
-        self._loaded: Recent[Loaded] = Recent(MAX_LOADED_KERNELS)
+        self._loaded: LRUCache[Loaded] = LRUCache(MAX_LOADED_KERNELS)
         self._streams: list[driver.Stream] = []
         self._small: tuple[object, bool] = (None, False)
         check_size(self._tape())
 
     def clone(self) -> Self:
         clone = super().clone()
-        clone._loaded, clone._streams = Recent(MAX_LOADED_KERNELS), []
+        clone._loaded, clone._streams = LRUCache(MAX_LOADED_KERNELS), []
         return clone
 
     def forward(self, given: Sequence[Given]) -> Loaded:

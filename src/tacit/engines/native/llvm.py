@@ -12,7 +12,7 @@ import llvmlite
 import llvmlite.binding as llvm
 
 from tacit.base.errors import TacitError
-from tacit.base.lru import Recent
+from tacit.base.lru import LRUCache
 from tacit.engines.native import code_cache
 
 Run = Callable[[int], None]
@@ -95,8 +95,8 @@ def can_compile() -> bool:
 
 
 @cache
-def _in_memory() -> Recent[Code]:
-    return Recent(IN_MEMORY)
+def _in_memory() -> LRUCache[Code]:
+    return LRUCache(IN_MEMORY)
 
 
 class Code:

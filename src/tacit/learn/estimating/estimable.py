@@ -8,7 +8,7 @@ import numpy as np
 
 from tacit.base.errors import TacitError, UnsetError
 from tacit.base.floats import Floats
-from tacit.base.lru import Recent
+from tacit.base.lru import LRUCache
 from tacit.learn.estimating.units import Causes, FreeTable, Key, causes_of
 from tacit.learn.prior import pseudo_counts
 from tacit.model.cpt import CPT, AnyCPT, TestingCPT
@@ -26,7 +26,7 @@ class Estimable:
     def __init__(self, net: Network, prior: float = 0.0, centre: Network | None = None) -> None:
         self.network, self._prior, self._centre = net, prior, centre
         self.units: list[FreeTable | Causes] = []
-        self._recent: Recent[Network] = Recent(2)
+        self._recent: LRUCache[Network] = LRUCache(2)
         members: dict[str, list[str]] = {}
         for name in net.variables:
             cpt = net.cpt(name)
