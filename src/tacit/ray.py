@@ -7,8 +7,7 @@ try:
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(f"tacit.ray needs Ray: {how_to_install('ray')}", name="ray") from error
 
-from tacit.clusters.ray_backend import RayBackend
-from tacit.clusters.ray_scoring import log_evidence, mpe, posterior, sample
+from tacit.clusters.ray_backend import RayBackend, log_evidence, mpe, posterior, sample
 
 _backend = RayBackend()
 estimate = _backend.estimate

@@ -1,8 +1,9 @@
-"""Dask: DataFrames and Arrays that are scored lazily, and the partitions of a DataFrame as parts to learn from."""
+"""Dask DataFrames and Arrays, scored lazily, and the partitions of a DataFrame as parts to learn from."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from typing import Any, TypeVar
 
 import dask
@@ -21,7 +22,7 @@ from tacit.clusters.learning import Tables
 from tacit.clusters.plan import Columns
 from tacit.clusters.remote import Remote
 from tacit.clusters.scoring import Request, Scorer
-from tacit.clusters.work import ONE_THREAD, ClusterParts, apply_work, groups, plain_errors, summed
+from tacit.clusters.work import ONE_THREAD, ClusterParts, apply_work, groups, plain_errors
 from tacit.evidence.tables.messages import in_partition
 from tacit.learn.partitions import Distributed
 from tacit.query.answer import quietly
@@ -38,14 +39,12 @@ class DaskBackend(ClusterBackend):
     """Dask DataFrames; for posteriors and log-evidence, also Arrays."""
 
     kind, table_type = "Dask DataFrame", dd.DataFrame
-    also = " (for posterior and log_evidence, also an Array)"
+    also_scored = " (for posterior and log_evidence, also an Array)"
 
     def columns(self, rows: Any) -> list[Any]:
-        """The names of the columns of a DataFrame."""
         return list(rows.columns)
 
     def parts(self, rows: Any, evidence: Columns, others: Sequence[str]) -> Distributed[Tables]:
-        """The partitions of a DataFrame."""
         return DaskParts([_alone(part) for part in rows[[*evidence.names, *others]].to_delayed()])
 
     def score(self, request: Request, rows: Any) -> Any:
@@ -55,7 +54,7 @@ class DaskBackend(ClusterBackend):
         return needed.map_partitions(_answers, scorer, meta=_answers(needed._meta, scorer), align_dataframes=False)
 
     def scored(self, request: Request, rows: Any) -> Any:
-        """Arrays are scored, too, where the answer is one."""
+        """The answers to a DataFrame, or to an Array where the answer is one, too."""
         if isinstance(rows, da.Array) and isinstance(request.wanted, PosteriorColumns | LogEvidence):
             return _scored_array(request, rows)
         return super().scored(request, rows)
@@ -78,34 +77,26 @@ def _scored_array(request: Request, rows: Any) -> Any:
     _check_array(tac, rows)
     tac.numbers()  # an error, now rather than in a worker, where some are not set
     whole = rows.rechunk({1: -1})
-    states = None
-    if isinstance(request.wanted, PosteriorColumns):
-        states = tuple(tac.network.variable(name).card for name in tac.question.query)
-    dtype = np.float64 if states is None else np.dtype(tac.dtype)
-    sizes = states or ()
+    log = isinstance(request.wanted, LogEvidence)
+    states = [] if log else [tac.network.variable(name).card for name in tac.question.query]
     return da.map_blocks(
         _answer_array,
         whole,
         Remote(tac),
-        sizes=states,
-        dtype=dtype,
-        chunks=(whole.chunks[0], *((size,) for size in sizes)),
-        drop_axis=[1] if states is None else [],
-        new_axis=list(range(2, len(sizes) + 1)),
-        meta=np.empty((0,) * (len(sizes) + 1), dtype=dtype),
+        log,
+        chunks=(whole.chunks[0], *((count,) for count in states)),
+        drop_axis=[1] if log else [],
+        new_axis=list(range(2, len(states) + 1)),
+        meta=np.empty((0,) * (len(states) + 1), dtype=np.float64 if log else np.dtype(tac.dtype)),
     )
 
 
-def _answer_array(
-    block: Floats, query: Remote[TAC], sizes: tuple[int, ...] | None, block_id: Sequence[int] | None = None
-) -> Floats:
-    """The posteriors of a block of rows, or the logarithms of the probabilities of their evidence."""
+def _answer_array(block: Floats, query: Remote[TAC], log: bool, block_id: Sequence[int] | None = None) -> Floats:
+    """The posteriors of a block of rows; with `log`, the logarithms of the probabilities of their evidence."""
     tac = query.get()
-    if not len(block):
-        return np.empty((0, *(sizes or ())), dtype=np.float64 if sizes is None else tac.dtype)
     try:
         with machine.within(ONE_THREAD), quietly():
-            return tac.log_evidence(block) if sizes is None else tac.posterior(block)
+            return tac.log_evidence(block) if log else tac.posterior(block)
     except EvidenceError as error:
         raise in_partition(error, None if block_id is None else block_id[0]) from None
 
@@ -125,13 +116,13 @@ def _check_array(tac: TAC, rows: Any) -> None:
 
 
 class DaskParts(ClusterParts[T]):
-    """Delayed values, one for each part. What is mapped stays in the memory of workers, or spills to their disks."""
+    """Delayed values, one for each part. Results of `map` stay in the memory of workers, or spill to their disks."""
 
     def __init__(self, parts: Sequence[Any]) -> None:
         self.parts = parts
 
     def map(self, work: Callable[[T, int | None], S]) -> Distributed[S]:
-        """Started at once; what a worker that dies had made is made again."""
+        """The results of the work, started at once; those of a worker that dies are computed again."""
         return DaskParts(dask.persist(*self._applied(work), optimize_graph=False))
 
     def sum(self, work: Callable[[T, int | None], S], add: Callable[[S, S], S]) -> S:
@@ -149,7 +140,7 @@ class DaskParts(ClusterParts[T]):
 
 
 _applied = delayed(apply_work, pure=False, traverse=False)
-_summed = delayed(summed, pure=False)
+_summed = delayed(reduce, pure=False)
 
 
 @delayed(pure=False, traverse=False)

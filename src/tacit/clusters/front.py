@@ -1,4 +1,4 @@
-"""The functions that `tacit.dask`, `tacit.ray` and `tacit.spark` offer, written once over what differs between them."""
+"""The functions of `tacit.dask`, `tacit.ray` and `tacit.spark`, written once for all backends."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from tacit.query.tac import TAC
 
 
 class ClusterBackend(ABC):
-    """What a cluster must be able to do, and what is made of that: `tacit.dask` and the others offer the methods."""
+    """A kind of cluster: what differs between them is abstract, and the other methods are what users call."""
 
     kind: ClassVar[str]  # of a table, such as "Dask DataFrame"
     table_type: ClassVar[type]
-    also: ClassVar[str] = ""  # what else can be scored
+    also_scored: ClassVar[str] = ""  # beside tables, for a message
 
     @abstractmethod
     def columns(self, rows: Any) -> Sequence[Any]:
@@ -49,7 +49,7 @@ class ClusterBackend(ABC):
         return ClusterTable(self.columns(rows), partial(self.parts, rows))
 
     def require_table(self, rows: Any, otherwise: str, also: str = "") -> None:
-        """An error that says where rows in memory go, if these are not on the cluster."""
+        """Refuse rows that are not on the cluster, and say what takes rows in memory."""
         if not isinstance(rows, self.table_type):
             raise TacitError(
                 f"the rows are of type {type(rows).__name__}, expected a {self.kind}{also}; rows that are in memory "
@@ -57,8 +57,8 @@ class ClusterBackend(ABC):
             )
 
     def scored(self, request: Request, rows: Any) -> Any:
-        """The answers to all rows of what should be a table."""
-        self.require_table(rows, "the method of the compiled query", self.also)
+        """The answers to all rows of a table, which is checked."""
+        self.require_table(rows, "the method of the compiled query", self.also_scored)
         return self.score(request, rows)
 
     def posterior(

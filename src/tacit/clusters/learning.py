@@ -1,4 +1,4 @@
-"""Learning from a table on a cluster: a first look at every partition, and then sums over what it left there."""
+"""Learning from a table on a cluster: each partition is read once, and all else is sums over the partitions."""
 
 from __future__ import annotations
 
@@ -25,30 +25,25 @@ Tables = Iterable[Any]  # pandas frames or pyarrow tables, one after the other: 
 
 @dataclass(frozen=True)
 class ClusterTable:
-    """A table on a cluster: the names of its columns, and its partitions with those that are evidence, and others."""
+    """A table on a cluster: the names of its columns, and its partitions with the columns of evidence and others."""
 
     columns: Sequence[Any]
     parts: Callable[[Columns, list[str]], Distributed[Tables]]
 
-    def require(self, name: Any, what: str) -> None:
-        """An error, if there is no such column."""
-        if name not in self.columns:
-            raise EvidenceError(f"the table has no column {name!r} of {what}; {has(self.columns)}")
-
 
 def estimated(table: ClusterTable, estimation: Estimation, weights: str | None, likelihoods: Sequence[str]) -> Estimate:
-    """The tables of a network from the rows of a table."""
+    """Estimate the tables of a network from the rows of a table."""
     net = estimation.network
     _check_weights(table, weights, net)
     variables = [net.variable(name) for name in net]
     others = [] if weights is None else [weights]
     columns = planned(variables, table.columns, likelihoods, others)
     parts = table.parts(columns, others)
-    return estimation.estimate(parts.map(FirstLook(parts.broadcast(estimation.first_pass), columns, weights)))
+    return estimation.estimate(parts.map(Scan(parts.broadcast(estimation.first_pass), columns, weights)))
 
 
 @dataclass(frozen=True)
-class FirstLook:
+class Scan:
     """Reads the rows of a partition, counts those that are complete, and keeps the others."""
 
     first_pass: Broadcast[FirstPass]
@@ -78,7 +73,8 @@ class Roles:
     def scattered(self, table: ClusterTable, tac: TAC) -> Scattered:
         """The labelled rows of a table."""
         label = tac.variable.name if self.label is None else self.label
-        table.require(label, "labels")
+        if label not in table.columns:
+            raise EvidenceError(f"the table has no column {label!r} of labels; {has(table.columns)}")
         if label in tac.evidence:
             raise TacitError(f"label is {label!r}, which is evidence; expected a column of labels of {tac.query!r}")
         _check_weights(table, self.weights, tac.network)
@@ -102,40 +98,39 @@ class LabelReader:
     weights: str | None
 
     def __call__(self, tables: Tables, number: int | None) -> Part:
-        several: list[Data] = []
+        batches: list[Data] = []
         first = 0
         for rows in tables:
             if len(rows):
                 try:
-                    several.append(self._data(rows))
+                    batches.append(self._data(rows))
                 except EvidenceError as error:
                     raise error.moved(first) from None
             first += len(rows)
-        if not several:
+        if not batches:
             return None
-        data = several[0] if len(several) == 1 else _joined(several)
+        data = batches[0] if len(batches) == 1 else _joined(batches)
         return some_rows(data, np.flatnonzero(data.weights))
 
     def _data(self, rows: Any) -> Data:
         tac = self.tac.get()
         with hinting():
-            known = tac.read(self.columns.of(rows))
+            evidence = tac.read(self.columns.of(rows))
         labels = floats(self.label, rows[self.label]) if self.soft else rows[self.label]  # no frame: no codes
         targets = read_labels(tac.variable, labels)
         weights = np.ones(len(rows))
         if self.weights is not None:
             weights = checked_weights(floats(self.weights, rows[self.weights]), len(rows))
-        return Data(known.columns, targets, weights)
+        return Data(evidence.columns, targets, weights)
 
 
-def _joined(several: Sequence[Data]) -> Data:
-    """Rows one after the other."""
-    names = {name for data in several for name in data.columns}
-    columns = {name: one_column([(data.columns[name], data.rows) for data in several]) for name in names}
-    if len({len(data.targets) for data in several}) > 1:
+def _joined(batches: Sequence[Data]) -> Data:
+    names = {name for data in batches for name in data.columns}
+    columns = {name: one_column([(data.columns[name], data.rows) for data in batches]) for name in names}
+    if len({len(data.targets) for data in batches}) > 1:
         raise EvidenceError("labels are of different kinds in one partition")
-    targets = np.concatenate([data.targets for data in several], axis=1)
-    return Data(columns, targets, np.concatenate([data.weights for data in several]))
+    targets = np.concatenate([data.targets for data in batches], axis=1)
+    return Data(columns, targets, np.concatenate([data.weights for data in batches]))
 
 
 def _check_weights(table: ClusterTable, weights: Any, net: Network) -> None:

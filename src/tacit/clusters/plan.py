@@ -1,7 +1,4 @@
-"""Which columns of a table on a cluster speak about which variables, and what they say.
-
-That is planned from the names of the columns alone, before any row is read. The plan is sent to the workers.
-"""
+"""The columns of a table on a cluster that are evidence, planned from their names before any row is read."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ from tacit.evidence.tables.columns import Source, columns_of, find, floats_of, r
 from tacit.evidence.tables.csv_parquet import repeated
 from tacit.model.variable import Variable, similar, state_column
 
-SHOWN = 20  # names of columns in a message
+MAX_NAMES = 20  # of columns in a message
 
 
 @dataclass(frozen=True)
@@ -43,19 +40,18 @@ class Columns:
 
     @property
     def variables(self) -> set[str]:
-        """The variables that they speak about."""
+        """The variables that have evidence."""
         return {source.variable.name for source in self.sources}
 
     def warn_missing(self, names: Sequence[str]) -> None:
-        """Say that there is nothing on some of these variables."""
+        """Warn that there is nothing on some of these variables."""
         warn_missing([name for name in names if name not in self.variables])
 
     def of(self, rows: Any) -> dict[str, Any]:
-        """What rows of a pandas frame or a pyarrow table say about each variable."""
+        """The evidence on each variable, from rows of a pandas frame or a pyarrow table."""
         return {source.variable.name: self._values(source, rows) for source in self.sources}
 
     def _values(self, source: Source, rows: Any) -> Any:
-        """What the columns of a variable hold, as it stands or as likelihoods."""
         if source.per_state:
             return np.column_stack([floats(name, rows[name]) for name in source.columns])
         (column,) = source.columns
@@ -67,15 +63,15 @@ class Columns:
 def planned(
     variables: Sequence[Variable], names: Sequence[Any], likelihoods: Sequence[str] = (), kept: Sequence[Any] = ()
 ) -> Columns:
-    """The columns of a table that are evidence on some variables; those that are `kept` may be called as they like."""
+    """The columns of a table that are evidence on some variables; `kept` ones may be named like a misspelt variable."""
     texts = [name for name in names if isinstance(name, str)]
     present = set(texts)
     sources = [source for variable in variables if (source := find(variable, present)) is not None]
     used = {*columns_of(sources), *kept}
-    known = [variable.name for variable in variables]
-    refuse_misspelt(known, texts, [name for name in texts if name not in used])
+    expected = [variable.name for variable in variables]
+    refuse_misspelt(expected, texts, [name for name in texts if name not in used])
     if not sources:
-        raise EvidenceError(f"no column of the table is evidence ({listed(known, SHOWN)}); {has(names)}")
+        raise EvidenceError(f"no column of the table is evidence ({listed(expected, MAX_NAMES)}); {has(names)}")
     for name in repeated(list(names)):
         if name in columns_of(sources):
             raise EvidenceError(f"the table has two columns {name!r}; expected one")
@@ -95,14 +91,14 @@ def _soft(sources: Sequence[Source], likelihoods: Sequence[str]) -> frozenset[st
             expected = [state_column(name, state) for state in variable.states]
             raise EvidenceError(
                 f"likelihoods= names {name!r}, which has {variable.card} states; a single column of likelihoods is "
-                f"enough for two states only, expected columns {listed(expected, SHOWN)}"
+                f"enough for two states only, expected columns {listed(expected, MAX_NAMES)}"
             )
     return frozenset(name for name in names if not by_name[name].per_state)
 
 
 @contextmanager
 def hinting() -> Iterator[None]:
-    """An error about a column of 0s and 1s says what helps if it is otherwise in other partitions."""
+    """Add what helps to an error about a column of 0s and 1s that may differ in other partitions."""
     try:
         yield
     except AmbiguousEvidenceError as error:
@@ -122,4 +118,4 @@ def floats(name: str, column: Any) -> Floats:
 
 def has(names: Sequence[Any]) -> str:
     """The columns of a table, for a message."""
-    return f"it has {listed(names, SHOWN) or 'none'}"
+    return f"it has {listed(names, MAX_NAMES) or 'none'}"

@@ -1,10 +1,11 @@
-"""Ray: Datasets that are scored lazily, by tasks or by a pool of actors, and their blocks as parts to learn from."""
+"""Ray Datasets, scored lazily by tasks or by a pool of actors, and their blocks as parts to learn from."""
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -17,14 +18,16 @@ from tacit.clusters.learning import Tables
 from tacit.clusters.plan import Columns
 from tacit.clusters.remote import Remote
 from tacit.clusters.scoring import Request, Scorer
-from tacit.clusters.work import ClusterParts, apply_work, groups, identity, plain_errors, summed
+from tacit.clusters.work import ClusterParts, apply_work, groups, plain_errors
 from tacit.learn.partitions import Distributed
+from tacit.query.answer_columns import SampleColumns
+from tacit.query.tac import TAC
 
 T = TypeVar("T")
 S = TypeVar("S")
 
-TASK = "tacit: the number of the task"  # a column that only messages need
-BLOCKS = {"batch_format": "pyarrow", "batch_size": None}  # as they are: the types of their columns may differ
+TASK_COLUMN = "tacit: the number of the task"  # which only messages need
+WHOLE_BLOCKS = {"batch_format": "pyarrow", "batch_size": None}  # the types of their columns may differ
 
 
 @dataclass(frozen=True)
@@ -38,12 +41,10 @@ class RayBackend(ClusterBackend):
     concurrency: int | tuple[int, int] | None = None
 
     def columns(self, rows: Any) -> list[Any]:
-        """The names of the columns of a Dataset."""
         schema = rows.schema()
         return [] if schema is None else list(schema.names)
 
     def parts(self, rows: Any, evidence: Columns, others: Sequence[str]) -> Distributed[Tables]:
-        """The blocks of a Dataset."""
         return Blocks(rows.select_columns([*evidence.names, *others]))
 
     def score(self, request: Request, rows: Any) -> Any:
@@ -53,10 +54,10 @@ class RayBackend(ClusterBackend):
             rows = rows.select_columns(request.announced(columns).columns)
         threads = max(1, int(self.num_cpus or 1))
         if self.num_gpus is None and self.concurrency is None:
-            return rows.map_batches(Worker(request, threads), **BLOCKS, num_cpus=self.num_cpus)
-        return rows.map_batches(_with_task, **BLOCKS).map_batches(
+            return rows.map_batches(Worker(request, threads), **WHOLE_BLOCKS, num_cpus=self.num_cpus)
+        return rows.map_batches(_with_task, **WHOLE_BLOCKS).map_batches(
             Worker,
-            **BLOCKS,
+            **WHOLE_BLOCKS,
             fn_constructor_kwargs={"request": request, "threads": threads},
             compute=self._pool(),
             num_cpus=self.num_cpus,
@@ -68,8 +69,115 @@ class RayBackend(ClusterBackend):
             return ray.data.ActorPoolStrategy()
         if isinstance(self.concurrency, int):
             return ray.data.ActorPoolStrategy(size=self.concurrency)
-        fewest, most = self.concurrency
-        return ray.data.ActorPoolStrategy(min_size=fewest, max_size=most)
+        min_size, max_size = self.concurrency
+        return ray.data.ActorPoolStrategy(min_size=min_size, max_size=max_size)
+
+
+def posterior(
+    tac: TAC,
+    rows: Any,
+    keep: Sequence[str] = (),
+    names: Mapping[str, str] | None = None,
+    likelihoods: Sequence[str] = (),
+    *,
+    num_cpus: float | None = None,
+    num_gpus: float | None = None,
+    concurrency: int | tuple[int, int] | None = None,
+) -> Any:
+    """The posterior of the query for every row of a Ray Dataset, computed where the rows are.
+
+    Nothing is computed yet: the answer is another Dataset. Each worker process holds the query once.
+
+    Parameters
+    ----------
+    tac
+        The compiled query.
+    rows
+        A Dataset. Columns named like variables in `tac.evidence` are read as `tac.posterior` reads a pyarrow table;
+        columns `A.lo` and `A.hi` hold one likelihood for each state of `A`. All other columns are left alone.
+    keep
+        Columns of the Dataset that the answer begins with.
+    names
+        Other names for columns of the result, which are named `QUERY.STATE`, or `A.true,B.lo` for a joint posterior.
+    likelihoods
+        Variables of two states whose column holds likelihoods of the first state. Needed where a block may happen to
+        hold only 0s and 1s, which could be codes.
+    num_cpus, num_gpus
+        What Ray reserves for each task or actor. It uses as many threads as CPUs are reserved for it, one by default.
+    concurrency
+        How many actors there are, or the fewest and the most of them. Without it, and without GPUs, rows are answered
+        by tasks, which start at once in processes that are there already. Actors keep their CPUs: leave some for other
+        steps, such as reading and writing, or Ray waits for them forever.
+
+    A row whose evidence has probability 0 gets nulls. An error in the rows names the task of Ray ("partition 3": there
+    is one for each block or file that is read), and the row in it; both are counted from 0. Mistakes in the names of
+    columns show at once if Ray knows the columns beforehand, as for Parquet; else when rows are read.
+
+    >>> import ray, tacit  # doctest: +SKIP
+    >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])  # doctest: +SKIP
+    >>> posterior(tac, ray.data.read_parquet("rows.parquet"), keep=["id"]).take(1)  # doctest: +SKIP
+    [{'id': 7, 'B.true': 0.9, 'B.false': 0.1}]
+    """
+    return RayBackend(num_cpus, num_gpus, concurrency).posterior(tac, rows, keep, names, likelihoods)
+
+
+def log_evidence(
+    tac: TAC,
+    rows: Any,
+    keep: Sequence[str] = (),
+    names: Mapping[str, str] | None = None,
+    likelihoods: Sequence[str] = (),
+    *,
+    num_cpus: float | None = None,
+    num_gpus: float | None = None,
+    concurrency: int | tuple[int, int] | None = None,
+) -> Any:
+    """The logarithm of the probability of the evidence for every row of a Ray Dataset: a column `log_evidence`.
+
+    Parameters are those of `posterior`. Where the evidence is impossible, it is minus infinity.
+    """
+    return RayBackend(num_cpus, num_gpus, concurrency).log_evidence(tac, rows, keep, names, likelihoods)
+
+
+def mpe(
+    tac: TAC,
+    rows: Any,
+    keep: Sequence[str] = (),
+    names: Mapping[str, str] | None = None,
+    likelihoods: Sequence[str] = (),
+    *,
+    num_cpus: float | None = None,
+    num_gpus: float | None = None,
+    concurrency: int | tuple[int, int] | None = None,
+) -> Any:
+    """The states of all variables that are jointly most probable, for every row of a Ray Dataset.
+
+    The result has a column for each variable, named like it, and `log_probability`. Parameters are as in `posterior`.
+    Of a column that is kept, the result of the same name needs another one. Where the evidence is impossible, states
+    are null.
+    """
+    return RayBackend(num_cpus, num_gpus, concurrency).mpe(tac, rows, keep, names, likelihoods)
+
+
+def sample(
+    tac: TAC,
+    rows: Any,
+    keep: Sequence[str] = (),
+    names: Mapping[str, str] | None = None,
+    likelihoods: Sequence[str] = (),
+    *,
+    num_cpus: float | None = None,
+    num_gpus: float | None = None,
+    concurrency: int | tuple[int, int] | None = None,
+) -> Any:
+    """One draw of all variables given the evidence, for every row of a Ray Dataset.
+
+    The result has a column for each variable, named like it. Parameters are as in `posterior`. There is no seed: Ray
+    divides rows as it sees fit, and the draws are others each time that they are computed. Materialize or write them
+    before you use them twice.
+    """
+    request = Request(tac, SampleColumns(), keep, names, likelihoods)
+    return RayBackend(num_cpus, num_gpus, concurrency).scored(request, rows)
 
 
 class Worker:
@@ -79,7 +187,7 @@ class Worker:
     """
 
     def __init__(self, request: Request, threads: int) -> None:
-        self._request, self._share = Remote(request), machine.Quota(threads=threads)
+        self._request, self._quota = Remote(request), machine.Quota(threads=threads)
         self._scorer: Scorer | None = None
         self._task: int | None = None
         self._first = 0  # row of the next batch, in its task
@@ -87,28 +195,30 @@ class Worker:
     def __call__(self, batch: Any) -> Any:
         """The answers to a pyarrow table."""
         task = current_task()
-        if TASK in batch.column_names:
-            task = batch[TASK][0].as_py() if len(batch) else None
-            batch = batch.drop_columns([TASK])
+        if TASK_COLUMN in batch.column_names:
+            task = batch[TASK_COLUMN][0].as_py() if len(batch) else None
+            batch = batch.drop_columns([TASK_COLUMN])
         if self._scorer is None:
             self._scorer = self._request.get().scorer(batch.column_names)
         first = self._first if task is not None and task == self._task else 0
         self._task, self._first = task, first + len(batch)
-        with machine.within(self._share):
+        with machine.within(self._quota):
             return self._scorer.with_kept(batch, task, first)
 
 
 def _with_task(batch: Any) -> Any:
-    """A batch, and the number of its task in a column: actors call what they are given in a thread that has no task.
+    """Add the number of the task in a column, since actors call functions in a thread that has no task.
 
-    Ray does this in the actor, too, on the way to it.
+    Ray does this in the actor, too, before it calls the worker.
     """
     task = current_task()
-    return batch if task is None else batch.append_column(TASK, pa.repeat(pa.scalar(task, pa.int32()), len(batch)))
+    if task is None:
+        return batch
+    return batch.append_column(TASK_COLUMN, pa.repeat(pa.scalar(task, pa.int32()), len(batch)))
 
 
 def current_task() -> int | None:
-    """The number of the task that is running, where Ray tells: there is no public way to ask."""
+    """The number of the running task, or None where Ray, which has no public function for it, does not tell."""
     try:
         from ray.data._internal.execution.interfaces import TaskContext
 
@@ -125,29 +235,25 @@ class Blocks(ClusterParts[Tables]):
         self.rows = rows
 
     def map(self, work: Callable[[Tables, int | None], S]) -> Distributed[S]:
-        """What work makes of every block, in Ray's object store."""
+        """The result of the work on every block, in Ray's object store."""
         with plain_errors():
-            made = self.rows.map_batches(_Packing(work), batch_size=None, batch_format="pyarrow", zero_copy_batch=True)
-            unpacked = [_unpacked.remote(block) for block in made.to_arrow_refs()]
+            packed = self.rows.map_batches(_Packing(work), **WHOLE_BLOCKS, zero_copy_batch=True)
+            unpacked = [_unpacked.remote(block) for block in packed.to_arrow_refs()]
             numbers = ray.get([number for number, _ in unpacked])
         order = sorted((i for i, number in enumerate(numbers) if number is not None), key=lambda i: numbers[i])
         return RayParts([unpacked[i][1] for i in order])
 
-    def sum(self, work: Callable[[Tables, int | None], S], add: Callable[[S, S], S]) -> S:
-        """The sum over all blocks."""
-        return self.map(work).sum(identity, add)
-
 
 class _Packing:
-    """Makes one row of a block: its number, and what work makes of it as a pickle."""
+    """Makes one row of a block: its number, and a pickle of the result of the work."""
 
     def __init__(self, work: Callable[[Tables, int | None], Any]) -> None:
         self.work = work
 
     def __call__(self, rows: Any) -> Any:
         number = current_task()
-        made = apply_work(self.work, [rows], 0 if number is None else number)
-        return pa.table({"number": [number], "made": pa.array([pickle.dumps(made, protocol=5)], pa.large_binary())})
+        packed = pickle.dumps(apply_work(self.work, [rows], 0 if number is None else number), protocol=5)
+        return pa.table({"number": [number], "pickle": pa.array([packed], pa.large_binary())})
 
 
 class RayParts(ClusterParts[T]):
@@ -157,7 +263,7 @@ class RayParts(ClusterParts[T]):
         self.refs = refs
 
     def map(self, work: Callable[[T, int | None], S]) -> Distributed[S]:
-        """What work makes of every part, in Ray's object store."""
+        """The result of the work on every part, in Ray's object store."""
         carried = ray.put(work)
         return RayParts([_each.remote(carried, ref, number) for number, ref in enumerate(self.refs)])
 
@@ -174,8 +280,8 @@ class RayParts(ClusterParts[T]):
 @ray.remote(num_returns=2)
 def _unpacked(block: Any) -> tuple[int | None, list[Any]]:
     """The number of a block, and the things in it; none, where a block was empty."""
-    numbers, made = (block.column(name).to_pylist() for name in ("number", "made"))
-    return (numbers[0] if numbers else None), [pickle.loads(one) for one in made]
+    numbers, packed = (column.to_pylist() for column in block.columns)
+    return (numbers[0] if numbers else None), [pickle.loads(one) for one in packed]
 
 
 @ray.remote
@@ -186,9 +292,9 @@ def _each(work: Any, things: list[Any], number: int) -> list[Any]:
 @ray.remote
 def _sum(carried: Any, things: list[Any], number: int) -> Any:
     work, add = carried
-    return summed(add, [apply_work(work, thing, number) for thing in things])
+    return reduce(add, [apply_work(work, thing, number) for thing in things])
 
 
 @ray.remote
 def _summed(carried: Any, *several: Any) -> Any:
-    return summed(carried[1], several)
+    return reduce(carried[1], several)

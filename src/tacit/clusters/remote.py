@@ -1,4 +1,4 @@
-"""What is sent to worker processes with every task, and unpacked once by each of them."""
+"""Things that are sent to worker processes with every task, and unpacked once by each of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar, cast
 
 T = TypeVar("T")
 
-UNPACKED = 8  # things that a process holds: one for every query or training that goes on at the same time
+MAX_UNPACKED = 8  # things that a process holds: one for every query or training that goes on at the same time
 
 
 class Remote(Generic[T]):
@@ -29,6 +29,6 @@ class Remote(Generic[T]):
         return cast(T, _unpacked(self._packed))
 
 
-@lru_cache(maxsize=UNPACKED)
+@lru_cache(maxsize=MAX_UNPACKED)
 def _unpacked(packed: bytes) -> Any:
     return pickle.loads(packed)

@@ -1,7 +1,4 @@
-"""Scoring a table part by part: which of its columns are read, which columns the answer has, and the answer itself.
-
-What is asked is planned from the names of the columns alone, before any row is read. The plan is sent to the workers.
-"""
+"""Scoring a table part by part: a request becomes a plan for its columns, which is sent to the workers."""
 
 from __future__ import annotations
 
@@ -14,9 +11,8 @@ import pyarrow as pa
 
 from tacit.base.errors import EvidenceError, TacitError
 from tacit.base.text import listed
-from tacit.clusters.plan import SHOWN, Columns, has, hinting, planned
+from tacit.clusters.plan import MAX_NAMES, Columns, has, hinting, planned
 from tacit.clusters.remote import Remote
-from tacit.evidence.column import Evidence
 from tacit.evidence.tables.csv_parquet import repeated
 from tacit.evidence.tables.messages import in_partition
 from tacit.model.variable import similar
@@ -26,7 +22,7 @@ from tacit.query.tac import TAC
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of every row of a table, whatever columns it has.
+    """A question about every row of a table, whatever columns it has.
 
     `keep` are columns of the table that the answer has, too, `names` are other names for columns of the result, and
     `likelihoods` are the variables whose columns hold likelihoods of the first of two states, even if some part of the
@@ -52,7 +48,7 @@ class Request:
         return scorer
 
     def announced(self, columns: Sequence[Any]) -> Scorer:
-        """The plan, with a warning where the table has nothing on some variables: once, and not from every worker."""
+        """The plan; warns where the table has nothing on some variables, which workers should not do again."""
         scorer = self.scorer(columns)
         scorer.evidence.warn_missing(self.tac.evidence)
         return scorer
@@ -72,7 +68,6 @@ class Request:
         return keep
 
     def _columns(self, names: Sequence[Any], keep: Sequence[str]) -> Columns:
-        """The columns that are evidence."""
         tac = self.tac
         if not tac.evidence:
             raise TacitError("the query was compiled without evidence, so all rows have the same answer")
@@ -85,21 +80,21 @@ class Request:
         return columns
 
     def _fields(self) -> tuple[tuple[str, Any], ...]:
-        """The columns of the result, by the names that they are given."""
+        """The columns of the result, renamed."""
         fields, called = self.wanted.fields(self.tac.network), dict(self.names or {})
-        known = [name for name, _ in fields]
+        columns = [name for name, _ in fields]
         for name in called:
-            if name not in known:
+            if name not in columns:
                 raise TacitError(
-                    f"names= renames {name!r}, which is no column of the result{similar(name, known)}; it has "
-                    f"{listed(known, SHOWN)}"
+                    f"names= renames {name!r}, which is no column of the result{similar(name, columns)}; it has "
+                    f"{listed(columns, MAX_NAMES)}"
                 )
         return tuple((called.get(name, name), kind) for name, kind in fields)
 
 
 @dataclass(frozen=True)
 class Scorer:
-    """What workers do with each part of a table: a plan, and the query. Made by `Request.scorer`."""
+    """The plan by which workers score each part of a table, and the query. Made by `Request.scorer`."""
 
     query: Remote[TAC]
     wanted: AnswerColumns
@@ -126,11 +121,15 @@ class Scorer:
         if not len(rows):
             return schema.empty_table()
         tac = self.query.get()
-        known = self._read(tac, rows, partition, first)
+        try:
+            with hinting():
+                evidence = tac.read(self.evidence.of(rows))
+        except EvidenceError as error:
+            raise in_partition(error, partition, first) from None
         wanted = self.wanted
         if isinstance(wanted, SampleColumns) and partition is not None:
             wanted = wanted.of_part(partition, first)
-        return pa.Table.from_arrays(wanted.columns(tac.network, [tac], known), schema=schema)
+        return pa.Table.from_arrays(wanted.columns(tac.network, [tac], evidence), schema=schema)
 
     def with_kept(self, rows: Any, partition: int | None = None, first: int = 0, sent: Any = None) -> Any:
         """The answer for rows of a pyarrow table: the columns that are kept, from what was `sent`, and the result."""
@@ -138,16 +137,9 @@ class Scorer:
         kept = {name: (rows if sent is None else sent)[name] for name in self.keep}
         return pa.table({**kept, **dict(zip(result.column_names, result.columns, strict=True))})
 
-    def _read(self, tac: TAC, rows: Any, partition: int | None, first: int) -> Evidence:
-        try:
-            with hinting():
-                return tac.read(self.evidence.of(rows))
-        except EvidenceError as error:
-            raise in_partition(error, partition, first) from None
-
 
 def posteriors(tac: TAC) -> PosteriorColumns:
-    """The posterior of a query, as what is wanted of every row."""
+    """The columns of the posterior of a query."""
     tac.require_query("posterior")
     tac.require_posterior()
     return PosteriorColumns((tac.question.query,), dtype=tac.dtype)

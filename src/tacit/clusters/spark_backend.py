@@ -1,10 +1,11 @@
-"""Spark: DataFrames that are scored lazily in its Python workers, and their partitions as parts to learn from."""
+"""Spark DataFrames, scored lazily in Spark's Python workers, and their partitions as parts to learn from."""
 
 from __future__ import annotations
 
 import pickle
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import reduce
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -19,14 +20,14 @@ from tacit.clusters.learning import Tables
 from tacit.clusters.plan import Columns
 from tacit.clusters.scoring import Request, Scorer
 from tacit.clusters.spark_coding import Coding
-from tacit.clusters.work import FAN_IN, ClusterParts, apply_work, identity, plain_errors, summed
+from tacit.clusters.work import FAN_IN, ClusterParts, apply_work, plain_errors
 from tacit.evidence.tables.messages import in_partition
 from tacit.learn.partitions import Distributed
 
 T = TypeVar("T")
 S = TypeVar("S")
 
-CHUNK = 2**16  # rows that are scored at once; Spark's own batches have 10,000
+ROWS_PER_CHUNK = 2**16  # scored at once; Spark's own batches have 10,000
 TYPES = {
     pa.float64(): DoubleType,
     pa.float32(): FloatType,
@@ -34,9 +35,9 @@ TYPES = {
     pa.bool_(): BooleanType,
     pa.string(): StringType,
 }
-MOST_HERE = 4 * FAN_IN  # partial sums that are added here
-SCHEMA = "part int, made binary"
-ARROW = pa.schema([("part", pa.int32()), ("made", pa.binary())])
+MAX_COLLECTED = 4 * FAN_IN  # partial sums that are added here
+SCHEMA = "part int, pickle binary"
+ARROW = pa.schema([("part", pa.int32()), ("pickle", pa.binary())])
 
 
 class SparkBackend(ClusterBackend):
@@ -45,61 +46,51 @@ class SparkBackend(ClusterBackend):
     kind, table_type = "Spark DataFrame", DataFrame
 
     def columns(self, rows: Any) -> list[Any]:
-        """The names of the columns of a DataFrame."""
         return list(rows.columns)
 
     def parts(self, rows: Any, evidence: Columns, others: Sequence[str]) -> Distributed[Tables]:
-        """The partitions of a DataFrame."""
         return Partitions(rows, Coding.of(rows, evidence, others))
 
     def score(self, request: Request, rows: Any) -> Any:
         """Another DataFrame."""
         scorer = request.announced(rows.columns)
         coding = Coding.of(rows, scorer.evidence, scorer.keep)
-        return coding.sent(rows).mapInArrow(_Task(scorer, coding), _schema(scorer, rows.schema))
+        kept = [rows.schema[name] for name in scorer.keep]
+        schema = StructType(kept + [StructField(name, TYPES[kind]()) for name, kind in scorer.fields])
+        return coding.sent(rows).mapInArrow(_scoring(scorer, coding), schema)
 
 
-def _schema(scorer: Scorer, table: Any) -> Any:
-    """The columns of the answer."""
-    kept = [table[name] for name in scorer.keep]
-    return StructType(kept + [StructField(name, TYPES[kind]()) for name, kind in scorer.fields])
+def _scoring(scorer: Scorer, coding: Coding) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """A function that Spark calls with the batches of a partition."""
 
-
-class _Task:
-    """What Spark calls with the batches of a partition."""
-
-    def __init__(self, scorer: Scorer, coding: Coding) -> None:
-        self._scorer, self._coding = scorer, coding
-
-    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+    def scored(batches: Iterable[Any]) -> Iterator[Any]:
         context = TaskContext.get()
         partition, threads = (None, 1) if context is None else (context.partitionId(), context.cpus())
         first = 0
         for chunk in _chunks(batches):
+            try:
+                rows = coding.received(chunk)
+            except EvidenceError as error:
+                raise in_partition(error, partition, first) from None
             with machine.within(machine.Quota(threads=threads)):
-                answer = self._answer(chunk, partition, first)
+                answer = scorer.with_kept(rows, partition, first, rows.plain)
             first += len(chunk)
             yield from answer.to_batches()
 
-    def _answer(self, chunk: Any, partition: int | None, first: int) -> Any:
-        try:
-            rows = self._coding.received(chunk)
-        except EvidenceError as error:
-            raise in_partition(error, partition, first) from None
-        return self._scorer.with_kept(rows, partition, first, rows.plain)
+    return scored
 
 
 def _chunks(batches: Iterable[Any]) -> Iterator[Any]:
-    """All rows as tables of `CHUNK` rows, and the rest: a batch is small, and its size is a setting of Spark."""
+    """All rows as tables of `ROWS_PER_CHUNK`, and the rest: Spark's own batches are small, by its settings."""
     waiting: list[Any] = []
     count = 0
     for batch in batches:
         waiting.append(batch)
         count += len(batch)
-        while count >= CHUNK:
+        while count >= ROWS_PER_CHUNK:
             rows = pa.Table.from_batches(waiting)
-            yield rows.slice(0, CHUNK)
-            waiting, count = rows.slice(CHUNK).to_batches(), count - CHUNK
+            yield rows.slice(0, ROWS_PER_CHUNK)
+            waiting, count = rows.slice(ROWS_PER_CHUNK).to_batches(), count - ROWS_PER_CHUNK
     if count:
         yield pa.Table.from_batches(waiting)
 
@@ -111,18 +102,15 @@ class Partitions(ClusterParts[Tables]):
         self.rows, self.coding = coding.sent(rows), coding
 
     def map(self, work: Callable[[Tables, int | None], S]) -> Distributed[S]:
-        """What work makes of every partition, kept by Spark in memory, or on disk."""
+        """The result of the work on every partition, kept by Spark in memory, or on disk."""
         coding = self.coding
 
-        def made(batches: Iterator[Any]) -> Iterator[Any]:
-            number = _partition()
+        def worked(batches: Iterator[Any]) -> Iterator[Any]:
+            context = TaskContext.get()
+            number = 0 if context is None else context.partitionId()
             yield _row(number, apply_work(work, _received(coding, batches), number))
 
-        return SparkParts(self.rows.mapInArrow(made, SCHEMA))
-
-    def sum(self, work: Callable[[Tables, int | None], S], add: Callable[[S, S], S]) -> S:
-        """The sum over all partitions."""
-        return self.map(work).sum(identity, add)
+        return SparkParts(self.rows.mapInArrow(worked, SCHEMA))
 
 
 class SparkParts(ClusterParts[T]):
@@ -133,7 +121,7 @@ class SparkParts(ClusterParts[T]):
         weakref.finalize(self, self.parts.unpersist)
 
     def map(self, work: Callable[[T, int | None], S]) -> Distributed[S]:
-        """What work makes of every part, kept by Spark in memory, or on disk."""
+        """The result of the work on every part, kept by Spark in memory, or on disk."""
         return SparkParts(self._applied(work))
 
     def sum(self, work: Callable[[T, int | None], S], add: Callable[[S, S], S]) -> S:
@@ -143,34 +131,34 @@ class SparkParts(ClusterParts[T]):
             for _ in range(self._levels):
                 partial = partial.groupBy((functions.col("part") / FAN_IN).cast("int").alias("group"))
                 partial = partial.applyInArrow(_summing(add), SCHEMA)
-            collected = sorted((row["part"], bytes(row["made"])) for row in partial.collect())
-        partial_sums: list[S] = [pickle.loads(made) for _, made in collected]
-        return summed(add, partial_sums)
+            collected = sorted((row["part"], bytes(row["pickle"])) for row in partial.collect())
+        partial_sums: list[S] = [pickle.loads(packed) for _, packed in collected]
+        return reduce(add, partial_sums)
 
     @property
     def _levels(self) -> int:
-        """How often groups are summed before the rest comes here."""
+        """How often groups are summed before the rest is collected."""
         parts, levels = self.parts.rdd.getNumPartitions(), 0
-        while parts > MOST_HERE:
+        while parts > MAX_COLLECTED:
             parts, levels = parts // FAN_IN, levels + 1
         return levels
 
     def _applied(self, work: Callable[[T, int | None], S]) -> Any:
-        def made(batches: Iterator[Any]) -> Iterator[Any]:
+        def worked(batches: Iterator[Any]) -> Iterator[Any]:
             for batch in batches:
-                for number, thing in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                    yield _row(number, apply_work(work, pickle.loads(thing), number))
+                for number, packed in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                    yield _row(number, apply_work(work, pickle.loads(packed), number))
 
-        return self.parts.mapInArrow(made, SCHEMA)
+        return self.parts.mapInArrow(worked, SCHEMA)
 
 
 def _summing(add: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
     """A function that sums a group of parts."""
 
     def sum_of(rows: Any) -> Any:
-        group = sorted(zip(*(rows.column(name).to_pylist() for name in ("part", "made")), strict=True))
-        made = summed(add, [pickle.loads(made) for _, made in group])
-        return pa.Table.from_batches([_row(group[0][0] // FAN_IN, made)])
+        group = sorted(zip(*(rows.column(name).to_pylist() for name in ARROW.names), strict=True))
+        total = reduce(add, [pickle.loads(packed) for _, packed in group])
+        return pa.Table.from_batches([_row(group[0][0] // FAN_IN, total)])
 
     return sum_of
 
@@ -185,10 +173,5 @@ def _received(coding: Coding, batches: Iterator[Any]) -> Iterator[Any]:
         first += len(batch)
 
 
-def _row(number: int, made: Any) -> Any:
-    return pa.record_batch([[number], [pickle.dumps(made, protocol=5)]], schema=ARROW)
-
-
-def _partition() -> int:
-    context = TaskContext.get()
-    return 0 if context is None else context.partitionId()
+def _row(number: int, thing: Any) -> Any:
+    return pa.record_batch([[number], [pickle.dumps(thing, protocol=5)]], schema=ARROW)

@@ -1,7 +1,7 @@
-"""Text as codes: Spark compares labels itself, and sends all of a row in a few bits to its Python workers.
+"""Text as codes: Spark compares labels itself, and sends a row as a few bits to its Python workers.
 
-Text takes longer to send than all that is done with it, and many columns longer than one. A value that is no label
-comes along as text, for the message.
+Sending text takes longer than all work on it, and sending many columns longer than one. A value that is no label is
+sent as text, too, for the message.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from tacit.evidence.column import Column
 from tacit.evidence.read import read_column
 from tacit.model.variable import Variable
 
-MOST = 32  # states, which Spark compares one after the other
-WORD = 63  # bits of a whole number that are used
+MAX_STATES = 32  # which Spark compares one after the other
+WORD_BITS = 63  # of a whole number that are used
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Field:
         return code.otherwise(self.unknown())
 
     def unknown(self) -> Any:
-        """The code of text that is no label, in its place."""
+        """The code in its place of text that is no label."""
         return self._literal(self.variable.card + 1)
 
     def _literal(self, code: int) -> Any:
@@ -82,7 +82,7 @@ class Coding:
             variable, name = source.variable, source.columns[0]
             if not source.per_state and variable.name not in evidence.soft and _is_text(variable, types[name]):
                 field = Field(name, variable, word, shift)
-                if shift + field.bits > WORD:
+                if shift + field.bits > WORD_BITS:
                     word, shift = word + 1, 0
                     field = Field(name, variable, word, shift)
                 coded.append(field)
@@ -106,7 +106,7 @@ class Coding:
         return rows.select(*[column.alias(f"c{i}") for i, column in enumerate(sent)])
 
     def received(self, rows: Any) -> Received:
-        """Some rows as they were sent, in a worker."""
+        """Decode some rows, in a worker."""
         plain: dict[str, Any] = {name: rows.column(i) for i, name in enumerate(self.plain)}
         evidence = dict(plain)
         words = [column.to_numpy() for column in rows.columns[len(self.plain) : -1]] if self.coded else []
@@ -120,7 +120,7 @@ class Coding:
 
 @dataclass(frozen=True)
 class Received:
-    """Some rows: the columns that were sent as they are, and all that are evidence."""
+    """Some rows in a worker: the columns that were sent as they are, and all that are evidence."""
 
     rows: int
     plain: dict[str, Any]
@@ -135,7 +135,7 @@ class Received:
 
 def _is_text(variable: Variable, kind: Any) -> bool:
     labels = all(isinstance(state, str) for state in variable.states)
-    return labels and variable.card <= MOST and kind == StringType()
+    return labels and variable.card <= MAX_STATES and kind == StringType()
 
 
 def _column(name: str) -> Any:
@@ -144,7 +144,7 @@ def _column(name: str) -> Any:
 
 
 def _refuse(variable: Variable, row: int, texts: Any) -> NoReturn:
-    """The error about text that is no label, or one only by rules that Spark does not have."""
+    """Raise the error about text that is no label, or is one only by rules that Spark does not have."""
     text = texts[row].as_py()
     try:
         read_column(variable, pa.array([text]))

@@ -1,4 +1,4 @@
-"""How work is done on the parts of a cluster, and how what it comes to is summed."""
+"""Work on the parts of a cluster: its threads, its errors, and sums over the parts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import reduce
 from typing import TypeVar
 
 from tacit.base import machine
@@ -33,14 +32,17 @@ class ClusterParts(Distributed[T]):
         """A pickle that each worker unpacks once."""
         return Remote(thing)
 
+    def sum(self, work: Callable[[T, int | None], S], add: Callable[[S, S], S]) -> S:
+        """The sum over the results of the work, which are kept while they are added."""
+        return self.map(work).sum(_identity, add)
 
-def identity(thing: S, number: int | None) -> S:
-    """Work that was done before."""
+
+def _identity(thing: S, number: int | None) -> S:
     return thing
 
 
 def apply_work(work: Callable[[T, int | None], S], thing: T, number: int) -> S:
-    """What work makes of a part, on one thread; an error names the part."""
+    """Do work on a part, on one thread; an error names the part."""
     with machine.within(ONE_THREAD), quietly():
         try:
             return work(thing, number)
@@ -48,13 +50,8 @@ def apply_work(work: Callable[[T, int | None], S], thing: T, number: int) -> S:
             raise in_partition(error, number) from None
 
 
-def summed(add: Callable[[S, S], S], several: Sequence[S]) -> S:
-    """The sum from first to last."""
-    return reduce(add, several)
-
-
 def groups(parts: Sequence[T]) -> list[Sequence[T]]:
-    """Neighbours that are added at a time.
+    """The parts in groups of neighbours, each of which is added at a time.
 
     >>> [len(group) for group in groups(range(40))]
     [16, 16, 8]
@@ -64,7 +61,7 @@ def groups(parts: Sequence[T]) -> list[Sequence[T]]:
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """An error of ours that a cluster wrapped into its own is raised as it was."""
+    """Raise an error of ours as it was, where a cluster wrapped it into its own."""
     try:
         yield
     except TacitError:
