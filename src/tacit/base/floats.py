@@ -1,11 +1,11 @@
-"""Arrays of floats, what NumPy says about their limits, and division where there may be nothing to divide by."""
+"""Floats and arrays of them: underflow, ranges, division by totals that may be 0, and their form in JSON."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,3 +52,22 @@ def divide(array: NDArray[F], total: NDArray[np.floating], otherwise: float = np
     array([0.5, nan])
     """
     return np.asarray(np.divide(array, total, out=np.full_like(array, otherwise), where=total > 0))
+
+
+def as_json(value: Any) -> Any:
+    """Numbers as JSON has them, in arrays and dictionaries, too: null for those that are not finite.
+
+    >>> as_json(np.array([0.5, np.nan])), as_json({"a": float("-inf")}), as_json("text")
+    ([0.5, None], {'a': None}, 'text')
+    """
+    if isinstance(value, float | np.floating):
+        return float(value) if np.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: as_json(entry) for name, entry in value.items()}
+    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+        finite = np.isfinite(value)
+        if not finite.all():
+            value = value.astype(object)
+            value[~finite] = None
+        return value.tolist()
+    return value

@@ -1,4 +1,4 @@
-"""The questions that requests ask, answered as plain data; what is answered is what Python answers."""
+"""Answers to the questions of requests, as plain data."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 
 from tacit.base.errors import EvidenceError, TooLargeError
-from tacit.base.floats import Floats
+from tacit.base.floats import Floats, as_json
 from tacit.base.text import large
 from tacit.compiler.prune import relevant
 from tacit.evidence.column import Evidence
 from tacit.model.cpt import TestingCPT
-from tacit.model.model import Model
 from tacit.query.answer import Answer
 from tacit.query.information import information as information_of
 from tacit.query.network import Network
@@ -24,7 +23,7 @@ from tacit.query.selection import join_rows
 from tacit.query.sensitivity import Entry, Sensitivity
 from tacit.query.sensitivity import sensitivity as sensitivity_of
 from tacit.query.tac import TAC
-from tacit.serve.given import read_given, written
+from tacit.serve.given import read_given, state_key
 from tacit.serve.limits import Limits
 from tacit.serve.queries import Queries
 from tacit.serve.request import Fields
@@ -32,12 +31,12 @@ from tacit.serve.workers import Deadline
 
 BLOCK_WORK = 100_000_000  # multiply-adds between two looks at the clock: about a tenth of a second
 BLOCK_ROWS = 4096
-NUMBERS_PER_TEST = 10  # numbers and texts that are said of a test
+NUMBERS_PER_TEST = 10  # and texts that an explanation has
 
 
 @dataclass(frozen=True)
 class QueryTask:
-    """One request, and what is needed to answer it."""
+    """One request, and all that is needed to answer it."""
 
     queries: Queries
     fields: Fields
@@ -47,7 +46,7 @@ class QueryTask:
 
     @property
     def net(self) -> Network:
-        """The network that is asked."""
+        """The network of all queries."""
         return self.queries.net
 
     @cached_property
@@ -59,11 +58,11 @@ class QueryTask:
         """The query, compiled."""
         if self.at_hand is not None:
             return self.at_hand
-        asked, known = self.asked, self.known
-        for name in asked:
+        evidence = self.known
+        for name in self.asked:
             self.net.node(name)  # an error, before anything is compiled
         self.deadline.check()
-        return self.queries.of(self.fields.query, known)
+        return self.queries.of(self.fields.query, evidence)
 
     @property
     def asked(self) -> tuple[str, ...]:
@@ -84,16 +83,13 @@ class QueryTask:
         return prod(self.net.variable(name).card for name in dict.fromkeys(self.asked))
 
     def test_numbers(self, tac: TAC) -> int:
-        """The numbers for each row that say how testing nodes were decided: posteriors of parents, weights of tables.
-
-        None, unless they are asked for.
-        """
+        """The numbers for each row that tell how testing nodes were decided; 0, unless they are asked for."""
         names = tac.program.selections if self.fields.tests else ()
         cpts = [cpt for name in names if isinstance(cpt := tac.network.cpt(name), TestingCPT)]
         return sum(cpt.test.size * (2 if len(cpt.tables) == 2 else 1 + len(cpt.tables)) for cpt in cpts)
 
     def require_few_sweeps(self) -> None:
-        """An error where all variables are looked at for very many joint states of the query, a sweep for each."""
+        """Refuse a sweep over all variables for each of very many joint states of the query."""
         variables, most = len(self.net.variables), self.limits.numbers
         if self.states * variables > most:
             raise TooLargeError(
@@ -102,7 +98,7 @@ class QueryTask:
             )
 
     def require_few(self, per_row: int) -> None:
-        """An error where the answer would be too long, with so many numbers for each row."""
+        """Refuse an answer that would have too many numbers, with so many for each row."""
         count = per_row * self.known.rows
         if count > self.limits.numbers:
             raise TooLargeError(
@@ -160,7 +156,8 @@ def mpe(task: QueryTask) -> dict[str, Any]:
 def explain(task: QueryTask) -> dict[str, Any]:
     """Why each row gets its answer."""
     tac = task.tac()
-    task.require_few(NUMBERS_PER_TEST * _count_tests(task.net, relevant(task.net, [*task.asked, *task.known.columns])))
+    cpts = map(task.net.cpt, relevant(task.net, [*task.asked, *task.known.columns]))
+    task.require_few(NUMBERS_PER_TEST * sum(cpt.thresholds.size for cpt in cpts if isinstance(cpt, TestingCPT)))
     explanations: list[dict[str, Any]] = []
     for block in task.blocks(tac, at_most=1):
         try:
@@ -174,15 +171,15 @@ def _explained(tac: TAC, row: Evidence) -> dict[str, Any]:
     why = tac.explain(row)
 
     def by_state(numbers: Floats) -> dict[str, Any]:
-        return {written(q): plain(number) for q, number in zip(why.states, numbers, strict=True)}
+        return {state_key(q): as_json(number) for q, number in zip(why.states, numbers, strict=True)}
 
     functions = None
     if why.coefficients is not None:
-        functions = [{"inputs": list(names), "coefficients": plain(c)} for names, c in why.coefficients.items()]
+        functions = [{"inputs": list(names), "coefficients": as_json(c)} for names, c in why.coefficients.items()]
     return {
         "posterior": by_state(why.posterior),
         "evidence": dict(why.evidence),
-        "tests": [plain(asdict(test) | {"margin": test.margin, "selected": test.selected}) for test in why.tests],
+        "tests": [as_json(asdict(test) | {"margin": test.margin, "selected": test.selected}) for test in why.tests],
         "findings": [
             {"name": one.name, "value": one.value, "without": by_state(one.without), "weight": by_state(one.weight)}
             for one in why.findings
@@ -210,23 +207,18 @@ def sensitivity(task: QueryTask) -> dict[str, Any]:
     tac = task.tac()
     states, posteriors, entries = [], [], []
     for block in task.blocks(tac, at_most=1):
-        slopes = sensitivity_of(tac, block, pause=task.deadline.check)
-        place = slopes.state(state=state)
+        found = sensitivity_of(tac, block, pause=task.deadline.check)
+        place = found.state(state=state)
         states.append([task.net.states(name)[k] for name, k in zip(task.asked, place, strict=True)])
-        posteriors.append(plain(slopes.posterior[0][place]))
-        largest = slopes.entries(state=state)[:top]
-        entries.append([plain(entry._asdict() | {"growth": _growth(slopes, entry)}) for entry in largest])
+        posteriors.append(as_json(found.posterior[0][place]))
+        largest = found.entries(state=state)[:top]
+        entries.append([as_json(entry._asdict() | {"growth": _growth(found, entry)}) for entry in largest])
     return {"query": task.fields.query, "states": states, "posterior": posteriors, "entries": entries}
 
 
 def _growth(sensitivity: Sensitivity, entry: Entry) -> float:
-    """By how much p*(evidence) grows with an entry, relative to what it is."""
+    """The derivative of log p*(evidence) by an entry."""
     return float(sensitivity.slopes[entry.node, entry.part][0][(..., *entry.place)].sum())
-
-
-def _count_tests(net: Model, names: Iterable[str]) -> int:
-    """How many tests the testing nodes among these have."""
-    return sum(cpt.thresholds.size for name in names if isinstance(cpt := net.cpt(name), TestingCPT))
 
 
 def _tests(task: QueryTask, answers: Sequence[Answer]) -> dict[str, Any]:
@@ -235,37 +227,18 @@ def _tests(task: QueryTask, answers: Sequence[Answer]) -> dict[str, Any]:
         return {}
     tests = {}
     for name in answers[0].selected:
-        how, cpt = join_rows([answer.selected[name] for answer in answers]), task.net.cpt(name)
+        selected, cpt = join_rows([answer.selected[name] for answer in answers]), task.net.cpt(name)
         assert isinstance(cpt, TestingCPT)
         tests[name] = {
             "parents": list(task.net.parents(name)),
-            "thresholds": plain(cpt.thresholds),
+            "thresholds": as_json(cpt.thresholds),
             "operators": cpt.test.tolist(),
             "gamma": cpt.gamma,
-            "posterior": plain(how.posterior),
-            "weight": plain(how.weight),
+            "posterior": as_json(selected.posterior),
+            "weight": as_json(selected.weight),
         }
     return {"tests": tests}
 
 
 def _joined(blocks: Iterable[Floats]) -> Any:
-    return plain(np.concatenate(list(blocks)))
-
-
-def plain(value: Any) -> Any:
-    """Numbers as JSON has them: null for those that are not finite.
-
-    >>> plain(np.array([0.5, np.nan])), plain(float("-inf")), plain("text")
-    ([0.5, None], None, 'text')
-    """
-    if isinstance(value, float | np.floating):
-        return float(value) if np.isfinite(value) else None
-    if isinstance(value, dict):
-        return {name: plain(own) for name, own in value.items()}
-    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
-        if np.isfinite(value).all():
-            return value.tolist()
-        made = value.astype(object)
-        made[~np.isfinite(value)] = None
-        return made.tolist()
-    return value
+    return as_json(np.concatenate(list(blocks)))

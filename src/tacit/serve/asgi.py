@@ -1,4 +1,4 @@
-"""The application: which request is answered by what, on any server that speaks ASGI."""
+"""The application, for any server that speaks ASGI: routes, the page, and the errors of requests."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -29,40 +28,38 @@ from tacit.serve.endpoints import ENDPOINTS, Endpoint, document
 from tacit.serve.guard import Guard
 from tacit.serve.limits import Limits
 from tacit.serve.queries import Queries
-from tacit.serve.replies import RefusedError, answer, refused, written
+from tacit.serve.replies import RefusedError, answer, encoded, refused
 from tacit.serve.request import Bodies, Fields
 from tacit.serve.workers import Deadline, Workers
 from tacit.views.page import Captions, page_html
 
 T = TypeVar("T")
-CLIENT_GONE = 499  # the status of what nobody reads, as other servers call it
-QUICK_BYTES = 2_000  # bytes of a request that is read at once
+CLIENT_GONE = 499  # a status that nobody reads, as other servers have it
+QUICK_BYTES = 2_000  # of a request that is answered without a thread
 SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 log = logging.getLogger("tacit.serve")
 
 
-@dataclass(frozen=True)
-class Page:
+class Page(NamedTuple):
     """The explorer page of a network, and its content security policy."""
 
-    html: str
-
-    @property
-    def policy(self) -> str:
-        """Only the scripts that are in the page, and only this server."""
-        scripts = " ".join(f"'sha256-{_digest(text)}'" for text in SCRIPT.findall(self.html))
-        return (
-            f"default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; img-src data: blob:; "
-            "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-        )
+    html: bytes
+    policy: str
 
 
-def _digest(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
+def _page(html: str) -> Page:
+    """A page that may run only the scripts that are in it, and ask only this server."""
+    digests = [hashlib.sha256(text.encode("utf-8")).digest() for text in SCRIPT.findall(html)]
+    scripts = " ".join(f"'sha256-{base64.b64encode(digest).decode('ascii')}'" for digest in digests)
+    policy = (
+        f"default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; img-src data: blob:; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+    return Page(html.encode("utf-8"), policy)
 
 
 class Service:
-    """One network, and what answers requests about it."""
+    """One network, and the queries and workers that answer requests about it."""
 
     def __init__(self, net: Network, limits: Limits, page: Callable[[], str]) -> None:
         self.net, self.limits = net, limits
@@ -95,20 +92,19 @@ class Service:
         return None if tac is None else QueryTask(self.queries, fields, self.limits, deadline, tac)
 
     def answered(self, endpoint: Endpoint, body: bytes, deadline: Deadline) -> bytes:
-        """In a thread: the JSON of the answer."""
+        """The JSON of the answer, computed in a thread."""
         deadline.check()
         return _answered(endpoint, QueryTask(self.queries, Fields(body, endpoint.allowed), self.limits, deadline))
 
     async def page(self, request: Request) -> Response:
         """The explorer, made once: if that takes longer than a request may, a later one gets it."""
         if self._page is None or (self._page.done() and self._page.exception() is not None):
-            self._page = self.workers.submit(lambda: Page(self._make_page()), kept=True)
+            self._page = self.workers.submit(lambda: _page(self._make_page()), kept=True)
         page = await _result(self._page, request, Deadline(self.limits.seconds))
-        headers = {"Content-Security-Policy": page.policy}
-        return Response(page.html.encode("utf-8"), headers=headers, media_type="text/html")
+        return Response(page.html, headers={"Content-Security-Policy": page.policy}, media_type="text/html")
 
     def model(self) -> dict[str, Any]:
-        """What the network has, and how much may be asked at once."""
+        """The variables of the network, and the limits of a request."""
         net, limits = self.net, self.limits
         return {
             "name": net.name,
@@ -138,7 +134,7 @@ def application(
     """
     net.require_numbers()
     service = Service(net.copy(), limits or Limits(), partial(page_html, net, captions, remote=True))
-    model, openapi = written(service.model()), written(document())
+    model, openapi = encoded(service.model()), encoded(document())
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -149,7 +145,7 @@ def application(
         routes=[  # looked through in this order: questions first
             *(Route(one.path, _refusing(partial(service.ask, one)), methods=["POST"]) for one in ENDPOINTS),
             Route("/", _refusing(service.page)),
-            Route("/health", _constant(written({"status": "ok"}))),
+            Route("/health", _constant(encoded({"status": "ok"}))),
             Route("/openapi.json", _constant(openapi)),
             Route("/api/model", _constant(model)),
         ],
@@ -165,7 +161,7 @@ def _answered(endpoint: Endpoint, task: QueryTask) -> bytes:
     with quietly():
         response = endpoint.respond(task)
     task.deadline.check()
-    return written(response)
+    return encoded(response)
 
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -195,7 +191,7 @@ def _constant(content: bytes) -> Handler:
 
 
 async def _result(future: Future[T], request: Request, deadline: Deadline) -> T:
-    """What a worker makes of a task, unless that takes too long, or the client goes away."""
+    """The result of a worker's task, unless that takes too long, or the client goes away."""
     work = asyncio.wrap_future(future)
     work.add_done_callback(lambda done: done.cancelled() or done.exception())  # which may come too late to be told
     gone = asyncio.ensure_future(_disconnected(request))

@@ -1,4 +1,4 @@
-"""The requests that are answered, with the forms of questions and answers as JSON Schema: the OpenAPI document."""
+"""The endpoints, with the forms of questions and answers as JSON Schema: the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from tacit.base.version import VERSION
 from tacit.serve import answers
 from tacit.serve.answers import QueryTask
-from tacit.serve.request import MOST_ENTRIES
+from tacit.serve.request import MAX_ENTRIES
 
 Schema = dict[str, Any]
 
@@ -19,9 +19,15 @@ def _ref(name: str) -> Schema:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def _object(properties: dict[str, Schema], optional: tuple[str, ...] = (), about: str = "") -> Schema:
-    form = {"type": "object", "properties": properties, "required": [n for n in properties if n not in optional]}
+def _object(about: str = "", /, **properties: Schema) -> Schema:
+    """An object that has all these properties."""
+    form = {"type": "object", "properties": properties, "required": list(properties)}
     return form | ({"description": about} if about else {})
+
+
+def _with_tests(**properties: Schema) -> Schema:
+    """An object that has all these properties, and may have tests."""
+    return _object(**properties, tests=_by_name(_ref("Tests"))) | {"required": list(properties)}
 
 
 def _each(names: str, form: Schema) -> dict[str, Schema]:
@@ -64,65 +70,60 @@ SCHEMAS: dict[str, Schema] = {
         ],
     },
     "Tests": _object(
-        {"parents": _list(TEXT), **_each("thresholds posterior weight", ARRAY), "gamma": NUMBER}
-        | {"operators": {"type": ["array", "string"]}},
-        about="How a testing node was decided: P*(u) of its parents and the weight of `plus`, for each row and each "
+        "How a testing node was decided: P*(u) of its parents and the weight of `plus`, for each row and each "
         "state of the parents; thresholds and operators without an axis of rows. Of more than two tables, thresholds "
         "and weights have one more axis: the tests, from small to large, and the weight of each table.",
+        parents=_list(TEXT),
+        **_each("thresholds posterior weight", ARRAY),
+        gamma=NUMBER,
+        operators={"type": ["array", "string"]},
     ),
     "Test": _object(
-        _each("node parent_state operator selected", TEXT)
-        | _each("posterior threshold weight margin", NUMBER)
-        | {"flips": _by_name(NUMBER, "For each input, the value at which the test would come out otherwise.")}
+        **_each("node parent_state operator selected", TEXT),
+        **_each("posterior threshold weight margin", NUMBER),
+        flips=_by_name(NUMBER, "For each input, the value at which the test would come out otherwise."),
     ),
     "Finding": _object(
-        _each("name value", TEXT)
-        | {"without": _by_name(NUMBER, "The posterior if this finding were missing.")}
-        | {"weight": _by_name(NUMBER, "By how much it raises the log-odds of each state, given the others.")}
+        **_each("name value", TEXT),
+        without=_by_name(NUMBER, "The posterior if this finding were missing."),
+        weight=_by_name(NUMBER, "By how much it raises the log-odds of each state, given the others."),
     ),
     "Explanation": _object(
-        {
-            "posterior": _by_name(NUMBER),
-            "evidence": _by_name(TEXT),
-            "tests": _list(_ref("Test")),
-            "findings": _list(_ref("Finding"), "Of a query without tests, what each finding adds to the others."),
-            "functions": {
-                "description": "With this selection, p*(query) as a polynomial of the inputs; null if there are many.",
-                "type": ["array", "null"],
-                "items": _object({"inputs": _list(TEXT), "coefficients": _list(NUMBER)}),
-            },
-            "text": TEXT,
-        }
+        posterior=_by_name(NUMBER),
+        evidence=_by_name(TEXT),
+        tests=_list(_ref("Test")),
+        findings=_list(_ref("Finding"), "Of a query without tests, what each finding adds to the others."),
+        functions={
+            "description": "With this selection, p*(query) as a polynomial of the inputs; null if there are many.",
+            "type": ["array", "null"],
+            "items": _object(inputs=_list(TEXT), coefficients=_list(NUMBER)),
+        },
+        text=TEXT,
     ),
     "Entry": _object(
-        _each("node part name", TEXT) | _each("value derivative growth flips_at", NUMBER) | {"place": _list(WHOLE)}
+        **_each("node part name", TEXT), **_each("value derivative growth flips_at", NUMBER), place=_list(WHOLE)
     ),
     "Model": _object(
-        {
-            "name": {"type": ["string", "null"]},
-            "variables": _list(
-                _object({"name": TEXT, "states": _list(_ref("State")), "parents": _list(TEXT), "testing": TRUTH})
-            ),
-            "limits": _by_name({"type": "number"}),
-        }
+        name={"type": ["string", "null"]},
+        variables=_list(_object(name=TEXT, states=_list(_ref("State")), parents=_list(TEXT), testing=TRUTH)),
+        limits=_by_name({"type": "number"}),
     ),
-    "Error": _object({"error": TEXT}),
+    "Error": _object(error=TEXT),
 }
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A question, the fields that it may have, and the form of its answer.
+    """A question, the fields that it may have, of which only a query is needed, and the form of its answer.
 
-    One that is `quick` only runs the query: if it is small, and there is one row, that takes less time than to hand it
-    over to a thread.
+    A `quick` one only runs the query: if it is small, and there is one row, that takes less time than to hand it over
+    to a thread.
     """
 
     path: str
     respond: Callable[[QueryTask], dict[str, Any]]
     about: str
     fields: dict[str, Schema]
-    needed: tuple[str, ...]
     answer: Schema
     quick: bool = False
 
@@ -134,7 +135,7 @@ class Endpoint:
     @property
     def question(self) -> Schema:
         """The form of the question."""
-        form = _object({**self.fields, **EVIDENCE}, optional=(*EVIDENCE, *(set(self.fields) - set(self.needed))))
+        form = _object(**self.fields, **EVIDENCE) | {"required": ["query"] if "query" in self.fields else []}
         return form | {"additionalProperties": False, "not": {"required": ["rows", "columns"]}}
 
 
@@ -144,16 +145,11 @@ ENDPOINTS = (
         answers.posterior,
         "The posterior of a variable, or the joint posterior of several",
         {"query": QUERY, "tests": WITH_TESTS},
-        ("query",),
-        _object(
-            {
-                "query": QUERY,
-                "states": _by_name(_list(_ref("State"))),
-                "posterior": _list(ARRAY, "For each row, a probability for each state of the query."),
-                "log_evidence": LOG_EVIDENCE,
-                "tests": _by_name(_ref("Tests")),
-            },
-            ("tests",),
+        _with_tests(
+            query=QUERY,
+            states=_by_name(_list(_ref("State"))),
+            posterior=_list(ARRAY, "For each row, a probability for each state of the query."),
+            log_evidence=LOG_EVIDENCE,
         ),
         quick=True,
     ),
@@ -162,14 +158,9 @@ ENDPOINTS = (
         answers.marginals,
         "The posteriors of all variables",
         {"variables": _list(TEXT, "The variables that are wanted; all, if left out."), "tests": WITH_TESTS},
-        (),
-        _object(
-            {
-                "posteriors": _by_name(_list(_list(NUMBER)), "Of each variable: for each row, one for each state."),
-                "log_evidence": LOG_EVIDENCE,
-                "tests": _by_name(_ref("Tests")),
-            },
-            ("tests",),
+        _with_tests(
+            posteriors=_by_name(_list(_list(NUMBER)), "Of each variable: for each row, one for each state."),
+            log_evidence=LOG_EVIDENCE,
         ),
     ),
     Endpoint(
@@ -177,14 +168,9 @@ ENDPOINTS = (
         answers.mpe,
         "The states of all variables that are most probable together",
         {},
-        (),
         _object(
-            {
-                "states": _by_name(
-                    _list({"oneOf": [_ref("State"), {"type": "null"}]}), "Of each variable, one per row."
-                ),
-                "log_probability": _list(NUMBER, "The logarithm of p*(states, evidence) of each row."),
-            }
+            states=_by_name(_list({"oneOf": [_ref("State"), {"type": "null"}]}), "Of each variable, one per row."),
+            log_probability=_list(NUMBER, "The logarithm of p*(states, evidence) of each row."),
         ),
     ),
     Endpoint(
@@ -192,20 +178,16 @@ ENDPOINTS = (
         answers.explain,
         "Why a query has this answer",
         {"query": TEXT},
-        ("query",),
-        _object({"query": TEXT, "explanations": _list(_ref("Explanation"), "One for each row.")}),
+        _object(query=TEXT, explanations=_list(_ref("Explanation"), "One for each row.")),
     ),
     Endpoint(
         "/api/information",
         answers.information,
         "By how much the entropy of the query is expected to drop, in nats, if a variable were observed",
         {"query": QUERY},
-        ("query",),
         _object(
-            {
-                "query": QUERY,
-                "information": _by_name(_list(NUMBER), "Of each variable, one per row; null where it is observed."),
-            }
+            query=QUERY,
+            information=_by_name(_list(NUMBER), "Of each variable, one per row; null where it is observed."),
         ),
     ),
     Endpoint(
@@ -219,18 +201,13 @@ ENDPOINTS = (
                 "if left out.",
                 "oneOf": [_ref("State"), _list(_ref("State"))],
             },
-            "top": WHOLE | {"minimum": 1, "maximum": MOST_ENTRIES, "default": 20},
+            "top": WHOLE | {"minimum": 1, "maximum": MAX_ENTRIES, "default": 20},
         },
-        ("query",),
         _object(
-            {
-                "query": QUERY,
-                "states": _list(
-                    _list(_ref("State")), "For each row, the state that is looked at, of each query variable."
-                ),
-                "posterior": _list(NUMBER),
-                "entries": _list(_list(_ref("Entry")), "For each row, those with the largest derivatives first."),
-            }
+            query=QUERY,
+            states=_list(_list(_ref("State")), "For each row, the state that is looked at, of each query variable."),
+            posterior=_list(NUMBER),
+            entries=_list(_list(_ref("Entry")), "For each row, those with the largest derivatives first."),
         ),
     ),
 )

@@ -8,7 +8,7 @@ not depend on other rows, nor on whether a number is written as 1 or 1.0, which 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
@@ -24,7 +24,7 @@ from tacit.evidence.states import MISSING, UNKNOWN, numbers_spelled
 from tacit.model.model import Model
 from tacit.model.variable import Label, Variable, listed_states
 from tacit.serve.limits import Limits
-from tacit.serve.request import Fields, named
+from tacit.serve.request import Fields, checked_name
 from tacit.serve.workers import Deadline
 
 KINDS = (str, bool, int, float, list)
@@ -32,40 +32,56 @@ KINDS = (str, bool, int, float, list)
 
 def read_given(net: Model, fields: Fields, limits: Limits, deadline: Deadline) -> Evidence:
     """The evidence of a request, within limits; one row without any, if there is none."""
-    by_row, by_column = fields.rows, fields.columns
+    by_row = fields.rows
+    lists: dict[str, list[Any]] = {}
     if by_row is None:
-        return _from_columns(net, by_column or {}, limits, deadline)
-    if not by_row:
-        raise EvidenceError("the evidence has no rows; expected at least one")
-    _require_few(len(by_row), limits.rows)
-    soft: dict[str, bool] = {}
-    for row in by_row:
-        _check_names(net, row)
-        for name, value in row.items():
-            soft[name] = soft.get(name, False) or isinstance(value, list | dict)
-    _require_small((len(by_row) * _width(net, name, own) for name, own in soft.items()), limits.numbers)
-    lists = ((name, [row.get(name) for row in by_row]) for name in soft)  # one at a time
-    return Evidence(len(by_row), _columns(net, lists, deadline))
+        by_column = fields.columns or {}
+        _check_names(net, by_column)
+        rows = _count_rows(by_column, limits.rows)
+        lists = {name: values if isinstance(values, list) else [values] for name, values in by_column.items()}
+        lengths = {name: len(values) for name, values in lists.items()}
+        soft = {name for name, values in lists.items() if any(isinstance(value, list | dict) for value in values)}
+    else:
+        rows = len(by_row)
+        _require_rows(rows)
+        _require_few(rows, limits.rows)
+        for row in by_row:
+            _check_names(net, row)
+        lengths = dict.fromkeys((name for row in by_row for name in row), rows)
+        soft = {name for row in by_row for name, value in row.items() if isinstance(value, list | dict)}
+    size = sum(length * (net.variable(name).card if name in soft else 1) for name, length in lengths.items())
+    if size > limits.numbers:
+        raise TooLargeError(
+            f"the evidence is a table of {size:,} numbers, with those that are left out (limit {limits.numbers:,}); "
+            "send several requests"
+        )
+    columns = {}
+    for name in lengths:
+        deadline.check()
+        values = lists[name] if by_row is None else [row.get(name) for row in by_row]
+        if (column := _column(net.variable(name), values)) is not None:
+            columns[name] = column
+    return Evidence(rows, columns)
 
 
-def _from_columns(net: Model, given: Mapping[str, Any], limits: Limits, deadline: Deadline) -> Evidence:
-    """A list has a value for each row; anything else is for all of them."""
-    _check_names(net, given)
+def _count_rows(by_column: Mapping[str, Any], most: int) -> int:
+    """The number of rows: a list has a value for each of them, anything else is for all."""
     rows: int | None = None
-    for name, values in given.items():
+    for name, values in by_column.items():
         if isinstance(values, list):
-            _require_few(len(values), limits.rows)
+            _require_few(len(values), most)
             if rows is not None and len(values) != rows:
                 count = plural(len(values), "row")
                 raise EvidenceError(f" has {count}, other columns have {rows:,}", variable=name)
             rows = len(values)
-    if rows == 0:
+    rows = 1 if rows is None else rows
+    _require_rows(rows)
+    return rows
+
+
+def _require_rows(rows: int) -> None:
+    if not rows:
         raise EvidenceError("the evidence has no rows; expected at least one")
-    lists = {name: values if isinstance(values, list) else [values] for name, values in given.items()}
-    soft = {name: any(isinstance(value, list | dict) for value in values) for name, values in lists.items()}
-    sizes = (len(values) * _width(net, name, soft[name]) for name, values in lists.items())
-    _require_small(sizes, limits.numbers)
-    return Evidence(rows or 1, _columns(net, lists.items(), deadline))
 
 
 def _require_few(rows: int, most: int) -> None:
@@ -73,45 +89,23 @@ def _require_few(rows: int, most: int) -> None:
         raise TooLargeError(f"there are {rows:,} rows in one request (limit {most:,}); send several requests")
 
 
-def _width(net: Model, name: str, soft: bool) -> int:
-    """The numbers in each row of a column, which also has those rows of which nothing is said."""
-    return net.variable(name).card if soft else 1
-
-
-def _require_small(sizes: Iterable[int], most: int) -> None:
-    size = sum(sizes)
-    if size > most:
-        raise TooLargeError(
-            f"the evidence is a table of {size:,} numbers, with those that are left out (limit {most:,}); "
-            "send several requests"
-        )
-
-
-def _columns(net: Model, lists: Iterable[tuple[str, Sequence[Any]]], deadline: Deadline) -> dict[str, Column]:
-    columns = {}
-    for name, values in lists:
-        deadline.check()
-        column = _column(net.variable(name), values)
-        if column is not None:
-            columns[name] = column
-    return columns
-
-
-def _check_names(net: Model, given: Mapping[str, Any]) -> None:
-    """An error where a name is not that of a variable; before columns are made of what may be a million names."""
-    for name in named(given):
+def _check_names(net: Model, names: Collection[str]) -> None:
+    """Refuse a name that is no variable's, before columns are made of what may be a million names."""
+    for name in names:
+        checked_name(name, "evidence")
+    for name in names:
         if name not in net:
             read({name: None}, [net.variable(own) for own in net])
 
 
 def _column(variable: Variable, values: Sequence[Any]) -> Column | None:
-    """One column of values of any kinds: those of each kind are read by themselves, and say nothing of other rows."""
+    """One column of values of any kinds, each of which is read by itself."""
     spelled = _codes(variable, values)
     if spelled is not None:
         return Column(variable, codes=spelled)
-    meant = _Meaning(variable).of_all(values)
-    kinds = set(map(type, meant))
-    parts = [[value if type(value) is kind else None for value in meant] for kind in KINDS if kind in kinds]
+    typed = _typed(variable, values)
+    kinds = set(map(type, typed))
+    parts = [[value if type(value) is kind else None for value in typed] for kind in KINDS if kind in kinds]
     with np.errstate(over="ignore"):  # sums of huge likelihoods that overflow are repaired
         columns = [column for part in parts if (column := read_column(variable, part)[0]) is not None]
     if len(columns) <= 1:
@@ -123,10 +117,7 @@ def _column(variable: Variable, values: Sequence[Any]) -> Column | None:
 
 
 def _codes(variable: Variable, values: Sequence[Any]) -> Codes | None:
-    """The states of labels as they are spelled, and gaps: most requests hold nothing else, and a lookup is quick.
-
-    None where there is something else to read, or nothing.
-    """
+    """The states of labels spelled exactly, with gaps, as most requests have them; None for anything else."""
     places: dict[Any, int] = variable.codes
     codes = [places.get(value, UNKNOWN) if type(value) is str else UNKNOWN if value is not None else MISSING
              for value in values]  # fmt: skip
@@ -135,54 +126,41 @@ def _codes(variable: Variable, values: Sequence[Any]) -> Codes | None:
     return np.array(codes, dtype=smallest(variable.card))
 
 
-class _Meaning:
-    """What single values mean, where JSON says less than Python: of numbers, and of lists and objects."""
+def _typed(variable: Variable, values: Sequence[Any]) -> list[Any]:
+    """Values as Python has them, since JSON says less of numbers and has objects in place of lists."""
+    spelled = {} if variable.numeric else numbers_spelled(variable)
+    is_likelihood = variable.card == 2 and not variable.numeric  # of the first state, where no label spells a number
 
-    def __init__(self, variable: Variable) -> None:
-        self.variable = variable
-        self.spelled = {} if variable.numeric else numbers_spelled(variable)
-        self.first = variable.card == 2 and not variable.numeric  # a number may be the likelihood of the first state
-
-    def of_all(self, values: Sequence[Any]) -> list[Any]:
-        return [self._of(value, row) for row, value in enumerate(values)]
-
-    def _of(self, value: Any, row: int) -> Any:
+    def typed(value: Any, row: int) -> Any:
         if isinstance(value, list | dict):
-            return self._likelihoods(value, row)
+            return _likelihoods(variable, value, row)
         if type(value) not in (int, float):
             return value
-        if self.spelled:
-            return self._state(value, row)
-        return float(value) if self.first and 0 <= value <= 1 else value
-
-    def _likelihoods(self, value: list[Any] | dict[str, Any], row: int) -> list[Any]:
-        likelihoods = _by_state(self.variable, value, row) if isinstance(value, dict) else value
-        if not all(type(number) in (int, float) for number in likelihoods):
-            problem = f"{shown(value)} is not one likelihood per state ({listed_states(self.variable)})"
-            raise error_in_row(self.variable, row, problem)
-        return likelihoods
-
-    def _state(self, number: float, row: int) -> str:
-        """The label that spells a number. Another number is no likelihood: 0.9 would be of one state, 1 the other."""
-        label = self.spelled.get(number)
-        if label is None:
+        if not spelled:
+            return float(value) if is_likelihood and 0 <= value <= 1 else value
+        if spelled.get(value) is None:  # no likelihood either: 0.9 would be of one state, 1 the other
             problem = (
-                f"{shown(number)} is not a state; expected one of {listed_states(self.variable)} (its labels are "
+                f"{shown(value)} is not a state; expected one of {listed_states(variable)} (its labels are "
                 "numbers; give a likelihood for each state)"
             )
-            raise error_in_row(self.variable, row, problem)
-        return label
+            raise error_in_row(variable, row, problem)
+        return spelled[value]
+
+    return [typed(value, row) for row, value in enumerate(values)]
 
 
-def _by_state(variable: Variable, given: Mapping[str, Any], row: int) -> list[Any]:
-    """Likelihoods by state as a list."""
-    names = [written(state) for state in variable.states]
-    if sorted(names) != sorted(given):
-        problem = f"{shown(dict(given))} is not one likelihood per state ({listed_states(variable)})"
+def _likelihoods(variable: Variable, value: list[Any] | dict[str, Any], row: int) -> list[Any]:
+    """One likelihood for each state, from a list or by the names of the states."""
+    numbers: list[Any] | None = value if isinstance(value, list) else None
+    if isinstance(value, dict):
+        names = list(map(state_key, variable.states))
+        numbers = [value[name] for name in names] if sorted(names) == sorted(value) else None
+    if numbers is None or not all(type(number) in (int, float) for number in numbers):
+        problem = f"{shown(value)} is not one likelihood per state ({listed_states(variable)})"
         raise error_in_row(variable, row, problem)
-    return [given[name] for name in names]
+    return numbers
 
 
-def written(state: Label) -> str:
+def state_key(state: Label) -> str:
     """A state as the key of an object in JSON: text as it is, numbers and booleans as JSON writes them."""
     return state if isinstance(state, str) else json.dumps(state)

@@ -1,4 +1,4 @@
-"""What every request meets first, and every response gets: the host that was asked for, and headers for safety.
+"""Checks of every request's host, and security headers for every response.
 
 A page of another site cannot read answers, since there are no CORS headers; it cannot send JSON without asking first,
 which is refused; and if its own name is made to point here, the name of the host is not one of ours.

@@ -16,39 +16,37 @@ from tacit.query.network import Network
 from tacit.query.tac import TAC, compile
 
 CHEAP_WORK = 10_000_000  # multiply-adds per row, up to which one query takes evidence on all variables
-CODE_WORK = (
-    5_000  # up to which it takes less than a second to compile to machine code, and a row less than a millisecond
-)
+CODE_WORK = 5_000  # up to which machine code takes less than a second to compile, and a row less than a millisecond
 CODE = "native"
-Asked = str | tuple[str, ...] | None
+QueryNames = str | tuple[str, ...] | None
 
 
 class Queries:
-    """Compiled queries, those that were used last. Any number of threads may ask for them.
+    """An LRU cache of compiled queries, which any number of threads may use.
 
     A query takes any evidence, so that new evidence need not be compiled. Where that would cost too much for every row,
     it is compiled for the kinds of evidence that a request has.
     """
 
-    def __init__(self, net: Network, most: int) -> None:
+    def __init__(self, net: Network, limit: int) -> None:
         self.net = net
-        self._recent: LRUCache[TAC] = LRUCache(most)
+        self._cache: LRUCache[TAC] = LRUCache(limit)
         self._locks: WeakValueDictionary[Hashable, threading.Lock] = WeakValueDictionary()  # those that are in use
         self._guard = threading.Lock()
         self._cheap: bool | None = None
 
-    def of(self, query: Asked, known: Evidence) -> TAC:
+    def of(self, query: QueryNames, evidence: Evidence) -> TAC:
         """A query that takes this evidence."""
         if self._is_cheap():
             return self._of_any(query)
-        hard = tuple(sorted(known.certain))
-        soft = tuple(sorted(set(known.columns).difference(hard)))
+        hard = tuple(sorted(evidence.certain))
+        soft = tuple(sorted(set(evidence.columns).difference(hard)))
         return self._once((query, soft, hard), lambda: self._compiled(query, soft, hard))
 
-    def at_hand(self, query: Asked) -> TAC | None:
-        """A query that takes any evidence, if it is there already and a row of it takes next to no time."""
+    def at_hand(self, query: QueryNames) -> TAC | None:
+        """A query that takes any evidence, if it is cached already and answers a row in next to no time."""
         try:
-            tac = self._recent.get(self._any(query), _absent)
+            tac = self._cache.get(self._key(query), _absent)
         except LookupError:
             return None
         return tac if tac.options.engine == CODE else None
@@ -57,10 +55,10 @@ class Queries:
         """A query that takes any evidence and is ready for the marginals of all variables."""
         return self._once("marginals", lambda: _with_marginals(self._of_any(None)))
 
-    def _of_any(self, query: Asked) -> TAC:
-        return self._once(self._any(query), lambda: _ready(self._compiled(query, self.net.variables)))
+    def _of_any(self, query: QueryNames) -> TAC:
+        return self._once(self._key(query), lambda: _ready(self._compiled(query, self.net.variables)))
 
-    def _any(self, query: Asked) -> Hashable:
+    def _key(self, query: QueryNames) -> Hashable:
         return query, self.net.variables, ()
 
     def _is_cheap(self) -> bool:
@@ -72,14 +70,14 @@ class Queries:
         return self._cheap
 
     def _once(self, key: Hashable, make: Callable[[], TAC]) -> TAC:
-        """What was made before, or is made now: others that want the same wait for it."""
+        """A query from the cache, or made now, while other threads that need the same one wait."""
         with self._guard:
             lock = self._locks.setdefault(key, threading.Lock())
         with lock:
-            return self._recent.get(key, make)
+            return self._cache.get(key, make)
 
-    def _compiled(self, query: Asked, evidence: tuple[str, ...], hard: tuple[str, ...] = ()) -> TAC:
-        """Small queries take one thread each: there are others to answer at the same time."""
+    def _compiled(self, query: QueryNames, evidence: tuple[str, ...], hard: tuple[str, ...] = ()) -> TAC:
+        """A compiled query; a small one takes one thread, since others are answered at the same time."""
         tac = compile(self.net, query, evidence, hard)
         tac.options = replace(tac.options, threads=1 if _is_cheap(tac) else None)
         return tac
@@ -107,7 +105,7 @@ def _ready(tac: TAC) -> TAC:
 
 
 def _with_marginals(tac: TAC) -> TAC:
-    """Ask once: what marginals need is compiled then, which should not be done twice at the same time."""
+    """Ask once, so that what marginals need is compiled, by one thread only."""
     with quietly():
         tac.marginals()
     return tac

@@ -8,7 +8,7 @@ from typing import Any
 from starlette.responses import Response
 
 RETRY_AFTER = 1  # seconds
-MAX_MESSAGE = 2_000  # characters of a message: some repeat what they are about
+MAX_MESSAGE = 2_000  # characters, since some messages repeat their subject
 ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 
 
@@ -27,19 +27,19 @@ class BusyError(RefusedError):
         super().__init__(503, message)
 
 
-def written(data: Any) -> bytes:
-    """Data as JSON. NaN is an error, and all else than ASCII is escaped: half a surrogate pair has no UTF-8."""
+def encoded(data: Any) -> bytes:
+    """Data as JSON. NaN is an error, and only ASCII is left unescaped, since half a surrogate pair has no UTF-8."""
     return ENCODER.encode(data).encode("ascii")
 
 
 def answer(content: bytes) -> Response:
-    """What was asked for."""
+    """A response of JSON."""
     return Response(content, media_type="application/json")
 
 
 def refused(status: int, message: str, allow: str | None = None) -> Response:
-    """Why there is no answer."""
+    """A response that tells why there is no answer."""
     headers = {"Allow": allow} if allow else {}
     if status == 503:
         headers["Retry-After"] = str(RETRY_AFTER)
-    return Response(written({"error": message[:MAX_MESSAGE]}), status, headers, "application/json")
+    return Response(encoded({"error": message[:MAX_MESSAGE]}), status, headers, "application/json")

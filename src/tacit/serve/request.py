@@ -1,13 +1,13 @@
-"""What a request says: its body, read no further and for no longer than allowed, and the form of its fields.
+"""The body of a request, within limits of size and time, and the form of its fields.
 
-What the fields mean is checked where Python users' input is.
+The meaning of the fields is checked by the same code as for Python's users.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -17,13 +17,13 @@ from tacit.model.variable import Label
 from tacit.serve.limits import Limits
 from tacit.serve.replies import BusyError, RefusedError
 
-MOST_ENTRIES = 1_000  # of a sensitivity
+MAX_ENTRIES = 1_000  # of a sensitivity
 MAX_NAME = 1_000  # characters of a name
 KINDS = {dict: "an object", list: "a list", str: "text", bool: "true or false", int: "a whole number"}
 
 
 class Bodies:
-    """Reads the bodies of requests, and knows how many bytes of them are held."""
+    """Reads the bodies of requests, and counts the bytes of them that are held."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -41,7 +41,9 @@ class Bodies:
                     async for chunk in request.stream():
                         taken += len(chunk)
                         self.held += len(chunk)
-                        self._require_room(taken)
+                        self._require_small(taken)
+                        if self.held > self.limits.bodies:
+                            raise BusyError("the server is busy: many large requests are waiting already")
                         chunks.append(chunk)
             except TimeoutError:
                 raise RefusedError(408, f"the request did not arrive within {self.limits.reading:g} seconds") from None
@@ -50,7 +52,7 @@ class Bodies:
             self.held -= taken
 
     def _require_json(self, request: Request) -> None:
-        """Nothing else is taken: browsers let any page send forms and text here, but not JSON."""
+        """Refuse all else: browsers let any page send forms and text here, but not JSON."""
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":
             raise RefusedError(415, "the Content-Type must be application/json")
@@ -61,11 +63,6 @@ class Bodies:
     def _require_small(self, length: int) -> None:
         if length > self.limits.body:
             raise RefusedError(413, f"the request is larger than {self.limits.body:,} bytes; send several")
-
-    def _require_room(self, taken: int) -> None:
-        self._require_small(taken)
-        if self.held > self.limits.bodies:
-            raise BusyError("the server is busy: many large requests are waiting already")
 
 
 class Fields:
@@ -82,16 +79,16 @@ class Fields:
         """The variable that is asked for, or several."""
         names = self._values.get("query")
         if isinstance(names, str):
-            return _name(names, "query")
+            return checked_name(names, "query")
         if not isinstance(names, list) or not names:
             raise RefusedError(400, "query must be the name of a variable, or a list of names")
-        return tuple(_name(name, "query") for name in names)
+        return tuple(checked_name(name, "query") for name in names)
 
     @property
     def variables(self) -> tuple[str, ...] | None:
         """The variables that are wanted, if not all are."""
         names = self._optional("variables", list)
-        return None if names is None else tuple(_name(name, "variables") for name in names)
+        return None if names is None else tuple(checked_name(name, "variables") for name in names)
 
     @property
     def rows(self) -> list[dict[str, Any]] | None:
@@ -136,8 +133,8 @@ class Fields:
     def top(self) -> int:
         """How many entries are wanted."""
         count = self._optional("top", int)
-        if count is not None and not 1 <= count <= MOST_ENTRIES:
-            raise RefusedError(400, f"top must be a whole number from 1 to {MOST_ENTRIES:,}")
+        if count is not None and not 1 <= count <= MAX_ENTRIES:
+            raise RefusedError(400, f"top must be a whole number from 1 to {MAX_ENTRIES:,}")
         return 20 if count is None else int(count)
 
     def _optional(self, name: str, kind: type) -> Any:
@@ -172,7 +169,8 @@ def _no_number(text: str) -> float:
     raise ValueError(f"{text} is no number in JSON; null is no evidence")
 
 
-def _name(name: Any, where: str) -> str:
+def checked_name(name: Any, where: str) -> str:
+    """Refuse a very long name, which would be looked for, and repeated in a message."""
     if not isinstance(name, str) or len(name) > MAX_NAME:
         raise RefusedError(400, f"{where} must be names of variables, of at most {MAX_NAME:,} characters")
     return name
@@ -180,10 +178,3 @@ def _name(name: Any, where: str) -> str:
 
 def _short(text: str) -> str:
     return repr(text) if len(text) <= 80 else f"{text[:80]!r}..."
-
-
-def named(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Evidence whose names are names: very long ones would be looked for, and repeated in a message."""
-    for name in values:
-        _name(name, "evidence")
-    return values

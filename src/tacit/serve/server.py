@@ -111,19 +111,18 @@ def _ending_quietly() -> Iterator[None]:
 
 
 class Timer:
-    """A time that can run, once at a time."""
+    """Calls a function after some seconds, unless it is stopped."""
 
     def __init__(self, seconds: float, then: Callable[[], None]) -> None:
         self._seconds, self._then = seconds, then
         self._handle: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Run, unless it runs already."""
+        """Start, unless it runs already."""
         if self._handle is None:
             self._handle = asyncio.get_running_loop().call_later(self._seconds, self._then)
 
     def stop(self) -> None:
-        """Do not run."""
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
@@ -145,17 +144,14 @@ class TimedProtocol(H11Protocol):
             transport.close()
 
     def data_received(self, data: bytes) -> None:
-        """Something was sent."""
         super().data_received(data)
-        self._mind()
+        self._time_requests()
 
     def on_response_complete(self) -> None:
-        """A request was answered; there may be another one already."""
         super().on_response_complete()
-        self._mind()
+        self._time_requests()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client has gone."""
         super().connection_lost(exc)
         self._awaited.stop()
         self._untaken.stop()
@@ -167,7 +163,6 @@ class TimedProtocol(H11Protocol):
         self._untaken.start()
 
     def resume_writing(self) -> None:
-        """The client takes more."""
         super().resume_writing()
         self._untaken.stop()
 
@@ -181,8 +176,8 @@ class TimedProtocol(H11Protocol):
         self._untaken.stop()
         self._untaken.start()
 
-    def _mind(self) -> None:
-        """Let the time run while a request is awaited."""
+    def _time_requests(self) -> None:
+        """Run the timer while a request is awaited."""
         if self.cycle is not None and not self.cycle.response_complete:
             self._awaited.stop()
         else:

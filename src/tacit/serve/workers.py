@@ -1,4 +1,4 @@
-"""A few threads that do the work, a short queue in front of them, and a time after which nobody waits for it."""
+"""Worker threads with a short queue, and deadlines of requests."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ T = TypeVar("T")
 
 
 class Deadline:
-    """When an answer is no longer wanted. Work looks at it between its steps, since a thread cannot be stopped."""
+    """The time until which an answer is wanted. Work checks it between its steps, since a thread cannot be stopped."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self._end = time.monotonic() + seconds
 
     def check(self) -> None:
-        """An error where it is too late."""
+        """Raise an error if it is too late."""
         if time.monotonic() >= self._end:
             raise self.error()
 
     def pass_(self) -> None:
-        """Nobody waits any more."""
+        """Let it be too late from now on."""
         self._end = 0.0
 
     def error(self) -> BusyError:
-        """What a client is told."""
+        """The error for the client."""
         return BusyError(
             f"this took longer than {self.seconds:g} seconds; ask for fewer rows, or try again: a query that is being "
             "compiled is kept"
@@ -39,10 +39,9 @@ class Deadline:
 
 
 class KeptFuture(Future[T]):
-    """A result that others may still want: who no longer waits for it does not cancel it."""
+    """A result that others may still want, so that nobody can cancel it."""
 
     def cancel(self) -> bool:
-        """Nothing is cancelled."""
         return False
 
 
@@ -56,7 +55,7 @@ class Workers:
             threading.Thread(target=self._work, daemon=True).start()
 
     def submit(self, task: Callable[[], T], kept: bool = False) -> Future[T]:
-        """The result of a task, some time, `kept` if nobody waits; an error if too many wait already."""
+        """The future result of a task, `kept` even if nobody waits; an error if too many tasks wait already."""
         future: Future[T] = KeptFuture() if kept else Future()
         try:
             self._tasks.put_nowait((future, task))
