@@ -397,7 +397,7 @@ def test_names_of_columns_are_compared_about_once_each(wide, monkeypatch):
     assert Name.compared <= 10 * WIDTH
     table = SimpleNamespace(path=Path("rows.csv"), names=names("X{}"))
     job = SimpleNamespace(do=None, columns=None, keep=[str(name) for name in table.names])
-    batch._asked(wide, table, PosteriorColumns((("X0",),)), job)
+    batch._planned(wide, table, PosteriorColumns((("X0",),)), job)
     assert Name.compared <= 10 * WIDTH
 
 

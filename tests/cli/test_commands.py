@@ -229,7 +229,7 @@ def test_a_state_that_is_missing_later_is_no_error(abc, monkeypatch):
 
 KILLED = """
 import os, signal, sys
-import tacit.cli.commands.batch as batch, tacit.cli.shared.batch_files as parts
+import tacit.cli.shared.batch_files as parts
 import tacit.evidence.tables.csv_parquet as files
 files.BATCH_ROWS = 10
 def then_die(function, calls):
@@ -244,7 +244,7 @@ count = 0
 if sys.argv[1] == "parts":
     parts.ResultFiles.add = then_die(parts.ResultFiles.add, 3)
 else:
-    batch.write_table = then_die(batch.write_table, 1)
+    parts.write_table = then_die(parts.write_table, 1)
 sys.argv[1:] = sys.argv[2:]
 from tacit.cli import main
 main()

@@ -29,12 +29,12 @@ from tacit.cli.shared.arguments import (
     read_network,
     variables,
 )
-from tacit.cli.shared.batch_files import ResultFiles, only_writer, typed, typed_schema
+from tacit.cli.shared.batch_files import ResultFiles, only_writer, typed_schema
 from tacit.cli.shared.output import note, show_json
 from tacit.evidence.column import Evidence
 from tacit.evidence.tables import csv_parquet
 from tacit.evidence.tables.columns import Source, TableReader, choose, columns_of
-from tacit.evidence.tables.csv_parquet import FileTable, TableBatch, is_parquet, open_table, repeated, write_table
+from tacit.evidence.tables.csv_parquet import FileTable, TableBatch, is_parquet, open_table, repeated
 from tacit.evidence.tables.messages import in_file
 from tacit.query.answer_columns import AnswerColumns, MostProbable, PosteriorColumns
 from tacit.query.network import Network
@@ -119,13 +119,16 @@ def batch(job: BatchJob) -> None:
     table = open_table(job.table)
     if output.exists() and output.samefile(table.path):
         raise TacitError(f"{output}: the output would replace the table it is made from")
-    asked = _asked(net, table, wanted, job)
-    answers = Answers(net, table, asked)
+    plan = _planned(net, table, wanted, job)
+    answers = Answers(net, table, plan)
     with only_writer(output):
-        parts = ResultFiles(output, _settings(net, table, asked))
+        parts = ResultFiles(output, _settings(net, table, plan))
         _answer(table, answers, parts)
-        rows, impossible = parts.rows, sum(part.column(len(asked.keep)).null_count for part in parts)
-        _join(parts, _schema(table, answers, parts, output), output)
+        rows, impossible = parts.rows, sum(part.column(len(plan.keep)).null_count for part in parts)
+        schema = answers.schema
+        if is_parquet(output) and not is_parquet(table.path):  # text gets the types that its cells have
+            schema = typed_schema(schema, plan.keep, parts)
+        parts.join(output, schema)
     seconds = time.perf_counter() - started
     if job.json:
         return show_json({"output": str(output), "rows": rows, "impossible": impossible, "seconds": seconds})
@@ -135,8 +138,8 @@ def batch(job: BatchJob) -> None:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What is asked of every row, what it says and sets, and the columns that are wanted as they are."""
+class BatchPlan:
+    """The question about every row, the columns that it observes or sets, and the columns to copy."""
 
     wanted: AnswerColumns
     sources: dict[str, Source]
@@ -152,23 +155,23 @@ class Asked:
 class Answers:
     """Turns batches of a table into tables of answers.
 
-    Variables that have had a state in every row so far are indexed, which is cheap; the first batch in which one has
-    none is the last that is compiled so. What was indexed is noted in the answers (`hard`), and a computation that goes
-    on goes on with it: otherwise its last digits might differ.
+    Variables that have had a state in every row so far are indexed, which is cheap, until the first batch in which one
+    has none. The indexed variables are noted in the answers (`hard`), and a computation that is resumed begins with
+    them: otherwise its last digits might differ.
     """
 
-    def __init__(self, net: Network, table: FileTable, asked: Asked) -> None:
+    def __init__(self, net: Network, table: FileTable, plan: BatchPlan) -> None:
         import pyarrow as pa
 
-        self.net, self.path, self.asked = net, table.path, asked
-        self._reader = TableReader(table, asked.sources)
-        fields = [*zip(asked.keep, table.types(asked.keep), strict=True), *asked.wanted.fields(net)]
+        self.net, self.path, self.plan = net, table.path, plan
+        self._reader = TableReader(table, plan.sources)
+        fields = [*zip(plan.keep, table.types(plan.keep), strict=True), *plan.wanted.fields(net)]
         for name in repeated([name for name, _ in fields])[:1]:
             raise TacitError(f"the output would have two columns {name!r}; do not keep the one of the table")
         self.schema = pa.schema(fields)
         self._tacs: list[TAC] = []
 
-    def go_on(self, last: Any) -> None:
+    def resume(self, last: Any) -> None:
         """Continue after a part that was answered before."""
         self._tacs = self._compile(json.loads(last.schema.metadata[b"hard"]))
 
@@ -176,46 +179,38 @@ class Answers:
         """The answers to some rows."""
         import pyarrow as pa
 
-        known = self._evidence(batch)
-        tacs = self._compiled_for(known.certain)
-        columns = [batch.rows.column(name).cast(self.schema.field(name).type) for name in self.asked.keep]
-        columns += self.asked.wanted.columns(self.net, tacs, known)
+        evidence = self._reader.evidence(batch)
+        for name in self.plan.do:
+            self._require_states(evidence, name, batch.first)
+        tacs = self._compiled_for(evidence.certain)
+        columns = [batch.rows.column(name).cast(self.schema.field(name).type) for name in self.plan.keep]
+        columns += self.plan.wanted.columns(self.net, tacs, evidence)
         return pa.Table.from_arrays(columns, schema=self.schema.with_metadata({"hard": json.dumps(tacs[0].hard)}))
 
-    def _evidence(self, batch: TableBatch) -> Evidence:
-        """What some rows say, checked."""
-        known = self._reader.evidence(batch)
-        try:
-            for name in self.asked.do:
-                _require_states(known, name)
-        except EvidenceError as error:
-            raise in_file(error, self.path, batch.first) from None
-        return known
+    def _require_states(self, evidence: Evidence, name: str, first: int) -> None:
+        """An error that names the first row in which a variable is not set to a state."""
+        column = evidence.columns.get(name)
+        unset = np.array([0]) if column is None else np.flatnonzero(~column.observed)
+        if evidence.rows and len(unset):
+            problem, subject = "a state is needed in every row (--do)", f"intervention on {name!r}"
+            error = EvidenceError(problem, variable=name, subject=subject, row=int(unset[0]))
+            raise in_file(error, self.path, first)
 
     def _compiled_for(self, certain: list[str]) -> list[TAC]:
         if not self._tacs:
-            self._tacs = self._compile([name for name in certain if name not in self.asked.do])
+            self._tacs = self._compile([name for name in certain if name not in self.plan.do])
         elif missing := set(self._tacs[0].hard).difference(certain):
             self._tacs = self._compile([name for name in self._tacs[0].hard if name not in missing])
         return self._tacs
 
     def _compile(self, hard: list[str]) -> list[TAC]:
-        do = self.asked.do
-        observed = [name for name in self.asked.sources if name not in do]
-        return [compile(self.net, query, observed, hard, do) for query in self.asked.wanted.queries]
-
-
-def _require_states(known: Evidence, name: str) -> None:
-    """An error that names the first row in which a variable is not set to a state."""
-    column = known.columns.get(name)
-    unset = np.array([0]) if column is None else np.flatnonzero(~column.observed)
-    if known.rows and len(unset):
-        problem, subject = "a state is needed in every row (--do)", f"intervention on {name!r}"
-        raise EvidenceError(problem, variable=name, subject=subject, row=int(unset[0]))
+        do = self.plan.do
+        observed = [name for name in self.plan.sources if name not in do]
+        return [compile(self.net, query, observed, hard, do) for query in self.plan.wanted.queries]
 
 
 def _wanted(net: Network, job: BatchJob) -> AnswerColumns:
-    """What is asked of every row; wrong usage where options contradict each other."""
+    """The question about every row; wrong usage where options contradict each other."""
     if job.mpe:
         if job.query or job.joint or job.argmax:
             raise typer.BadParameter("--mpe finds states, and takes no -q, --joint or --argmax; see --only")
@@ -229,28 +224,28 @@ def _wanted(net: Network, job: BatchJob) -> AnswerColumns:
     return PosteriorColumns(groups, job.argmax, job.log_evidence)
 
 
-def _asked(net: Network, table: FileTable, wanted: AnswerColumns, job: BatchJob) -> Asked:
+def _planned(net: Network, table: FileTable, wanted: AnswerColumns, job: BatchJob) -> BatchPlan:
     do, columns, keep = variables(net, job.do), names(job.columns), names(job.keep)
     _require_columns(table, keep, "to keep")
     chosen = list(dict.fromkeys([*columns, *do])) if columns else []
     sources = choose(net, table.names, chosen, but=[name for name in wanted.names if name not in do])
     _require_columns(table, do, "to set", sources)
-    asked = Asked(wanted, sources, do, keep)
+    plan = BatchPlan(wanted, sources, do, keep)
     if not columns:
-        note_unused(net, table.names, asked.columns, wanted.names)
-    return asked
+        note_unused(net, table.names, plan.columns, wanted.names)
+    return plan
 
 
 def _require_columns(table: FileTable, needed: Iterable[str], why: str, present: Collection[str] | None = None) -> None:
     """An error where a column that is needed is not among those present, which are all of the table if left out."""
-    known = set(table.names if present is None else present)
+    columns = set(table.names if present is None else present)
     for name in needed:
-        if name not in known:
+        if name not in columns:
             raise EvidenceError(f"{table.path} has no column {name!r} {why}; it has {listed(table.names, 20)}")
 
 
-def _settings(net: Network, table: FileTable, asked: Asked) -> dict[str, object]:
-    """What the parts of the answer depend on."""
+def _settings(net: Network, table: FileTable, plan: BatchPlan) -> dict[str, object]:
+    """All that the parts of the answer depend on."""
     import pyarrow
 
     file = table.path.stat()
@@ -259,7 +254,7 @@ def _settings(net: Network, table: FileTable, asked: Asked) -> dict[str, object]
         "model": net.to_dict(),
         "table": [str(table.path.resolve()), file.st_size, file.st_mtime_ns],
         "batches": [csv_parquet.BATCH_ROWS, csv_parquet.BLOCK_BYTES],
-        "asked": [repr(asked.wanted), asked.columns, list(asked.sources), asked.do, asked.keep],
+        "asked": [repr(plan.wanted), plan.columns, list(plan.sources), plan.do, plan.keep],
     }
 
 
@@ -268,10 +263,10 @@ def _answer(table: FileTable, answers: Answers, parts: ResultFiles) -> None:
     before = parts.done
     if before:
         note(f"resuming after {plural(parts.rows, 'row')} that were answered before")
-        answers.go_on(parts.read(before - 1))
+        answers.resume(parts.read(before - 1))
     try:
         with _progress(table) as show:
-            for number, rows in enumerate(table.batches(answers.asked.columns)):
+            for number, rows in enumerate(table.batches(answers.plan.columns)):
                 if number >= before:
                     parts.add(answers.part(rows))
                 show(rows)
@@ -281,21 +276,6 @@ def _answer(table: FileTable, answers: Answers, parts: ResultFiles) -> None:
     except TacitError:  # the table must be repaired, so that there is nothing to go on with
         parts.remove()
         raise
-
-
-def _schema(table: FileTable, answers: Answers, parts: ResultFiles, output: Path) -> Any:
-    """The columns of the output. What is copied from text to a file with types gets the type that its cells have."""
-    if is_parquet(table.path) or not is_parquet(output):
-        return answers.schema
-    return typed_schema(answers.schema, answers.asked.keep, parts)
-
-
-def _join(parts: ResultFiles, schema: Any, output: Path) -> None:
-    """Put all parts in place as one file; one that is not whole can only be left in the folder of the parts."""
-    joined = parts.folder / output.name
-    write_table(joined, schema, (typed(part, schema) for part in parts))
-    joined.replace(output)
-    parts.remove()
 
 
 @contextmanager

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import MISSING, fields
 from functools import wraps
-from inspect import Parameter, Signature
+from inspect import signature
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_type_hints
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -21,8 +20,10 @@ from tacit.model.factor_graph import FactorGraph
 from tacit.query.network import Network
 
 Job = TypeVar("Job")
-MODELS = "A network: .bif, .bif.gz, .xmlbif, .uai, .net, .dne, .erg or .json."
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help=MODELS)]
+Model = Annotated[
+    Path,
+    typer.Argument(metavar="MODEL", help="A network: .bif, .bif.gz, .xmlbif, .uai, .net, .dne, .erg or .json."),
+]
 Rows = Annotated[Path, typer.Argument(metavar="TABLE", help="A table of evidence: .csv or .parquet.")]
 Query = Annotated[str, typer.Option("--query", "-q", metavar="VARIABLE", help="The variable to query.")]
 Queries = Annotated[
@@ -68,31 +69,20 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 def options_of(job: type[Job]) -> Callable[[Callable[[Job], None]], Callable[..., None]]:
     """A decorator for a command whose arguments and options are the fields of a dataclass."""
-    hints = get_type_hints(job, include_extras=True)
-    parameters = [
-        Parameter(
-            field.name,
-            Parameter.POSITIONAL_OR_KEYWORD,
-            default=Parameter.empty if field.default is MISSING else field.default,
-            annotation=hints[field.name],
-        )
-        for field in fields(job)  # type: ignore[arg-type]  # a dataclass
-    ]
 
     def decorate(run: Callable[[Job], None]) -> Callable[..., None]:
         @wraps(run)
         def command(**options: Any) -> None:
             run(job(**options))
 
-        command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # where typer looks
-        command.__annotations__ = hints
+        command.__signature__ = signature(job, eval_str=True)  # type: ignore[attr-defined]  # where typer looks
         return command
 
     return decorate
 
 
 def read_network(model: Path) -> Network:
-    """A Bayesian network from a file, for commands that a Markov network is nothing for."""
+    """A Bayesian network from a file, for commands that take no Markov network."""
     net = read(model)
     if isinstance(net, FactorGraph):
         raise TacitError(
@@ -102,13 +92,13 @@ def read_network(model: Path) -> Network:
 
 
 def check_output(path: Path) -> None:
-    """An error, now rather than after the work, if a network cannot be written there."""
+    """Refuse a file that no network can be written to, before the work rather than after it."""
     format_of(path)
     check_folder(path)
 
 
 def check_folder(path: Path) -> None:
-    """An error, now rather than after the work, if there is no folder for a file."""
+    """Refuse a file whose folder does not exist, before the work rather than after it."""
     if not path.parent.is_dir():
         raise TacitError(f"{path}: there is no folder {str(path.parent)!r} to write to")
 
@@ -138,7 +128,7 @@ def variables(net: Network, texts: list[str] | None) -> tuple[str, ...]:
 
 
 def note_unused(net: Network, names: Sequence[str], used: Iterable[str], queries: Sequence[str]) -> None:
-    """Say which columns of a table have no part in what is done; one that is misspelt is an error."""
+    """Name the columns of a table that are not used; a misspelt one is an error."""
     left = unused(net, names, used)
     asked = set(queries)
     for query in [name for name in left if name in asked]:

@@ -1,11 +1,11 @@
-"""A long computation in numbered parts, each stored when it is done, so that one that was cut off goes on.
+"""Results in numbered parts, each stored when it is done, so that a computation that was cut off can be resumed.
 
 There is one writer at a time, by a lock that the system takes back when a process ends, however it ends.
 
-Columns that are copied from a CSV file, whose cells are text, to a Parquet file are of the type that all of their cells
-have: integers, floats or booleans, in which empty cells and words such as NA are gaps. Where one cell is anything else,
-all stay text, as they are. So do numbers that would not come back: those with leading zeros, which are identifiers
-("007"), and whole ones with more digits than the type can hold.
+Columns copied from a CSV file, whose cells are text, to a Parquet file have the type of all of their cells: integers,
+floats or booleans, in which empty cells and words such as NA are gaps. Where one cell is anything else, all stay text.
+So do numbers that would not come back: those with leading zeros, which are identifiers ("007"), and whole ones with
+more digits than the type can hold.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from tacit.base.atomic import write_atomically
 from tacit.base.errors import TacitError
 from tacit.cli.shared.output import note
 from tacit.evidence.states import MISSING_WORDS
+from tacit.evidence.tables.csv_parquet import write_table
 
 if sys.platform == "win32":
     import msvcrt
@@ -38,14 +39,13 @@ KINDS = {  # by the names that pyarrow has for them, the narrowest first
     "double": f"^(?:-?[1-9][0-9]{{0,14}}|0|{FRACTION})$",
     "bool": "^(?i:true|false)$",
 }
-TEXT = "string"
-RUN = b"run"  # where the metadata of a part say whose it is
+RUN = b"run"  # the key of a part's metadata that tells which computation it belongs to
 
 
 class ResultFiles:
-    """Results on their way to a file: tables of pyarrow in a hidden folder beside it, until all are there.
+    """Tables of pyarrow in a hidden folder beside the file that they will be joined to.
 
-    Every part is written atomically, and carries the key of what it depends on. Those of another computation are
+    Every part is written atomically, and carries a digest of the settings of its computation. Parts of another one are
     removed at the start, and never read: so whatever is read is right, and whole.
     """
 
@@ -85,13 +85,20 @@ class ResultFiles:
         """The rows of all parts."""
         return sum(part.num_rows for part in self)
 
+    def join(self, output: Path, schema: Any) -> None:
+        """Put all parts in place as one file; one that is not whole can only be left in the folder of the parts."""
+        joined = self.folder / output.name
+        write_table(joined, schema, (_typed(part, schema) for part in self))
+        joined.replace(output)
+        self.remove()
+
     def remove(self) -> None:
         """Remove all parts."""
         if self.folder.exists():
             shutil.rmtree(self.folder)
 
     def _is_ours(self, number: int) -> bool:
-        """Whether a part is there, and of this computation."""
+        """Whether a part exists, and belongs to this computation."""
         import pyarrow as pa
 
         try:
@@ -123,7 +130,13 @@ def only_writer(output: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        _release(handle, path)
+        if sys.platform == "win32":  # where an open file cannot be removed
+            os.close(handle)
+            with suppress(OSError):  # the next run has it open
+                path.unlink()
+        else:
+            path.unlink(missing_ok=True)
+            os.close(handle)
 
 
 def _locked(path: Path) -> int | None:
@@ -140,7 +153,6 @@ def _locked(path: Path) -> int | None:
 
 
 def _lock(handle: int, path: Path) -> bool:
-    """Whether a file could be locked."""
     try:
         if sys.platform == "win32":
             msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
@@ -153,35 +165,23 @@ def _lock(handle: int, path: Path) -> bool:
     return True
 
 
-def _release(handle: int, path: Path) -> None:
-    """Unlock and remove a file; on Windows, a file that is open cannot be removed."""
-    if sys.platform == "win32":
-        os.close(handle)
-        with suppress(OSError):  # the next run has it open
-            path.unlink()
-    else:
-        path.unlink(missing_ok=True)
-        os.close(handle)
-
-
 def typed_schema(schema: Any, names: Sequence[str], parts: Iterable[Any]) -> Any:
-    """The schema of tables with some columns of text, with the types that all cells of these columns have."""
+    """A schema in which some columns of text get the type that all of their cells have."""
     import pyarrow as pa
 
-    of_parts = [[kinds(part.column(name)) for name in names] for part in parts]
-    chosen = {name: common(own) for name, *own in zip(names, *of_parts, strict=True)}
-    return pa.schema([
-        field.with_type(pa.type_for_alias(chosen[field.name])) if field.name in chosen else field for field in schema
-    ])  # fmt: skip
+    kinds_of_parts = [[kinds(part.column(name)) for name in names] for part in parts]
+    for name, *of_column in zip(names, *kinds_of_parts, strict=True):
+        schema = schema.set(schema.get_field_index(name), pa.field(name, pa.type_for_alias(common(of_column))))
+    return schema
 
 
-def typed(part: Any, schema: Any) -> Any:
+def _typed(part: Any, schema: Any) -> Any:
     """A table whose columns have the types of a schema."""
     import pyarrow as pa
 
     columns = [
-        own if own.type == field.type else _without_gaps(own).cast(field.type)
-        for own, field in zip(part.columns, schema, strict=True)
+        column if column.type == field.type else _without_gaps(column).cast(field.type)
+        for column, field in zip(part.columns, schema, strict=True)
     ]
     return pa.Table.from_arrays(columns, schema=schema)
 
@@ -203,12 +203,12 @@ def common(of_parts: Iterable[list[str] | None]) -> str:
     >>> common([["int64", "double"], None, ["double"]]), common([None]), common([["bool"], ["int64", "double"]])
     ('double', 'string', 'string')
     """
-    told = [own for own in of_parts if own is not None]
-    return next((kind for kind in KINDS if told and all(kind in own for own in told)), TEXT)
+    of_values = [one for one in of_parts if one is not None]
+    return next((kind for kind in KINDS if of_values and all(kind in one for one in of_values)), "string")
 
 
 def _without_gaps(column: Any) -> Any:
-    """A column of text, without a value where there is none."""
+    """A column of text, with nulls for empty cells and words such as NA."""
     import pyarrow as pa
     from pyarrow import compute
 
