@@ -83,7 +83,7 @@ def test_a_joint_posterior_is_a_grid(abc, asked):
 
 
 def test_more_than_two_variables_are_a_list_of_combinations(abc, monkeypatch):
-    monkeypatch.setattr(posteriors, "COMBINATIONS", 2)
+    monkeypatch.setattr(posteriors, "MAX_COMBINATIONS", 2)
     expected = semantics.posterior(abc, ("A", "B", "C"))[0]
     lines = tacit_("query", "abc.json", "-q", "A,B,C", "--joint").splitlines()
     assert lines[:2] == ["A, B and C", "A      B     C   probability"]

@@ -21,8 +21,8 @@ from tacit.query.network import Network
 from tacit.query.tac import TAC
 
 SIZES = (1, 1_000, 100_000)
-MAX_SECONDS = 10.0  # seconds from which on a measurement is left out
-REPEAT_SECONDS = 0.5  # seconds within which one is repeated, for the fastest time
+MAX_SECONDS = 10.0  # above which a measurement is left out
+REPEAT_SECONDS = 0.5  # in which one is repeated, for the fastest time
 
 
 def bench(
@@ -44,7 +44,8 @@ def bench(
       tacit bench alarm.bif -q LVFAILURE -e HISTORY -e CVP
     """
     net = read_network(model)
-    observed = evidence or _leaves_but(net, query)
+    parents = {parent for name in net for parent in net.parents(name)}
+    observed = evidence or [name for name in net if name not in parents and name != query]
     soft = _speeds(tacit.compile(net, query, observed), _likelihoods(net, observed))
     hard = _speeds(tacit.compile(net, query, hard=observed), _states(net, observed))
     if json:
@@ -92,11 +93,6 @@ def _labels(states: Sequence[Label], codes: NDArray[np.int64]) -> Any:
     if not all(isinstance(label, str) for label in states):
         return np.array(states)[codes]
     return pa.DictionaryArray.from_arrays(codes, pa.array(states))
-
-
-def _leaves_but(net: Network, query: str) -> list[str]:
-    parents = {parent for name in net for parent in net.parents(name)}
-    return [name for name in net if name not in parents and name != query]
 
 
 def _shown(speed: float | None) -> str:

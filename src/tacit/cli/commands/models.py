@@ -49,7 +49,10 @@ def info(
         return show_json(_info_data(net, query, cost))
     heading(net.name or str(model))
     print(indent(aligned(_summary(net)), "  "), end="\n\n")
-    print(aligned([("variable", "states", "parents", "CPT"), *(_variable_row(net, name) for name in net)]))
+    rows = [
+        (name, listed(net.states(name)), listed(net.parents(name), 4) or "-", cpt_kind(net.node(name))) for name in net
+    ]
+    print(aligned([("variable", "states", "parents", "CPT"), *rows]))
     if cost is not None:
         heading(f"\n{asked(query or '', evidence or ())}")
         print(indent(aligned(_cost_rows(cost)), "  "))
@@ -132,10 +135,6 @@ def _summary(net: Network) -> list[tuple[str, str]]:
     ]
 
 
-def _variable_row(net: Network, name: str) -> tuple[str, str, str, str]:
-    return name, listed(net.states(name)), listed(net.parents(name), 4) or "-", cpt_kind(net.node(name))
-
-
 def _cost_rows(cost: Cost) -> list[tuple[str, str]]:
     return [
         ("width", f"{cost.width} (largest cluster: {listed(cost.cluster)})"),
@@ -159,9 +158,8 @@ def _info_data(net: Network, query: str | None, cost: Cost | None) -> dict[str, 
 
 
 def learned(net: Network) -> dict[str, int]:
-    """How many numbers of each node are to be learned, where there are any."""
-    counts = {name: _to_learn(net.cpt(name)) for name in net}
-    return {name: count for name, count in counts.items() if count}
+    """The count of numbers to be learned, of each node that has any."""
+    return {name: count for name in net if (count := _to_learn(net.cpt(name)))}
 
 
 def _to_learn(cpt: AnyCPT) -> int:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Mapping
 from math import exp
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import numpy as np
 import typer
 
 from tacit.base.text import plural
@@ -19,7 +17,6 @@ from tacit.cli.shared.row import Row
 from tacit.evidence.tables.columns import written
 from tacit.evidence.tables.csv_parquet import is_parquet, write_table
 from tacit.model.factor_graph import FactorGraph
-from tacit.query.network import Network
 
 
 def mpe(model: Model, evidence: Evidence = None, do: Do = None, only: Only = None, json: Json = False) -> None:
@@ -40,11 +37,11 @@ def mpe(model: Model, evidence: Evidence = None, do: Do = None, only: Only = Non
     tac = row.compile(names or None)
     log_evidence = row.log_evidence(tac, "explanation")
     best = tac.map(row.values(tac)) if names else tac.mpe(row.values(tac))
-    states = {name: labels[0] for name, labels in best.states.items()}
+    states = {name: labels.tolist()[0] for name, labels in best.states.items()}
     log_probability = float(best.log_probability[0])
     if json:
         return show_json({
-            "states": {name: _plain(state) for name, state in states.items()},
+            "states": states,
             "observed": row.hard,
             "set": list(row.set),
             "log_probability": log_probability,
@@ -91,33 +88,20 @@ def sample(
     row.ask(tac, "sample")
     columns = {name: labels[0] for name, labels in tac.sample(row.values(tac), n, seed).items()}
     if output is None:
-        return _print_csv(columns)
-    _write(output, row.net, columns)
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(columns)
+        return writer.writerows(zip(*columns.values(), strict=True))
+    import pyarrow as pa
+
+    table = pa.table({name: written(row.net.variable(name), labels) for name, labels in columns.items()})
+    write_table(output, table.schema, [table])
     print(f"{output}: {plural(n, 'sample')} of {plural(len(columns), 'variable')}")
 
 
-def _print_csv(columns: Mapping[str, Any]) -> None:
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*columns.values(), strict=True))
-
-
-def _write(output: Path, net: Network, columns: Mapping[str, Any]) -> None:
-    import pyarrow as pa
-
-    table = pa.table({name: written(net.variable(name), labels) for name, labels in columns.items()})
-    write_table(output, table.schema, [table])
-
-
 def _mark(row: Row, name: str) -> str:
-    """Why a variable is in its state, if that was not found but given."""
+    """The reason for a state that was given, not found."""
     if name in row.set:
         return "set"
     if name in row.hard:
         return "observed"
     return "" if row.observed.get(name) is None else "soft evidence"
-
-
-def _plain(label: Any) -> Any:
-    """A label as JSON has it, not as NumPy has it."""
-    return label.item() if isinstance(label, np.generic) else label

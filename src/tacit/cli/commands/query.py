@@ -21,9 +21,9 @@ from tacit.model.factor_graph import FactorGraph
 from tacit.model.variable import Label, Variable
 from tacit.query.tac import TAC
 
-GRID_WIDTH = 100  # of a grid; one that is wider is listed
-COMBINATIONS = 20  # that a list shows
-OBSERVATIONS = 5  # that are shown as the next
+GRID_WIDTH = 100  # above which a grid becomes a list
+MAX_COMBINATIONS = 20  # in a list
+MAX_OBSERVATIONS = 5  # to make next
 MIN_DROP = 1e-9  # nats
 
 
@@ -67,22 +67,23 @@ def query(
         print(one.text())
         if one.drops is not None:
             print(one.observations())
-    if evidence or isinstance(row.net, FactorGraph):
-        markov = isinstance(row.net, FactorGraph)
+    markov = isinstance(row.net, FactorGraph)
+    if evidence or markov:
         what = "log of the partition function" if markov else "log-probability of the evidence"
         print(f"{what}: {posteriors[0].log_evidence:.6g}")
 
 
 def _posterior_data(names: tuple[str, ...], posteriors: list[Posterior]) -> dict[str, Any]:
-    """What --json prints; where there is only one posterior, without an object around it."""
-    (first, *others), by_name = posteriors, {",".join(one.names): one for one in posteriors}
+    """The answer for --json; where there is only one posterior, without an object around it."""
+    first, several = posteriors[0], len(posteriors) > 1
+    values = {",".join(one.names): _nested(one.variables, one.values) for one in posteriors}
     data = {
         "query": names[0] if len(names) == 1 else names,
-        "posterior": {name: one.data() for name, one in by_name.items()} if others else first.data(),
+        "posterior": values if several else next(iter(values.values())),
         "log_evidence": first.log_evidence,
     }
     if first.drops is not None:
-        data["next"] = {name: one.drops for name, one in by_name.items()} if others else first.drops
+        data["next"] = {",".join(one.names): one.drops for one in posteriors} if several else first.drops
     return data
 
 
@@ -90,8 +91,7 @@ def _posterior_data(names: tuple[str, ...], posteriors: list[Posterior]) -> dict
 class Posterior:
     """The posterior (states of the first, states of the second, ...) of some variables.
 
-    `drops` tells by how much its entropy is expected to drop, in nats, if another variable is observed; None where that
-    was not asked for.
+    `drops` has the expected drop of its entropy, in nats, if another variable is observed; None, unless asked for.
     """
 
     variables: list[Variable]
@@ -114,25 +114,21 @@ class Posterior:
                 return grid
         return _combinations(self.variables, self.values)
 
-    def data(self) -> dict[str, Any]:
-        """For scripts: objects within objects, a state of the first variable outermost."""
-        return _nested(self.variables, self.values)
-
     def observations(self) -> str:
-        """The observations that would tell most, each with a bar for its share of all that is not known."""
+        """The most informative observations, each with a bar for its share of the entropy."""
         entropy = float(-(self.values * np.log(np.where(self.values > 0, self.values, 1.0))).sum())
-        best = [(name, drop) for name, drop in (self.drops or {}).items() if drop > MIN_DROP][:OBSERVATIONS]
+        best = [(name, drop) for name, drop in (self.drops or {}).items() if drop > MIN_DROP][:MAX_OBSERVATIONS]
         if not best:
             return f"no further observation would be informative about {together(self.names)}"
         rows = [(f"  {name}", f"{drop:.6f}", bar(drop / entropy)) for name, drop in best]
         return f"to observe next, by the expected drop of the entropy, now {entropy:.6f} nats:\n{aligned(rows)}"
 
 
-def posterior(row: Row, names: tuple[str, ...], telling: bool) -> Posterior:
-    """The posterior of some variables for a row; with `telling`, also what observing others would tell."""
+def posterior(row: Row, names: tuple[str, ...], with_drops: bool) -> Posterior:
+    """The posterior of some variables for a row, and the expected drops of its entropy if they are asked for."""
     tac = row.compile(names if len(names) > 1 else names[0])
     answer = row.ask(tac)
-    drops = _drops(tac, row, names) if telling else None
+    drops = _drops(tac, row, names) if with_drops else None
     return Posterior([row.net.variable(n) for n in names], answer.posterior[0], float(answer.log_evidence[0]), drops)
 
 
@@ -144,6 +140,7 @@ def _drops(tac: TAC, row: Row, names: tuple[str, ...]) -> dict[str, float]:
 
 
 def _nested(variables: Sequence[Variable], values: Floats) -> dict[str, Any]:
+    """Objects within objects, a state of the first variable outermost."""
     first, *others = variables
     parts = [_nested(others, part) if others else float(part) for part in values]
     return dict(zip(map(str, first.states), parts, strict=True))
@@ -163,14 +160,13 @@ def _combinations(variables: Sequence[Variable], values: Floats) -> str:
     flat = values.ravel()
     order = np.argsort(-flat, kind="stable")[: np.count_nonzero(flat)]
     rows = [(*(variable.name for variable in variables), "probability")]
-    for place in order[:COMBINATIONS].tolist():
+    for place in order[:MAX_COMBINATIONS].tolist():
         states = np.unravel_index(place, values.shape)
         labels = (str(variable.states[i]) for variable, i in zip(variables, states, strict=True))
         rows.append((*labels, f"{flat[place]:11.6f}  {bar(flat[place])}"))
-    text, rest = aligned(rows), order[COMBINATIONS:]
-    return (
-        f"{text}\nand {plural(len(rest), 'more combination')}, together {flat[rest].sum():.6f}" if len(rest) else text
-    )
+    rest = order[MAX_COMBINATIONS:]
+    more = f"\nand {plural(len(rest), 'more combination')}, together {flat[rest].sum():.6f}" if len(rest) else ""
+    return aligned(rows) + more
 
 
 def explain(model: Model, query: Query, evidence: Evidence = None, json: Json = False) -> None:

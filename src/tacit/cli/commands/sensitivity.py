@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from math import isnan
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from tacit.base.floats import as_json
 from tacit.cli.shared.arguments import Do, Evidence, Json, Model, Query
 from tacit.cli.shared.output import aligned, asked, heading, show_json
 from tacit.cli.shared.row import Row
@@ -44,10 +45,11 @@ def sensitivity(
     posterior = row.ask(tac).posterior[0]
     label = row.net.states(query)[int(posterior.argmax())] if label is None else label
     probability = float(posterior[row.net.variable(query).codes[label]])
-    entries = [entry for entry in tac.sensitivity(row.values(tac)).entries(state=label) if _matters(entry)]
+    # an entry of 1 has no derivative
+    entries = [e for e in tac.sensitivity(row.values(tac)).entries(state=label) if abs(e.derivative) > ROUNDING]
     if json:
         data = {"query": query, "state": label, "posterior": probability}
-        return show_json(data | {"entries": [_data(entry) for entry in entries[:top]]})
+        return show_json(data | {"entries": [as_json(entry._asdict()) for entry in entries[:top]]})
     heading(f"{asked(f'{query}={label}', row.given)}: {probability:.6f}")
     if not entries:
         return print("no entry changes this")
@@ -57,15 +59,6 @@ def sensitivity(
         print(f"and {len(entries) - top:,} more; see --top")
 
 
-def _matters(entry: Entry) -> bool:
-    """Whether the posterior changes with an entry; one that is 1 has no derivative."""
-    return abs(entry.derivative) > ROUNDING
-
-
 def _cells(entry: Entry) -> tuple[str, str, str, str]:
     flips = "" if isnan(entry.flips_at) else f"{entry.flips_at:.6g}"
     return entry.name, f"{entry.value:.6g}", f"{entry.derivative:+.6g}", flips
-
-
-def _data(entry: Entry) -> dict[str, Any]:
-    return entry._asdict() | {"flips_at": None if isnan(entry.flips_at) else entry.flips_at}
