@@ -22,7 +22,7 @@ from tacit.clusters.learning import Tables
 from tacit.clusters.plan import Columns
 from tacit.clusters.remote import Remote
 from tacit.clusters.scoring import Request, Scorer
-from tacit.clusters.work import ONE_THREAD, ClusterParts, apply_work, groups, plain_errors
+from tacit.clusters.work import ONE_THREAD, ClusterParts, apply_work, plain_errors, tree_sum
 from tacit.evidence.tables.messages import in_partition
 from tacit.learn.partitions import Distributed
 from tacit.query.answer import quietly
@@ -40,9 +40,6 @@ class DaskBackend(ClusterBackend):
 
     kind, table_type = "Dask DataFrame", dd.DataFrame
     also_scored = " (for posterior and log_evidence, also an Array)"
-
-    def columns(self, rows: Any) -> list[Any]:
-        return list(rows.columns)
 
     def parts(self, rows: Any, evidence: Columns, others: Sequence[str]) -> Distributed[Tables]:
         return DaskParts([_alone(part) for part in rows[[*evidence.names, *others]].to_delayed()])
@@ -127,11 +124,9 @@ class DaskParts(ClusterParts[T]):
 
     def sum(self, work: Callable[[T, int | None], S], add: Callable[[S, S], S]) -> S:
         """A tree of sums of neighbours."""
-        partial = self._applied(work)
-        while len(partial) > 1:
-            partial = [_summed(add, group) for group in groups(partial)]
+        total = tree_sum(self._applied(work), lambda group: _summed(add, group))
         with plain_errors():
-            (total,) = dask.compute(partial[0], optimize_graph=False)
+            (total,) = dask.compute(total, optimize_graph=False)
         return total  # type: ignore[no-any-return]
 
     def _applied(self, work: Callable[[T, int | None], S]) -> list[Any]:

@@ -64,7 +64,7 @@ class Scan:
 
 @dataclass(frozen=True)
 class Roles:
-    """Which columns of a table to learn from."""
+    """The columns of a table to learn from: the label, the weights, and those that hold likelihoods."""
 
     label: str | None
     weights: str | None

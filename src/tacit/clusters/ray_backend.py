@@ -18,7 +18,7 @@ from tacit.clusters.learning import Tables
 from tacit.clusters.plan import Columns
 from tacit.clusters.remote import Remote
 from tacit.clusters.scoring import Request, Scorer
-from tacit.clusters.work import ClusterParts, apply_work, groups, plain_errors
+from tacit.clusters.work import ClusterParts, apply_work, plain_errors, tree_sum
 from tacit.learn.partitions import Distributed
 from tacit.query.answer_columns import SampleColumns
 from tacit.query.tac import TAC
@@ -270,11 +270,10 @@ class RayParts(ClusterParts[T]):
     def sum(self, work: Callable[[T, int | None], S], add: Callable[[S, S], S]) -> S:
         """A tree of sums of neighbours."""
         carried = ray.put((work, add))
-        partial = [_sum.remote(carried, ref, number) for number, ref in enumerate(self.refs)]
-        while len(partial) > 1:
-            partial = [_summed.remote(carried, *group) for group in groups(partial)]
+        sums = [_sum.remote(carried, ref, number) for number, ref in enumerate(self.refs)]
+        total = tree_sum(sums, lambda group: _summed.remote(carried, *group))
         with plain_errors():
-            return ray.get(partial[0])  # type: ignore[no-any-return]
+            return ray.get(total)  # type: ignore[no-any-return]
 
 
 @ray.remote(num_returns=2)

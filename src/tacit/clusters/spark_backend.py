@@ -45,9 +45,6 @@ class SparkBackend(ClusterBackend):
 
     kind, table_type = "Spark DataFrame", DataFrame
 
-    def columns(self, rows: Any) -> list[Any]:
-        return list(rows.columns)
-
     def parts(self, rows: Any, evidence: Columns, others: Sequence[str]) -> Distributed[Tables]:
         return Partitions(rows, Coding.of(rows, evidence, others))
 
@@ -69,9 +66,9 @@ def _scoring(scorer: Scorer, coding: Coding) -> Callable[[Iterable[Any]], Iterat
         first = 0
         for chunk in _chunks(batches):
             try:
-                rows = coding.received(chunk)
+                rows = coding.received(chunk, first)
             except EvidenceError as error:
-                raise in_partition(error, partition, first) from None
+                raise in_partition(error, partition) from None
             with machine.within(machine.Quota(threads=threads)):
                 answer = scorer.with_kept(rows, partition, first, rows.plain)
             first += len(chunk)
@@ -166,10 +163,7 @@ def _summing(add: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
 def _received(coding: Coding, batches: Iterator[Any]) -> Iterator[Any]:
     first = 0
     for batch in batches:
-        try:
-            yield coding.received(pa.Table.from_batches([batch]))
-        except EvidenceError as error:
-            raise error.moved(first) from None
+        yield coding.received(pa.Table.from_batches([batch]), first)
         first += len(batch)
 
 

@@ -105,15 +105,16 @@ class Coding:
             sent += [*words.values(), functions.when(some, functions.coalesce(*texts))]
         return rows.select(*[column.alias(f"c{i}") for i, column in enumerate(sent)])
 
-    def received(self, rows: Any) -> Received:
-        """Decode some rows, in a worker."""
+    def received(self, rows: Any, first: int = 0) -> Received:
+        """Decode some rows in a worker, which are those of a partition from `first` on."""
         plain: dict[str, Any] = {name: rows.column(i) for i, name in enumerate(self.plain)}
         evidence = dict(plain)
         words = [column.to_numpy() for column in rows.columns[len(self.plain) : -1]] if self.coded else []
         for field in self.coded:
             codes = field.codes(words[field.word])
             if codes.max(initial=0) == field.variable.card:
-                _refuse(field.variable, int(codes.argmax()), rows.column(rows.num_columns - 1))
+                row = int(codes.argmax())
+                _refuse(field.variable, first + row, rows.column(rows.num_columns - 1)[row].as_py())
             evidence[field.column] = Column(field.variable, codes=codes)
         return Received(rows.num_rows, plain, evidence)
 
@@ -143,9 +144,8 @@ def _column(name: str) -> Any:
     return functions.col("`" + name.replace("`", "``") + "`")
 
 
-def _refuse(variable: Variable, row: int, texts: Any) -> NoReturn:
+def _refuse(variable: Variable, row: int, text: str) -> NoReturn:
     """Raise the error about text that is no label, or is one only by rules that Spark does not have."""
-    text = texts[row].as_py()
     try:
         read_column(variable, pa.array([text]))
     except EvidenceError as error:

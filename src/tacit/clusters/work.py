@@ -50,13 +50,15 @@ def apply_work(work: Callable[[T, int | None], S], thing: T, number: int) -> S:
             raise in_partition(error, number) from None
 
 
-def groups(parts: Sequence[T]) -> list[Sequence[T]]:
-    """The parts in groups of neighbours, each of which is added at a time.
+def tree_sum(parts: Sequence[T], add: Callable[[Sequence[T]], T]) -> T:
+    """The sum of all parts, by sums of neighbours that `add` takes.
 
-    >>> [len(group) for group in groups(range(40))]
-    [16, 16, 8]
+    >>> tree_sum(["a"] * 20, lambda group: f"({''.join(group)})")
+    '((aaaaaaaaaaaaaaaa)(aaaa))'
     """
-    return [parts[start : start + FAN_IN] for start in range(0, len(parts), FAN_IN)]
+    while len(parts) > 1:
+        parts = [add(parts[start : start + FAN_IN]) for start in range(0, len(parts), FAN_IN)]
+    return parts[0]
 
 
 @contextmanager

@@ -57,8 +57,7 @@ class BatchJob:
         typer.Option("--joint", help="The joint posterior of all query variables, in columns such as A.true,B.lo."),
     ] = False
     mpe: Annotated[
-        bool,
-        typer.Option("--mpe", help="The states that are jointly most probable, in a column for each variable."),
+        bool, typer.Option("--mpe", help="The states that are jointly most probable, in a column for each variable.")
     ] = False
     only: Only = None
     do: Annotated[

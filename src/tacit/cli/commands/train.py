@@ -65,8 +65,7 @@ class TrainJob:
     )
     harden: Annotated[bool, typer.Option("--harden", help="End with hard tests.")] = False
     checkpoint: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Saved while training; an interrupted run resumes from it."),
+        Path | None, typer.Option(metavar="FILE", help="Saved while training; an interrupted run resumes from it.")
     ] = None
     json: Json = False
 

@@ -21,14 +21,12 @@ from tacit.query.network import Network
 
 Job = TypeVar("Job")
 Model = Annotated[
-    Path,
-    typer.Argument(metavar="MODEL", help="A network: .bif, .bif.gz, .xmlbif, .uai, .net, .dne, .erg or .json."),
+    Path, typer.Argument(metavar="MODEL", help="A network: .bif, .bif.gz, .xmlbif, .uai, .net, .dne, .erg or .json.")
 ]
 Rows = Annotated[Path, typer.Argument(metavar="TABLE", help="A table of evidence: .csv or .parquet.")]
 Query = Annotated[str, typer.Option("--query", "-q", metavar="VARIABLE", help="The variable to query.")]
 Queries = Annotated[
-    list[str],
-    typer.Option("--query", "-q", metavar="VARIABLE", help="A variable to query. May be repeated."),
+    list[str], typer.Option("--query", "-q", metavar="VARIABLE", help="A variable to query. May be repeated.")
 ]
 Evidence = Annotated[
     list[str] | None,
