@@ -179,7 +179,7 @@ def test_what_a_killed_writer_left_is_removed_by_the_next(path):
     (left,) = os.listdir(path.parent)
     write_text(path, "young ones may have a writer that has not locked them yet")
     assert sorted(os.listdir(path.parent)) == [left, "net.json"]
-    age(path.parent, atomic.STALE + 1)
+    age(path.parent, atomic.STALE_SECONDS + 1)
     write_text(path, "new")
     assert os.listdir(path.parent) == ["net.json"]
 
@@ -188,7 +188,7 @@ def test_what_a_killed_writer_left_is_removed_by_the_next(path):
 def test_the_file_of_a_slow_writer_is_left_alone(path):
     def slow(file):
         file.write("slow")
-        age(path.parent, 10 * atomic.STALE)
+        age(path.parent, 10 * atomic.STALE_SECONDS)
         write_text(path.parent / "other.json", "other")
 
     write_atomically(path, slow)
@@ -199,6 +199,6 @@ def test_the_file_of_a_slow_writer_is_left_alone(path):
 def test_only_our_own_files_are_removed(path):
     for name in (".tacit-batch", "tacit-1.tmp", ".tacit-1.tmp.json", "other.tmp"):
         (path.parent / name).touch()
-    age(path.parent, 10 * atomic.STALE)
+    age(path.parent, 10 * atomic.STALE_SECONDS)
     write_text(path, "new")
     assert len(os.listdir(path.parent)) == 5

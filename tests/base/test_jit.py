@@ -239,7 +239,7 @@ def imported(file):
 
 def sources():
     """All files that the stamp covers."""
-    return {name for place in kernel_files.PLACES for name in kernel_files.sources(PACKAGE / place, f"{place}/")}
+    return {name for place in kernel_files.ROOMS for name in kernel_files.sources(PACKAGE / place, f"{place}/")}
 
 
 def test_the_stamp_covers_all_kernels_and_all_they_use():

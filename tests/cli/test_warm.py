@@ -17,8 +17,8 @@ PACKAGE = Path(tacit.__file__).parent
 
 def kernels():
     """All kernels that have code of their own, by name; others are built into them."""
-    for place in kept.PLACES:
-        for file in kept.sources(PACKAGE / place, f"{place}/"):
+    for room in kept.ROOMS:
+        for file in kept.sources(PACKAGE / room, f"{room}/"):
             module = importlib.import_module(f"tacit.{file.removesuffix('.py').replace('/', '.')}")
             for name, kernel in vars(module).items():
                 is_kernel = isinstance(kernel, numba.core.dispatcher.Dispatcher)

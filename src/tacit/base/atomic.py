@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 PREFIX, SUFFIX = ".tacit-", ".tmp"
-STALE = 60  # seconds after which a temporary file that nobody has locked was left by a killed process
+STALE_SECONDS = 60  # after which a temporary file that nobody has locked was left by a killed process
 
 
 def write_atomically(path: str | os.PathLike[str], write: Callable[[IO[Any]], object], binary: bool = False) -> None:
@@ -54,7 +54,7 @@ def _replace(target: Path, mode: int | None, write: Callable[[IO[Any]], object],
 
 
 def _mode(path: Path) -> int | None:
-    """Kind and permissions of a file, or of what a link leads to; None if there is none."""
+    """The kind and permissions of a file, or of a link's target; None if there is none."""
     try:
         return path.stat().st_mode
     except FileNotFoundError:
@@ -63,7 +63,7 @@ def _mode(path: Path) -> int | None:
 
 @contextmanager
 def _naming(target: Path) -> Iterator[None]:
-    """Errors of the operating system name the file that was to be written, not a temporary one or none."""
+    """Let errors of the operating system name the target, not a temporary file or none."""
     try:
         yield
     except OSError as error:
@@ -79,7 +79,7 @@ def _is_temporary(path: str | os.PathLike[str]) -> bool:
 
 def _remove_stale(folder: Path) -> None:
     """Remove temporary files whose writers were killed: they are old, and nobody holds their lock."""
-    oldest = time.time() - STALE
+    oldest = time.time() - STALE_SECONDS
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             with contextlib.suppress(OSError):

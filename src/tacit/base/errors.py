@@ -1,4 +1,4 @@
-"""What can go wrong, as types: every error a user can cause is a `TacitError`."""
+"""The types of errors: every error a user can cause is a `TacitError`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class TableError(NetworkError):
         super().__init__(f"{part}{place}: {problem}")
 
     def __reduce__(self) -> tuple[type[TableError], tuple[str, tuple[int, ...], str]]:
-        """What pickle needs, since the arguments are not the message: errors cross process borders."""
+        """Pickle the fields, since the arguments are not the message: errors cross process borders."""
         return type(self), (self.part, self.row, self.problem)
 
 
@@ -73,7 +73,7 @@ class EvidenceError(TacitError):
         return f"{'' if self.place is None else f'{self.place}: '}{about}{colon}{self.problem}"
 
     def changed(self, **fields: Any) -> Self:
-        """The same error with some fields changed."""
+        """A copy with some fields changed."""
         return type(self)(**{**{name: getattr(self, name) for name in _FIELDS}, **fields})
 
     def moved(self, by: int) -> Self:

@@ -30,7 +30,7 @@ def scaled(mantissas: Floats, exponents: NDArray[np.int64], dtype: np.dtype[np.f
 
 
 def representable(mantissas: Floats, exponents: NDArray[np.int64], dtype: np.dtype[np.floating]) -> NDArray[np.bool_]:
-    """Which of mantissas * 2**exponents are floats of this type with all their digits.
+    """Whether each of mantissas * 2**exponents is a float of this type with all its digits.
 
     >>> representable(np.array([0.75, 0.5]), np.array([-149, 3]), np.dtype("float32"))
     array([False,  True])

@@ -13,7 +13,7 @@ GAP = "..."
 
 @dataclass(frozen=True)
 class Grid:
-    """Lines of headings, and lines of cells of the same number; the first `stubs` of each line name it.
+    """Lines of headings and of cells; the first `stubs` of each line are set to the left, all others to the right.
 
     >>> print(Grid([("A", "lo", "hi")], [("true", "0.25", "0.75"), ("false", "0.5", "0.5")], title="P(C | A)"))
     P(C | A)
@@ -34,11 +34,10 @@ class Grid:
         return "\n".join([self.title] * bool(self.title) + lines + [self.note] * bool(self.note))
 
     def _set(self, place: int, cell: str, width: int) -> str:
-        """Names to the left, numbers to the right."""
         return cell.ljust(width) if place < self.stubs else cell.rjust(width)
 
     def html(self) -> str:
-        """The same as a table for a notebook."""
+        """HTML for a notebook."""
         return html.grid(self.head, self.body, self.stubs, self.title, [self.note] * bool(self.note))
 
 

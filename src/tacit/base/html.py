@@ -23,14 +23,14 @@ def table(
     >>> table(["name", "size"], [["<A>", 1200]])  # doctest: +ELLIPSIS
     "<table><thead>...<tr><td style='text-align:left'>&lt;A&gt;</td><td>1,200</td></tr></tbody></table>"
     """
-    body = list(rows)
-    first = body[0] if body else head
+    lines = list(rows)
+    first = lines[0] if lines else head
     top = "".join(_cell("th", name, isinstance(below, str)) for name, below in zip(head, first, strict=False))
-    made = (
+    body = (
         f"<tr{SHADE * (i in shaded)}>{''.join(_cell('td', cell, isinstance(cell, str)) for cell in row)}</tr>"
-        for i, row in enumerate(body)
+        for i, row in enumerate(lines)
     )
-    return _framed(title, f"<tr>{top}</tr>" * bool(head), "".join(made), notes)
+    return _framed(title, f"<tr>{top}</tr>" * bool(head), "".join(body), notes)
 
 
 def grid(

@@ -24,9 +24,9 @@ class LRUCache(Generic[T]):
             if key in self._values:
                 self._values.move_to_end(key)
                 return self._values[key]
-        made = make()
+        value = make()
         with self._lock:
-            value = self._values.setdefault(key, made)  # another thread may have been faster
+            value = self._values.setdefault(key, value)  # another thread may have been faster
             self._values.move_to_end(key)
             while len(self._values) > self.limit:
                 self._values.popitem(last=False)

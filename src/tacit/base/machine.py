@@ -1,4 +1,4 @@
-"""What a process may use of its machine: cores and memory within its container's limits, threads within the user's.
+"""Resources of a process: cores and memory within its container's limits, threads within the user's.
 
 Everything is read when it is asked for. `root` is where the system's folders are looked for: another one in tests.
 """
@@ -43,13 +43,13 @@ def can_run_code() -> bool:
 
 
 def threads(asked: int | None = None) -> int:
-    """How many threads to use: as many as asked for, else as TACIT_THREADS says, else one for every usable core."""
+    """The number of threads to use: as asked for, else as TACIT_THREADS says, else one for every usable core."""
     return threads_wanted(asked) or max(1, int(min(_QUOTA.get().threads, usable_cores())))  # half a core: one thread
 
 
 @dataclass(frozen=True)
 class Quota:
-    """What a task may use of the process it runs in, where others run beside it."""
+    """The part of a process's resources that a task may use, where others run beside it."""
 
     threads: float = math.inf
     memory: float = math.inf  # bytes
@@ -60,7 +60,7 @@ _QUOTA: ContextVar[Quota] = ContextVar("quota", default=Quota())  # noqa: B039  
 
 @contextmanager
 def within(quota: Quota) -> Iterator[None]:
-    """Let `threads` and `memory` keep to a quota while this lasts, in this thread; what a user asked for still goes.
+    """Keep `threads` and `memory` to a quota in this thread; threads that a user asked for are not limited.
 
     >>> with within(Quota(threads=1)):
     ...     threads()
@@ -74,7 +74,7 @@ def within(quota: Quota) -> Iterator[None]:
 
 
 def threads_wanted(asked: int | None = None) -> int | None:
-    """How many threads somebody has asked for, here or in the environment, if anybody has."""
+    """The number of threads that was asked for, here or in the environment, if any."""
     if asked is not None:
         whole = isinstance(asked, int | np.integer) and not isinstance(asked, bool)
         if not whole or asked < 1:
@@ -104,7 +104,7 @@ def memory(root: str = "/") -> float:
 
 @contextmanager
 def limited(threads: int | None) -> Iterator[None]:
-    """Let BLAS, and torch where it is loaded, use at most so many threads while this lasts (None: as many as ever)."""
+    """Limit the threads of BLAS, and of torch where it is loaded; None leaves them alone."""
     if threads is None:
         yield
         return
@@ -229,7 +229,7 @@ class _Torch:
 
 @cache
 def _blas_libraries(with_scipy: bool) -> list[Any]:
-    """What controls the BLAS of NumPy, and of SciPy once it is loaded: looking for it takes a millisecond."""
+    """The controllers of the BLAS of NumPy, and of SciPy once it is loaded; finding them takes a millisecond."""
     from threadpoolctl import ThreadpoolController
 
     return [library for library in ThreadpoolController().lib_controllers if library.user_api == "blas"]

@@ -1,4 +1,4 @@
-"""What pickles hold: structure and numbers. Engines, and what else is made from these on first use, stay behind."""
+"""Pickles of structure and numbers, without engines and what else is made from these on first use."""
 
 from __future__ import annotations
 
@@ -21,36 +21,35 @@ class Form:
 
 
 def check_form(form: int, release: str) -> Form:
-    """What the start of a pickle becomes; an error if this release would misunderstand the rest."""
+    """Refuse a pickle whose form this release would misunderstand."""
     if form != FORM:
         raise FormatError(_refused(f"tacit {release} pickled it in form {form}"))
     return Form()
 
 
 def state(thing: object, *left_out: str) -> dict[str, Any]:
-    """What to pickle of an object."""
+    """The attributes to pickle, with the form first."""
     return {"form": Form(), **{name: value for name, value in vars(thing).items() if name not in left_out}}
 
 
 def unmarked(state: dict[str, Any]) -> dict[str, Any]:
-    """The attributes in what was pickled."""
+    """The attributes from a pickle, without the form."""
     if not isinstance(state.get("form"), Form):
         raise FormatError(_refused("it was pickled before tacit marked the form"))
     return {name: value for name, value in state.items() if name != "form"}
 
 
 class FormerModules(MetaPathFinder):
-    """The error for modules that there are not, which pickles of earlier releases name before they say their form."""
+    """Raises the error for modules that no longer exist, which pickles of earlier releases name before their form."""
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:
-        """Called where nobody else found the module."""
         if fullname.startswith("tacit."):
             why = f"if a pickle names it, another release wrote that; {ADVICE}"
             raise ModuleNotFoundError(f"No module named {fullname!r}: {why}", name=fullname)
 
 
 def explain_former_modules() -> None:
-    """Let Python ask `FormerModules` last, once."""
+    """Add `FormerModules` to Python's finders, as the last one, once."""
     if not any(isinstance(finder, FormerModules) for finder in sys.meta_path):
         sys.meta_path.append(FormerModules())
 

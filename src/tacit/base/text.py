@@ -7,7 +7,7 @@ import re
 from collections.abc import Container, Sequence
 from typing import Any
 
-SHOWN = 80  # characters of a value in a message
+MAX_SHOWN = 80  # characters of a value in a message
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
@@ -48,7 +48,7 @@ def visible(text: str) -> str:
     >>> visible("bell \x07")
     'bell ␇'
     """
-    return _NOT_XML.sub(lambda found: chr(0x2400 + ord(found[0])) if found[0] < " " else "\ufffd", text)
+    return _NOT_XML.sub(lambda match: chr(0x2400 + ord(match[0])) if match[0] < " " else "\ufffd", text)
 
 
 def bars(labels: Sequence[object], values: Sequence[float], width: int = 30) -> str:
@@ -85,7 +85,7 @@ def shown(value: Any) -> str:
         text = repr(value)
     except ValueError:  # Python writes no whole number of more than 4,300 digits
         return f"a value of type {type(value).__name__}"
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
 
 
 def shown_number(number: float) -> str:

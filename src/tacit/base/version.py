@@ -36,7 +36,7 @@ def package(name: str, extra: str, what: str = "this") -> Any:
 
 
 def refuse_a_mixture(package: str = os.path.dirname(os.path.dirname(__file__))) -> None:
-    """An error if the distribution `tacit` is installed in the same place as the folder of this package.
+    """Refuse an installation that has the distribution `tacit` in the same place as this package.
 
     The names of files tell, and in far less time than importlib.metadata: this runs at every import.
     """

@@ -36,12 +36,12 @@ class Commands(TyperGroup):
 
 
 def _is_for_typer(error: Exception) -> bool:
-    """Wrong usage, an exit that a command asked for, or a closed pipe: what Typer reports in its own way."""
+    """Whether Typer reports an error itself: wrong usage, an exit that a command asked for, or a closed pipe."""
     return type(error).__module__.partition(".")[0] in ("typer", "click") or isinstance(error, BrokenPipeError)
 
 
 def _line(error: Exception) -> str:
-    """What is wrong, in one line."""
+    """An error in one line."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     if isinstance(error, ModuleNotFoundError):

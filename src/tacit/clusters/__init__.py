@@ -1,1 +1,1 @@
-"""What scoring and learning on Dask, Ray and Spark have in common."""
+"""Scoring and learning on Dask, Ray and Spark."""

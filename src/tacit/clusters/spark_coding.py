@@ -30,7 +30,7 @@ WORD_BITS = 63  # of a whole number that are used
 
 @dataclass(frozen=True)
 class Field:
-    """Where the code of a variable is: 0 for no value, 1 for the first state, and after the last for other text."""
+    """The place of a variable's code: 0 for no value, 1 for the first state, and after the last for other text."""
 
     column: str
     variable: Variable
@@ -67,14 +67,14 @@ class Field:
 
 @dataclass(frozen=True)
 class Coding:
-    """How the columns of a DataFrame are sent: some as they are, others as codes. Made by `Coding.of`."""
+    """A plan to send the columns of a DataFrame, some as they are, others as codes. Made by `Coding.of`."""
 
     plain: tuple[str, ...]
     coded: tuple[Field, ...]
 
     @staticmethod
     def of(rows: Any, evidence: Columns, others: Sequence[str]) -> Coding:
-        """How to send the columns that are evidence on variables, and others."""
+        """A plan for the columns that are evidence on variables, and others."""
         types = {field.name: field.dataType for field in rows.schema.fields}
         coded: list[Field] = []
         word = shift = 0

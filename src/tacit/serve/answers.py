@@ -79,7 +79,7 @@ class QueryTask:
 
     @cached_property
     def states(self) -> int:
-        """How many joint states the query variables have; a name that comes twice is an error elsewhere."""
+        """The number of joint states of the query variables; a repeated name is an error elsewhere."""
         return prod(self.net.variable(name).card for name in dict.fromkeys(self.asked))
 
     def test_numbers(self, tac: TAC) -> int:
@@ -207,12 +207,12 @@ def sensitivity(task: QueryTask) -> dict[str, Any]:
     tac = task.tac()
     states, posteriors, entries = [], [], []
     for block in task.blocks(tac, at_most=1):
-        found = sensitivity_of(tac, block, pause=task.deadline.check)
-        place = found.state(state=state)
+        result = sensitivity_of(tac, block, pause=task.deadline.check)
+        place = result.state(state=state)
         states.append([task.net.states(name)[k] for name, k in zip(task.asked, place, strict=True)])
-        posteriors.append(as_json(found.posterior[0][place]))
-        largest = found.entries(state=state)[:top]
-        entries.append([as_json(entry._asdict() | {"growth": _growth(found, entry)}) for entry in largest])
+        posteriors.append(as_json(result.posterior[0][place]))
+        largest = result.entries(state=state)[:top]
+        entries.append([as_json(entry._asdict() | {"growth": _growth(result, entry)}) for entry in largest])
     return {"query": task.fields.query, "states": states, "posterior": posteriors, "entries": entries}
 
 
@@ -222,7 +222,7 @@ def _growth(sensitivity: Sensitivity, entry: Entry) -> float:
 
 
 def _tests(task: QueryTask, answers: Sequence[Answer]) -> dict[str, Any]:
-    """How testing nodes were decided, where that is asked for: arrays over rows and the states of their parents."""
+    """The decisions of testing nodes, if they are asked for: arrays over rows and the states of their parents."""
     if not task.fields.tests:
         return {}
     tests = {}

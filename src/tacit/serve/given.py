@@ -95,7 +95,7 @@ def _check_names(net: Model, names: Collection[str]) -> None:
         checked_name(name, "evidence")
     for name in names:
         if name not in net:
-            read({name: None}, [net.variable(own) for own in net])
+            read({name: None}, [net.variable(each) for each in net])
 
 
 def _column(variable: Variable, values: Sequence[Any]) -> Column | None:

@@ -38,8 +38,8 @@ class Guard:
     def __init__(self, app: ASGIApp, host: str) -> None:
         self.app = app
         self.addresses = host not in LOOPBACK
-        own = {host.lower(), socket.gethostname().lower()} if self.addresses else set()
-        self.names = (LOOPBACK | own) - {""}
+        public = {host.lower(), socket.gethostname().lower()} if self.addresses else set()
+        self.names = (LOOPBACK | public) - {""}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -49,9 +49,9 @@ class Guard:
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                own = message["headers"]
-                names = {name for name, _ in own}
-                message["headers"] = [*own, *(header for header in HEADERS if header[0] not in names)]
+                headers = message["headers"]
+                names = {name for name, _ in headers}
+                message["headers"] = [*headers, *(header for header in HEADERS if header[0] not in names)]
             await send(message)
 
         host = Headers(scope=scope).get("host", "")

@@ -1,4 +1,4 @@
-"""How much a server takes on: for one request, and for all of them together."""
+"""The limits of a server: for one request, and for all of them together."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tacit.base.errors import TacitError
 
 @dataclass(frozen=True)
 class Limits:
-    """What a server takes on; what goes beyond is refused.
+    """How much a server takes on; requests beyond that are refused.
 
     Attributes
     ----------
@@ -55,5 +55,5 @@ class Limits:
 
     @property
     def threads(self) -> int:
-        """How many workers there are."""
+        """The number of workers."""
         return self.workers or machine.threads()

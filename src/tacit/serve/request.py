@@ -131,7 +131,7 @@ class Fields:
 
     @property
     def top(self) -> int:
-        """How many entries are wanted."""
+        """The number of entries to return."""
         count = self._optional("top", int)
         if count is not None and not 1 <= count <= MAX_ENTRIES:
             raise RefusedError(400, f"top must be a whole number from 1 to {MAX_ENTRIES:,}")

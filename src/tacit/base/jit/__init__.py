@@ -1,4 +1,4 @@
-"""How kernels are compiled: numba's `njit`, with a cache on disk that is never stale and never needed.
+"""Compilation of kernels: numba's `njit`, with a cache on disk that is never stale and never needed.
 
 numba's own cache looks only at the file of the function it keeps, while a kernel has the kernels of other files built
 in: it would go on running yesterday's. It also raises where no folder can be written, always where a file of the cache

@@ -1,4 +1,4 @@
-"""numba's `njit` with our cache: what of `jit` loads numba."""
+"""numba's `njit` with our cache on disk."""
 
 # mypy: disable-error-code="no-untyped-call"
 
@@ -27,11 +27,11 @@ from tacit.base.progress import Notice
 
 
 def compiled(function: Any, options: Mapping[str, Any]) -> Any:
-    """A function that numba compiles with these options, unless what it makes of it is kept."""
+    """A function that numba compiles with these options, unless its compiled form is on disk."""
     _watch()
-    made = numba.njit(**options)(function)
-    made._cache = KernelCache(function)  # as numba's own enable_caching() does
-    return made
+    kernel = numba.njit(**options)(function)
+    kernel._cache = KernelCache(function)  # as numba's own enable_caching() does
+    return kernel
 
 
 class KernelCache(caching._Cache):
@@ -74,11 +74,9 @@ class KernelCache(caching._Cache):
             _warn_once(f"writing to {self.cache_path} fails ({error})")
 
     def enable(self) -> None:
-        """Use the cache from now on."""
         self._stored.enable()
 
     def disable(self) -> None:
-        """Do not use the cache from now on."""
         self._stored.disable()
 
     def flush(self) -> None:
@@ -88,13 +86,13 @@ class KernelCache(caching._Cache):
 
 
 class _Readable:
-    """A folder will also do if it can only be read, and has what was compiled by somebody who could write it."""
+    """Lets a folder that can only be read do, too, if it has kernels from somebody who could write it."""
 
     @classmethod
     def from_function(cls, function: Any, file: str) -> Any:
         """A locator for a function, or None where the folder is of no use."""
-        found = super().from_function(function, file)  # type: ignore[misc]
-        return found if found is not None else cls._with_kernel(function, file)
+        locator = super().from_function(function, file)  # type: ignore[misc]
+        return cls._with_kernel(function, file) if locator is None else locator
 
     @classmethod
     def _with_kernel(cls, function: Any, file: str) -> Any:
@@ -137,7 +135,7 @@ LOCATORS = [NamedLocator, SourceLocator, *OTHERS, TemporaryLocator]  # best firs
 
 
 def last_folders(file: str) -> Iterator[Path]:
-    """Where the kernels of a file are kept if no folder that the environment names will do, nor the one beside it."""
+    """The folders for the kernels of a file if neither the environment's nor the one beside it will do."""
     yield Path(AppDirs(appname="numba", appauthor=False).user_cache_dir, kernel_files.subfolder(file))
     with suppress(OSError):
         yield private_folder() / kernel_files.subfolder(file)
@@ -148,8 +146,8 @@ def private_folder() -> Path:
     owner = os.getuid() if hasattr(os, "getuid") else None  # elsewhere, temporary folders are the user's own
     folder = Path(tempfile.gettempdir()) / ("tacit-kernels" if owner is None else f"tacit-kernels-{owner}")
     folder.mkdir(mode=0o700, exist_ok=True)
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or (owner is not None and (found.st_uid != owner or found.st_mode & 0o077)):
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or (owner is not None and (status.st_uid != owner or status.st_mode & 0o077)):
         raise PermissionError(f"{folder} is not a folder of this user alone")
     return folder
 
@@ -160,16 +158,15 @@ class NamedFiles(caching.CompileResultCacheImpl):
     _locator_classes = LOCATORS
 
     def get_filename_base(self, fullname: str, abiflags: str) -> str:
-        """How the names of the files begin."""
         return kernel_files.base(fullname)
 
     def reduce(self, result: Any) -> tuple[str, bytes]:
-        """What is stored."""
+        """A compiled form and its checksum."""
         stored = serialize.dumps(super().reduce(result))
         return hashlib.sha256(stored).hexdigest(), stored
 
     def rebuild(self, target_context: Any, data: tuple[str, bytes]) -> Any:
-        """The compiled form again; an error if it is damaged."""
+        """A compiled form from the disk; an error if it is damaged."""
         checksum, stored = data
         if checksum != hashlib.sha256(stored).hexdigest():
             raise ValueError("damaged")
@@ -177,7 +174,7 @@ class NamedFiles(caching.CompileResultCacheImpl):
 
 
 class NamedCache(caching.FunctionCache):
-    """numba's cache of one function, with our way of storing."""
+    """numba's cache of one function, with our files."""
 
     _impl_class = NamedFiles
 
@@ -201,20 +198,18 @@ def _name(function: Any, file: str) -> str:
 
 
 class Watcher(events.Listener):
-    """Says so where it takes long to compile kernels: to a person soon, in a log later."""
+    """Gives notice where it takes long to compile kernels."""
 
     def __init__(self, notice: Notice) -> None:
         self._notice = notice
 
     def on_start(self, event: Any) -> None:
-        """Something is compiled now."""
         cache = event.data["dispatcher"]._cache
         if isinstance(cache, KernelCache):
             where = f", once; they are kept in {cache.cache_path}" if cache.cache_path else ""
             self._notice.begin(f"compiling kernels{where}")
 
     def on_end(self, event: Any) -> None:
-        """It is compiled, or cannot be."""
         if isinstance(event.data["dispatcher"]._cache, KernelCache):
             self._notice.end()
 

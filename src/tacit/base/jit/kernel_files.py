@@ -1,4 +1,4 @@
-"""Where compiled kernels are kept, and under which names. Nothing here needs numba, which takes a while to load."""
+"""The folders and names of compiled kernels. Nothing here needs numba, which takes a while to load."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ import llvmlite.binding as llvm
 from tacit.base.version import VERSION
 
 VARIABLE = "NUMBA_CACHE_DIR"  # the environment's choice of a folder, which numba looks at, too
-BUILT_IN = (b"@jit(", b"# What is built into kernels")  # what tells the files that kernels are made of
-PLACES = ("base", "compiler", "engines", "learn")  # the folders that have such files
-INDEX = ".nbi"  # what numba calls the list of a kernel's compiled forms
+KERNEL_MARKS = (b"@jit(", b"# What is built into kernels")  # one of which each file of kernels has
+ROOMS = ("base", "compiler", "engines", "learn")  # that have such files
+INDEX = ".nbi"  # numba's suffix of the list of a kernel's compiled forms
 
 
 def base(name: str) -> str:
-    """How the names of a kernel's files begin, given those of its file and function: "kernels.forward"."""
+    """The beginning of the names of a kernel's files, given its own, such as "kernels.forward"."""
     return f"{of_all_processors(name)}{processor()[:8]}.{python()}"
 
 
 def of_all_processors(name: str) -> str:
-    """How those names begin for any processor."""
+    """The beginning of the names of a kernel's files for any processor."""
     plain = name.replace("<", "").replace(">", "")
     return f"{plain}-{stamp()[:16]}-"
 
@@ -41,7 +41,7 @@ def python() -> str:
 
 @cache
 def processor() -> str:
-    """What tells processors apart that need code of their own; numba's settings may name another one."""
+    """A digest of the processor that code is for; numba's settings may name another one."""
     try:
         features = str(llvm.get_host_cpu_features().flatten())
     except RuntimeError:  # LLVM does not know this processor
@@ -52,10 +52,10 @@ def processor() -> str:
 
 @cache
 def stamp() -> str:
-    """What compiled kernels depend on besides their signature, which numba looks at, and the processor."""
+    """A digest of all that kernels depend on, but for their signature, which numba checks, and the processor."""
     digest = hashlib.sha256(repr((VERSION, llvmlite.__version__, numba_version())).encode())
-    for place in PLACES:
-        for _, text in sorted(sources(files("tacit") / place).items()):
+    for room in ROOMS:
+        for _, text in sorted(sources(files("tacit") / room).items()):
             digest.update(text)
     return digest.hexdigest()
 
@@ -65,14 +65,14 @@ def sources(folder: Traversable, path: str = "") -> dict[str, bytes]:
 
     A test sees to it that what is built into kernels comes from no other file.
     """
-    found: dict[str, bytes] = {}
+    texts: dict[str, bytes] = {}
     for entry in folder.iterdir() if folder.is_dir() else ():
         name = path + entry.name
         if entry.is_dir():
-            found |= sources(entry, f"{name}/")
-        elif name.endswith(".py") and any(mark in (text := entry.read_bytes()) for mark in BUILT_IN):
-            found[name] = text
-    return found
+            texts |= sources(entry, f"{name}/")
+        elif name.endswith(".py") and any(mark in (text := entry.read_bytes()) for mark in KERNEL_MARKS):
+            texts[name] = text
+    return texts
 
 
 def numba_version() -> str:
@@ -102,7 +102,7 @@ def folders_of(kernel: str) -> list[Path]:
 
 
 def subfolder(file: str) -> str:
-    """Which part of a common folder belongs to the kernels of a file: numba's `get_suitable_cache_subpath`."""
+    """The part of a common folder for the kernels of a file: numba's `get_suitable_cache_subpath`."""
     parent = Path(os.path.abspath(file)).parent
     return f"{parent.name}_{hashlib.sha1(str(parent).encode()).hexdigest()}"
 

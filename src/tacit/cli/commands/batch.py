@@ -187,7 +187,7 @@ class Answers:
         return pa.Table.from_arrays(columns, schema=self.schema.with_metadata({"hard": json.dumps(tacs[0].hard)}))
 
     def _require_states(self, evidence: Evidence, name: str, first: int) -> None:
-        """An error that names the first row in which a variable is not set to a state."""
+        """Refuse evidence in which a variable is not set to a state in every row."""
         column = evidence.columns.get(name)
         unset = np.array([0]) if column is None else np.flatnonzero(~column.observed)
         if evidence.rows and len(unset):
@@ -236,7 +236,7 @@ def _planned(net: Network, table: FileTable, wanted: AnswerColumns, job: BatchJo
 
 
 def _require_columns(table: FileTable, needed: Iterable[str], why: str, present: Collection[str] | None = None) -> None:
-    """An error where a column that is needed is not among those present, which are all of the table if left out."""
+    """Refuse a table without a column that is needed; `present` are all of its columns, if left out."""
     columns = set(table.names if present is None else present)
     for name in needed:
         if name not in columns:

@@ -1,1 +1,1 @@
-"""What commands share: arguments, output, rows."""
+"""Shared by commands: arguments, output, rows."""

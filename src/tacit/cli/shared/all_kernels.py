@@ -19,7 +19,7 @@ ROWS = 32
 
 
 def compile_all(report: Callable[[str], None]) -> str | None:
-    """Compile all kernels that are not kept yet, and report on the way; returns where they are kept, if they are."""
+    """Compile all kernels that are not on disk yet, with reports; returns their folder, if they can be kept."""
     for number, (what, compile_) in enumerate(STEPS.items(), start=1):
         report(f"{number}/{len(STEPS)} {what}")
         compile_()
@@ -42,7 +42,7 @@ def interpreter(dtype: str) -> None:
 
 
 def learning() -> None:
-    """What `fit` runs on the interpreter, with each of its optimizers."""
+    """The kernels of `fit` on the interpreter, with each of its optimizers."""
     rng = np.random.default_rng(0)
     rows, labels = {"E1": rng.random(ROWS), "E2": rng.random(ROWS)}, rng.random(ROWS)
     tac = tacit.compile(tacit.examples.chain(tests=2, gamma=16.0), "Q", ["E1", "E2"], engine="tape")
@@ -51,7 +51,7 @@ def learning() -> None:
 
 
 def counting() -> None:
-    """What `estimate` counts many rows by, which have a byte or more for each state."""
+    """The kernels that `estimate` counts many rows by, of a byte or more for each state."""
     for codes in (np.zeros((1, ROWS), dtype=np.int8), np.zeros((1, ROWS), dtype=np.int64)):
         one = np.ones(1, dtype=np.int64)
         count_families(codes, np.zeros(0), 0 * one, 2 * one, one, 0 * one, np.zeros((LANES, 2)))
@@ -63,7 +63,7 @@ def circuits() -> None:
 
 
 def diagrams() -> None:
-    """What the compiler finds structure with."""
+    """The kernels of the compiler's decision diagrams."""
     net = tacit.examples.kidney_stones()
     for question in (Question(("recovery",), ("size", "treatment")), Question((), ("size",), best=tuple(net))):
         by_diagrams(net, question)

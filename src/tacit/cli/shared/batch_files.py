@@ -122,7 +122,7 @@ class ResultFiles:
 
 @contextmanager
 def only_writer(output: Path) -> Iterator[None]:
-    """Let nobody else write an output for a while; an error if somebody does."""
+    """Hold the lock of an output; an error if another process holds it."""
     path = output.parent / f".{output.name}.lock"
     handle = _locked(path)
     if handle is None:

@@ -1,4 +1,4 @@
-"""What goes to the terminal: results to standard output, everything else to standard error."""
+"""Output to the terminal: results to standard output, everything else to standard error."""
 
 from __future__ import annotations
 

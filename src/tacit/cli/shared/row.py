@@ -30,7 +30,7 @@ class Row:
         self.given = [*(evidence or ()), *(f"do({text})" for text in do or ())]
 
     def require_network(self) -> None:
-        """An error for a Markov network, where only a Bayesian one has an answer."""
+        """Refuse a Markov network, where only a Bayesian one has an answer."""
         if isinstance(self.net, FactorGraph):
             raise TacitError("this needs CPTs, and the file holds a Markov network; query, mpe and sample take both")
 
@@ -53,7 +53,7 @@ class Row:
         )
 
     def ask(self, tac: TAC, wanted: str = "posterior") -> Answer:
-        """What the row says about a query; an error if its evidence is impossible, so that nothing wanted exists."""
+        """The answer to a query; an error if the evidence is impossible, so that nothing `wanted` exists."""
         self.log_evidence(tac, wanted)
         return tac.ask(self.values(tac))
 

@@ -1,4 +1,4 @@
-"""What people write, as evidence: `A=true`, `B=0.7`, `C=0.2,0.3,0.5`, `seen.inst`; and boxes: `A=0.2:0.8`."""
+"""Evidence as people write it: `A=true`, `B=0.7`, `C=0.2,0.3,0.5`, `seen.inst`; and boxes: `A=0.2:0.8`."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def value_of(variable: Variable, text: str) -> Any:
 
 
 def _refuse_numbers(variable: Variable, text: str, value: Any) -> None:
-    """An error that speaks of states, where a text spells numbers that say nothing about a variable."""
+    """Refuse numbers that say nothing about a variable, with an error that names its states."""
     if isinstance(value, list):
         count = sum(isinstance(number, float | int) for number in value[0])
         if count == len(value[0]) != variable.card:
