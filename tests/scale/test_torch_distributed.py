@@ -327,7 +327,7 @@ def test_stored_weights_go_on_in_two_processes_and_in_one(both, tmp_path):
 
 def threads(rank, module):
     DistributedDataParallel(module)(data()[0])
-    return module._way().engine.threads
+    return module._backend().engine.threads
 
 
 def test_every_process_keeps_to_its_threads(both):
