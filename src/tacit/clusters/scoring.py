@@ -40,7 +40,7 @@ class Request:
         self.tac.numbers()  # an error, now rather than in a worker, where some are not set
         keep = self._kept(columns)
         scorer = Scorer(self._query, self.wanted, self._columns(columns, keep), keep, self._fields())
-        for name in repeated([*keep, *scorer.results])[:1]:
+        for name in repeated([*keep, *(name for name, _ in scorer.fields)])[:1]:
             raise TacitError(
                 f"the answer would have two columns {name!r}; give the result another name with names=, or do not keep "
                 "the column of the table"
@@ -106,11 +106,6 @@ class Scorer:
     def columns(self) -> list[str]:
         """The columns of the table that are needed."""
         return list(dict.fromkeys([*self.keep, *self.evidence.names]))
-
-    @property
-    def results(self) -> list[str]:
-        """The names of the columns of the result."""
-        return [name for name, _ in self.fields]
 
     def score(self, rows: Any, partition: int | None = None, first: int = 0) -> Any:
         """The result for rows of a pandas frame or a pyarrow table, as a pyarrow table.

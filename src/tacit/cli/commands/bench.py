@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 import numpy as np
 import typer
-from numpy.typing import NDArray
 
 import tacit
 from tacit.base.text import listed
 from tacit.cli.shared.arguments import Json, Model, Query, read_network
 from tacit.cli.shared.output import aligned, asked, heading, show_json
-from tacit.model.variable import Label
 from tacit.query.answer import ImpossibleEvidenceWarning
 from tacit.query.network import Network
 from tacit.query.tac import TAC
@@ -82,17 +79,17 @@ def _likelihoods(net: Network, names: list[str]) -> dict[str, Any]:
 
 
 def _states(net: Network, names: list[str]) -> dict[str, Any]:
-    rng = np.random.default_rng(0)
-    return {name: _labels(net.states(name), rng.integers(len(net.states(name)), size=SIZES[-1])) for name in names}
-
-
-def _labels(states: Sequence[Label], codes: NDArray[np.int64]) -> Any:
     """Labels as a Parquet file holds them: text is dictionary-encoded."""
     import pyarrow as pa
 
-    if not all(isinstance(label, str) for label in states):
-        return np.array(states)[codes]
-    return pa.DictionaryArray.from_arrays(codes, pa.array(states))
+    rng = np.random.default_rng(0)
+    columns = {}
+    for name in names:
+        states = net.states(name)
+        codes = rng.integers(len(states), size=SIZES[-1])
+        text = all(isinstance(label, str) for label in states)
+        columns[name] = pa.DictionaryArray.from_arrays(codes, pa.array(states)) if text else np.array(states)[codes]
+    return columns
 
 
 def _shown(speed: float | None) -> str:

@@ -13,7 +13,7 @@ from tacit.base.errors import TacitError
 from tacit.base.text import counted, plural
 from tacit.cli.commands.models import learned
 from tacit.cli.commands.train import with_starts
-from tacit.cli.shared.arguments import Json, Model, Rows, check_output, names, options_of, read_network
+from tacit.cli.shared.arguments import Json, Model, NetworkOutput, Rows, check_output, names, options_of, read_network
 from tacit.cli.shared.output import aligned, show_json
 
 OPTIONS = ("weights", "restarts", "seed", "tolerance", "steps", "checkpoint")  # of `tacit.estimate`
@@ -26,9 +26,7 @@ class EstimateJob:
 
     model: Model
     table: Rows
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The network to write.")] = Path(
-        "estimated.json"
-    )
+    output: NetworkOutput = Path("estimated.json")
     learn: Annotated[
         list[str] | None,
         typer.Option(metavar="NODES", help="Nodes whose tables are not known but a start, or 'all' (0s and 1s stay)."),

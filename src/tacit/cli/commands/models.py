@@ -13,10 +13,10 @@ import typer
 import tacit
 from tacit.base.atomic import write_atomically
 from tacit.base.text import large, listed, plural
-from tacit.cli.shared.arguments import Json, Model, read_network
+from tacit.cli.shared.arguments import CaptionsFile, Json, Model, read_network
 from tacit.cli.shared.output import aligned, asked, heading, show_json
 from tacit.compiler.program import Cost
-from tacit.model.cpt import CPT, AnyCPT, TestingCPT
+from tacit.model.cpt import CPT, TestingCPT
 from tacit.model.rendering import cpt_kind
 from tacit.model.rules import NoisyOr
 from tacit.query.network import Network
@@ -101,10 +101,7 @@ def draw(
 def page(
     model: Model,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The .html file to write.")],
-    captions: Annotated[
-        Path | None,
-        typer.Option("--captions", metavar="FILE", help="A .toml file with a title, labels, groups and shown states."),
-    ] = None,
+    captions: CaptionsFile = None,
 ) -> None:
     """Write a page to explore a network: click a state to observe it, and all posteriors follow.
 
@@ -159,9 +156,9 @@ def _info_data(net: Network, query: str | None, cost: Cost | None) -> dict[str, 
 
 def learned(net: Network) -> dict[str, int]:
     """The count of numbers to be learned, of each node that has any."""
-    return {name: count for name in net if (count := _to_learn(net.cpt(name)))}
-
-
-def _to_learn(cpt: AnyCPT) -> int:
-    learn = isinstance(cpt, CPT | TestingCPT | NoisyOr) and cpt.learn  # other rules know all their numbers
-    return sum(table.size if learn else int(np.isnan(table).sum()) for table in cpt.parts().values())
+    counts = {}
+    for name in net:
+        cpt = net.cpt(name)
+        learn = isinstance(cpt, CPT | TestingCPT | NoisyOr) and cpt.learn  # other rules know all their numbers
+        counts[name] = sum(table.size if learn else int(np.isnan(table).sum()) for table in cpt.parts().values())
+    return {name: count for name, count in counts.items() if count}

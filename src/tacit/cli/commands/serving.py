@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import webbrowser
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from tacit.base.errors import TacitError
-from tacit.cli.shared.arguments import Model, options_of, read_network
+from tacit.cli.shared.arguments import CaptionsFile, Model, options_of, read_network
 from tacit.cli.shared.output import note
 from tacit.views.page import Captions
 
@@ -26,10 +25,7 @@ class ServeJob:
         bool, typer.Option("--public", help="Allow a host that other machines can reach. There is no password.")
     ] = False
     open_: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False
-    captions: Annotated[
-        Path | None,
-        typer.Option("--captions", metavar="FILE", help="A .toml file with a title, labels, groups and shown states."),
-    ] = None
+    captions: CaptionsFile = None
     seconds: Annotated[float, typer.Option(help="The longest time that a request may take.")] = 60.0
     rows: Annotated[int, typer.Option(help="The most rows of evidence in a request.")] = 10_000
 

@@ -16,6 +16,7 @@ from tacit.cli.shared.arguments import (
     Columns,
     Json,
     Model,
+    NetworkOutput,
     Query,
     Rows,
     check_output,
@@ -46,9 +47,7 @@ class TrainJob:
         str | None,
         typer.Option(metavar="COLUMN", help="The column of answers; the one named like the query, if left out."),
     ] = None
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The network to write.")] = Path(
-        "trained.json"
-    )
+    output: NetworkOutput = Path("trained.json")
     columns: Columns = None
     learn: Annotated[
         list[str] | None,

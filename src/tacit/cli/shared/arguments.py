@@ -62,6 +62,11 @@ Columns = Annotated[
         help="The variables to take from the table, separated by commas. All that it has, if left out.",
     ),
 ]
+NetworkOutput = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The network to write.")]
+CaptionsFile = Annotated[
+    Path | None,
+    typer.Option("--captions", metavar="FILE", help="A .toml file with a title, labels, groups and shown states."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 

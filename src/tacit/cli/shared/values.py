@@ -31,7 +31,7 @@ def read_evidence(net: Network, texts: Sequence[str]) -> tuple[dict[str, Any], l
             raise typer.BadParameter(f"there are two values for {name}")
         evidence[name] = value
         try:
-            column, _ = read_column(net.variable(name), evidence[name])
+            column, _ = read_column(net.variable(name), value)
         except EvidenceError as error:
             raise error.changed(row=None) from None  # there is one row only
         if column is not None and column.certain:
