@@ -402,7 +402,7 @@ def test_draw_writes_dot_and_svg(abc):
 def test_bench_counts_rows_per_second(abc, monkeypatch):
     from tacit.cli.commands import bench as measure
 
-    monkeypatch.setattr(measure, "SIZES", (1, 10))
+    monkeypatch.setattr(measure, "ROW_COUNTS", (1, 10))
     monkeypatch.setattr(measure, "REPEAT_SECONDS", 0.0)
     found = as_json("bench", "abc.json", "-q", "B")
     assert found["evidence"] == ["C"]

@@ -25,7 +25,7 @@ from tacit.base.errors import TacitError
 P = ParamSpec("P")
 T = TypeVar("T")
 
-VARIABLE = "TACIT_THREADS"
+THREADS_VARIABLE = "TACIT_THREADS"
 UNKNOWN_MEMORY = 8 * 2.0**30  # bytes, where the system does not tell
 
 
@@ -80,11 +80,11 @@ def threads_wanted(asked: int | None = None) -> int | None:
         if not whole or asked < 1:
             raise TacitError(f"threads is {asked!r}, expected a whole number >= 1, or None for one per usable core")
         return int(asked)
-    text = os.environ.get(VARIABLE, "").strip()
+    text = os.environ.get(THREADS_VARIABLE, "").strip()
     if not text:
         return None
     if not (text.isascii() and text.isdigit() and int(text)):
-        raise TacitError(f"the environment variable {VARIABLE} is {text!r}, expected a whole number >= 1")
+        raise TacitError(f"the environment variable {THREADS_VARIABLE} is {text!r}, expected a whole number >= 1")
     return int(text)
 
 

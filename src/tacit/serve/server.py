@@ -24,7 +24,7 @@ from tacit.serve.replies import RETRY_AFTER
 from tacit.views.page import Captions
 
 ALL_HOSTS = ("", "0.0.0.0", "::")
-TOO_MANY = (
+TOO_MANY_CLIENTS = (
     f"HTTP/1.1 503 Service Unavailable\r\nRetry-After: {RETRY_AFTER}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 ).encode("ascii")
 
@@ -140,7 +140,7 @@ class TimedProtocol(H11Protocol):
         self._untaken = Timer(self.limits.reading, self._abort_unless_taken)  # while the client takes no more
         self._awaited.start()
         if len(self.connections) > self.limits.connections:
-            transport.write(TOO_MANY)
+            transport.write(TOO_MANY_CLIENTS)
             transport.close()
 
     def data_received(self, data: bytes) -> None:

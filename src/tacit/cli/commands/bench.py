@@ -17,7 +17,7 @@ from tacit.query.answer import ImpossibleEvidenceWarning
 from tacit.query.network import Network
 from tacit.query.tac import TAC
 
-SIZES = (1, 1_000, 100_000)
+ROW_COUNTS = (1, 1_000, 100_000)
 MAX_SECONDS = 10.0  # above which a measurement is left out
 REPEAT_SECONDS = 0.5  # in which one is repeated, for the fastest time
 
@@ -48,14 +48,14 @@ def bench(
     if json:
         return show_json({"query": query, "evidence": observed, "soft": soft, "hard": hard})
     heading(asked(query, [listed(observed)]))
-    shown = [(f"{rows:,}", _shown(soft.get(rows)), _shown(hard.get(rows))) for rows in SIZES]
+    shown = [(f"{rows:,}", _shown(soft.get(rows)), _shown(hard.get(rows))) for rows in ROW_COUNTS]
     print(aligned([("rows at once", "soft evidence, rows/s", "hard evidence, rows/s"), *shown], stubs=0))
 
 
 def _speeds(tac: TAC, evidence: dict[str, Any]) -> dict[int, float]:
     """Rows per second by the number of rows at once, as far as it does not take too long."""
     speeds: dict[int, float] = {}
-    for rows in SIZES:
+    for rows in ROW_COUNTS:
         if not speeds or rows / max(speeds.values()) <= MAX_SECONDS:
             speeds[rows] = rows / _fastest(tac, {name: column[:rows] for name, column in evidence.items()})
     return speeds
@@ -75,7 +75,7 @@ def _fastest(tac: TAC, evidence: dict[str, Any]) -> float:
 
 def _likelihoods(net: Network, names: list[str]) -> dict[str, Any]:
     rng = np.random.default_rng(0)
-    return {name: rng.dirichlet(np.ones(len(net.states(name))), SIZES[-1]) for name in names}
+    return {name: rng.dirichlet(np.ones(len(net.states(name))), ROW_COUNTS[-1]) for name in names}
 
 
 def _states(net: Network, names: list[str]) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def _states(net: Network, names: list[str]) -> dict[str, Any]:
     columns = {}
     for name in names:
         states = net.states(name)
-        codes = rng.integers(len(states), size=SIZES[-1])
+        codes = rng.integers(len(states), size=ROW_COUNTS[-1])
         text = all(isinstance(label, str) for label in states)
         columns[name] = pa.DictionaryArray.from_arrays(codes, pa.array(states)) if text else np.array(states)[codes]
     return columns

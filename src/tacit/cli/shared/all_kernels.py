@@ -15,13 +15,13 @@ from tacit.engines.tape import tape_kernels
 from tacit.learn.estimating.count_kernels import count_families
 from tacit.learn.estimating.tiles import LANES
 
-ROWS = 32
+ROWS = 32  # of each call
 
 
 def compile_all(report: Callable[[str], None]) -> str | None:
     """Compile all kernels that are not on disk yet, with reports; returns their folder, if they can be kept."""
-    for number, (what, compile_) in enumerate(STEPS.items(), start=1):
-        report(f"{number}/{len(STEPS)} {what}")
+    for number, (what, compile_) in enumerate(COMPILATIONS.items(), start=1):
+        report(f"{number}/{len(COMPILATIONS)} {what}")
         compile_()
     folder: str | None = tape_kernels.forward._cache.cache_path
     return folder
@@ -71,7 +71,7 @@ def diagrams() -> None:
     diagram_kernels.collect.compile((store, int64[::1]))  # only a large network would need it
 
 
-STEPS: Mapping[str, Callable[[], None]] = {
+COMPILATIONS: Mapping[str, Callable[[], None]] = {
     "the interpreter, in float64": lambda: interpreter("float64"),
     "the interpreter, in float32": lambda: interpreter("float32"),
     "learning": learning,
