@@ -64,7 +64,7 @@ class Bowl:
 
 
 def read(path):
-    return read_run(path, KEY, fresh(), STAGES)
+    return read_run(path, KEY, fresh(), STAGES, [len(fresh().states[0].weights)] * len(STAGES))
 
 
 def goes_on_or_is_refused(path, content):

@@ -14,11 +14,12 @@ import tacit
 from tacit import CPT, FormatError, Network, TestingCPT, examples
 from tacit.learn import session
 from tacit.learn.fitting.data import read_data
-from tacit.learn.fitting.labelled import InMemory
+from tacit.learn.fitting.labelled import LabelledRows
 from tacit.learn.fitting.optimizers import LBFGS
 from tacit.learn.fitting.run import Stage
 from tacit.learn.fitting.training import Training
 from tacit.learn.options import FitOptions
+from tacit.learn.partitions import Local
 from tests.conformance_files import read
 
 RNG = np.random.default_rng(0)
@@ -68,14 +69,15 @@ def test_auto_picks_by_size_and_loss():
     assert tacit.fit(tac, X, Y, steps=2, restarts=1).optimizer == "lm"
     assert tacit.fit(tac, X, Y, loss="cross_entropy", steps=2, restarts=1).optimizer == "lbfgs"
     many = np.random.default_rng(0).random((20_001, 2))
-    training = Training(tac, InMemory(read_data(tac, many, many[:, 0], None)), FitOptions(loss="cross_entropy"))
+    rows = LabelledRows(Local(read_data(tac, many, many[:, 0], None)))
+    training = Training(tac, rows, FitOptions(loss="cross_entropy"))
     assert training.chosen().optimizer == "adam"
 
 
 def test_auto_picks_adam_for_large_tables():
     for tests, optimizer, rate in ((12, "lbfgs", 0.05), (14, "adam", 0.2)):
         tac = tacit.compile(examples.split_layer(tests), "Q", ["E1", "E2"])
-        chosen = Training(tac, InMemory(read_data(tac, X[:3], Y[:3], None)), FitOptions()).chosen()
+        chosen = Training(tac, LabelledRows(Local(read_data(tac, X[:3], Y[:3], None))), FitOptions()).chosen()
         assert (chosen.optimizer, chosen.rate) == (optimizer, rate)
 
 
@@ -375,7 +377,7 @@ def test_gradients_by_weights_against_the_conformance_file(case):
     tac = tacit.compile(net, case["query"], names)
     evidence = {name: np.array([row["evidence"][name] for row in case["data"]]) for name in names}
     y = np.array([row["label"] for row in case["data"]])
-    problem = Training(tac, InMemory(read_data(tac, evidence, y, None)), FitOptions())
+    problem = Training(tac, LabelledRows(Local(read_data(tac, evidence, y, None))), FitOptions())
     objective, _ = problem.objectives(Stage("own", 1, 1, LBFGS()))
     weights = problem.parameters.start(np.random.default_rng(0))
     loss, gradient = objective.value_and_gradient(weights)

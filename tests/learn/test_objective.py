@@ -10,11 +10,12 @@ from tacit import CPT, Network, TestingCPT, semantics
 from tacit.engines.tape.tape_based import THREADED_WORK
 from tacit.learn.fitting.batches import MiniBatch, MiniBatches
 from tacit.learn.fitting.data import read_data
-from tacit.learn.fitting.labelled import InMemory
+from tacit.learn.fitting.labelled import LabelledRows
 from tacit.learn.fitting.optimizers import LBFGS
 from tacit.learn.fitting.run import Stage
 from tacit.learn.fitting.training import Training
 from tacit.learn.options import FitOptions
+from tacit.learn.partitions import Local
 
 RNG = np.random.default_rng(0)
 ROWS = 7
@@ -38,7 +39,7 @@ def step_network():
 
 def problem(y, loss="mse", engine="tape", net=None, **more):
     tac = tacit.compile(net or step_network(), "Q", ["E"], engine=engine)
-    return Training(tac, InMemory(read_data(tac, EVIDENCE, y, WEIGHTS)), FitOptions(loss=loss, **more))
+    return Training(tac, LabelledRows(Local(read_data(tac, EVIDENCE, y, WEIGHTS))), FitOptions(loss=loss, **more))
 
 
 def objective_of(*arguments, slope="own", **more):

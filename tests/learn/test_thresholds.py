@@ -8,12 +8,13 @@ import pytest
 import tacit
 from tacit import Network, TestingCPT, semantics
 from tacit.learn.fitting.data import read_data
-from tacit.learn.fitting.labelled import InMemory
+from tacit.learn.fitting.labelled import LabelledRows
 from tacit.learn.fitting.optimizers import LBFGS, State
 from tacit.learn.fitting.run import Stage
 from tacit.learn.fitting.thresholds import Following, ThresholdSearch, _learned_rows, learned_tests, split, sweep
 from tacit.learn.fitting.training import Training
 from tacit.learn.options import FitOptions
+from tacit.learn.partitions import Local
 
 ROWS = 10
 NAN = np.nan
@@ -38,7 +39,7 @@ def training(net, loss="mse", prior=0.0, seed=0):
     rng = np.random.default_rng(seed)
     tac = tacit.compile(net, "E", ["A"])
     evidence, y = np.repeat(rng.random(ROWS // 2), 2), rng.random(ROWS)
-    rows = InMemory(read_data(tac, {"A": evidence}, y, rng.random(ROWS)))
+    rows = LabelledRows(Local(read_data(tac, {"A": evidence}, y, rng.random(ROWS))))
     return Training(tac, rows, FitOptions(loss=loss, prior=prior)), evidence, y
 
 

@@ -14,7 +14,7 @@ from tacit.learn.estimating.counting import FirstPass, ScannedRows
 from tacit.learn.estimating.estimation import Estimate, Estimation
 from tacit.learn.estimating.sources import one_column, row_batches
 from tacit.learn.fitting.data import Data, checked_weights, read_labels
-from tacit.learn.fitting.labelled import Part, Scattered, some_rows
+from tacit.learn.fitting.labelled import LabelledRows, Part, some_rows
 from tacit.learn.partitions import Broadcast, Distributed
 from tacit.model.variable import similar
 from tacit.query.network import Network
@@ -70,7 +70,7 @@ class Roles:
     weights: str | None
     likelihoods: Sequence[str]
 
-    def scattered(self, table: ClusterTable, tac: TAC) -> Scattered:
+    def scattered(self, table: ClusterTable, tac: TAC) -> LabelledRows:
         """The labelled rows of a table."""
         label = tac.variable.name if self.label is None else self.label
         if label not in table.columns:
@@ -84,7 +84,7 @@ class Roles:
         columns = planned(variables, table.columns, [name for name in names if name != label], others)
         columns.warn_missing(tac.evidence)
         parts = table.parts(columns, others)
-        return Scattered(parts.map(LabelReader(parts.broadcast(tac), columns, label, label in names, self.weights)))
+        return LabelledRows(parts.map(LabelReader(parts.broadcast(tac), columns, label, label in names, self.weights)))
 
 
 @dataclass(frozen=True)

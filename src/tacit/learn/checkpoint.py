@@ -1,6 +1,6 @@
 """A run of training in one file, written atomically, so that interrupted training resumes where it stopped.
 
-The file is an .npz whose comment is a digest of what it holds: what was altered is refused, not believed.
+The file is an .npz whose comment is a digest of its content: a file that was altered is refused.
 """
 
 from __future__ import annotations
@@ -21,14 +21,12 @@ from tacit.base.atomic import write_atomically
 from tacit.base.errors import FormatError
 from tacit.base.floats import Floats
 
-LARGEST = 2**53  # of the whole numbers in a file: all of them are exact floats
-
 Arrays = Mapping[str, NDArray[Any]]
 T = TypeVar("T")
 
 
 def fingerprint(settings: Any, arrays: Iterable[NDArray[Any]]) -> str:
-    """What a training depends on, as a short text: a run may only go on with the same."""
+    """A digest of all that a training depends on: a run may only go on with the same."""
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True, default=repr).encode())
     for array in arrays:
         digest.update(repr((array.dtype.str, array.shape)).encode())
@@ -37,13 +35,13 @@ def fingerprint(settings: Any, arrays: Iterable[NDArray[Any]]) -> str:
 
 
 def write(path: str | os.PathLike[str], form: str, key: str, head: Mapping[str, Any], arrays: Arrays) -> None:
-    """Store what JSON can hold, and arrays."""
+    """Store a head, which JSON must be able to hold, and arrays."""
     content = packed({"format": form, "key": key, **head}, arrays)
     write_atomically(path, lambda file: file.write(content), binary=True)
 
 
-def read(path: str | os.PathLike[str], form: str, key: str, made: Callable[[dict[str, Any], Arrays], T]) -> T | None:
-    """What is made of a checkpoint, if there is one; an error if it is damaged or of another training."""
+def read(path: str | os.PathLike[str], form: str, key: str, parse: Callable[[dict[str, Any], Arrays], T]) -> T | None:
+    """The content of a checkpoint, parsed, if there is one; an error if it is damaged or of another training."""
     if not Path(path).exists():
         return None
     # zipfile, NumPy and JSON raise whatever a damaged file leads them to
@@ -57,7 +55,7 @@ def read(path: str | os.PathLike[str], form: str, key: str, made: Callable[[dict
             "remove it to start over, or name another file"
         )
     try:
-        return made(head, arrays)
+        return parse(head, arrays)
     except Exception as error:
         raise _damaged(path, error) from None
 
@@ -68,7 +66,7 @@ def _damaged(path: str | os.PathLike[str], error: Exception) -> FormatError:
 
 
 def packed(head: Any, arrays: Arrays) -> bytes:
-    """A head, which JSON must be able to hold, and arrays as the bytes of a file."""
+    """The bytes of a file with a head and arrays."""
     buffer = io.BytesIO()
     np.savez(buffer, head=np.array(json.dumps(head)), **arrays)  # type: ignore[arg-type]
     with zipfile.ZipFile(buffer, "a") as file:
@@ -108,7 +106,7 @@ def list_of(value: Any) -> list[Any]:
     return value  # type: ignore[no-any-return]
 
 
-def is_whole(value: Any, largest: int = LARGEST) -> bool:
+def is_whole(value: Any, largest: int = 2**53) -> bool:  # all of these are exact floats
     return type(value) is int and 0 <= value <= largest
 
 

@@ -1,4 +1,4 @@
-"""The options of learning as data, checked before anything is done with them."""
+"""The options of learning as data, checked when they are made."""
 
 from __future__ import annotations
 
@@ -10,23 +10,21 @@ from dataclasses import dataclass, field, fields
 from functools import partial
 from numbers import Real
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
 from tacit.base.errors import TacitError
+from tacit.learn.prior import Prior
 from tacit.model.cpt import check_gamma
 from tacit.query.network import Network
 
 OPTIMIZERS = ("auto", "lm", "lbfgs", "adam")
 EM_STEPS = 1000
 
-LARGEST_SEED = 2**128  # as many bits as NumPy advises
-LARGEST = 2**53  # whole numbers up to here are exact as floats, too
 
-
-def whole(name: str, value: Any, least: int = 1, most: int = LARGEST) -> int:
-    """A whole number between two others."""
+def whole(name: str, value: Any, least: int = 1, most: int = 2**53) -> int:
+    """A whole number between two others; any up to 2**53 is exact as a float, too."""
     value = _plain(value)
     if not isinstance(value, int) or value < least:
         raise TacitError(f"{name} is {_shown(value)}, expected a whole number >= {least}")
@@ -40,21 +38,14 @@ def whole_or_none(name: str, value: Any) -> int | None:
     return None if value is None else whole(name, value)
 
 
-def positive(name: str, value: Any, what: str) -> float:
-    """A finite number > 0."""
-    return _number(name, value, f"{what} > 0", lambda number: number > 0)
-
-
 def not_negative(name: str, value: Any, what: str) -> float:
     """A finite number >= 0."""
     return _number(name, value, f"{what} >= 0", lambda number: number >= 0)
 
 
-class Prior(NamedTuple):
-    """Pseudo-counts, and the network whose tables they are in proportion to, if there is one."""
-
-    strength: float
-    centre: Network | None
+def share(name: str, value: Any, what: str) -> float:
+    """A number between 0 and 1."""
+    return _number(name, value, what, lambda number: 0 < number < 1)
 
 
 def prior(name: str, value: Any) -> Prior:
@@ -63,7 +54,7 @@ def prior(name: str, value: Any) -> Prior:
         return value
     if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], Network):
         return Prior(not_negative(name, value[1], "how many rows the network counts as: a number"), value[0])
-    return Prior(not_negative(name, value, "a number of pseudo-counts, or (network, strength), with numbers"), None)
+    return Prior(not_negative(name, value, "a number of pseudo-counts, or (network, strength), with numbers"))
 
 
 def optimizer(name: str, value: Any) -> str:
@@ -76,11 +67,6 @@ def optimizer(name: str, value: Any) -> str:
 def slope(name: str, value: Any) -> float | str | None:
     """The slope of tests, None, or "learn"."""
     return value if isinstance(value, str) and value == "learn" else check_gamma(value)
-
-
-def share(name: str, value: Any, what: str) -> float:
-    """A number between 0 and 1."""
-    return _number(name, value, what, lambda number: 0 < number < 1)
 
 
 def flag(name: str, value: Any) -> bool:
@@ -109,19 +95,19 @@ def file_path(name: str, value: Any) -> Path | None:
     return path
 
 
-def _number(name: str, value: Any, expected: str, good: Callable[[float], bool]) -> float:
+def _number(name: str, value: Any, expected: str, is_valid: Callable[[float], bool]) -> float:
     value = _plain(value)
     try:
         number = float(value) if isinstance(value, Real) else math.nan
     except OverflowError:
         number = math.nan
-    if not (math.isfinite(number) and good(number)):
+    if not (math.isfinite(number) and is_valid(number)):
         raise TacitError(f"{name} is {_shown(value)}, expected {expected}")
     return number
 
 
 def _plain(value: Any) -> Any:
-    """A number of NumPy's as one of Python's, and no number where there is True or False."""
+    """A number of Python's for one of NumPy's; True and False become a type that is no number."""
     if isinstance(value, np.ndarray | np.generic) and value.ndim == 0:
         value = value.item()
     return np.bool_(value) if isinstance(value, bool) else value
@@ -139,10 +125,10 @@ def _option(check: Callable[[str, Any], Any], default: Any) -> Any:
 
 
 def _positive_or_none(what: str) -> Callable[[str, Any], float | None]:
-    return lambda name, value: None if value is None else positive(name, value, what)
+    return lambda name, value: None if value is None else _number(name, value, f"{what} > 0", lambda number: number > 0)
 
 
-_seed = partial(whole, least=0, most=LARGEST_SEED)
+_seed = partial(whole, least=0, most=2**128)  # as many bits as NumPy advises
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,8 +137,8 @@ class _Options:
 
     @classmethod
     def among(cls, arguments: Mapping[str, Any]) -> Self:
-        """The options among the arguments of a function, whatever a user gave; `locals()` has all of these."""
-        return cls(**{own.name: arguments[own.name] for own in fields(cls) if own.name in arguments})
+        """The options among the arguments of a function, such as its `locals()`."""
+        return cls(**{option.name: arguments[option.name] for option in fields(cls) if option.name in arguments})
 
     def __post_init__(self) -> None:
         for option in fields(self):
@@ -162,7 +148,7 @@ class _Options:
 
 @dataclass(frozen=True, kw_only=True)
 class FitOptions(_Options):
-    """The options of `tacit.fit`, checked but for the loss. `steps`, `restarts` and `rate` may be left to training."""
+    """The options of `tacit.fit`; the loss is checked later. Training chooses `steps`, `restarts` and `rate`."""
 
     loss: Any = "mse"
     optimizer: str = _option(optimizer, "auto")
@@ -183,7 +169,7 @@ class FitOptions(_Options):
 
 @dataclass(frozen=True, kw_only=True)
 class EstimateOptions(_Options):
-    """The options of `tacit.estimate`, checked."""
+    """The options of `tacit.estimate`."""
 
     prior: Prior = _option(prior, 0.0)  # noqa: RUF009
     restarts: int = _option(whole, 1)
@@ -196,7 +182,7 @@ class EstimateOptions(_Options):
 
 @dataclass(frozen=True, kw_only=True)
 class PlaceOptions(_Options):
-    """The options of `tacit.learn.place_tests`, checked but for the loss and the rows held out."""
+    """The options of `tacit.learn.place_tests`; `loss` and `validation` are checked later."""
 
     budget: int = _option(whole, 5)
     max_tests: int = _option(whole, 1)

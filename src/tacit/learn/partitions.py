@@ -17,7 +17,7 @@ S = TypeVar("S")
 
 
 class Broadcast(Protocol[T_co]):
-    """A thing that goes along with work, to wherever that is done."""
+    """A read-only value that is sent to every process once."""
 
     def get(self) -> T_co:
         """The copy of this process."""
@@ -25,22 +25,22 @@ class Broadcast(Protocol[T_co]):
 
 
 class Distributed(ABC, Generic[T]):
-    """A thing of the same kind in every part, such as some rows.
+    """A value in every part, such as some rows.
 
-    Work is a function of the thing and the number of the part, which is None where there is only one.
+    Work is a function of that value and the number of the part, which is None where there is only one.
     """
 
     @abstractmethod
     def broadcast(self, thing: S) -> Broadcast[S]:
-        """A thing that work can carry: it is unpacked once by each process, however many parts that works on."""
+        """A value for work to use, unpacked once by each process, however many parts that works on."""
 
     @abstractmethod
     def map(self, work: Callable[[T, int | None], S]) -> Distributed[S]:
-        """What work makes of every part, kept where the part is, so that it can be used again and again."""
+        """The results of work on every part, each kept where its part is."""
 
     @abstractmethod
     def sum(self, work: Callable[[T, int | None], S], add: Callable[[S, S], S]) -> S:
-        """The sum of what work makes of every part, always taken in the same order."""
+        """The sum of the results of work on every part, always taken in the same order."""
 
 
 class Local(Distributed[T]):
@@ -49,18 +49,14 @@ class Local(Distributed[T]):
     def __init__(self, thing: T) -> None:
         self.thing = thing
 
-    def broadcast(self, thing: S) -> Broadcast[S]:
-        """The thing itself."""
-        return Local(thing)
-
     def get(self) -> T:
-        """The thing itself."""
         return self.thing
 
+    def broadcast(self, thing: S) -> Broadcast[S]:
+        return Local(thing)
+
     def map(self, work: Callable[[T, int | None], S]) -> Distributed[S]:
-        """What work makes of it."""
         return Local(work(self.thing, None))
 
     def sum(self, work: Callable[[T, int | None], S], add: Callable[[S, S], S]) -> S:
-        """What work makes of it."""
         return work(self.thing, None)

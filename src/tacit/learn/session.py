@@ -1,4 +1,4 @@
-"""Learning that someone waits for: it leaves checkpoints, and an interrupt ends it with the best so far."""
+"""The loop around learning: checkpoints on the way, and the best result so far after an interrupt."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CHECKPOINT_EVERY = 1.0  # seconds
 class Session:
     """A run of learning from its start, or from a checkpoint, to its end.
 
-    `save` writes a checkpoint, if there is to be one, and `has_result` says whether there is anything to return yet.
+    `save` writes a checkpoint, if there is to be one; `has_result` says whether there is a result yet.
     """
 
     def __init__(self, name: str, save: Callable[[], None] | None, has_result: Callable[[], bool]) -> None:
@@ -20,7 +20,7 @@ class Session:
         self._saved = time.monotonic()
 
     def checkpoint(self, last: bool) -> None:
-        """Save what is known, if it is the last chance or the last time was a while ago."""
+        """Save, if it is the last chance or the last time was a while ago."""
         if self._save is not None and (last or time.monotonic() - self._saved >= CHECKPOINT_EVERY):
             self._save()
             self._saved = time.monotonic()
@@ -32,6 +32,6 @@ class Session:
         except KeyboardInterrupt:
             if not self._has_result():
                 raise
-            warnings.warn(f"{self._name} was interrupted; the result is the best so far", stacklevel=4)
+            warnings.warn(f"{self._name} was interrupted; the result is the best so far", stacklevel=3)
             return True
         return False

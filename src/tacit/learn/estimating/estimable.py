@@ -10,7 +10,7 @@ from tacit.base.errors import TacitError, UnsetError
 from tacit.base.floats import Floats
 from tacit.base.lru import LRUCache
 from tacit.learn.estimating.units import Causes, FreeTable, Key, causes_of
-from tacit.learn.prior import pseudo_counts
+from tacit.learn.prior import Prior
 from tacit.model.cpt import CPT, AnyCPT, TestingCPT
 from tacit.model.distributions import structural
 from tacit.model.rules import NoisyOr
@@ -18,13 +18,10 @@ from tacit.query.network import Network
 
 
 class Estimable:
-    """The free numbers of a network, as one vector.
+    """The free numbers of a network, as one vector. The pseudo-counts of a prior are added to their counts."""
 
-    `prior` is added to the count of every free entry; with a `centre`, it is how many rows its tables count as.
-    """
-
-    def __init__(self, net: Network, prior: float = 0.0, centre: Network | None = None) -> None:
-        self.network, self._prior, self._centre = net, prior, centre
+    def __init__(self, net: Network, prior: Prior) -> None:
+        self.network, self._prior = net, prior
         self.units: list[FreeTable | Causes] = []
         self._recent: LRUCache[Network] = LRUCache(2)
         members: dict[str, list[str]] = {}
@@ -103,23 +100,24 @@ class Estimable:
         for part, table in cpt.parts().items():
             free = ~structural(table) if cpt.learn else np.isnan(table)
             if part != "thresholds" and free.any():
-                counts = [pseudo_counts(self.network, n, part, self._prior, self._centre) for n in names]
-                prior = np.where(free, np.mean(counts, axis=0), 0.0)
-                tables.append(FreeTable(tuple((name, part) for name in names), table, free, prior))
+                counts = np.mean([self._prior.counts(self.network, name, part) for name in names], axis=0)
+                keys = tuple((name, part) for name in names)
+                tables.append(FreeTable(keys, table, free, np.where(free, counts, 0.0)))
         return tables
 
     def _prior_of_causes(self, name: str, cpt: NoisyOr) -> Floats:
-        if self._centre is None:
-            return np.full((2, len(causes_of(cpt))), self._prior)
-        own = self._centre.cpt(name) if name in self._centre else None
+        strength, centre = self._prior
+        if centre is None:
+            return np.full((2, len(causes_of(cpt))), strength)
+        central = centre.cpt(name) if name in centre else None
         parents = self.network.parents(name)
-        if not isinstance(own, NoisyOr) or set(self._centre.parents(name)) != set(parents):
+        if not isinstance(central, NoisyOr) or set(centre.parents(name)) != set(parents):
             raise TacitError(f"prior: node {name!r} of that network is no noisy-or of the same causes")
-        causes = [own.causes[self._centre.parents(name).index(parent)] for parent in parents]
+        causes = [central.causes[centre.parents(name).index(parent)] for parent in parents]
         if list(map(len, causes)) != list(map(len, cpt.causes)):
             raise TacitError(f"prior: the causes of node {name!r} of that network have other states")
-        numbers = np.concatenate([[own.leak], *causes])
-        return self._prior * np.stack([numbers, 1 - numbers])
+        numbers = np.concatenate([[central.leak], *causes])
+        return strength * np.stack([numbers, 1 - numbers])
 
 
 def _with_parts(cpt: AnyCPT, parts: Mapping[str, Floats]) -> AnyCPT:

@@ -143,7 +143,7 @@ class Estimation:
                 f"net is a {type(net).__name__}, expected a Network; tacit.read(path) reads one from a file"
             )
         self.network, self.options, self.line = net, options, Line(options.progress)
-        self.estimable = Estimable(net, *options.prior)
+        self.estimable = Estimable(net, options.prior)
 
     @cached_property
     def first_pass(self) -> FirstPass:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.base.errors import EvidenceError
 from tacit.base.floats import Floats
 from tacit.base.text import plural, shown_number
-from tacit.evidence.column import Column
+from tacit.evidence.column import Column, take
 from tacit.evidence.frames import TextColumn, is_framed, unpack
 from tacit.evidence.read import is_ambiguous, named_columns, read_column
 from tacit.model.variable import Variable
@@ -34,19 +34,16 @@ class Data:
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
         return len(self.weights)
 
     def arrays(self) -> list[NDArray[Any]]:
         """Everything as arrays, in a fixed order."""
-        evidence = [column.likelihoods() for _, column in sorted(self.columns.items())]
-        return [self.targets, self.weights, *evidence]
+        return [self.targets, self.weights, *(column.likelihoods() for _, column in sorted(self.columns.items()))]
 
     def take(self, rows: NDArray[np.int64]) -> Data:
         """Some of the rows, with weights that sum to 1."""
-        columns = {name: column.take(rows) for name, column in self.columns.items()}
         weights = self.weights[rows]
-        return Data(columns, np.ascontiguousarray(self.targets[:, rows]), weights / weights.sum())
+        return Data(take(self.columns, rows), np.ascontiguousarray(self.targets[:, rows]), weights / weights.sum())
 
 
 def read_data(tac: TAC, X: Any, y: Any, weights: ArrayLike | None, label: Any = None) -> Data:
@@ -61,14 +58,14 @@ def read_data(tac: TAC, X: Any, y: Any, weights: ArrayLike | None, label: Any = 
         _check_no_label(tac, X, y)
     else:
         X, y = _without_label(X, label)
-    known = tac.read(X)
-    if not known.rows:
+    evidence = tac.read(X)
+    if not evidence.rows:
         raise EvidenceError("the evidence has no rows; expected at least one")
     targets = read_labels(tac.variable, y)
     rows = targets.shape[1]
-    if known.rows != rows and any(column.rows > 1 for column in known.columns.values()):
-        raise EvidenceError(f"there are {plural(known.rows, 'row')} of evidence but {rows:,} labels")
-    return Data(known.columns, targets, read_weights(weights, rows))
+    if evidence.rows != rows and any(column.rows > 1 for column in evidence.columns.values()):
+        raise EvidenceError(f"there are {plural(evidence.rows, 'row')} of evidence but {rows:,} labels")
+    return Data(evidence.columns, targets, read_weights(weights, rows))
 
 
 def _without_label(X: Any, label: Any) -> tuple[dict[Any, Any], Any]:
@@ -82,7 +79,7 @@ def _without_label(X: Any, label: Any) -> tuple[dict[Any, Any], Any]:
 
 
 def _check_no_label(tac: TAC, X: Any, y: Any) -> None:
-    """A column of labels among the evidence is an error that says what to do about it."""
+    """Raise an error if a column of labels is among the evidence."""
     for name in named_columns(X) or ():
         if name in (tac.query, getattr(y, "name", None)) and name not in tac.evidence:
             raise EvidenceError(
@@ -118,7 +115,7 @@ def read_labels(variable: Variable, y: Any) -> Floats:
 
 
 def _held(y: Any) -> NDArray[Any]:
-    """What shows how a frame's column must be read: its floats, NaN in gaps, or else an array as long as it is."""
+    """The floats of a frame's column, NaN in gaps; of another kind of column, an array of the same length."""
     column = unpack(y)
     if isinstance(column, TextColumn):
         return column.places

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from tacit.base.floats import Floats
 from tacit.learn.fitting.forms import EXPONENTIAL, LIMIT, LOGISTIC, SOFTMAX, SORTED, Sigmoids, Units, transforms
 from tacit.learn.fitting.links import axis_of, copy_of
-from tacit.learn.prior import pseudo_counts
+from tacit.learn.prior import Prior
 from tacit.model.cpt import CPT, THRESHOLDS, TestingCPT
 from tacit.model.distributions import structural
 from tacit.query.network import Network
@@ -223,12 +223,11 @@ class Parameters:
 
     def pseudo_counts(self, strength: float, centre: Network | None = None) -> Floats:
         """The pseudo-counts of a prior for every learned number: those of tables have some."""
-        numbers = np.zeros(self.entries)
+        prior, counts = Prior(strength, centre), np.zeros(self.entries)
         for place in self.places:
-            node, part = place.key
-            if part != "thresholds":
-                numbers[place.span] = pseudo_counts(self.network, node, part, strength, centre).ravel()[place.index]
-        return numbers
+            if place.key[1] != THRESHOLDS:
+                counts[place.span] = prior.counts(self.network, *place.key).ravel()[place.index]
+        return counts
 
     def start(self, rng: np.random.Generator, copies: float = 0.0) -> Floats:
         """Weights to start from: the numbers given with `learn=True`, random ones for those left out.

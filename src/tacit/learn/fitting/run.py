@@ -22,7 +22,7 @@ from tacit.learn.fitting.objective import Trainable
 from tacit.learn.fitting.optimizers import MEMORY, Optimizer, State
 
 FORMAT = "tacit-training-2"
-PLAIN = ("alive", "stage", "round", "best_stage", "best_loss", "stale", "steps", "finished")  # what needs no array
+SCALARS = ("alive", "stage", "round", "best_stage", "best_loss", "stale", "steps", "finished")  # stored as JSON
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Record:
-    """One line of a training's history: what a round of a restart came to."""
+    """One line of a training's history: the losses of a restart after a round."""
 
     stage: int
     round: int
@@ -75,26 +75,21 @@ class Run:
 
 
 Objectives = Callable[[Stage], tuple[Trainable, Trainable | None]]
-Grown = tuple[list[State], Floats | None]
-Grow = Callable[[Run, Stage, Stage], Grown]
-
-
-def _no_growth(run: Run, before: Stage, after: Stage) -> Grown:
-    raise AssertionError("no stage has a depth")
+Grow = Callable[[Run, Stage, Stage], tuple[list[State], Floats | None]]
 
 
 @dataclass(frozen=True)
 class Trainer:
     """Takes a run through the stages; `objectives` gives those of a stage, for training and for validation.
 
-    `grow` gives, after a stage whose chains are shorter than those of the next, where every restart goes on, and the
-    best numbers so far as numbers of the longer chains.
+    After a stage with a `depth`, `grow` gives the restarts in longer chains, and the best numbers so far as numbers of
+    these chains.
     """
 
     stages: Sequence[Stage]
     objectives: Objectives
     patience: int
-    grow: Grow = _no_growth
+    grow: Grow | None = None
 
     @property
     def rounds(self) -> int:
@@ -102,7 +97,7 @@ class Trainer:
         return sum(stage.rounds for stage in self.stages)
 
     def done(self, run: Run) -> int:
-        """How many of them are done."""
+        """How many rounds are done."""
         return sum(stage.rounds for stage in self.stages[: run.stage]) + run.round
 
     def train(self, run: Run, after_round: Callable[[Run], bool]) -> None:
@@ -161,11 +156,12 @@ class Trainer:
         return over or (self.patience > 0 and run.stale >= self.patience)
 
     def _next_stage(self, run: Run) -> None:
-        """Those still in go on to the next stage, where losses are others and count anew; or chains grow."""
+        """Start the next stage, in which losses count anew, with the restarts still in or with grown chains."""
         run.stage, run.round = run.stage + 1, 0
         if run.stage == len(self.stages):
             return
         if self._grew(run):
+            assert self.grow is not None
             run.states, run.best = self.grow(run, self.stages[run.stage - 1], self.stages[run.stage])
             run.alive, run.best_stage = list(range(len(run.states))), run.stage
         else:
@@ -177,7 +173,7 @@ class Trainer:
         return run.stage > 0 and self.stages[run.stage - 1].depth is not None
 
     def _measure_best(self, run: Run, objective: Trainable, validation: Trainable | None) -> None:
-        """The best of the shorter chains is still the best, until a longer one is better."""
+        """Set the loss of the best shorter chain, which a longer one has to beat."""
         if run.best is not None:
             measured = objective.value_and_gradient(run.best)[0] if validation is None else validation.value(run.best)
             run.best_loss = math.inf if math.isnan(measured) else measured
@@ -185,12 +181,9 @@ class Trainer:
 
 def write_run(path: str | os.PathLike[str], run: Run, key: str) -> None:
     """Store a run."""
-    states = [
-        {"loss": s.loss, "steps": s.steps, "done": s.done, "memory": sorted(s.memory)} for s in run.states
-    ]  # fmt: skip
     head = {
-        "states": states,
-        "run": {name: getattr(run, name) for name in PLAIN},
+        "states": [{"loss": s.loss, "steps": s.steps, "done": s.done, "memory": sorted(s.memory)} for s in run.states],
+        "run": {name: getattr(run, name) for name in SCALARS},
         "history": [list(asdict(record).values()) for record in run.history],
     }
     arrays: dict[str, NDArray[Any]] = {f"weights{i}": state.weights for i, state in enumerate(run.states)}
@@ -201,29 +194,27 @@ def write_run(path: str | os.PathLike[str], run: Run, key: str) -> None:
 
 
 def read_run(
-    path: str | os.PathLike[str], key: str, fresh: Run, stages: Sequence[Stage], sizes: Sequence[int] | None = None
+    path: str | os.PathLike[str], key: str, fresh: Run, stages: Sequence[Stage], sizes: Sequence[int]
 ) -> Run | None:
     """The run that was stored, if there is one; an error if it is damaged or of another training.
 
-    `fresh` is the same training before its first step, and says with `stages` what a run of it looks like; `sizes` are
-    the numbers of weights in each stage, if they differ.
+    `fresh` is the same training before its first step, and `sizes` are the numbers of weights in each stage.
     """
-    sizes = sizes or [len(fresh.states[0].weights)] * len(stages)
     return read(path, FORMAT, key, lambda head, arrays: _run(head, arrays, fresh, stages, sizes))
 
 
 def _run(head: dict[str, Any], arrays: Arrays, fresh: Run, stages: Sequence[Stage], sizes: Sequence[int]) -> Run:
-    plain, lines, alive = head["run"], list_of(head["states"]), list_of(head["run"]["alive"])
-    require(set(plain) == set(PLAIN), "names")
+    scalars, lines, alive = head["run"], list_of(head["states"]), list_of(head["run"]["alive"])
+    require(set(scalars) == set(SCALARS), "names")
     require(len(lines) == len(fresh.states), "number of restarts")
     require(all(is_whole(r, len(lines) - 1) for r in alive) and 0 < len(alive) == len(set(alive)), "restarts")
-    require(is_whole(plain["stage"], len(stages)), "stage")
-    size = sizes[min(plain["stage"], len(stages) - 1)]
+    require(is_whole(scalars["stage"], len(stages)), "stage")
+    size = sizes[min(scalars["stage"], len(stages) - 1)]
     run = Run(
         [_state(line, i, arrays, size) for i, line in enumerate(lines)],
         best=vector(arrays["best"], size) if "best" in arrays else None,
         history=[_record(list_of(line)) for line in list_of(head["history"])],
-        **plain,
+        **scalars,
     )
     require(type(run.finished) is bool, "end")
     require((run.stage == len(stages)) == run.finished, "stage")

@@ -1,4 +1,4 @@
-"""`tacit.fit`: what is learned from which rows, in which stages, and what it comes to."""
+"""`tacit.fit`: the stages of training, from which rows, and the result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tacit.base.html import curve, facts
 from tacit.engines import for_learning
 from tacit.learn.checkpoint import fingerprint
 from tacit.learn.fitting.data import read_data
-from tacit.learn.fitting.labelled import InMemory, LabelledRows
+from tacit.learn.fitting.labelled import MAX_JACOBIAN, LabelledRows
 from tacit.learn.fitting.links import deeper, depths, shortened
 from tacit.learn.fitting.losses import Loss, check_loss, identity
 from tacit.learn.fitting.objective import Trainable
@@ -30,28 +30,29 @@ from tacit.learn.fitting.run import Record, Run, Stage, Trainer, read_run, write
 from tacit.learn.fitting.thresholds import ThresholdSearch
 from tacit.learn.options import FitOptions
 from tacit.learn.options import share as check_share
+from tacit.learn.partitions import Local
 from tacit.learn.progress_line import Bar, clock
 from tacit.learn.session import Session
 from tacit.query.network import Network
 from tacit.query.tac import TAC
 
-STEPS = {"lm": 200, "lbfgs": 500, "adam": 2000}
-RESTARTS = {"lm": 16, "lbfgs": 4, "adam": 1}
-ROUND = {"lm": 50, "lbfgs": 100, "adam": 100}  # the most steps between two looks at the losses
-LM_WEIGHTS, LM_ENTRIES = 600, 4_000_000  # what Levenberg-Marquardt is the best choice for: its Jacobian is dense
-LARGE = 20_000  # numbers of a table that Adam is the best choice for: L-BFGS hardly follows their tiny gradients
-RATE, LARGE_RATE = 0.05, 0.2
+DEFAULT_STEPS = {"lm": 200, "lbfgs": 500, "adam": 2000}
+DEFAULT_RESTARTS = {"lm": 16, "lbfgs": 4, "adam": 1}
+MAX_ROUND_STEPS = {"lm": 50, "lbfgs": 100, "adam": 100}  # between two looks at the losses
+LM_WEIGHTS, LM_ENTRIES = 600, 4_000_000  # up to which Levenberg-Marquardt is the best choice: its Jacobian is dense
+LARGE_TABLE = 20_000  # numbers from which Adam is the best choice: L-BFGS hardly follows their tiny gradients
+RATE, LARGE_TABLE_RATE = 0.05, 0.2
 FULL_BATCH_ROWS = 20_000
-SHORT = 4  # tests one below the other that are trained at once; longer chains grow, twice as long each time
-COPIES = 0.75  # the share of a link's row that copies the parent, where it starts as a loose copy
-GROWN = 4  # short chains that go on into longer ones
-SEARCHES, SWEEPS = 2, 4  # rounds with hard tests before the worse half is dropped, and what each consists of
-KEPT = 8  # restarts that are hardened: the best with sigmoids is seldom the best with tests
+SHORT_CHAIN = 4  # tests one below the other that are trained at once; longer chains grow, twice as long each time
+COPIED_SHARE = 0.75  # of a link's row, where it starts as a loose copy of its parent
+GROWN_CHAINS = 4  # short ones that go on into longer ones
+HARD_ROUNDS, SWEEPS_PER_ROUND = 2, 4  # with hard tests before the worse half is dropped
+HARDENED_RESTARTS = 8  # the best with sigmoids is seldom the best with tests
 
 
 @dataclass(frozen=True)
 class Fit:
-    """What training came to.
+    """The result of training.
 
     `network` has the learned numbers filled in and `tac` evaluates it. `loss` is the loss of the training rows,
     `hard_loss` the same with hard tests instead of sigmoids, `validation_loss` that of the rows held out.
@@ -158,8 +159,7 @@ def fit(
     >>> net.add("T", ["E"], testing=True, gamma=16.0)
     >>> net.add("Q", ["T"])
     >>> x = np.linspace(0, 1, 50)
-    >>> found = fit(tacit.compile(net, "Q", ["E"]), {"E": x}, 0.5 + 0.4 * np.sin(3 * x))
-    >>> found.loss < 1e-4
+    >>> fit(tacit.compile(net, "Q", ["E"]), {"E": x}, 0.5 + 0.4 * np.sin(3 * x)).loss < 1e-4
     True
     """
     if not isinstance(tac, TAC):
@@ -167,16 +167,16 @@ def fit(
             f"tac is a {type(tac).__name__}, expected a compiled query: tacit.compile(net, query, evidence)"
         )
     options = FitOptions.among(locals())
-    training = Training(tac, InMemory(read_data(tac, X, y, weights, label)), options)
+    training = Training(tac, LabelledRows(Local(read_data(tac, X, y, weights, label))), options)
     if isinstance(validation, tuple) and len(validation) == 2:
-        training.validate_on(InMemory(read_data(tac, *validation, None)))
+        training.validate_on(LabelledRows(Local(read_data(tac, *validation, None))))
     elif validation is not None:
         training.hold_out(validation)
     return train(training)
 
 
 class Training:
-    """What is to be learned from which rows, and the objectives of every stage of it."""
+    """The numbers to learn, the rows to learn from, and the objectives of every stage."""
 
     def __init__(self, tac: TAC, rows: LabelledRows, options: FitOptions) -> None:
         self.tac, self.rows, self.options = tac, rows, options
@@ -190,22 +190,22 @@ class Training:
                 "there is nothing to learn: every number that the query needs is known; leave a CPT out, set some "
                 "entries to NaN, or give it with learn=True"
             )
-        rows.require_possible(self._start(), "row")
-        if isinstance(rows, InMemory):
-            self.rows = rows.counted()
+        rows.require_possible(self._start())
+        if rows.data is not None:  # rows without weight are of no more use
+            self.rows = LabelledRows(Local(rows.data.take(np.flatnonzero(rows.data.weights))))
 
     def hold_out(self, share: Any) -> None:
-        """Set aside a share of the rows, to measure how well what is learned carries over."""
+        """Set aside a share of the rows for validation."""
         share = check_share("validation", share, "a share of the rows, or other rows (X, y)")
         self.rows, self.held_out = self.rows.split(share, self.options.seed)
 
     def validate_on(self, rows: LabelledRows) -> None:
-        """Take other rows for that."""
+        """Take other rows for validation."""
         rows.require_possible(self._start(), "validation row")
         self.held_out = rows
 
     def objectives(self, stage: Stage) -> tuple[Trainable, Trainable | None]:
-        """The objective of the training rows and that of the rows held out, with the slopes of a stage."""
+        """The objectives of the training rows and of the rows held out, with the slopes of a stage."""
         parameters = self.parameters_of(stage)
         net = parameters.network
         if stage.slope != "own":
@@ -217,7 +217,7 @@ class Training:
         return objective, None if self.held_out is None else self.held_out.objective(parameters, tac, self.loss)
 
     def parameters_of(self, stage: Stage) -> Parameters:
-        """What is learned in a stage: all that is left out, but for links that are exact copies still."""
+        """The numbers learned in a stage: all that are left out, but for links that are exact copies still."""
         if stage.depth is None:
             return self.parameters
         nodes, slopes = self.tac.program.nodes, bool(self.parameters.learned_slopes)
@@ -226,7 +226,7 @@ class Training:
     @property
     def depths(self) -> list[int]:
         """How deep chains of tests are at first, and as they grow; empty where none is deep."""
-        depths, depth = [], SHORT
+        depths, depth = [], SHORT_CHAIN
         while deeper(self.network, self.tac.program.nodes, depth):
             depths.append(depth)
             depth *= 2
@@ -237,20 +237,20 @@ class Training:
         return self._filled(self.parameters.fill(self.parameters.start(np.random.default_rng(0)), self.network))
 
     def _filled(self, network: Network) -> TAC:
-        """The compiled query with other numbers; what is large is learned on a GPU, where there is one."""
-        engine = for_learning(self.tac.options.engine, self.tac.program, self.rows.here)
+        """The compiled query with other numbers; large ones are learned on a GPU, where there is one."""
+        rows = 0 if self.rows.data is None else self.rows.rows
+        engine = for_learning(self.tac.options.engine, self.tac.program, rows)
         return self.tac.with_network(network, "float64", engine)
 
     def chosen(self) -> FitOptions:
-        """The options, with what suits the training where they leave that open."""
+        """The options, with defaults that suit the training."""
         options, name = self.options, self._choose(self.options.optimizer)
-        rate = LARGE_RATE if self.parameters.largest >= LARGE else RATE
         return replace(
             options,
             optimizer=name,
-            steps=options.steps or STEPS[name],
-            restarts=options.restarts or (RESTARTS[name] if self.parameters.random else 1),
-            rate=rate if options.rate is None else options.rate,
+            steps=options.steps or DEFAULT_STEPS[name],
+            restarts=options.restarts or (DEFAULT_RESTARTS[name] if self.parameters.random else 1),
+            rate=options.rate or (LARGE_TABLE_RATE if self.parameters.largest >= LARGE_TABLE else RATE),
         )
 
     def _choose(self, optimizer: str) -> str:
@@ -267,7 +267,7 @@ class Training:
             if optimizer == "lm":
                 raise TacitError(f"optimizer='lm' is for squared errors of soft evidence: {reason}; use 'lbfgs'")
         if optimizer == "auto":
-            few = self.rows.rows <= FULL_BATCH_ROWS and self.parameters.largest < LARGE
+            few = self.rows.rows <= FULL_BATCH_ROWS and self.parameters.largest < LARGE_TABLE
             return "lbfgs" if few or "adam" not in offered else "adam"
         return optimizer
 
@@ -279,10 +279,12 @@ class Training:
         engine = self._start().engine()
         if reason := engine.lacks_jacobian():
             return reason
-        return "" if engine.jacobian_size * self.rows.rows <= self.rows.jacobian else "its Jacobian would be too large"
+        if self.rows.data is not None and engine.jacobian_size * self.rows.rows > MAX_JACOBIAN:
+            return "its Jacobian would be too large"
+        return ""
 
     def key(self, *settings: Any) -> str:
-        """What tells this training from others."""
+        """A digest that tells this training from others."""
         strength, centre = self.prior
         texts = (
             self.network.to_dict(),
@@ -298,7 +300,7 @@ class Training:
         return fingerprint([repr(t) for t in texts], [])
 
     def result(self, run: Run, optimizer: str, stages: Sequence[Stage], seconds: float, interrupted: bool) -> Fit:
-        """The network with the best numbers, and what they cost."""
+        """The network with the best numbers, and its losses."""
         if run.best is None:
             raise TacitError("the loss is not a number from any of the starts; some rows may have probability 0")
         network = self.parameters_of(stages[min(run.stage, len(stages) - 1)]).fill(run.best)
@@ -339,18 +341,18 @@ class Restarts:
         """Where the restarts start."""
         assert self.options.restarts is not None
         parameters = self.training.parameters_of(stage)
-        copies = (COPIES, 0.0) if self._is_deep(parameters) else (0.0, 0.0)
+        copies = (COPIED_SHARE, 0.0) if self._is_deep(parameters) else (0.0, 0.0)
         return [State(parameters.start(self._rng(r), copies[r % 2])) for r in range(self.options.restarts)]
 
     def grow(self, run: Run, before: Stage, after: Stage) -> tuple[list[State], Floats | None]:
         """The restarts in longer chains, and the best of the shorter ones, whose new links are exact copies."""
         small, large = self.training.parameters_of(before), self.training.parameters_of(after)
         best = run.states[run.alive[0]].weights if run.best is None else run.best
-        others = sorted(run.states, key=lambda state: (math.isnan(state.loss), state.loss))[1:GROWN]
+        others = sorted(run.states, key=lambda state: (math.isnan(state.loss), state.loss))[1:GROWN_CHAINS]
         kept = [small.numbers(weights) for weights in (best, *(state.weights for state in others))]
         states = []
         for r in range(len(run.states)):
-            start = large.start(self._rng(r, run.stage), COPIES)
+            start = large.start(self._rng(r, run.stage), COPIED_SHARE)
             states.append(State(start if r % 2 else large.taking(small, kept[r // 2 % len(kept)], start)))
         if run.best is None:
             return states, None
@@ -360,7 +362,7 @@ class Restarts:
         """Whether there is a long chain of links that could not grow: tied ones, or those with numbers of their own."""
         learned = {place.key[0] for place in parameters.places}
         depth = depths(parameters.network, self.training.tac.program.nodes)
-        return any(own > SHORT for node, own in depth.items() if node in learned)
+        return any(own > SHORT_CHAIN for node, own in depth.items() if node in learned)
 
     def _rng(self, *which: int) -> np.random.Generator:
         return np.random.default_rng((self.options.seed, *which))
@@ -368,26 +370,20 @@ class Restarts:
 
 def train(training: Training) -> Fit:
     """Train to the end."""
-    if training.options.harden and not training.rows.here:
+    if training.options.harden and training.rows.data is None:
         raise TacitError("harden=True needs all rows in one place, where thresholds are searched for among them")
     options = training.chosen()
     stages = _stages(options, training.depths)
     restarts = Restarts(training, options)
     patience = options.patience if training.held_out is not None else 0
     trainer = Trainer(stages, training.objectives, patience, restarts.grow)
-    run = Run(restarts.first(stages[0]))
-    save = None
+    run, save = Run(restarts.first(stages[0])), None
     if path := options.checkpoint:
         key = training.key(stages, options.steps, options.restarts, options.seed, options.patience)
         sizes = [training.parameters_of(stage).count for stage in stages]
         run = read_run(path, key, run, stages, sizes) or run
         save = partial(write_run, path, run, key)
-    interrupted = _train(trainer, run, options, Session("training", save, lambda: run.best is not None))
-    return training.result(run, options.optimizer, stages, time.monotonic() - options.started, interrupted)
-
-
-def _train(trainer: Trainer, run: Run, options: FitOptions, session: Session) -> bool:
-    """Train to the end; True if the user stopped it before."""
+    session = Session("training", save, lambda: run.best is not None)
     bar = Bar(trainer.rounds, options.progress, before=(trainer.done(run), run.steps))
 
     def after_round(run: Run) -> bool:
@@ -397,26 +393,28 @@ def _train(trainer: Trainer, run: Run, options: FitOptions, session: Session) ->
         return stop
 
     try:
-        return session.run(lambda: trainer.train(run, after_round))
+        interrupted = session.run(lambda: trainer.train(run, after_round))
     finally:
         bar.end(f"loss {run.best_loss:.3g}")
+    return training.result(run, options.optimizer, stages, time.monotonic() - options.started, interrupted)
 
 
 def _stages(options: FitOptions, depths: Sequence[int]) -> list[Stage]:
-    """First each node's own slope, shorter chains before longer ones; to harden, hard tests at last."""
+    """The stages: each node's own slope first, shorter chains before longer ones; to harden, hard tests at last."""
     steps, restarts, harden = options.steps, options.restarts, options.harden
     assert steps is not None
     assert restarts is not None
-    halvings = min(max(0, math.ceil(math.log2(restarts / (KEPT if harden else 1)))), steps - 1)
-    rounds = (halvings + 1) * math.ceil(steps / (halvings + 1) / ROUND[options.optimizer])
+    halvings = min(max(0, math.ceil(math.log2(restarts / (HARDENED_RESTARTS if harden else 1)))), steps - 1)
+    rounds = (halvings + 1) * math.ceil(steps / (halvings + 1) / MAX_ROUND_STEPS[options.optimizer])
     own = Stage("own", rounds, max(1, steps // rounds), _optimizer(options, steps), halvings)
     stages = [*(replace(own, depth=depth) for depth in depths), own]
     if not harden:
         return stages
     share = math.ceil(steps / 4)
-    search = ThresholdSearch(_optimizer(options, math.ceil(share / SWEEPS)), options.seed, sweeps=SWEEPS)
+    refit = _optimizer(options, math.ceil(share / SWEEPS_PER_ROUND))
+    search = ThresholdSearch(refit, options.seed, sweeps=SWEEPS_PER_ROUND)
     more = math.ceil(math.log2(math.ceil(restarts / 2**halvings)))
-    return [*stages, Stage("hard", SEARCHES * (more + 1), share, search, more)]
+    return [*stages, Stage("hard", HARD_ROUNDS * (more + 1), share, search, more)]
 
 
 def _optimizer(options: FitOptions, steps: int) -> Optimizer:

@@ -17,12 +17,14 @@ from tacit.engines import engine_for_many_passes
 from tacit.evidence.column import Column
 from tacit.evidence.read import named_columns, read, without_column
 from tacit.learn.fitting.data import Data, read_data
-from tacit.learn.fitting.labelled import InMemory
+from tacit.learn.fitting.labelled import LabelledRows
 from tacit.learn.fitting.objective import Objective
 from tacit.learn.fitting.optimizers import LBFGS, State
 from tacit.learn.fitting.parameters import Parameters
-from tacit.learn.options import PlaceOptions, Prior, share, whole
+from tacit.learn.options import PlaceOptions, share, whole
+from tacit.learn.partitions import Local
 from tacit.learn.placing.splitting import Slopes, slopes, weight, weights_of, with_every_state
+from tacit.learn.prior import Prior
 from tacit.learn.progress_line import Line
 from tacit.model.cpt import CPT, TestingCPT
 from tacit.model.distributions import structural
@@ -121,7 +123,7 @@ class Learner:
 
     def objective(self, rows: Data, prior: Floats | None = None) -> Objective:
         """The loss of some rows, as a function of the learned numbers."""
-        return InMemory(rows).objective(self.parameters, self._started, self.task.options.loss, prior)
+        return Objective(self.parameters, self._started.engine().clone(), rows, self.task.options.loss, prior)
 
     @cached_property
     def _started(self) -> TAC:
@@ -148,7 +150,7 @@ class Learner:
 
     def require_possible(self) -> None:
         """An error, if known 0s rule a row out."""
-        InMemory(self.task.data).require_possible(self._started, "row")
+        LabelledRows(Local(self.task.data)).require_possible(self._started)
 
 
 def priors(parameters: Parameters, prior: Prior) -> Floats | None:
