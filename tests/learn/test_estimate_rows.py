@@ -54,7 +54,7 @@ def batches(rows, size):
 def test_files_are_read_batch_by_batch(asia, rows, name, tmp_path, monkeypatch):
     monkeypatch.setattr(files, "BATCH_ROWS", 64)
     monkeypatch.setattr(files, "BLOCK_BYTES", 2048)
-    monkeypatch.setattr(sources, "IN_MEMORY", 1000)  # a file of its own
+    monkeypatch.setattr(sources, "MAX_BYTES_IN_MEMORY", 1000)  # a file of its own
     path = tmp_path / name
     (csv.write_csv if name.endswith("csv") else parquet.write_table)(table(rows), path)
     start = asia.learnable()
@@ -91,7 +91,7 @@ def test_small_batches_are_put_together(asia, rows, monkeypatch):
     found = tacit.estimate(start, records, **STEPS)
     assert len(made) == 1
     same(found, tacit.estimate(start, {name: column[:100] for name, column in rows.items()}, **STEPS), 1e-12)
-    monkeypatch.setattr(sources, "ENOUGH", 30)
+    monkeypatch.setattr(sources, "MIN_BATCH_ROWS", 30)
     same(tacit.estimate(start, records, **STEPS), found, 1e-12)
 
 

@@ -24,7 +24,7 @@ def estimate(net, rows, exactly=False, **settings):
     """With all doubtful rows computed again, or only those that need it."""
     with pytest.MonkeyPatch.context() as patch:
         if exactly:
-            patch.setattr(counting, "TRUSTED_FROM", counting.NEVER)
+            patch.setattr(counting, "MIN_TRUSTED_EXPONENT", counting.NEVER_TRUSTED)
         return tacit.estimate(net, rows, tolerance=0, progress=False, **settings)
 
 
@@ -97,9 +97,9 @@ def test_where_what_underflows_may_count():
     testing = net.with_cpts({"B0": TestingCPT([[0.9, 0.1]] * 2, [[0.2, 0.8]] * 2, [0.0, 0.0], test=">")})
     plain, tests = (tacit.compile(each, None, ["A", "B0"]).program for each in (net, testing))
     one = np.ones(2)
-    assert counting._trusted_from(plain, one) == counting._trusted_from(plain, 0 * one) == counting.TRUSTED_FROM
-    assert counting._trusted_from(plain, np.array([1.0, 1e-20])) == counting.NEVER
-    assert counting._trusted_from(tests, one) == counting.NEVER
+    assert counting._trusted_from(plain, one) == counting._trusted_from(plain, 0 * one) == counting.MIN_TRUSTED_EXPONENT
+    assert counting._trusted_from(plain, np.array([1.0, 1e-20])) == counting.NEVER_TRUSTED
+    assert counting._trusted_from(tests, one) == counting.NEVER_TRUSTED
 
 
 def test_parent_states_with_next_to_no_count_stay():

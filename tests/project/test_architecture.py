@@ -32,7 +32,7 @@ IN_FUNCTIONS = UPWARDS | {
     ("tacit.engines.circuit.circuit", "tacit.engines.circuit.circuit_tape"),  # loads numba
     ("tacit.base.jit", "tacit.base.jit.cached_njit"),  # loads numba
     ("tacit.learn.fitting.objective", "tacit.learn.fitting.loss_kernels"),  # loads numba
-    ("tacit.learn.estimating.tallies", "tacit.learn.estimating.count_kernels"),  # loads numba
+    ("tacit.learn.estimating.families", "tacit.learn.estimating.count_kernels"),  # loads numba
     ("tacit.query.tac", "tacit.query.sensitivity"),  # as for the methods that lead upwards
     ("tacit.cli", "tacit.cli.app"),  # typer is optional
     ("tacit.cli.commands.warm", "tacit.cli.shared.all_kernels"),  # loads numba

@@ -1,7 +1,7 @@
-"""Expectation maximisation: counts with the numbers of now, numbers from the counts, again and again.
+"""Expectation maximisation: expected counts with the present numbers, then the best numbers for these counts.
 
-All starts go on side by side, so that one pass over the rows serves them all. `EMRuns` are all that is known
-after an iteration. Nothing else is carried over, so runs that are stored and read again go on to the same result.
+All starts go on side by side, so that one pass over the rows serves them all. `EMRuns` are the whole state after an
+iteration, so runs that are stored and read again go on to the same result.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from tacit.base.floats import Floats
 from tacit.learn.checkpoint import Arrays, is_number, list_of, read, require, vector, write
-from tacit.learn.estimating.counting import Counter, ExpectedCounts
+from tacit.learn.estimating.counting import ExpectationStep, ExpectedCounts
 from tacit.learn.estimating.estimable import Estimable
 from tacit.learn.options import EstimateOptions
 
@@ -25,7 +25,7 @@ FORMAT = "tacit-estimate-2"
 
 @dataclass(frozen=True, eq=False)
 class EMRun:
-    """Where one start led: its numbers, the log-likelihood before each iteration and now, the same with the prior."""
+    """One start: its numbers, the log-likelihood before each iteration and now, and with the prior (`objective`)."""
 
     numbers: Floats
     history: list[float] = field(default_factory=list)
@@ -36,36 +36,35 @@ class EMRun:
 
 @dataclass
 class EMRuns:
-    """How far EM is: where each start led so far."""
+    """The state of EM: a run from each start."""
 
     starts: list[EMRun]
 
     @property
     def best(self) -> EMRun:
-        """The best of all starts, so far; of equal ones, the first."""
+        """The best run so far; of equal ones, the first."""
         return max(self.starts, key=lambda run: run.objective)
 
     @property
     def iterations(self) -> int:
-        """How many there were."""
         return max(len(run.history) for run in self.starts)
 
 
 @dataclass(frozen=True)
 class EM:
-    """What to estimate from which rows, with which settings."""
+    """The numbers to estimate, their expected counts, and the options."""
 
     estimable: Estimable
-    counter: Counter
+    expectation: ExpectationStep
     options: EstimateOptions
 
     @property
     def settings(self) -> list[float]:
-        """What the result depends on, beside network and rows, and the number of steps."""
+        """The options that the result depends on, beside the number of steps."""
         return [self.options.restarts, self.options.seed, self.options.tolerance]
 
     def begin(self) -> EMRuns:
-        """Before the first iteration."""
+        """The runs before the first iteration."""
         rngs = [np.random.default_rng([self.options.seed, restart]) for restart in range(self.options.restarts)]
         return EMRuns([EMRun(self.estimable.start(rng)) for rng in rngs])
 
@@ -74,10 +73,7 @@ class EM:
         return not self._active(runs)
 
     def run(self, runs: EMRuns, after: Callable[[EMRuns], None]) -> None:
-        """Go on with runs to their end; `after` is called after each iteration.
-
-        Complete rows need one iteration.
-        """
+        """Continue runs to their end; complete rows need one iteration. `after` is called after each iteration."""
         measured: dict[int, ExpectedCounts] = {}
         while active := self._active(runs):
             if fresh := [i for i in active if i not in measured]:
@@ -86,7 +82,7 @@ class EM:
                     raise error
             several = [runs.starts[i] for i in active]
             numbers = [
-                self.estimable.maximised(measured[i].tables, run.numbers, self.counter.negligible)
+                self.estimable.maximised(measured[i].tables, run.numbers, self.expectation.negligible)
                 for i, run in zip(active, several, strict=True)
             ]
             for i, run, new, counts in zip(active, several, numbers, self._measured(numbers), strict=True):
@@ -95,18 +91,17 @@ class EM:
             after(runs)
 
     def _active(self, runs: EMRuns) -> list[int]:
-        """The starts that go on."""
         starts = enumerate(runs.starts)
         return [i for i, run in starts if not run.converged and len(run.history) < self.options.steps]
 
     def _measured(self, several: Sequence[Floats]) -> list[ExpectedCounts]:
-        return self.counter.counts([self.estimable.filled(numbers) for numbers in several])
+        return self.expectation.counts([self.estimable.filled(numbers) for numbers in several])
 
     def _next(self, run: EMRun, before: ExpectedCounts, numbers: Floats, counts: ExpectedCounts) -> EMRun:
-        """One iteration further, or the end: where the log-likelihood no longer grows.
+        """The run after one more iteration; it has converged where the log-likelihood no longer grows.
 
-        It may fall where there are tests, since with other numbers others may hold, whose tables may even have learned
-        to exclude some row. Then it ends before.
+        Where there are tests, it may fall: with new numbers other tests may hold, whose tables may even exclude some
+        row. Then the run ends with the numbers before.
         """
         history = [*run.history, before.log_likelihood]
         tolerance = self.options.tolerance
@@ -115,26 +110,26 @@ class EM:
         if new == -math.inf or (new < old and tolerance):
             return EMRun(run.numbers, history, history[-1], old, converged=True)
         gained = new - old > tolerance * abs(new)
-        converged = not self.counter.holes or (tolerance > 0 and not gained)
+        converged = not self.expectation.incomplete or (tolerance > 0 and not gained)
         return EMRun(numbers, history, counts.log_likelihood, new, converged)
 
 
 def write_runs(path: Path, key: str, runs: EMRuns) -> None:
     """Store runs."""
-    lines = [[t.history, t.log_likelihood, t.objective, t.converged] for t in runs.starts]
-    write(path, FORMAT, key, {"trails": lines}, {f"numbers{i}": t.numbers for i, t in enumerate(runs.starts)})
+    lines = [[run.history, run.log_likelihood, run.objective, run.converged] for run in runs.starts]
+    write(path, FORMAT, key, {"trails": lines}, {f"numbers{i}": run.numbers for i, run in enumerate(runs.starts)})
 
 
 def read_runs(path: Path, key: str, fresh: EMRuns) -> EMRuns | None:
     """The runs that were stored, if there are any; `fresh` are those before their first iteration."""
-    return read(path, FORMAT, key, lambda head, arrays: _runs(head, arrays, fresh))
 
+    def parse(head: dict[str, Any], arrays: Arrays) -> EMRuns:
+        lines = list_of(head["trails"])
+        require(len(lines) == len(fresh.starts), "number of starts")
+        size = len(fresh.starts[0].numbers)
+        return EMRuns([_run(line, arrays[f"numbers{i}"], size) for i, line in enumerate(lines)])
 
-def _runs(head: dict[str, Any], arrays: Arrays, fresh: EMRuns) -> EMRuns:
-    lines = list_of(head["trails"])
-    require(len(lines) == len(fresh.starts), "number of starts")
-    size = len(fresh.starts[0].numbers)
-    return EMRuns([_run(line, arrays[f"numbers{i}"], size) for i, line in enumerate(lines)])
+    return read(path, FORMAT, key, parse)
 
 
 def _run(line: Any, numbers: Any, size: int) -> EMRun:

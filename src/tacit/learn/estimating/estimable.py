@@ -41,7 +41,6 @@ class Estimable:
 
     @property
     def count(self) -> int:
-        """How many numbers are free."""
         return sum(unit.count for unit in self.units)
 
     @property
@@ -56,11 +55,10 @@ class Estimable:
         return any(unit.random for unit in self.units)
 
     def start(self, rng: np.random.Generator) -> Floats:
-        """Numbers to start from."""
         return np.concatenate([unit.start(rng) for unit in self.units])
 
     def maximised(self, counts: Mapping[Key, Floats], now: Floats, negligible: float) -> Floats:
-        """The numbers that the counts, and the prior, make most probable; less than `negligible` is no count."""
+        """The M-step: the most probable numbers, given counts and prior; less than `negligible` is no count."""
         return np.concatenate([unit.maximised(counts, own, negligible) for unit, own in self._split(now)])
 
     def log_prior(self, numbers: Floats) -> float:
@@ -81,7 +79,9 @@ class Estimable:
             for name, part in unit.keys:
                 tables.setdefault(name, {})[part] = own.reshape(unit.given.shape)
         for name, parts in tables.items():
-            cpts[name] = _with_parts(self.network.cpt(name), parts)
+            cpt = self.network.cpt(name)
+            assert isinstance(cpt, CPT | TestingCPT)
+            cpts[name] = CPT(parts["table"], cpt.learn, cpt.tie) if isinstance(cpt, CPT) else cpt.with_parts(parts)
         return self.network.with_cpts(cpts)
 
     def _split(self, numbers: Floats) -> list[tuple[FreeTable | Causes, Floats]]:
@@ -118,11 +118,3 @@ class Estimable:
             raise TacitError(f"prior: the causes of node {name!r} of that network have other states")
         numbers = np.concatenate([[central.leak], *causes])
         return strength * np.stack([numbers, 1 - numbers])
-
-
-def _with_parts(cpt: AnyCPT, parts: Mapping[str, Floats]) -> AnyCPT:
-    """A CPT with some of its tables replaced."""
-    if isinstance(cpt, CPT):
-        return CPT(parts["table"], cpt.learn, cpt.tie)
-    assert isinstance(cpt, TestingCPT)
-    return cpt.with_parts(parts)

@@ -1,4 +1,4 @@
-"""`tacit.estimate`: the tables of a network from rows, by counting, and by EM where rows have holes."""
+"""`tacit.estimate`: the tables of a network from rows, by counting, and by EM where rows are incomplete."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tacit.base.errors import EvidenceError, TacitError
 from tacit.base.html import curve, facts
 from tacit.base.text import counted, plural
 from tacit.learn.checkpoint import fingerprint
-from tacit.learn.estimating.counting import Counter, FirstPass, ScannedRows, Summary
+from tacit.learn.estimating.counting import ExpectationStep, FirstPass, ScannedRows
 from tacit.learn.estimating.em import EM, EMRuns, read_runs, write_runs
 from tacit.learn.estimating.estimable import Estimable
 from tacit.learn.estimating.sources import RowBuffer, SpooledRows, is_stream, row_batches
@@ -123,19 +123,19 @@ def estimate(
     >>> net.add("wet", ["rain"], states=["yes", "no"])
     >>> rain, wet = ["yes", "yes", "no", "no", "no"], ["yes", "yes", "yes", "no", "no"]
     >>> rows = {"rain": rain, "wet": wet}
-    >>> found = tacit.estimate(net, rows)
-    >>> found.network.table("rain").round(3), found.network.table("wet").round(3).tolist()
+    >>> learned = tacit.estimate(net, rows).network
+    >>> learned.table("rain").round(3), learned.table("wet").round(3).tolist()
     (array([0.4, 0.6]), [[1.0, 0.0], [0.333, 0.667]])
     """
     estimation = Estimation(net, EstimateOptions.among(locals()))
-    place: AbstractContextManager[RowBuffer] = SpooledRows() if is_stream(rows) else nullcontext([])
-    with place as buffer:
+    spooled: AbstractContextManager[RowBuffer] = SpooledRows() if is_stream(rows) else nullcontext([])
+    with spooled as buffer:
         scanned = estimation.first_pass.scan(row_batches(net, rows, weights), buffer, estimation.say_rows)
         return estimation.estimate(Local(scanned))
 
 
 class Estimation:
-    """What to estimate, and how. Rows come later, and may lie in many places."""
+    """The numbers to estimate, and the options. Rows come later, and may lie in many places."""
 
     def __init__(self, net: Network, options: EstimateOptions) -> None:
         if not isinstance(net, Network):
@@ -147,61 +147,53 @@ class Estimation:
 
     @cached_property
     def first_pass(self) -> FirstPass:
-        """What reads rows once, before EM."""
+        """The pass that reads all rows once, before EM."""
         start = self.estimable.filled(self.estimable.start(np.random.default_rng([self.options.seed, 0])))
         marked = start.learnable()  # no number that will change may be built into a program
         structure = start.with_cpts({name: marked.cpt(name) for name in self.estimable.nodes})
         return FirstPass(structure, digest=self.options.checkpoint is not None)
 
     def say_rows(self, count: int) -> None:
-        """Tell how many rows were looked at."""
+        """Show how many rows were read."""
         self.line.say(f"{count:,} rows  {count / max(self.line.spent, 1e-9):,.0f} rows/s")
 
     def estimate(self, scanned: Distributed[ScannedRows]) -> Estimate:
         """Estimate from rows after the first pass."""
-        counter = Counter(self.first_pass.structure, scanned)
-        _require_rows(counter.summary)
-        options, several = self.options, self.estimable.random and counter.holes
-        em = EM(self.estimable, counter, options if several else replace(options, restarts=1))
+        expectation = ExpectationStep(self.first_pass.structure, scanned)
+        totals = expectation.totals
+        if not math.isfinite(totals.rows):
+            raise EvidenceError("the weights sum to more than a float holds; divide them by their mean")
+        if not totals.rows:
+            problem = "all weights are 0; at least one row must count" if totals.count else "there are no rows"
+            raise EvidenceError(problem)
+        options, several = self.options, self.estimable.random and expectation.incomplete
+        em = EM(self.estimable, expectation, options if several else replace(options, restarts=1))
         runs, save = em.begin(), None
         if path := options.checkpoint:
             strength, centre = options.prior
-            told = [self.network.to_dict(), strength, None if centre is None else centre.to_dict()]
-            key = fingerprint([*told, em.settings, counter.summary.digests], [])
+            settings = [self.network.to_dict(), strength, None if centre is None else centre.to_dict(), em.settings]
+            key = fingerprint([*settings, totals.digests], [])
             runs = read_runs(path, key, runs) or runs
             save = partial(write_runs, path, key, runs)
         session = Session("EM", save, lambda: bool(runs.best.history))
-        interrupted = self._run(em, runs, session)
-        best = runs.best
-        return Estimate(
-            network=self.estimable.filled(best.numbers),
-            log_likelihood=best.log_likelihood,
-            history=best.history,
-            rows=counter.rows,
-            parameters=self.estimable.count,
-            converged=best.converged,
-            seconds=time.monotonic() - options.started,
-            interrupted=interrupted,
-        )
-
-    def _run(self, em: EM, runs: EMRuns, session: Session) -> bool:
-        """Run EM to the end; True if the user stopped it before."""
+        starts = f"{em.options.restarts} starts  " if em.options.restarts > 1 else ""
 
         def after(runs: EMRuns) -> None:
-            starts = "" if em.options.restarts == 1 else f"{em.options.restarts} starts  "
-            now = f"log-likelihood {runs.best.log_likelihood:.8g}"
-            self.line.say(f"{starts}iteration {runs.iterations}  {now}")
+            likelihood = f"log-likelihood {runs.best.log_likelihood:.8g}"
+            self.line.say(f"{starts}iteration {runs.iterations}  {likelihood}")
             session.checkpoint(last=em.finished(runs))
 
         interrupted = session.run(lambda: em.run(runs, after))
         best = runs.best
         iterations = plural(len(best.history), "iteration")
         self.line.end(f"log-likelihood {best.log_likelihood:.8g} after {iterations}")
-        return interrupted
-
-
-def _require_rows(summary: Summary) -> None:
-    if not math.isfinite(summary.rows):
-        raise EvidenceError("the weights sum to more than a float holds; divide them by their mean")
-    if not summary.rows:
-        raise EvidenceError("all weights are 0; at least one row must count" if summary.count else "there are no rows")
+        return Estimate(
+            network=self.estimable.filled(best.numbers),
+            log_likelihood=best.log_likelihood,
+            history=best.history,
+            rows=totals.rows,
+            parameters=self.estimable.count,
+            converged=best.converged,
+            seconds=time.monotonic() - options.started,
+            interrupted=interrupted,
+        )

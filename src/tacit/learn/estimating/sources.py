@@ -28,13 +28,13 @@ from tacit.learn.fitting.data import checked_weights
 from tacit.model.variable import similar
 from tacit.query.network import Network
 
-IN_MEMORY = 2**26  # bytes of rows kept in memory; what is more goes to a temporary file
-ENOUGH = 2**14  # rows of a batch, below which batches are put together
+MAX_BYTES_IN_MEMORY = 2**26  # of rows that are kept; more go to a temporary file
+MIN_BATCH_ROWS = 2**14  # below which batches are put together
 
 
 @dataclass(frozen=True, eq=False)
 class RowBatch:
-    """Some rows: what they observe, their weights and their numbers, which count from 0; and the file they are from."""
+    """Some rows: their evidence, weights and numbers, which count from 0; and the file they are from."""
 
     columns: Mapping[str, Column]
     weights: Floats
@@ -69,7 +69,7 @@ class RowBatch:
         return _unpacked, (columns, weights, places, self.path)
 
     def impossible(self, row: int) -> EvidenceError:
-        """An error that says that a row cannot be."""
+        """The error about a row of probability 0."""
         error = EvidenceError("the evidence has probability 0; known 0s rule it out", row=int(self.numbers[row]))
         return error if self.path is None else in_file(error, self.path)
 
@@ -89,7 +89,7 @@ def _unpacked(
 
 
 class RowBuffer(Protocol):
-    """Where rows are kept that are needed again: a list, or a temporary file."""
+    """The rows that are needed again: a list, or a temporary file."""
 
     def append(self, batch: RowBatch, /) -> None: ...
 
@@ -101,7 +101,7 @@ class SpooledRows:
 
     def __init__(self) -> None:
         self._count = 0
-        self._file: Any = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115  # closed in __exit__
+        self._file: Any = tempfile.SpooledTemporaryFile(MAX_BYTES_IN_MEMORY)  # noqa: SIM115  # closed in __exit__
 
     def __enter__(self) -> Self:
         return self
@@ -110,7 +110,6 @@ class SpooledRows:
         self._file.close()
 
     def append(self, batch: RowBatch) -> None:
-        """Keep some rows."""
         pickle.dump(batch, self._file, protocol=5)
         self._count += 1
 
@@ -177,14 +176,14 @@ def _is_empty(batch: Any) -> bool:
 
 
 def _gathered(batches: Iterable[RowBatch]) -> Iterator[RowBatch]:
-    """Larger batches, where small ones say something about the same variables."""
+    """Larger batches, from small ones with the same columns."""
     waiting: list[RowBatch] = []
     for batch in batches:
         if waiting and set(batch.columns) != set(waiting[0].columns):
             yield _joined(waiting)
             waiting = []
         waiting.append(batch)
-        if sum(one.rows for one in waiting) >= ENOUGH:
+        if sum(one.rows for one in waiting) >= MIN_BATCH_ROWS:
             yield _joined(waiting)
             waiting = []
     if waiting:
@@ -194,9 +193,8 @@ def _gathered(batches: Iterable[RowBatch]) -> Iterator[RowBatch]:
 def _joined(batches: Sequence[RowBatch]) -> RowBatch:
     if len(batches) == 1:
         return batches[0]
-    columns = {
-        name: one_column([(batch.columns[name], batch.rows) for batch in batches]) for name in batches[0].columns
-    }
+    names = batches[0].columns
+    columns = {name: one_column([(batch.columns[name], batch.rows) for batch in batches]) for name in names}
     weights, numbers = (np.concatenate([getattr(batch, part) for batch in batches]) for part in ("weights", "numbers"))
     return RowBatch(columns, weights, numbers, batches[0].path)
 
@@ -216,18 +214,18 @@ def _row_batch(net: Network, rows: Any, weights: Any, first: int) -> RowBatch:
         raise EvidenceError("there are no rows; expected evidence, a path, or batches of evidence")
     if isinstance(weights, str):
         rows, weights = _split_off(rows, weights)
-    known = read(rows, [net.variable(name) for name in net])
-    if not known.columns and not isinstance(rows, Mapping):
+    evidence = read(rows, [net.variable(name) for name in net])
+    columns = dict(evidence.columns)
+    if not columns and not isinstance(rows, Mapping):
         raise EvidenceError("the rows have no columns; expected some that are named like variables")
     if isinstance(rows, Mapping):  # a single value that is missing is no column, but in other batches it may be one
-        gaps = {
-            name: Column(net.variable(name), codes=np.array([MISSING]))
-            for name in rows
-            if name in net and name not in known.columns
-        }
-        known = replace(known, columns={**known.columns, **gaps})
-    counted = np.ones(known.rows) if weights is None else checked_weights(weights, known.rows)
-    return RowBatch(known.columns, counted, np.arange(first, first + known.rows))
+        gaps = [name for name in rows if name in net and name not in columns]
+        columns |= {name: Column(net.variable(name), codes=np.array([MISSING])) for name in gaps}
+    return RowBatch(columns, _weights(weights, evidence.rows), np.arange(first, first + evidence.rows))
+
+
+def _weights(weights: Any, rows: int) -> Floats:
+    return np.ones(rows) if weights is None else checked_weights(weights, rows)
 
 
 def _split_off(rows: Any, name: str) -> tuple[Any, Any]:
@@ -252,10 +250,10 @@ def _of_file(net: Network, path: Path, weights: Any) -> Iterator[RowBatch]:
         warn(f"{path}: columns that are not used: {listed(left)}", UnusedColumnWarning)
     reader = TableReader(table, sources)
     for batch in table.batches(used):
-        known = reader.evidence(batch)
+        evidence = reader.evidence(batch)
         try:
-            given = None if weights is None else floats_of(weights, batch.rows.column(weights))
-            counted = np.ones(known.rows) if given is None else checked_weights(given, known.rows)
+            values = None if weights is None else floats_of(weights, batch.rows.column(weights))
+            counted = _weights(values, evidence.rows)
         except EvidenceError as error:
             raise in_file(error, path, batch.first) from None
-        yield RowBatch(known.columns, counted, np.arange(batch.first, batch.stop), path)
+        yield RowBatch(evidence.columns, counted, np.arange(batch.first, batch.stop), path)

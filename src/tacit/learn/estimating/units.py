@@ -1,8 +1,7 @@
-"""What is estimated together: a table and those tied to it, or a noisy-or; and what counts make of its numbers.
+"""Units of estimation, a table with those tied to it, or a noisy-or: their numbers, and the best ones for counts.
 
-A row of a table has known entries, which stay, and free ones, which share what is left of 1 in proportion to their
-counts. The numbers of a noisy-or are free probabilities, each with counts of its own. All numbers of a unit are one
-vector.
+A row of a table has known entries, which stay, and free ones, which share the rest of 1 in proportion to their counts.
+The numbers of a noisy-or are free probabilities, each with counts of its own. All numbers of a unit are one vector.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from tacit.model.rules import NoisyOr
 Key = tuple[str, str]
 Mask = NDArray[np.bool_]
 
-# Where a pseudo-count is beneath the precision of its total, a free number is rounded to 0 or 1: what its logarithm is
-# taken of then, since none of a free number is infinite.
+# Where a pseudo-count is beneath the precision of its total, a free number is rounded to 0 or 1. Its logarithm is that
+# of these numbers then, since none of a free number is infinite.
 ALMOST_0, ALMOST_1 = float(np.finfo(np.float64).smallest_subnormal), 2.0**-54
 
 
 def log_sum(counts: Floats, probabilities: Floats) -> float:
-    """The sum of counts times logarithms, in which no count of 0 counts."""
+    """The sum of counts times logarithms of probabilities; a count of 0 adds nothing."""
     logs = np.log(probabilities, out=np.full_like(probabilities, -np.inf), where=probabilities > 0)
     return float(np.multiply(counts, logs, out=np.zeros_like(logs), where=counts > 0).sum())
 
@@ -45,21 +44,20 @@ class FreeTable:
 
     @property
     def size(self) -> int:
-        """How many numbers there are."""
         return self.given.size
 
     @property
     def count(self) -> int:
-        """How many of them can be chosen: of the free entries of a row, all but one."""
+        """How many numbers can be chosen: of the free entries of a row, all but one."""
         return int(np.maximum(self.free.sum(axis=-1) - 1, 0).sum())
 
     @property
     def random(self) -> bool:
-        """Whether some of them have no start of their own."""
+        """Whether some numbers have no start of their own."""
         return bool(np.isnan(self.given).any())
 
     def start(self, rng: np.random.Generator) -> Floats:
-        """The given numbers, and random ones for those that are not there."""
+        """The given numbers, and random ones for those missing."""
         return self._completed(rng.gamma(1.0, size=self.given.shape)).ravel()
 
     def maximised(self, counts: Mapping[Key, Floats], now: Floats, negligible: float) -> Floats:
@@ -106,32 +104,23 @@ class Causes:
     random = False
 
     @property
-    def keys(self) -> tuple[Key, ...]:
-        """The parts that have counts."""
-        return tuple((self.node, part) for part in self.given.parts())
-
-    @property
     def size(self) -> int:
-        """How many numbers there are."""
         return len(causes_of(self.given))
 
     @property
     def count(self) -> int:
-        """How many of them are free."""
         return int(self.free.sum())
 
     @cached_property
     def free(self) -> Mask:
-        """Which of them are: all but those given as exact 0s and 1s."""
+        """The numbers to estimate: all but those given as exact 0s and 1s."""
         numbers = causes_of(self.given)
         return (numbers > 0) & (numbers < 1)
 
     def start(self, rng: np.random.Generator) -> Floats:
-        """The given numbers."""
         return causes_of(self.given)
 
     def filled(self, numbers: Floats) -> NoisyOr:
-        """A noisy-or with other numbers."""
         causes = _split(self.given, numbers)
         named = causes if self.given.names is None else dict(zip(self.given.names, causes, strict=True))
         return NoisyOr(named, float(numbers[0]), learn=True)
@@ -160,7 +149,6 @@ class Causes:
         return [leaked, first, *(table[:, 1].T for table in counts[1:])]
 
     def log_prior(self, numbers: Floats) -> float:
-        """What the prior adds to the log-likelihood, up to a constant."""
         came, failed = self.prior[:, self.free]
         numbers = numbers[self.free]
         return log_sum(came, np.maximum(numbers, ALMOST_0)) + log_sum(failed, np.maximum(1 - numbers, ALMOST_1))
@@ -172,5 +160,4 @@ def causes_of(cpt: NoisyOr) -> Floats:
 
 
 def _split(cpt: NoisyOr, numbers: Floats) -> list[Floats]:
-    """The numbers of each cause."""
     return np.split(numbers[1:], np.cumsum([len(cause) for cause in cpt.causes])[:-1]) if cpt.causes else []

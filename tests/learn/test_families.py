@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.learn.estimating import tallies
+from tacit.learn.estimating import families
 from tacit.learn.estimating.count_kernels import count_families
-from tacit.learn.estimating.counting import Families
+from tacit.learn.estimating.families import Families
 
-ROWS = tallies.BLOCK + 4097
+ROWS = families.ROWS_PER_NUMPY_BLOCK + 4097
 
 
 def network():
@@ -29,8 +29,8 @@ def test_both_ways_count_the_same(monkeypatch, weighted):
     codes = [rng.integers(0, len(net.states(name)), ROWS).astype(np.int8) for name in names]
     weights = rng.random(ROWS) if weighted else np.zeros(0)
     found = []
-    for way in (tallies.count_by_numpy, count_families):
-        monkeypatch.setattr("tacit.learn.estimating.counting.count_for", lambda work, way=way: way)
+    for way in (families.count_by_numpy, count_families):
+        monkeypatch.setattr("tacit.learn.estimating.families.count_for", lambda work, way=way: way)
         found.append(Families(net, names).counts(codes, weights))
     for name, counts, expected in zip(names, *found, strict=True):
         np.testing.assert_array_equal(counts, expected, err_msg=name)
@@ -42,24 +42,24 @@ def test_both_ways_count_the_same(monkeypatch, weighted):
 
 
 def test_a_kernel_counts_where_it_pays(monkeypatch):
-    few, many = tallies.LOADED - 1, tallies.LOADED
-    monkeypatch.delitem(sys.modules, tallies.KERNEL)
+    few, many = families.LOADING_WORK - 1, families.LOADING_WORK
+    monkeypatch.delitem(sys.modules, families.KERNEL)
     for compiled in (True, False):
-        monkeypatch.setattr(tallies, "is_compiled", lambda kernel, compiled=compiled: compiled)
-        assert tallies.count_for(few) is tallies.count_by_numpy
-        loads = tallies.count_for(many) is not tallies.count_by_numpy
+        monkeypatch.setattr(families, "is_compiled", lambda kernel, compiled=compiled: compiled)
+        assert families.count_for(few) is families.count_by_numpy
+        loads = families.count_for(many) is not families.count_by_numpy
         assert loads == compiled
-        monkeypatch.delitem(sys.modules, tallies.KERNEL, raising=False)
-    assert tallies.count_for(tallies.COMPILED) is not tallies.count_by_numpy
-    assert tallies.count_for(0) is not tallies.count_by_numpy  # it is loaded now
+        monkeypatch.delitem(sys.modules, families.KERNEL, raising=False)
+    assert families.count_for(families.COMPILING_WORK) is not families.count_by_numpy
+    assert families.count_for(0) is not families.count_by_numpy  # it is loaded now
 
 
 def test_rows_before_count_too(monkeypatch):
     seen = []
     monkeypatch.setattr(
-        "tacit.learn.estimating.counting.count_for", lambda work: seen.append(work) or tallies.count_by_numpy
+        "tacit.learn.estimating.families.count_for", lambda work: seen.append(work) or families.count_by_numpy
     )
-    monkeypatch.setattr("tacit.learn.estimating.sources.ENOUGH", 1)
+    monkeypatch.setattr("tacit.learn.estimating.sources.MIN_BATCH_ROWS", 1)
     net = tacit.examples.kidney_stones()
     rows = net.sample(10, seed=0)
     tacit.estimate(net.learnable(), iter([rows, rows]))
