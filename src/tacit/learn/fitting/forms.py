@@ -1,4 +1,4 @@
-"""How weights make numbers, and back: rows of tables, thresholds and slopes, those of one kind together."""
+"""The transforms from weights to numbers, and back: rows of tables, thresholds and slopes, each kind together."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from tacit.base.floats import Floats
+from tacit.base.floats import Floats, divide
 
 Ints = NDArray[np.int64]
 
 SOFTMAX, LOGISTIC, EXPONENTIAL, SORTED = range(4)  # a threshold is logistic, several in a row are sorted
 LIMIT = 30.0  # log-odds stay within +-30: learned numbers come within 1e-13 of 0 and 1 but never equal them
-NARROWEST = 1e-300  # gap between thresholds, where its logarithm is taken
+MIN_GAP = 1e-300  # between thresholds, where its logarithm is taken
 
 
 class Units(NamedTuple):
@@ -37,7 +37,6 @@ class Units(NamedTuple):
     high: Floats
 
     def only(self, some: NDArray[np.bool_]) -> Units:
-        """Some of them."""
         columns: Iterator[Any] = (column[some] for column in self)
         return Units(*columns)
 
@@ -63,7 +62,7 @@ class Transform(ABC):
 
 
 def transforms(units: Units, entries: int) -> Iterator[Transform]:
-    """All transforms of some units, whose numbers are so many."""
+    """The transforms of some units, which have so many numbers together."""
     sigmoids = (units.kind == LOGISTIC) | ((units.kind == SOFTMAX) & (units.size == 2))
     if sigmoids.any():
         yield Sigmoids(units.only(sigmoids), entries)
@@ -74,10 +73,10 @@ def transforms(units: Units, entries: int) -> Iterator[Transform]:
 
 
 class Sigmoids(Transform):
-    """All that has one weight, through the logistic: rows with two learned entries, and single thresholds.
+    """Units with one weight, through the logistic: rows with two learned entries, and single thresholds.
 
-    Both lie between two ends. That a number changes in proportion to how far it is from them is worked out of the other
-    number of a pair, which has digits where a difference to the end has none.
+    A number lies between two ends, and its derivative is the product of its distances from them. Of a pair, one
+    distance is the other number, which has digits where a difference has none.
     """
 
     def __init__(self, units: Units, entries: int) -> None:
@@ -89,19 +88,19 @@ class Sigmoids(Transform):
         self._low, self._high = np.where(paired, 0.0, units.low[unit]), np.where(paired, self._mass, units.high[unit])
         self._other = np.where(paired, units.entry[unit] + ~second, self._entries)
         self._turned, self._end = np.where(paired, 1.0, -1.0), np.where(paired, 0.0, self._high)
-        self._scale = -self._sign * _divided(np.ones(len(unit)), self._mass)
+        self._scale = -self._sign * divide(np.ones(len(unit)), self._mass, 0.0)
         ends = np.concatenate([[0], np.cumsum(units.size)])
         self._slopes = csr_array((self._scale, self._entries, ends), shape=(len(units.kind), entries))
         self._weights = _slice(units.weight)
 
     def make(self, weights: Floats, numbers: Floats) -> None:
-        made = weights[self._weight]
-        made *= self._sign
-        np.exp(made, out=made)
-        made += 1
-        np.divide(self._mass, made, out=made)
-        made += self._low
-        numbers[self._entries] = np.minimum(made, self._high)
+        values = weights[self._weight]
+        values *= self._sign
+        np.exp(values, out=values)
+        values += 1
+        np.divide(self._mass, values, out=values)
+        values += self._low
+        numbers[self._entries] = np.minimum(values, self._high)
 
     def derive(self, numbers: Floats, by_number: Floats, by_weight: Floats) -> None:
         by_weight[self._weights] = self.by_weight(numbers, by_number)
@@ -121,7 +120,7 @@ class Sigmoids(Transform):
         pairs, singles = self._pairs, self._singles
         weights[pairs.weight] = np.log(numbers[pairs.entry]) - np.log(numbers[pairs.entry + 1])
         own = numbers[singles.entry]
-        below, above = np.log(np.maximum([own - singles.low, singles.high - own], NARROWEST))
+        below, above = np.log(np.maximum([own - singles.low, singles.high - own], MIN_GAP))
         weights[singles.weight] = below - above
 
     def complete(self, numbers: Floats, draws: Floats) -> None:
@@ -151,7 +150,7 @@ class Exponential(Transform):
 
 
 class Softmax(Transform):
-    """Rows of a table with one learned entry, which has what others leave, or more than two: shares of the mass."""
+    """Rows of a table with more than two learned entries, which share the mass; or with one, which has all of it."""
 
     def __init__(self, units: Units) -> None:
         count = int(units.size[0])
@@ -164,9 +163,9 @@ class Softmax(Transform):
             numbers[self._entries] = self._mass
             return
         own = weights[self._weights]
-        made = np.exp(own - own.max(axis=1, keepdims=True))
-        made *= self._mass / made.sum(axis=1, keepdims=True)
-        numbers[self._entries] = made
+        values = np.exp(own - own.max(axis=1, keepdims=True))
+        values *= self._mass / values.sum(axis=1, keepdims=True)
+        numbers[self._entries] = values
 
     def derive(self, numbers: Floats, by_number: Floats, by_weight: Floats) -> None:
         if not self._weights.size:
@@ -196,13 +195,13 @@ class Sorted(Transform):
 
     def make(self, weights: Floats, numbers: Floats) -> None:
         own = weights[self._weights]
-        heaps = np.cumsum(np.exp(own - own.max(axis=1, keepdims=True)), axis=1)
-        numbers[self._entries] = np.minimum(self._low + self._mass * (heaps[:, :-1] / heaps[:, -1:]), self._high)
+        sums = np.cumsum(np.exp(own - own.max(axis=1, keepdims=True)), axis=1)
+        numbers[self._entries] = np.minimum(self._low + self._mass * (sums[:, :-1] / sums[:, -1:]), self._high)
 
     def derive(self, numbers: Floats, by_number: Floats, by_weight: Floats) -> None:
         """A gap that grows pushes what is above it, and shrinks all gaps in proportion."""
         own, slopes = numbers[self._entries], by_number[self._entries]
-        shrinking = np.einsum("uer,ue->ur", slopes, _divided(own - self._low, self._mass))[:, None]
+        shrinking = np.einsum("uer,ue->ur", slopes, divide(own - self._low, self._mass, 0.0))[:, None]
         above = np.cumsum(slopes[:, ::-1], axis=1)[:, ::-1]
         gaps = np.diff(np.concatenate([self._low, own, self._high], axis=1), axis=1)
         pushed = np.concatenate([above, np.zeros_like(above[:, :1])], axis=1)
@@ -212,7 +211,7 @@ class Sorted(Transform):
         own = numbers[self._entries]
         before = np.maximum.accumulate(np.concatenate([self._low, own], axis=1), axis=1)
         gaps = np.concatenate([own, self._high], axis=1) - before
-        logs = np.log(np.maximum(gaps, np.maximum(self._mass * math.exp(-LIMIT), NARROWEST)))
+        logs = np.log(np.maximum(gaps, np.maximum(self._mass * math.exp(-LIMIT), MIN_GAP)))
         # wide gaps keep their proportions beside narrow ones
         middle = np.maximum(logs.mean(axis=1, keepdims=True), logs.max(axis=1, keepdims=True) - LIMIT / 2)
         weights[self._weights] = logs - middle
@@ -223,14 +222,9 @@ class Sorted(Transform):
 
 
 def _slice(index: Ints) -> Any:
-    """An index, as a slice if its places follow one another: that is no copy."""
+    """An index, as a slice if its places follow one another, which avoids a copy."""
     first = int(index[0])
     return slice(first, first + len(index)) if (np.diff(index) == 1).all() else index
-
-
-def _divided(share: Floats, mass: Floats) -> Floats:
-    """A share of some mass; nothing of nothing."""
-    return np.divide(share, mass, out=np.zeros_like(share), where=mass > 0)
 
 
 def _shared(numbers: Floats, draws: Floats, mass: Floats) -> Floats:
@@ -238,19 +232,19 @@ def _shared(numbers: Floats, draws: Floats, mass: Floats) -> Floats:
     missing = np.isnan(numbers)
     total = np.where(missing, draws, 0.0).sum(axis=1, keepdims=True)
     left = mass - np.where(missing, 0.0, numbers).sum(axis=1, keepdims=True)
-    return np.where(missing, _divided(draws, np.broadcast_to(total, draws.shape)) * left, numbers)
+    return np.where(missing, divide(draws, total, 0.0) * left, numbers)
 
 
 def _spread(numbers: Floats, draws: Floats, low: float, high: float) -> Floats:
-    """Fill in missing thresholds: one drawn in each of as many equal parts of the room between those that are there."""
-    made, place = numbers.copy(), 0
-    while place < len(made):
-        if not math.isnan(made[place]):
-            low, place = float(made[place]), place + 1
+    """Fill in missing thresholds: one drawn in each of as many equal parts of the gap between given ones."""
+    filled, place = numbers.copy(), 0
+    while place < len(filled):
+        if not math.isnan(filled[place]):
+            low, place = float(filled[place]), place + 1
             continue
-        known = np.flatnonzero(~np.isnan(made[place:]))
-        stop = place + int(known[0]) if len(known) else len(made)
-        above = float(made[stop]) if stop < len(made) else high
-        made[place:stop] = low + (above - low) * ((np.arange(stop - place) + draws[place:stop]) / (stop - place))
+        known = np.flatnonzero(~np.isnan(filled[place:]))
+        stop = place + int(known[0]) if len(known) else len(filled)
+        above = float(filled[stop]) if stop < len(filled) else high
+        filled[place:stop] = low + (above - low) * ((np.arange(stop - place) + draws[place:stop]) / (stop - place))
         place = stop
-    return made
+    return filled

@@ -1,6 +1,6 @@
-"""Losses: what a posterior costs against its target.
+"""Losses of posteriors, given their targets.
 
-Two are known by name, and engines compute them between their sweeps. Any other is a function `loss(p, y)` of arrays
+Two are known by name, and engines compute them between their passes. Any other is a function `loss(p, y)` of arrays
 (rows, groups) that returns the loss of every row (rows,) and its derivatives by `p` (rows, groups). Groups are the
 states of the query, or its first state and all others together where labels are probabilities of the first state.
 
@@ -38,17 +38,16 @@ def check_loss(loss: Loss) -> Loss:
 
 
 def identity(loss: Loss, groups: int) -> str:
-    """What tells a loss from others: its name, or what it computes.
+    """A text that tells a loss from others: its name, or a digest of its values.
 
-    It is asked about random distributions, many of them nearly certain, and about certain ones, with targets of the
-    same kinds. That works for any function, however it was made, in any process and version of Python.
+    These are the values at random distributions, many of them nearly certain, and at certain ones, with targets of the
+    same kinds. So it works for any function, however it was made, in any process and version of Python.
     """
     if not callable(loss):
         return loss
     rng = np.random.default_rng(0)
     p = np.concatenate([rng.dirichlet(np.full(groups, 0.2), PROBES), np.eye(groups)])
-    y = np.concatenate([rng.dirichlet(np.full(groups, 0.2), PROBES // 2), np.eye(groups)])
-    y = np.resize(y, p.shape)
+    y = np.resize(np.concatenate([rng.dirichlet(np.full(groups, 0.2), PROBES // 2), np.eye(groups)]), p.shape)
     with np.errstate(all="ignore"):  # at probability 0 a loss may be infinite
         first, second = (np.concatenate([np.ravel(a) for a in _arrays(loss(p.copy(), y.copy()))]) for _ in range(2))
         digest = first.astype(np.float32)  # the last digits may depend on the machine
@@ -75,8 +74,8 @@ def evaluate(loss: Loss, joint: Array, targets: Array, weights: Array) -> tuple[
 
 def evaluate_rows(loss: Loss, joint: Array, targets: Array, weights: Array) -> Floats:
     """The weighted loss of each of some rows: (rows,)."""
-    p, _ = _grouped(joint, targets)
-    return np.where(weights != 0, weights * _of_rows(loss, p, targets, weights)[0], 0.0)
+    values, _ = _of_rows(loss, _grouped(joint, targets)[0], targets, weights)
+    return np.where(weights != 0, weights * values, 0.0)
 
 
 def _grouped(joint: Array, targets: Array) -> tuple[Floats, NDArray[np.intp]]:
@@ -91,40 +90,28 @@ def _grouped(joint: Array, targets: Array) -> tuple[Floats, NDArray[np.intp]]:
 def _of_rows(loss: Loss, p: Floats, targets: Array, weights: Array) -> tuple[Array, Array]:
     """The loss of every row (rows,), and its derivatives by the posteriors (groups, rows)."""
     if callable(loss):
-        values, slopes = _asked(loss, p, targets, weights)
+        values, slopes = _arrays(loss(p.T, np.asarray(targets.T, dtype=np.float64)))
+        if values.shape != weights.shape or slopes.shape != p.T.shape:
+            raise TacitError(
+                f"loss returned shapes {values.shape} and {slopes.shape}, expected {weights.shape}: the loss of every "
+                f"row, and {p.T.shape}: its derivatives with respect to p"
+            )
         return values, slopes.T
-    return _squared(p, targets) if loss == "mse" else _cross_entropy(p, targets)
-
-
-def _squared(p: Floats, targets: Array) -> tuple[Floats, Floats]:
-    off = p - targets
-    return (off * off).mean(axis=0), off * (2 / len(off))
-
-
-def _cross_entropy(p: Floats, targets: Array) -> tuple[Floats, Floats]:
+    if loss == "mse":
+        off = p - targets
+        return (off * off).mean(axis=0), off * (2 / len(off))
     bounded = np.maximum(p, LEAST_PROBABILITY)
     ratio = p / bounded  # 1 down to LEAST_PROBABILITY
     return (targets * ((1 - ratio**2) / 2 - np.log(bounded))).sum(axis=0), -targets * ratio / bounded
 
 
-def _asked(loss: Callable[..., Any], p: Floats, targets: Array, weights: Array) -> tuple[Array, Array]:
-    """What a function of the user's says about the posteriors of some rows."""
-    values, slopes = _arrays(loss(p.T, np.asarray(targets.T, dtype=np.float64)))
-    if values.shape != weights.shape or slopes.shape != p.T.shape:
-        raise TacitError(
-            f"loss returned shapes {values.shape} and {slopes.shape}, expected {weights.shape}: the loss of every row, "
-            f"and {p.T.shape}: its derivatives with respect to p"
-        )
-    return values, slopes
-
-
-def _arrays(made: Any) -> tuple[Array, Array]:
-    """What a loss of the user's returned, as two arrays of numbers."""
+def _arrays(result: Any) -> tuple[Array, Array]:
+    """The result of a user's loss as two arrays of numbers."""
     try:
-        values, slopes = (np.asarray(a, dtype=np.float64) for a in made)
+        values, slopes = (np.asarray(a, dtype=np.float64) for a in result)
     except (TypeError, ValueError):
         raise TacitError(
-            f"loss returned a {type(made).__name__}, expected two arrays of numbers: the loss of every row, and its "
+            f"loss returned a {type(result).__name__}, expected two arrays of numbers: the loss of every row, and its "
             "derivatives with respect to p"
         ) from None
     return values, slopes

@@ -1,4 +1,4 @@
-"""What is minimised: the loss of labelled rows as a function of the weights, with exact derivatives."""
+"""The objective of training: the loss of labelled rows as a function of the weights, with exact derivatives."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Smooth(Protocol):
 
 
 class Trainable(Smooth, Protocol):
-    """A loss of rows, wherever they are, as training needs it. `Objective` says what its members mean."""
+    """A loss of rows, wherever they are, as training needs it; see `Objective` for its members."""
 
     @property
     def at_once(self) -> int | None: ...
@@ -58,25 +58,24 @@ class Trainable(Smooth, Protocol):
 
 
 class Penalty:
-    """What improbable numbers cost beside the mean loss of rows.
+    """The cost of improbable numbers, beside the mean loss of rows.
 
     `prior` holds the pseudo-counts of every learned number (of all rows together), as of a Dirichlet distribution.
     """
 
     def __init__(self, parameters: Parameters, prior: Floats | None, rows: int) -> None:
-        self.parameters = parameters
-        self._entries = np.zeros(0, dtype=np.intp) if prior is None else np.flatnonzero(prior)
-        self._shares = np.zeros(0) if prior is None else prior[self._entries] / rows
+        self.parameters, prior = parameters, np.zeros(0) if prior is None else prior
+        self._entries = np.flatnonzero(prior)
+        self._shares = prior[self._entries] / rows
 
     def __bool__(self) -> bool:
         return len(self._entries) > 0
 
     def value(self, weights: Floats) -> float:
-        """What the numbers that weights make cost."""
         return self.value_and_gradient(weights)[0]
 
     def value_and_gradient(self, weights: Floats) -> tuple[float, Floats]:
-        """What the numbers that weights make cost, and its derivatives by the weights."""
+        """The cost of the numbers that weights make, and its derivatives by the weights."""
         if not self:
             return 0.0, np.zeros_like(weights)
         numbers = self.parameters.numbers(weights)
@@ -84,10 +83,10 @@ class Penalty:
         return self.add(numbers, by_number), self.parameters.by_weight(numbers, by_number)
 
     def add(self, numbers: Floats, by_number: Floats) -> float:
-        """What numbers cost; its derivatives are added to those that there are."""
-        own = numbers[self._entries]
-        by_number[self._entries] -= self._shares / own
-        return -float(self._shares @ np.log(own))
+        """The cost of numbers; its derivatives are added to `by_number`."""
+        penalised = numbers[self._entries]
+        by_number[self._entries] -= self._shares / penalised
+        return -float(self._shares @ np.log(penalised))
 
 
 class Objective:
@@ -139,7 +138,7 @@ class Objective:
         return total
 
     def losses(self, several: Iterable[Floats], node: str) -> Iterator[Floats]:
-        """What every row adds to the loss, (rows,), with several weights that differ in the numbers of one node."""
+        """The part of every row in the loss, (rows,), with several weights that differ in the numbers of one node."""
         data, changed = self.data, None
         for weights in several:
             self._update(weights, changed)
@@ -153,7 +152,7 @@ class Objective:
     def parent_posteriors(
         self, weights: Floats, nodes: Collection[str], changed: Collection[str] | None = None
     ) -> dict[str, Floats]:
-        """What some testing nodes test, P*(u) of all states of their parents: (states, rows).
+        """The posteriors that some testing nodes test, P*(u) of all states of their parents: (states, rows).
 
         `changed` are the nodes whose numbers are others than in the last call of any method, if that is known.
         """
@@ -161,14 +160,14 @@ class Objective:
         net, program, data = self.parameters.network, self.engine.program, self.data
         posteriors: dict[str, list[Floats]] = {node: [] for node in nodes}
         for _, block in blocks(data.columns, data.rows, self.engine.chunk):
-            decided = self.engine.run(block.columns, block.rows, selections=True).selections
-            for node, own in posteriors.items():
-                posterior = parent_posterior(net, program, node, decided[node], block.columns)
-                own.append(posterior.reshape(-1, posterior.shape[-1]))
-        return {node: np.concatenate(own, axis=1) for node, own in posteriors.items()}
+            selections = self.engine.run(block.columns, block.rows, selections=True).selections
+            for node, several in posteriors.items():
+                posterior = parent_posterior(net, program, node, selections[node], block.columns)
+                several.append(posterior.reshape(-1, posterior.shape[-1]))
+        return {node: np.concatenate(several, axis=1) for node, several in posteriors.items()}
 
     def value_and_gradient(self, weights: Floats, batch: MiniBatch | None = None) -> tuple[float, Floats]:
-        """The loss of all rows, or what a batch makes of it, and its derivatives by the weights."""
+        """The loss of all rows, or its estimate from a batch, and its derivatives by the weights."""
         numbers = self._update(weights)
         loss, gradients = self._run(batch)
         by_number = self.parameters.by_number(gradients.tables, gradients.slopes)
@@ -191,7 +190,6 @@ class Objective:
         return np.concatenate(residuals), np.concatenate(slopes, axis=1)
 
     def _residuals_of(self, group: int, numbers: Floats, share: float) -> tuple[Floats, Floats]:
-        """Residuals and their derivatives for one group of states."""
         data, scale = self.data, np.sqrt(self.data.weights * share)
         p, tables = self.engine.jacobian(self._packed, group, group + 1)
         slopes = self.parameters.by_weight(numbers, self.parameters.by_number(tables, {}, data.rows))

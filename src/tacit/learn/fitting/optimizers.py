@@ -1,6 +1,6 @@
-"""Ways to a smaller loss. Each advances a `State` by some steps and leaves everything it needs in it.
+"""Optimizers. Each advances a `State` by some steps and leaves everything it needs in it.
 
-So training can stop after any round, be stored, and go on as if nothing had happened.
+So training can stop after any round, be stored, and resume.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from tacit.base.machine import limited
 from tacit.learn.fitting.batches import MiniBatches
 from tacit.learn.fitting.objective import Objective, Smooth, Trainable
 
-MEMORY = {"damping": 3, "first": None, "second": None}  # what a memory may hold: so many numbers, or one per weight
+MEMORY = {"damping": 3, "first": None, "second": None}  # names in a memory: so many numbers, or one per weight
 MAX_TRIALS = 40  # dampings tried before a point counts as the lowest around
 
 
 @dataclass
 class State:
-    """Where one restart stands; `memory` is what its optimizer remembers between rounds."""
+    """The state of one restart; `memory` belongs to its optimizer, between rounds."""
 
     weights: Floats
     loss: float = math.inf
@@ -52,7 +52,6 @@ class LevenbergMarquardt:
     patience: int = 10
 
     def advance(self, objective: Trainable, state: State, steps: int) -> None:
-        """Take some steps; the damping is kept between rounds."""
         here = _Point(objective, state.weights)
         first = 1e-3 * (here.normal.diagonal().max() or 1.0)
         damping, growth, idle = state.memory.get("damping", np.array([first, 2.0, 0.0]))

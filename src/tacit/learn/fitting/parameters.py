@@ -11,9 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +29,6 @@ Key = tuple[str, str]
 Ints = NDArray[np.int64]
 Array = NDArray[np.floating]
 
-CONCENTRATION = 1.0  # of the gamma draws for rows that are left out: all rows are equally likely
-
 
 class Parameters:
     """The learned numbers of some nodes of a network, as a function of one vector of weights.
@@ -47,9 +44,7 @@ class Parameters:
     def __init__(self, net: Network, nodes: Iterable[str], slopes: bool = False) -> None:
         self.network = net
         self.count = self.entries = 0
-        # kind, first weight, first entry, entries, mass, and where thresholds begin and end
-        self._units: list[tuple[int, int, int, int, float, float, float]] = []
-        self._weights: list[int] = []  # how many each of them has
+        self._units: list[tuple[float, ...]] = []
         self.places: list[LearnedEntries] = []
         self.slope_entries: dict[str, int] = {}  # testing node -> its entry
         leaders: dict[str, str] = {}
@@ -62,11 +57,10 @@ class Parameters:
                 self._add(node, cpt, slopes)
             else:
                 self._share(node, leader)
-        columns = tuple(zip(*self._units, strict=True)) if self._units else [()] * 7
-        arrays: list[Any] = [np.array(a, dtype=np.int64 if i < 4 else float) for i, a in enumerate(columns)]
-        self.units = Units(*arrays)
-        several = np.array(self._weights, dtype=np.int64) > 1
-        halves = np.repeat(several, self._weights)  # two weights of a softmax may differ by both limits
+        columns = np.array(self._units).reshape(-1, 7).T.copy()
+        self.units = Units(*columns[:4].astype(np.int64), *columns[4:])
+        self._weights = np.diff(self.units.weight, append=self.count)  # how many each unit has
+        halves = np.repeat(self._weights > 1, self._weights)  # two weights of a softmax may differ by both limits
         self.limits = np.where(halves, LIMIT / 2, LIMIT)
         self.kinds = np.repeat(self.units.kind, self.units.size)  # what every number is
         self._transforms = list(transforms(self.units, self.entries))
@@ -110,16 +104,15 @@ class Parameters:
         self, kind: int, entries: int, weights: int, mass: float = 1.0, low: float = 0.0, high: float = 1.0
     ) -> None:
         self._units.append((kind, self.count, self.entries, entries, mass, low, high))
-        self._weights.append(weights)
         self.count, self.entries = self.count + weights, self.entries + entries
 
     def _share(self, node: str, leader: str) -> None:
-        self.places += [place.of(node) for place in self.places if place.key[0] == leader]
+        self.places += [replace(p, key=(node, p.key[1])) for p in self.places if p.key[0] == leader]
         if leader in self.slope_entries:
             self.slope_entries[node] = self.slope_entries[leader]
 
     def numbers(self, weights: Floats) -> Floats:
-        """All learned numbers, in the order of the units."""
+        """The numbers that weights make, in the order of the units."""
         numbers = np.empty(self.entries)
         for transform in self._transforms:
             transform.make(weights, numbers)
@@ -130,7 +123,6 @@ class Parameters:
         return {place.key: place.filled(numbers) for place in self.places if nodes is None or place.key[0] in nodes}
 
     def slopes(self, numbers: Floats) -> dict[str, float]:
-        """The learned slopes."""
         return {node: float(numbers[entry]) for node, entry in self.slope_entries.items()}
 
     def by_number(self, tables: Mapping[Key, Array], slopes: Mapping[str, float], *rows: int) -> Floats:
@@ -144,8 +136,7 @@ class Parameters:
         for place in self.places:
             if place.key in tables:
                 table = tables[place.key].reshape(place.table.size, *rows)
-                learned = table if place.complete else table[place.index]
-                derivatives[place.span] += learned
+                derivatives[place.span] += table if place.complete else table[place.index]
         for node, entry in self.slope_entries.items():
             derivatives[entry] += slopes.get(node, 0.0)
         return derivatives
@@ -154,11 +145,8 @@ class Parameters:
     def _in_order(self) -> bool:
         """Whether the learned numbers are whole tables one after the other."""
         firsts = np.cumsum([0, *(place.table.size for place in self.places)]).tolist()
-        return (
-            bool(self.places)
-            and all(place.complete for place in self.places)
-            and [*(place.first for place in self.places), self.entries] == firsts
-        )
+        whole = bool(self.places) and all(place.complete for place in self.places)
+        return whole and [*(place.first for place in self.places), self.entries] == firsts
 
     def by_weight(self, numbers: Floats, by_number: Floats) -> Floats:
         """Derivatives by the weights, from those by the numbers that they make; row by row if these are."""
@@ -167,16 +155,16 @@ class Parameters:
             return only.by_weight(numbers, by_number)
         derivatives = np.empty((self.count, *by_number.shape[1:]))
         rows = math.prod(by_number.shape[1:])
-        columns, made = by_number.reshape(self.entries, rows), derivatives.reshape(self.count, rows)
+        columns, results = by_number.reshape(self.entries, rows), derivatives.reshape(self.count, rows)
         for transform in self._transforms:
-            transform.derive(numbers, columns, made)
+            transform.derive(numbers, columns, results)
         return derivatives
 
     def weights_of(self, entry: int) -> slice:
         """The weights that make a number: those of its whole row, if it is in a table."""
         unit = int(np.searchsorted(self.units.entry, entry, side="right")) - 1
         first = int(self.units.weight[unit])
-        return slice(first, first + self._weights[unit])
+        return slice(first, first + int(self._weights[unit]))
 
     @property
     def learned_slopes(self) -> frozenset[str]:
@@ -194,10 +182,10 @@ class Parameters:
         return max((len(place.index) for place in self.places), default=0)
 
     def without_slopes(self) -> Parameters:
-        """Parameters with equal weights whose slopes are left as the network has them."""
-        twin = copy(self)
-        twin.slope_entries = {}
-        return twin
+        """Parameters with equal weights that leave the slopes of the network as they are."""
+        clone = copy(self)
+        clone.slope_entries = {}
+        return clone
 
     def fill(self, weights: Floats, net: Network | None = None) -> Network:
         """A network with these numbers filled in; all others are the same bits as before.
@@ -242,19 +230,19 @@ class Parameters:
             assert isinstance(cpt, TestingCPT)
             numbers[entry] = cpt.gamma
         limits = (self.kinds == LOGISTIC) | (self.kinds == SORTED)
-        draws = np.where(limits, rng.random(self.entries), rng.gamma(CONCENTRATION, size=self.entries))
+        # by gamma draws, all rows of a table are equally likely
+        draws = np.where(limits, rng.random(self.entries), rng.gamma(1.0, size=self.entries))
         if copies:
-            self._lean(draws, copies)
+            self._mix_with_copies(draws, copies)
         for transform in self._transforms:
             transform.complete(numbers, draws)
         return self.weights(numbers)
 
-    def _lean(self, draws: Floats, copies: float) -> None:
-        """Let the rows of links lean towards copies of their parent."""
+    def _mix_with_copies(self, draws: Floats, copies: float) -> None:
+        """Move the rows of links towards copies of their parent."""
         for place in self.places:
-            node, part = place.key
-            axis = axis_of(self.network, node)
-            if axis is None or part == "thresholds":
+            axis = axis_of(self.network, place.key[0])
+            if axis is None or place.key[1] == THRESHOLDS:
                 continue
             rows = np.zeros(place.table.shape)
             rows.reshape(-1)[place.index] = draws[place.span]
@@ -264,22 +252,21 @@ class Parameters:
 
     def taking(self, other: Parameters, numbers: Floats, start: Floats) -> Floats:
         """The weights of a start, but with the numbers of other parameters where these have the same tables."""
-        own, spans = self.numbers(start), {place.key: place.span for place in self.places}
+        merged, spans = self.numbers(start), {place.key: place.span for place in self.places}
         for place in other.places:
-            own[spans[place.key]] = numbers[place.span]
+            merged[spans[place.key]] = numbers[place.span]
         for node, entry in other.slope_entries.items():
-            own[self.slope_entries[node]] = numbers[entry]
-        return self.weights(own)
+            merged[self.slope_entries[node]] = numbers[entry]
+        return self.weights(merged)
 
     def moved(self, weights: Floats, changes: Mapping[int, float]) -> Floats:
-        """Weights that make some numbers others; those of the same rows stay as near as they can be."""
+        """Weights that change some numbers; others of the same rows stay as near as they can be."""
         numbers, moved = self.numbers(weights), weights.copy()
-        for entry, value in changes.items():
-            numbers[entry] = value
-        made = self.weights(numbers)
+        numbers[list(changes)] = list(changes.values())
+        changed = self.weights(numbers)
         for entry in changes:
             own = self.weights_of(entry)
-            moved[own] = made[own]
+            moved[own] = changed[own]
         return moved
 
     def weights(self, numbers: Floats) -> Floats:
@@ -292,20 +279,15 @@ class Parameters:
 
 @dataclass(frozen=True)
 class LearnedEntries:
-    """Where some learned numbers go: entries `index` of a flat table, numbers from `first` on."""
+    """The learned numbers of a table: they fill its flat entries `index`, and are numbers from `first` on."""
 
     key: Key
     table: Floats
     index: Ints
     first: int
 
-    def of(self, node: str) -> LearnedEntries:
-        """Where these numbers go in a tied table."""
-        return LearnedEntries((node, self.key[1]), self.table, self.index, self.first)
-
     @cached_property
     def span(self) -> slice:
-        """Which of all learned numbers they are."""
         return slice(self.first, self.first + len(self.index))
 
     @cached_property
@@ -314,11 +296,10 @@ class LearnedEntries:
         return len(self.index) == self.table.size
 
     def filled(self, numbers: Floats) -> Floats:
-        own = numbers[self.span]
         if self.complete:
-            return own.reshape(self.table.shape)
+            return numbers[self.span].reshape(self.table.shape)
         table = self.table.copy()
-        table.reshape(-1)[self.index] = own
+        table.reshape(-1)[self.index] = numbers[self.span]
         return table
 
 

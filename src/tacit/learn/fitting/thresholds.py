@@ -26,10 +26,10 @@ from tacit.learn.fitting.optimizers import Optimizer, State
 from tacit.learn.fitting.parameters import Parameters
 from tacit.model.cpt import MIRRORED, THRESHOLDS, TestingCPT
 
-CLOSEST = 1e-9  # posteriors nearer to each other than this are the same: no threshold comes between them
-SMALLEST_GAIN = 0.01  # of a sweep and its refit, relatively: with less, the search ends
-HOPELESS = 2.0  # times the loss that is to be improved on: a search that is worse after a sweep ends
-KICKS = (0.03, 1.0)  # standard deviations of the noise that a later search starts with
+MIN_POSTERIOR_GAP = 1e-9  # posteriors nearer to each other are the same: no threshold comes between them
+MIN_GAIN = 0.01  # of a sweep and its refit, relatively: with less, the search ends
+MAX_LOSS_RATIO = 2.0  # of the loss after a sweep to the one to be improved on: with more, the search ends
+NOISE_RANGE = (0.03, 1.0)  # standard deviations of the noise that a later search starts with
 MAX_LEVELS = 8  # of tests below tests whose thresholds follow one after the other; deeper ones follow together
 
 
@@ -38,7 +38,7 @@ class LearnedTest:
     """A learned threshold: which number it is, and where it is used, in several places if it is tied.
 
     `rank` is its place among the thresholds of a parent state. `below` and `above` are the weights of the rows of
-    tables that rule on either side of it, if both are learned and of the same form.
+    tables that hold on either side of it, if both are learned and of the same form.
     """
 
     entry: int
@@ -50,11 +50,11 @@ class LearnedTest:
 
 @dataclass(frozen=True)
 class ThresholdSearch:
-    """Sweeps of splits and refits in turn; what later rounds find from a kick is kept if it is better."""
+    """Sweeps of splits and refits in turn; later rounds start with noise, and are kept if they are better."""
 
     tables: Optimizer
     seed: int = 0
-    draws: int = 12  # rows tried for either side of a split, besides those that rule
+    draws: int = 12  # rows tried for either side of a split, besides the present ones
     sweeps: int = 4  # of a round, at most
 
     def advance(self, objective: Trainable, state: State, steps: int) -> None:
@@ -62,14 +62,14 @@ class ThresholdSearch:
         objective = cast(Objective, objective)  # tests are only hardened where all rows are in this process
         rng = np.random.default_rng((self.seed, state.steps))
         first = state.steps == 0
-        tried = State(state.weights if first else _kicked(objective, state.weights, rng))
+        tried = State(state.weights if first else _perturbed(objective, state.weights, rng))
         tests = list(learned_tests(objective.parameters))
         tried.loss = objective.total(tried.weights)
         for _ in range(self.sweeps):
             before = tried.loss
             sweep(objective, tried, tests, self.draws, rng)
             self._refit(objective, tried, tests, math.ceil(steps / self.sweeps))
-            if not (tried.loss < (1 - SMALLEST_GAIN) * before and tried.loss < HOPELESS * state.loss):
+            if not (tried.loss < (1 - MIN_GAIN) * before and tried.loss < MAX_LOSS_RATIO * state.loss):
                 break
         state.steps += tried.steps
         if first or tried.loss < state.loss:
@@ -87,9 +87,9 @@ class ThresholdSearch:
             tried.weights, tried.loss = weights, loss
 
 
-def _kicked(objective: Objective, weights: Floats, rng: np.random.Generator) -> Floats:
+def _perturbed(objective: Objective, weights: Floats, rng: np.random.Generator) -> Floats:
     """Other weights nearby: how near is drawn, too, since valleys are of all widths."""
-    scale = math.exp(rng.uniform(*np.log(KICKS)))
+    scale = math.exp(rng.uniform(*np.log(NOISE_RANGE)))
     return objective.within_limits(weights + scale * rng.normal(size=len(weights)))
 
 
@@ -147,14 +147,11 @@ def sweep(objective: Objective, state: State, tests: list[LearnedTest], draws: i
 def split(
     objective: Objective, state: State, test: LearnedTest, values: Floats, draws: int, rng: np.random.Generator
 ) -> None:
-    """Take the best threshold, with the best of the rows tried on either side, if that is better.
-
-    `values` are the posteriors tested.
-    """
+    """Take the best threshold for tested posteriors, with the best rows tried on either side, if that is better."""
     order = np.argsort(values)
     tried = list(_tried(objective, state.weights, test, draws, rng))
     least = np.full((2, len(values) + 1), math.inf)  # cost of the rows below a cut and of those above
-    best = np.zeros((2, len(values) + 1), dtype=np.intp)  # what it is reached with
+    best = np.zeros((2, len(values) + 1), dtype=np.intp)  # the weights tried that reach it
     for j, losses in enumerate(objective.losses((weights for weights, _ in tried), test.places[0][0])):
         weights, sides = tried[j]
         below = np.concatenate([[0.0], np.cumsum(losses[order])])
@@ -177,10 +174,7 @@ def split(
 def _tried(
     objective: Objective, weights: Floats, test: LearnedTest, draws: int, rng: np.random.Generator
 ) -> Iterator[tuple[Floats, tuple[int, ...]]]:
-    """Weights with which all rows are below the threshold (0), above it (1), or it does not matter.
-
-    Of several thresholds, all rows between its neighbours.
-    """
+    """Weights with which all rows (between its neighbours) are below the threshold (0), above it (1), or either."""
     if test.below is None or test.above is None:
         low, high = _window(objective, weights, test)
         for side, end in enumerate((high, low)):
@@ -188,9 +182,9 @@ def _tried(
         return
     count = test.below.stop - test.below.start
     for row in [weights[test.below], weights[test.above], *_drawn(count, draws, rng)]:
-        made = weights.copy()
-        made[test.below] = made[test.above] = row
-        yield objective.within_limits(made), (0, 1)
+        equal = weights.copy()
+        equal[test.below] = equal[test.above] = row
+        yield objective.within_limits(equal), (0, 1)
 
 
 def _drawn(count: int, draws: int, rng: np.random.Generator) -> Floats:
@@ -203,7 +197,7 @@ def _drawn(count: int, draws: int, rng: np.random.Generator) -> Floats:
 
 
 def _penalty(objective: Objective, state: State, tried: Floats, test: LearnedTest, side: int) -> float:
-    """What the row on one side adds to the penalty."""
+    """The difference that the row tried on one side makes to the penalty."""
     rows = (test.below, test.above)[side]
     if not objective.penalty or rows is None:
         return 0.0
@@ -213,7 +207,7 @@ def _penalty(objective: Objective, state: State, tried: Floats, test: LearnedTes
 
 
 def _window(objective: Objective, weights: Floats, test: LearnedTest) -> tuple[float, float]:
-    """Where a threshold can be: between its neighbours of the same parent state, or 0 and 1."""
+    """The range of a threshold: between its neighbours of the same parent state, or 0 and 1."""
     parameters, (node, state) = objective.parameters, test.places[0]
     limits = parameters.tables(parameters.numbers(weights), {node})[node, THRESHOLDS]
     cpt = parameters.network.cpt(node)
@@ -223,13 +217,13 @@ def _window(objective: Objective, weights: Floats, test: LearnedTest) -> tuple[f
 
 
 def _with_ends(values: Floats, low: float = 0.0, high: float = 1.0) -> Floats:
-    """Sorted posteriors between the ends of where a threshold can be; those beyond are at the ends."""
+    """Sorted posteriors between the ends of a threshold's range; those beyond are at the ends."""
     return np.concatenate([[low], np.clip(values, low, high), [high]])
 
 
 def _cuts(ends: Floats) -> NDArray[np.intp]:
-    """Where a threshold can come between sorted posteriors: how many lie below it."""
-    return np.flatnonzero(np.diff(ends) > CLOSEST)
+    """How many of the sorted posteriors may lie below a threshold."""
+    return np.flatnonzero(np.diff(ends) > MIN_POSTERIOR_GAP)
 
 
 def _middle(ends: Floats, cut: int) -> float:
@@ -240,7 +234,7 @@ def _middle(ends: Floats, cut: int) -> float:
 def _try(
     objective: Objective, state: State, test: LearnedTest, values: Floats, draws: int, rng: np.random.Generator
 ) -> None:
-    """Try some thresholds of a tied test, which change more than one selection, one by one."""
+    """Try some thresholds of a tied test, which change more than one selection, each by itself."""
     ends = _with_ends(np.sort(values), *_window(objective, state.weights, test))
     cuts = _cuts(ends)
     for cut in rng.choice(cuts, min(draws, len(cuts)), replace=False).tolist():
@@ -251,7 +245,7 @@ def _try(
 
 
 class Following(Objective):
-    """An objective as a function of the tables alone: thresholds follow, so that as many rows lie below each."""
+    """An objective as a function of the tables alone: thresholds move so that as many rows as before lie below each."""
 
     def __init__(self, objective: Objective, weights: Floats, tests: list[LearnedTest]) -> None:
         super().__init__(objective.parameters, objective.engine, objective.data, objective.loss)
@@ -267,7 +261,7 @@ class Following(Objective):
         }
 
     def followed(self, weights: Floats) -> Floats:
-        """Weights of equal tables, with thresholds moved to where as many rows lie below them as at first."""
+        """Weights of equal tables, with thresholds such that as many rows as at first lie below them."""
         weights, changed = weights.copy(), None
         for level in self._levels:
             posteriors = self.parent_posteriors(weights, level, changed)
@@ -280,16 +274,15 @@ class Following(Objective):
         return weights
 
     def residuals(self, weights: Floats) -> tuple[Floats, Floats]:
-        """Residuals as a function of the tables, and their derivatives."""
         return super().residuals(self.followed(weights))
 
     def value_and_gradient(self, weights: Floats, batch: MiniBatch | None = None) -> tuple[float, Floats]:
-        """The loss as a function of the tables; with a batch, which is to be quick, thresholds stay."""
+        """The loss and its derivatives; with a batch, which is to be quick, thresholds stay."""
         return super().value_and_gradient(self.followed(weights) if batch is None else weights, batch)
 
 
 def _levels(parameters: Parameters, tests: list[LearnedTest]) -> list[dict[str, list[LearnedTest]]]:
-    """Tests by node, those whose thresholds may have a part in what others test before these."""
+    """Tests by node, in levels: a threshold may affect only the posteriors that later levels test."""
     by_node: dict[str, list[LearnedTest]] = {}
     for test in tests:
         by_node.setdefault(test.places[0][0], []).append(test)
