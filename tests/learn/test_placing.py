@@ -9,7 +9,7 @@ from tacit import CPT, Network, TacitError
 from tacit.learn import place_tests
 from tacit.learn.options import PlaceOptions
 from tacit.learn.placing.placement import BLIND, HELPS, LEARN_TABLE, NO_MATTER, NOT_CLEAR, NOT_TRIED, SAME
-from tacit.learn.placing.refitting import PlacingTask, collapsed, read_rows
+from tacit.learn.placing.refitting import Learner, PlacingTask, collapsed, read_rows
 from tacit.learn.progress_line import Line
 from tests.helpers import close
 
@@ -229,7 +229,7 @@ def test_one_table_for_what_rows_selected():
     )
     cpt, how = found.cpt("asked"), tacit.compile(found, "asked", ["seen"]).selected(rows)["asked"]
     weight = np.average(how.weight, axis=0, weights=how.posterior)[:, None]
-    made = collapsed(task.learner(found), found, ["asked"], task.data)
+    made = collapsed(Learner(task, found), found, ["asked"], task.data)
     close(made.table, weight * cpt.plus + (1 - weight) * cpt.minus)
 
 

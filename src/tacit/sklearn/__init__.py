@@ -9,7 +9,8 @@ except ModuleNotFoundError as error:
         f"tacit.sklearn needs scikit-learn: {how_to_install('sklearn')}", name="sklearn"
     ) from error  # fmt: skip
 
+from tacit.sklearn.classifier import TACClassifier
 from tacit.sklearn.default import default_network
-from tacit.sklearn.estimators import TACClassifier, TACRegressor
+from tacit.sklearn.regressor import TACRegressor
 
 __all__ = ["TACClassifier", "TACRegressor", "default_network"]

@@ -1,7 +1,7 @@
 """Networks that classify: naive Bayes, with components or with a tree of the columns, from the counts of a table.
 
-Their tables say nothing about the class at first: given any class, a column is distributed as in all rows. Training
-leaves that belief as far as the classes of the rows demand, and as the strength of the belief allows.
+Their tables do not depend on the class at first: given any class, a column is distributed as in all rows. Training
+moves away from that prior as far as the classes of the rows demand, and as the strength of the prior allows.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ class ColumnCounts:
         self._pairs: Floats = (ones * weights[:, None]).T @ ones
 
     def single(self, i: int) -> Floats:
-        """ColumnCounts of the states of a column."""
+        """The counts of the states of a column."""
         return np.asarray(self.pair(i, i).diagonal())
 
     def pair(self, i: int, j: int) -> Floats:
-        """ColumnCounts of the states of two columns: (states of i, states of j)."""
+        """The counts of the states of two columns: (states of i, states of j)."""
         return self._pairs[self._first[i] : self._first[i + 1], self._first[j] : self._first[j + 1]]
 
     def information(self) -> Floats:
         """The mutual information of pairs of columns, times the rows, less what chance gives it: (columns, columns)."""
-        own = np.repeat(np.eye(len(self.sizes)), self.sizes, axis=0)  # (all states, columns)
-        rows = own.T @ self._pairs @ own  # in which both columns are known
-        left = self._pairs @ own @ own.T  # those of them with a state of the first column
-        odds = divide(self._pairs * (own @ rows @ own.T), left * left.T, otherwise=1.0)
+        column = np.repeat(np.eye(len(self.sizes)), self.sizes, axis=0)  # (all states, columns)
+        rows = column.T @ self._pairs @ column  # in which both columns are known
+        left = self._pairs @ column @ column.T  # those of them with a state of the first column
+        odds = divide(self._pairs * (column @ rows @ column.T), left * left.T, otherwise=1.0)
         logs = np.log(odds, out=np.zeros_like(odds), where=odds > 0)
         by_chance = np.outer(np.array(self.sizes) - 1, np.array(self.sizes) - 1) * np.log(np.maximum(rows, 1)) / 2
-        return np.asarray(own.T @ (self._pairs * logs) @ own - by_chance)
+        return np.asarray(column.T @ (self._pairs * logs) @ column - by_chance)
 
 
 def _indicators(likelihoods: Floats) -> Floats:
@@ -78,7 +78,7 @@ def network(
     parents: dict[int, int | None],
     components: int,
 ) -> Network:
-    """The network whose tables, which are to be learned, say nothing about the class.
+    """The network whose tables, which are to be learned, do not depend on the class.
 
     - `Q` is the query, whose table is `prior`. With several components, `C` has so many states for each state of `Q`,
       which it determines.

@@ -14,7 +14,7 @@ from tacit.model.variable import DEFAULT_STATES, Label
 from tacit.query.network import Network
 
 SLOPE = 16.0  # of the default network's tests
-KNOTS = 256  # the most points by which the scaling of a feature is remembered
+KNOTS = 256  # points of the scaling of a feature that are kept, at most
 
 
 def default_network(
@@ -90,5 +90,4 @@ class Scaled:
     observed: tuple[str, ...]
 
     def __call__(self, X: Floats) -> dict[str, Any]:
-        """The evidence of rows of features."""
         return {f"E{i}": ranks(X[:, i]) for i, ranks in enumerate(self.ranks)} | dict.fromkeys(self.observed, "true")

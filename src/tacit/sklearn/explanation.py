@@ -17,13 +17,13 @@ from tacit.query.selection import Selected
 from tacit.sklearn.default import Ranks
 from tacit.theory.findings import log_odds
 
-MOST = 20  # features and tests that are shown
-TURNED = {">=": "<=", ">": "<", "<=": ">=", "<": ">"}
+MAX_SHOWN = 20  # features, and tests
+REVERSED = {">=": "<=", ">": "<", "<=": ">=", "<": ">"}
 
 
 @dataclass(frozen=True, eq=False)
 class Feature:
-    """A feature of a row, and what it adds to the others.
+    """A feature of a row, and its weight beside the others.
 
     Attributes
     ----------
@@ -106,11 +106,11 @@ class Prediction:
     def _features(self) -> Grid:
         """The features that add most."""
         i = self.state
-        largest = sorted(self.features, key=lambda one: -np.nan_to_num(abs(one.weight[i])))[:MOST]
+        largest = sorted(self.features, key=lambda one: -np.nan_to_num(abs(one.weight[i])))[:MAX_SHOWN]
         numbers = [(self._number(float(one.without[i])), f"{round(one.weight[i], 9) + 0.0:+.3g}") for one in largest]
-        body = [(one.name, in_words(one.value), *own) for one, own in zip(largest, numbers, strict=True)]
+        body = [(one.name, _in_words(one.value), *both) for one, both in zip(largest, numbers, strict=True)]
         what = "the prediction" if self.classes is None else f"the log-odds of {self.classes[i]}"
-        hidden = len(self.features) - MOST
+        hidden = len(self.features) - MAX_SHOWN
         return Grid(
             [("feature", "value", "without it", "weight" if self.classes else "difference")],
             body,
@@ -120,13 +120,13 @@ class Prediction:
 
     def _tests(self) -> Grid:
         """The tests that were decided by the smallest distance."""
-        close = sorted(self.tests, key=lambda test: test.distance)[:MOST]
+        close = sorted(self.tests, key=lambda test: test.distance)[:MAX_SHOWN]
         body = [
-            (f"{test.feature} {test.operator} {test.threshold:.6g}", in_words(test.value), _holds(test.holds))
+            (f"{test.feature} {test.operator} {test.threshold:.6g}", _in_words(test.value), _holds(test.holds))
             for test in self.tests
             if test in close
         ]
-        hidden = len(self.tests) - MOST
+        hidden = len(self.tests) - MAX_SHOWN
         note = f"... and {hidden} more, with values farther away" if hidden > 0 else ""
         return Grid([("test", "value", "holds")], body, note=note)
 
@@ -139,14 +139,14 @@ def weights_of(posterior: Floats) -> Floats:
 
 
 def compared(
-    net: Network, decided: Mapping[str, Selected], ranks: Sequence[Ranks], names: Sequence[str], row: Floats
+    net: Network, selections: Mapping[str, Selected], ranks: Sequence[Ranks], names: Sequence[str], row: Floats
 ) -> tuple[FeatureTest, ...]:
     """The tests of the default network, for a row of features that were scaled by their ranks.
 
     The posterior of `E` is the rank itself, or 1 less the rank, for its second state: the test is turned around.
     """
     tests = []
-    for node, how in decided.items():
+    for node, selected in selections.items():
         place = int(node[1:].partition(".")[0])
         cpt, scale = net.cpt(node), ranks[place]
         assert isinstance(cpt, TestingCPT)
@@ -160,17 +160,16 @@ def compared(
                 FeatureTest(
                     feature=names[place],
                     value=float(row[place]),
-                    operator=operator if state == 0 else TURNED[operator],
+                    operator=operator if state == 0 else REVERSED[operator],
                     threshold=float(np.interp(at, scale.ranks, scale.values)),
-                    holds=float(how.weight[0, state]),
+                    holds=float(selected.weight[0, state]),
                     distance=abs(rank - at),
                 )
             )
     return tuple(tests)
 
 
-def in_words(value: Any) -> str:
-    """A value of a feature."""
+def _in_words(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float | np.floating) else str(value)
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tacit.base.floats import Floats
 
 MAX_CATEGORIES = 64  # rarer ones are no evidence
-FARTHEST = 4.0  # deviations from the mean: numbers beyond count as that far
+MAX_DEVIATIONS = 4.0  # from the mean: numbers beyond count as that far
 
 Values = NDArray[Any]  # floats, or objects: text, None where there is none
 
@@ -31,7 +31,6 @@ class DistinctNumbers:
 
     @property
     def states(self) -> tuple[str, ...]:
-        """The numbers, in words."""
         return _in_words(self.numbers)
 
     def __call__(self, column: Values) -> Floats:
@@ -77,15 +76,14 @@ class NumberLevels:
 
     @property
     def states(self) -> tuple[str, ...]:
-        """The levels, in words."""
         return _in_words(self.mean + self.deviation * self.centres)
 
     def __call__(self, column: Values) -> Floats:
         """Likelihoods (rows, levels)."""
-        above = np.clip((column - self.mean) / self.deviation, -FARTHEST, FARTHEST)
+        above = np.clip((column - self.mean) / self.deviation, -MAX_DEVIATIONS, MAX_DEVIATIONS)
         logs = self.slope * (above[:, None] - self.centres / 2) * self.centres
-        heaps = np.exp(logs - logs.max(axis=1, keepdims=True))
-        return np.asarray(heaps / heaps.sum(axis=1, keepdims=True))
+        odds = np.exp(logs - logs.max(axis=1, keepdims=True))
+        return np.asarray(odds / odds.sum(axis=1, keepdims=True))
 
 
 def _in_words(numbers: Floats) -> tuple[str, ...]:
@@ -128,7 +126,7 @@ Scale = DistinctNumbers | NumberLevels | Categories
 
 
 def scales_of(columns: Sequence[Values], weights: Floats, levels: int, slope: float) -> dict[int, Scale]:
-    """How columns become evidence, by their place; those that say the same in all rows are left out."""
+    """The scales of columns, by their place; a column with one value is left out."""
     scales: dict[int, Scale] = {}
     for i, column in enumerate(columns):
         text = column.dtype == object

@@ -1,4 +1,4 @@
-"""Which structure suits a table, and how strongly to believe that columns say nothing: chosen on rows held out."""
+"""The choice of a structure for a table, and of the strength of its prior, by rows held out."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from tacit.sklearn.classifier_structure import ColumnCounts, forest, jittered, n
 from tacit.sklearn.levels import Scale, scales_of
 from tacit.sklearn.table import FeatureTable
 
-STRENGTHS = (30.0, 10.0, 3.0, 1.0, 0.3, 0.1)  # how many rows the tables that say nothing count as
+STRENGTHS = (30.0, 10.0, 3.0, 1.0, 0.3, 0.1)  # of the prior: how many rows its tables count as
 FOLDS = 5
-VALUES = 20_000  # of a table: if it has so many or more, one fold must be enough
-MOST_VALUES = 200_000  # to choose by; a table with more gives some of its rows
+ONE_FOLD_VALUES = 20_000  # of a table: from so many on, one fold must be enough
+MAX_VALUES = 200_000  # to choose by; a table with more gives some of its rows
 PATH_STEPS = 10  # from one strength to the next
-HOPELESS = 2.0  # a path ends where the loss of the rows held out is so many times the least
+MAX_LOSS_RATIO = 2.0  # of the rows held out to the least so far: with more, a path ends
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +42,6 @@ class LabelledTable:
     weights: Floats
 
     def take(self, rows: NDArray[np.int64]) -> LabelledTable:
-        """Some of the rows."""
         return replace(self, table=self.table.take(rows), targets=self.targets[rows], weights=self.weights[rows])
 
 
@@ -57,14 +56,14 @@ class Candidate:
 
 
 def candidates(table: FeatureTable) -> list[Candidate]:
-    """What to choose from: nearly a logistic regression; curves that interact; trees, for what is missing."""
+    """The kinds to choose from: nearly a logistic regression; curves that interact; trees, where values are missing."""
     simple = [Candidate(2, slope=2.0), Candidate(5, slope=4.0, components=2)]
     return [*simple, Candidate(5, slope=4.0, tree=True)] if table.holes else simple
 
 
 @dataclass(frozen=True, eq=False)
 class Built:
-    """A candidate for one table: how columns become evidence, and the compiled query of its network."""
+    """A candidate for one table: the scales that make evidence of columns, and the compiled query of its network."""
 
     scales: dict[int, Scale]
     names: dict[int, str]
@@ -76,17 +75,14 @@ class Built:
         return self.tac.with_network(Parameters(self.tac.network, self.tac.program.nodes).fill(weights))
 
     def evidence(self, table: FeatureTable) -> dict[str, Floats]:
-        """The evidence of some rows."""
         return {self.names[i]: scale(table.columns[i]) for i, scale in self.scales.items()}
 
 
 def build(candidate: Candidate, rows: LabelledTable, rng: np.random.Generator) -> Built:
-    """The network of a candidate, with tables that say nothing about the class, and its query."""
+    """The network of a candidate, with tables that do not depend on the class, and its query."""
     scales = scales_of(rows.table.columns, rows.weights, candidate.levels, candidate.slope)
     counts = ColumnCounts([scale(rows.table.columns[i]) for i, scale in scales.items()], rows.weights)
-    parents: dict[int, int | None] = dict.fromkeys(range(len(scales)))
-    if candidate.tree:
-        parents = forest(counts.information())
+    parents = forest(counts.information()) if candidate.tree else dict.fromkeys(range(len(scales)))
     names, states = [rows.names[i] for i in scales], [scale.states for scale in scales.values()]
     shares = rows.weights @ rows.targets + 1.0
     # with holes, much is predicted from little: what is predicted from nothing stays right
@@ -98,7 +94,7 @@ def build(candidate: Candidate, rows: LabelledTable, rng: np.random.Generator) -
 
 
 class RegularizationPath:
-    """Training with weaker and weaker belief, each from where the stronger one led."""
+    """Training with weaker and weaker priors, each from where the stronger one led."""
 
     def __init__(self, built: Built, rows: LabelledTable) -> None:
         self.centre, self.weights = built.centre, rows.weights
@@ -109,14 +105,13 @@ class RegularizationPath:
         self.data = read_data(built.tac, built.evidence(rows.table), rows.targets, rows.weights)
 
     def objective(self, rows: NDArray[np.int64], strength: float = 0.0) -> Objective:
-        """The objective of some rows."""
-        # a row of weight 2 counts as two rows, also against the belief
+        # a row of weight 2 counts as two rows, also against the prior
         strength = strength * len(rows) / self.weights[rows].sum()
         prior = self.parameters.pseudo_counts(strength, self.centre) if strength else None
         return Objective(self.parameters, self.engine, self.data.take(rows), "cross_entropy", prior)
 
     def follow(self, out: NDArray[np.bool_], strengths: Sequence[float]) -> Iterator[tuple[float, Floats]]:
-        """After each strength, the loss of the rows held out and the weights; ends where there is no more hope."""
+        """The loss of the rows held out and the weights after each strength, until the loss grows too large."""
         rows, check = np.flatnonzero(~out), self.objective(np.flatnonzero(out))
         weights, least = self.parameters.start(np.random.default_rng(0)), np.inf
         for strength in strengths:
@@ -125,13 +120,13 @@ class RegularizationPath:
             weights, loss = state.weights, check.value(state.weights)
             yield loss, weights
             least = min(least, loss)
-            if loss > HOPELESS * least:
+            if loss > MAX_LOSS_RATIO * least:
                 return
 
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """A network, how strongly to believe that columns say nothing, and where training led with that."""
+    """A network, the strength of its prior, and the weights that training led to."""
 
     built: Built
     strength: float
@@ -143,7 +138,7 @@ def choose(among: Sequence[Candidate], strengths: Sequence[float], rows: Labelle
     """The candidate and the strength with the least loss of rows held out."""
     rows = rows.take(np.flatnonzero(rows.weights))
     keys = keys_of(rows.table, seed)
-    most = max(1, MOST_VALUES // rows.table.shape[1])
+    most = max(1, MAX_VALUES // rows.table.shape[1])
     some = rows if len(keys) <= most else rows.take(np.flatnonzero(keys <= np.partition(keys, most)[most]))
     folds = folds_of(some, keys_of(some.table, seed))
     choices = [_follow(build(one, rows, np.random.default_rng(seed)), some, folds, strengths) for one in among]
@@ -155,27 +150,27 @@ def _follow(
 ) -> Choice:
     """The best strength for one network."""
     path = RegularizationPath(built, rows)
-    total, weights = np.zeros(len(strengths)), [path.parameters.start(np.random.default_rng(0))]
+    total = np.zeros(len(strengths))
+    weights: tuple[Floats, ...] = (path.parameters.start(np.random.default_rng(0)),)
     for out in folds:
-        trail = list(path.follow(out, strengths))
         losses = np.full(len(strengths), np.inf)
-        losses[: len(trail)] = [loss for loss, _ in trail]
+        reached, weights = zip(*path.follow(out, strengths), strict=True)
+        losses[: len(reached)] = reached
         total += losses * rows.weights[out].sum()
-        weights = [end for _, end in trail]
     best = int(total.argmin())
     return Choice(built, strengths[best], float(total[best]), weights[min(best, len(weights) - 1)])
 
 
 def folds_of(rows: LabelledTable, keys: Floats) -> list[NDArray[np.bool_]]:
-    """Which rows to hold out, each time others. Equal rows go together: repeating a row is giving it weight.
+    """Masks of the rows to hold out; equal rows go together, since repeating a row is giving it weight.
 
-    Every class is spread evenly. Few rows are held out five times, so that each is once; many rows, once.
+    Every class is spread evenly. Of few rows, each is held out once, in five folds; of many rows there is one fold.
     """
     classes, place = rows.targets.argmax(axis=1), np.zeros(len(keys), dtype=np.intp)
     for k in np.unique(classes):
         own = np.flatnonzero(classes == k)
         place[own] = (np.unique(keys[own], return_inverse=True)[1] + k) % FOLDS
-    used = min(math.ceil(VALUES / (rows.weights.sum() * rows.table.shape[1])), FOLDS)
+    used = min(math.ceil(ONE_FOLD_VALUES / (rows.weights.sum() * rows.table.shape[1])), FOLDS)
     return [out for fold in range(used) if 0 < (out := place == fold).sum() < len(out)]
 
 

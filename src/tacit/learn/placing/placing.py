@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -15,32 +16,32 @@ from scipy.special import stdtrit
 from tacit.base.errors import TacitError
 from tacit.base.floats import Floats
 from tacit.learn.fitting.data import Data
+from tacit.learn.fitting.labelled import LabelledRows
 from tacit.learn.fitting.losses import Loss, check_loss
 from tacit.learn.fitting.parameters import Parameters
 from tacit.learn.options import PlaceOptions
+from tacit.learn.partitions import Local
 from tacit.learn.placing.placement import BLIND, HELPS, LEARN_TABLE, NO_MATTER, NOT_CLEAR, SAME, Place, Placement
 from tacit.learn.placing.refitting import (
     Fold,
     Learner,
     PlacingTask,
     collapsed,
-    is_learned,
     open_table,
     priors,
     read_rows,
     regular,
     with_tests,
 )
-from tacit.learn.placing.splitting import VARIES, Rows, Split, parent_posterior, split
+from tacit.learn.placing.splitting import MIN_VARIATION, Rows, Slopes, Split, parent_posterior, split
 from tacit.learn.progress_line import Line
 from tacit.model.cpt import CPT, TestingCPT
 from tacit.query.network import Network
 
-LEVEL = 0.025  # how often chance may pass for a gain in a round: if one place is refitted, two standard errors
-NUMBERS, FEWEST = 20_000_000, 100  # derivatives by tables, of all rows that screening looks at together; such rows
-TINY = 1e-9  # rows beside the first one held out, down to which there is only one
-LEAST = 1e-4  # of the loss: a smaller gain is none, however sure it is
-HALVES = 2  # of the rows: screening measures on each what it found on the other
+SIGNIFICANCE = 0.025  # how often chance may pass for a gain in a round: if one place is refitted, two standard errors
+MAX_DERIVATIVES, MIN_SCREENED_ROWS = 20_000_000, 100  # by tables, of all rows that screening looks at together
+MIN_DEGREES = 1e-9  # of freedom: with fewer, there is only one row held out
+MIN_RELATIVE_GAIN = 1e-4  # of the loss: a smaller gain is none, however sure it is
 
 
 def place_tests(
@@ -116,21 +117,21 @@ def place_tests(
     check_loss(loss)
     options = PlaceOptions.among(locals())
     task = PlacingTask(query, read_rows(net, query, rows, y, weights), options, Line(options.progress))
-    search = PlaceSearch(task.learner(net), [*task.folds(), Fold(task.data)])
-    wanted = None if nodes is None else _wanted(search, nodes)
+    search = PlaceSearch(Learner(task, net), [*task.folds(), Fold(task.data)])
+    allowed = None if nodes is None else search.allowed(nodes)
     budget = options.budget
     table: list[Place] = []
     chosen: list[Place] = []
-    network, without = search.network, search.loss
+    network, without = search.fitted[-1].more, search.loss
     for number in range(1, options.max_tests + 1):
-        places = search.round(number, wanted, budget)
+        places = search.round(number, allowed, budget)
         table += places
         budget -= sum(not math.isnan(place.difference) for place in places)
         best = next((place for place in places if place.helps), None)
         if best is None:
             break
         chosen.append(best)
-        network = search.refitted(best)
+        network = search.refit(best)
         if number == options.max_tests or budget < 1:
             break
         search = search.with_test(best)
@@ -158,7 +159,7 @@ class PlaceSearch:
     def __init__(self, base: Learner, folds: Sequence[Fold], fitted: list[Fitted] | None = None) -> None:
         self.task, self.base, self.folds = base.task, base, folds
         self.screening = Screening(base)
-        self.verdicts = Verdicts(np.concatenate([self.task.data.weights[fold.places] for fold in folds]))
+        self.judging = Judging(np.concatenate([self.task.data.weights[fold.places] for fold in folds]))
         self.fitted = fitted or [self._fit(number, fold) for number, fold in enumerate(folds)]
         self._refits: dict[str, Learner] = {}
 
@@ -168,23 +169,20 @@ class PlaceSearch:
         restarts = options.restarts if base.parameters.random else 1
         starts = [base.random((options.seed, start)) for start in range(restarts)]
         if number == 0:
-            base.require_possible()
-        first = base.learned(fold.rows, starts)
-        more = base.learned(fold.rows, [first])
-        return Fitted(first, more, base.losses(more, fold.held_out))
+            LabelledRows(Local(self.task.data)).require_possible(base.started)
+        return self._fitted(base, fold, base.learned(fold.rows, starts))
 
-    @property
-    def network(self) -> Network:
-        """The network without the next test, learned from all rows."""
-        return self.fitted[-1].more
+    def _fitted(self, learner: Learner, fold: Fold, first: Network) -> Fitted:
+        more = learner.learned(fold.rows, [first])
+        return Fitted(first, more, learner.losses(more, fold.held_out))
 
     @property
     def loss(self) -> float:
         """The loss of rows held out, without the next test."""
-        return float(self.verdicts.weights @ np.concatenate([fitted.losses for fitted in self.fitted]))
+        return float(self.judging.weights @ np.concatenate([fitted.losses for fitted in self.fitted]))
 
     def places(self) -> list[Place]:
-        """The nodes that could be made testing, those of a tie together, with what a test would see."""
+        """The nodes that could be made testing, those of a tie together, with the evidence that a test would see."""
         net, places = self.base.network, []
         for node in net:
             group = net.ties[tie] if (tie := net.cpt(node).tie) is not None else (node,)
@@ -200,17 +198,31 @@ class PlaceSearch:
         used = node in self.base.tac.program.nodes and bool(self.base.network.parents(node))
         return used and isinstance(cpt, CPT) and bool(np.isnan(open_table(cpt)).any())
 
-    def round(self, number: int, wanted: frozenset[str] | None, budget: int) -> list[Place]:
+    def allowed(self, nodes: Iterable[str]) -> frozenset[str]:
+        """The nodes that a user named; an error if one of them cannot be made testing."""
+        if isinstance(nodes, str) or not isinstance(nodes, Iterable):
+            raise TacitError(f"nodes is {nodes!r}, expected a sequence of names")
+        names = frozenset(nodes)
+        for name in names:
+            self.base.network.node(name)
+            if not self.possible(name):
+                raise TacitError(
+                    f"node {name!r} cannot be made testing here; expected a node with parents and a regular table, not "
+                    "all 0s and 1s, that the query depends on"
+                )
+        return names
+
+    def round(self, number: int, allowed: frozenset[str] | None, budget: int) -> list[Place]:
         """All places, screened; the best of them refitted and judged."""
         places = [replace(place, round=number) for place in self.places()]
-        if wanted is not None:
-            places = [place for place in places if wanted & set(place.nodes)]
+        if allowed is not None:
+            places = [place for place in places if allowed & set(place.nodes)]
         places = self.screening.screened(places, self.fitted[-1].first)
         places.sort(key=lambda place: -np.nan_to_num(place.screened, nan=-math.inf))
         tried = [place for place in places if not math.isnan(place.screened)][:budget]
-        bar = self.verdicts.bar(len(tried))
+        bar = self.judging.bar(len(tried))
         judged = [
-            self.verdicts.of(place, self._losses(place, f"{i + 1} of {len(tried)}"), bar)
+            self.judging.judged(place, self._losses(place, f"{i + 1} of {len(tried)}"), bar)
             for i, place in enumerate(tried)
         ]
         judged.sort(key=lambda place: (not place.helps, -place.difference))
@@ -218,43 +230,33 @@ class PlaceSearch:
 
     def _losses(self, place: Place, which: str) -> list[Floats]:
         """The losses of rows held out with the test, with the table of the node learned, and without either."""
-        known = not is_learned(self._cpt(place))
-        tested = self.task.learner(self.screening.testing(place))
-        opened = self.task.learner(regular(self.base.network, place.nodes)) if known else self.base
+        cpt = self.base.network.cpt(place.node)
+        assert isinstance(cpt, CPT)
+        known = not cpt.learn and not np.isnan(cpt.table).any()
+        tested = Learner(self.task, self.screening.testing(place))
+        opened = Learner(self.task, regular(self.base.network, place.nodes)) if known else self.base
         self._refits[place.node], losses = tested, list[list[Floats]]()
         for number, (fold, fitted) in enumerate(zip(self.folds[:-1], self.fitted, strict=False)):
             self.task.line.say(f"refitting {place.name}, {which}: {number + 1} of {len(self.folds) - 1}")
-            refitted = self._refit(place, number)
+            refitted = self.refit(place, number)
             one = collapsed(tested, refitted, place.nodes, fold.rows)
             free = base = opened.learned(fold.rows, [fitted.more, _with(refitted, place, one)])
             if known:
-                base = self.base.learned(fold.rows, [fitted.more, _with(refitted, place, self._cpt(place))])
+                base = self.base.learned(fold.rows, [fitted.more, _with(refitted, place, cpt)])
             pairs = ((tested, refitted), (opened, free), (self.base, base))
             losses.append([learner.losses(net, fold.held_out) for learner, net in pairs])
         return [np.concatenate(some) for some in zip(*losses, strict=True)]
 
-    def _refit(self, place: Place, number: int) -> Network:
-        """The network with the test, learned from a fold of the rows."""
+    def refit(self, place: Place, number: int = -1) -> Network:
+        """The network with the test, learned from a fold of the rows; from all of them, if left out."""
         net, rows = self.fitted[number].first, self.folds[number].rows
         start = _with(net, place, self.screening.start(place, net, rows))
         return self._refits[place.node].learned(rows, [start])
 
-    def _cpt(self, place: Place) -> CPT:
-        cpt = self.base.network.cpt(place.node)
-        assert isinstance(cpt, CPT)
-        return cpt
-
-    def refitted(self, place: Place) -> Network:
-        """The network with the test, learned from all rows."""
-        return self._refit(place, -1)
-
     def with_test(self, place: Place) -> PlaceSearch:
         """The search that goes on from a network with the test."""
-        learner, fitted = self._refits[place.node], []
-        for number, fold in enumerate(self.folds):
-            first = self._refit(place, number)
-            more = learner.learned(fold.rows, [first])
-            fitted.append(Fitted(first, more, learner.losses(more, fold.held_out)))
+        learner, folds = self._refits[place.node], enumerate(self.folds)
+        fitted = [self._fitted(learner, fold, self.refit(place, number)) for number, fold in folds]
         return PlaceSearch(learner, self.folds, fitted)
 
 
@@ -264,24 +266,23 @@ def _with(net: Network, place: Place, cpt: CPT | TestingCPT) -> Network:
 
 @dataclass(frozen=True)
 class Screening:
-    """What tests would gain if all other numbers stayed."""
+    """The gains of tests, if all other numbers stayed."""
 
     base: Learner
 
     def screened(self, places: list[Place], net: Network) -> list[Place]:
-        """Places with what a test there would gain, or why it could not, in a learned network."""
+        """Places with the gain of a test there, or why there is none, in a learned network."""
         seeing = [node for place in places if place.sees for node in place.nodes]
-        task = self.base.task
-        data = self._some(net, task.data, seeing)
-        posteriors, slopes = TestedPosteriors(net, data), self.base.slopes(net, data, seeing)
+        line, data = self.base.task.line, self._some(net, self.base.task.data, seeing)
+        slopes, posterior = self.base.slopes(net, data, seeing), cache(partial(parent_posterior, net, data))
         screened = []
         for i, place in enumerate(places):
-            task.line.say(f"screening {place.name}: {i + 1} of {len(places)}")
+            line.say(f"screening {place.name}: {i + 1} of {len(places)}")
             if not place.sees:
                 screened.append(replace(place, verdict=BLIND))
                 continue
-            rows = Rows.of(slopes, place.nodes, self._posteriors(place, posteriors), data, task.options.loss)
-            if np.ptp(rows.posterior, axis=-1).max() <= VARIES:
+            rows = self._rows(place, data, slopes, posterior)
+            if np.ptp(rows.posterior, axis=-1).max() <= MIN_VARIATION:
                 screened.append(replace(place, verdict=SAME))
             elif not any(slopes.matters(node) for node in place.nodes):
                 screened.append(replace(place, verdict=NO_MATTER))
@@ -292,20 +293,23 @@ class Screening:
     def start(self, place: Place, net: Network, data: Data) -> TestingCPT:
         """The tables and thresholds that are best if all other numbers of a learned network stay."""
         data = self._some(net, data, place.nodes)
-        slopes = self.base.slopes(net, data, place.nodes)
-        posteriors = self._posteriors(place, TestedPosteriors(net, data))
-        rows = Rows.of(slopes, place.nodes, posteriors, data, self.base.task.options.loss)
-        return self._split(place, net, rows).tested
+        slopes, posterior = self.base.slopes(net, data, place.nodes), partial(parent_posterior, net, data)
+        return self._split(place, net, self._rows(place, data, slopes, posterior)).tested
 
     def testing(self, place: Place) -> Network:
         """The network in which a place is testing."""
         return with_tests(self.base.network, place.nodes, self.base.task.options.gamma)
 
+    def _rows(self, place: Place, data: Data, slopes: Slopes, posterior: Callable[..., Floats]) -> Rows:
+        tested, task = self.testing(place), self.base.task
+        posteriors = [posterior(tested.parents(n), tested.seen_by(n, task.data.columns)) for n in place.nodes]
+        return Rows.of(slopes, place.nodes, posteriors, data, task.options.loss)
+
     def _gain(self, place: Place, net: Network, rows: Rows) -> float:
-        """By how much a test lowers the loss of rows, all other numbers held, if it is found on others."""
-        half = np.random.default_rng(self.base.task.options.seed).permutation(len(rows.weights)) % HALVES
+        """The gain of a test on each half of the rows, if it is found on the other."""
+        half = np.random.default_rng(self.base.task.options.seed).permutation(len(rows.weights)) % 2
         gains = np.empty(len(rows.weights))
-        for k in range(HALVES):
+        for k in range(2):
             best = self._split(place, net, rows.take(np.flatnonzero(half != k)))
             gains[half == k] = best.gains(rows.take(np.flatnonzero(half == k)))
         return float(rows.weights @ gains)
@@ -316,37 +320,18 @@ class Screening:
         both = [priors(parameters, self.base.task.options.prior) for parameters in (free, tested)]
         return split(free, tested, net.table(place.node), rows, both)
 
-    def _posteriors(self, place: Place, posteriors: TestedPosteriors) -> list[Floats]:
-        tested = self.testing(place)
-        return [posteriors.of(n, tested.seen_by(n, self.base.task.data.columns)) for n in place.nodes]
-
     def _some(self, net: Network, data: Data, nodes: Sequence[str]) -> Data:
-        """As many of the rows as derivatives by the tables of some nodes fit into memory for."""
+        """As many rows as derivatives by the tables of some nodes fit into memory for."""
         task = self.base.task
         size = len(net.states(task.query)) * sum(net.table(node).size for node in nodes)
-        most = max(FEWEST, NUMBERS // max(1, size))
+        most = max(MIN_SCREENED_ROWS, MAX_DERIVATIVES // max(1, size))
         if data.rows <= most:
             return data
         return data.take(np.sort(np.random.default_rng(task.options.seed).permutation(data.rows)[:most]))
 
 
-class TestedPosteriors:
-    """What tests at several places would test; places with the same parents and the same view share it."""
-
-    def __init__(self, net: Network, data: Data) -> None:
-        self._net, self._data = net, data
-        self._known: dict[tuple[tuple[str, ...], tuple[str, ...]], Floats] = {}
-
-    def of(self, node: str, seen: tuple[str, ...]) -> Floats:
-        """P*(u) of the parents of a node, given the evidence that a test there sees: (u, r)."""
-        key = self._net.parents(node), seen
-        if key not in self._known:
-            self._known[key] = parent_posterior(self._net, node, self._data, seen)
-        return self._known[key]
-
-
-class Verdicts:
-    """Judges places by rows held out, given how much these count, fold by fold."""
+class Judging:
+    """Verdicts on places by rows held out, given the weights of these, fold by fold."""
 
     def __init__(self, weights: Floats) -> None:
         self.weights = np.asarray(weights / weights.sum())
@@ -354,19 +339,19 @@ class Verdicts:
 
     def bar(self, tried: int) -> float:
         """How many standard errors a gain must be, where so many places are refitted."""
-        return float(stdtrit(max(self._effective - 1, TINY), 1 - LEVEL / max(1, tried)))
+        return float(stdtrit(max(self._effective - 1, MIN_DEGREES), 1 - SIGNIFICANCE / max(1, tried)))
 
-    def of(self, place: Place, of_rows: list[Floats], bar: float) -> Place:
+    def judged(self, place: Place, losses: list[Floats], bar: float) -> Place:
         """A place with its verdict: the test must be better than the best that the network can do without.
 
-        `of_rows` are the losses of rows with the test, with the table of the node learned, and without either.
+        The losses are those of rows with the test, with the table of the node learned, and without either.
         """
-        losses, opened, base = of_rows
+        tested, opened, base = losses
         without = min(opened, base, key=lambda rival: self._mean(rival)[0])
-        difference, error = self._mean(without - losses)
+        difference, error = self._mean(without - tested)
         table_gain, table_error = self._mean(base - opened)
-        means = self._mean(losses)[0], self._mean(without)[0]
-        least = LEAST * abs(means[1])
+        means = self._mean(tested)[0], self._mean(without)[0]
+        least = MIN_RELATIVE_GAIN * abs(means[1])
         verdict = NOT_CLEAR
         if difference > max(bar * error, least):
             verdict = HELPS
@@ -375,22 +360,8 @@ class Verdicts:
         return replace(place, loss=means[0], without=means[1], difference=difference, error=error, verdict=verdict)
 
     def _mean(self, values: Floats) -> tuple[float, float]:
-        """The mean over the rows held out, and its standard error; nothing is known of that from a single row."""
+        """The mean over the rows held out, and its standard error, which is infinite for a single row."""
         mean, n = float(self.weights @ values), self._effective
-        if n - 1 < TINY:
+        if n - 1 < MIN_DEGREES:
             return mean, math.inf
         return mean, float(np.sqrt(np.sum(self.weights**2 * (values - mean) ** 2) * n / (n - 1)))
-
-
-def _wanted(search: PlaceSearch, nodes: Iterable[str]) -> frozenset[str]:
-    if isinstance(nodes, str) or not isinstance(nodes, Iterable):
-        raise TacitError(f"nodes is {nodes!r}, expected a sequence of names")
-    names = frozenset(nodes)
-    for name in names:
-        search.base.network.node(name)
-        if not search.possible(name):
-            raise TacitError(
-                f"node {name!r} cannot be made testing here; expected a node with parents and a regular table, not all "
-                "0s and 1s, that the query depends on"
-            )
-    return names

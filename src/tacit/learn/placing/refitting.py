@@ -17,12 +17,10 @@ from tacit.engines import engine_for_many_passes
 from tacit.evidence.column import Column
 from tacit.evidence.read import named_columns, read, without_column
 from tacit.learn.fitting.data import Data, read_data
-from tacit.learn.fitting.labelled import LabelledRows
 from tacit.learn.fitting.objective import Objective
 from tacit.learn.fitting.optimizers import LBFGS, State
 from tacit.learn.fitting.parameters import Parameters
 from tacit.learn.options import PlaceOptions, share, whole
-from tacit.learn.partitions import Local
 from tacit.learn.placing.splitting import Slopes, slopes, weight, weights_of, with_every_state
 from tacit.learn.prior import Prior
 from tacit.learn.progress_line import Line
@@ -59,16 +57,12 @@ def asked(net: Network, query: str, columns: Mapping[str, Column], effort: str =
 
 @dataclass(frozen=True)
 class PlacingTask:
-    """The rows, what is to be predicted from them, and how to learn."""
+    """The rows, the query to predict from them, and the options."""
 
     query: str
     data: Data
     options: PlaceOptions
     line: Line
-
-    def learner(self, net: Network) -> Learner:
-        """What learns the numbers that a network leaves out."""
-        return Learner(self, net)
 
     def folds(self) -> list[Fold]:
         """Rows to learn from, with those held out."""
@@ -107,7 +101,7 @@ class Learner:
         self.parameters = Parameters(net, self.tac.program.nodes)
 
     def random(self, seed: Sequence[int]) -> Network:
-        """Random numbers for those that have no start of their own."""
+        """The network with random numbers for those that have no start of their own."""
         return self.parameters.fill(self.parameters.start(np.random.default_rng(seed)))
 
     def learned(self, rows: Data, starts: Iterable[Network]) -> Network:
@@ -123,14 +117,13 @@ class Learner:
 
     def objective(self, rows: Data, prior: Floats | None = None) -> Objective:
         """The loss of some rows, as a function of the learned numbers."""
-        return Objective(self.parameters, self._started.engine().clone(), rows, self.task.options.loss, prior)
+        return Objective(self.parameters, self.started.engine().clone(), rows, self.task.options.loss, prior)
 
     @cached_property
-    def _started(self) -> TAC:
+    def started(self) -> TAC:
         """The query with some numbers, so that its engine is built once, whatever numbers come."""
-        engine = engine_for_many_passes(
-            self.tac.program, self.task.data.rows
-        )  # the same in every run, whatever is compiled already
+        # the same engine in every run, whatever is compiled already
+        engine = engine_for_many_passes(self.tac.program, self.task.data.rows)
         return self.tac.with_network(self.random((self.task.options.seed, 0)), engine=engine)
 
     @cached_property
@@ -142,15 +135,11 @@ class Learner:
         return slopes(self._every_state.with_network(net), rows, nodes)
 
     def losses(self, net: Network, rows: Data | None) -> Floats:
-        """What every row costs."""
+        """The loss of every row."""
         if rows is None:
             return np.zeros(0)
         (weighted,) = self.objective(rows).losses([weights_of(self.parameters, net)], self.task.query)
         return np.asarray(weighted / rows.weights)
-
-    def require_possible(self) -> None:
-        """An error, if known 0s rule a row out."""
-        LabelledRows(Local(self.task.data)).require_possible(self._started)
 
 
 def priors(parameters: Parameters, prior: Prior) -> Floats | None:
@@ -159,10 +148,11 @@ def priors(parameters: Parameters, prior: Prior) -> Floats | None:
     if not strength:
         return None
     if centre is not None:
-        testing = [node for node in parameters.network.testing_nodes if node in centre]
-        tables = {node: centre.cpt(node) for node in testing}
-        both = {node: TestingCPT(cpt.table, cpt.table, np.full(cpt.table.shape[:-1], 0.5), tie=cpt.tie)
-                for node, cpt in tables.items() if isinstance(cpt, CPT)}  # fmt: skip
+        both = {}
+        for node in parameters.network.testing_nodes:
+            cpt = centre.cpt(node) if node in centre else None
+            if isinstance(cpt, CPT):
+                both[node] = TestingCPT(cpt.table, cpt.table, np.full(cpt.table.shape[:-1], 0.5), tie=cpt.tie)
         centre = centre.with_cpts(both)
     return parameters.pseudo_counts(strength, centre)
 
@@ -174,11 +164,6 @@ def open_table(cpt: CPT) -> Floats:
     return np.where(structural(cpt.table), cpt.table, np.nan)
 
 
-def is_learned(cpt: CPT) -> bool:
-    """Whether some of the table is learned already."""
-    return cpt.learn or bool(np.isnan(cpt.table).any())
-
-
 def regular(net: Network, nodes: Sequence[str]) -> Network:
     """The network with the tables of these nodes to learn."""
     cpts = [(node, net.cpt(node)) for node in nodes]
@@ -187,17 +172,17 @@ def regular(net: Network, nodes: Sequence[str]) -> Network:
 
 def with_tests(net: Network, nodes: Sequence[str], gamma: float | None) -> Network:
     """The network in which these nodes are testing."""
-    made = {}
+    cpts = {}
     for node in nodes:
         cpt = net.cpt(node)
         assert isinstance(cpt, CPT)
         table = open_table(cpt)
-        made[node] = TestingCPT(table, table, np.full(table.shape[:-1], np.nan), gamma=gamma, tie=cpt.tie)
-    return net.with_cpts(made)
+        cpts[node] = TestingCPT(table, table, np.full(table.shape[:-1], np.nan), gamma=gamma, tie=cpt.tie)
+    return net.with_cpts(cpts)
 
 
 def collapsed(learner: Learner, net: Network, nodes: Sequence[str], rows: Data) -> CPT:
-    """One table for a testing node, or tied ones: the mean of those that the rows have selected."""
+    """One table for a testing node, or tied ones: the mean of the tables that the rows select."""
     cpt = net.cpt(nodes[0])
     assert isinstance(cpt, TestingCPT)
     tested = learner.objective(rows).parent_posteriors(weights_of(learner.parameters, net), nodes)

@@ -1,8 +1,8 @@
-"""What a test could gain at a node while all other numbers stay: found without compiling the network that has it.
+"""The gain of a test at a node while all other numbers stay, without compiling the network that has it.
 
-The joint of a query is linear in the table of a node. One sweep gives its derivatives by all tables, row by row, and
-with them the loss for any tables of one node, selected row by row by any thresholds. Where a threshold goes is found by
-the derivatives of the loss: a test pays where they differ between the rows on its two sides.
+The joint of a query is linear in the table of a node. One backward pass gives its derivatives by all tables, row by
+row, and with them the loss for any tables of one node, selected row by row by any thresholds. A threshold goes where
+the derivatives of the loss differ most between the rows on its two sides.
 
 Axes: nodes of a tie n, query states s, parent states u, own states k, rows r (last).
 """
@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.base.floats import Floats
+from tacit.base.floats import Floats, flat
 from tacit.engines.arrays.by_row import ByRow
 from tacit.evidence.column import Evidence, blocks
 from tacit.learn.fitting.data import Data
@@ -23,19 +23,19 @@ from tacit.learn.fitting.losses import Loss, evaluate, evaluate_rows
 from tacit.learn.fitting.objective import Penalty
 from tacit.learn.fitting.optimizers import LBFGS, State
 from tacit.learn.fitting.parameters import Parameters
-from tacit.model.cpt import CPT, TestingCPT
+from tacit.model.cpt import CPT, THRESHOLDS, TestingCPT
 from tacit.query.marginals import go_on
 from tacit.query.network import Network
 from tacit.query.options import CompileOptions
 from tacit.query.query import Query, compiled
 from tacit.query.tac import TAC
 
-STEPS = 30  # of the tables of one node, everything else held
-CUTS = 31  # thresholds tried for a parent state
-INSIDE = 0.3  # the share of uniform tables that two tables start with: next to 0 and 1, gradients vanish
-VARIES = 1e-6  # a posterior that varies less over the rows is the same in all of them
-NOISE = 1e-12  # what rounding leaves of a difference of equals, relative to them
-LEAST = 1e-300  # a joint below this is 0
+SPLIT_STEPS = 30  # of training the tables of one node, everything else held
+CUTS_TRIED = 31  # thresholds for a parent state
+UNIFORM_SHARE = 0.3  # of uniform tables in the two tables at the start: next to 0 and 1, gradients vanish
+MIN_VARIATION = 1e-6  # a posterior that varies less over the rows is the same in all of them
+ROUNDING = 1e-12  # of a difference of equals, relative to them
+MIN_JOINT = 1e-300  # below which it is 0
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,11 @@ class Slopes:
         """Whether the posterior of some row depends on the table of a node."""
         slope = self.by_table[node]
         shared = self.joint[:, None, None] * slope.sum(axis=0)
-        return bool((np.abs(slope - shared) > NOISE * (np.abs(slope) + np.abs(shared))).any())
+        return bool((np.abs(slope - shared) > ROUNDING * (np.abs(slope) + np.abs(shared))).any())
 
 
 def with_every_state(tac: TAC) -> Query:
-    """A query as it is, with derivatives by every entry of every table."""
+    """A query that has derivatives by every entry of every table."""
     return tac.companion(replace(tac.question, every_state=True, index=False))
 
 
@@ -73,17 +73,14 @@ def slopes(query: Query, data: Data, nodes: Sequence[str]) -> Slopes:
     return Slopes(np.concatenate(joints, axis=-1), whole)
 
 
-def parent_posterior(net: Network, node: str, data: Data, seen: Sequence[str]) -> Floats:
-    """P*(u) of the parents of a node, given what a test there would see: (u, r)."""
-    known = Evidence(data.rows, {name: data.columns[name] for name in seen})
-    certain = [name for name in seen if data.columns[name].certain]
-    query = compiled(
-        Query, net, net.parents(node), [n for n in seen if n not in certain], certain, CompileOptions(effort="low")
-    )
-    posterior = query.posterior(known)
-    return np.ascontiguousarray(
-        np.broadcast_to(posterior.reshape(len(posterior), -1).T, (posterior[0].size, data.rows))
-    )
+def parent_posterior(net: Network, data: Data, parents: tuple[str, ...], seen: tuple[str, ...]) -> Floats:
+    """P*(u) of the parents of a node, given the evidence that a test there would see: (u, r)."""
+    evidence = Evidence(data.rows, {name: data.columns[name] for name in seen})
+    soft = [name for name in seen if name not in evidence.certain]
+    query = compiled(Query, net, parents, soft, evidence.certain, CompileOptions(effort="low"))
+    posterior = query.posterior(evidence)
+    states = flat(posterior).T
+    return np.ascontiguousarray(np.broadcast_to(states, (len(states), data.rows)))
 
 
 @dataclass(frozen=True)
@@ -103,7 +100,6 @@ class Rows:
         return Rows(slopes.joint, by_table, np.stack(posteriors), data.targets, data.weights, loss)
 
     def take(self, rows: NDArray[np.int64]) -> Rows:
-        """Some of the rows, with weights that sum to 1."""
         weights = self.weights[rows] / self.weights[rows].sum()
         targets = np.ascontiguousarray(self.targets[:, rows])
         return Rows(self.joint[:, rows], self.slopes[..., rows], self.posterior[..., rows], targets, weights, self.loss)
@@ -112,7 +108,7 @@ class Rows:
         """The joint after a change of the tables (n, u, k, r or 1)."""
         change = np.broadcast_to(change, (*self.slopes.shape[:1], *self.slopes.shape[2:]))
         joint = self.joint + np.einsum("nsukr,nukr->sr", self.slopes, change)
-        return np.asarray(np.maximum(joint, LEAST))  # of tied tables it is linear only nearby
+        return np.asarray(np.maximum(joint, MIN_JOINT))  # of tied tables it is linear only nearby
 
     def losses(self, change: Floats) -> Floats:
         """The loss of every row after a change of the tables."""
@@ -134,33 +130,32 @@ class Held:
         self.penalty = Penalty(parameters, prior, len(rows.weights))
 
     def value_and_gradient(self, weights: Floats) -> tuple[float, Floats]:
-        """The loss, what improbable numbers cost, and the derivatives by the weights."""
+        """The loss with the penalty, and its derivatives by the weights."""
         numbers, rows = self.parameters.numbers(weights), self.rows
-        own = self._own(numbers)
-        loss, seeds = evaluate(rows.loss, rows.moved(own.change(self.table)), rows.targets, rows.weights)
+        selection = self._selection(numbers, rows)
+        loss, seeds = evaluate(rows.loss, rows.moved(selection.change(self.table)), rows.targets, rows.weights)
         by_entry = np.einsum("nsukr,sr->nukr", rows.slopes, seeds)
-        by_part = {(self.leader, part): table for part, table in own.by_part(by_entry).items()}
+        by_part = {(self.leader, part): table for part, table in selection.by_part(by_entry).items()}
         by_number = self.parameters.by_number(by_part, {})
         loss += self.penalty.add(numbers, by_number)
         return loss, self.parameters.by_weight(numbers, by_number)
 
     def learned(self, start: Floats) -> State:
-        """Where the loss is lowest."""
+        """The state where the loss is lowest."""
         state = State(start)
         if self.parameters.count:
-            LBFGS().advance(self, state, STEPS)
+            LBFGS().advance(self, state, SPLIT_STEPS)
         return state
 
     def losses(self, weights: Floats, rows: Rows) -> Floats:
-        """The loss of every one of some rows."""
-        return rows.losses(self._own(self.parameters.numbers(weights), rows).change(self.table))
+        """The loss of each of some rows."""
+        return rows.losses(self._selection(self.parameters.numbers(weights), rows).change(self.table))
 
-    def _own(self, numbers: Floats, rows: Rows | None = None) -> Selection:
-        cpt = self.parameters.network.cpt(self.leader)
-        parts = cpt.parts() | {part: table for (node, part), table in self.parameters.tables(numbers).items()
-                               if node == self.leader}  # fmt: skip
+    def _selection(self, numbers: Floats, rows: Rows) -> Selection:
+        cpt, learned = self.parameters.network.cpt(self.leader), self.parameters.tables(numbers, {self.leader})
+        parts = cpt.parts() | {part: table for (_, part), table in learned.items()}
         gamma = cpt.gamma if isinstance(cpt, TestingCPT) else None
-        return Selection(parts, gamma, (rows or self.rows).posterior, self.table.shape)
+        return Selection(parts, gamma, rows.posterior, self.table.shape)
 
 
 class Selection:
@@ -170,9 +165,9 @@ class Selection:
         self, parts: Mapping[str, Floats], gamma: float | None, posterior: Floats, shape: tuple[int, ...]
     ) -> None:
         self._parts, self._gamma, self._shape = parts, gamma, shape
-        self.tests = "thresholds" in parts
+        self.tests = THRESHOLDS in parts
         if self.tests:
-            self.tau = weight(posterior, parts["thresholds"].reshape(-1, 1), gamma)[:, :, None]  # (n, u, 1, r)
+            self.tau = weight(posterior, parts[THRESHOLDS].reshape(-1, 1), gamma)[:, :, None]  # (n, u, 1, r)
 
     def _table(self, part: str) -> Floats:
         return self._parts[part].reshape(*self._shape, 1)
@@ -192,11 +187,11 @@ class Selection:
         by_part = {"plus": above, "minus": by_entry.sum(axis=(0, 3)) - above}
         by_tau = (by_entry * (self._table("plus") - self._table("minus"))).sum(axis=2, keepdims=True)
         steep = (self._gamma or 0.0) * self.tau * (1 - self.tau)
-        return by_part | {"thresholds": -(by_tau * steep).sum(axis=(0, 2, 3))}
+        return by_part | {THRESHOLDS: -(by_tau * steep).sum(axis=(0, 2, 3))}
 
 
 def weight(posterior: Floats, thresholds: Floats, gamma: float | None) -> Floats:
-    """The weight of `plus`: that of a test, or of a sigmoid."""
+    """The weight of `plus` by a test, or by a sigmoid."""
     if gamma is None:
         return (posterior >= thresholds).astype(np.float64)
     return np.asarray(0.5 * (1 + np.tanh(gamma / 2 * (posterior - thresholds))))
@@ -211,40 +206,36 @@ def cuts(rows: Rows, table: Floats, gamma: float | None) -> Floats:
     """
     _, seeds = evaluate(rows.loss, rows.joint, rows.targets, rows.weights)
     gradients = np.einsum("nsukr,sr->nukr", rows.slopes, seeds)
-    own = table.reshape(-1, table.shape[-1])[..., None]
-    scores = own * (gradients - (own * gradients).sum(axis=2, keepdims=True))  # by the logarithms of the entries
-    thresholds = [_cut(rows.posterior[:, u].ravel(), _by_row(scores[:, u]), gamma) for u in range(len(own))]
+    entries = table.reshape(-1, table.shape[-1])[..., None]
+    # by the logarithms of the entries
+    scores = entries * (gradients - (entries * gradients).sum(axis=2, keepdims=True))
+    by_state = np.moveaxis(scores, 1, 0).swapaxes(2, 3).reshape(len(entries), -1, table.shape[-1])  # (u, n r, k)
+    thresholds = [_cut(rows.posterior[:, u].ravel(), by_state[u], gamma) for u in range(len(entries))]
     return np.array(thresholds).reshape(table.shape[:-1])
 
 
-def _by_row(scores: Floats) -> Floats:
-    """(n, k, r) as (n r, k)."""
-    return scores.transpose(0, 2, 1).reshape(-1, scores.shape[1])
-
-
 def _cut(values: Floats, scores: Floats, gamma: float | None) -> float:
-    tried = np.unique(np.quantile(values, (np.arange(CUTS) + 0.5) / CUTS))
+    tried = np.unique(np.quantile(values, (np.arange(CUTS_TRIED) + 0.5) / CUTS_TRIED))
     middle = (tried[1:] + tried[:-1]) / 2 if len(tried) > 1 else tried
     tau = weight(values, middle[:, None], gamma)
     side = tau - tau.mean(axis=1, keepdims=True)  # (cuts, rows)
     sums = side @ scores
     spread = np.einsum("cr,ra,rb->cab", side**2, scores, scores, optimize=True)
-    ridge = 1e-9 * np.trace(spread, axis1=1, axis2=2)[:, None, None] + LEAST
+    ridge = 1e-9 * np.trace(spread, axis1=1, axis2=2)[:, None, None] + MIN_JOINT
     solved = np.linalg.solve(spread + ridge * np.eye(scores.shape[1]), sums[..., None])[..., 0]
     return float(np.clip(middle[np.argmax((sums * solved).sum(axis=1))], 1e-6, 1 - 1e-6))
 
 
 @dataclass(frozen=True)
 class Split:
-    """The best tables of a node with a test, all other numbers held, and the best table without."""
+    """The best tables of a node with a test, all other numbers held, and its best table without."""
 
     free: CPT
     tested: TestingCPT
-    gain: float  # of the loss of the rows that it was found with
     _held: tuple[tuple[Held, Floats], tuple[Held, Floats]]
 
     def gains(self, rows: Rows) -> Floats:
-        """By how much the test lowers the loss of every one of some rows."""
+        """The gain of the test in the loss of each of some rows."""
         without, with_test = (held.losses(weights, rows) for held, weights in self._held)
         return np.asarray(without - with_test)
 
@@ -263,14 +254,12 @@ def split(free: Parameters, tested: Parameters, table: Floats, rows: Rows, prior
     cpt = tested.network.cpt(leader)
     assert isinstance(cpt, TestingCPT)
     both = Held(tested, rows, table, priors[1])
-    inside = (1 - INSIDE) * best.table + INSIDE / best.table.shape[-1]
+    inside = (1 - UNIFORM_SHARE) * best.table + UNIFORM_SHARE / best.table.shape[-1]
     start = TestingCPT(inside, inside, cuts(moved, best.table, cpt.gamma))
     with_test = both.learned(weights_of(tested, {leader: start}))
     best_test = tested.fill(with_test.weights).cpt(leader)
     assert isinstance(best_test, TestingCPT)
-    held = ((alone, without.weights), (both, with_test.weights))
-    made = Split(best, best_test, 0.0, held)
-    return replace(made, gain=float(rows.weights @ made.gains(rows)))
+    return Split(best, best_test, ((alone, without.weights), (both, with_test.weights)))
 
 
 def weights_of(parameters: Parameters, cpts: Network | Mapping[str, CPT | TestingCPT]) -> Floats:
