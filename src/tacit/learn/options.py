@@ -58,7 +58,6 @@ def prior(name: str, value: Any) -> Prior:
 
 
 def optimizer(name: str, value: Any) -> str:
-    """The name of an optimizer, or "auto"."""
     if not isinstance(value, str) or value not in OPTIMIZERS:
         raise TacitError(f"{name} is {value!r}, expected one of {', '.join(map(repr, OPTIMIZERS))}")
     return value
@@ -70,14 +69,12 @@ def slope(name: str, value: Any) -> float | str | None:
 
 
 def flag(name: str, value: Any) -> bool:
-    """True or False."""
     if not isinstance(value, bool | np.bool_ | int) or value not in (0, 1):
         raise TacitError(f"{name} is {_shown(value)}, expected True or False")
     return bool(value)
 
 
 def functions(name: str, value: Any) -> Sequence[Callable[..., Any]]:
-    """A sequence of functions."""
     if not isinstance(value, Sequence) or not all(callable(f) for f in value):
         raise TacitError(f"{name} is {_shown(value)}, expected a list of functions")
     return value
@@ -128,11 +125,11 @@ def _positive_or_none(what: str) -> Callable[[str, Any], float | None]:
     return lambda name, value: None if value is None else _number(name, value, f"{what} > 0", lambda number: number > 0)
 
 
-_seed = partial(whole, least=0, most=2**128)  # as many bits as NumPy advises
-
-
 @dataclass(frozen=True, kw_only=True)
 class _Options:
+    prior: Prior = _option(prior, 0.0)  # noqa: RUF009
+    seed: int = _option(partial(whole, least=0, most=2**128), 0)  # as many bits as NumPy advises
+    progress: bool = _option(flag, True)
     started: float = field(default_factory=time.monotonic)
 
     @classmethod
@@ -154,11 +151,8 @@ class FitOptions(_Options):
     optimizer: str = _option(optimizer, "auto")
     steps: int | None = _option(whole_or_none, None)
     restarts: int | None = _option(whole_or_none, None)
-    seed: int = _option(_seed, 0)
-    progress: bool = _option(flag, True)
     gamma: float | str | None = _option(slope, None)
     harden: bool = _option(flag, False)
-    prior: Prior = _option(prior, 0.0)  # noqa: RUF009
     rate: float | None = _option(_positive_or_none("a learning rate"), None)
     batch: int = _option(whole, 1024)
     clip: float | None = _option(_positive_or_none("None, or the norm of a gradient"), 1.0)
@@ -171,12 +165,9 @@ class FitOptions(_Options):
 class EstimateOptions(_Options):
     """The options of `tacit.estimate`."""
 
-    prior: Prior = _option(prior, 0.0)  # noqa: RUF009
     restarts: int = _option(whole, 1)
-    seed: int = _option(_seed, 0)
     tolerance: float = _option(partial(not_negative, what="a relative change"), 1e-8)
     steps: int = _option(whole, EM_STEPS)
-    progress: bool = _option(flag, True)
     checkpoint: Path | None = _option(file_path, None)  # noqa: RUF009
 
 
@@ -192,5 +183,3 @@ class PlaceOptions(_Options):
     validation: Any = 5
     steps: int = _option(whole, 100)
     restarts: int = _option(whole, 4)
-    seed: int = _option(_seed, 0)
-    progress: bool = _option(flag, True)

@@ -22,7 +22,6 @@ class Line:
 
     @property
     def spent(self) -> float:
-        """Seconds since the start."""
         return time.monotonic() - self.started
 
     def say(self, text: str, end: str = "") -> None:
@@ -57,7 +56,6 @@ class Bar(Line):
 
 
 def clock(seconds: float) -> str:
-    """Seconds, or minutes and seconds."""
     if seconds < 60:
         return f"{seconds:.1f} s"
     return f"{int(seconds) // 60}:{int(seconds) % 60:02d} min"

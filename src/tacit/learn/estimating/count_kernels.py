@@ -2,8 +2,6 @@
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
 
-from __future__ import annotations
-
 import numpy as np
 
 from tacit.base.jit import jit
@@ -12,11 +10,7 @@ from tacit.learn.estimating.tiles import LANES, TILE
 
 @jit(nogil=True)
 def count_families(codes, weights, members, sizes, ends, first, totals):
-    """Add the weights of all rows to the entries of all tables, or 1 for each if there are none.
-
-    `codes` (variables, rows) are states. A family is a run of `members`, the axes of its table with their `sizes`, up
-    to its place in `ends`; its table begins at `first`. `totals` is (LANES, entries).
-    """
+    """Add the weights of all rows to the entries of all tables; arguments are those of `count_by_numpy`."""
     places = np.empty(TILE, dtype=np.int32)
     lane0, lane1, lane2, lane3 = totals[0], totals[1], totals[2], totals[3]
     rows = codes.shape[1]

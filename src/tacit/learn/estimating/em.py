@@ -58,24 +58,15 @@ class EM:
     expectation: ExpectationStep
     options: EstimateOptions
 
-    @property
-    def settings(self) -> list[float]:
-        """The options that the result depends on, beside the number of steps."""
-        return [self.options.restarts, self.options.seed, self.options.tolerance]
-
     def begin(self) -> EMRuns:
         """The runs before the first iteration."""
         rngs = [np.random.default_rng([self.options.seed, restart]) for restart in range(self.options.restarts)]
         return EMRuns([EMRun(self.estimable.start(rng)) for rng in rngs])
 
-    def finished(self, runs: EMRuns) -> bool:
-        """Whether there is nothing left to do."""
-        return not self._active(runs)
-
     def run(self, runs: EMRuns, after: Callable[[EMRuns], None]) -> None:
         """Continue runs to their end; complete rows need one iteration. `after` is called after each iteration."""
         measured: dict[int, ExpectedCounts] = {}
-        while active := self._active(runs):
+        while active := self.active(runs):
             if fresh := [i for i in active if i not in measured]:
                 measured |= zip(fresh, self._measured([runs.starts[i].numbers for i in fresh]), strict=True)
                 for error in [error for i in fresh if (error := measured[i].impossible)]:
@@ -90,7 +81,8 @@ class EM:
                 measured[i] = counts
             after(runs)
 
-    def _active(self, runs: EMRuns) -> list[int]:
+    def active(self, runs: EMRuns) -> list[int]:
+        """The starts that go on."""
         starts = enumerate(runs.starts)
         return [i for i, run in starts if not run.converged and len(run.history) < self.options.steps]
 
@@ -115,7 +107,6 @@ class EM:
 
 
 def write_runs(path: Path, key: str, runs: EMRuns) -> None:
-    """Store runs."""
     lines = [[run.history, run.log_likelihood, run.objective, run.converged] for run in runs.starts]
     write(path, FORMAT, key, {"trails": lines}, {f"numbers{i}": run.numbers for i, run in enumerate(runs.starts)})
 

@@ -171,8 +171,9 @@ class Estimation:
         runs, save = em.begin(), None
         if path := options.checkpoint:
             strength, centre = options.prior
-            settings = [self.network.to_dict(), strength, None if centre is None else centre.to_dict(), em.settings]
-            key = fingerprint([*settings, totals.digests], [])
+            settings = [em.options.restarts, options.seed, options.tolerance]
+            networks = [self.network.to_dict(), strength, None if centre is None else centre.to_dict()]
+            key = fingerprint([*networks, settings, totals.digests], [])
             runs = read_runs(path, key, runs) or runs
             save = partial(write_runs, path, key, runs)
         session = Session("EM", save, lambda: bool(runs.best.history))
@@ -181,7 +182,7 @@ class Estimation:
         def after(runs: EMRuns) -> None:
             likelihood = f"log-likelihood {runs.best.log_likelihood:.8g}"
             self.line.say(f"{starts}iteration {runs.iterations}  {likelihood}")
-            session.checkpoint(last=em.finished(runs))
+            session.checkpoint(last=not em.active(runs))
 
         interrupted = session.run(lambda: em.run(runs, after))
         best = runs.best

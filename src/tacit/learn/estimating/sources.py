@@ -47,13 +47,10 @@ class RowBatch:
 
     def arrays(self) -> list[NDArray[Any]]:
         """Everything as arrays, in a fixed order."""
-        arrays: list[NDArray[Any]] = [self.weights]
-        for _, column in sorted(self.columns.items()):
-            arrays += [array for array in (column.codes, column.soft) if array is not None]
-        return arrays
+        columns = [column for _, column in sorted(self.columns.items())]
+        return [self.weights, *(array for c in columns for array in (c.codes, c.soft) if array is not None)]
 
     def take(self, rows: NDArray[np.int64]) -> RowBatch:
-        """Some of the rows."""
         return RowBatch(take(self.columns, rows), self.weights[rows], self.numbers[rows], self.path)
 
     def only(self, names: Container[str]) -> RowBatch:

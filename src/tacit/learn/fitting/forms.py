@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from copy import copy
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -237,14 +238,20 @@ def _shared(numbers: Floats, draws: Floats, mass: Floats) -> Floats:
 
 def _spread(numbers: Floats, draws: Floats, low: float, high: float) -> Floats:
     """Fill in missing thresholds: one drawn in each of as many equal parts of the gap between given ones."""
-    filled, place = numbers.copy(), 0
-    while place < len(filled):
-        if not math.isnan(filled[place]):
-            low, place = float(filled[place]), place + 1
-            continue
-        known = np.flatnonzero(~np.isnan(filled[place:]))
-        stop = place + int(known[0]) if len(known) else len(filled)
-        above = float(filled[stop]) if stop < len(filled) else high
-        filled[place:stop] = low + (above - low) * ((np.arange(stop - place) + draws[place:stop]) / (stop - place))
-        place = stop
+    filled = numbers.copy()
+    for start, stop, below, above in gaps(numbers, np.isnan(numbers), low, high):
+        shares = (np.arange(stop - start) + draws[start:stop]) / (stop - start)
+        filled[start:stop] = below + (above - below) * shares
     return filled
+
+
+def gaps(row: Floats, mask: NDArray[np.bool_], low: float, high: float) -> Iterator[tuple[int, int, float, float]]:
+    """Where each run of masked entries begins and stops, and the numbers below and above it in a rising row.
+
+    >>> list(gaps(np.array([0.1, 0.2, 0.3, 0.4]), np.array([True, True, False, True]), 0.0, 1.0))
+    [(0, 2, 0.0, 0.3), (3, 4, 0.3, 1.0)]
+    """
+    bounded, masked = [low, *row.tolist(), high], [False, *mask.tolist(), False]
+    edges = [i for i, (a, b) in enumerate(pairwise(masked)) if a != b]
+    for start, stop in zip(edges[::2], edges[1::2], strict=True):
+        yield start, stop, bounded[start], bounded[stop + 1]

@@ -1,8 +1,6 @@
-"""Larger networks from trained smaller ones: more tests, nearly the same function, and room to learn."""
+"""Larger networks from trained smaller ones: more tests, nearly the same function, and numbers left to learn."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -43,29 +41,22 @@ def grow(small: Network, large: Network, error: float = ERROR) -> Network:
     error = options.not_negative("error", error, "the share of cases in which new links err: a number")
     if error >= 1:
         raise TacitError(f"error is {error:g}, expected a share of cases below 1")
-    growth = _Growth.of(small, large)
+    growth = _Growth(small, large)
     cpts = {place: growth.stretched(name) for name, place in growth.places.items()}
     cpts |= {link: _link(large, link, error) for link in growth.links}
     return large.with_cpts(cpts)
 
 
-@dataclass(frozen=True)
 class _Growth:
-    """Where the nodes of a network are in a larger one, and which of the new nodes are links between them."""
+    """The places of a network's nodes in a larger one, and the new nodes that are links between them."""
 
-    small: Network
-    large: Network
-    places: dict[str, str]
-    links: set[str]
-
-    @staticmethod
-    def of(small: Network, large: Network) -> _Growth:
-        growth = _Growth(small, large, {}, set())
+    def __init__(self, small: Network, large: Network) -> None:
+        self.small, self.large = small, large
+        self.places: dict[str, str] = {}
+        self.links: set[str] = set()
         for name in small.variables:
-            place = growth._place(name)
-            growth.places[name] = place
-            growth.links.update(link for parent in large.parents(place) for link in growth._links_above(parent))
-        return growth
+            self.places[name] = self._place(name)
+            self.links.update(*map(self._links_above, large.parents(self.places[name])))
 
     def _place(self, name: str) -> str:
         """The node of that name, or of tests the first that is free and has the same parents."""
@@ -76,9 +67,10 @@ class _Growth:
                 if self.large.parents(node) == parents:
                     return node
         if name not in alike:
+            kind = "testing node" if self.small.cpt(name).testing else "regular node"
             raise TacitError(
-                f"node {name!r} of the small network has no place in the large one; expected a "
-                f"{_kind(self.small.cpt(name))} of that name with states {list(self.small.states(name))}"
+                f"node {name!r} of the small network has no place in the large one; expected a {kind} of that name "
+                f"with states {list(self.small.states(name))}"
             )
         missing = [parent for parent in parents if parent not in map(self._origin, self.large.parents(name))]
         if missing:
@@ -108,7 +100,7 @@ class _Growth:
         return links
 
     def _origin(self, node: str) -> str:
-        """What a node copies: the parent of the first of its links, or itself."""
+        """The node that a node copies: the parent of the first of its links, or itself."""
         links = self._links_above(node)
         return self.large.parents(links[-1])[0] if links else node
 
@@ -138,10 +130,6 @@ class _Growth:
         cards = [len(self.large.states(parent)) for parent in self.large.parents(self.places[name])]
         shape = (*cards, *table.shape[len(kept) :])
         return np.array(np.broadcast_to(np.expand_dims(table, new), shape))
-
-
-def _kind(cpt: AnyCPT) -> str:
-    return "testing node" if cpt.testing else "regular node"
 
 
 def _link(net: Network, node: str, error: float) -> TestingCPT:

@@ -1,8 +1,6 @@
-"""The kernel of learning: the loss of rows between the two sweeps of a tape."""
+"""The kernel of learning: the loss of rows between the forward and the backward pass of a tape."""
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
-
-from __future__ import annotations
 
 import math
 
@@ -51,7 +49,7 @@ def loss_of_rows(labels, outputs, seeds, r0, n):
 
 @jit(nogil=True)
 def learn(tape, reverse, values, start, stop, *labels):
-    """Forward, loss and reverse over rows start .. stop-1, tile by tile; returns the loss."""
+    """The loss of rows start .. stop-1, after a forward and a backward pass over them, tile by tile."""
     loss = 0.0
     for r0 in range(start, stop, values.shape[1]):
         n = min(values.shape[1], stop - r0)

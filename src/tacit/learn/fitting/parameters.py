@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.base.floats import Floats
-from tacit.learn.fitting.forms import EXPONENTIAL, LIMIT, LOGISTIC, SOFTMAX, SORTED, Sigmoids, Units, transforms
+from tacit.learn.fitting.forms import EXPONENTIAL, LIMIT, LOGISTIC, SOFTMAX, SORTED, Sigmoids, Units, gaps, transforms
 from tacit.learn.fitting.links import axis_of, copy_of
 from tacit.learn.prior import Prior
 from tacit.model.cpt import CPT, THRESHOLDS, TestingCPT
@@ -55,8 +55,10 @@ class Parameters:
             leader = node if cpt.tie is None else leaders.setdefault(cpt.tie, node)
             if leader == node:
                 self._add(node, cpt, slopes)
-            else:
-                self._share(node, leader)
+                continue
+            self.places += [replace(p, key=(node, p.key[1])) for p in self.places if p.key[0] == leader]
+            if leader in self.slope_entries:
+                self.slope_entries[node] = self.slope_entries[leader]
         columns = np.array(self._units).reshape(-1, 7).T.copy()
         self.units = Units(*columns[:4].astype(np.int64), *columns[4:])
         self._weights = np.diff(self.units.weight, append=self.count)  # how many each unit has
@@ -67,49 +69,41 @@ class Parameters:
 
     def _add(self, node: str, cpt: CPT | TestingCPT, slopes: bool) -> None:
         for part, table in cpt.parts().items():
-            if part != THRESHOLDS:
-                self._add_rows((node, part), table, cpt.learn)
-        if isinstance(cpt, TestingCPT):
-            self._add_thresholds(node, cpt)
-            if slopes and cpt.gamma:
-                self.slope_entries[node] = self.entries
-                self._unit(EXPONENTIAL, 1, 1)
+            first = self.entries
+            if isinstance(cpt, TestingCPT) and part == THRESHOLDS:
+                free = self._add_thresholds(cpt)
+            else:
+                free = self._add_rows(table, cpt.learn)
+            if free.any():
+                self.places.append(LearnedEntries((node, part), table, np.flatnonzero(free), first))
+        if slopes and isinstance(cpt, TestingCPT) and cpt.gamma:
+            self.slope_entries[node] = self.entries
+            self._unit(EXPONENTIAL, 1, 1)
 
-    def _add_rows(self, key: Key, table: Floats, learn: bool) -> None:
+    def _add_rows(self, table: Floats, learn: bool) -> NDArray[np.bool_]:
         rows = table.reshape(-1, table.shape[-1])
         free = ~structural(rows) if learn else np.isnan(rows)
-        left = (1 - np.where(free, 0.0, rows).sum(axis=1)).tolist()
-        counts = free.sum(axis=1).tolist()
-        first = self.entries
-        for count, mass in zip(counts, left, strict=True):
+        left = 1 - np.where(free, 0.0, rows).sum(axis=1)
+        for count, mass in zip(free.sum(axis=1).tolist(), left.tolist(), strict=True):
             if count:
                 self._unit(SOFTMAX, count, {1: 0, 2: 1}.get(count, count), mass)
-        if free.any():
-            self.places.append(LearnedEntries(key, table, np.flatnonzero(free), first))
+        return free
 
-    def _add_thresholds(self, node: str, cpt: TestingCPT) -> None:
+    def _add_thresholds(self, cpt: TestingCPT) -> NDArray[np.bool_]:
         values = cpt.limits.reshape(-1, len(cpt.tables) - 1)
         free = (values != 0) & (values != 1) if cpt.learn else np.isnan(values)
-        first = self.entries
-        for row, own in zip(values.tolist(), free.tolist(), strict=True):
-            for start, stop in _runs(own):
-                low, high = row[start - 1] if start else 0.0, row[stop] if stop < len(row) else 1.0
+        for row, mask in zip(values, free, strict=True):
+            for start, stop, low, high in gaps(row, mask, 0.0, 1.0):
                 count = stop - start
                 kind, weights = (LOGISTIC, 1) if count == 1 else (SORTED, count + 1)
                 self._unit(kind, count, weights, high - low, low, high)
-        if free.any():
-            self.places.append(LearnedEntries((node, THRESHOLDS), cpt.thresholds, np.flatnonzero(free), first))
+        return free
 
     def _unit(
         self, kind: int, entries: int, weights: int, mass: float = 1.0, low: float = 0.0, high: float = 1.0
     ) -> None:
         self._units.append((kind, self.count, self.entries, entries, mass, low, high))
         self.count, self.entries = self.count + weights, self.entries + entries
-
-    def _share(self, node: str, leader: str) -> None:
-        self.places += [replace(p, key=(node, p.key[1])) for p in self.places if p.key[0] == leader]
-        if leader in self.slope_entries:
-            self.slope_entries[node] = self.slope_entries[leader]
 
     def numbers(self, weights: Floats) -> Floats:
         """The numbers that weights make, in the order of the units."""
@@ -301,13 +295,3 @@ class LearnedEntries:
         table = self.table.copy()
         table.reshape(-1)[self.index] = numbers[self.span]
         return table
-
-
-def _runs(mask: list[bool]) -> list[tuple[int, int]]:
-    """Where runs of True begin and end.
-
-    >>> _runs([True, True, False, True])
-    [(0, 2), (3, 4)]
-    """
-    edges = [i for i, (a, b) in enumerate(zip([False, *mask], [*mask, False], strict=True)) if a != b]
-    return list(zip(edges[::2], edges[1::2], strict=True))

@@ -180,7 +180,6 @@ class Trainer:
 
 
 def write_run(path: str | os.PathLike[str], run: Run, key: str) -> None:
-    """Store a run."""
     head = {
         "states": [{"loss": s.loss, "steps": s.steps, "done": s.done, "memory": sorted(s.memory)} for s in run.states],
         "run": {name: getattr(run, name) for name in SCALARS},
