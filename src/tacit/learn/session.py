@@ -10,10 +10,7 @@ CHECKPOINT_EVERY = 1.0  # seconds
 
 
 class Session:
-    """A run of learning from its start, or from a checkpoint, to its end.
-
-    `save` writes a checkpoint, if there is to be one; `has_result` says whether there is a result yet.
-    """
+    """A run of learning: `save` writes its checkpoints, if any, and `has_result` says if there is a result yet."""
 
     def __init__(self, name: str, save: Callable[[], None] | None, has_result: Callable[[], bool]) -> None:
         self._name, self._save, self._has_result = name, save, has_result

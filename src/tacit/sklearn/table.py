@@ -1,7 +1,4 @@
-"""X after scikit-learn's checks: a list of columns, numbers as floats and text, or an array of numbers.
-
-A column that is neither is an error that names it.
-"""
+"""X after scikit-learn's checks: columns of floats and of text, or an array of numbers; errors name other columns."""
 
 from __future__ import annotations
 

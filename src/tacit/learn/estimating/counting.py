@@ -166,13 +166,10 @@ class FirstPass:
 
 
 class ExpectationStep:
-    """The E-step of EM: counts of rows, with numbers that change from pass to pass while the structure stays.
-
-    `structure` has numbers to start from: what is 0 or 1 in these must stay so, since engines rely on it.
-    """
+    """The E-step of EM: counts of rows, with numbers that change from pass to pass while the structure stays."""
 
     def __init__(self, structure: Network, scanned: Distributed[ScannedRows]) -> None:
-        self.structure, self.scanned = structure, scanned
+        self.structure, self.scanned = structure, scanned  # engines rely on the 0s and 1s of the structure
         self.totals: RowTotals = scanned.sum(_totals_of, operator.add)
 
     @property
@@ -215,13 +212,10 @@ class ExpectationStep:
 
 @dataclass(frozen=True)
 class PartExpectation:
-    """The log-likelihood of the incomplete rows of a part, and its derivatives by all tables.
-
-    Times the entry, a derivative is an expected count. `numbers` are several sets of tables.
-    """
+    """The log-likelihood of the incomplete rows of a part, and its derivatives by all tables."""
 
     query: Broadcast[Query]
-    numbers: Sequence[Mapping[Key, Floats]]
+    numbers: Sequence[Mapping[Key, Floats]]  # several sets of tables
     seen: frozenset[str]
 
     def __call__(self, rows: ScannedRows, number: int | None) -> list[ExpectedCounts]:

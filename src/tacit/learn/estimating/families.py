@@ -35,10 +35,7 @@ class Families:
         self.shapes = [net.table(name).shape for name in names]
 
     def counts(self, codes: Sequence[NDArray[Any]], weights: Floats, before: int = 0) -> list[Floats]:
-        """The weight of the rows that belong to each entry of each table; their number, if there are no weights.
-
-        `before` is the number of rows before these.
-        """
+        """The weight of the rows in each entry of each table, or their number; `before` is how many came before."""
         first = np.cumsum([0, *(math.prod(shape) for shape in self.shapes)])
         members, ends = np.concatenate(self.members), np.cumsum([len(family) for family in self.members])
         sizes: Ints = np.concatenate(self.shapes)

@@ -32,15 +32,12 @@ def log_sum(counts: Floats, probabilities: Floats) -> float:
 
 @dataclass(frozen=True, eq=False)
 class FreeTable:
-    """A table with free entries, and the tables that are tied to it.
-
-    `given` are its numbers, NaN where there are none; `prior` is added to the counts of free entries.
-    """
+    """A table with free entries, and the tables that are tied to it."""
 
     keys: tuple[Key, ...]
-    given: Floats
+    given: Floats  # NaN where there is no number
     free: Mask
-    prior: Floats
+    prior: Floats  # added to the counts of free entries
 
     @property
     def size(self) -> int:
@@ -61,10 +58,7 @@ class FreeTable:
         return self._completed(rng.gamma(1.0, size=self.given.shape)).ravel()
 
     def maximised(self, counts: Mapping[Key, Floats], now: Floats, negligible: float) -> Floats:
-        """The most probable numbers.
-
-        A row that was never seen, or has a negligible count, stays, or is uniform where it was never set.
-        """
+        """The most probable numbers; a row with a negligible count stays, or is uniform where it was never set."""
         seen = np.zeros(self.given.shape)
         for key in self.keys:
             if key in counts:
@@ -93,14 +87,11 @@ class FreeTable:
 
 @dataclass(frozen=True, eq=False)
 class Causes:
-    """A noisy-or: the leak, and for each state of each parent the probability that it brings about the effect.
-
-    `prior` has two rows, added to how often each of these did, and did not.
-    """
+    """A noisy-or: the leak, and for each state of each parent the probability that it brings about the effect."""
 
     node: str
     given: NoisyOr
-    prior: Floats
+    prior: Floats  # (2, numbers): added to how often each did, and did not, bring about the effect
     random = False
 
     @property

@@ -23,13 +23,10 @@ SUM_TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class Data:
-    """Rows to learn from: evidence columns, targets (groups, rows) and the weight of every row.
-
-    There is one group per state of the query, or two: the first state, and all others together.
-    """
+    """Rows to learn from: evidence columns, targets and the weight of every row."""
 
     columns: Mapping[str, Column]
-    targets: Floats
+    targets: Floats  # (groups, rows): a group for every state of the query, or for the first, and for all others
     weights: Floats
 
     @property
@@ -47,10 +44,7 @@ class Data:
 
 
 def read_data(tac: TAC, X: Any, y: Any, weights: ArrayLike | None, label: Any = None) -> Data:
-    """Evidence, labels and weights of the same rows; the first bad row is an error that names it.
-
-    The labels are `y`, or the column of `X` that is called `label`.
-    """
+    """Evidence, labels (`y`, or the column `label` of `X`) and weights of the same rows; an error names a bad row."""
     if (y is None) == (label is None):
         problem = "there are no labels" if y is None else "labels are given twice, as y and by label="
         raise EvidenceError(f"{problem}; expected y, or label= with the name of a column of X")

@@ -60,13 +60,10 @@ def identity(loss: Loss, groups: int) -> str:
 
 
 def evaluate(loss: Loss, joint: Array, targets: Array, weights: Array) -> tuple[float, Array]:
-    """The weighted loss of some rows, and its derivatives by their joint (states, rows).
-
-    A row of weight 0 counts for nothing, whatever its joint is.
-    """
+    """The weighted loss of some rows, and its derivatives by their joint (states, rows)."""
     p, group = _grouped(joint, targets)
     values, slopes = _of_rows(loss, p, targets, weights)
-    counted = weights != 0
+    counted = weights != 0  # a row of weight 0 counts for nothing, whatever its joint is
     with np.errstate(divide="ignore", invalid="ignore"):
         seeds = weights * (slopes[group] - (slopes * p).sum(axis=0)) / joint.sum(axis=0, dtype=np.float64)
     return float((weights * values)[counted].sum()), np.where(counted, seeds, 0.0)

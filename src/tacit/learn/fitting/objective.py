@@ -29,10 +29,7 @@ class Squares(NamedTuple):
 
 
 class Smooth(Protocol):
-    """A function of the weights of parameters, with exact derivatives: all that L-BFGS needs.
-
-    If it is small, one evaluation is too little work for several threads.
-    """
+    """A function of the weights of parameters, with exact derivatives: all that L-BFGS needs."""
 
     parameters: Parameters
 
@@ -58,10 +55,7 @@ class Trainable(Smooth, Protocol):
 
 
 class Penalty:
-    """The cost of improbable numbers, beside the mean loss of rows.
-
-    `prior` holds the pseudo-counts of every learned number (of all rows together), as of a Dirichlet distribution.
-    """
+    """The cost of improbable numbers, by a Dirichlet prior: the pseudo-counts of all rows for every learned number."""
 
     def __init__(self, parameters: Parameters, prior: Floats | None, rows: int) -> None:
         self.parameters, prior = parameters, np.zeros(0) if prior is None else prior

@@ -1,7 +1,4 @@
-"""Optimizers. Each advances a `State` by some steps and leaves everything it needs in it.
-
-So training can stop after any round, be stored, and resume.
-"""
+"""Optimizers. Each advances a `State`, which holds everything that it needs, so that training can be resumed."""
 
 from __future__ import annotations
 
@@ -110,11 +107,8 @@ class LBFGS:
     corrections: int = 20
 
     def advance(self, objective: Smooth, state: State, steps: int) -> None:
-        """Take some steps with SciPy's implementation.
-
-        It sees the loss relative to that at the start of the round: its first step is the gradient itself, which
-        is next to nothing where a large table comes near its best.
-        """
+        # SciPy sees the loss relative to that at the start of the round: its first step is the gradient itself, which
+        # is next to nothing where a large table comes near its best
         start, _ = objective.value_and_gradient(state.weights)
         scale = abs(start) or 1.0
 

@@ -182,10 +182,7 @@ class Parameters:
         return clone
 
     def fill(self, weights: Floats, net: Network | None = None) -> Network:
-        """A network with these numbers filled in; all others are the same bits as before.
-
-        `net` is the network itself, if left out, or a copy of it with other slopes.
-        """
+        """The network, or a copy of it with other slopes, with these numbers; all others are the same bits."""
         net = net or self.network
         numbers = self.numbers(weights)
         tables, slopes = self.tables(numbers), self.slopes(numbers)

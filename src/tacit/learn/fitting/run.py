@@ -103,17 +103,17 @@ class Trainer:
     def train(self, run: Run, after_round: Callable[[Run], bool]) -> None:
         """Go on with a run until it is finished, or until `after_round` says so."""
         while not run.finished:
-            stage = self.stages[run.stage]
+            number, stage = run.stage, self.stages[run.stage]
             objective, validation = self.objectives(stage)
-            if run.round == 0 and self._grew(run):
-                self._measure_best(run, objective, validation)
+            if run.round == 0 and run.best is not None and self._grew(run):
+                # the loss of the best shorter chain, which a longer one has to beat
+                loss = objective.value_and_gradient(run.best)[0] if validation is None else validation.value(run.best)
+                run.best_loss = math.inf if math.isnan(loss) else loss
             # restarts run in threads of their own where one evaluation is not worth several
             clones = [objective.clone() for _ in run.alive] if objective.small else [objective]
-            ended = False
-            while not ended and not run.finished:
+            while run.stage == number:
                 self._round(run, stage, clones, validation)
-                ended = self._stage_ends(run, stage)
-                if ended:
+                if self._stage_ends(run, stage):
                     self._next_stage(run)
                 run.finished = run.stage == len(self.stages)
                 if after_round(run):
@@ -172,12 +172,6 @@ class Trainer:
         """Whether the chains of this stage are longer than those of the stage before."""
         return run.stage > 0 and self.stages[run.stage - 1].depth is not None
 
-    def _measure_best(self, run: Run, objective: Trainable, validation: Trainable | None) -> None:
-        """Set the loss of the best shorter chain, which a longer one has to beat."""
-        if run.best is not None:
-            measured = objective.value_and_gradient(run.best)[0] if validation is None else validation.value(run.best)
-            run.best_loss = math.inf if math.isnan(measured) else measured
-
 
 def write_run(path: str | os.PathLike[str], run: Run, key: str) -> None:
     head = {
@@ -195,10 +189,7 @@ def write_run(path: str | os.PathLike[str], run: Run, key: str) -> None:
 def read_run(
     path: str | os.PathLike[str], key: str, fresh: Run, stages: Sequence[Stage], sizes: Sequence[int]
 ) -> Run | None:
-    """The run that was stored, if there is one; an error if it is damaged or of another training.
-
-    `fresh` is the same training before its first step, and `sizes` are the numbers of weights in each stage.
-    """
+    """The stored run of a training, if there is one; `fresh` is its first run, `sizes` the weights of each stage."""
     return read(path, FORMAT, key, lambda head, arrays: _run(head, arrays, fresh, stages, sizes))
 
 

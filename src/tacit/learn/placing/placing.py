@@ -143,14 +143,11 @@ def place_tests(
 
 @dataclass
 class Fitted:
-    """The network without the next test, learned from a fold of the rows.
+    """The network without the next test, learned from a fold of the rows."""
 
-    Refits start from `first`; `more` has had as many steps again, as they have. `losses` are those of rows held out.
-    """
-
-    first: Network
-    more: Network
-    losses: Floats
+    first: Network  # where refits start
+    more: Network  # after as many steps again, as refits have
+    losses: Floats  # of rows held out
 
 
 class PlaceSearch:
@@ -342,10 +339,7 @@ class Judging:
         return float(stdtrit(max(self._effective - 1, MIN_DEGREES), 1 - SIGNIFICANCE / max(1, tried)))
 
     def judged(self, place: Place, losses: list[Floats], bar: float) -> Place:
-        """A place with its verdict: the test must be better than the best that the network can do without.
-
-        The losses are those of rows with the test, with the table of the node learned, and without either.
-        """
+        """A place with its verdict, by losses with the test, with the table of its node learned, and without either."""
         tested, opened, base = losses
         without = min(opened, base, key=lambda rival: self._mean(rival)[0])
         difference, error = self._mean(without - tested)

@@ -116,10 +116,7 @@ class Rows:
 
 
 class Held:
-    """The loss as a function of the tables and thresholds of one node; all other numbers stay.
-
-    `parameters` are those of the node and of its tie alone, in a network in which it is regular or testing.
-    """
+    """The loss as a function of the parameters of one node, regular or testing, and its tie; all other numbers stay."""
 
     small = True  # few numbers: too little work for the threads of BLAS
 
