@@ -17,9 +17,10 @@ from tacit.model.cpt import CPT
 from tacit.model.variable import Label
 from tacit.query.network import Network
 from tacit.sklearn.estimator import Start, TACEstimator
-from tacit.sklearn.explanation import Feature, Prediction, weights_of
+from tacit.sklearn.explanation import Feature, Prediction
 from tacit.sklearn.model_selection import STRENGTHS, LabelledTable, candidates, choose
 from tacit.sklearn.table import FeatureTable, read_table
+from tacit.theory.findings import log_odds
 
 ESTIMATED_PRIOR = 1.0  # pseudo-counts of the tables that a given network starts from
 ESTIMATED_STRENGTH = 10.0  # how many rows these tables count as in training
@@ -187,10 +188,13 @@ class TACClassifier(ClassifierMixin, TACEstimator):  # type: ignore[misc]
         >>> [(one.name, one.value) for one in prediction.features][2:]
         [('petal length (cm)', 1.4), ('petal width (cm)', 0.2)]
         """
-        known, posterior = self._explained(X)
+        names_and_values, posterior = self._explained(X)
         posterior = self._by_class(posterior)
-        pairs = zip(known, posterior[1:], weights_of(posterior), strict=True)
-        features = tuple(Feature(name, value, without, weight) for (name, value), without, weight in pairs)
+        odds = log_odds(posterior)
+        with np.errstate(invalid="ignore"):
+            weights = odds[0] - odds[1:]
+        triples = zip(names_and_values, posterior[1:], weights, strict=True)
+        features = tuple(Feature(*pair, without, weight) for pair, without, weight in triples)
         return Prediction(tuple(self.classes_.tolist()), posterior[0], features, self._compared(X))
 
     def predict(self, X: Any) -> NDArray[Any]:

@@ -15,7 +15,6 @@ from tacit.model.cpt import TestingCPT
 from tacit.query.network import Network
 from tacit.query.selection import Selected
 from tacit.sklearn.default import Ranks
-from tacit.theory.findings import log_odds
 
 MAX_SHOWN = 20  # features, and tests
 REVERSED = {">=": "<=", ">": "<", "<=": ">=", "<": ">"}
@@ -129,13 +128,6 @@ class Prediction:
         hidden = len(self.tests) - MAX_SHOWN
         note = f"... and {hidden} more, with values farther away" if hidden > 0 else ""
         return Grid([("test", "value", "holds")], body, note=note)
-
-
-def weights_of(posterior: Floats) -> Floats:
-    """The weights of features, from posteriors (with all, and without each one; classes)."""
-    odds = log_odds(posterior)
-    with np.errstate(invalid="ignore"):
-        return np.asarray(odds[0] - odds[1:])
 
 
 def compared(

@@ -73,10 +73,10 @@ class TACRegressor(RegressorMixin, TACEstimator):  # type: ignore[misc]
         >>> prediction.features[2].name, prediction.features[2].value, prediction.tests[0].feature
         ('bmi', 32.1, 'age')
         """
-        known, posterior = self._explained(X)
+        names_and_values, posterior = self._explained(X)
         predicted = self._number(posterior[:, :1])
-        pairs = zip(known, predicted[1:], strict=True)
-        features = tuple(Feature(name, value, without, predicted[0] - without) for (name, value), without in pairs)
+        pairs = zip(names_and_values, predicted[1:], strict=True)
+        features = tuple(Feature(*pair, without, predicted[0] - without) for pair, without in pairs)
         return Prediction(None, predicted[0], features, self._compared(X))
 
     def _number(self, p: Floats) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -128,8 +128,8 @@ def estimate(
     (array([0.4, 0.6]), [[1.0, 0.0], [0.333, 0.667]])
     """
     estimation = Estimation(net, EstimateOptions.among(locals()))
-    spooled: AbstractContextManager[RowBuffer] = SpooledRows() if is_stream(rows) else nullcontext([])
-    with spooled as buffer:
+    place: AbstractContextManager[RowBuffer] = closing(SpooledRows()) if is_stream(rows) else nullcontext([])
+    with place as buffer:
         scanned = estimation.first_pass.scan(row_batches(net, rows, weights), buffer, estimation.say_rows)
         return estimation.estimate(Local(scanned))
 

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,12 +98,9 @@ class SpooledRows:
 
     def __init__(self) -> None:
         self._count = 0
-        self._file: Any = tempfile.SpooledTemporaryFile(MAX_BYTES_IN_MEMORY)  # noqa: SIM115  # closed in __exit__
+        self._file: Any = tempfile.SpooledTemporaryFile(MAX_BYTES_IN_MEMORY)  # noqa: SIM115  # see `close`
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         self._file.close()
 
     def append(self, batch: RowBatch) -> None:
@@ -210,7 +207,13 @@ def _row_batch(net: Network, rows: Any, weights: Any, first: int) -> RowBatch:
     if rows is None or (isinstance(rows, Mapping) and not rows):
         raise EvidenceError("there are no rows; expected evidence, a path, or batches of evidence")
     if isinstance(weights, str):
-        rows, weights = _split_off(rows, weights)
+        named = named_columns(rows)
+        if named is None:
+            kind = type(rows).__name__
+            raise TacitError(f"weights name a column, {weights!r}, but the rows are a {kind} without names")
+        if weights not in named:
+            raise EvidenceError(f"the rows have no column {weights!r} of weights{similar(weights, named)}")
+        rows, weights = without_column(rows, weights), named[weights]
     evidence = read(rows, [net.variable(name) for name in net])
     columns = dict(evidence.columns)
     if not columns and not isinstance(rows, Mapping):
@@ -223,16 +226,6 @@ def _row_batch(net: Network, rows: Any, weights: Any, first: int) -> RowBatch:
 
 def _weights(weights: Any, rows: int) -> Floats:
     return np.ones(rows) if weights is None else checked_weights(weights, rows)
-
-
-def _split_off(rows: Any, name: str) -> tuple[Any, Any]:
-    """Evidence without a column, and that column."""
-    columns = named_columns(rows)
-    if columns is None:
-        raise TacitError(f"weights name a column, {name!r}, but the rows are a {type(rows).__name__} without names")
-    if name not in columns:
-        raise EvidenceError(f"the rows have no column {name!r} of weights{similar(name, columns)}")
-    return without_column(rows, name), columns[name]
 
 
 def _of_file(net: Network, path: Path, weights: Any) -> Iterator[RowBatch]:
