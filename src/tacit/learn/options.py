@@ -81,7 +81,7 @@ def functions(name: str, value: Any) -> Sequence[Callable[..., Any]]:
 
 
 def file_path(name: str, value: Any) -> Path | None:
-    """Where a file is or will be, or None."""
+    """The path of a file that is or will be there, or None."""
     if value is None:
         return None
     if not isinstance(value, str | os.PathLike) or not isinstance(os.fspath(value), str):

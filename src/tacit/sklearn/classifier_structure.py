@@ -21,7 +21,7 @@ JITTER = 4.0  # concentration of the gamma draws that tell components apart at t
 
 
 class ColumnCounts:
-    """How often states of columns come together, over the rows in which both are known."""
+    """Joint counts of the states of two columns, over the rows in which both are known."""
 
     def __init__(self, columns: Sequence[Floats], weights: Floats) -> None:
         self.sizes = [column.shape[1] for column in columns]

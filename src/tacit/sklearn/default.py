@@ -53,7 +53,7 @@ def default_network(
 
 @dataclass(frozen=True)
 class Ranks:
-    """Where numbers stand among those of a column, from 0 for the lowest to 1; linear between them.
+    """The ranks of numbers among those of a column, from 0 for the lowest to 1; linear between them.
 
     >>> Ranks.of(np.array([1.0, 10.0, 100.0]), np.ones(3))(np.array([-5.0, 10.0, 55.0, np.nan]))
     array([0.  , 0.5 , 0.75,  nan])

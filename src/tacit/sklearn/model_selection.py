@@ -168,8 +168,8 @@ def folds_of(rows: LabelledTable, keys: Floats) -> list[NDArray[np.bool_]]:
     """
     classes, place = rows.targets.argmax(axis=1), np.zeros(len(keys), dtype=np.intp)
     for k in np.unique(classes):
-        own = np.flatnonzero(classes == k)
-        place[own] = (np.unique(keys[own], return_inverse=True)[1] + k) % FOLDS
+        of_class = np.flatnonzero(classes == k)
+        place[of_class] = (np.unique(keys[of_class], return_inverse=True)[1] + k) % FOLDS
     used = min(math.ceil(ONE_FOLD_VALUES / (rows.weights.sum() * rows.table.shape[1])), FOLDS)
     return [out for fold in range(used) if 0 < (out := place == fold).sum() < len(out)]
 

@@ -18,14 +18,14 @@ def count_families(codes, weights, members, sizes, ends, first, totals):
         count = min(TILE, rows - start)
         axis = 0
         for f in range(len(ends)):
-            own = codes[members[axis], start : start + count]
+            states = codes[members[axis], start : start + count]
             for j in range(count):
-                places[j] = np.int32(own[j])
+                places[j] = np.int32(states[j])
             axis += 1
             while axis < ends[f]:
-                own, size = codes[members[axis], start : start + count], np.int32(sizes[axis])
+                states, size = codes[members[axis], start : start + count], np.int32(sizes[axis])
                 for j in range(count):
-                    places[j] = places[j] * size + np.int32(own[j])
+                    places[j] = places[j] * size + np.int32(states[j])
                 axis += 1
             offset = first[f]
             if len(weights) == 0:

@@ -59,11 +59,11 @@ class Estimable:
 
     def maximised(self, counts: Mapping[Key, Floats], now: Floats, negligible: float) -> Floats:
         """The M-step: the most probable numbers, given counts and prior; less than `negligible` is no count."""
-        return np.concatenate([unit.maximised(counts, own, negligible) for unit, own in self._split(now)])
+        return np.concatenate([unit.maximised(counts, vector, negligible) for unit, vector in self._split(now)])
 
     def log_prior(self, numbers: Floats) -> float:
-        """What the prior adds to the log-likelihood, up to a constant."""
-        return sum(unit.log_prior(own) for unit, own in self._split(numbers))
+        """The logarithm of the prior, up to a constant."""
+        return sum(unit.log_prior(vector) for unit, vector in self._split(numbers))
 
     def filled(self, numbers: Floats) -> Network:
         """The network with such numbers."""
@@ -72,12 +72,12 @@ class Estimable:
     def _made(self, numbers: Floats) -> Network:
         cpts: dict[str, AnyCPT] = {}
         tables: dict[str, dict[str, Floats]] = {}
-        for unit, own in self._split(numbers):
+        for unit, vector in self._split(numbers):
             if isinstance(unit, Causes):
-                cpts[unit.node] = unit.filled(own)
+                cpts[unit.node] = unit.filled(vector)
                 continue
             for name, part in unit.keys:
-                tables.setdefault(name, {})[part] = own.reshape(unit.given.shape)
+                tables.setdefault(name, {})[part] = vector.reshape(unit.given.shape)
         for name, parts in tables.items():
             cpt = self.network.cpt(name)
             assert isinstance(cpt, CPT | TestingCPT)

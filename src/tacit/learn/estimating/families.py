@@ -1,4 +1,4 @@
-"""How often the states of families occur together: by NumPy, or for many rows by a kernel, which counts the same."""
+"""Counts of the states of families: by NumPy, or for many rows by a kernel, with the same digits."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class FreeTable:
         return np.where(total > 0, np.where(self.free, shares, self.given), unseen).ravel()
 
     def log_prior(self, numbers: Floats) -> float:
-        """What the prior adds to the log-likelihood, up to a constant."""
+        """The logarithm of the prior, up to a constant."""
         return log_sum((self.prior * self.free).ravel(), np.maximum(numbers, ALMOST_0))
 
     def _completed(self, weights: Floats) -> Floats:

@@ -16,6 +16,7 @@ from scipy.sparse import csr_array
 from tacit.base.floats import Floats, divide
 
 Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 SOFTMAX, LOGISTIC, EXPONENTIAL, SORTED = range(4)  # a threshold is logistic, several in a row are sorted
 LIMIT = 30.0  # log-odds stay within +-30: learned numbers come within 1e-13 of 0 and 1 but never equal them
@@ -37,7 +38,7 @@ class Units(NamedTuple):
     low: Floats
     high: Floats
 
-    def only(self, some: NDArray[np.bool_]) -> Units:
+    def only(self, some: Mask) -> Units:
         columns: Iterator[Any] = (column[some] for column in self)
         return Units(*columns)
 
@@ -120,8 +121,8 @@ class Sigmoids(Transform):
     def invert(self, numbers: Floats, weights: Floats) -> None:
         pairs, singles = self._pairs, self._singles
         weights[pairs.weight] = np.log(numbers[pairs.entry]) - np.log(numbers[pairs.entry + 1])
-        own = numbers[singles.entry]
-        below, above = np.log(np.maximum([own - singles.low, singles.high - own], MIN_GAP))
+        values = numbers[singles.entry]
+        below, above = np.log(np.maximum([values - singles.low, singles.high - values], MIN_GAP))
         weights[singles.weight] = below - above
 
     def complete(self, numbers: Floats, draws: Floats) -> None:
@@ -163,17 +164,17 @@ class Softmax(Transform):
         if not self._weights.size:
             numbers[self._entries] = self._mass
             return
-        own = weights[self._weights]
-        values = np.exp(own - own.max(axis=1, keepdims=True))
+        logits = weights[self._weights]
+        values = np.exp(logits - logits.max(axis=1, keepdims=True))
         values *= self._mass / values.sum(axis=1, keepdims=True)
         numbers[self._entries] = values
 
     def derive(self, numbers: Floats, by_number: Floats, by_weight: Floats) -> None:
         if not self._weights.size:
             return
-        own, slopes = numbers[self._entries], by_number[self._entries]
-        slopes -= np.einsum("uer,ue->ur", slopes, own / self._mass)[:, None]
-        slopes *= own[..., None]
+        values, slopes = numbers[self._entries], by_number[self._entries]
+        slopes -= np.einsum("uer,ue->ur", slopes, values / self._mass)[:, None]
+        slopes *= values[..., None]
         by_weight[self._weights] = slopes
 
     def invert(self, numbers: Floats, weights: Floats) -> None:
@@ -195,31 +196,31 @@ class Sorted(Transform):
         self._mass, self._low, self._high = (end[:, None] for end in (units.mass, units.low, units.high))
 
     def make(self, weights: Floats, numbers: Floats) -> None:
-        own = weights[self._weights]
-        sums = np.cumsum(np.exp(own - own.max(axis=1, keepdims=True)), axis=1)
+        logits = weights[self._weights]
+        sums = np.cumsum(np.exp(logits - logits.max(axis=1, keepdims=True)), axis=1)
         numbers[self._entries] = np.minimum(self._low + self._mass * (sums[:, :-1] / sums[:, -1:]), self._high)
 
     def derive(self, numbers: Floats, by_number: Floats, by_weight: Floats) -> None:
         """A gap that grows pushes what is above it, and shrinks all gaps in proportion."""
-        own, slopes = numbers[self._entries], by_number[self._entries]
-        shrinking = np.einsum("uer,ue->ur", slopes, divide(own - self._low, self._mass, 0.0))[:, None]
+        values, slopes = numbers[self._entries], by_number[self._entries]
+        shrinking = np.einsum("uer,ue->ur", slopes, divide(values - self._low, self._mass, 0.0))[:, None]
         above = np.cumsum(slopes[:, ::-1], axis=1)[:, ::-1]
-        gaps = np.diff(np.concatenate([self._low, own, self._high], axis=1), axis=1)
+        gaps = np.diff(np.concatenate([self._low, values, self._high], axis=1), axis=1)
         pushed = np.concatenate([above, np.zeros_like(above[:, :1])], axis=1)
         by_weight[self._weights] = gaps[..., None] * (pushed - shrinking)
 
     def invert(self, numbers: Floats, weights: Floats) -> None:
-        own = numbers[self._entries]
-        before = np.maximum.accumulate(np.concatenate([self._low, own], axis=1), axis=1)
-        gaps = np.concatenate([own, self._high], axis=1) - before
+        values = numbers[self._entries]
+        before = np.maximum.accumulate(np.concatenate([self._low, values], axis=1), axis=1)
+        gaps = np.concatenate([values, self._high], axis=1) - before
         logs = np.log(np.maximum(gaps, np.maximum(self._mass * math.exp(-LIMIT), MIN_GAP)))
         # wide gaps keep their proportions beside narrow ones
         middle = np.maximum(logs.mean(axis=1, keepdims=True), logs.max(axis=1, keepdims=True) - LIMIT / 2)
         weights[self._weights] = logs - middle
 
     def complete(self, numbers: Floats, draws: Floats) -> None:
-        for own, low, high in zip(self._entries, self._low[:, 0].tolist(), self._high[:, 0].tolist(), strict=True):
-            numbers[own] = _spread(numbers[own], draws[own], low, high)
+        for row, low, high in zip(self._entries, self._low[:, 0].tolist(), self._high[:, 0].tolist(), strict=True):
+            numbers[row] = _spread(numbers[row], draws[row], low, high)
 
 
 def _slice(index: Ints) -> Any:
@@ -239,16 +240,16 @@ def _shared(numbers: Floats, draws: Floats, mass: Floats) -> Floats:
 def _spread(numbers: Floats, draws: Floats, low: float, high: float) -> Floats:
     """Fill in missing thresholds: one drawn in each of as many equal parts of the gap between given ones."""
     filled = numbers.copy()
-    for start, stop, below, above in gaps(numbers, np.isnan(numbers), low, high):
+    for start, stop, below, above in runs(numbers, np.isnan(numbers), low, high):
         shares = (np.arange(stop - start) + draws[start:stop]) / (stop - start)
         filled[start:stop] = below + (above - below) * shares
     return filled
 
 
-def gaps(row: Floats, mask: NDArray[np.bool_], low: float, high: float) -> Iterator[tuple[int, int, float, float]]:
-    """Where each run of masked entries begins and stops, and the numbers below and above it in a rising row.
+def runs(row: Floats, mask: NDArray[np.bool_], low: float, high: float) -> Iterator[tuple[int, int, float, float]]:
+    """The start and stop of each run of masked entries, and the numbers below and above it in a rising row.
 
-    >>> list(gaps(np.array([0.1, 0.2, 0.3, 0.4]), np.array([True, True, False, True]), 0.0, 1.0))
+    >>> list(runs(np.array([0.1, 0.2, 0.3, 0.4]), np.array([True, True, False, True]), 0.0, 1.0))
     [(0, 2, 0.0, 0.3), (3, 4, 0.3, 1.0)]
     """
     bounded, masked = [low, *row.tolist(), high], [False, *mask.tolist(), False]

@@ -32,7 +32,7 @@ Ask = Callable[[Objective], Any]  # what it is asked for: a number, or a tuple o
 
 
 class LabelledRows:
-    """Rows to learn from. `data` is all of them, if they are in this process; `groups` are the numbers of a target."""
+    """Rows to learn from. `data` is all of them, if they are in this process; `groups` is how many a target has."""
 
     def __init__(self, parts: Distributed[Part]) -> None:
         self.parts = parts
@@ -78,7 +78,7 @@ class LabelledRows:
         if count >= self.rows:
             raise TacitError(f"validation={share} leaves no row of {self.rows} to learn from")
         order = np.random.default_rng((seed, self.rows)).permutation(self.rows)
-        some, others = (LabelledRows(Local(self.data.take(np.sort(own)))) for own in (order[count:], order[:count]))
+        some, others = (LabelledRows(Local(self.data.take(np.sort(rows)))) for rows in (order[count:], order[:count]))
         return some, others
 
     def digest(self) -> str:
@@ -88,7 +88,7 @@ class LabelledRows:
 
 
 def _totals(data: Part, number: int | None) -> list[Any] | None:
-    """How many rows a part has, what they weigh, and how many numbers their targets have."""
+    """The number of rows of a part, their weight, and the number of groups of their targets."""
     return None if data is None else [data.rows, float(data.weights.sum()), (len(data.targets),)]
 
 
@@ -177,7 +177,7 @@ class SharedObjective:
 
 @dataclass(frozen=True)
 class PartEvaluation:
-    """What the rows of a part add to the loss and to its derivatives; None if there are no rows."""
+    """The part that the rows of a part have in the loss and its derivatives; None if there are no rows."""
 
     broadcast: Broadcast[tuple[Parameters, TAC]]
     loss: Loss

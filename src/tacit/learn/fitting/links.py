@@ -16,7 +16,7 @@ from tacit.query.network import Network
 
 
 def axis_of(net: Network, node: str) -> int | None:
-    """Which parent a link copies: the only one that is a testing node; None if the node is no link."""
+    """The axis of the parent that a link copies, the only testing one; None if the node is no link."""
     tested = [i for i, parent in enumerate(net.parents(node)) if net.cpt(parent).testing]
     return tested[0] if net.cpt(node).testing and len(tested) == 1 else None
 
@@ -27,15 +27,15 @@ def copy_of(shape: tuple[int, ...], axis: int) -> Floats:
     >>> copy_of((2, 3), 0).tolist()
     [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
     """
-    states, own = shape[axis], shape[-1]
-    nearest = np.rint(np.linspace(0, own - 1, states)).astype(np.intp) if states > 1 else np.zeros(1, dtype=np.intp)
+    states, card = shape[axis], shape[-1]
+    nearest = np.rint(np.linspace(0, card - 1, states)).astype(np.intp) if states > 1 else np.zeros(1, dtype=np.intp)
     along = [1] * len(shape)
-    along[axis], along[-1] = states, own
-    return np.array(np.broadcast_to(np.eye(own)[nearest].reshape(along), shape))
+    along[axis], along[-1] = states, card
+    return np.array(np.broadcast_to(np.eye(card)[nearest].reshape(along), shape))
 
 
 def depths(net: Network, nodes: Iterable[str]) -> dict[str, int]:
-    """How many tests lie above each testing node one below the other, with its own; parents come first."""
+    """The longest chain of tests that ends with each testing node; parents come first."""
     depth: dict[str, int] = {}
     for node in nodes:
         if net.cpt(node).testing:
@@ -53,7 +53,7 @@ def shortened(net: Network, nodes: Iterable[str], depth: int) -> Network:
 
 def deeper(net: Network, nodes: Iterable[str], depth: int) -> list[str]:
     """The links below a depth that could be exact copies."""
-    return [node for node, own in depths(net, nodes).items() if own > depth and _is_free(net, node)]
+    return [node for node, above in depths(net, nodes).items() if above > depth and _is_free(net, node)]
 
 
 def _is_free(net: Network, node: str) -> bool:

@@ -30,7 +30,7 @@ class State:
 
 
 class Optimizer(Protocol):
-    """What `fit` needs of an optimizer."""
+    """An optimizer as `fit` uses it."""
 
     def advance(self, objective: Trainable, state: State, steps: int) -> None:
         """Take some steps, fewer if there is nothing left to gain."""
@@ -94,7 +94,7 @@ class _Point:
         return np.clip(self.weights + change, -self.limits, self.limits)
 
     def gain_ratio(self, there: _Point) -> float:
-        """How much of the gain that the model predicted was real: at most 1."""
+        """The real gain relative to the gain that the model predicted, at most 1."""
         change = there.weights - self.weights
         predicted = -float(change @ (2 * self.gradient + self.normal @ change))
         return min((self.loss - there.loss) / predicted, 1.0) if predicted > 0 else 0.5

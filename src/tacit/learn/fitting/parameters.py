@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.base.floats import Floats
-from tacit.learn.fitting.forms import EXPONENTIAL, LIMIT, LOGISTIC, SOFTMAX, SORTED, Sigmoids, Units, gaps, transforms
+from tacit.learn.fitting.forms import EXPONENTIAL, LIMIT, LOGISTIC, SOFTMAX, SORTED, Sigmoids, Units, runs, transforms
 from tacit.learn.fitting.links import axis_of, copy_of
 from tacit.learn.prior import Prior
 from tacit.model.cpt import CPT, THRESHOLDS, TestingCPT
@@ -93,7 +93,7 @@ class Parameters:
         values = cpt.limits.reshape(-1, len(cpt.tables) - 1)
         free = (values != 0) & (values != 1) if cpt.learn else np.isnan(values)
         for row, mask in zip(values, free, strict=True):
-            for start, stop, low, high in gaps(row, mask, 0.0, 1.0):
+            for start, stop, low, high in runs(row, mask, 0.0, 1.0):
                 count = stop - start
                 kind, weights = (LOGISTIC, 1) if count == 1 else (SORTED, count + 1)
                 self._unit(kind, count, weights, high - low, low, high)
@@ -256,8 +256,8 @@ class Parameters:
         numbers[list(changes)] = list(changes.values())
         changed = self.weights(numbers)
         for entry in changes:
-            own = self.weights_of(entry)
-            moved[own] = changed[own]
+            row = self.weights_of(entry)
+            moved[row] = changed[row]
         return moved
 
     def weights(self, numbers: Floats) -> Floats:

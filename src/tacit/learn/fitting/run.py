@@ -56,7 +56,7 @@ class Record:
 
 @dataclass
 class Run:
-    """How far training is: where every restart stands, which are still in, and the best numbers of this stage."""
+    """The state of training: of every restart, those that are still in, and the best numbers of this stage."""
 
     states: list[State]
     alive: list[int] = field(default_factory=list)

@@ -122,11 +122,11 @@ def _learned_rows(parameters: Parameters) -> Iterator[tuple[tuple[str, str, int]
         if place.key[1] not in ("table", THRESHOLDS):
             row, column = np.divmod(place.index, place.table.shape[-1])
             for state in np.unique(row).tolist():
-                own = np.flatnonzero(row == state)
-                weights = parameters.weights_of(place.first + int(own[0]))
+                learned = np.flatnonzero(row == state)
+                weights = parameters.weights_of(place.first + int(learned[0]))
                 if weights.start < weights.stop:
-                    known = np.delete(place.table.reshape(-1, place.table.shape[-1])[state], column[own])
-                    yield (*place.key, state), (weights, (1 - float(known.sum()), *column[own].tolist()))
+                    known = np.delete(place.table.reshape(-1, place.table.shape[-1])[state], column[learned])
+                    yield (*place.key, state), (weights, (1 - float(known.sum()), *column[learned].tolist()))
 
 
 def sweep(objective: Objective, state: State, tests: list[LearnedTest], draws: int, rng: np.random.Generator) -> None:
@@ -134,14 +134,14 @@ def sweep(objective: Objective, state: State, tests: list[LearnedTest], draws: i
     nodes = list(dict.fromkeys(test.places[0][0] for test in tests))
     for i in rng.permutation(len(nodes)):
         # thresholds and tables of a node have no part in what it tests
-        own = [test for test in tests if test.places[0][0] == nodes[i]]
+        at_node = [test for test in tests if test.places[0][0] == nodes[i]]
         posteriors = objective.parent_posteriors(state.weights, [nodes[i]])[nodes[i]]
-        for j in rng.permutation(len(own)):
-            values = posteriors[own[j].places[0][1]]
-            if len(own[j].places) == 1:
-                split(objective, state, own[j], values, draws, rng)
+        for j in rng.permutation(len(at_node)):
+            values = posteriors[at_node[j].places[0][1]]
+            if len(at_node[j].places) == 1:
+                split(objective, state, at_node[j], values, draws, rng)
             else:
-                _try(objective, state, own[j], values, draws, rng)
+                _try(objective, state, at_node[j], values, draws, rng)
 
 
 def split(
@@ -256,8 +256,8 @@ class Following(Objective):
         self._below = {
             test.entry: int((posteriors[node][test.places[0][1]] < thresholds[test.entry]).sum())
             for level in self._levels
-            for node, own in level.items()
-            for test in own
+            for node, at_node in level.items()
+            for test in at_node
         }
 
     def followed(self, weights: Floats) -> Floats:
@@ -266,8 +266,8 @@ class Following(Objective):
         for level in self._levels:
             posteriors = self.parent_posteriors(weights, level, changed)
             thresholds = {}
-            for node, own in level.items():
-                for test in own:
+            for node, at_node in level.items():
+                for test in at_node:
                     ends = _with_ends(np.sort(posteriors[node][test.places[0][1]]))
                     thresholds[test.entry] = _middle(ends, self._below[test.entry])
             weights, changed = self.within_limits(self.parameters.moved(weights, thresholds)), level
@@ -293,4 +293,4 @@ def _levels(parameters: Parameters, tests: list[LearnedTest]) -> list[dict[str, 
         level[node] = above + (node in by_node)
         if node in by_node:
             levels[min(above, MAX_LEVELS - 1)][node] = by_node[node]
-    return [own for own in levels if own]
+    return [level for level in levels if level]

@@ -225,7 +225,7 @@ class Training:
 
     @property
     def depths(self) -> list[int]:
-        """How deep chains of tests are at first, and as they grow; empty where none is deep."""
+        """The depths of chains of tests at first, and as they grow; none, if no chain is deep."""
         depths, depth = [], SHORT_CHAIN
         while deeper(self.network, self.tac.program.nodes, depth):
             depths.append(depth)
@@ -326,7 +326,7 @@ class Training:
 
 @dataclass(frozen=True)
 class Restarts:
-    """Where restarts start, and where they go on as chains grow.
+    """The starts of restarts, also after chains have grown.
 
     Short chains start with random numbers. Those that cannot grow start so, or with links as loose copies of their
     parent, in turns. Of chains that have grown, half go on from the best of the shorter ones, with new links as loose
@@ -338,7 +338,7 @@ class Restarts:
     options: FitOptions
 
     def first(self, stage: Stage) -> list[State]:
-        """Where the restarts start."""
+        """The states that the restarts start from."""
         assert self.options.restarts is not None
         parameters = self.training.parameters_of(stage)
         copies = (COPIED_SHARE, 0.0) if self._is_deep(parameters) else (0.0, 0.0)
@@ -362,7 +362,7 @@ class Restarts:
         """Whether there is a long chain of links that could not grow: tied ones, or those with numbers of their own."""
         learned = {place.key[0] for place in parameters.places}
         depth = depths(parameters.network, self.training.tac.program.nodes)
-        return any(own > SHORT_CHAIN for node, own in depth.items() if node in learned)
+        return any(above > SHORT_CHAIN for node, above in depth.items() if node in learned)
 
     def _rng(self, *which: int) -> np.random.Generator:
         return np.random.default_rng((self.options.seed, *which))
@@ -406,8 +406,8 @@ def _stages(options: FitOptions, depths: Sequence[int]) -> list[Stage]:
     assert restarts is not None
     halvings = min(max(0, math.ceil(math.log2(restarts / (HARDENED_RESTARTS if harden else 1)))), steps - 1)
     rounds = (halvings + 1) * math.ceil(steps / (halvings + 1) / MAX_ROUND_STEPS[options.optimizer])
-    own = Stage("own", rounds, max(1, steps // rounds), _optimizer(options, steps), halvings)
-    stages = [*(replace(own, depth=depth) for depth in depths), own]
+    smooth = Stage("own", rounds, max(1, steps // rounds), _optimizer(options, steps), halvings)
+    stages = [*(replace(smooth, depth=depth) for depth in depths), smooth]
     if not harden:
         return stages
     share = math.ceil(steps / 4)

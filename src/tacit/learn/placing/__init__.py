@@ -1,1 +1,1 @@
-"""Where a test would help."""
+"""The search for nodes where a test would help."""

@@ -1,4 +1,4 @@
-"""What a search for places of tests came to: a line for every place, and the network with the best of them."""
+"""The result of a search for places of tests: a line for every place, and the network with the best of them."""
 
 from __future__ import annotations
 

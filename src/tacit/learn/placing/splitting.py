@@ -65,11 +65,11 @@ def slopes(query: Query, data: Data, nodes: Sequence[str]) -> Slopes:
     for _, block in blocks(data.columns, data.rows, engine.gradient_chunk):
         joint, derivatives = engine.derivatives(block.columns, block.rows, go_on)
         joints.append(joint.astype(np.float64))
-        for node, own in by_table.items():
+        for node, several in by_table.items():
             shape = query.network.table(node).shape
             slope = derivatives.get((node, "table"), np.zeros((len(joint), *shape, block.rows)))
-            own.append(slope.reshape(len(joint), -1, shape[-1], block.rows).astype(np.float64))
-    whole = {node: np.concatenate(own, axis=-1) for node, own in by_table.items()}
+            several.append(slope.reshape(len(joint), -1, shape[-1], block.rows).astype(np.float64))
+    whole = {node: np.concatenate(several, axis=-1) for node, several in by_table.items()}
     return Slopes(np.concatenate(joints, axis=-1), whole)
 
 
@@ -85,7 +85,7 @@ def parent_posterior(net: Network, data: Data, parents: tuple[str, ...], seen: t
 
 @dataclass(frozen=True)
 class Rows:
-    """What some rows say about the table of one node, or of tied ones: all that a split needs."""
+    """The derivatives of some rows by the table of one node, or of tied ones: all that a split needs."""
 
     joint: Floats  # (s, r)
     slopes: Floats  # (n, s, u, k, r)
