@@ -37,7 +37,7 @@ class FreeTable:
     keys: tuple[Key, ...]
     given: Floats  # NaN where there is no number
     free: Mask
-    prior: Floats  # added to the counts of free entries
+    prior: Floats  # added to the counts of free entries, 0 for others
 
     @property
     def size(self) -> int:
@@ -64,17 +64,19 @@ class FreeTable:
             if key in counts:
                 seen += np.where(self.free, counts[key], 0.0)
         few = seen.sum(axis=-1, keepdims=True) < negligible
-        totals = np.where(few, 0.0, seen) + np.where(self.free, self.prior, 0.0)
+        totals = np.where(few, 0.0, seen) + self.prior
         total = totals.sum(axis=-1, keepdims=True)
         left = 1 - np.where(self.free, 0.0, self.given).sum(axis=-1, keepdims=True)
-        shares = left * divide(totals, total, otherwise=0.0)
-        unset = np.isnan(self.given).any(axis=-1, keepdims=True)
-        unseen = np.where(unset, self._completed(np.ones(self.given.shape)), now.reshape(self.given.shape))
-        return np.where(total > 0, np.where(self.free, shares, self.given), unseen).ravel()
+        numbers = np.where(self.free, left * divide(totals, total, otherwise=0.0), self.given)
+        if not (total > 0).all():
+            unset = np.isnan(self.given).any(axis=-1, keepdims=True)
+            unseen = np.where(unset, self._completed(np.ones(self.given.shape)), now.reshape(self.given.shape))
+            numbers = np.where(total > 0, numbers, unseen)
+        return numbers.ravel()
 
     def log_prior(self, numbers: Floats) -> float:
         """The logarithm of the prior, up to a constant."""
-        return log_sum((self.prior * self.free).ravel(), np.maximum(numbers, ALMOST_0))
+        return log_sum(self.prior.ravel(), np.maximum(numbers, ALMOST_0))
 
     def _completed(self, weights: Floats) -> Floats:
         """The given numbers; those that are missing share what is left of their row by some weights."""
