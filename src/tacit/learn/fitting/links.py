@@ -44,30 +44,24 @@ def depths(net: Network, nodes: Iterable[str]) -> dict[str, int]:
 
 
 def shortened(net: Network, nodes: Iterable[str], depth: int) -> Network:
-    """The network with its deeper links as exact copies: chains of `depth` tests, in the same structure.
-
-    Only links without any number of their own, of as many states as their parent, and not tied to others.
-    """
-    return net.with_cpts({node: _frozen(net, node) for node in deeper(net, nodes, depth)})
+    """The network with its deeper links as exact copies: chains of `depth` tests, in the same structure."""
+    return net.with_cpts(deeper(net, nodes, depth))
 
 
-def deeper(net: Network, nodes: Iterable[str], depth: int) -> list[str]:
-    """The links below a depth that could be exact copies."""
-    return [node for node, above in depths(net, nodes).items() if above > depth and _is_free(net, node)]
+def deeper(net: Network, nodes: Iterable[str], depth: int) -> dict[str, TestingCPT]:
+    """Exact copies for the links below a depth that have no numbers of their own, nor a tie."""
+    copies = {node: _exact_copy(net, node) for node, above in depths(net, nodes).items() if above > depth}
+    return {node: cpt for node, cpt in copies.items() if cpt is not None}
 
 
-def _is_free(net: Network, node: str) -> bool:
+def _exact_copy(net: Network, node: str) -> TestingCPT | None:
+    """A link that copies its parent; None if the parent has other states, or some number of the link is known."""
     cpt, axis = net.cpt(node), axis_of(net, node)
     if axis is None or not isinstance(cpt, TestingCPT) or cpt.tie is not None:
-        return False
-    unset = all(bool(np.isnan(part).all()) for part in cpt.parts().values())
-    return unset and cpt.tables[0].shape[axis] == cpt.tables[0].shape[-1]
-
-
-def _frozen(net: Network, node: str) -> TestingCPT:
-    cpt, axis = net.cpt(node), axis_of(net, node)
-    assert isinstance(cpt, TestingCPT)
-    assert axis is not None
-    table = copy_of(cpt.tables[0].shape, axis)
-    parts = {**dict.fromkeys(cpt.table_parts, table), THRESHOLDS: np.full(cpt.thresholds.shape, 0.5)}
-    return cpt.with_parts(parts, learn=False, tie=None)
+        return None
+    shape = cpt.tables[0].shape
+    if shape[axis] != shape[-1] or not all(np.isnan(part).all() for part in cpt.parts().values()):
+        return None
+    thresholds = np.full(cpt.thresholds.shape, 0.5)
+    parts = {**dict.fromkeys(cpt.table_parts, copy_of(shape, axis)), THRESHOLDS: thresholds}
+    return cpt.with_parts(parts, learn=False)

@@ -113,7 +113,8 @@ class Trainer:
             clones = [objective.clone() for _ in run.alive] if objective.small else [objective]
             while run.stage == number:
                 self._round(run, stage, clones, validation)
-                if self._stage_ends(run, stage):
+                over = run.round == stage.rounds or all(run.states[r].done for r in run.alive)
+                if over or 0 < self.patience <= run.stale:
                     self._next_stage(run)
                 run.finished = run.stage == len(self.stages)
                 if after_round(run):
@@ -150,10 +151,6 @@ class Trainer:
         # the threads of BLAS are of no use to small matrices, and wait for each other where cores are busy
         with limited(1), ThreadPoolExecutor(clones[0].at_once) as pool:
             list(pool.map(stage.optimizer.advance, clones[: len(states)], states, [stage.steps] * len(states)))
-
-    def _stage_ends(self, run: Run, stage: Stage) -> bool:
-        over = run.round == stage.rounds or all(run.states[r].done for r in run.alive)
-        return over or (self.patience > 0 and run.stale >= self.patience)
 
     def _next_stage(self, run: Run) -> None:
         """Start the next stage, in which losses count anew, with the restarts still in or with grown chains."""

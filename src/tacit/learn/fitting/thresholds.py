@@ -58,11 +58,13 @@ class ThresholdSearch:
     sweeps: int = 4  # of a round, at most
 
     def advance(self, objective: Trainable, state: State, steps: int) -> None:
-        """Search from where the state is, or from near there in later rounds. A sweep counts as a step, too."""
+        """Search from the weights of the state, or near them in later rounds. A sweep counts as a step, too."""
         objective = cast(Objective, objective)  # tests are only hardened where all rows are in this process
         rng = np.random.default_rng((self.seed, state.steps))
-        first = state.steps == 0
-        tried = State(state.weights if first else _perturbed(objective, state.weights, rng))
+        first, tried = state.steps == 0, State(state.weights)
+        if not first:  # other weights nearby: how near is drawn, too, since valleys are of all widths
+            scale = math.exp(rng.uniform(*np.log(NOISE_RANGE)))
+            tried.weights = objective.within_limits(tried.weights + scale * rng.normal(size=len(tried.weights)))
         tests = list(learned_tests(objective.parameters))
         tried.loss = objective.total(tried.weights)
         for _ in range(self.sweeps):
@@ -85,12 +87,6 @@ class ThresholdSearch:
         loss = objective.total(weights)
         if loss < tried.loss:
             tried.weights, tried.loss = weights, loss
-
-
-def _perturbed(objective: Objective, weights: Floats, rng: np.random.Generator) -> Floats:
-    """Other weights nearby: how near is drawn, too, since valleys are of all widths."""
-    scale = math.exp(rng.uniform(*np.log(NOISE_RANGE)))
-    return objective.within_limits(weights + scale * rng.normal(size=len(weights)))
 
 
 def learned_tests(parameters: Parameters) -> Iterator[LearnedTest]:
