@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.base.errors import EvidenceError, TacitError
 from tacit.base.floats import Floats, divide
 from tacit.engines import engine_for_many_passes
-from tacit.evidence.column import Column
+from tacit.evidence.column import Evidence
 from tacit.evidence.read import named_columns, read, without_column
 from tacit.learn.fitting.data import Data, read_data
 from tacit.learn.fitting.objective import Objective
@@ -42,17 +42,15 @@ def read_rows(net: Network, query: str, rows: Any, y: Any, weights: ArrayLike | 
         raise EvidenceError(f"{what}; expected y, or a column of rows that is called {query!r}")
     if y is None:
         rows, y = without_column(rows, query), columns[query]
-    known = read(rows, [net.variable(name) for name in net])
-    data = read_data(asked(net, query, known.columns, effort="low"), known, y, weights)
+    evidence = read(rows, [net.variable(name) for name in net])
+    data = read_data(compiled_for(evidence, net, query, effort="low"), evidence, y, weights)
     return data.take(np.flatnonzero(data.weights))
 
 
-def asked(net: Network, query: str, columns: Mapping[str, Column], effort: str = "auto") -> TAC:
+def compiled_for(evidence: Evidence, net: Network, query: str, effort: str = "auto") -> TAC:
     """The query, compiled for evidence of this kind."""
-    certain = [name for name in columns if columns[name].certain]
-    return compiled(
-        TAC, net, query, [name for name in columns if name not in certain], certain, CompileOptions(effort=effort)
-    )
+    soft = [name for name in evidence.columns if name not in evidence.certain]
+    return compiled(TAC, net, query, soft, evidence.certain, CompileOptions(effort=effort))
 
 
 @dataclass(frozen=True)
@@ -97,7 +95,7 @@ class Learner:
 
     def __init__(self, task: PlacingTask, net: Network) -> None:
         self.task, self.network = task, net
-        self.tac = asked(net, task.query, task.data.columns)
+        self.tac = compiled_for(Evidence(task.data.rows, task.data.columns), net, task.query)
         self.parameters = Parameters(net, self.tac.program.nodes)
 
     def random(self, seed: Sequence[int]) -> Network:
