@@ -114,6 +114,8 @@ class Parameters:
 
     def tables(self, numbers: Floats, nodes: Collection[str] | None = None) -> dict[Key, Floats]:
         """The tables that hold learned numbers, complete; those of some nodes, or all."""
+        if nodes is None and self._in_order:
+            return {place.key: numbers[place.span].reshape(place.table.shape) for place in self.places}
         return {place.key: place.filled(numbers) for place in self.places if nodes is None or place.key[0] in nodes}
 
     def slopes(self, numbers: Floats) -> dict[str, float]:
