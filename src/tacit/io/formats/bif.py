@@ -20,11 +20,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tacit.base.errors import FormatError
-from tacit.base.floats import Floats
 from tacit.base.text import large, plural
 from tacit.io.parsing.content import decoded
 from tacit.io.parsing.draft import Declared, Defined, Draft, build
-from tacit.io.parsing.extension import Spelled, network_properties, plain_table, spell, table_rows
+from tacit.io.parsing.extension import Spelled, spell, spell_network, table_rows
 from tacit.io.parsing.scanner import Position, Scanner, show
 from tacit.model.variable import Label
 from tacit.query.network import Network
@@ -76,8 +75,6 @@ class _BifReader:
             self.result.define(name, self._definition(name, block))
         return self.result
 
-    # syntax
-
     def _network(self) -> None:
         name = self.scanner.name()
         self.result.name = None if name == NO_NAME else name
@@ -108,7 +105,6 @@ class _BifReader:
         scanner.expect("]")
         scanner.expect("{")
         place, states = scanner.place(), scanner.names("}")
-        scanner.expect("}")
         scanner.expect(";")
         if (count.lstrip("0") or "0") != str(len(states)):
             problem = f"{plural(len(states), 'state')}, but {show(count)} are declared"
@@ -123,9 +119,8 @@ class _BifReader:
             raise scanner.error(f"node {show(name)} has two probability blocks")
         self.result.check_nodes(scanner.place(), len(self.blocks) + 1)
         self.blocks[name] = block = _Probability(scanner.place(), scanner.names(")", "|"))
-        if scanner.expect(")", "|") == "|":
+        if scanner.token == "|":
             block.parents += scanner.names(")")
-            scanner.expect(")")
         scanner.expect("{")
         while (token := scanner.expect("(", "table", "default", "property", "}")) != "}":
             if token == "property":
@@ -135,16 +130,11 @@ class _BifReader:
 
     def _entry(self, name: str, block: _Probability, token: str) -> None:
         scanner, place = self.scanner, self.scanner.place()
-        key: _Key = token
-        if token == "(":
-            key = tuple(scanner.names(")"))
-            scanner.expect(")")
+        key: _Key = tuple(scanner.names(")")) if token == "(" else token
         if key in block.rows:
             raise self._error(name, key, place, "is given twice")
         block.rows[key] = _Row(place, scanner.numbers())
         scanner.expect(";", instead="a number or ';'")
-
-    # meaning
 
     def _definition(self, name: str, block: _Probability) -> Defined:
         shape = self.result.shape(block.place, name, block.parents)
@@ -163,38 +153,31 @@ class _BifReader:
         states = [self.result.variables[parent].states for parent in block.parents]
         codes = [{label: code for code, label in enumerate(labels)} for labels in states]
         default = block.rows.pop("default", None)
-        self._check_rows(name, block, codes, shape[-1])
+        for key, row in block.rows.items():
+            if len(key) != len(codes) or not all(label in of for label, of in zip(key, codes, strict=True)):
+                raise self._error(name, key, row.place, f"is not a state of the parents {block.parents}")
+            self._check_count(name, key, row, shape[-1])
         if default is not None:
-            self._check_default(name, default, shape)
+            self._check_count(name, "default", default, shape[-1])
+            self.by_default += math.prod(shape)
+            if self.by_default > MAX_BY_DEFAULT:  # a short file must not fill the memory
+                problem = f"makes {large(self.by_default)} entries in all (limit {MAX_BY_DEFAULT:,})"
+                raise self._error(name, "default", default.place, problem)
         elif len(block.rows) < math.prod(shape[:-1]):
             missing = next(key for key in itertools.product(*states) if key not in block.rows)
             raise self._error(name, missing, block.place, "is missing")
         ordered = [default] * math.prod(shape[:-1])
         for key, row in block.rows.items():
             index = 0
-            for label, known in zip(key, codes, strict=True):
-                index = index * len(known) + known[label]
+            for label, of in zip(key, codes, strict=True):
+                index = index * len(of) + of[label]
             ordered[index] = row
-        given = [row for row in ordered if row is not None]  # all of them
-        numbers = np.ravel([row.numbers for row in given])
-        return Defined(block.place, block.parents, numbers, [row.place for row in given])
+        rows = [row for row in ordered if row is not None]  # all of them
+        return Defined(block.place, block.parents, np.ravel([row.numbers for row in rows]), [row.place for row in rows])
 
-    def _check_rows(self, name: str, block: _Probability, codes: Sequence[Mapping[Label, int]], own: int) -> None:
-        for key, row in block.rows.items():
-            if len(key) != len(codes) or not all(label in known for label, known in zip(key, codes, strict=True)):
-                raise self._error(name, key, row.place, f"is not a state of the parents {block.parents}")
-            if len(row.numbers) != own:
-                raise self._error(name, key, row.place, f"has {plural(len(row.numbers), 'number')}, expected {own:,}")
-
-    def _check_default(self, name: str, row: _Row, shape: tuple[int, ...]) -> None:
-        """A default makes many numbers of few: a short file must not fill the memory."""
-        if len(row.numbers) != shape[-1]:
-            problem = f"has {plural(len(row.numbers), 'number')}, expected {shape[-1]:,}"
-            raise self._error(name, "default", row.place, problem)
-        self.by_default += math.prod(shape)
-        if self.by_default > MAX_BY_DEFAULT:
-            problem = f"makes {large(self.by_default)} entries in all (limit {MAX_BY_DEFAULT:,})"
-            raise self._error(name, "default", row.place, problem)
+    def _check_count(self, name: str, key: _Key, row: _Row, own: int) -> None:
+        if len(row.numbers) != own:
+            raise self._error(name, key, row.place, f"has {plural(len(row.numbers), 'number')}, expected {own:,}")
 
     def _error(self, name: str, key: _Key, place: Position, problem: str) -> FormatError:
         row = key if isinstance(key, str) else f"row ({', '.join(map(str, key))})"
@@ -203,24 +186,15 @@ class _BifReader:
 
 def compose(net: Network) -> str:
     """A network as a BIF document."""
-    nodes = spell(net, _is_name, _is_state)
+    nodes = spell(net, _is_name, lambda word: _is_name(word) or bool(_INTEGER.fullmatch(word)), plain="BIF")
+    name, properties = spell_network(net, lambda name: name != NO_NAME and _is_name(name))
+    head = f"network {name or NO_NAME} {{\n{_properties(properties)}}}\n"
     states = {node.name: node.states for node in nodes}
-    tables = (_probability(node, states, plain_table(net, node.original, "BIF")) for node in nodes)
-    return "".join([_network(net), *map(_variable, nodes), *tables])
+    return "".join([head, *map(_variable, nodes), *(_probability(node, states) for node in nodes)])
 
 
 def _is_name(word: str) -> bool:
     return bool(_NAME.fullmatch(word)) and word not in _KEYWORDS
-
-
-def _is_state(word: str) -> bool:
-    return _is_name(word) or bool(_INTEGER.fullmatch(word))
-
-
-def _network(net: Network) -> str:
-    properties = network_properties(net, lambda name: name != NO_NAME and _is_name(name))
-    name = NO_NAME if "tacit_name" in properties else net.name
-    return f"network {name} {{\n{_properties(properties)}}}\n"
 
 
 def _variable(node: Spelled) -> str:
@@ -232,8 +206,8 @@ def _properties(properties: Mapping[str, str]) -> str:
     return "".join(f"  property {key} = {value};\n" for key, value in properties.items())
 
 
-def _probability(node: Spelled, states: Mapping[str, Sequence[str]], table: Floats) -> str:
-    numbers = [", ".join(map(repr, row)) for row in table_rows(table)]
+def _probability(node: Spelled, states: Mapping[str, Sequence[str]]) -> str:
+    numbers = table_rows(node.table, ", ")
     if not node.parents:
         return f"probability ( {node.name} ) {{\n  table {numbers[0]};\n}}\n"
     keys = itertools.product(*(states[parent] for parent in node.parents))

@@ -12,7 +12,6 @@ import graphlib
 import math
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -20,9 +19,9 @@ from tacit.base.errors import FormatError
 from tacit.base.floats import Floats
 from tacit.base.text import plural
 from tacit.io.parsing.content import decoded
-from tacit.io.parsing.draft import MAX_PARENTS, Declared, Defined, Draft, build
-from tacit.io.parsing.scanner import Position, fault, show
-from tacit.io.parsing.wordlist import RowPlaces, Words
+from tacit.io.parsing.draft import MAX_PARENTS, Declared, Draft, build
+from tacit.io.parsing.scanner import Position, fault
+from tacit.io.parsing.wordlist import Words
 from tacit.model.variable import Label
 from tacit.query.network import Network
 
@@ -44,24 +43,15 @@ def compose(net: Network) -> str:
     raise FormatError("Ergo's .erg is read, not written; write .net, .xmlbif, .bif or .json")
 
 
-class _Table(NamedTuple):
-    """A table, and the number of its first word."""
-
-    start: int
-    numbers: Floats
-
-
 def _draft(words: Words) -> Draft:
     draft, first, cards = Draft(words.source), words.at + 1, words.cards()
     parents = [_parents(words, len(cards)) for _ in cards]
     tables = [_table(words, card) for card in cards]
-    base = _base(words, cards, parents, [len(table.numbers) for table in tables])
+    base = _base(words, cards, parents, [len(numbers) for _, numbers in tables])
     names, labels = _sections(words, cards)
-    for i, (name, table) in enumerate(zip(names, tables, strict=True)):
+    for i, (name, (start, numbers)) in enumerate(zip(names, tables, strict=True)):
         draft.declare(name, Declared(words.place(first + i), labels[i]))
-        rows = RowPlaces(words, range(table.start, table.start + len(table.numbers), cards[i]))
-        above = [names[parent - base] for parent in parents[i]]
-        draft.define(name, Defined(words.place(table.start - 1), above, table.numbers, rows))
+        draft.define(name, words.defined(start, [names[parent - base] for parent in parents[i]], numbers, cards[i]))
     return draft
 
 
@@ -72,11 +62,12 @@ def _parents(words: Words, count: int) -> list[int]:
     return words.integers(size, f"a variable; expected a number up to {count}", count + 1)
 
 
-def _table(words: Words, card: int) -> _Table:
+def _table(words: Words, card: int) -> tuple[int, Floats]:
+    """The number of a table's first word, and its numbers."""
     size = words.integer("the number of entries of a table", len(words), least=1)
     if size % card:
         raise words.error(f"a table of {plural(size, 'number')} for a node with {plural(card, 'state')}")
-    return _Table(words.at, np.array(words.floats(size)))
+    return words.at, np.array(words.floats(size))
 
 
 def _base(words: Words, cards: Sequence[int], parents: Sequence[Sequence[int]], sizes: Sequence[int]) -> int:
@@ -111,11 +102,11 @@ def _sections(words: Words, cards: Sequence[int]) -> tuple[list[str], list[Seque
     """Names and labels, after all tables; x0, x1, ... and the integers from 0, if there are none."""
     names = [f"x{i}" for i in range(len(cards))]
     labels: list[Sequence[Label]] = [range(card) for card in cards]
-    starts = {match[1].lower(): match.end() for match in _SECTION.finditer(words.text)}
-    ends = sorted([*(match.start() for match in _SECTION.finditer(words.text)), len(words.text)])
+    sections = list(_SECTION.finditer(words.text))
+    starts = {match[1].lower(): match.end() for match in sections}
+    ends = [*(match.start() for match in sections), len(words.text)]
     after = [start for what, start in starts.items() if what != "probabilities"]
-    if words.at < words.number_at(min(after, default=len(words.text))):
-        raise words.error(f"unexpected {show(words.take())} after the last table")
+    words.end_tables(words.number_at(min(after, default=len(words.text))))
     if "names" in starts:
         names = _section(words, starts["names"], ends, len(cards), "name")
     if "labels" in starts:

@@ -12,13 +12,12 @@ see the table `plus` of a testing node, a factored CPT written out, and equal sh
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from tacit.base.floats import Floats
 from tacit.io.parsing.content import decoded
 from tacit.io.parsing.draft import Declared, Defined, Draft, build
-from tacit.io.parsing.extension import Spelled, cpt_properties, network_properties, spell, visible_table
+from tacit.io.parsing.extension import Spelled, spell, spell_network
 from tacit.io.parsing.scanner import Scanner, show
 from tacit.query.network import Network
 
@@ -50,7 +49,9 @@ class _NetReader:
             kind = self.scanner.expect("node")
         match kind:
             case "net":
-                self._net()
+                for key in self.scanner.attributes():
+                    self.result.properties[key] = self._value()
+                self.result.name = self.result.properties.get("name")
             case "node":
                 self._node()
             case "potential":
@@ -58,58 +59,34 @@ class _NetReader:
             case _:
                 raise self.scanner.error(f"{kind!r}: only networks of discrete chance nodes are read")
 
-    def _net(self) -> None:
-        for key in self._attributes():
-            value = self._value()
-            self.result.properties[key] = value
-            if key == "name":
-                self.result.name = value
-
     def _node(self) -> None:
         name = self.scanner.name()
         declared = Declared(self.scanner.place(), ())
-        for key in self._attributes():
+        for key in self.scanner.attributes():
             if key == "states":
-                declared.states = self._states()
+                self.scanner.expect("=")
+                self.scanner.expect("(")
+                declared.states = self.scanner.names(")")
+                self.scanner.expect(";")
             else:
                 declared.properties[key] = self._value()
         self.result.declare(name, declared)
 
-    def _attributes(self) -> Iterator[str]:
-        """The names of a block's attributes; the value of each must be read before the next."""
-        self.scanner.expect("{")
-        while (token := self.scanner.take()) != "}":
-            if token in self.scanner.signs:
-                raise self.scanner.error(f"unexpected {show(token)}, expected an attribute or '}}'")
-            self.scanner.expect("=")
-            yield token
-
     def _value(self) -> str:
-        words = self.scanner.plain_words()
-        while (token := self.scanner.take()) != ";":
-            words.append(token.strip('"'))
-            words += self.scanner.plain_words()
-        return " ".join(words)
-
-    def _states(self) -> list[str]:
-        self.scanner.expect("(")
-        states = self.scanner.names(")")
-        self.scanner.expect(")")
-        self.scanner.expect(";")
-        return states
+        self.scanner.expect("=")
+        return " ".join(token.strip('"') for token in self.scanner.until(";"))
 
     def _potential(self) -> None:
         scanner = self.scanner
         scanner.expect("(")
-        place, nodes, parents = scanner.place(), scanner.names(")", "|"), []
-        if scanner.expect(")", "|") == "|":
-            parents = scanner.names(")")
-            scanner.expect(")")
+        place, nodes = scanner.place(), scanner.names(")", "|")
+        parents = scanner.names(")") if scanner.token == "|" else []
         if len(nodes) != 1:
             raise scanner.error(f"a potential of {len(nodes)} nodes, expected one before the '|'", place)
         defined = None
-        for key in self._attributes():
+        for key in scanner.attributes():
             if key == "data":
+                scanner.expect("=")
                 defined = Defined(place, parents, *scanner.nested_numbers())
             else:
                 self._value()
@@ -120,39 +97,28 @@ class _NetReader:
 
 def compose(net: Network) -> str:
     """A network as a NET document."""
-    nodes = spell(net, _is_name, _is_string)
-    blocks = [_net(net)]
-    blocks += [_node(node, cpt_properties(net.cpt(node.original))) for node in nodes]
-    blocks += [_potential(node, visible_table(net, node.original)) for node in nodes]
-    return "\n".join(blocks)
-
-
-def _is_name(word: str) -> bool:
-    return bool(_NAME.fullmatch(word)) and word not in _KEYWORDS
+    nodes = spell(net, lambda word: bool(_NAME.fullmatch(word)) and word not in _KEYWORDS, _is_string)
+    name, properties = spell_network(net, _is_string)
+    head = f"net\n{{\n{_lines({'name': name} | properties if name else properties)}}}\n"
+    return "\n".join([head, *map(_node, nodes), *map(_potential, nodes)])
 
 
 def _is_string(word: str) -> bool:
     return bool(_STRING.fullmatch(word))
 
 
-def _net(net: Network) -> str:
-    properties = network_properties(net, _is_string)
-    name = {} if "tacit_name" in properties else {"name": net.name}
-    return f"net\n{{\n{_lines(name | properties)}}}\n"
-
-
-def _node(node: Spelled, properties: dict[str, str]) -> str:
+def _node(node: Spelled) -> str:
     states = " ".join(f'"{state}"' for state in node.states)
-    return f"node {node.name}\n{{\n    states = ({states});\n{_lines(node.properties | properties)}}}\n"
+    return f"node {node.name}\n{{\n    states = ({states});\n{_lines(node.properties)}}}\n"
 
 
-def _lines(attributes: Mapping[str, str | None]) -> str:
+def _lines(attributes: Mapping[str, str]) -> str:
     return "".join(f'    {key} = "{value}";\n' for key, value in attributes.items())
 
 
-def _potential(node: Spelled, table: Floats) -> str:
+def _potential(node: Spelled) -> str:
     head = f"{node.name} | {' '.join(node.parents)}" if node.parents else node.name
-    return f"potential ({head})\n{{\n    data = {_nested(table.tolist())};\n}}\n"
+    return f"potential ({head})\n{{\n    data = {_nested(node.table.tolist())};\n}}\n"
 
 
 def _nested(table: list[Any]) -> str:

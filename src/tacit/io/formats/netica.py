@@ -12,7 +12,7 @@ by its `title`.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,12 +22,14 @@ from tacit.base.floats import Floats
 from tacit.base.text import large, plural
 from tacit.io.parsing.content import decoded
 from tacit.io.parsing.draft import Declared, Defined, Draft, build
-from tacit.io.parsing.scanner import Position, Scanner, show
+from tacit.io.parsing.scanner import Position, Scanner, is_integer, show
 from tacit.model.rules import MAX_DENSE
 from tacit.model.variable import Label
 from tacit.query.network import Network
 
 MAX_STATES = 2**16  # that a node may have without naming them
+_WORDS = ("kind", "discrete", "numstates")  # the attributes of one word that are read
+_LISTS = ("states", "levels", "parents", "functable")  # and those of several
 
 
 def parse(data: bytes, source: str) -> Network:
@@ -42,14 +44,18 @@ def compose(net: Network) -> str:
 
 @dataclass
 class _Node:
-    """What the file says of a node; None where it says nothing."""
+    """What the file says of a node; `table_place` is where its probs or its functable are."""
 
+    name: str
     place: Position
-    words: dict[str, str] = field(default_factory=dict)  # attributes of one word: kind, discrete, numstates
-    lists: dict[str, list[str]] = field(default_factory=dict)  # of several: states, levels, parents
+    words: dict[str, str] = field(default_factory=dict)
+    lists: dict[str, list[str]] = field(default_factory=dict)
     probs: tuple[Floats, list[Position]] | None = None
-    functable: list[str] | None = None
     table_place: Position | None = None
+
+    @property
+    def discrete(self) -> bool:
+        return self.words.get("discrete", "TRUE").upper() == "TRUE"
 
 
 class _DneReader:
@@ -62,28 +68,21 @@ class _DneReader:
     def draft(self) -> Draft:
         self.scanner.expect("bnet")
         self.result.name = self.scanner.name()
-        for key in self._attributes():
-            if key == "node":
+        for key in self.scanner.attributes(separators=";"):
+            if key.lower() == "node":
                 self._node()
             else:
                 self._skip()
         while self.scanner.more():
             self.scanner.expect(";", instead="the end of the file")
-        self._check_parents()
+        for name, defined in self.result.definitions.items():
+            for parent in self.constants.intersection(defined.parents):
+                problem = f"node {show(name)} has the constant {show(parent)} as a parent; only chance nodes are read"
+                raise self.result.error(defined.place, problem)
         return self.result
 
-    def _attributes(self) -> Iterator[str]:
-        """The names of a block's attributes and inner blocks; what follows each must be read before the next."""
-        self.scanner.expect("{")
-        while (token := self.scanner.take()) != "}":
-            if token == ";":
-                continue
-            if token in self.scanner.signs:
-                raise self.scanner.error(f"unexpected {show(token)}, expected an attribute or '}}'")
-            yield token.lower()
-
     def _skip(self) -> None:
-        """The rest of an attribute or an inner block, up to its ';' or '}'."""
+        """Skip the rest of an attribute or an inner block, up to its ';' or '}'."""
         opened = 0
         while True:
             self.scanner.plain_words()
@@ -100,120 +99,89 @@ class _DneReader:
                     return
 
     def _node(self) -> None:
-        name = self.scanner.name()
-        node = _Node(self.scanner.place())
-        for key in self._attributes():
-            if key in ("kind", "discrete", "numstates"):
-                self.scanner.expect("=")
+        node = _Node(self.scanner.name(), self.scanner.place())
+        for attribute in self.scanner.attributes(separators=";"):
+            key = attribute.lower()
+            if key not in (*_WORDS, *_LISTS, "probs"):
+                self._skip()
+                continue
+            self.scanner.expect("=")
+            if key in ("probs", "functable"):
+                node.table_place = self.scanner.place()
+            if key in _WORDS:
                 node.words[key] = self.scanner.name()
                 self.scanner.expect(";")
-            elif key in ("states", "levels", "parents"):
-                self.scanner.expect("=")
+            elif key in _LISTS:
                 node.lists[key] = self._words()
-            elif key in ("probs", "functable"):
-                self.scanner.expect("=")
-                node.table_place = self.scanner.place()
-                if key == "probs":
-                    node.probs = self.scanner.nested_numbers()
-                else:
-                    node.functable = self._words()
             else:
-                self._skip()
-        if self._is_chance(name, node):
-            self._add(name, node)
+                node.probs = self.scanner.nested_numbers()
+        self._add(node)
 
     def _words(self) -> list[str]:
         """The words of a list that may be nested, up to its ';'."""
-        words, opened = self.scanner.plain_words(), 0
-        while (token := self.scanner.take()) != ";":
-            if token == "(":
-                opened += 1
-            elif token == ")":
-                opened -= 1
+        words, opened = [], 0
+        for token in self.scanner.until(";"):
+            if token in ("(", ")"):
+                opened += 1 if token == "(" else -1
                 if opened < 0:
                     raise self.scanner.error("')' without its '('")
             elif token in self.scanner.signs:
                 raise self.scanner.error(f"unexpected {show(token)}, expected a word, '(', ')' or ';'")
             else:
                 words.append(token.strip('"'))
-            words += self.scanner.plain_words()
         if opened:
             raise self.scanner.error("'(' without its ')'")
         return words
 
-    def _is_chance(self, name: str, node: _Node) -> bool:
-        """Whether a node belongs into a network: constants do not; an error if it cannot be read."""
+    def _add(self, node: _Node) -> None:
+        """Add a node to the draft; a constant is no part of the network."""
         kind = node.words.get("kind", "NATURE").upper()
         if kind == "CONSTANT":
-            self.constants.add(name)
-            return False
+            self.constants.add(node.name)
+            return
         if kind != "NATURE":
-            raise self._error(node, f"node {show(name)} is of kind {show(kind)}; only chance nodes (NATURE) are read")
-        if node.words.get("discrete", "TRUE").upper() != "TRUE" and "levels" not in node.lists:
-            raise self._error(node, f"node {show(name)} is continuous; only nodes with states or levels are read")
-        return True
+            raise self._error(node, f"is of kind {show(kind)}; only chance nodes (NATURE) are read")
+        if not node.discrete and "levels" not in node.lists:
+            raise self._error(node, "is continuous; only nodes with states or levels are read")
+        states = self._states(node)
+        self.result.declare(node.name, Declared(node.place, states))
+        if node.table_place is not None:
+            numbers, rows = node.probs or (self._written_out(node, states), [])
+            self.result.define(node.name, Defined(node.table_place, node.lists.get("parents", []), numbers, rows))
 
-    def _add(self, name: str, node: _Node) -> None:
-        states = self._states(name, node)
-        self.result.declare(name, Declared(node.place, states))
-        if node.probs is not None or node.functable is not None:
-            numbers, rows = node.probs or (self._written_out(name, node, states), [])
-            assert node.table_place is not None  # of one of them
-            self.result.define(name, Defined(node.table_place, node.lists.get("parents", []), numbers, rows))
-
-    def _states(self, name: str, node: _Node) -> Sequence[Label]:
+    def _states(self, node: _Node) -> Sequence[Label]:
         if "states" in node.lists:
             return node.lists["states"]
         if "levels" in node.lists:
             levels = node.lists["levels"]
-            if node.words.get("discrete", "TRUE").upper() == "TRUE":
-                return levels
-            return [f"{low} to {high}" for low, high in itertools.pairwise(levels)]
+            return levels if node.discrete else [f"{low} to {high}" for low, high in itertools.pairwise(levels)]
         count = node.words.get("numstates", "0")
-        if not (count.isascii() and count.isdigit() and len(count) < 10 and int(count) <= MAX_STATES):
-            raise self._error(
-                node, f"node {show(name)} has {show(count)} states; a number up to {MAX_STATES:,} is read"
-            )
-        given = 0 if node.probs is None else len(node.probs[0])
-        if node.functable is None and given < int(count):  # a count alone must not make us allocate
-            counted, numbers = plural(int(count), "state"), plural(given, "number")
-            raise self._error(node, f"node {show(name)} has {counted}, but probs of {numbers}")
+        if not (is_integer(count, digits=9) and int(count) <= MAX_STATES):
+            raise self._error(node, f"has {show(count)} states; a number up to {MAX_STATES:,} is read")
+        numbers = 0 if node.probs is None else len(node.probs[0])
+        if "functable" not in node.lists and numbers < int(count):  # a count alone must not make us allocate
+            raise self._error(node, f"has {plural(int(count), 'state')}, but probs of {plural(numbers, 'number')}")
         return range(int(count))
 
-    def _written_out(self, name: str, node: _Node, states: Sequence[Label]) -> Floats:
-        """The table of a deterministic node: one row per state that its functable lists."""
-        assert node.functable is not None
-        self.written_out += len(node.functable) * len(states)
+    def _written_out(self, node: _Node, states: Sequence[Label]) -> Floats:
+        """The table of a deterministic node: one row per state that its functable lists, `#0` for the first."""
+        place = node.table_place or node.place
+        self.written_out += len(node.lists["functable"]) * len(states)
         if self.written_out > MAX_DENSE:
-            entries = large(self.written_out)
-            raise self._error(node, f"tables of functables would have {entries} entries (limit {MAX_DENSE:,})")
+            problem = f"tables of functables would have {large(self.written_out)} entries (limit {MAX_DENSE:,})"
+            raise self.result.error(place, problem)
         codes = {} if isinstance(states, range) else {label: code for code, label in enumerate(states)}
-        places = [codes.get(word, _number(word)) for word in node.functable]
-        for word, place in zip(node.functable, places, strict=True):
-            if not 0 <= place < len(states):
-                raise self._error(node, f"node {show(name)}: {show(word)} in functable is not a state of it")
-        rows = np.zeros((len(places), len(states)))
-        rows[np.arange(len(rows)), places] = 1.0
+        chosen = []
+        for word in node.lists["functable"]:
+            numbered = word.startswith("#") and is_integer(word[1:], digits=9)
+            code = codes.get(word, int(word[1:]) if numbered else -1)
+            if not 0 <= code < len(states):
+                problem = f"node {show(node.name)}: {show(word)} in functable is not a state of it"
+                raise self.result.error(place, problem)
+            chosen.append(code)
+        rows = np.zeros((len(chosen), len(states)))
+        rows[np.arange(len(rows)), chosen] = 1.0
         return rows.ravel()
 
-    def _check_parents(self) -> None:
-        if self.constants:
-            for name, defined in self.result.definitions.items():
-                for parent in self.constants.intersection(defined.parents):
-                    problem = (
-                        f"node {show(name)} has the constant {show(parent)} as a parent; only chance nodes are read"
-                    )
-                    raise self.result.error(defined.place, problem)
-
     def _error(self, node: _Node, problem: str) -> FormatError:
-        return self.result.error(node.table_place or node.place, problem)
-
-
-def _number(word: str) -> int:
-    """The place of a state that is given as such, `#0` for the first; -1 if it is not.
-
-    >>> _number("#12"), _number("wet")
-    (12, -1)
-    """
-    digits = word[1:]
-    return int(digits) if word.startswith("#") and digits.isascii() and digits.isdigit() and len(digits) < 10 else -1
+        return self.result.error(node.table_place or node.place, f"node {show(node.name)} {problem}")

@@ -24,10 +24,10 @@ from tacit.evidence.states import MISSING
 from tacit.io.formats import uai_markov
 from tacit.io.formats.uai_document import COMMENT, MAX_NUMBER, comment_of, document, file_numbers, names_comment
 from tacit.io.parsing.content import decoded, read_bytes, write_text
-from tacit.io.parsing.draft import MAX_PARENTS, Declared, Defined, Draft, build
+from tacit.io.parsing.draft import MAX_PARENTS, Declared, Draft, build
 from tacit.io.parsing.extension import plain_table
 from tacit.io.parsing.scanner import show
-from tacit.io.parsing.wordlist import RowPlaces, Words
+from tacit.io.parsing.wordlist import Words
 from tacit.model.factor_graph import FactorGraph
 from tacit.model.variable import Label
 from tacit.query.network import Network
@@ -133,10 +133,10 @@ def _draft(words: Words) -> Draft:
     if words.integer("the number of CPTs in the file", len(words)) != count:
         raise words.error(f"{words[words.at - 1]} CPTs, expected {count}: one per variable")
     scopes = [_scope(words, count) for _ in range(count)]
-    for scope in scopes:
-        draft.define(f"x{scope[-1]}", _defined(words, scope, [cards[number] for number in scope]))
-    if words.at < len(words):
-        raise words.error(f"unexpected {show(words.take())} after the last table")
+    for *parents, own in scopes:
+        start, numbers = words.table([cards[number] for number in (*parents, own)], f"x{own}'s table")
+        draft.define(f"x{own}", words.defined(start, [f"x{number}" for number in parents], numbers, cards[own]))
+    words.end_tables(len(words))
     _declare(draft, words, cards, first)
     return draft
 
@@ -158,12 +158,6 @@ def _declare(draft: Draft, words: Words, cards: list[int], first: int) -> None:
         raise words.error("the comment '# tacit' names other variables than the file has", 0)
     for number, said in names.items():
         draft.declare(f"x{number}", Declared(words.place(first + number), range(cards[number]), decoded=said))
-
-
-def _defined(words: Words, scope: list[int], cards: list[int]) -> Defined:
-    start, numbers = words.table(cards, f"x{scope[-1]}'s table")
-    rows = RowPlaces(words, range(start, start + len(numbers), cards[-1]))
-    return Defined(words.place(start - 1), [f"x{number}" for number in scope[:-1]], numbers, rows)
 
 
 def _rows(words: Words) -> list[dict[int, int]]:

@@ -88,7 +88,7 @@ def document(kind: str, net: Model | FactorGraph, scopes: Sequence[Sequence[str]
     lines = [kind, str(len(order)), " ".join(str(len(net.states(name))) for name in order), str(len(scopes))]
     lines += [" ".join(map(str, [len(scope), *(numbers[name] for name in scope)])) for scope in scopes]
     for table in tables:
-        lines += ["", str(table.size), *(" " + " ".join(map(repr, row)) for row in table_rows(np.atleast_1d(table)))]
+        lines += ["", str(table.size), *(f" {row}" for row in table_rows(np.atleast_1d(table)))]
     return "\n".join([*lines, "", names_comment(net, numbers), ""])
 
 

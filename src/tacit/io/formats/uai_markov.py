@@ -13,7 +13,6 @@ from tacit.base.floats import Floats
 from tacit.io.formats.uai_document import Called, comment_of, document
 from tacit.io.parsing.draft import stem
 from tacit.io.parsing.extension import decode
-from tacit.io.parsing.scanner import show
 from tacit.io.parsing.wordlist import Words
 from tacit.model.factor_graph import MAX_SCOPE, FactorGraph
 
@@ -27,8 +26,7 @@ def graph_of(words: Words) -> FactorGraph:
     for number, scope in enumerate(scopes):
         table = _table(words, number, [cards[v] for v in scope])
         graph.add_factor([names[v] for v in scope], table)
-    if words.at < len(words):
-        raise words.error(f"unexpected {show(words.take())} after the last table")
+    words.end_tables(len(words))
     return graph
 
 

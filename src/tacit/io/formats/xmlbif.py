@@ -17,10 +17,9 @@ from html import escape
 
 import numpy as np
 
-from tacit.base.floats import Floats
 from tacit.io.parsing.draft import Declared, Defined, Draft, build
 from tacit.io.parsing.elements import Elements
-from tacit.io.parsing.extension import Spelled, cpt_properties, network_properties, spell, table_rows, visible_table
+from tacit.io.parsing.extension import spell, spell_network, table_rows
 from tacit.io.parsing.scanner import Position, floats, show
 from tacit.query.network import Network
 
@@ -68,7 +67,7 @@ class _XmlbifReader(Elements):
         elif outer == "NETWORK" and tag == "NAME":
             self.result.name = text
         elif outer == "NETWORK" and tag == "PROPERTY":
-            self.result.properties |= _properties([text])
+            self.result.properties |= _parse_properties([text])
         elif tag == "VARIABLE":
             self._variable()
         elif tag in _BLOCKS:
@@ -77,7 +76,7 @@ class _XmlbifReader(Elements):
     def _variable(self) -> None:
         place = self.places["VARIABLE"]
         states = self.parts.get("OUTCOME", []) or self.parts.get("VALUE", [])  # VALUE was the word of 0.2
-        properties = _properties(self.parts.get("PROPERTY", []))
+        properties = _parse_properties(self.parts.get("PROPERTY", []))
         self.result.declare(self._one("NAME", place), Declared(place, states, properties))
 
     def _definition(self, place: Position) -> None:
@@ -96,7 +95,7 @@ class _XmlbifReader(Elements):
         return texts[0]
 
 
-def _properties(texts: Iterable[str]) -> dict[str, str]:
+def _parse_properties(texts: Iterable[str]) -> dict[str, str]:
     pairs = [text.partition("=") for text in texts]
     return {key.strip(): value.strip() for key, _, value in pairs}
 
@@ -104,14 +103,15 @@ def _properties(texts: Iterable[str]) -> dict[str, str]:
 def compose(net: Network) -> str:
     """A network as an XMLBIF document."""
     nodes = spell(net, _fits, _fits)
+    name, properties = spell_network(net, _fits)
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', '<BIF VERSION="0.3">', "<NETWORK>"]
-    properties = network_properties(net, _fits)
-    lines.append(_element("NAME", "" if net.name is None or "tacit_name" in properties else net.name))
-    lines += [_property(key, value) for key, value in properties.items()]
+    lines += [_element("NAME", name), *_properties(properties)]
     for node in nodes:
-        lines += _variable(node, cpt_properties(net.cpt(node.original)))
+        lines += ['<VARIABLE TYPE="nature">', _element("NAME", node.name)]
+        lines += [*(_element("OUTCOME", state) for state in node.states), *_properties(node.properties), "</VARIABLE>"]
     for node in nodes:
-        lines += _definition(node, visible_table(net, node.original))
+        lines += ["<DEFINITION>", _element("FOR", node.name), *(_element("GIVEN", name) for name in node.parents)]
+        lines += [_element("TABLE", "\n".join(table_rows(node.table))), "</DEFINITION>"]
     return "\n".join([*lines, "</NETWORK>", "</BIF>", ""])
 
 
@@ -123,25 +123,5 @@ def _element(tag: str, content: str) -> str:
     return f"<{tag}>{escape(content, quote=False)}</{tag}>"
 
 
-def _property(key: str, value: str) -> str:
-    return _element("PROPERTY", f"{key} = {value}")
-
-
-def _variable(node: Spelled, properties: dict[str, str]) -> list[str]:
-    return [
-        '<VARIABLE TYPE="nature">',
-        _element("NAME", node.name),
-        *(_element("OUTCOME", state) for state in node.states),
-        *(_property(key, value) for key, value in (node.properties | properties).items()),
-        "</VARIABLE>",
-    ]
-
-
-def _definition(node: Spelled, table: Floats) -> list[str]:
-    return [
-        "<DEFINITION>",
-        _element("FOR", node.name),
-        *(_element("GIVEN", parent) for parent in node.parents),
-        _element("TABLE", "\n".join(" ".join(map(repr, row)) for row in table_rows(table))),
-        "</DEFINITION>",
-    ]
+def _properties(properties: Mapping[str, str]) -> list[str]:
+    return [_element("PROPERTY", f"{key} = {value}") for key, value in properties.items()]

@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import zlib
+from collections.abc import Callable
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -54,10 +55,10 @@ def pieces(data: bytes) -> int:
     return sum(map(data.count, SIGNS)) - tags + data.count(b'"') // 2 + words // WORDS_PER_PIECE
 
 
-def check_nodes(count: int) -> None:
-    """Refuse a file, packed or not, with so many nodes."""
+def check_nodes(count: int, error: Callable[[str], FormatError] = FormatError) -> None:
+    """Refuse a file, packed or not, with too many nodes."""
     if count > MAX_NODES:
-        raise FormatError(f"at least {count:,} nodes (limit {MAX_NODES:,}); a larger network can be kept as JSON")
+        raise error(f"at least {count:,} nodes (limit {MAX_NODES:,}); a larger network can be kept as JSON")
 
 
 def write_text(text: str, path: str | os.PathLike[str]) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import graphlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -96,11 +96,8 @@ class Draft:
         self.check_nodes(declared.place, len(self.variables))
 
     def check_nodes(self, place: Position, count: int) -> None:
-        """Refuse a file with so many variables or CPTs."""
-        try:
-            check_nodes(count)
-        except FormatError as error:
-            raise self.error(place, str(error)) from None
+        """Refuse a file with too many variables or CPTs."""
+        check_nodes(count, lambda problem: self.error(place, problem))
 
     def define(self, name: str, defined: Defined) -> None:
         if name in self.definitions:
@@ -207,10 +204,10 @@ class _Builder:
 
     def _fault(self, name: str, table: Floats) -> FormatError:
         """What is wrong with the numbers of a table."""
-        for index in _places(~((table >= 0) & (table <= 1 + MAX_MISS)))[:1]:
-            return self._error(name, index[:-1], f"holds {table[index]:g}, which is not a probability")
+        for *row, own in np.argwhere(~((table >= 0) & (table <= 1 + MAX_MISS)))[:1].tolist():
+            return self._error(name, tuple(row), f"holds {table[*row, own]:g}, which is not a probability")
         total = table.sum(axis=-1)
-        row = _places(abs(total - 1) > MAX_MISS)[0]
+        row = tuple(np.argwhere(abs(total - 1) > MAX_MISS)[0].tolist())
         return self._error(name, row, f"sums to {total[row]:.6g}, expected 1")
 
     def _error(self, name: str, row: tuple[int, ...], problem: str) -> FormatError:
@@ -257,39 +254,25 @@ def _located(draft: Draft, place: Position) -> Iterator[None]:
         raise draft.error(place, str(error)) from None
 
 
-def _places(mask: NDArray[np.bool_]) -> list[tuple[int, ...]]:
-    return [tuple(index) for index in np.argwhere(mask).tolist()]
-
-
 def _parents_first(draft: Draft) -> list[str]:
     """The names in the order of their declarations, save that parents come before their children."""
     parents = {name: draft.definitions[name].parents for name in draft.variables}
-    order: dict[str, None] = {}
-    opened: set[str] = set()  # whose parents were looked at
-    for name in parents:
-        stack = [name]
-        while stack:
-            child = stack[-1]
-            waiting = [] if child in order else [parent for parent in parents[child] if parent not in order]
-            if not waiting:
-                order.setdefault(stack.pop())
-                continue
-            if child in opened:  # met again above itself
-                raise _cycle(draft, parents)
-            opened.add(child)
-            stack.extend(waiting)
-    return list(order)
-
-
-def _cycle(draft: Draft, parents: Mapping[str, Sequence[str]]) -> FormatError:
-    """An error that names a cycle, which must be there."""
     try:
         graphlib.TopologicalSorter(parents).prepare()
     except graphlib.CycleError as error:
         cycle = error.args[1]
-        named = " -> ".join(map(show, cycle))
-        return draft.error(draft.definitions[cycle[0]].place, f"the parents form a cycle: {named}")
-    raise AssertionError("there is no cycle")
+        problem = f"the parents form a cycle: {' -> '.join(map(show, cycle))}"
+        raise draft.error(draft.definitions[cycle[0]].place, problem) from None
+    order: dict[str, None] = {}
+    for name in parents:
+        stack = [name]
+        while stack:
+            waiting = [parent for parent in parents[stack[-1]] if parent not in order]
+            if waiting:
+                stack.extend(waiting)
+            else:
+                order.setdefault(stack.pop())
+    return list(order)
 
 
 def stem(source: str) -> str:

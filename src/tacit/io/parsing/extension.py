@@ -15,7 +15,7 @@ import json as stdlib_json
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import chain, count
 from typing import Any
@@ -36,27 +36,40 @@ from tacit.query.network import Network
 
 @dataclass(frozen=True)
 class Spelled:
-    """A node in words that a format can hold, and the properties that tell what it was called."""
+    """A node in words and numbers that a format can hold, and properties that tell the rest."""
 
-    original: str
     name: str
     states: tuple[str, ...]
     parents: tuple[str, ...]
+    table: Floats
     properties: dict[str, str]
 
 
-def spell(net: Network, fits_name: Callable[[str], bool], fits_state: Callable[[str], bool]) -> list[Spelled]:
-    """The nodes of a network in words that pass the two tests, which the format makes."""
+def spell(
+    net: Network, fits_name: Callable[[str], bool], fits_state: Callable[[str], bool], plain: str = ""
+) -> list[Spelled]:
+    """The nodes of a network in words that pass the format's two tests.
+
+    `plain` names a format that holds tables of numbers only.
+    """
     names = dict(zip(net, _words(net, fits_name), strict=True))
     nodes = []
     for original, name in names.items():
-        labels = net.states(original)
+        labels, cpt = net.states(original), net.cpt(original)
         states = tuple(_words(labels, fits_state))
+        parents = tuple(names[parent] for parent in net.parents(original))
+        table = plain_table(net, original, plain) if plain else visible_table(net, original)
         properties = {} if name == original else {"tacit_name": encode(original)}
         if states != labels:
             properties["tacit_states"] = encode(labels)
-        nodes.append(Spelled(original, name, states, tuple(names[p] for p in net.parents(original)), properties))
+        if not (plain or _is_plain(cpt)):
+            properties["tacit_cpt"] = encode(cpt_to_dict(cpt))
+        nodes.append(Spelled(name, states, parents, table, properties))
     return nodes
+
+
+def _is_plain(cpt: AnyCPT) -> bool:
+    return isinstance(cpt, CPT) and not cpt.learn and cpt.tie is None and not np.isnan(cpt.table).any()
 
 
 def _words(labels: Iterable[Label], fits: Callable[[str], bool]) -> list[str]:
@@ -99,17 +112,11 @@ def decode(text: str) -> Any:
         raise FormatError(f"{text[:40]!r} does not encode a text") from None
 
 
-def network_properties(net: Network, fits_name: Callable[[str], bool]) -> dict[str, str]:
-    """What is to be said of a network beside its name, and its name if that does not pass the test."""
-    named = net.name is not None and fits_name(net.name)
-    properties = {} if named else {"tacit_name": encode(net.name)}
-    return properties if net.selection == "ancestral" else properties | {"tacit_selection": encode(net.selection)}
-
-
-def cpt_properties(cpt: AnyCPT) -> dict[str, str]:
-    """What a table of numbers does not say of a CPT; nothing, if it is one."""
-    plain = isinstance(cpt, CPT) and not cpt.learn and cpt.tie is None and not np.isnan(cpt.table).any()
-    return {} if plain else {"tacit_cpt": encode(cpt_to_dict(cpt))}
+def spell_network(net: Network, fits_name: Callable[[str], bool]) -> tuple[str, dict[str, str]]:
+    """A network's name, empty if it does not pass the test, and the properties that tell the rest."""
+    name = net.name if net.name is not None and fits_name(net.name) else ""
+    properties = {} if name else {"tacit_name": encode(net.name)}
+    return name, properties if net.selection == "ancestral" else properties | {"tacit_selection": encode(net.selection)}
 
 
 def visible_table(net: Network, name: str) -> Floats:
@@ -148,7 +155,6 @@ def _dense(net: Network, name: str) -> Floats:
     return net.table(name)
 
 
-def table_rows(table: Floats) -> Sequence[list[float]]:
-    """The rows of a table, one distribution each."""
-    rows: list[list[float]] = table.reshape(-1, table.shape[-1]).tolist()
-    return rows
+def table_rows(table: Floats, separator: str = " ") -> list[str]:
+    """The rows of a table as text, one distribution each."""
+    return [separator.join(map(repr, row)) for row in table.reshape(-1, table.shape[-1]).tolist()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -37,6 +38,11 @@ def show(word: object) -> str:
     """A word of a file in a message."""
     text = str(word)
     return repr(text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 3] + "...")
+
+
+def is_integer(word: str, digits: int = 19) -> bool:
+    """Whether a word is an integer >= 0 of no more than so many digits."""
+    return word.isascii() and word.isdigit() and len(word) <= digits
 
 
 def floats(text: str) -> list[float]:
@@ -75,14 +81,14 @@ class Scanner:
     def __init__(self, text: str, source: str, signs: str, percent: bool = False, escapes: bool = False) -> None:
         self.text, self.source, self.signs = text, source, signs
         self._at = 0  # the end of what was read
-        self._start = 0  # the start of the last token
+        self._start, self.token = 0, ""  # where the last token starts, and what it is
         self._counted, self._line, self._line_start = 0, 1, 0  # how far lines were counted
         line, mark = ("//|%", "%") if percent else ("//", "")
         # possessive: otherwise n blanks before a fault could be split in 2^n ways
         gap = rf"(?:[\s,]++|(?:{line})[^\n]*+|/\*.*?\*/)*+"
         string = r'"(?:[^"\\]|\\.)*+"' if escapes else r'"[^"]*+"'
-        token = rf'[{re.escape(signs)}]|{string}|(?:[^\s,"/{mark}{re.escape(signs)}]|/(?![/*]))++'
         letter = rf'[^\s,"/{mark}{re.escape(signs)}]'
+        token = rf"[{re.escape(signs)}]|{string}|(?:{letter}|/(?![/*]))++"
         self._plain = re.compile(rf"(?:[\s,]*+{letter}++(?=[\s,{re.escape(signs)}]|\Z))*+")
         self._gap = re.compile(gap, re.DOTALL)
         self._gap_and_token = re.compile(f"{gap}({token})", re.DOTALL)
@@ -111,9 +117,14 @@ class Scanner:
         """The next token."""
         match = self._gap_and_token.match(self.text, self._at)
         if match is None:
-            raise self._no_token()
+            self._skip()
+            if self._at >= len(self.text):
+                raise self.error("the file ends too early")
+            what = "quotation mark" if self.text[self._at] == '"' else "comment"
+            raise self.error(f"a {what} that does not end")
         self._start, self._at = match.span(1)
-        return match[1]
+        self.token = match[1]
+        return self.token
 
     def expect(self, *signs: str, instead: str = "") -> str:
         """The next token, which must be one of these; `instead` tells in other words what was expected."""
@@ -132,13 +143,29 @@ class Scanner:
         return token[1:-1] if token[0] == '"' else token
 
     def names(self, *ends: str) -> list[str]:
-        """The names up to one of these signs, which is left to be read."""
+        """The names up to one of these signs, which is read, too."""
         names = self.plain_words()
         while (token := self.take()) not in ends:
             names.append(self._named(token))
             names += self.plain_words()
-        self._at = self._start
         return names
+
+    def until(self, end: str) -> Iterator[str]:
+        """The tokens up to a sign, which is read, too."""
+        yield from self.plain_words()
+        while (token := self.take()) != end:
+            yield token
+            yield from self.plain_words()
+
+    def attributes(self, separators: str = "") -> Iterator[str]:
+        """The names of a block's attributes; what follows each must be read before the next."""
+        self.expect("{")
+        while (token := self.take()) != "}":
+            if token in separators:
+                continue
+            if token in self.signs:
+                raise self.error(f"unexpected {show(token)}, expected an attribute or '}}'")
+            yield token
 
     def plain_words(self) -> list[str]:
         """All words up to the next sign, quotation mark or comment, at once; none, if that is next."""
@@ -146,14 +173,6 @@ class Scanner:
         assert plain is not None  # it may be empty
         self._at = plain.end()
         return plain[0].replace(",", " ").split()
-
-    def brackets(self) -> str:
-        """All parentheses that come next, without what separates them; the last token is the last of them."""
-        run = _BRACKETS.match(self.text, self._at)
-        if run is None:
-            return ""
-        self._start, self._at = run.end() - 1, run.end()
-        return "".join(run[0].replace(",", " ").split())
 
     def numbers(self) -> list[float]:
         """The numbers up to the next thing that is none, which is left to be read."""
@@ -175,9 +194,16 @@ class Scanner:
         numbers: list[float] = []
         places: list[Position] = []
         while (token := self.expect("(", ")", ";", instead="a number, '(', ')' or ';'")) != ";":
-            depth = _depth(depth, token + self.brackets())
-            if depth < 0:
-                raise self.error("')' without its '('")
+            if run := _BRACKETS.match(self.text, self._at):
+                token += run[0]
+                self._start, self._at = run.end() - 1, run.end()
+            for sign in token:
+                if sign == "(":
+                    depth += 1
+                elif sign == ")":
+                    depth -= 1
+                    if depth < 0:
+                        raise self.error("')' without its '('")
             place = self.place()
             if row := self.numbers():
                 numbers += row
@@ -199,19 +225,3 @@ class Scanner:
         gap = self._gap.match(self.text, self._at)
         assert gap is not None  # it may be empty
         self._start = self._at = gap.end()
-
-    def _no_token(self) -> FormatError:
-        self._skip()
-        if self._at >= len(self.text):
-            return self.error("the file ends too early")
-        what = "quotation mark" if self.text[self._at] == '"' else "comment"
-        return self.error(f"a {what} that does not end")
-
-
-def _depth(depth: int, brackets: str) -> int:
-    """How many are open after some more; below 0 if one too many was closed."""
-    for bracket in brackets:
-        depth += 1 if bracket == "(" else -1
-        if depth < 0:
-            break
-    return depth

@@ -12,10 +12,10 @@ from tacit.base.errors import FormatError
 from tacit.base.floats import Floats
 from tacit.base.text import large
 from tacit.io.parsing.content import check_nodes
-from tacit.io.parsing.scanner import Position, fault, floats, show
+from tacit.io.parsing.draft import Defined
+from tacit.io.parsing.scanner import Position, fault, floats, is_integer, show
 
 _BLANK = re.compile(r"[^\S\n ]")
-_VISIBLE = re.compile(r"[^\n]")
 
 
 class Words:
@@ -23,7 +23,8 @@ class Words:
 
     def __init__(self, text: str, source: str, comment: re.Pattern[str]) -> None:
         self.text, self.source, self.at = text, source, 0
-        bare = comment.sub(_blank, text)  # of the same length, to keep the places
+        # blanks in place of comments keep the places of words
+        bare = comment.sub(lambda match: "\n".join(" " * len(line) for line in match[0].split("\n")), text)
         self._bare = bare = _BLANK.sub(" ", bare)
         # where words begin and end, as arrays: the words themselves would take 100 bytes each
         letters = np.frombuffer(bare.encode("ascii", "replace"), np.uint8)  # one for each character
@@ -45,8 +46,8 @@ class Words:
 
     def line_lengths(self) -> list[int]:
         """How many words each line has, empty lines left out."""
-        words = np.bincount(self._lines)
-        return [count for count in words.tolist() if count]
+        counts: list[int] = np.unique(self._lines, return_counts=True)[1].tolist()
+        return counts
 
     def place(self, at: int) -> Position:
         """The place of a word by its number."""
@@ -70,16 +71,16 @@ class Words:
 
     def integer(self, what: str, limit: int, least: int = 0) -> int:
         """The next word, an integer of this range (`limit` excluded)."""
-        number = as_integer(self.take())
-        if number is None or not least <= number < limit:
-            raise self.error(f"{show(self[self.at - 1])} is not {what}")
-        return number
+        word = self.take()
+        if not is_integer(word) or not least <= int(word) < limit:
+            raise self.error(f"{show(word)} is not {what}")
+        return int(word)
 
     def integers(self, count: int, what: str, limit: int, least: int = 0) -> list[int]:
         """The next `count` words, integers of this range."""
         if 0 < count <= len(self) - self.at:
             words = self._text(count).split()
-            if all(map(_is_integer, words)):
+            if all(map(is_integer, words)):
                 numbers = list(map(int, words))
                 if min(numbers) >= least and max(numbers) < limit:
                     self.at += count
@@ -89,10 +90,7 @@ class Words:
     def count(self, what: str) -> int:
         """The next word, how many of something the file has; an error where that is too many for one network."""
         count = self.integer(f"the number of {what} in the file", len(self))  # whatever is counted is in the file
-        try:
-            check_nodes(count)
-        except FormatError as error:
-            raise self.error(str(error)) from None
+        check_nodes(count, self.error)
         return count
 
     def cards(self) -> list[int]:
@@ -102,16 +100,26 @@ class Words:
     def table(self, cards: Sequence[int], of: str) -> tuple[int, Floats]:
         """The next words: the size of the table `of` something, and its numbers; also the number of the first."""
         entries, size = math.prod(cards), self.take()
-        if as_integer(size) != entries:
+        if not is_integer(size) or int(size) != entries:
             raise self.error(f"{show(size)} is not the size of {of}, {large(entries)}")
         return self.at, np.array(self.floats(entries))
+
+    def defined(self, start: int, parents: Sequence[str], numbers: Floats, card: int) -> Defined:
+        """A CPT whose numbers begin at a word, after their count; rows have `card` of them."""
+        rows = RowPlaces(self, range(start, start + len(numbers), card))
+        return Defined(self.place(start - 1), parents, numbers, rows)
+
+    def end_tables(self, stop: int) -> None:
+        """Refuse words before another one, in the place of which the tables must end."""
+        if self.at < stop:
+            raise self.error(f"unexpected {show(self.take())} after the last table")
 
     def _text(self, count: int) -> str:
         """The next `count` words, at least one, and what is between them."""
         return self._bare[self._starts[self.at] : self._ends[self.at + count - 1]]
 
     def floats(self, count: int) -> list[float]:
-        """The next `count` words, numbers all."""
+        """The next `count` words, all of them numbers."""
         if count > len(self) - self.at:
             raise self.error("the file ends too early", len(self))
         try:
@@ -124,7 +132,7 @@ class Words:
 
 
 class RowPlaces:
-    """Where the rows of a table begin: found when asked for, since only errors tell."""
+    """The places of a table's rows, found when they are asked for: only errors tell them."""
 
     def __init__(self, words: Words, starts: range) -> None:
         self.words, self.starts = words, starts
@@ -134,17 +142,3 @@ class RowPlaces:
 
     def __getitem__(self, row: int) -> Position:
         return self.words.place(self.starts[row])
-
-
-def as_integer(word: str) -> int | None:
-    """A word as an integer >= 0; None if it is none."""
-    return int(word) if _is_integer(word) else None
-
-
-def _is_integer(word: str) -> bool:
-    """Whether a word is an integer >= 0, and of no absurd length."""
-    return word.isascii() and word.isdigit() and len(word) < 20
-
-
-def _blank(comment: re.Match[str]) -> str:
-    return _VISIBLE.sub(" ", comment[0])
