@@ -1,4 +1,4 @@
-"""What users say, checked: evidence that is given, the inputs to vary, and the state of the query that is meant."""
+"""Checks of what users say: the evidence given, the inputs to vary, and the state of the query."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def checked_inputs(tac: Query, inputs: Iterable[str] | None, fixed: Mapping[str,
         raise EvidenceError(f"inputs must be a sequence of names, e.g. [{inputs!r}]")
     if inputs is None:
         free = [n for n in tac.evidence if n not in fixed and n not in tac.hard]
-        return _few(tuple(n for n in free if tac.network.variable(n).card == 2))
+        inputs = [n for n in free if tac.network.variable(n).card == 2]
     names = tuple(dict.fromkeys(inputs))
     for name in names:
         if name not in tac.evidence:
@@ -56,10 +56,6 @@ def checked_inputs(tac: Query, inputs: Iterable[str] | None, fixed: Mapping[str,
                 f"{name!r} has {card} states, but an input is the likelihood of a binary variable's first state; "
                 "give its evidence instead (given=)"
             )
-    return _few(names)
-
-
-def _few(names: tuple[str, ...]) -> tuple[str, ...]:
     if len(names) > MAX_INPUTS:
         raise TooLargeError(
             f"{len(names)} inputs make boxes of {2 ** len(names):,} vertices (limit {MAX_INPUTS} inputs); "

@@ -102,8 +102,7 @@ def scope_of(tac: Query, inputs: Sequence[str], fixed: Mapping[str, Column], pos
     """The scope of a query; with `posterior_only`, without evidence and testing nodes that do not bear on P*(query)."""
     tac.require_no_do()
     query = tac.variable.name
-    unfolded = unfold(tac.network, relevant(tac.network, [query, *inputs, *fixed]))
-    net = unfolded.network
+    net, thresholds = unfold(tac.network, relevant(tac.network, [query, *inputs, *fixed]))
     hard = [n for n, column in fixed.items() if column.certain]
     nodes = relevant(net, [query, *inputs, *fixed])
     bearing = set(nodes)
@@ -115,6 +114,9 @@ def scope_of(tac: Query, inputs: Sequence[str], fixed: Mapping[str, Column], pos
     tests_of, count = {}, 0
     for node, cpt in testing.items():
         tests_of[node] = np.arange(count, count := count + cpt.thresholds.size)
+    together: dict[tuple[str, ...], list[str]] = {}  # by their parents
+    for node in tests_of:
+        together.setdefault(net.parents(node), []).append(node)
     return Scope(
         network=net,
         query=query,
@@ -125,8 +127,8 @@ def scope_of(tac: Query, inputs: Sequence[str], fixed: Mapping[str, Column], pos
         bearing=frozenset(bearing),
         tests=_tests(testing),
         tests_of=tests_of,
-        groups=_groups(net, tests_of),
-        thresholds=unfolded.thresholds,
+        groups=tuple(Group(tuple(alike), np.stack([tests_of[n] for n in alike])) for alike in together.values()),
+        thresholds=thresholds,
     )
 
 
@@ -145,13 +147,6 @@ def _connected(net: Model, nodes: Iterable[str], query: str, hard: Sequence[str]
             reached |= new
             stack.extend(new)
     return reached
-
-
-def _groups(net: Model, tests_of: Mapping[str, NDArray[np.intp]]) -> tuple[Group, ...]:
-    together: dict[tuple[str, ...], list[str]] = {}
-    for node in tests_of:
-        together.setdefault(net.parents(node), []).append(node)
-    return tuple(Group(tuple(alike), np.stack([tests_of[n] for n in alike])) for alike in together.values())
 
 
 def _tests(testing: Mapping[str, TestingCPT]) -> Tests:

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.base.errors import EvidenceError, TooLargeError
-from tacit.base.floats import Floats
+from tacit.base.floats import Floats, divide
 from tacit.base.text import fresh_name
 from tacit.compiler.order.tree import bits
 from tacit.compiler.visibility import taking_part
@@ -103,9 +103,7 @@ class SelectableQuery:
         margins = np.zeros_like(weights)
         for group in self.groups:
             marginal, _ = self.joint(points, weights, group)
-            undefined = np.full((*group.tests.shape, points.shape[1]), np.nan)
-            total = marginal.sum(axis=0)
-            margins[group.tests] = np.divide(self.margins(group, marginal), total, out=undefined, where=total > 0)
+            margins[group.tests] = divide(self.margins(group, marginal), marginal.sum(axis=0))
             chosen = self.tests.weights(margins[group.tests], group.tests)
             if sides is not None:
                 side = sides[group.tests]
@@ -155,8 +153,7 @@ class SelectableQuery:
 
 def normalised(joint: Floats) -> Floats:
     """A joint (states, rows) as posteriors; NaN where the evidence has probability zero."""
-    total = joint.sum(axis=0)
-    return np.asarray(np.divide(joint, total, out=np.full_like(joint, np.nan), where=total > 0))
+    return divide(joint, joint.sum(axis=0))
 
 
 class Likelihoods(NamedTuple):
@@ -272,28 +269,23 @@ class SelectorNetwork:
 
     @cached_property
     def _query(self) -> Query:
-        bearing = {*self.scope.bearing, *(name for node, name in self.names.items() if node in self.scope.bearing)}
-        return self._compiled(self.scope.query, bearing, "auto" if len(self.names) <= MAX_SEARCHED else "low")
+        effort = "auto" if len(self.names) <= MAX_SEARCHED else "low"
+        return self._compiled(self.scope.query, self.scope.bearing, effort)
 
     @cached_property
     def _marginals(self) -> dict[str, Query]:
         """For the first node of each group, the query of its selector, and so of its parents."""
-        first = [group.nodes[0] for group in self.scope.groups]
-        return {node: self._compiled(self.names[node], self._taking_part(node), "low") for node in first}
-
-    def _taking_part(self, node: str) -> set[str]:
-        """The variables that take part in the selection of a testing node, and the selectors among them."""
-        variables = {self.scope.nodes[i] for i in bits(self._parts[node])}
-        return variables.union(self.names[name] for name in variables if name in self.names)
-
-    @cached_property
-    def _parts(self) -> dict[str, int]:
-        scope = self.scope
-        return taking_part(scope.network, scope.nodes, (*scope.inputs, *scope.soft, *scope.hard), scope.hard)
+        scope, queries = self.scope, {}
+        parts = taking_part(scope.network, scope.nodes, (*scope.inputs, *scope.soft, *scope.hard), scope.hard)
+        for node in (group.nodes[0] for group in scope.groups):
+            queries[node] = self._compiled(self.names[node], {scope.nodes[i] for i in bits(parts[node])}, "low")
+        return queries
 
     def _compiled(self, query: str, bearing: Collection[str], effort: str) -> Query:
-        scope = self.scope
-        soft = [n for n in (*scope.inputs, *scope.soft, *self.names.values()) if n in bearing and n in self.network]
+        """A query with evidence on the variables that bear on it, and on their selectors."""
+        scope, selectors = self.scope, [name for node, name in self.names.items() if node in bearing]
+        evidence = [n for n in (*scope.inputs, *scope.soft) if n in bearing]
+        soft = [n for n in (*evidence, *selectors) if n in self.network]
         hard = [n for n in scope.hard if n in bearing and n in self.network]
         return compiled(Query, self.network, query, soft, hard, CompileOptions(effort=effort))
 

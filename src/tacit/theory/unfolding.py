@@ -9,8 +9,7 @@ table j's own test holds: with e = exp(-gamma |T_(j+1) - T_j|), the row of X is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -35,23 +34,15 @@ class Threshold(NamedTuple):
     table: int | None
 
 
-@dataclass(frozen=True)
-class Unfolded:
-    """A network of tests between two tables each, and what each of its testing nodes stands for."""
-
-    network: Model
-    thresholds: Mapping[str, Threshold]
-
-
-def unfold(net: Model, nodes: Iterable[str]) -> Unfolded:
-    """A network in which no node, of some, has more than two tables; the network itself, if it is one already."""
+def unfold(net: Model, nodes: Iterable[str]) -> tuple[Model, dict[str, Threshold]]:
+    """A network in which no node, of some, has more than two tables, and what each of its testing nodes stands for."""
     thresholds = {node: Threshold(node, None) for node in net.testing_nodes}
     cpts = {node: cpt for node in nodes if isinstance(cpt := net.cpt(node), TestingCPT)}
     several = {node: cpt for node, cpt in cpts.items() if len(cpt.tables) > 2}
     net.require_numbers(several)
     if not several:
-        return Unfolded(net, thresholds)
-    made, taken = Model(net.name, net.selection), set(net.variables)
+        return net, thresholds
+    unfolded, taken = Model(net.name, net.selection), set(net.variables)
     for name in net.variables:
         parents, cpt = net.parents(name), net.cpt(name)
         if name in several:
@@ -60,11 +51,11 @@ def unfold(net: Model, nodes: Iterable[str]) -> Unfolded:
             for j, test in enumerate(_tests(several[name]), start=1):
                 tests.append(fresh_name(f"{name}|{j}", taken))
                 taken.add(tests[-1])
-                made.add(tests[-1], parents, cpt=test)
+                unfolded.add(tests[-1], parents, cpt=test)
                 thresholds[tests[-1]] = Threshold(name, j)
             parents, cpt = (*parents, *tests), CPT(_rows(name, several[name]))
-        made.add(name, parents, net.states(name), cpt)
-    return Unfolded(made, thresholds)
+        unfolded.add(name, parents, net.states(name), cpt)
+    return unfolded, thresholds
 
 
 def _tests(cpt: TestingCPT) -> list[TestingCPT]:

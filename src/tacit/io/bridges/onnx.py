@@ -16,7 +16,7 @@ from tacit.compiler.operations.operation import Value
 from tacit.engines.arrays.evaluation import ArrayEvaluation, Fixed, Sources, Steps
 from tacit.engines.arrays.numpy_engine import NumpyEngine
 from tacit.io.bridges.onnx_graph import Graph, OnnxArrays, Traced
-from tacit.io.bridges.peers import require
+from tacit.io.bridges.peers import is_safe, require
 from tacit.query.query import Query
 
 OPSET, IR_VERSION = 17, 8  # of 2022: ONNX Runtime 1.12 and later
@@ -33,7 +33,7 @@ def onnx_model(tac: Query) -> Any:
     """A compiled query as an `onnx.ModelProto`, checked."""
     onnx, query = require("onnx", "onnx"), tac.variable
     for name in tac.evidence:
-        if "\0" in name or any("\ud800" <= c <= "\udfff" for c in name):
+        if not is_safe(name):
             raise TacitError(f"evidence on {name!r}: an input's name cannot hold a NUL or a lone surrogate; rename it")
     model = onnx.helper.make_model(
         _Export(tac, onnx).graph(),
@@ -58,9 +58,8 @@ class _Export:
 
     def __init__(self, tac: Query, onnx: Any) -> None:
         self._program, self._evidence, self._onnx = tac.program, tac.evidence, onnx
-        self._certain = frozenset(
-            tac.always_known
-        )  # these come as states, also where the program has likelihoods of them
+        # these come as states, also where the program has likelihoods of them
+        self._certain = frozenset(tac.always_known)
         self._cards = {name: len(tac.network.states(name)) for name in tac.evidence}
         self._graph = Graph(onnx, tac.dtype, tac.evidence)
         tables, gammas = tac.numbers()
@@ -78,7 +77,16 @@ class _Export:
         posterior, log_evidence = self._graph.fresh("posterior"), self._graph.fresh("log_evidence")
         needed = _needed(self._program.operations, self._program.joint)
         self._frame.follow([i for i in needed if self._program.batched[i]])
-        self._finish(posterior, log_evidence)
+        value, add = self._frame.values[self._program.joint], self._graph.add
+        joint: Any = value.array  # (states, rows)
+        if not isinstance(joint, Traced):
+            rows: Any = [1]
+            if self._evidence:  # on variables of a single state only
+                rows = add("Shape", Traced(self._graph, self._evidence[0]), start=0, end=1)
+            joint = self._graph.with_rows(joint[:, None], rows)
+        total = add("ReduceSum", joint, [0], keepdims=0)
+        add("Transpose", joint / total, perm=[1, 0], name=posterior)  # 0/0 is NaN
+        add("Add", add("Log", total), 0.0 if value.exponent is None else value.exponent, name=log_evidence)
         outputs = [self._described(posterior, ["rows", self._program.outputs]), self._described(log_evidence, ["rows"])]
         inputs = [self._input(name) for name in self._evidence]
         return self._onnx.helper.make_graph(self._graph.nodes, "tacit", inputs, outputs, self._graph.tables)
@@ -92,21 +100,6 @@ class _Export:
         helper = self._onnx.helper
         return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(dtype or self._graph.dtype), shape)
 
-    def _finish(self, posterior: str, log_evidence: str) -> None:
-        value, add = self._frame.values[self._program.joint], self._graph.add
-        joint = self._with_rows(value.array)  # (states, rows)
-        total = add("ReduceSum", joint, [0], keepdims=0)
-        add("Transpose", joint / total, perm=[1, 0], name=posterior)  # 0/0 is NaN
-        add("Add", add("Log", total), 0.0 if value.exponent is None else value.exponent, name=log_evidence)
-
-    def _with_rows(self, joint: Any) -> Traced:
-        if isinstance(joint, Traced):
-            return joint
-        rows: Any = [1]
-        if self._evidence:  # on variables of a single state only
-            rows = self._graph.add("Shape", Traced(self._graph, self._evidence[0]), start=0, end=1)
-        return self._graph.add("Expand", joint[:, None], self._graph.add("Concat", list(joint.shape), rows, axis=0))
-
     def _likelihoods(self, variable: str) -> Traced:
         """The likelihoods (states, rows) of a variable."""
         if variable in self._certain:
@@ -115,17 +108,15 @@ class _Export:
 
     def _code(self, variable: str) -> Traced:
         """The observed states. One that does not exist must not pass for another, so it becomes an error."""
-        add, given = self._graph.add, Traced(self._graph, variable)
-        exists = add("And", add("GreaterOrEqual", given, [0]), add("Less", given, [self._cards[variable]]))
-        return add("Where", exists, given, [NOWHERE])
+        add, codes = self._graph.add, Traced(self._graph, variable)
+        exists = add("And", add("GreaterOrEqual", codes, [0]), add("Less", codes, [self._cards[variable]]))
+        return add("Where", exists, codes, [NOWHERE])
 
 
 def _needed(operations: Sequence[Operation], last: int) -> list[int]:
-    """What a value is made of, in order."""
-    needed, stack = {last}, [last]
-    while stack:
-        for j in operations[stack.pop()].inputs:
-            if j not in needed:
-                needed.add(j)
-                stack.append(j)
+    """The numbers of all operations that a value depends on, in order."""
+    needed = {last}
+    for i in range(last, -1, -1):
+        if i in needed:
+            needed.update(operations[i].inputs)
     return sorted(needed)

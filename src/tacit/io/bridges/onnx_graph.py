@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.base.errors import TacitError, TooLargeError
 from tacit.base.floats import Floats
+from tacit.base.text import fresh_name
 from tacit.compiler.operations.contract import AxisRoles
 from tacit.compiler.operations.operation import Ids
 from tacit.engines.arrays.numpy_arrays import PlainArrays
@@ -35,10 +35,9 @@ class Graph:
 
     def fresh(self, text: str) -> str:
         """`text`, with primes where that is a name already."""
-        while text in self._taken:
-            text += "'"
-        self._taken.add(text)
-        return text
+        name = fresh_name(text, self._taken)
+        self._taken.add(name)
+        return name
 
     def add(self, kind: str, *inputs: Any, name: str = "", **attributes: Any) -> Traced:
         """A node with one output. Inputs are values of the graph, arrays, or numbers."""
@@ -50,13 +49,8 @@ class Graph:
         """The name of a value; an array or a number becomes part of the model."""
         if isinstance(value, Traced):
             return value.name
-        if isinstance(value, int | list):
-            return self.table(np.array(value, dtype=np.int64))
-        array = np.asarray(value)
-        return self.table(array.astype(self.dtype) if array.dtype.kind == "f" else array)
-
-    def table(self, array: NDArray[Any]) -> str:
-        """An array that is part of the model."""
+        array = np.array(value, dtype=np.int64) if isinstance(value, int | list) else np.asarray(value)
+        array = array.astype(self.dtype) if array.dtype.kind == "f" else array
         key = (array.dtype.str, array.shape, array.tobytes())
         if key not in self._known:
             self._bytes += array.nbytes
@@ -65,6 +59,12 @@ class Graph:
             self._known[key] = self.fresh(f"table_{len(self.tables)}")
             self.tables.append(self.onnx.numpy_helper.from_array(np.ascontiguousarray(array), self._known[key]))
         return self._known[key]
+
+    def with_rows(self, array: Any, rows: Any) -> Traced:
+        """A value of the graph; an array of one row is repeated."""
+        if isinstance(array, Traced):
+            return array
+        return self.add("Expand", array, self.add("Concat", [len(array)], rows, axis=0))
 
 
 class Traced:
@@ -145,21 +145,15 @@ class OnnxArrays(PlainArrays):
         if with_rows is None or len(arrays) == 1:
             return super().concatenate(arrays) if with_rows is None else with_rows
         rows = self._graph.add("Shape", with_rows, start=1, end=2)
-        return self._graph.add("Concat", *(self._with_rows(array, rows) for array in arrays), axis=0)
-
-    def _with_rows(self, array: Any, rows: Traced) -> Traced:
-        """A value of the graph; an array of one row is repeated."""
-        if isinstance(array, Traced):
-            return array
-        return self._graph.add("Expand", array, self._graph.add("Concat", [len(array)], rows, axis=0))
+        return self._graph.add("Concat", *(self._graph.with_rows(array, rows) for array in arrays), axis=0)
 
     def literals(self, mantissas: Floats, exponents: Ids) -> tuple[Any, bool]:
-        made, fit = super().literals(mantissas, exponents)
+        numbers, fit = super().literals(mantissas, exponents)
         if not fit:
             raise TacitError(
                 f"the query has a number out of the range of {self.dtype}, which an ONNX model cannot hold"
             )
-        return made, fit
+        return numbers, fit
 
     def compare(self, test: str, a: Any, b: Any) -> Any:
         if any(isinstance(x, Traced) for x in (a, b)):

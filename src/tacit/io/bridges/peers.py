@@ -35,6 +35,11 @@ def require(package: str, extra: str) -> Any:
         raise TacitError(f"{package} is needed, but {error}: {how_to_install(extra)}") from None
 
 
+def is_safe(text: str) -> bool:
+    """Whether C++ can hold a text: it has no NUL and no lone surrogate."""
+    return "\0" not in text and not any("\ud800" <= c <= "\udfff" for c in text)
+
+
 def assemble(name: str | None, pieces: Mapping[str, PeerNode]) -> Network:
     """A network from nodes in any order. Rows that miss the sum 1 by up to 1e-4 are scaled, with a warning."""
     net, scaled = Network(name), 0

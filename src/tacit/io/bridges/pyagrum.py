@@ -9,7 +9,7 @@ import numpy as np
 
 from tacit.base.errors import NetworkError, TooLargeError
 from tacit.base.text import large
-from tacit.io.bridges.peers import PeerNode, assemble, check_classical, require
+from tacit.io.bridges.peers import PeerNode, assemble, check_classical, is_safe, require
 from tacit.model.rules import MAX_DENSE
 from tacit.model.variable import Label, Variable
 from tacit.query.network import Network
@@ -111,7 +111,7 @@ def _variable(gum: Any, variable: Variable) -> Any:
 
 
 def _text(text: str, what: str) -> str:
-    """Text that is safe in C++: pyAgrum cuts labels at a NUL, and crashes at lone surrogates."""
-    if "\0" in text or any("\ud800" <= c <= "\udfff" for c in text):
+    """A text, unless pyAgrum would cut it at a NUL, or crash at a lone surrogate."""
+    if not is_safe(text):
         raise NetworkError(f"{what} holds a NUL or a lone surrogate, which pyAgrum cannot; rename it")
     return text

@@ -16,6 +16,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,18 +43,16 @@ def parse(data: bytes, source: str) -> Network:
     return build(_BifReader(decoded(data), source).draft())
 
 
-@dataclass
-class _Row:
-    """Numbers as written, and where."""
-
+class _Row(NamedTuple):
     place: Position
     numbers: list[float]
 
 
 @dataclass
 class _Probability:
-    """What a probability block says."""
+    """A probability block, with the numbers as written."""
 
+    name: str
     place: Position
     parents: list[str]
     rows: dict[_Key, _Row] = field(default_factory=dict)
@@ -71,8 +70,8 @@ class _BifReader:
         blocks[self.scanner.expect(*blocks)]()  # an empty file is no network
         while self.scanner.more():
             blocks[self.scanner.expect(*blocks)]()
-        for name, block in self.blocks.items():
-            self.result.define(name, self._definition(name, block))
+        for block in self.blocks.values():
+            self.result.define(block.name, self._definition(block))
         return self.result
 
     def _network(self) -> None:
@@ -118,70 +117,61 @@ class _BifReader:
         if name in self.blocks:
             raise scanner.error(f"node {show(name)} has two probability blocks")
         self.result.check_nodes(scanner.place(), len(self.blocks) + 1)
-        self.blocks[name] = block = _Probability(scanner.place(), scanner.names(")", "|"))
+        self.blocks[name] = block = _Probability(name, scanner.place(), scanner.names(")", "|"))
         if scanner.token == "|":
             block.parents += scanner.names(")")
         scanner.expect("{")
         while (token := scanner.expect("(", "table", "default", "property", "}")) != "}":
             if token == "property":
                 self._property({})
-            else:
-                self._entry(name, block, token)
+                continue
+            place = scanner.place()
+            key: _Key = tuple(scanner.names(")")) if token == "(" else token
+            if key in block.rows:
+                raise self._error(block, key, place, "is given twice")
+            block.rows[key] = _Row(place, scanner.numbers())
+            scanner.expect(";", instead="a number or ';'")
 
-    def _entry(self, name: str, block: _Probability, token: str) -> None:
-        scanner, place = self.scanner, self.scanner.place()
-        key: _Key = tuple(scanner.names(")")) if token == "(" else token
-        if key in block.rows:
-            raise self._error(name, key, place, "is given twice")
-        block.rows[key] = _Row(place, scanner.numbers())
-        scanner.expect(";", instead="a number or ';'")
-
-    def _definition(self, name: str, block: _Probability) -> Defined:
-        shape = self.result.shape(block.place, name, block.parents)
+    def _definition(self, block: _Probability) -> Defined:
+        shape = self.result.shape(block.place, block.name, block.parents)
         table = block.rows.get("table")
         if table is None:
-            return self._from_rows(name, block, shape)
+            return self._from_rows(block, shape)
         if len(block.rows) > 1:
-            raise self.result.error(block.place, f"node {show(name)} has both a table and rows")
+            raise self.result.error(block.place, f"node {show(block.name)} has both a table and rows")
         numbers = np.array(table.numbers)
         if numbers.size == math.prod(shape):  # own states vary slowest in the file; `build` reports another size
             numbers = np.moveaxis(numbers.reshape(shape[-1], *shape[:-1]), 0, -1).ravel()
         return Defined(table.place, block.parents, numbers)
 
-    def _from_rows(self, name: str, block: _Probability, shape: tuple[int, ...]) -> Defined:
+    def _from_rows(self, block: _Probability, shape: tuple[int, ...]) -> Defined:
         """The rows in order, the last parent's states varying fastest; `default` stands for those not given."""
         states = [self.result.variables[parent].states for parent in block.parents]
-        codes = [{label: code for code, label in enumerate(labels)} for labels in states]
+        labels = [set(own) for own in states]
         default = block.rows.pop("default", None)
         for key, row in block.rows.items():
-            if len(key) != len(codes) or not all(label in of for label, of in zip(key, codes, strict=True)):
-                raise self._error(name, key, row.place, f"is not a state of the parents {block.parents}")
-            self._check_count(name, key, row, shape[-1])
+            if len(key) != len(labels) or not all(label in own for label, own in zip(key, labels, strict=True)):
+                raise self._error(block, key, row.place, f"is not a state of the parents {block.parents}")
+            self._check_count(block, key, row, shape[-1])
         if default is not None:
-            self._check_count(name, "default", default, shape[-1])
+            self._check_count(block, "default", default, shape[-1])
             self.by_default += math.prod(shape)
             if self.by_default > MAX_BY_DEFAULT:  # a short file must not fill the memory
                 problem = f"makes {large(self.by_default)} entries in all (limit {MAX_BY_DEFAULT:,})"
-                raise self._error(name, "default", default.place, problem)
+                raise self._error(block, "default", default.place, problem)
         elif len(block.rows) < math.prod(shape[:-1]):
             missing = next(key for key in itertools.product(*states) if key not in block.rows)
-            raise self._error(name, missing, block.place, "is missing")
-        ordered = [default] * math.prod(shape[:-1])
-        for key, row in block.rows.items():
-            index = 0
-            for label, of in zip(key, codes, strict=True):
-                index = index * len(of) + of[label]
-            ordered[index] = row
-        rows = [row for row in ordered if row is not None]  # all of them
+            raise self._error(block, missing, block.place, "is missing")
+        rows = [entry for key in itertools.product(*states) if (entry := block.rows.get(key, default))]  # all of them
         return Defined(block.place, block.parents, np.ravel([row.numbers for row in rows]), [row.place for row in rows])
 
-    def _check_count(self, name: str, key: _Key, row: _Row, own: int) -> None:
+    def _check_count(self, block: _Probability, key: _Key, row: _Row, own: int) -> None:
         if len(row.numbers) != own:
-            raise self._error(name, key, row.place, f"has {plural(len(row.numbers), 'number')}, expected {own:,}")
+            raise self._error(block, key, row.place, f"has {plural(len(row.numbers), 'number')}, expected {own:,}")
 
-    def _error(self, name: str, key: _Key, place: Position, problem: str) -> FormatError:
+    def _error(self, block: _Probability, key: _Key, place: Position, problem: str) -> FormatError:
         row = key if isinstance(key, str) else f"row ({', '.join(map(str, key))})"
-        return self.result.error(place, f"node {show(name)}: {row} {problem}")
+        return self.result.error(place, f"node {show(block.name)}: {row} {problem}")
 
 
 def compose(net: Network) -> str:

@@ -1,9 +1,10 @@
-"""The UAI format of the inference competitions: networks (`BAYES`; for `MARKOV` see `uai_markov.py`) and evidence.
+"""The UAI format of the inference competitions: Bayesian networks (`BAYES`), Markov networks (`MARKOV`), evidence.
 
 A network is numbers only: cardinalities, and for each node the numbers of its parents, then its own, and its table
-(own states vary fastest, then those of the last parent). Variables read from such a file are called x0, x1, ..., and
-their states are the integers from 0. A file that tacit wrote ends in a comment with names and labels, and with the
-network's `selection` if it is not ancestral, where programs that know no comments have stopped reading.
+(own states vary fastest, then those of the last parent); of a Markov network, the variables and the table of each
+factor. Variables read from such a file are called x0, x1, ..., and their states are the integers from 0. A file that
+tacit wrote ends in a comment with names and labels, and with the network's `selection` if it is not ancestral, where
+programs that know no comments have stopped reading.
 
 UAI cannot hold testing CPTs and numbers to be learned: these are errors. Factored CPTs are written out, and come back
 as tables; `learn` and `tie` are not kept.
@@ -13,36 +14,44 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 
 import numpy as np
 
-from tacit.base.errors import EvidenceError
+from tacit.base.errors import EvidenceError, TacitError
 from tacit.base.text import large, plural
 from tacit.evidence.read import EvidenceLike
 from tacit.evidence.read import read as checked
 from tacit.evidence.states import MISSING
-from tacit.io.formats import uai_markov
-from tacit.io.formats.uai_document import COMMENT, MAX_NUMBER, comment_of, document, file_numbers, names_comment
+from tacit.io.formats.uai_document import (
+    MAX_NUMBER,
+    NumberedVariable,
+    comment_of,
+    document,
+    file_numbers,
+    our_comment,
+)
 from tacit.io.parsing.content import decoded, read_bytes, write_text
-from tacit.io.parsing.draft import MAX_PARENTS, Declared, Draft, build
-from tacit.io.parsing.extension import plain_table
+from tacit.io.parsing.draft import MAX_PARENTS, Declared, Draft, build, stem
+from tacit.io.parsing.extension import decode, plain_table
 from tacit.io.parsing.scanner import show
 from tacit.io.parsing.wordlist import Words
-from tacit.model.factor_graph import FactorGraph
+from tacit.model.factor_graph import MAX_SCOPE, FactorGraph
 from tacit.model.variable import Label
 from tacit.query.network import Network
 
 MAX_CELLS = 2**24  # of evidence: every variable observed has one in every row
+_COMMENT = re.compile(r"#[^\n]*")
 
 
 def parse(data: bytes, source: str) -> Network | FactorGraph:
     """The network in the content of a file; errors and warnings name the file, `source`."""
-    words = Words(decoded(data), source, COMMENT)
+    words = Words(decoded(data), source, _COMMENT)
     match words.take():
         case "BAYES":
             return build(_draft(words))
         case "MARKOV":
-            return uai_markov.graph_of(words)
+            return _factor_graph(words)
         case other:
             raise words.error(f"{show(other)} is neither 'BAYES' nor 'MARKOV', with which UAI networks begin")
 
@@ -59,8 +68,8 @@ def read_evidence(path: str | os.PathLike[str]) -> dict[str, list[Label | None]]
     >>> read_evidence(path)
     {'x0': [1, 0], 'x3': [None, 1]}
     """
-    words = Words(decoded(read_bytes(path)), os.fspath(path), COMMENT)
-    called = {item.number: item for item in comment_of(words).variables}
+    words = Words(decoded(read_bytes(path)), os.fspath(path), _COMMENT)
+    by_number = {item.number: item for item in comment_of(words).variables}
     observed = _rows(words)
     count = len({number for row in observed for number in row})
     if count * len(observed) > MAX_CELLS:
@@ -69,7 +78,7 @@ def read_evidence(path: str | os.PathLike[str]) -> dict[str, list[Label | None]]
     columns: dict[str, list[Label | None]] = {}
     for i, row in enumerate(observed):
         for number, state in row.items():
-            item = called.get(number)
+            item = by_number.get(number)
             if item is not None and state >= len(item.states):
                 has = plural(len(item.states), "state")
                 raise words.error(f"row {i}: {show(item.name)} has no state {state}; it has {has}", 0)
@@ -82,19 +91,19 @@ def read_evidence(path: str | os.PathLike[str]) -> dict[str, list[Label | None]]
 
 def parse_evidence(data: bytes, source: str, net: Network | FactorGraph) -> dict[str, Label]:
     """What an evidence file of one row says of a network: the state of each variable observed."""
-    words = Words(decoded(data), source, COMMENT)
+    words = Words(decoded(data), source, _COMMENT)
     rows = _rows(words)
     if len(rows) > 1:
         problem = f"{len(rows):,} rows of evidence, expected one; tacit.io.formats.uai.read_evidence reads all of them"
         raise words.error(problem, 0)
-    called = {item.number: item.name for item in comment_of(words).variables}
-    called = called or {number: name for name, number in file_numbers(net).items()}
+    names = {item.number: item.name for item in comment_of(words).variables}
+    names = names or {number: name for name, number in file_numbers(net).items()}
     states: dict[str, Label] = {}
     first = len(words) - 2 * len(rows[0])  # the word that is the number of the first variable
     for at, (number, state) in zip(itertools.count(first, 2), rows[0].items(), strict=False):
-        if number not in called or called[number] not in net:
+        if number not in names or names[number] not in net:
             raise words.error(f"the network has no variable with the number {number:,}", at)
-        name = called[number]
+        name = names[number]
         if state >= (card := net.variable(name).card):
             raise words.error(f"{show(name)} has no state {state:,}; it has {plural(card, 'state')}", at + 1)
         states[name] = net.states(name)[state]
@@ -123,7 +132,7 @@ def write_evidence(net: Network | FactorGraph, evidence: EvidenceLike, path: str
                 row.append(f"{numbers[name]} {code}")
     count = [str(known.rows)] if known.rows > 1 else []
     lines = [*count, *(" ".join([str(len(row)), *row]) for row in observed)]
-    write_text("\n".join([*lines, names_comment(net, numbers), ""]), path)
+    write_text("\n".join([*lines, our_comment(net, numbers), ""]), path)
 
 
 def _draft(words: Words) -> Draft:
@@ -137,7 +146,14 @@ def _draft(words: Words) -> Draft:
         start, numbers = words.table([cards[number] for number in (*parents, own)], f"x{own}'s table")
         draft.define(f"x{own}", words.defined(start, [f"x{number}" for number in parents], numbers, cards[own]))
     words.end_tables(len(words))
-    _declare(draft, words, cards, first)
+    draft.properties, variables = comment_of(words)
+    names = {item.number: {"tacit_name": item.name, "tacit_states": item.states} for item in variables}
+    names = names or {number: {} for number in range(count)}
+    if sorted(names) != list(range(count)):
+        raise words.error("the comment '# tacit' names other variables than the file has", 0)
+    for number, properties in names.items():  # in the order of our comment, if there is one
+        place = words.place(first + number)
+        draft.declare(f"x{number}", Declared(place, range(cards[number]), decoded=properties))
     return draft
 
 
@@ -149,15 +165,40 @@ def _scope(words: Words, count: int) -> list[int]:
     return words.integers(size, f"a variable; expected a number below {count}", count)
 
 
-def _declare(draft: Draft, words: Words, cards: list[int], first: int) -> None:
-    """Declare the variables, whose cardinalities begin at a word; in the order of our comment, if there is one."""
-    draft.properties, called = comment_of(words)
-    names = {item.number: {"tacit_name": item.name, "tacit_states": item.states} for item in called}
-    names = names or {number: {} for number in range(len(cards))}
-    if sorted(names) != list(range(len(cards))):
-        raise words.error("the comment '# tacit' names other variables than the file has", 0)
-    for number, said in names.items():
-        draft.declare(f"x{number}", Declared(words.place(first + number), range(cards[number]), decoded=said))
+def _factor_graph(words: Words) -> FactorGraph:
+    """The Markov network in a file, after its first word."""
+    cards = words.cards()
+    scopes = [_factor_scope(words, len(cards)) for _ in range(words.count("factors"))]
+    properties, variables = comment_of(words)
+    variables = variables or [NumberedVariable(i, f"x{i}", list(range(card))) for i, card in enumerate(cards)]
+    if sorted((item.number, len(item.states)) for item in variables) != list(enumerate(cards)):
+        raise words.error("the comment '# tacit' names other variables or states than the file has", 0)
+    graph = FactorGraph(decode(properties["tacit_name"]) if properties else stem(words.source))
+    try:
+        for item in variables:
+            graph.add(item.name, item.states)
+    except TacitError as error:
+        raise words.error(f"the comment '# tacit': {error}", 0) from None
+    names = {item.number: item.name for item in variables}
+    for i, scope in enumerate(scopes):
+        shape = [cards[number] for number in scope]
+        start, numbers = words.table(shape, f"the table of factor {i}")
+        for at in np.flatnonzero(~((numbers >= 0) & np.isfinite(numbers)))[:1].tolist():
+            raise words.error(f"factor {i} holds {numbers[at]:g}, expected a finite number >= 0", start + at)
+        graph.add_factor([names[number] for number in scope], numbers.reshape(shape))
+    words.end_tables(len(words))
+    return graph
+
+
+def _factor_scope(words: Words, count: int) -> list[int]:
+    """The numbers of a factor's variables."""
+    size = words.integer("the number of variables of a factor", count + 1)
+    if size > MAX_SCOPE:
+        raise words.error(f"a factor with {size:,} variables; at most {MAX_SCOPE} are read")
+    scope = words.integers(size, f"a variable; expected a number below {count}", count)
+    if len(set(scope)) < size:
+        raise words.error("a factor names a variable twice")
+    return scope
 
 
 def _rows(words: Words) -> list[dict[int, int]]:
@@ -165,16 +206,15 @@ def _rows(words: Words) -> list[dict[int, int]]:
     numbers = words.integers(len(words), "a number of a variable or state", MAX_NUMBER)
     if not numbers:
         raise words.error("the file is empty; expected evidence", 0)
-    split = _split(numbers, words.line_lengths())
-    if split is None:
-        raise words.error(
-            "the counts do not fit the numbers that follow; expected rows of count, variable, state, ...", 0
-        )
-    rows = [dict(zip(row[1::2], row[2::2], strict=True)) for row in split]
-    for i, (row, given) in enumerate(zip(rows, split, strict=True)):
-        if len(row) < given[0]:
+    rows = _split(numbers, words.line_lengths())
+    if rows is None:
+        problem = "the counts do not fit the numbers that follow; expected rows of count, variable, state, ..."
+        raise words.error(problem, 0)
+    observed = [dict(zip(row[1::2], row[2::2], strict=True)) for row in rows]
+    for i, row in enumerate(rows):
+        if len(observed[i]) < row[0]:
             raise words.error(f"row {i} observes a variable twice", 0)
-    return rows
+    return observed
 
 
 def _split(numbers: list[int], lengths: list[int]) -> list[list[int]] | None:
@@ -199,7 +239,8 @@ def _split(numbers: list[int], lengths: list[int]) -> list[list[int]] | None:
 def compose(net: Network | FactorGraph) -> str:
     """A network as a UAI document."""
     if isinstance(net, FactorGraph):
-        return uai_markov.compose(net)
+        factors = net.factors
+        return document("MARKOV", net, [factor.variables for factor in factors], (factor.table for factor in factors))
     order = sorted(net, key=file_numbers(net).__getitem__)
     scopes = [(*net.parents(name), name) for name in order]
     return document("BAYES", net, scopes, (plain_table(net, name, "UAI") for name in order))

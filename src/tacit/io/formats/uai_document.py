@@ -1,4 +1,4 @@
-"""What both kinds of UAI files share: their layout, and names and labels in a comment of ours at the end.
+"""The layout of UAI files, and names and labels in a comment of ours at the end.
 
 Programs that know no comments have stopped reading there.
 """
@@ -25,11 +25,10 @@ from tacit.model.model import SELECTIONS, Model
 from tacit.model.variable import Label, variable
 
 MAX_NUMBER = 10**18  # of a variable or state
-COMMENT = re.compile(r"#[^\n]*")
 _OURS = re.compile(r"^# tacit (.*)$", re.MULTILINE)
 
 
-class Called(NamedTuple):
+class NumberedVariable(NamedTuple):
     """A variable in our comment; elsewhere a file only has the number."""
 
     number: int
@@ -41,7 +40,7 @@ class Comment(NamedTuple):
     """Our comment: the network's name and selection, as properties, and its variables in order."""
 
     properties: dict[str, str]
-    variables: list[Called]
+    variables: list[NumberedVariable]
 
 
 def comment_of(words: Words) -> Comment:
@@ -50,28 +49,27 @@ def comment_of(words: Words) -> Comment:
     if match is None:
         return Comment({}, [])
     try:
-        said = Reader(parse_json(match[1]), "comment")
-        items = [Reader(item, f"variables[{i}]") for i, item in enumerate(said.get("variables", list))]
-        called = [Called(item.get("number", int), item.get("name", str), item.get("states", list)) for item in items]
-        for item in called:
-            if not 0 <= item.number < MAX_NUMBER:
-                raise FormatError(f"{show(item.number)} is not the number of a variable")
-            if item.states:
-                variable(item.name, item.states)
-        return Comment(_properties(said), called)
+        comment = Reader(parse_json(match[1]), "comment")
+        variables = []
+        for i, data in enumerate(comment.get("variables", list)):
+            item = Reader(data, f"variables[{i}]")
+            variables.append(NumberedVariable(item.get("number", int), item.get("name", str), item.get("states", list)))
+        for number, name, states in variables:
+            if not 0 <= number < MAX_NUMBER:
+                raise FormatError(f"{show(number)} is not the number of a variable")
+            if states:
+                variable(name, states)
+        properties = {"tacit_name": encode(comment.get("name", str, NoneType))}
+        selection = comment.get("selection", str, NoneType)
+        if selection is not None:
+            if selection not in SELECTIONS:
+                options = " or ".join(map(repr, SELECTIONS))
+                raise FormatError(f"comment.selection is {show(selection)}, expected {options}")
+            properties["tacit_selection"] = encode(selection)
+        return Comment(properties, variables)
     except TacitError as error:
         place = words.place_of(match.start(), words.text.count("\n", 0, match.start()))
         raise fault(words.source, place, f"the comment '# tacit': {error}") from None
-
-
-def _properties(said: Reader) -> dict[str, str]:
-    properties = {"tacit_name": encode(said.get("name", str, NoneType))}
-    selection = said.get("selection", str, NoneType)
-    if selection is None:
-        return properties
-    if selection not in SELECTIONS:
-        raise FormatError(f"comment.selection is {show(selection)}, expected {' or '.join(map(repr, SELECTIONS))}")
-    return properties | {"tacit_selection": encode(selection)}
 
 
 def file_numbers(names: Iterable[str]) -> dict[str, int]:
@@ -89,11 +87,11 @@ def document(kind: str, net: Model | FactorGraph, scopes: Sequence[Sequence[str]
     lines += [" ".join(map(str, [len(scope), *(numbers[name] for name in scope)])) for scope in scopes]
     for table in tables:
         lines += ["", str(table.size), *(f" {row}" for row in table_rows(np.atleast_1d(table)))]
-    return "\n".join([*lines, "", names_comment(net, numbers), ""])
+    return "\n".join([*lines, "", our_comment(net, numbers), ""])
 
 
-def names_comment(net: Model | FactorGraph, numbers: Mapping[str, int]) -> str:
+def our_comment(net: Model | FactorGraph, numbers: Mapping[str, int]) -> str:
     """Our comment on a network: which evidence its testing nodes would see is said where it is not ancestral alone."""
-    called = [Called(numbers[name], name, list(net.states(name)))._asdict() for name in net]
+    variables = [NumberedVariable(numbers[name], name, list(net.states(name)))._asdict() for name in net]
     selection = {"selection": net.selection} if isinstance(net, Model) and net.selection != "ancestral" else {}
-    return "# tacit " + json.dumps({"name": net.name, **selection, "variables": called})
+    return "# tacit " + json.dumps({"name": net.name, **selection, "variables": variables})

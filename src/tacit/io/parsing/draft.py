@@ -127,8 +127,11 @@ def build(draft: Draft) -> Network:
     for name in order:
         builder.add(name)
     if builder.scaled:
+        first = next(name for name in order if name in builder.sums)
+        row, total = builder.sums[first]
         others = f" (and {plural(builder.scaled - 1, 'other row')})" if builder.scaled > 1 else ""
-        warn(f"{builder.first_scaled}; scaled to sum to 1{others}", RoundingWarning)
+        problem = builder.error(first, row, f"sums to {total:.6g}")
+        warn(f"{problem}; scaled to sum to 1{others}", RoundingWarning)
     return builder.net
 
 
@@ -143,7 +146,6 @@ class _Builder:
         self.names: dict[str, str] = {}  # of the nodes: in the file -> in the network
         self.scaled = 0  # rows
         self.sums: dict[str, tuple[int, float]] = {}  # by node: a scaled row, the first of those with as many states
-        self.first_scaled = ""
 
     def scale(self, order: Sequence[str]) -> None:
         """Scale the rows that must and may be: of all tables together, since a file may have many small ones."""
@@ -167,57 +169,47 @@ class _Builder:
                 start = stop
 
     def add(self, name: str) -> None:
-        declared, defined = self.draft.variables[name], self.draft.definitions[name]
-        table = self._numbers(name)
+        declared, defined, shape = self.draft.variables[name], self.draft.definitions[name], self.shapes[name]
+        if defined.numbers.size != math.prod(shape):
+            count, expected = plural(defined.numbers.size, "number"), large(math.prod(shape))
+            raise self.draft.error(defined.place, f"node {show(name)}: the table has {count}, expected {expected}")
+        table = defined.numbers.reshape(shape)
         with _located(self.draft, declared.place):
             self.names[name] = declared.property("tacit_name", name)
-            states = _states(declared)
-            cpt = declared.property("tacit_cpt", None)
-            cpt = None if cpt is None else cpt_from_dict(cpt, "tacit_cpt", len(defined.parents))
-        given = self._table(name, table) if cpt is None else cpt
+            states = declared.property("tacit_states", list(declared.states))
+            if not isinstance(states, list) or len(states) != shape[-1]:
+                raise FormatError(f"tacit_states must be a list of {plural(shape[-1], 'label')}")
+            kept = declared.property("tacit_cpt", None)
+            cpt = None if kept is None else cpt_from_dict(kept, "tacit_cpt", len(defined.parents))
+        added = self._plain(name, table) if cpt is None else cpt
         with _located(self.draft, defined.place):
-            self.net.add(self.names[name], [self.names[parent] for parent in defined.parents], states, given)
+            self.net.add(self.names[name], [self.names[parent] for parent in defined.parents], states, added)
             if cpt is not None and abs(visible_table(self.net, self.names[name]) - table).max() > MAX_CHANGE:
                 raise FormatError(
                     f"node {show(name)}: the table is not that of its property tacit_cpt; if another program changed "
                     "the table, remove the property"
                 )
 
-    def _numbers(self, name: str) -> Floats:
-        """The numbers of a node in their shape: (parents..., own)."""
-        defined, shape = self.draft.definitions[name], self.shapes[name]
-        if defined.numbers.size != math.prod(shape):
-            given, expected = plural(defined.numbers.size, "number"), large(math.prod(shape))
-            raise self.draft.error(defined.place, f"node {show(name)}: the table has {given}, expected {expected}")
-        return defined.numbers.reshape(shape)
-
-    def _table(self, name: str, table: Floats) -> CPT:
+    def _plain(self, name: str, table: Floats) -> CPT:
         """A table as a CPT; an error if it holds what cannot be scaled."""
-        if name in self.sums and not self.first_scaled:
-            row, total = self.sums[name]
-            place = tuple(map(int, np.unravel_index(row, table.shape[:-1])))
-            self.first_scaled = str(self._error(name, place, f"sums to {total:.6g}"))
         try:
             return CPT(table)
         except TableError:
-            raise self._fault(name, table) from None
+            pass
+        rows = table.reshape(-1, table.shape[-1])
+        for row, own in np.argwhere(~((rows >= 0) & (rows <= 1 + MAX_MISS)))[:1].tolist():
+            raise self.error(name, row, f"holds {rows[row, own]:g}, which is not a probability")
+        total = rows.sum(axis=-1)
+        row = int(np.argmax(abs(total - 1) > MAX_MISS))
+        raise self.error(name, row, f"sums to {total[row]:.6g}, expected 1")
 
-    def _fault(self, name: str, table: Floats) -> FormatError:
-        """What is wrong with the numbers of a table."""
-        for *row, own in np.argwhere(~((table >= 0) & (table <= 1 + MAX_MISS)))[:1].tolist():
-            return self._error(name, tuple(row), f"holds {table[*row, own]:g}, which is not a probability")
-        total = table.sum(axis=-1)
-        row = tuple(np.argwhere(abs(total - 1) > MAX_MISS)[0].tolist())
-        return self._error(name, row, f"sums to {total[row]:.6g}, expected 1")
-
-    def _error(self, name: str, row: tuple[int, ...], problem: str) -> FormatError:
-        """An error in a row, by the place of the row if it has one."""
-        defined = self.draft.definitions[name]
-        above = [self.net.variable(self.names[parent]) for parent in defined.parents]
-        shape = [v.card for v in above]
-        number = int(np.ravel_multi_index(row, shape)) if row else 0
-        place = defined.rows[number] if len(defined.rows) == math.prod(shape) else defined.place
-        where = f"row {describe(above, row)}" if row else "the table"
+    def error(self, name: str, row: int, problem: str) -> FormatError:
+        """An error in a row, by its number, at the place of the row if it has one."""
+        defined, shape = self.draft.definitions[name], self.shapes[name][:-1]
+        place = defined.rows[row] if len(defined.rows) == math.prod(shape) else defined.place
+        parents = [self.net.variable(self.names[parent]) for parent in defined.parents]
+        state = [int(code) for code in np.unravel_index(row, shape)]
+        where = f"row {describe(parents, state)}" if parents else "the table"
         return self.draft.error(place, f"node {show(name)}: {where} {problem}")
 
 
@@ -232,13 +224,6 @@ def _scale(rows: Floats) -> tuple[NDArray[np.intp], Floats]:
     if sound.any():
         rows[sound] = distributions(rows[sound], "table")
     return np.flatnonzero(rough), total[rough]
-
-
-def _states(declared: Declared) -> list[Label]:
-    states = declared.property("tacit_states", list(declared.states))
-    if not isinstance(states, list) or len(states) != len(declared.states):
-        raise FormatError(f"tacit_states must be a list of {plural(len(declared.states), 'label')}")
-    return states
 
 
 def _property(properties: dict[str, str], key: str, default: Any) -> Any:
