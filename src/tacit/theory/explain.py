@@ -4,7 +4,8 @@ Where nothing is tested, what each finding adds instead."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -121,33 +122,34 @@ class Explanation:
         return min(self.tests, key=lambda test: abs(test.margin), default=None)
 
     def __str__(self) -> str:
-        parts = [f"{self._title()}\n{bars(self.states, self.posterior.tolist())}"]
-        parts += [str(grid) for grid in self._grids()]
-        parts.append("\n".join(self._functions()))
-        return "\n\n".join(filter(None, parts))
-
-    def _grids(self) -> list[Grid]:
-        """The tests, or the findings."""
-        if self.tests:
-            return [Grid([_HEAD], [test.cells() for test in self._shown()], len(_HEAD), note=self._hidden())]
-        return [findings_grid(self.findings, self.query, self.states, self.state)] if self.findings else []
+        posterior = f"{self._title()}\n{bars(self.states, self.posterior.tolist())}"
+        return "\n\n".join(filter(None, [posterior, str(self._grid() or ""), "\n".join(self._functions())]))
 
     def _repr_html_(self) -> str:
         posterior = table((), zip(map(str, self.states), self.posterior.tolist(), strict=True), self._title())
-        return posterior + "".join(grid.html() for grid in self._grids()) + lines(self._functions())
+        grid = self._grid()
+        return posterior + (grid.html() if grid else "") + lines(self._functions())
+
+    def _grid(self) -> Grid | None:
+        """The tests, or the closest of many; without tests, the findings, those with the largest weights first."""
+        if self.tests:
+            close = sorted(self.tests, key=lambda test: abs(test.margin))[:MAX_SHOWN]
+            cells = [test.cells() for test in self.tests if test in close]
+            head = ("test", "comparison", "margin", "selects", "changes at")
+            return Grid([head], cells, len(head), note=_more(len(self.tests), "larger margins"))
+        if not self.findings:
+            return None
+        state, body = self.state, []
+        for one in sorted(self.findings, key=lambda one: -np.nan_to_num(abs(one.weight[state])))[:MAX_SHOWN]:
+            weight = round(float(one.weight[state]), 9) + 0.0  # what rounding leaves of 0 is 0
+            body.append((f"{one.name}: {one.value}", probability(float(one.without[state])), f"{weight:+.3g}"))
+        title = f"What each finding adds to the log-odds of {self.query}={self.states[state]}, given the others"
+        note = _more(len(self.findings), "smaller weights")
+        return Grid([("finding", "without it", "weight")], body, title=title, note=note)
 
     def _title(self) -> str:
-        given = ", ".join(f"{name}: {value}" for name, value in self.evidence.items())
-        return f"P*({self.query}{' | ' if given else ''}{given})"
-
-    def _shown(self) -> list[Test]:
-        """All tests, or the closest of many, in order."""
-        close = sorted(self.tests, key=lambda test: abs(test.margin))[:MAX_SHOWN]
-        return [test for test in self.tests if test in close]
-
-    def _hidden(self) -> str:
-        count = len(self.tests) - MAX_SHOWN
-        return f"... and {count} more, with larger margins" if count > 0 else ""
+        evidence = ", ".join(f"{name}: {value}" for name, value in self.evidence.items())
+        return f"P*({self.query}{' | ' if evidence else ''}{evidence})"
 
     def _functions(self) -> list[str]:
         if self.coefficients is None:
@@ -163,7 +165,8 @@ class Explanation:
         return [f"{start} the likelihoods of {', '.join(inputs)}:", *functions] if inputs else functions
 
 
-_HEAD = ("test", "comparison", "margin", "selects", "changes at")
+def _more(count: int, which: str) -> str:
+    return f"... and {count - MAX_SHOWN} more, with {which}" if count > MAX_SHOWN else ""
 
 
 def explain(tac: Query, evidence: EvidenceLike | None = None) -> Explanation:
@@ -174,57 +177,34 @@ def explain(tac: Query, evidence: EvidenceLike | None = None) -> Explanation:
     answer = tac.ask(known, selected=True)  # not read again, with the same warnings
     if np.isneginf(answer.log_evidence).any():
         raise EvidenceError("the evidence has probability 0, so there is no answer to explain")
-    columns = {n: c for n, c in known.columns.items() if not _says_nothing(c)}
+    columns = {n: c for n, c in known.columns.items() if (c.likelihoods() != 1).any()}  # others say nothing
     soft = [n for n, c in columns.items() if c.soft is not None and c.variable.card == 2]
     inputs = [n for n in soft if n not in tac.hard]
     query = SelectableQuery(tac, inputs, {n: c for n, c in columns.items() if n not in inputs})
     point = np.array([columns[n].likelihoods()[0, 0] for n in inputs])
-    decided = answer.selected
     weights = np.ones(len(query.tests))
     for node, tests in query.scope.tests_of.items():
         owner, table = query.scope.thresholds[node]
-        own = decided[owner].weight[0]
+        own = answer.selected[owner].weight[0]
         weights[tests] = (own if table is None else np.minimum(own[..., table:].sum(axis=-1), 1.0)).ravel()
     table = coefficients(query, weights[:, None])[0] if len(inputs) <= MAX_INPUTS else None
-    network = selected_network(tac.network, decided)
+    network = selected_network(tac.network, answer.selected)
     assert isinstance(network, Network)  # as that of a TAC is
+    said = {name: _said(column) for name, column in columns.items()}
+    added: tuple[Finding, ...] = ()
+    if not len(query.tests):
+        with suppress(TooLargeError):  # to leave out a finding is more work than to answer
+            added = findings(tac, known.columns, {name: text for name, text in said.items() if name not in tac.given})
     return Explanation(
         query=tac.variable.name,
         states=tac.variable.states,
         posterior=answer.posterior[0],
-        evidence={name: _said(column) for name, column in columns.items()},
+        evidence=said,
         tests=_tests(query, point, weights),
         network=network,
         coefficients=None if table is None else dict(zip(subsets(inputs), table, strict=True)),
-        findings=() if len(query.tests) else _findings(tac, known.columns),
+        findings=added,
     )
-
-
-def _findings(tac: Query, columns: Mapping[str, Column]) -> tuple[Finding, ...]:
-    """What each observation adds; of too wide a query, nothing: to leave one out is more work than to answer."""
-    spoken = {name: column for name, column in columns.items() if not _says_nothing(column) and name not in tac.given}
-    said = {name: _said(column) for name, column in spoken.items()}
-    try:
-        return findings(tac, columns, said)
-    except TooLargeError:
-        return ()
-
-
-def findings_grid(every: Sequence[Finding], query: str, states: Sequence[Label], state: int) -> Grid:
-    """A line for each finding, those with the largest weights first."""
-    largest = sorted(every, key=lambda one: -np.nan_to_num(abs(one.weight[state])))[:MAX_SHOWN]
-    body = [
-        (f"{one.name}: {one.value}", probability(float(one.without[state])), _weight(float(one.weight[state])))
-        for one in largest
-    ]
-    title = f"What each finding adds to the log-odds of {query}={states[state]}, given the others"
-    hidden = f"... and {len(every) - MAX_SHOWN} more, with smaller weights" if len(every) > MAX_SHOWN else ""
-    return Grid([("finding", "without it", "weight")], body, title=title, note=hidden)
-
-
-def _weight(weight: float) -> str:
-    """A weight with its sign; what rounding leaves of 0 is 0."""
-    return f"{round(weight, 9) + 0.0:+.3g}"
 
 
 def _tests(query: SelectableQuery, point: Floats, weights: Floats) -> tuple[Test, ...]:
@@ -242,9 +222,11 @@ def _tests(query: SelectableQuery, point: Floats, weights: Floats) -> tuple[Test
             posteriors[group.tests] = marginal[:, 0] / marginal[:, 0].sum()
             flips[group.tests] = np.where(first * last < 0, first / (first - last), np.nan)
     flips[~query.tests.hard] = np.nan
+    owners = [query.threshold(i).node for i in range(len(query.tests))]
+    places = {node: place for place, node in enumerate(dict.fromkeys(owners))}
     return tuple(
         Test(
-            node=query.threshold(i).node,
+            node=owners[i],
             parent_state=query.name(i),
             posterior=float(posteriors[i]),
             operator=str(query.tests.operators[i]),
@@ -253,19 +235,8 @@ def _tests(query: SelectableQuery, point: Floats, weights: Floats) -> tuple[Test
             flips={n: float(v) for n, v in zip(query.inputs, flips[i], strict=True) if not np.isnan(v)},
             table=query.threshold(i).table,
         )
-        for i in _by_parent_state(query)
+        for i in sorted(range(len(owners)), key=lambda i: (places[owners[i]], query.tests.states[i]))
     )
-
-
-def _by_parent_state(query: SelectableQuery) -> list[int]:
-    """All tests, those of a parent state one after the other."""
-    nodes = list(dict.fromkeys(query.threshold(i).node for i in range(len(query.tests))))
-    places = {node: place for place, node in enumerate(nodes)}
-    return sorted(range(len(query.tests)), key=lambda i: (places[query.threshold(i).node], query.tests.states[i]))
-
-
-def _says_nothing(column: Column) -> bool:
-    return bool((column.likelihoods() == 1).all())
 
 
 def _said(column: Column) -> str:

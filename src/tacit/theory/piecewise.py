@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, overload
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tacit.base.errors import EvidenceError, NetworkError
 from tacit.base.floats import Floats
-from tacit.base.html import table
+from tacit.base.html import table as html_table
 from tacit.base.text import large, plural
 from tacit.evidence.read import EvidenceLike, read
 from tacit.model.model import Model
@@ -101,7 +101,7 @@ class Pieces(Sequence[Region]):
         self.query, self.states, self.inputs = query.query, query.network.states(query.query), query.inputs
         self.most = most
         self._query, self._regions = query, tuple(regions)
-        self._index = {own.tobytes(): i for i, own in enumerate(holds)}  # by which tests hold
+        self._index = {holding.tobytes(): i for i, holding in enumerate(holds)}
 
     @property
     def granularity(self) -> int:
@@ -124,8 +124,12 @@ class Pieces(Sequence[Region]):
         kinds, which = np.unique(self._selected(points), axis=1, return_inverse=True)
         joint = np.empty((len(self.states), points.shape[1]))
         for i, plus in enumerate(kinds.T):
-            rows = which.ravel() == i
-            joint[:, rows] = self._table(plus).T @ products(points[:, rows])
+            rows, place = which.ravel() == i, self._index.get(plus.tobytes())
+            if place is None:  # a selection that occurs on a border only
+                table = coefficients(self._query, plus[:, None])[0]
+            else:
+                table = np.stack(list(self._regions[place].coefficients.values()))
+            joint[:, rows] = table.T @ products(points[:, rows])
         return joint.T
 
     def posterior(self, evidence: EvidenceLike) -> Floats:
@@ -142,13 +146,6 @@ class Pieces(Sequence[Region]):
 
     def _selected(self, points: Floats) -> Bools:
         return np.asarray(self._query.select(points)[0] > 0)
-
-    def _table(self, plus: Bools) -> Floats:
-        """The coefficients (sets, states) under a selection, which may occur on a border only, and be no region."""
-        place = self._index.get(plus.tobytes())
-        if place is None:
-            return np.asarray(coefficients(self._query, plus[:, None])[0])
-        return np.stack(list(self._regions[place].coefficients.values()))
 
     def _points(self, evidence: EvidenceLike) -> Floats:
         variables = [self._query.network.variable(n) for n in self._query.network]
@@ -181,38 +178,30 @@ class Pieces(Sequence[Region]):
 
     def __str__(self) -> str:
         """Every region: where it is, what is selected, and p*(q) there."""
-        blocks = [f"{i + 1}. {self._text(region)}" for i, region in enumerate(self._regions[:MAX_SHOWN])]
-        if len(self) > MAX_SHOWN:
-            blocks.append(f"... and {len(self) - MAX_SHOWN} more")
-        return "\n".join([repr(self), *blocks])
-
-    def _text(self, region: Region) -> str:
-        lines = [", ".join(self._where(region)), _selection_text(self._query.network, region.selection)]
-        return "\n   ".join([*lines, *(f"{name} = {value}" for name, value in self._functions(region))])
+        blocks = []
+        for number, (where, selected, functions) in enumerate(self._described(), start=1):
+            lines = [f"{name} = {value}" for name, value in zip(self._heads(), functions, strict=True)]
+            blocks.append(f"{number}. " + "\n   ".join([", ".join(where), selected, *lines]))
+        return "\n".join([repr(self), *blocks, *self._more()])
 
     def _repr_html_(self) -> str:
-        hidden = len(self) - MAX_SHOWN
-        return table(
-            ("where", "selected", *(f"p*({self.query}={state})" for state in self.states)),
-            [self._cells(region) for region in self._regions[:MAX_SHOWN]],
-            title=repr(self),
-            notes=[f"... and {hidden} more"] if hidden > 0 else (),
-        )
+        cells = [("\n".join(where), selected, *functions) for where, selected, functions in self._described()]
+        return html_table(("where", "selected", *self._heads()), cells, title=repr(self), notes=self._more())
 
-    def _cells(self, region: Region) -> tuple[str, ...]:
-        chosen = _selection_text(self._query.network, region.selection)
-        return "\n".join(self._where(region)), chosen, *(value for _, value in self._functions(region))
+    def _heads(self) -> list[str]:
+        return [f"p*({self.query}={state})" for state in self.states]
 
-    def _where(self, region: Region) -> list[str]:
-        if region.interval is not None:
-            return [f"{self.inputs[0]} in {region.interval}"]
-        return [str(condition) for condition in region.conditions] or ["everywhere"]
+    def _described(self) -> Iterator[tuple[list[str], str, list[str]]]:
+        """The conditions, the selection and the functions p*(q) of the first regions."""
+        for region in self._regions[:MAX_SHOWN]:
+            where = [str(condition) for condition in region.conditions] or ["everywhere"]
+            if region.interval is not None:
+                where = [f"{self.inputs[0]} in {region.interval}"]
+            functions = [{names: c[i] for names, c in region.coefficients.items()} for i in range(len(self.states))]
+            yield where, _selection_text(self._query.network, region.selection), list(map(polynomial, functions))
 
-    def _functions(self, region: Region) -> list[tuple[str, str]]:
-        return [
-            (f"p*({self.query}={state})", polynomial({names: c[i] for names, c in region.coefficients.items()}))
-            for i, state in enumerate(self.states)
-        ]
+    def _more(self) -> list[str]:
+        return [f"... and {len(self) - MAX_SHOWN} more"] if len(self) > MAX_SHOWN else []
 
 
 def pieces(
@@ -262,8 +251,8 @@ def pieces(
         )
     reachable = reachable_selections(query, budget)
     tables = coefficients(query, (reachable.sides > 0).T)
-    made = [_region(query, reachable, i, table) for i, table in enumerate(tables)]
-    return Pieces(query, made, reachable.sides > 0, len(made) + reachable.unknown)
+    regions = [_region(query, reachable, i, table) for i, table in enumerate(tables)]
+    return Pieces(query, regions, reachable.sides > 0, len(regions) + reachable.unknown)
 
 
 def coefficients(query: SelectableQuery, weights: Floats | Bools) -> Floats:

@@ -17,22 +17,13 @@ from tacit.engines.circuit.nodes import Ids
 from tacit.model.cpt import TESTS, TestingCPT
 from tacit.model.rules import Mux
 from tacit.query.network import Network
-from tacit.theory.universal.staircase import (
-    SLACK,
-    Function,
-    MonotonicPiece,
-    Staircase,
-    require_size,
-    slab_change,
-    slabs_needed,
-    staircase,
-)
+from tacit.theory.universal.staircase import SLACK, Function, MonotonicPiece, Staircase, require_size, sizes, staircase
 
 QUERY = "Y"
 ON, OFF = [1.0, 0.0], [0.0, 1.0]
 ALWAYS, NEVER = (TestingCPT([row, row], [row, row], [1.0, 1.0]) for row in (ON, OFF))
 ALMOST_ONE = float(np.nextafter(1.0, 0.0))
-CHECKS = 10_000
+CHECKED_POINTS = 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,35 +109,35 @@ def approximate(
     >>> tacit.compile(network, query, evidence).posterior({"Z": [0.5, 0.75]})[:, 0].round(3)
     array([0.2, 0.5])
     """
-    inputs, error = _whole(inputs, "inputs"), _error(error)
+    inputs = _whole(inputs, "inputs")
+    if not isinstance(error, int | float | np.number) or not 0 < error <= 1:
+        raise TacitError(f"error is {error!r}, expected a number above 0 and at most 1")
     if not callable(f):
         raise TacitError(f"f is {f!r}, expected a function of {inputs} floats")
     if turning_points is not None and inputs > 1:
         raise TacitError("turning_points are for functions of one input; those of slices are always searched for")
     function = Function(f, inputs)
-    given = None if slices is None else tuple(_whole(n, "slices") for n in _further(slices, inputs, "slices"))
-    bounds = None if lipschitz is None else tuple(_slope(v) for v in _further(lipschitz, inputs, "lipschitz"))
-    sizes = _sizes(function, error, None if levels is None else _whole(levels, "levels"), given, bounds)
+    counts = None if slices is None else tuple(_whole(n, "slices") for n in _further(slices, inputs, "slices"))
+    slopes = None if lipschitz is None else tuple(_slope(v) for v in _further(lipschitz, inputs, "lipschitz"))
+    levels = None if levels is None else _whole(levels, "levels")
+    guaranteed = inputs == 1 or bool(slopes) or counts is None
+    levels, counts, bound = sizes(function, float(error), levels, counts, slopes)
     turns = None if turning_points is None else _turning_points(turning_points)
-    steps = staircase(function, sizes.levels, sizes.slices, turns)
-    require_size(sizes.levels * steps.pieces, f"{sizes.levels:,} levels in each of {steps.pieces:,} pieces")
-    seen = _check(function, steps, sizes.bound if inputs == 1 or bounds or given is None else math.inf)
+    steps = staircase(function, levels, counts, turns)
+    require_size(levels * steps.pieces, f"{levels:,} levels in each of {steps.pieces:,} pieces")
+    largest = _check(function, steps, bound if guaranteed else math.inf)
     names = ("Z",) if inputs == 1 else tuple(f"Z{i + 1}" for i in range(inputs))
-    return Approximation(
-        _network(steps, names), names, QUERY, max(seen, sizes.bound), sizes.levels, sizes.slices, steps
-    )
+    net = Network("approximation")
+    for name in names:
+        net.add(name, cpt=[0.5, 0.5])
+    _add(net, steps, names, "", QUERY)
+    return Approximation(net, names, QUERY, max(largest, bound), levels, counts, steps)
 
 
 def _whole(value: Any, what: str) -> int:
     if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
         raise TacitError(f"{what} is {value!r}, expected a whole number of at least 1")
     return int(value)
-
-
-def _error(value: Any) -> float:
-    if not isinstance(value, int | float | np.number) or not 0 < value <= 1:
-        raise TacitError(f"error is {value!r}, expected a number above 0 and at most 1")
-    return float(value)
 
 
 def _slope(value: Any) -> float:
@@ -172,42 +163,9 @@ def _turning_points(values: Sequence[float]) -> Floats:
     return turns
 
 
-@dataclass(frozen=True)
-class _Sizes:
-    levels: int
-    slices: tuple[int, ...]
-    bound: float
-
-
-def _sizes(
-    f: Function, error: float, levels: int | None, slices: tuple[int, ...] | None, bounds: tuple[float, ...] | None
-) -> _Sizes:
-    """Levels and slices, as given or so that each has an equal share of the error: that makes their product least."""
-    further = range(1, f.inputs)
-    slopes = bounds or tuple(slab_change(f, i, 1) for i in further)
-    moving = [i for i, slope in zip(further, slopes, strict=True) if slope > SLACK]  # f depends on these
-    share = error / (1 + len(moving))
-    levels = levels or _ceil(1 / share)
-    if bounds is not None:
-        slices = slices or tuple(max(1, _ceil(slope / (2 * share))) for slope in bounds)
-        changes = [slope / (2 * n) for slope, n in zip(bounds, slices, strict=True)]
-    elif slices is not None:
-        changes = [slab_change(f, i, n) for i, n in zip(further, slices, strict=True)]
-    else:
-        slices = tuple(slabs_needed(f, i, share) if i in moving else 1 for i in further)
-        changes = [share] * len(moving)
-    require_size(levels * math.prod(slices), f"{levels:,} levels, {' x '.join(map(str, slices)) or 'no'} slices")
-    return _Sizes(levels, slices, 1 / levels + sum(changes))
-
-
-def _ceil(x: float) -> int:
-    """The next whole number, where 30.000000000000004 counts as 30."""
-    return math.ceil(x * (1 - 1e-12))
-
-
 def _check(f: Function, steps: Staircase, allowed: float) -> float:
     """The largest error at random points; raised where it is more than what is allowed."""
-    points = np.random.default_rng(0).random((CHECKS, f.inputs))
+    points = np.random.default_rng(0).random((CHECKED_POINTS, f.inputs))
     points[:2] = [[0.0], [1.0]]
     errors = np.abs(steps.value(points) - f(points))
     worst = int(errors.argmax())
@@ -222,24 +180,18 @@ def _check(f: Function, steps: Staircase, allowed: float) -> float:
     return float(errors[worst])
 
 
-def _network(steps: Staircase, names: Sequence[str]) -> Network:
-    net = Network("approximation")
-    for name in names:
-        net.add(name, cpt=[0.5, 0.5])
-    _add(net, steps, names, "", QUERY)
-    return net
-
-
-def _add(net: Network, steps: Staircase, names: Sequence[str], prefix: str, out: str) -> None:
-    """The nodes of a step function; `out` is on with the probability that is its value."""
-    count = len(steps.parts)
+def _add(net: Network, steps: Staircase | MonotonicPiece, names: Sequence[str], prefix: str, out: str) -> None:
+    """Add the nodes of a step function; `out` is on with the probability that is its value."""
+    if isinstance(steps, MonotonicPiece):
+        return _add_levels(net, steps, names[0], prefix, out)
+    inner_names, count = names if steps.is_curve else names[:-1], len(steps.parts)
     if count == 1:
-        return _add_part(net, steps.parts[0], names, prefix, out)
+        return _add(net, steps.parts[0], inner_names, prefix, out)
     previous = ""
     for k, border in enumerate([0.0, *steps.borders.tolist()], start=1):
         inner = f"{prefix}{'P' if steps.is_curve else 'S'}{k}_"
         own, chained = f"{inner}Y", out if k == count else f"{prefix}Chain{k}"
-        _add_part(net, steps.parts[k - 1], names, inner, own)
+        _add(net, steps.parts[k - 1], inner_names, inner, own)
         if k == 1:
             net.add(chained, [own], cpt=[ON, OFF])
         else:  # from its border on, a part is copied instead of the ones before
@@ -248,27 +200,18 @@ def _add(net: Network, steps: Staircase, names: Sequence[str], prefix: str, out:
         previous = chained
 
 
-def _add_part(net: Network, part: MonotonicPiece | Staircase, names: Sequence[str], prefix: str, out: str) -> None:
-    if isinstance(part, MonotonicPiece):
-        _add_levels(net, part, names[0], prefix, out)
-    else:
-        _add(net, part, names[:-1], prefix, out)
-
-
 def _add_levels(net: Network, piece: MonotonicPiece, name: str, prefix: str, out: str) -> None:
     """Theorem 1: one testing node per level, of which a uniform selector picks one."""
     levels = len(piece.thresholds)
     tests = [f"{prefix}Y{i + 1}" for i in range(levels)]
     net.add(f"{prefix}I", states=levels, cpt=np.full(levels, 1 / levels))
     for test, threshold in zip(tests, piece.thresholds.tolist(), strict=True):
-        net.add(test, [name], cpt=_level(threshold, piece.rising))
+        if math.isinf(threshold):
+            cpt = ALWAYS if (threshold < 0) == piece.rising else NEVER
+        else:
+            cpt = _at_least(threshold) if piece.rising else _at_most(threshold)
+        net.add(test, [name], cpt=cpt)
     net.add(out, cpt=Mux(f"{prefix}I", tests))
-
-
-def _level(threshold: float, rising: bool) -> TestingCPT:
-    if math.isinf(threshold):
-        return ALWAYS if (threshold < 0) == rising else NEVER
-    return _at_least(threshold) if rising else _at_most(threshold)
 
 
 def _at_least(threshold: float) -> TestingCPT:

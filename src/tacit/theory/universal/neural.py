@@ -49,7 +49,7 @@ def from_neural_network(network: Any) -> Circuit:
     if isinstance(network, Mapping):
         return _from_neurons(network)
     if type(network).__name__ == "Sequential":
-        network = list(_torch_layers(network))
+        network = _torch_layers(network)
     if isinstance(network, str) or not isinstance(network, Sequence):
         raise TacitError(
             f"cannot read a neural network from a {type(network).__name__}; expected a sequence of layers, "
@@ -98,26 +98,19 @@ def _from_layers(layers: Sequence[_Layer]) -> Circuit:
     return build.finish(nodes)
 
 
-def _torch_layers(module: Any) -> Iterator[tuple[Any, Any, str]]:
+def _torch_layers(module: Any) -> list[tuple[Any, Any, str]]:
     """The layers of a `torch.nn.Sequential`, by the names of its modules: torch itself is not imported."""
-    waiting: tuple[Any, Any] | None = None  # a linear module that may be followed by its activation
+    layers: list[tuple[Any, Any, str]] = []
     for i, part in enumerate(_flat(module)):
         kind = type(part).__name__
         if kind == "Linear":
-            if waiting is not None:
-                yield *waiting, "linear"
-            waiting = _array(part.weight), None if part.bias is None else _array(part.bias)
-        elif kind == "ReLU" and waiting is not None:
-            yield *waiting, "relu"
-            waiting = None
+            weights, bias = (None if one is None else one.detach().cpu().numpy() for one in (part.weight, part.bias))
+            layers.append((weights, bias, "linear"))
+        elif kind == "ReLU" and layers and layers[-1][-1] == "linear":
+            layers[-1] = (*layers[-1][:2], "relu")
         elif kind not in IDLE:
             raise TacitError(f"module {i} is a {kind}, expected Linear modules, each followed by at most one ReLU")
-    if waiting is not None:
-        yield *waiting, "linear"
-
-
-def _array(tensor: Any) -> Any:
-    return tensor.detach().cpu().numpy()
+    return layers
 
 
 def _flat(module: Any) -> Iterator[Any]:
@@ -132,15 +125,16 @@ def _from_neurons(network: Mapping[str, Any]) -> Circuit:
     inputs, listed, outputs = (_entry(network, key, "the neural network") for key in ("n_inputs", "neurons", "outputs"))
     build = CircuitBuilder()
     nodes = {f"x{i}": int(node) for i, node in enumerate(_inputs(build, inputs))}
-    neurons: dict[str, tuple[_Layer, list[str]]] = {}
+    layers: dict[str, _Layer] = {}
+    sources: dict[str, list[str]] = {}
     for neuron in listed:
         name = _entry(neuron, "name", "a neuron")
-        if name in neurons or name in nodes:
+        if name in layers or name in nodes:
             raise TacitError(f"neuron {name!r} has the name of another neuron or input; names must be unique")
-        neurons[name] = _neuron(name, neuron)
-    for name in _sources_first({name: sources for name, (_, sources) in neurons.items()}, list(nodes)):
-        layer, sources = neurons[name]
-        nodes[name] = int(_neurons(build, layer, np.array([nodes[s] for s in sources], dtype=np.int64))[0])
+        layers[name], sources[name] = _neuron(name, neuron)
+    for name in _sources_first(sources, list(nodes)):
+        above = np.array([nodes[source] for source in sources[name]], dtype=np.int64)
+        nodes[name] = int(_neurons(build, layers[name], above)[0])
     for name in outputs:
         if name not in nodes:
             raise TacitError(f"output {name!r} is not a neuron{similar(name, nodes)}")
@@ -166,17 +160,15 @@ def _neuron(name: str, neuron: Mapping[str, Any]) -> tuple[_Layer, list[str]]:
 
 def _sources_first(sources: Mapping[str, Sequence[str]], inputs: Sequence[str]) -> list[str]:
     """The names of all neurons, each after those it takes its inputs from."""
-    known = {*sources, *inputs}
-    for name, named in sources.items():
-        for source in named:
-            if source not in known:
-                raise TacitError(
-                    f"neuron {name!r}: source {source!r} is neither a neuron nor one of the {len(inputs)} inputs"
-                    f"{similar(source, sorted(known))}"
-                )
+    names = {*sources, *inputs}
+    for name, source in ((name, source) for name, above in sources.items() for source in above):
+        if source not in names:
+            raise TacitError(
+                f"neuron {name!r}: source {source!r} is neither a neuron nor one of the {len(inputs)} inputs"
+                f"{similar(source, sorted(names))}"
+            )
     try:
-        order = TopologicalSorter(sources).static_order()
-        return [name for name in order if name in sources]
+        return [name for name in TopologicalSorter(sources).static_order() if name in sources]
     except CycleError as error:
         cycle = " -> ".join(map(repr, error.args[1]))
         raise TacitError(f"the neurons form a cycle: {cycle}; expected a feed-forward network") from None

@@ -6,6 +6,7 @@ constant in the last input within each slab. Points are (rows, inputs).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -31,16 +32,13 @@ class Function:
 
     def __init__(self, f: Callable[..., Any], inputs: int) -> None:
         self.f, self.inputs = f, inputs
-        self.takes_arrays = self._agrees_on_arrays()
-
-    def _agrees_on_arrays(self) -> bool:
-        points = np.linspace(0.1, 0.9, 5 * self.inputs).reshape(5, self.inputs)
-        one_by_one = self._one_by_one(points)
+        points = np.linspace(0.1, 0.9, 5 * inputs).reshape(5, inputs)
+        values = self._one_by_one(points)
         try:
-            together = np.asarray(self.f(*points.T.copy()), dtype=np.float64)
+            together = np.asarray(f(*points.T.copy()), dtype=np.float64)
+            self.takes_arrays = together.shape == values.shape and np.allclose(together, values, rtol=0, atol=1e-12)
         except Exception:  # whatever f does with arrays that it was not written for
-            return False
-        return together.shape == one_by_one.shape and bool(np.allclose(together, one_by_one, rtol=0, atol=1e-12))
+            self.takes_arrays = False
 
     def __call__(self, points: Floats) -> Floats:
         """The values at some points, refused where they leave [0, 1]."""
@@ -204,10 +202,36 @@ def _turns(values: Sequence[float]) -> tuple[NDArray[np.int64], NDArray[np.bool_
     return np.array(turns, dtype=np.int64), np.array(tops, dtype=bool)
 
 
-def slabs_needed(f: Function, which: int, change: float) -> int:
+def sizes(
+    f: Function, error: float, levels: int | None, slices: tuple[int, ...] | None, slopes: tuple[float, ...] | None
+) -> tuple[int, tuple[int, ...], float]:
+    """Levels, slices and a bound of the error, of which each has an equal share: that makes the product least."""
+    further = range(1, f.inputs)
+    estimated = slopes or tuple(_slab_change(f, i, 1) for i in further)
+    moving = [i for i, slope in zip(further, estimated, strict=True) if slope > SLACK]  # f depends on these
+    share = error / (1 + len(moving))
+    levels = levels or _ceil(1 / share)
+    if slopes is not None:
+        slices = slices or tuple(max(1, _ceil(slope / (2 * share))) for slope in slopes)
+        changes = [slope / (2 * n) for slope, n in zip(slopes, slices, strict=True)]
+    elif slices is not None:
+        changes = [_slab_change(f, i, n) for i, n in zip(further, slices, strict=True)]
+    else:
+        slices = tuple(_slabs_needed(f, i, share) if i in moving else 1 for i in further)
+        changes = [share] * len(moving)
+    require_size(levels * math.prod(slices), f"{levels:,} levels, {' x '.join(map(str, slices)) or 'no'} slices")
+    return levels, slices, 1 / levels + sum(changes)
+
+
+def _ceil(x: float) -> int:
+    """The next whole number, where 30.000000000000004 counts as 30."""
+    return math.ceil(x * (1 - 1e-12))
+
+
+def _slabs_needed(f: Function, which: int, change: float) -> int:
     """The least number of slabs of an input within which f changes by at most `change`, as far as samples show it."""
     few, many = 0, 1
-    while slab_change(f, which, many) > change + SLACK:
+    while _slab_change(f, which, many) > change + SLACK:
         few, many = many, 2 * many
         if many > MAX_SLABS:
             raise TooLargeError(
@@ -216,11 +240,11 @@ def slabs_needed(f: Function, which: int, change: float) -> int:
             )
     while many - few > 1:
         middle = (few + many) // 2
-        few, many = (few, middle) if slab_change(f, which, middle) <= change + SLACK else (middle, many)
+        few, many = (few, middle) if _slab_change(f, which, middle) <= change + SLACK else (middle, many)
     return many
 
 
-def slab_change(f: Function, which: int, count: int) -> float:
+def _slab_change(f: Function, which: int, count: int) -> float:
     """The largest difference, seen at samples, between f in a slab of one input and in the middle of that slab."""
     middle = max(2, -(-SIDE_SAMPLES // (2 * count)))  # at least four samples beside it
     x = (np.arange(count)[:, None] + np.linspace(0.0, 1.0, 2 * middle + 1)) / count
