@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tacit
-from tacit.theory.boxes import bound_boxes
+from tacit.theory.boxes import BoxBounds
 from tacit.theory.derivatives import derivative_ends
 from tacit.theory.linear_programs import Quotient, greatest, interior
 from tacit.theory.multilinear import at_point, bernstein, moebius, products, restricted, unit_vertices, vertices
@@ -76,7 +76,7 @@ def test_ends_hold_everything_in_a_box(drawn, seed, gamma):
     low, high = np.clip(center - width, 0, 1), np.clip(center + width, 0, 1)
     open_sides = np.where(query.tests.hard, 0, 1).astype(np.int8)[None]
     objective = np.eye(len(tac.network.states(tac.query)))[0]
-    found = bound_boxes(query, low, high, open_sides, objective)
+    found = BoxBounds(query, low, high, open_sides, objective)
     points = low + (high - low) * rng.random((len(inputs), 200))
     weights, margins = query.select(points)
     possible = ~np.isnan(margins).any(axis=0)
@@ -100,7 +100,7 @@ def test_derivatives_hold_all_differences(seed, gamma):
     low, high = np.clip(center - width, 0.01, 1), np.clip(center + width, 0, 0.99)
     high = np.maximum(low, high)
     objective = np.array([1.0, 0.0])
-    found = bound_boxes(query, low, high, np.ones((1, len(query.tests)), dtype=np.int8), objective)
+    found = BoxBounds(query, low, high, np.ones((1, len(query.tests)), dtype=np.int8), objective)
     least, most = derivative_ends(query, Ranges(low, high, found.ranges.least, found.ranges.most), objective)
     before = low + (high - low) * rng.random((3, 200))
     for i in range(3):
@@ -132,7 +132,7 @@ def test_derivatives_of_a_sigmoid_that_crosses_its_threshold():
     net.add("T", ["E"], cpt=tacit.TestingCPT([[1, 0], [1, 0]], [[0, 1], [0, 1]], [0.5, 1.0], gamma=200.0))
     query = make_selectable(tacit.compile(net, "T", ["E"]), None, None, posterior_only=True)
     low, high = np.array([[0.45]]), np.array([[0.55]])
-    found = bound_boxes(query, low, high, np.ones((1, 2), dtype=np.int8), np.array([1.0, 0.0]))
+    found = BoxBounds(query, low, high, np.ones((1, 2), dtype=np.int8), np.array([1.0, 0.0]))
     _, most = derivative_ends(query, found.ranges, np.array([1.0, 0.0]))
     grid = np.linspace(0.45, 0.55, 2001)[None]
     steepest = np.diff(query.posterior(grid)[0]).max() / np.diff(grid[0])[0]
@@ -159,7 +159,7 @@ def test_ends_hold_along_a_chain_of_tests(seed, gamma):
     center = rng.random((3, 1))
     low, high = np.clip(center - 0.15, 0, 1), np.clip(center + 0.15, 0, 1)
     sides = np.where(query.tests.hard, 0, 1).astype(np.int8)[None]
-    found = bound_boxes(query, low, high, sides, np.array([1.0, 0.0]))
+    found = BoxBounds(query, low, high, sides, np.array([1.0, 0.0]))
     points = low + (high - low) * rng.random((3, 500))
     weights, _ = query.select(points)
     assert (weights.min(axis=1) >= found.ranges.least[:, 0] - 1e-12).all()

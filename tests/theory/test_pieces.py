@@ -267,7 +267,7 @@ def test_a_budget_leaves_a_bound_on_the_number_of_regions(monkeypatch):
     case = REGIONS["two_inputs"]
     tac = tacit.compile(network(case["network"]), case["query"], case["evidence"])
     every = pieces(tac)
-    monkeypatch.setattr(reachable, "SAMPLES", 3)
+    monkeypatch.setattr(reachable, "SAMPLED_POINTS", 3)
     few = pieces(tac, budget=0)
     assert few.granularity <= 3
     assert not few.exact

@@ -10,7 +10,6 @@ Axes: boxes (inputs, boxes); sides (boxes, tests); vertices last.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +22,6 @@ from tacit.theory.scope import TIE, Bools, Group, Sides
 from tacit.theory.selectable import Ranges, SelectableQuery
 
 
-@dataclass(frozen=True)
 class BoxBounds:
     """Boxes with their tests decided as far as possible, and what bounds an objective sum_q c_q P*(q) there.
 
@@ -48,15 +46,19 @@ class BoxBounds:
         The corners themselves, (inputs, boxes, corners), and the boxes with the ends of the weights.
     """
 
-    sides: Sides
-    strict: Bools
-    possible: Bools
-    value: Floats
-    total: Floats
-    conditions: Floats
-    undecided: Floats
-    corners: Floats
-    ranges: Ranges
+    def __init__(self, query: SelectableQuery, low: Floats, high: Floats, sides: Sides, objective: Floats) -> None:
+        self._query, self.sides, self.corners = query, sides.copy(), vertices(low, high)
+        _, count, size = self.corners.shape
+        self.possible = np.ones(count, dtype=bool)
+        self.conditions = np.full((count, len(query.tests), size), np.nan)
+        self.undecided = np.zeros(self.conditions.shape)
+        self.ranges = Ranges(low, high, np.where(sides > 0, 1.0, 0.0).T, np.where(sides >= 0, 1.0, 0.0).T)
+        for group in query.groups:  # each test from the ends of its parents' posterior
+            self._decide(group)
+        self.strict = query.tests.rejects_ties(self.sides.T).T
+        self.value, self.total = self._fractions(objective)
+        choices = self.value.shape[1] // size
+        self.conditions, self.corners = np.tile(self.conditions, choices), np.tile(self.corners, choices)
 
     def quotients(self) -> Floats:
         """The objective's bound at every corner, (boxes, corners); minus infinity where the evidence is impossible."""
@@ -69,25 +71,63 @@ class BoxBounds:
         cutting = {i: np.flatnonzero(self.conditions[i].min(axis=1) < limits[i]) for i in boxes}  # NaN is never less
         return {i: tests for i, tests in cutting.items() if len(tests)}
 
+    def _decide(self, group: Group) -> None:
+        """Decide the tests of a group, those of earlier groups being decided as far as possible."""
+        marginals = [end.reshape(-1, *self.corners.shape[1:]) for end in self._ends(group)]
+        tests, (_, _, least, most) = self._query.tests, self.ranges
+        for which in group.tests:  # the tests of one node
+            lower, upper = _margins(marginals, tests.thresholds[which], tests.sign[which])
+            hard, soft = tests.hard[which], tests.soft[which]
+            self._decide_hard(which[hard], lower[hard], upper[hard])
+            least[which[soft]], most[which[soft]] = _sigmoids(self._query, marginals, which, soft)
 
-def bound_boxes(query: SelectableQuery, low: Floats, high: Floats, sides: Sides, objective: Floats) -> BoxBounds:
-    """Decide tests in order, each from the ends of its parents' posterior, then bound the objective."""
-    work = _Boxes(query, low, high, sides)
-    for group in query.groups:
-        work.decide(group)
-    value, total = work.quotients(objective)
-    choices = value.shape[1] // work.size
-    return BoxBounds(
-        work.sides,
-        query.tests.rejects_ties(work.sides.T).T,
-        work.possible,
-        value,
-        total,
-        np.tile(work.conditions, choices),
-        work.undecided,
-        np.tile(work.corners, choices),
-        Ranges(low, high, work.least, work.most),
-    )
+    def _fractions(self, objective: Floats) -> tuple[Floats, Floats]:
+        """Numerators and denominators of the objective, (boxes, corners)."""
+        _, count, size = self.corners.shape
+        lower, upper = self._ends()
+        if lower is upper:
+            return (objective @ lower).reshape(count, size), lower.sum(axis=0).reshape(count, size)
+        value, total = _choices(objective, lower, upper, (count, size))
+        if self._query.tests.soft.any():
+            self._by_derivatives(objective, value, total)
+        return value, total
+
+    def _ends(self, group: Group | None = None) -> tuple[Floats, Floats]:
+        """Ends of p*(q), or of p*(u) of a group's parents, (states, boxes * vertices): one array if all is decided."""
+        inputs, count, size = self.corners.shape
+        points = self.corners.reshape(inputs, count * size)
+        least, most = (np.repeat(end, size, axis=1) for end in (self.ranges.least, self.ranges.most))
+        if (least == most).all():
+            joint, _ = self._query.joint(points, least, group)
+            return joint, joint
+        return self._query.joint_ends(Ranges(points, points, least, most), group)
+
+    def _decide_hard(self, which: NDArray[np.intp], lower: Floats, upper: Floats) -> None:
+        """Some hard tests by the ends of their margins, (tests, boxes, vertices)."""
+        bottom, top = lower.min(axis=-1), upper.max(axis=-1)
+        closed = self._query.tests.closed[which, None]  # ties belong to the side that owns them
+        plus, minus = np.where(closed, bottom >= -TIE, bottom > TIE), np.where(closed, top < -TIE, top <= TIE)
+        old = self.sides[:, which].T
+        side = np.where(old != 0, old, np.where(plus, 1, np.where(minus, -1, 0))).astype(np.int8)
+        self.sides[:, which] = side.T
+        self.ranges.least[which], self.ranges.most[which] = side > 0, side >= 0
+        holding = np.where((side > 0)[..., None], upper, np.where((side < 0)[..., None], -lower, np.nan))
+        self.conditions[:, which] = holding.swapaxes(0, 1)
+        both = (bottom < -TIE) & (top > TIE)
+        self.undecided[:, which] = np.where(both[..., None], lower, 0.0).swapaxes(0, 1)
+        most = np.where(side > 0, top, -bottom)
+        rejects = np.where(side > 0, ~closed, closed)
+        self.possible &= ~((side != 0) & ((most < -TIE) | (rejects & (most <= TIE)))).any(axis=0)
+
+    def _by_derivatives(self, objective: Floats, value: Floats, total: Floats) -> None:
+        """Where all hard tests are decided, bound a query with sigmoids by its derivatives, if that is better."""
+        hard = np.where(self._query.tests.hard[:, None], self.sides.T, 0).astype(np.int8)
+        model = upper_model(self._query, self.ranges, hard, objective)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            plain = np.fmax.reduce(value / total, axis=1)
+        better = (model.max(axis=1) < plain) & (self.sides != 0).all(axis=1)
+        value[better] = np.tile(model[better], value.shape[1] // model.shape[1])
+        total[better] = 1.0
 
 
 def interiors(boxes: BoxBounds, cutting: Mapping[int, NDArray[np.intp]]) -> dict[int, Floats | None]:
@@ -113,76 +153,6 @@ def halves(low: Floats, high: Floats, axis: int) -> list[tuple[Floats, Floats]]:
     top, bottom = high.copy(), low.copy()
     top[axis] = bottom[axis] = (low[axis] + high[axis]) / 2
     return [(low, top), (bottom, high)]
-
-
-class _Boxes:
-    """Boxes under way: what is decided so far, and ends of the weights of plus, (tests, boxes)."""
-
-    def __init__(self, query: SelectableQuery, low: Floats, high: Floats, sides: Sides) -> None:
-        self.query, self.low, self.high, self.sides = query, low, high, sides.copy()
-        self.corners = vertices(low, high)
-        _, self.count, self.size = self.corners.shape
-        self.points = self.corners.reshape(len(low), self.count * self.size)
-        self.possible = np.ones(self.count, dtype=bool)
-        self.least, self.most = np.where(sides > 0, 1.0, 0.0).T, np.where(sides >= 0, 1.0, 0.0).T
-        self.conditions = np.full((self.count, len(query.tests), self.size), np.nan)
-        self.undecided = np.zeros(self.conditions.shape)
-
-    def decide(self, group: Group) -> None:
-        """Decide the tests of a group, those of earlier groups being decided as far as possible."""
-        marginals = [end.reshape(-1, self.count, self.size) for end in self._ends(group)]
-        tests = self.query.tests
-        for which in group.tests:  # the tests of one node
-            lower, upper = _margins(marginals, tests.thresholds[which], tests.sign[which])
-            hard, soft = tests.hard[which], tests.soft[which]
-            self._decide_hard(which[hard], lower[hard], upper[hard])
-            self.least[which[soft]], self.most[which[soft]] = _sigmoids(self.query, marginals, which, soft)
-
-    def quotients(self, objective: Floats) -> tuple[Floats, Floats]:
-        """`value` and `total` of `BoxBounds`."""
-        shape = (self.count, self.size)
-        lower, upper = self._ends()
-        if lower is upper:
-            return (objective @ lower).reshape(shape), lower.sum(axis=0).reshape(shape)
-        value, total = _choices(objective, lower, upper, shape)
-        if self.query.tests.soft.any():
-            self._by_derivatives(objective, value, total)
-        return value, total
-
-    def _ends(self, group: Group | None = None) -> tuple[Floats, Floats]:
-        """Ends of p*(q), or of p*(u) of a group's parents, (states, boxes * vertices): one array if all is decided."""
-        least, most = (np.repeat(end, self.size, axis=1) for end in (self.least, self.most))
-        if (least == most).all():
-            joint, _ = self.query.joint(self.points, least, group)
-            return joint, joint
-        return self.query.joint_ends(Ranges(self.points, self.points, least, most), group)
-
-    def _decide_hard(self, which: NDArray[np.intp], lower: Floats, upper: Floats) -> None:
-        """Some hard tests by the ends of their margins, (tests, boxes, vertices)."""
-        bottom, top = lower.min(axis=-1), upper.max(axis=-1)
-        closed = self.query.tests.closed[which, None]  # ties belong to the side that owns them
-        plus, minus = np.where(closed, bottom >= -TIE, bottom > TIE), np.where(closed, top < -TIE, top <= TIE)
-        old = self.sides[:, which].T
-        side = np.where(old != 0, old, np.where(plus, 1, np.where(minus, -1, 0))).astype(np.int8)
-        self.sides[:, which] = side.T
-        self.least[which], self.most[which] = side > 0, side >= 0
-        holding = np.where((side > 0)[..., None], upper, np.where((side < 0)[..., None], -lower, np.nan))
-        self.conditions[:, which] = holding.swapaxes(0, 1)
-        both = (bottom < -TIE) & (top > TIE)
-        self.undecided[:, which] = np.where(both[..., None], lower, 0.0).swapaxes(0, 1)
-        most = np.where(side > 0, top, -bottom)
-        rejects = np.where(side > 0, ~closed, closed)
-        self.possible &= ~((side != 0) & ((most < -TIE) | (rejects & (most <= TIE)))).any(axis=0)
-
-    def _by_derivatives(self, objective: Floats, value: Floats, total: Floats) -> None:
-        """Where all hard tests are decided, bound a query with sigmoids by its derivatives, if that is better."""
-        hard = np.where(self.query.tests.hard[:, None], self.sides.T, 0).astype(np.int8)
-        model = upper_model(self.query, Ranges(self.low, self.high, self.least, self.most), hard, objective)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            plain = np.fmax.reduce(value / total, axis=1)
-        better = (model.max(axis=1) < plain) & (self.sides != 0).all(axis=1)
-        value[better] = np.tile(model[better], value.shape[1] // model.shape[1])
-        total[better] = 1.0
 
 
 def _margins(marginals: list[Floats], threshold: Floats, sign: Floats) -> tuple[Floats, Floats]:

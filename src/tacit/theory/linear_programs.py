@@ -13,13 +13,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.base.floats import Floats
+from tacit.theory.scope import Bools
 
-Bools = NDArray[np.bool_]
-
-BLOCKS = 128  # problems solved as one
+PROBLEMS_PER_CALL = 128  # of the solver
 
 
 class Quotient(NamedTuple):
@@ -97,9 +95,10 @@ def _solve(
 
     if not costs:
         return []
-    if len(costs) > BLOCKS:
-        first = _solve(costs[:BLOCKS], blocks[:BLOCKS], limits[:BLOCKS], least[:BLOCKS], sums[:BLOCKS])
-        return first + _solve(costs[BLOCKS:], blocks[BLOCKS:], limits[BLOCKS:], least[BLOCKS:], sums[BLOCKS:])
+    if len(costs) > PROBLEMS_PER_CALL:
+        parts = (slice(PROBLEMS_PER_CALL), slice(PROBLEMS_PER_CALL, None))
+        first, rest = (_solve(costs[s], blocks[s], limits[s], least[s], sums[s]) for s in parts)
+        return first + rest
     low = np.concatenate(least)
     solution = linprog(
         np.concatenate(costs),

@@ -21,7 +21,7 @@ from tacit.theory.multilinear import at_point, restricted, unit_vertices, vertic
 from tacit.theory.scope import TIE, Bools, Group, Sides
 from tacit.theory.selectable import SelectableQuery
 
-SAMPLES = 2**11  # points looked at before anything is solved
+SAMPLED_POINTS = 2**11  # before anything is solved
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class _SelectionSearch:
         self.query, self.left, self.unknown = query, budget, 0
         self.known = np.empty((0, len(query.tests)), dtype=np.int8)
         self.points = np.empty((len(query.inputs), 0))
-        self._meet(np.random.default_rng(0).random((len(query.inputs), SAMPLES)))
+        self._meet(np.random.default_rng(0).random((len(query.inputs), SAMPLED_POINTS)))
 
     def run(self) -> Reachable:
         tests, corners = self.query.tests, unit_vertices(len(self.query.inputs))

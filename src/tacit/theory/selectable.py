@@ -217,18 +217,16 @@ def states_by_overlap(plus: Floats, minus: Floats) -> list[SelectorState]:
     common, zero = np.minimum(plus, minus), np.zeros(len(plus))
     tables = [common, plus - common, minus - common]
     mass = [table.sum(axis=1) for table in tables]
-    rows = [_distributions(table) for table in tables]
+    # a row of zeros, which never counts, becomes uniform
+    rows = [
+        np.where(m[:, None] > 0, table / np.where(m > 0, m, 1.0)[:, None], 1 / table.shape[1])
+        for table, m in zip(tables, mass, strict=True)
+    ]
     return [
         SelectorState(1 / 2, rows[0], 2 * mass[0], zero, zero),
         SelectorState(1 / 4, rows[1], zero, 4 * mass[1], zero),
         SelectorState(1 / 4, rows[2], zero, zero, 4 * mass[2]),
     ]
-
-
-def _distributions(table: Floats) -> Floats:
-    """Rows scaled to sum to 1; a row of zeros, which never counts, becomes uniform."""
-    total = table.sum(axis=1, keepdims=True)
-    return np.where(total > 0, table / np.where(total > 0, total, 1.0), 1 / table.shape[1])
 
 
 class SelectorNetwork:
@@ -327,20 +325,17 @@ class SelectorNetwork:
         """Derivatives by all likelihoods, (likelihoods, functions, rows): of the inputs' states, then of selectors'."""
         count = seeds.shape[1]
         engine = tac.engine().runner(rows * count, Sweep.FORWARD, Sweep.THROUGH)
+        sizes = dict.fromkeys(self.scope.inputs, 2) | {n: len(self.network.states(n)) for n in self.names.values()}
         growth, exponents = [], []
         for _, block in blocks(columns, rows, max(1, engine.gradient_chunk // count)):
             by_row = np.repeat(seeds, block.rows, axis=1)  # all rows for one function after the other
             many = {n: _repeated(c, count) for n, c in block.columns.items()}
             exponent = engine.run(block.columns, block.rows).exponent
             slopes = engine.gradients(many, by_row.shape[1], by_row, np.tile(exponent, count)).likelihoods
-            growth.append(self._stacked(slopes, by_row.shape[1]).reshape(-1, count, block.rows))
+            stacked = np.concatenate([slopes.get(n, np.zeros((k, by_row.shape[1]))) for n, k in sizes.items()])
+            growth.append(stacked.reshape(-1, count, block.rows))
             exponents.append(exponent)
         return _with_one_exponent(np.concatenate(growth, axis=2), np.concatenate(exponents))
-
-    def _stacked(self, growth: Mapping[str, NDArray[np.floating]], rows: int) -> Floats:
-        names = [*self.scope.inputs, *self.names.values()]
-        sizes = [2] * len(self.scope.inputs) + [len(self.network.states(n)) for n in self.names.values()]
-        return np.concatenate([growth.get(n, np.zeros((k, rows))) for n, k in zip(names, sizes, strict=True)])
 
     def _changes(self, up: Floats, down: Floats) -> Floats:
         """Derivatives by inputs and weights, (inputs + tests, functions, rows), from those by likelihoods.

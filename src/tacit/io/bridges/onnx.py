@@ -31,7 +31,7 @@ def write_onnx(tac: Query, path: str | os.PathLike[str]) -> None:
 
 def onnx_model(tac: Query) -> Any:
     """A compiled query as an `onnx.ModelProto`, checked."""
-    onnx, query = require("onnx", "onnx"), tac.variable
+    onnx, query = require("onnx"), tac.variable
     for name in tac.evidence:
         if not is_safe(name):
             raise TacitError(f"evidence on {name!r}: an input's name cannot hold a NUL or a lone surrogate; rename it")

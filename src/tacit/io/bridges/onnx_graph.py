@@ -7,6 +7,7 @@ and becomes part of the model.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partialmethod
 from typing import Any
 
 import numpy as np
@@ -75,25 +76,17 @@ class Traced:
     def __init__(self, graph: Graph, name: str) -> None:
         self.graph, self.name = graph, name
 
-    def __add__(self, other: Any) -> Traced:
-        return self.graph.add("Add", self, other)
-
-    def __mul__(self, other: Any) -> Traced:
-        return self.graph.add("Mul", self, other)
-
-    def __sub__(self, other: Any) -> Traced:
-        return self.graph.add("Sub", self, other)
+    def _apply(self, kind: str, *others: Any) -> Traced:
+        return self.graph.add(kind, self, *others)
 
     def __rsub__(self, other: Any) -> Traced:
         return self.graph.add("Sub", other, self)
 
-    def __truediv__(self, other: Any) -> Traced:
-        return self.graph.add("Div", self, other)
-
-    def __neg__(self) -> Traced:
-        return self.graph.add("Neg", self)
-
-    __radd__, __rmul__ = __add__, __mul__
+    __add__ = __radd__ = partialmethod(_apply, "Add")
+    __mul__ = __rmul__ = partialmethod(_apply, "Mul")
+    __sub__ = partialmethod(_apply, "Sub")
+    __truediv__ = partialmethod(_apply, "Div")
+    __neg__ = partialmethod(_apply, "Neg")
 
 
 class OnnxArrays(PlainArrays):

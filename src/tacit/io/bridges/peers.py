@@ -1,4 +1,4 @@
-"""What the bridges to other libraries share: their packages, which may not be there, and networks made of pieces."""
+"""What the bridges to other libraries share: optional packages, texts for C++, and networks made of nodes."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class PeerNode(NamedTuple):
     table: Floats
 
 
-def require(package: str, extra: str) -> Any:
-    """An optional package, or an error that says how to install it."""
+def require(module: str) -> Any:
+    """A module of an optional package, or an error that says how to install it."""
     try:
-        return import_module(package)
+        return import_module(module)
     except ImportError as error:
-        raise TacitError(f"{package} is needed, but {error}: {how_to_install(extra)}") from None
+        raise TacitError(f"{module} is needed, but {error}: {how_to_install(module.partition('.')[0])}") from None
 
 
 def is_safe(text: str) -> bool:
@@ -40,22 +40,23 @@ def is_safe(text: str) -> bool:
     return "\0" not in text and not any("\ud800" <= c <= "\udfff" for c in text)
 
 
-def assemble(name: str | None, pieces: Mapping[str, PeerNode]) -> Network:
+def assemble(name: str | None, nodes: Mapping[str, PeerNode]) -> Network:
     """A network from nodes in any order. Rows that miss the sum 1 by up to 1e-4 are scaled, with a warning."""
     net, scaled = Network(name), 0
-    for node in TopologicalSorter({node: piece.parents for node, piece in pieces.items()}).static_order():
-        parents, states, table = pieces[node]
-        miss = abs(table.sum(axis=-1, keepdims=True) - 1)
+    for node in TopologicalSorter({node: stated.parents for node, stated in nodes.items()}).static_order():
+        parents, states, table = nodes[node]
+        total = table.sum(axis=-1, keepdims=True)
+        miss = abs(total - 1)
         rough = (miss > SUM_TOLERANCE) & (miss <= MAX_MISS)
         scaled += int(rough.sum())
-        net.add(node, parents, states, np.where(rough, table / table.sum(axis=-1, keepdims=True), table))
+        net.add(node, parents, states, np.where(rough, table / total, table))
     if scaled:
         warnings.warn(f"{plural(scaled, 'row')} missed the sum 1 by up to 1e-4; scaled", RoundingWarning, stacklevel=3)
     return net
 
 
 def check_classical(net: Network, peer: str) -> None:
-    """Refuse what other libraries have no notion of."""
+    """Refuse testing nodes and unset numbers, which other libraries do not know."""
     if not isinstance(net, Network):
         raise TacitError(f"expected a Network, got {type(net).__name__}")
     for node in net.testing_nodes[:1]:

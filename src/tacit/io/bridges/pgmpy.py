@@ -38,10 +38,10 @@ def from_pgmpy(model: Any) -> Network:
         model.check_model()
     except ValueError as error:
         raise NetworkError(f"pgmpy finds the model inconsistent: {error}") from None
-    return assemble(model.graph.get("name"), {node: _piece(cpd) for node, cpd in cpds.items()})
+    return assemble(model.graph.get("name"), {node: _node(cpd) for node, cpd in cpds.items()})
 
 
-def _piece(cpd: Any) -> PeerNode:
+def _node(cpd: Any) -> PeerNode:
     own, *parents = cpd.variables
     table = np.moveaxis(np.asarray(cpd.values, dtype=np.float64), 0, -1)  # pgmpy's first axis is the node's own
     return PeerNode(tuple(parents), cpd.state_names[own], table)
@@ -58,8 +58,8 @@ def to_pgmpy(net: Network) -> Any:
     >>> model.get_cpds("C").state_names
     {'C': ['lo', 'hi'], 'A': ['true', 'false']}
     """
-    tabular = require("pgmpy.factors.discrete", "pgmpy").TabularCPD
-    model = require("pgmpy.models", "pgmpy").DiscreteBayesianNetwork()
+    tabular = require("pgmpy.factors.discrete").TabularCPD
+    model = require("pgmpy.models").DiscreteBayesianNetwork()
     check_classical(net, "pgmpy")
     if net.name is not None:
         model.graph["name"] = net.name

@@ -35,14 +35,14 @@ def from_pyagrum(bn: Any) -> Network:
     >>> tacit.from_pyagrum(bn).posterior("rain", {"wet": "yes"}).round(4)
     array([[0.6923, 0.3077]])
     """
-    gum = require("pyagrum", "pyagrum")
+    gum = require("pyagrum")
     if not isinstance(bn, gum.BayesNet):
         raise NetworkError(f"expected a pyagrum.BayesNet, got {type(bn).__name__}")
     name = bn.property("name") if "name" in bn.properties() else None
-    return assemble(name, {bn.variable(i).name(): _piece(gum, bn, i) for i in sorted(bn.nodes())})
+    return assemble(name, {bn.variable(i).name(): _node(gum, bn, i) for i in sorted(bn.nodes())})
 
 
-def _piece(gum: Any, bn: Any, node: int) -> PeerNode:
+def _node(gum: Any, bn: Any, node: int) -> PeerNode:
     cpt, variable = bn.cpt(node), bn.variable(node)
     if cpt.domainSize() > MAX_DENSE:
         raise TooLargeError(
@@ -76,7 +76,7 @@ def to_pyagrum(net: Network) -> Any:
     >>> bn.variable("C").labels()
     ('lo', 'hi')
     """
-    gum = require("pyagrum", "pyagrum")
+    gum = require("pyagrum")
     check_classical(net, "pyAgrum")
     bn = gum.BayesNet()
     if net.name is not None:
@@ -88,7 +88,7 @@ def to_pyagrum(net: Network) -> Any:
             bn.addArc(parent, node)
     for node in net:
         table = net.table(node)
-        # numbers in pyAgrum's order, see _piece
+        # numbers in pyAgrum's order, see _node
         bn.cpt(node).fillWith(table.transpose([*reversed(range(table.ndim - 1)), -1]).ravel().tolist())
     return bn
 

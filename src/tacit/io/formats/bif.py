@@ -86,29 +86,24 @@ class _BifReader:
         properties[key.strip()] = value.strip()
 
     def _variable(self) -> None:
-        name = self.scanner.name()
-        declared = Declared(self.scanner.place(), ())
-        self.scanner.expect("{")
-        while (token := self.scanner.expect("type", "property", "}")) != "}":
+        scanner, name = self.scanner, self.scanner.name()
+        declared = Declared(scanner.place(), ())
+        scanner.expect("{")
+        while (token := scanner.expect("type", "property", "}")) != "}":
             if token == "property":
                 self._property(declared.properties)
-            else:
-                declared.states = self._states()
+                continue
+            scanner.expect("discrete")
+            scanner.expect("[")
+            count = scanner.name()
+            scanner.expect("]")
+            scanner.expect("{")
+            place, declared.states = scanner.place(), scanner.names("}")
+            scanner.expect(";")
+            if (count.lstrip("0") or "0") != str(len(declared.states)):
+                problem = f"{plural(len(declared.states), 'state')}, but {show(count)} are declared"
+                raise scanner.error(f"{problem}; a label with spaces needs quotation marks", place)
         self.result.declare(name, declared)
-
-    def _states(self) -> list[str]:
-        scanner = self.scanner
-        scanner.expect("discrete")
-        scanner.expect("[")
-        count = scanner.name()
-        scanner.expect("]")
-        scanner.expect("{")
-        place, states = scanner.place(), scanner.names("}")
-        scanner.expect(";")
-        if (count.lstrip("0") or "0") != str(len(states)):
-            problem = f"{plural(len(states), 'state')}, but {show(count)} are declared"
-            raise scanner.error(f"{problem}; a label with spaces needs quotation marks", place)
-        return states
 
     def _probability(self) -> None:
         scanner = self.scanner

@@ -35,16 +35,8 @@ def parse(data: bytes, source: str) -> Network:
     if (start := text.rfind("/*")) > text.rfind("*/"):  # else the pattern would look for every end in vain
         place = Position(text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start))
         raise fault(source, place, "a comment that does not end")
-    return build(_draft(Words(text, source, _COMMENT)))
-
-
-def compose(net: Network) -> str:
-    """An error: programs disagree on what such a file means."""
-    raise FormatError("Ergo's .erg is read, not written; write .net, .xmlbif, .bif or .json")
-
-
-def _draft(words: Words) -> Draft:
-    draft, first, cards = Draft(words.source), words.at + 1, words.cards()
+    draft, words = Draft(source), Words(text, source, _COMMENT)
+    first, cards = words.at + 1, words.cards()
     parents = [_parents(words, len(cards)) for _ in cards]
     tables = [_table(words, card) for card in cards]
     base = _base(words, cards, parents, [len(numbers) for _, numbers in tables])
@@ -52,7 +44,12 @@ def _draft(words: Words) -> Draft:
     for i, (name, (start, numbers)) in enumerate(zip(names, tables, strict=True)):
         draft.declare(name, Declared(words.place(first + i), labels[i]))
         draft.define(name, words.defined(start, [names[parent - base] for parent in parents[i]], numbers, cards[i]))
-    return draft
+    return build(draft)
+
+
+def compose(net: Network) -> str:
+    """An error: programs disagree on what such a file means."""
+    raise FormatError("Ergo's .erg is read, not written; write .net, .xmlbif, .bif or .json")
 
 
 def _parents(words: Words, count: int) -> list[int]:

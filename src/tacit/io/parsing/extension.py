@@ -28,7 +28,7 @@ from tacit.base.floats import Floats
 from tacit.base.text import large
 from tacit.io.parsing.content import parse_json
 from tacit.model.as_dict import cpt_to_dict
-from tacit.model.cpt import CPT, AnyCPT, TestingCPT
+from tacit.model.cpt import CPT, TestingCPT
 from tacit.model.rules import MAX_DENSE
 from tacit.model.variable import Label
 from tacit.query.network import Network
@@ -62,14 +62,10 @@ def spell(
         properties = {} if name == original else {"tacit_name": encode(original)}
         if states != labels:
             properties["tacit_states"] = encode(labels)
-        if not (plain or _is_plain(cpt)):
+        if not plain and (not isinstance(cpt, CPT) or cpt.learn or cpt.tie is not None or np.isnan(cpt.table).any()):
             properties["tacit_cpt"] = encode(cpt_to_dict(cpt))
         nodes.append(Spelled(name, states, parents, table, properties))
     return nodes
-
-
-def _is_plain(cpt: AnyCPT) -> bool:
-    return isinstance(cpt, CPT) and not cpt.learn and cpt.tie is None and not np.isnan(cpt.table).any()
 
 
 def _words(labels: Iterable[Label], fits: Callable[[str], bool]) -> list[str]:

@@ -14,6 +14,7 @@ from tacit.base.floats import Floats
 _NUMBERS = re.compile(r"[-+.0-9][-+.0-9eE,\s]*+")
 _WORD = re.compile(r"[^\s,]+")
 _NOT_NUMBERS = re.compile(r"[^-+.0-9eE\s]")
+_NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 MAX_SHOWN, MAX_PROBLEM = 40, 1000  # characters: a message must not grow with the file
 _BRACKETS = re.compile(r"[\s,]*+[()](?:[\s,]*+[()])*+")
 LONG_TEXT = 2**20  # characters; of longer texts only some words are strings at one time
@@ -58,15 +59,7 @@ def floats(text: str) -> list[float]:
             return [number for some in _SOME.finditer(text) for number in map(float, some[0].split())]
     except ValueError:
         pass
-    raise ValueError(next(word[0] for word in re.finditer(r"\S+", text) if not _is_number(word[0])))
-
-
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return not _NOT_NUMBERS.search(word)
+    raise ValueError(next(word[0] for word in re.finditer(r"\S+", text) if not _NUMBER.fullmatch(word[0])))
 
 
 class Scanner:

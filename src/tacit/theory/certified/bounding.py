@@ -12,6 +12,7 @@ import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,17 +23,18 @@ from tacit.evidence.read import EvidenceLike
 from tacit.model.variable import Label
 from tacit.query.query import Query
 from tacit.theory.arguments import state_of
-from tacit.theory.boxes import BoxBounds, bound_boxes, halves, interiors
+from tacit.theory.boxes import BoxBounds, halves, interiors
 from tacit.theory.linear_programs import Quotient, greatest
 from tacit.theory.scope import TIE, Sides
 from tacit.theory.selectable import SelectableQuery, make_selectable, normalised
 
 TOLERANCE = 1e-9
 BUDGET = 20_000
-BATCH = 32  # boxes bounded at a time
-MAX_BRANCHED = 4  # open tests of a group up to which a box is branched by an outcome rather than cut
-NARROW = 1e-11  # a box of which no side is wider is not cut any more
-STEPS = np.append(0.25 ** np.arange(22), 0.0)  # of the way from a border point into its region: down to 2e-13, and 0
+BOXES_PER_BATCH = 32
+MAX_OPEN_TESTS = 4  # of a group, up to which a box is branched by an outcome rather than cut
+MIN_WIDTH = 1e-11  # a box of which no side is wider is not cut any more
+# fractions of the way from a border point into its region: down to 2e-13, and 0
+PATH_FRACTIONS = np.append(0.25 ** np.arange(22), 0.0)
 
 
 @dataclass(frozen=True)
@@ -163,7 +165,7 @@ def _box(box: Mapping[str, tuple[float, float]]) -> tuple[Floats, Floats]:
         if not 0 <= low <= high <= 1:
             raise EvidenceError(f"the box of {name!r} is ({low:g}, {high:g}), expected 0 <= low <= high <= 1")
         ends.append((low, high))
-    return np.array([e[0] for e in ends]), np.array([e[1] for e in ends])
+    return np.array([low for low, _ in ends]), np.array([high for _, high in ends])
 
 
 def _extreme(tac: Query, query: SelectableQuery, maximum: Maximum, sign: float) -> Extreme:
@@ -197,8 +199,7 @@ class ValueKind(IntEnum):
     VALUE = 2
 
 
-@dataclass(frozen=True)
-class Best:
+class Best(NamedTuple):
     """The greatest value met, where, and of which kind."""
 
     value: float
@@ -206,8 +207,7 @@ class Best:
     kind: ValueKind
 
 
-@dataclass(frozen=True)
-class Maximum:
+class Maximum(NamedTuple):
     """No value in the box is greater than `bound`; `best` is the greatest met, None if all evidence is impossible."""
 
     bound: float
@@ -247,7 +247,7 @@ class _BoxSearch:
         boxes = 1
         while self.heap and boxes < budget and not self._done():
             children: list[SearchBox] = []
-            while self.heap and len(children) < BATCH and self._promising(self.heap[0].bound):
+            while self.heap and len(children) < BOXES_PER_BATCH and self._promising(self.heap[0].bound):
                 children.extend(self._branched(heapq.heappop(self.heap)))
             boxes += len(children)
             self._take(children)
@@ -273,10 +273,12 @@ class _BoxSearch:
         return bound > self._met() + self.tolerance / 2
 
     def _branched(self, box: SearchBox) -> Iterator[SearchBox]:
-        open_tests = self._open_tests(box)
+        # of the first group that has open tests: those of others may only be open because of them
+        groups = (group.tests[box.sides[group.tests] == 0] for group in self.query.groups)
+        open_tests = next(filter(len, groups), np.empty(0, dtype=np.intp))
         width = box.high - box.low
-        narrow = width.max(initial=0.0) <= NARROW
-        if len(open_tests) and (narrow or len(open_tests) <= MAX_BRANCHED):
+        narrow = width.max(initial=0.0) <= MIN_WIDTH
+        if len(open_tests) and (narrow or len(open_tests) <= MAX_OPEN_TESTS):
             for side in (1, -1):
                 sides = box.sides.copy()
                 sides[open_tests[0]] = side
@@ -284,24 +286,16 @@ class _BoxSearch:
         elif narrow:
             self.dropped = max(self.dropped, box.bound)
         else:
-            axis = box.axis if width[box.axis] > NARROW else int(np.argmax(width))
+            axis = box.axis if width[box.axis] > MIN_WIDTH else int(np.argmax(width))
             for low, high in halves(box.low, box.high, axis):
                 yield SearchBox(box.rank, low, high, box.sides)
-
-    def _open_tests(self, box: SearchBox) -> NDArray[np.intp]:
-        """The open tests of the first group that has any: others may only be open because of them."""
-        for group in self.query.groups:
-            is_open = box.sides[group.tests] == 0
-            if is_open.any():
-                return np.asarray(group.tests[is_open])
-        return np.empty(0, dtype=np.intp)
 
     def _take(self, boxes: Sequence[SearchBox]) -> None:
         """Bound some boxes, look for values near their bounds, and queue those that may hold a greater one."""
         if not boxes:
             return
         low, high = np.stack([b.low for b in boxes], axis=1), np.stack([b.high for b in boxes], axis=1)
-        bounded = bound_boxes(self.query, low, high, np.stack([b.sides for b in boxes]), self.objective)
+        bounded = BoxBounds(self.query, low, high, np.stack([b.sides for b in boxes]), self.objective)
         bounds = np.minimum(self._by_vertices(bounded), [b.bound for b in boxes])
         self._tighten(bounded, bounds)
         axes = _axes(bounded)
@@ -344,11 +338,11 @@ class _BoxSearch:
         fixed, margins = self.query.select(borders, np.where(hard[:, None], sides, 0).astype(np.int8))
         holding = (sides * np.nan_to_num(margins))[hard]
         owned = ~(self.query.tests.rejects_ties(sides)[hard] & (holding <= TIE)).any(axis=0)
-        path = (borders[..., None] + STEPS * (insides - borders)[..., None]).reshape(len(borders), -1)
+        path = (borders[..., None] + PATH_FRACTIONS * (insides - borders)[..., None]).reshape(len(borders), -1)
         weights, _ = self.query.select(path)
         values = self._values(path, weights)
-        within = ((weights > 0) == np.repeat(sides > 0, len(STEPS), axis=1))[hard].all(axis=0)
-        approaching = within & ~np.repeat(owned, len(STEPS))
+        within = ((weights > 0) == np.repeat(sides > 0, len(PATH_FRACTIONS), axis=1))[hard].all(axis=0)
+        approaching = within & ~np.repeat(owned, len(PATH_FRACTIONS))
         self._meet(path, np.where(approaching, np.nan, values), ValueKind.VALUE)
         self._meet(path, np.where(approaching, values, np.nan), ValueKind.LIMIT)
         tied = owned & (holding >= -TIE).all(axis=0)

@@ -23,18 +23,18 @@ from tacit.evidence.read import EvidenceLike
 from tacit.model.variable import Label
 from tacit.query.query import Query
 from tacit.theory.arguments import checked_inputs, state_of
-from tacit.theory.boxes import bound_boxes, halves, interiors
+from tacit.theory.boxes import BoxBounds, halves, interiors
 from tacit.theory.derivatives import derivative_ends
 from tacit.theory.multilinear import bernstein, faces, vertices
 from tacit.theory.scope import Sides
 from tacit.theory.selectable import SelectableQuery, make_selectable
 
 BUDGET = 5_000
-BATCH = 16  # boxes looked at together
-LINES, PLACES = 256, 33  # sampled at first: values of the other inputs, and of the one in question
-FEW_LINES, FEW_PLACES = 8, 9  # sampled in every box that is to be cut
-MAX_OPEN = 4  # tests up to which all outcomes in a box are listed
-NARROW = 1e-9  # a box of which no side is wider is not cut any more
+BOXES_PER_BATCH = 16
+LINES, POINTS_PER_LINE = 256, 33  # sampled at first: values of the other inputs, and of the one in question
+BOX_LINES, POINTS_PER_BOX_LINE = 8, 9  # sampled in every box that is to be cut
+MAX_OPEN_TESTS = 4  # up to which all outcomes in a box are listed
+MIN_WIDTH = 1e-9  # a box of which no side is wider is not cut any more
 ROUNDING = 1e-12  # a smaller change is none
 
 
@@ -101,19 +101,14 @@ def monotone(
     >>> print(monotone(tac, "X1"))
     increasing in X1
     """
-    query = _selectable(tac, input, others, given)
-    objective = np.eye(tac.variable.card)[state_of(tac, state)]
-    search = _MonotonicitySearch(query, query.inputs.index(input), objective)
-    search.run(budget)
-    return Monotonicity(input, search.direction(), search.steps.get(1), search.steps.get(-1))
-
-
-def _selectable(tac: Query, input: str, others: Sequence[str] | None, given: EvidenceLike | None) -> SelectableQuery:
     checked_inputs(tac, [input], {})
     query = make_selectable(tac, None if others is None else [input, *others], given, posterior_only=True)
     if input not in query.inputs:
         raise EvidenceError(f"{input!r} is an input, but its evidence is given as well; leave one of them out")
-    return query
+    objective = np.eye(tac.variable.card)[state_of(tac, state)]
+    search = _MonotonicitySearch(query, query.inputs.index(input), objective)
+    search.run(budget)
+    return Monotonicity(input, search.direction(), search.steps.get(1), search.steps.get(-1))
 
 
 class _MonotonicitySearch:
@@ -140,14 +135,14 @@ class _MonotonicitySearch:
         """Look at boxes until the claims left are shown of all of them."""
         count = len(self.query.inputs)
         boxes = [(np.zeros(count), np.ones(count))]
-        self._meet(*boxes[0], LINES, PLACES)
+        self._meet(*boxes[0], LINES, POINTS_PER_LINE)
         while boxes and budget > 0 and self.claims:
-            batch, boxes = boxes[-BATCH:], boxes[:-BATCH]
+            batch, boxes = boxes[-BOXES_PER_BATCH:], boxes[:-BOXES_PER_BATCH]
             budget -= len(batch)
             for (low, high), done in zip(batch, self._shown(batch), strict=True):
                 if not done and self.claims:
-                    self._meet(low, high, FEW_LINES, FEW_PLACES)
-                    if (high - low).max() <= NARROW:
+                    self._meet(low, high, BOX_LINES, POINTS_PER_BOX_LINE)
+                    if (high - low).max() <= MIN_WIDTH:
                         return
                     boxes += halves(low, high, int(np.argmax(high - low)))
         self.proven = not boxes
@@ -172,8 +167,8 @@ class _MonotonicitySearch:
         low, high = (np.stack(ends, axis=1) for ends in zip(*boxes, strict=True))
         hard = self.query.tests.hard
         sides = np.tile(np.where(hard, 0, 1).astype(np.int8), (len(boxes), 1))
-        sides = bound_boxes(self.query, low, high, sides, self.objective).sides
-        listed = [i for i in range(len(boxes)) if (sides[i] == 0).sum() <= MAX_OPEN]
+        sides = BoxBounds(self.query, low, high, sides, self.objective).sides
+        listed = [i for i in range(len(boxes)) if (sides[i] == 0).sum() <= MAX_OPEN_TESTS]
         shown = [False] * len(boxes)
         if not listed:
             return shown
@@ -203,14 +198,14 @@ class _Selections:
         self, query: SelectableQuery, axis: int, objective: Floats, low: Floats, high: Floats, sides: Sides
     ) -> None:
         self.query, self.axis, self.sides = query, axis, sides
-        bounds = bound_boxes(query, low, high, sides, objective)
+        bounds = BoxBounds(query, low, high, sides, objective)
         inside = interiors(bounds, bounds.cutting_tests(np.flatnonzero(bounds.possible).tolist()))
         self.possible = [bool(p) and inside.get(k, low) is not None for k, p in enumerate(bounds.possible)]
         self.value, self.total = bounds.value, bounds.total  # (k, vertices), if there are no sigmoids
         self.soft = bool(query.tests.soft.any())
         if self.soft:
             self.slopes = [end[axis] for end in derivative_ends(query, bounds.ranges, objective)]
-            other = bound_boxes(query, low, high, sides, -objective)
+            other = BoxBounds(query, low, high, sides, -objective)
             self.most, self.least = bounds.quotients().max(axis=1), -other.quotients().max(axis=1)
         self.rising, self.falling = self._trends(low, high)
 
@@ -267,6 +262,6 @@ class _Selections:
 def _outcomes(sides: Sides) -> Sides:
     """All ways to decide the tests that are open: (selections, tests)."""
     open_tests = np.flatnonzero(sides == 0)
-    made = np.tile(sides, (2 ** len(open_tests), 1))
-    made[:, open_tests] = list(product((1, -1), repeat=len(open_tests)))
-    return made
+    selections = np.tile(sides, (2 ** len(open_tests), 1))
+    selections[:, open_tests] = list(product((1, -1), repeat=len(open_tests)))
+    return selections

@@ -82,7 +82,10 @@ def robust(
     """
     if not radius >= 0:
         raise TacitError(f"radius is {radius!r}, expected a number >= 0")
-    rule, known = _rule(tac, state, threshold), read_given(tac, evidence)
+    if threshold is None and state is not None:
+        raise TacitError("a state is given without a threshold; the decision is the most probable state")
+    rule = None if threshold is None else (state_of(tac, state), float(threshold))
+    known = read_given(tac, evidence)
     soft = [n for n, c in known.columns.items() if c.soft is not None and tac.network.variable(n).card == 2]
     names = checked_inputs(tac, soft if inputs is None else inputs, {})
     fixed = {n: c for n, c in known.columns.items() if n not in names}
@@ -117,20 +120,12 @@ def _survives(query: SelectableQuery, point: Floats, radius: float, rule: Rule, 
 
 def _others(query: SelectableQuery, posterior: Floats, rule: Rule) -> tuple[Label, list[Floats]]:
     """The decision, and for every other one the function of the posterior that is positive where it is taken."""
-    every = np.eye(len(posterior))
+    units = np.eye(len(posterior))
     if rule is None:
         decided = int(posterior.argmax())
         states = query.network.states(query.query)
-        return states[decided], [every[q] - every[decided] for q in range(len(posterior)) if q != decided]
+        return states[decided], [units[q] - units[decided] for q in range(len(posterior)) if q != decided]
     state, threshold = rule
     holds = bool(posterior[state] >= threshold)
-    excess = every[state] - threshold
+    excess = units[state] - threshold
     return holds, [-excess if holds else excess]
-
-
-def _rule(tac: Query, state: Label | None, threshold: float | None) -> Rule:
-    if threshold is None:
-        if state is not None:
-            raise TacitError("a state is given without a threshold; the decision is the most probable state")
-        return None
-    return state_of(tac, state), float(threshold)
