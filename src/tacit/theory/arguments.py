@@ -42,25 +42,19 @@ def checked_inputs(tac: Query, inputs: Iterable[str] | None, fixed: Mapping[str,
     names = tuple(dict.fromkeys(inputs))
     for name in names:
         if name not in tac.evidence:
-            raise EvidenceError(
-                f"{name!r} is not an evidence variable of the query; expected some of {list(tac.evidence)}"
-                f"{similar(name, tac.evidence)}"
-            )
+            expected = f"some of {list(tac.evidence)}{similar(name, tac.evidence)}"
+            raise EvidenceError(f"{name!r} is not an evidence variable of the query; expected {expected}")
         if name in tac.hard:
             raise EvidenceError(f"{name!r} takes hard evidence only (hard=); name it in evidence= to make it an input")
         if name in fixed:
             raise EvidenceError(f"{name!r} is an input, but its evidence is given as well; leave one of them out")
         card = tac.network.variable(name).card
         if card != 2:
-            raise EvidenceError(
-                f"{name!r} has {card} states, but an input is the likelihood of a binary variable's first state; "
-                "give its evidence instead (given=)"
-            )
+            problem = f"{name!r} has {card} states, but an input is the likelihood of a binary variable's first state"
+            raise EvidenceError(f"{problem}; give its evidence instead (given=)")
     if len(names) > MAX_INPUTS:
-        raise TooLargeError(
-            f"{len(names)} inputs make boxes of {2 ** len(names):,} vertices (limit {MAX_INPUTS} inputs); "
-            "fix the evidence on some of them"
-        )
+        problem = f"{len(names)} inputs make boxes of {2 ** len(names):,} vertices (limit {MAX_INPUTS} inputs)"
+        raise TooLargeError(f"{problem}; fix the evidence on some of them")
     return names
 
 

@@ -61,18 +61,12 @@ def _quotients(joint: Derivatives, objectives: Floats) -> Ends:
     totals = joint.lower.sum(axis=0), joint.upper.sum(axis=0)
     bottom, top = totals[0].min(axis=-1), totals[1].max(axis=-1)
     base, roof = objectives.min(axis=1)[:, None], objectives.max(axis=1)[:, None]
-    weigh = (
-        np.einsum("os,sbv->obv", objectives - base, joint.lower),
-        np.einsum("os,sbv->obv", objectives - base, joint.upper),
-    )
+    weigh = [np.einsum("os,sbv->obv", objectives - base, end) for end in (joint.lower, joint.upper)]
     with np.errstate(divide="ignore", invalid="ignore"):  # a vertex with no mass says nothing
         least = base + np.fmin.reduce(weigh[0] / totals[1], axis=-1)
         most = base + np.fmax.reduce(weigh[1] / totals[0], axis=-1)
     least, most = np.fmax(least, base), np.fmin(most, roof)  # of the quotients themselves, (objectives, boxes)
-    excess = (
-        objectives[..., None] - most[:, None],
-        objectives[..., None] - least[:, None],
-    )  # (objectives, states, boxes)
+    excess = [objectives[..., None] - end[:, None] for end in (most, least)]  # (objectives, states, boxes)
     slope = joint.least.min(axis=-1), joint.most.max(axis=-1)  # (inputs + tests, states, boxes)
     rise = _times((excess[0][None], excess[1][None]), (slope[0][:, None], slope[1][:, None]))
     low, high = rise[0].sum(axis=2), rise[1].sum(axis=2)
@@ -101,5 +95,5 @@ def _steepness(query: SelectableQuery, tests: Floats, least: Floats, most: Float
 def _times(a: Ends, b: Ends) -> Ends:
     """The product of intervals; 0 times anything is 0."""
     with np.errstate(invalid="ignore"):
-        made = [np.nan_to_num(x * y, nan=0.0, posinf=np.inf, neginf=-np.inf) for x in a for y in b]
-    return np.minimum.reduce(made), np.maximum.reduce(made)
+        products = [np.nan_to_num(x * y, nan=0.0, posinf=np.inf, neginf=-np.inf) for x in a for y in b]
+    return np.minimum.reduce(products), np.maximum.reduce(products)

@@ -171,10 +171,8 @@ class Pieces(Sequence[Region]):
         return len(self._regions)
 
     def __repr__(self) -> str:
-        count = (
-            plural(len(self), "region") if self.exact else f"{len(self)} regions found of at most {large(self.most)}"
-        )
-        return f"Pieces({count} of {self.query} over {', '.join(self.inputs) or 'no input'})"
+        size = plural(len(self), "region") if self.exact else f"{len(self)} regions found of at most {large(self.most)}"
+        return f"Pieces({size} of {self.query} over {', '.join(self.inputs) or 'no input'})"
 
     def __str__(self) -> str:
         """Every region: where it is, what is selected, and p*(q) there."""
@@ -245,10 +243,8 @@ def pieces(
     """
     query = make_selectable(tac, inputs, given)
     for test in np.flatnonzero(query.tests.soft)[:1]:
-        raise NetworkError(
-            f"node {query.threshold(test).node!r} is selected by a sigmoid, so that the query has no pieces; "
-            "make its tests hard with net.with_gamma(None)"
-        )
+        problem = f"node {query.threshold(test).node!r} is selected by a sigmoid, so that the query has no pieces"
+        raise NetworkError(f"{problem}; make its tests hard with net.with_gamma(None)")
     reachable = reachable_selections(query, budget)
     tables = coefficients(query, (reachable.sides > 0).T)
     regions = [_region(query, reachable, i, table) for i, table in enumerate(tables)]

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -40,7 +39,7 @@ from tacit.query.options import CompileOptions
 from tacit.query.query import Query, compiled
 from tacit.theory.arguments import checked_inputs, read_given
 from tacit.theory.multilinear import vertices
-from tacit.theory.scope import Group, Scope, Sides, scope_of
+from tacit.theory.scope import Group, Scope, Sides
 from tacit.theory.unfolding import Threshold
 
 MAX_SEARCHED = 32  # testing nodes up to which a better plan is worth its search
@@ -65,7 +64,7 @@ class SelectableQuery:
     def __init__(
         self, tac: Query, inputs: Sequence[str], fixed: Mapping[str, Column], posterior_only: bool = False
     ) -> None:
-        scope = scope_of(tac, inputs, fixed, posterior_only)
+        scope = Scope(tac, inputs, fixed, posterior_only)
         self.scope, self.network, self.query, self.inputs = scope, tac.network, scope.query, scope.inputs
         self.tests, self.groups, self.fixed = scope.tests, scope.groups, dict(fixed)
         self._by_table = SelectorNetwork(scope, states_by_table)
@@ -192,8 +191,7 @@ class Derivatives(NamedTuple):
     most: Floats
 
 
-@dataclass(frozen=True)
-class SelectorState:
+class SelectorState(NamedTuple):
     """One state of a selector, for every parent state: its prior, its rows of X's table, and how much of them counts.
 
     The latter is fixed + plus * weight of plus + minus * weight of minus; each is (parent states,).
@@ -218,10 +216,7 @@ def states_by_overlap(plus: Floats, minus: Floats) -> list[SelectorState]:
     tables = [common, plus - common, minus - common]
     mass = [table.sum(axis=1) for table in tables]
     # a row of zeros, which never counts, becomes uniform
-    rows = [
-        np.where(m[:, None] > 0, table / np.where(m > 0, m, 1.0)[:, None], 1 / table.shape[1])
-        for table, m in zip(tables, mass, strict=True)
-    ]
+    rows = [divide(table, table.sum(axis=1, keepdims=True), otherwise=1 / table.shape[1]) for table in tables]
     return [
         SelectorState(1 / 2, rows[0], 2 * mass[0], zero, zero),
         SelectorState(1 / 4, rows[1], zero, 4 * mass[1], zero),
@@ -252,7 +247,7 @@ class SelectorNetwork:
     @cached_property
     def network(self) -> Model:
         """The network without testing nodes."""
-        source, made = self.scope.network, Model(self.scope.network.name)
+        source, net = self.scope.network, Model(self.scope.network.name)
         for name in self.scope.nodes:
             parents, cpt = source.parents(name), source.cpt(name)
             if isinstance(cpt, TestingCPT):
@@ -260,10 +255,10 @@ class SelectorNetwork:
                 if len(states) * count**2 > MAX_DENSE:
                     raise TooLargeError(f"node {name!r} has {count:,} parent states, too many to make them evidence")
                 table = np.concatenate([state.prior * np.eye(count) for state in states], axis=1)
-                made.add(self.names[name], parents, len(states) * count, table.reshape(*cpt.thresholds.shape, -1))
+                net.add(self.names[name], parents, len(states) * count, table.reshape(*cpt.thresholds.shape, -1))
                 parents, cpt = (self.names[name],), CPT(np.concatenate([state.rows for state in states]))
-            made.add(name, parents, source.states(name), cpt)
-        return made
+            net.add(name, parents, source.states(name), cpt)
+        return net
 
     @cached_property
     def _query(self) -> Query:

@@ -77,10 +77,9 @@ def _rows(name: str, cpt: TestingCPT) -> Floats:
     """The table of a node below its parents and its tests, which hold in their first states."""
     count = len(cpt.tables) - 1
     if cpt.tables[0].size * 2**count > MAX_DENSE:
-        raise TooLargeError(
-            f"node {name!r} has {len(cpt.tables)} tables, and all outcomes of its tests together "
-            f"{large(cpt.tables[0].size * 2**count)} rows' entries (limit {MAX_DENSE:,})"
-        )
+        entries = f"{large(cpt.tables[0].size * 2**count)} rows' entries (limit {MAX_DENSE:,})"
+        outcomes = f"all outcomes of its tests together {entries}"
+        raise TooLargeError(f"node {name!r} has {len(cpt.tables)} tables, and {outcomes}")
     limits = np.take_along_axis(cpt.limits, cpt.in_turn(), axis=-1)
     x = np.full(np.diff(limits).shape, np.inf) if cpt.gamma is None else cpt.gamma * np.abs(np.diff(limits))
     near, rest = np.exp(-x), -np.expm1(-x)

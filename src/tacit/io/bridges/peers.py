@@ -60,8 +60,6 @@ def check_classical(net: Network, peer: str) -> None:
     if not isinstance(net, Network):
         raise TacitError(f"expected a Network, got {type(net).__name__}")
     for node in net.testing_nodes[:1]:
-        raise NetworkError(
-            f"node {node!r} is testing, which {peer} cannot hold; net.select(evidence) gives the classical network "
-            "that one row of evidence selects"
-        )
+        remedy = "net.select(evidence) gives the classical network that one row of evidence selects"
+        raise NetworkError(f"node {node!r} is testing, which {peer} cannot hold; {remedy}")
     net.require_numbers()

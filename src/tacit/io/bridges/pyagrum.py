@@ -45,10 +45,8 @@ def from_pyagrum(bn: Any) -> Network:
 def _node(gum: Any, bn: Any, node: int) -> PeerNode:
     cpt, variable = bn.cpt(node), bn.variable(node)
     if cpt.domainSize() > MAX_DENSE:
-        raise TooLargeError(
-            f"node {variable.name()!r}: its table has {large(cpt.domainSize())} entries (limit {MAX_DENSE:,}); "
-            "build the network here, with NoisyOr or another factored CPT"
-        )
+        problem = f"node {variable.name()!r}: its table has {large(cpt.domainSize())} entries (limit {MAX_DENSE:,})"
+        raise TooLargeError(f"{problem}; build the network here, with NoisyOr or another factored CPT")
     parents = cpt.names[1:]
     # toarray() of an aggregator gives uninitialised memory in pyAgrum 3.3, indexing does not.
     table = np.array(cpt[:])  # the first name varies fastest: (last parent, ..., first parent, own)

@@ -74,9 +74,8 @@ def _base(words: Words, cards: Sequence[int], parents: Sequence[Sequence[int]], 
     lowest, highest = min(map(min, filter(None, parents))), max(map(max, filter(None, parents)))
     possible = [base for base in (0, 1) if base <= lowest and highest < len(cards) + base]
     if not possible:
-        raise words.error(
-            f"parents have numbers from 0 to {len(cards)}, which are {plural(len(cards) + 1, 'variable')}", 0
-        )
+        variables = plural(len(cards) + 1, "variable")
+        raise words.error(f"parents have numbers from 0 to {len(cards)}, which are {variables}", 0)
     fitting = [base for base in possible if _fits(base, cards, parents, sizes)]
     if len(fitting) == 2:
         raise words.error("parents may be counted from 0 or from 1: the file makes a network with both", 0)

@@ -185,10 +185,8 @@ class _Builder:
         with _located(self.draft, defined.place):
             self.net.add(self.names[name], [self.names[parent] for parent in defined.parents], states, added)
             if cpt is not None and abs(visible_table(self.net, self.names[name]) - table).max() > MAX_CHANGE:
-                raise FormatError(
-                    f"node {show(name)}: the table is not that of its property tacit_cpt; if another program changed "
-                    "the table, remove the property"
-                )
+                problem = f"node {show(name)}: the table is not that of its property tacit_cpt"
+                raise FormatError(f"{problem}; if another program changed the table, remove the property")
 
     def _plain(self, name: str, table: Floats) -> CPT:
         """A table as a CPT; an error if it holds what cannot be scaled."""

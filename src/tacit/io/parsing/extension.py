@@ -134,20 +134,16 @@ def plain_table(net: Network, name: str, form: str) -> Floats:
         raise FormatError(f"node {name!r} is testing, which {form} cannot hold; write .json, .xmlbif or .net")
     table = _dense(net, name)
     if np.isnan(table).any():
-        raise UnsetError(
-            f"node {name!r} has unset numbers (NaN), which {form} cannot hold; learn them (tacit.estimate, tacit.fit), "
-            "or write .json, .xmlbif or .net"
-        )
+        remedy = "learn them (tacit.estimate, tacit.fit), or write .json, .xmlbif or .net"
+        raise UnsetError(f"node {name!r} has unset numbers (NaN), which {form} cannot hold; {remedy}")
     return table
 
 
 def _dense(net: Network, name: str) -> Floats:
     entries = math.prod(len(net.states(n)) for n in (name, *net.parents(name)))
     if entries > MAX_DENSE and not isinstance(net.cpt(name), CPT):
-        raise TooLargeError(
-            f"node {name!r}: its table would have {large(entries)} entries (limit {MAX_DENSE:,}); "
-            "write .json, which keeps the rule"
-        )
+        problem = f"node {name!r}: its table would have {large(entries)} entries (limit {MAX_DENSE:,})"
+        raise TooLargeError(f"{problem}; write .json, which keeps the rule")
     return net.table(name)
 
 

@@ -51,10 +51,8 @@ def from_neural_network(network: Any) -> Circuit:
     if type(network).__name__ == "Sequential":
         network = _torch_layers(network)
     if isinstance(network, str) or not isinstance(network, Sequence):
-        raise TacitError(
-            f"cannot read a neural network from a {type(network).__name__}; expected a sequence of layers, "
-            "a mapping with neurons, or a torch.nn.Sequential"
-        )
+        expected = "a sequence of layers, a mapping with neurons, or a torch.nn.Sequential"
+        raise TacitError(f"cannot read a neural network from a {type(network).__name__}; expected {expected}")
     return _from_layers([_layer(layer, f"layer {i}") for i, layer in enumerate(network)])
 
 
@@ -90,10 +88,8 @@ def _from_layers(layers: Sequence[_Layer]) -> Circuit:
     nodes = _inputs(build, layers[0].weights.shape[1])
     for layer in layers:
         if layer.weights.shape[1] != len(nodes):
-            raise TacitError(
-                f"{layer.name}: weights have shape {layer.weights.shape}, "
-                f"expected (neurons, {len(nodes)}): one weight per output of the layer before"
-            )
+            expected = f"(neurons, {len(nodes)}): one weight per output of the layer before"
+            raise TacitError(f"{layer.name}: weights have shape {layer.weights.shape}, expected {expected}")
         nodes = _neurons(build, layer, nodes)
     return build.finish(nodes)
 
@@ -163,10 +159,8 @@ def _sources_first(sources: Mapping[str, Sequence[str]], inputs: Sequence[str]) 
     names = {*sources, *inputs}
     for name, source in ((name, source) for name, above in sources.items() for source in above):
         if source not in names:
-            raise TacitError(
-                f"neuron {name!r}: source {source!r} is neither a neuron nor one of the {len(inputs)} inputs"
-                f"{similar(source, sorted(names))}"
-            )
+            problem = f"source {source!r} is neither a neuron nor one of the {len(inputs)} inputs"
+            raise TacitError(f"neuron {name!r}: {problem}{similar(source, sorted(names))}")
     try:
         return [name for name in TopologicalSorter(sources).static_order() if name in sources]
     except CycleError as error:

@@ -45,9 +45,8 @@ class Function:
         values = self._together(points) if self.takes_arrays else self._one_by_one(points)
         wrong = ~((values >= -SLACK) & (values <= 1 + SLACK))
         for row in np.flatnonzero(wrong)[:1].tolist():
-            raise TacitError(
-                f"{_call(points[row])} = {values[row]:g}, expected a number in [0, 1]; scale the function first"
-            )
+            problem = f"{_call(points[row])} = {values[row]:g}, expected a number in [0, 1]"
+            raise TacitError(f"{problem}; scale the function first")
         return np.clip(values, 0.0, 1.0)
 
     def _together(self, points: Floats) -> Floats:
@@ -234,10 +233,8 @@ def _slabs_needed(f: Function, which: int, change: float) -> int:
     while _slab_change(f, which, many) > change + SLACK:
         few, many = many, 2 * many
         if many > MAX_SLABS:
-            raise TooLargeError(
-                f"more than {MAX_SLABS:,} slices of input {which + 1} would be needed for a change of at most "
-                f"{change:g} in each; allow a larger error"
-            )
+            needed = f"more than {MAX_SLABS:,} slices of input {which + 1} would be needed"
+            raise TooLargeError(f"{needed} for a change of at most {change:g} in each; allow a larger error")
     while many - few > 1:
         middle = (few + many) // 2
         few, many = (few, middle) if _slab_change(f, which, middle) <= change + SLACK else (middle, many)
@@ -261,10 +258,8 @@ def _slab_change(f: Function, which: int, count: int) -> float:
 def require_size(tests: int, what: str) -> None:
     """Refuse what would become too large a network."""
     if tests > MAX_TESTS:
-        raise TooLargeError(
-            f"the network would have at least {tests:,} testing nodes ({what}; limit {MAX_TESTS:,}); "
-            "allow a larger error"
-        )
+        problem = f"the network would have at least {tests:,} testing nodes ({what}; limit {MAX_TESTS:,})"
+        raise TooLargeError(f"{problem}; allow a larger error")
 
 
 def _call(point: Floats) -> str:
