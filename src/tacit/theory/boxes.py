@@ -18,32 +18,23 @@ from tacit.base.floats import Floats
 from tacit.theory.derivatives import upper_model
 from tacit.theory.linear_programs import interior
 from tacit.theory.multilinear import vertices
-from tacit.theory.scope import TIE, Bools, Group, Sides
+from tacit.theory.scope import TIE, Group, Sides, Tests
 from tacit.theory.selectable import Ranges, SelectableQuery
 
 
 class BoxBounds:
     """Boxes with their tests decided as far as possible, and what bounds an objective sum_q c_q P*(q) there.
 
-    Attributes
-    ----------
-    sides
-        Those assumed, and those decided; 0 where a test is still open.
-    strict
-        Whether a tie would put a test on the other side.
-    possible
-        Whether no test is plainly on the other side than the one assumed.
-    value, total
-        At a point where all tests are on their sides, the objective is at most the quotient of the means, weighted by
-        products of coordinates, of these numbers (boxes, corners). A corner is a vertex, several times over if there is
-        a choice between lower and upper ends.
-    conditions
-        Margins on the assumed sides, (boxes, tests, corners), positive where a test can be on its side; NaN if it is
-        open.
-    undecided
-        Margins, (boxes, tests, vertices), of the tests that have both signs in the box; 0 for others.
-    corners, ranges
-        The corners themselves, (inputs, boxes, corners), and the boxes with the ends of the weights.
+    `sides` are those assumed and those decided, 0 where a test is still open. `strict` says whether a tie would put a
+    test on the other side, `possible` whether no test is plainly on the other side than the one assumed.
+
+    At a point where all tests are on their sides, the objective is at most the quotient of the means, weighted by
+    products of coordinates, of `value` and `total` (boxes, corners). A corner is a vertex, several times over if there
+    is a choice between lower and upper ends; `corners` are (inputs, boxes, corners).
+
+    `conditions` are margins on the assumed sides, (boxes, tests, corners), positive where a test can be on its side,
+    NaN if it is open; `undecided` are margins, (boxes, tests, vertices), of the tests that have both signs in the box,
+    0 for others. `ranges` are the boxes with the ends of the weights.
     """
 
     def __init__(self, query: SelectableQuery, low: Floats, high: Floats, sides: Sides, objective: Floats) -> None:
@@ -79,7 +70,7 @@ class BoxBounds:
             lower, upper = _margins(marginals, tests.thresholds[which], tests.sign[which])
             hard, soft = tests.hard[which], tests.soft[which]
             self._decide_hard(which[hard], lower[hard], upper[hard])
-            least[which[soft]], most[which[soft]] = _sigmoids(self._query, marginals, which, soft)
+            least[which[soft]], most[which[soft]] = _sigmoids(tests, marginals, which)
 
     def _fractions(self, objective: Floats) -> tuple[Floats, Floats]:
         """Numerators and denominators of the objective, (boxes, corners)."""
@@ -166,17 +157,16 @@ def _margins(marginals: list[Floats], threshold: Floats, sign: Floats) -> tuple[
     return np.where(sign > 0, least, -most), np.where(sign > 0, most, -least)
 
 
-def _sigmoids(
-    query: SelectableQuery, marginals: list[Floats], which: NDArray[np.intp], soft: Bools
-) -> tuple[Floats, Floats]:
+def _sigmoids(tests: Tests, marginals: list[Floats], which: NDArray[np.intp]) -> tuple[Floats, Floats]:
     """Ends of the weights of one node's sigmoid tests, (tests, boxes), from those of its parents' posterior."""
+    soft = tests.soft[which]
     (lower, upper), (fewer, more) = marginals, _others(marginals)
     with np.errstate(invalid="ignore"):  # a vertex with no mass says nothing
         least = np.fmin.reduce(lower[soft] / (lower + more)[soft], axis=-1)
         most = np.fmax.reduce(upper[soft] / (upper + fewer)[soft], axis=-1)
-    tests, margins = which[soft], (np.nan_to_num(least, nan=0.0), np.nan_to_num(most, nan=1.0))
-    threshold, sign = query.tests.thresholds[tests, None], query.tests.sign[tests, None]
-    ends = [query.tests.weights(sign * (end - threshold), tests) for end in margins]
+    which, posteriors = which[soft], (np.nan_to_num(least, nan=0.0), np.nan_to_num(most, nan=1.0))
+    threshold, sign = tests.thresholds[which, None], tests.sign[which, None]
+    ends = [tests.weights(sign * (end - threshold), which) for end in posteriors]
     return np.minimum(*ends), np.maximum(*ends)
 
 

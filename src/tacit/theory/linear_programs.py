@@ -17,6 +17,9 @@ import numpy as np
 from tacit.base.floats import Floats
 from tacit.theory.scope import Bools
 
+Arrays = Sequence[Floats]  # one for each problem
+Solution = tuple[Floats, Floats]  # x, and the multipliers of the limits
+
 PROBLEMS_PER_CALL = 128  # of the solver
 
 
@@ -82,14 +85,8 @@ def bound(value: Floats, total: Floats) -> float:
     return float((value[~empty] / total[~empty]).max(initial=-np.inf))
 
 
-def _solve(
-    costs: Sequence[Floats],
-    blocks: Sequence[Floats],
-    limits: Sequence[Floats],
-    least: Sequence[Floats],
-    sums: Sequence[Floats] = (),
-) -> list[tuple[Floats, Floats]]:
-    """Minimise costs @ x where blocks @ x <= limits, x >= least (and sums @ x = 1): x and the multipliers per block."""
+def _solve(costs: Arrays, blocks: Arrays, limits: Arrays, least: Arrays, sums: Arrays = ()) -> list[Solution]:
+    """Minimise costs @ x where blocks @ x <= limits, x >= least (and sums @ x = 1)."""
     from scipy.optimize import linprog
     from scipy.sparse import block_diag
 

@@ -19,7 +19,7 @@ from tacit.model.variable import describe
 from tacit.query.query import Query
 from tacit.theory.arguments import first_state
 from tacit.theory.multilinear import moebius, polynomial, products, subsets, unit_vertices
-from tacit.theory.reachable import Reachable, reachable_selections
+from tacit.theory.reachable import reachable_selections
 from tacit.theory.scope import TIE, Bools, Sides
 from tacit.theory.selectable import SelectableQuery, make_selectable, normalised
 
@@ -246,8 +246,18 @@ def pieces(
         problem = f"node {query.threshold(test).node!r} is selected by a sigmoid, so that the query has no pieces"
         raise NetworkError(f"{problem}; make its tests hard with net.with_gamma(None)")
     reachable = reachable_selections(query, budget)
-    tables = coefficients(query, (reachable.sides > 0).T)
-    regions = [_region(query, reachable, i, table) for i, table in enumerate(tables)]
+    regions = []
+    for i, table in enumerate(coefficients(query, (reachable.sides > 0).T)):
+        sides, margins = reachable.sides[i], reachable.margins[i]
+        interval = _interval(query, sides, margins) if len(query.inputs) == 1 else None
+        region = Region(
+            selection=query.by_node(sides > 0),
+            coefficients=dict(zip(subsets(query.inputs), table, strict=True)),
+            conditions=tuple(_conditions(query, sides, margins, interval)),
+            inside=query.evidence(reachable.points[:, i]),
+            interval=interval,
+        )
+        regions.append(region)
     return Pieces(query, regions, reachable.sides > 0, len(regions) + reachable.unknown)
 
 
@@ -259,27 +269,17 @@ def coefficients(query: SelectableQuery, weights: Floats | Bools) -> Floats:
     return moebius(np.ldexp(joint, exponent).reshape(len(joint), count, -1)).transpose(1, 2, 0)
 
 
-def _region(query: SelectableQuery, reachable: Reachable, i: int, table: Floats) -> Region:
-    sides, margins = reachable.sides[i], reachable.margins[i]
-    interval = _interval(query, sides, margins) if len(query.inputs) == 1 else None
-    return Region(
-        selection=query.by_node(sides > 0),
-        coefficients=dict(zip(subsets(query.inputs), table, strict=True)),
-        conditions=_conditions(query, sides, margins, interval),
-        inside=query.evidence(reachable.points[:, i]),
-        interval=interval,
-    )
-
-
-def _conditions(
-    query: SelectableQuery, sides: Sides, margins: Floats, interval: Interval | None
-) -> tuple[Condition, ...]:
+def _conditions(query: SelectableQuery, sides: Sides, margins: Floats, interval: Interval | None) -> list[Condition]:
     """The tests of a region that come out otherwise somewhere in the unit box, and follow from no other."""
     holding, rejects = sides[:, None] * margins, query.tests.rejects_ties(sides)
     open_tests = np.flatnonzero(query.tests.hard & (holding.min(axis=1) < -TIE))
-    implied = _implied(holding[open_tests]) if interval is None else _slack(holding[open_tests], interval)
+    if interval is None:
+        implied = _implied(holding[open_tests])
+    else:  # those that are positive at both ends
+        ends, (first, last) = np.array(interval[:2])[:, None], holding[open_tests].T
+        implied = ((1 - ends) * first + ends * last > TIE).all(axis=0)
     open_tests = _distinct(open_tests[~implied], holding, rejects)
-    return tuple(
+    return [
         Condition(
             query.threshold(test).node,
             query.name(test),
@@ -289,7 +289,7 @@ def _conditions(
             query.threshold(test).table,
         )
         for test in open_tests.tolist()
-    )
+    ]
 
 
 def _implied(holding: Floats) -> Bools:
@@ -310,12 +310,6 @@ def _distinct(tests: NDArray[np.intp], holding: Floats, strict: Bools) -> NDArra
         same = (holding[test] / np.abs(holding[test]).max()).round(9) + 0.0  # not -0.0
         distinct.setdefault(same.tobytes(), test)
     return np.array(sorted(distinct.values()), dtype=np.intp)
-
-
-def _slack(holding: Floats, interval: Interval) -> Bools:
-    """Which linear functions are positive at both ends of an interval."""
-    ends = np.array(interval[:2])[:, None]
-    return np.asarray(((1 - ends) * holding[:, 0] + ends * holding[:, 1] > TIE).all(axis=0))
 
 
 def _interval(query: SelectableQuery, sides: Sides, margins: Floats) -> Interval:

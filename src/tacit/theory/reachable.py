@@ -9,7 +9,7 @@ large as posteriors.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +24,7 @@ from tacit.theory.selectable import SelectableQuery
 SAMPLED_POINTS = 2**11  # before anything is solved
 
 
-@dataclass(frozen=True)
-class Reachable:
+class Reachable(NamedTuple):
     """Selections of positive measure, the margins that define them, a point of each, and how many more there may be."""
 
     sides: Sides

@@ -282,9 +282,7 @@ class SelectorNetwork:
         hard = [n for n in scope.hard if n in bearing and n in self.network]
         return compiled(Query, self.network, query, soft, hard, CompileOptions(effort=effort))
 
-    def joint(
-        self, likelihoods: Likelihoods, fixed: Mapping[str, Column], group: Group | None = None
-    ) -> tuple[Floats, int]:
+    def joint(self, likelihoods: Likelihoods, fixed: Mapping[str, Column], group: Group | None) -> tuple[Floats, int]:
         """p*(q) with the evidence that bears on the query, or p*(u) of a group's parents: (states, rows)."""
         tac, states = self._asked(group)
         joint, exponent = self._run(tac, self._columns(likelihoods, fixed), likelihoods.first.shape[1])
@@ -302,7 +300,7 @@ class SelectorNetwork:
         joints, exponents = [result.joint for result in results], [result.exponent for result in results]
         return _with_one_exponent(np.concatenate(joints, axis=1), np.concatenate(exponents))
 
-    def derivatives(self, ranges: Ranges, fixed: Mapping[str, Column], group: Group | None = None) -> Derivatives:
+    def derivatives(self, ranges: Ranges, fixed: Mapping[str, Column], group: Group | None) -> Derivatives:
         """Ends of p*(q), or of p*(u) of a group's parents, and of their derivatives."""
         tac, states = self._asked(group)
         seeds = np.tile(np.eye(states), (tac.program.outputs // states, 1))

@@ -84,9 +84,9 @@ def _base(words: Words, cards: Sequence[int], parents: Sequence[Sequence[int]], 
 
 def _fits(base: int, cards: Sequence[int], parents: Sequence[Sequence[int]], sizes: Sequence[int]) -> bool:
     """Whether tables have their sizes, and no node is above itself, if variables are counted from `base`."""
-    for card, above, size in zip(cards, parents, sizes, strict=True):
-        if card * math.prod(cards[parent - base] for parent in above) != size:
-            return False
+    scopes = zip(cards, parents, sizes, strict=True)
+    if any(card * math.prod(cards[parent - base] for parent in above) != size for card, above, size in scopes):
+        return False
     try:
         graphlib.TopologicalSorter({i: [p - base for p in above] for i, above in enumerate(parents)}).prepare()
     except graphlib.CycleError:

@@ -4,9 +4,7 @@ Read: comments (`%`, also `//` and `/* */`), attributes of any kind, nodes and p
 nesting of parentheses. Only discrete chance nodes with a table (`data`) are understood; continuous nodes, decisions,
 utilities, classes and tables given by a model are errors. Written: node names as identifiers, states as strings.
 
-All of a network is kept. What NET has no words for (another name, labels that are numbers, testing and factored CPTs,
-numbers to be learned, `learn` and `tie`) is kept in attributes that other programs ignore (see `extension.py`). They
-see the table `plus` of a testing node, a factored CPT written out, and equal shares for numbers to be learned.
+All of a network is kept: what NET has no words for, in attributes that other programs ignore (see `extension.py`).
 """
 
 from __future__ import annotations

@@ -32,16 +32,14 @@ class _InstReader(Elements):
             raise self.error(f"unexpected element {show(tag)}, expected {wanted}")
         self.depth += 1
         if tag == "inst":
-            self._observe(self._attribute(attributes, "id"), self._attribute(attributes, "value"))
+            for key in ("id", "value"):
+                if key not in attributes:
+                    raise self.error(f'an inst without {key}; expected <inst id="VARIABLE" value="STATE"/>')
+            self._observe(attributes["id"], attributes["value"])
 
     def end(self, tag: str) -> None:
         self.depth -= 1
-        self.text.clear()  # which says nothing
-
-    def _attribute(self, attributes: Mapping[str, str], key: str) -> str:
-        if key not in attributes:
-            raise self.error(f'an inst without {key}; expected <inst id="VARIABLE" value="STATE"/>')
-        return attributes[key]
+        self.text.clear()  # which is ignored
 
     def _observe(self, name: str, value: str) -> None:
         if name not in self.net:

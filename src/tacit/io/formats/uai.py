@@ -13,47 +13,52 @@ as tables; `learn` and `tie` are not kept.
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import re
+from collections.abc import Iterable, Mapping
+from types import NoneType
+from typing import NamedTuple
 
 import numpy as np
 
-from tacit.base.errors import EvidenceError, TacitError
+from tacit.base.errors import EvidenceError, FormatError, TacitError
 from tacit.base.text import large, plural
 from tacit.evidence.read import EvidenceLike
 from tacit.evidence.read import read as checked
 from tacit.evidence.states import MISSING
-from tacit.io.formats.uai_document import (
-    MAX_NUMBER,
-    NumberedVariable,
-    comment_of,
-    document,
-    file_numbers,
-    our_comment,
-)
-from tacit.io.parsing.content import decoded, read_bytes, write_text
+from tacit.io.parsing.content import decoded, parse_json, read_bytes, write_text
 from tacit.io.parsing.draft import MAX_PARENTS, Declared, Draft, build, stem
-from tacit.io.parsing.extension import decode, plain_table
-from tacit.io.parsing.scanner import show
+from tacit.io.parsing.extension import decode, encode, plain_table, table_rows
+from tacit.io.parsing.scanner import fault, show
 from tacit.io.parsing.wordlist import Words
+from tacit.model.as_dict import Reader
 from tacit.model.factor_graph import MAX_SCOPE, FactorGraph
-from tacit.model.variable import Label
+from tacit.model.model import SELECTIONS
+from tacit.model.variable import Label, variable
 from tacit.query.network import Network
 
 MAX_CELLS = 2**24  # of evidence: every variable observed has one in every row
+MAX_NUMBER = 10**18  # of a variable or state
 _COMMENT = re.compile(r"#[^\n]*")
+_OURS = re.compile(r"^# tacit (.*)$", re.MULTILINE)
+
+
+class NumberedVariable(NamedTuple):
+    """A variable in our comment; elsewhere a file only has the number."""
+
+    number: int
+    name: str
+    states: list[Label]
 
 
 def parse(data: bytes, source: str) -> Network | FactorGraph:
     """The network in the content of a file; errors and warnings name the file, `source`."""
     words = Words(decoded(data), source, _COMMENT)
-    match words.take():
-        case "BAYES":
-            return build(_draft(words))
-        case "MARKOV":
-            return _factor_graph(words)
-        case other:
-            raise words.error(f"{show(other)} is neither 'BAYES' nor 'MARKOV', with which UAI networks begin")
+    kind = words.take()
+    if kind not in ("BAYES", "MARKOV"):
+        raise words.error(f"{show(kind)} is neither 'BAYES' nor 'MARKOV', with which UAI networks begin")
+    return build(_draft(words)) if kind == "BAYES" else _factor_graph(words)
 
 
 def read_evidence(path: str | os.PathLike[str]) -> dict[str, list[Label | None]]:
@@ -69,7 +74,7 @@ def read_evidence(path: str | os.PathLike[str]) -> dict[str, list[Label | None]]
     {'x0': [1, 0], 'x3': [None, 1]}
     """
     words = Words(decoded(read_bytes(path)), os.fspath(path), _COMMENT)
-    by_number = {item.number: item for item in comment_of(words).variables}
+    by_number = {item.number: item for item in _comment(words)[1]}
     observed = _rows(words)
     count = len({number for row in observed for number in row})
     if count * len(observed) > MAX_CELLS:
@@ -96,8 +101,8 @@ def parse_evidence(data: bytes, source: str, net: Network | FactorGraph) -> dict
     if len(rows) > 1:
         problem = f"{len(rows):,} rows of evidence, expected one; tacit.io.formats.uai.read_evidence reads all of them"
         raise words.error(problem, 0)
-    names = {item.number: item.name for item in comment_of(words).variables}
-    names = names or {number: name for name, number in file_numbers(net).items()}
+    names = {item.number: item.name for item in _comment(words)[1]}
+    names = names or {number: name for name, number in _file_numbers(net).items()}
     states: dict[str, Label] = {}
     first = len(words) - 2 * len(rows[0])  # the word that is the number of the first variable
     for at, (number, state) in zip(itertools.count(first, 2), rows[0].items(), strict=False):
@@ -123,7 +128,7 @@ def write_evidence(net: Network | FactorGraph, evidence: EvidenceLike, path: str
     """
     known = checked(evidence, [net.variable(name) for name in net])
     observed: list[list[str]] = [[] for _ in range(known.rows)]
-    numbers = file_numbers(net)
+    numbers = _file_numbers(net)
     for name, column in known.columns.items():
         if column.codes is None:
             raise EvidenceError(f"evidence on {name!r} is soft; UAI evidence files hold states only")
@@ -132,7 +137,7 @@ def write_evidence(net: Network | FactorGraph, evidence: EvidenceLike, path: str
                 row.append(f"{numbers[name]} {code}")
     count = [str(known.rows)] if known.rows > 1 else []
     lines = [*count, *(" ".join([str(len(row)), *row]) for row in observed)]
-    write_text("\n".join([*lines, our_comment(net, numbers), ""]), path)
+    write_text("\n".join([*lines, _our_comment(net, numbers), ""]), path)
 
 
 def _draft(words: Words) -> Draft:
@@ -146,7 +151,7 @@ def _draft(words: Words) -> Draft:
         start, numbers = words.table([cards[number] for number in (*parents, own)], f"x{own}'s table")
         draft.define(f"x{own}", words.defined(start, [f"x{number}" for number in parents], numbers, cards[own]))
     words.end_tables(len(words))
-    draft.properties, variables = comment_of(words)
+    draft.properties, variables = _comment(words)
     names = {item.number: {"tacit_name": item.name, "tacit_states": item.states} for item in variables}
     names = names or {number: {} for number in range(count)}
     if sorted(names) != list(range(count)):
@@ -169,7 +174,7 @@ def _factor_graph(words: Words) -> FactorGraph:
     """The Markov network in a file, after its first word."""
     cards = words.cards()
     scopes = [_factor_scope(words, len(cards)) for _ in range(words.count("factors"))]
-    properties, variables = comment_of(words)
+    properties, variables = _comment(words)
     variables = variables or [NumberedVariable(i, f"x{i}", list(range(card))) for i, card in enumerate(cards)]
     if sorted((item.number, len(item.states)) for item in variables) != list(enumerate(cards)):
         raise words.error("the comment '# tacit' names other variables or states than the file has", 0)
@@ -191,7 +196,6 @@ def _factor_graph(words: Words) -> FactorGraph:
 
 
 def _factor_scope(words: Words, count: int) -> list[int]:
-    """The numbers of a factor's variables."""
     size = words.integer("the number of variables of a factor", count + 1)
     if size > MAX_SCOPE:
         raise words.error(f"a factor with {size:,} variables; at most {MAX_SCOPE} are read")
@@ -199,6 +203,42 @@ def _factor_scope(words: Words, count: int) -> list[int]:
     if len(set(scope)) < size:
         raise words.error("a factor names a variable twice")
     return scope
+
+
+def _comment(words: Words) -> tuple[dict[str, str], list[NumberedVariable]]:
+    """What our comment says: the network's name and selection, as properties, and its variables in order."""
+    match = _OURS.search(words.text)
+    if match is None:
+        return {}, []
+    try:
+        comment = Reader(parse_json(match[1]), "comment")
+        variables = []
+        for i, data in enumerate(comment.get("variables", list)):
+            item = Reader(data, f"variables[{i}]")
+            variables.append(NumberedVariable(item.get("number", int), item.get("name", str), item.get("states", list)))
+        for number, name, states in variables:
+            if not 0 <= number < MAX_NUMBER:
+                raise FormatError(f"{show(number)} is not the number of a variable")
+            if states:
+                variable(name, states)
+        properties = {"tacit_name": encode(comment.get("name", str, NoneType))}
+        selection = comment.get("selection", str, NoneType)
+        if selection is not None:
+            if selection not in SELECTIONS:
+                options = " or ".join(map(repr, SELECTIONS))
+                raise FormatError(f"comment.selection is {show(selection)}, expected {options}")
+            properties["tacit_selection"] = encode(selection)
+        return properties, variables
+    except TacitError as error:
+        place = words.place_of(match.start(), words.text.count("\n", 0, match.start()))
+        raise fault(words.source, place, f"the comment '# tacit': {error}") from None
+
+
+def _file_numbers(names: Iterable[str]) -> dict[str, int]:
+    """The number of each variable in a file: that of its name if all are called x0, x1, ..., else its position."""
+    order = list(names)
+    plain = {f"x{i}": i for i in range(len(order))}
+    return plain if plain.keys() == set(order) else {name: i for i, name in enumerate(order)}
 
 
 def _rows(words: Words) -> list[dict[int, int]]:
@@ -238,9 +278,23 @@ def _split(numbers: list[int], lengths: list[int]) -> list[list[int]] | None:
 
 def compose(net: Network | FactorGraph) -> str:
     """A network as a UAI document."""
+    numbers = _file_numbers(net)
+    order = sorted(net, key=numbers.__getitem__)
     if isinstance(net, FactorGraph):
-        factors = net.factors
-        return document("MARKOV", net, [factor.variables for factor in factors], (factor.table for factor in factors))
-    order = sorted(net, key=file_numbers(net).__getitem__)
-    scopes = [(*net.parents(name), name) for name in order]
-    return document("BAYES", net, scopes, (plain_table(net, name, "UAI") for name in order))
+        kind, scopes = "MARKOV", [factor.variables for factor in net.factors]
+        tables = [factor.table for factor in net.factors]
+    else:
+        kind, scopes = "BAYES", [(*net.parents(name), name) for name in order]
+        tables = [plain_table(net, name, "UAI") for name in order]
+    lines = [kind, str(len(order)), " ".join(str(len(net.states(name))) for name in order), str(len(scopes))]
+    lines += [" ".join(map(str, [len(scope), *(numbers[name] for name in scope)])) for scope in scopes]
+    for table in tables:
+        lines += ["", str(table.size), *(f" {row}" for row in table_rows(np.atleast_1d(table)))]
+    return "\n".join([*lines, "", _our_comment(net, numbers), ""])
+
+
+def _our_comment(net: Network | FactorGraph, numbers: Mapping[str, int]) -> str:
+    """Our comment on a network: its name, its selection if that is not ancestral, and its variables."""
+    variables = [NumberedVariable(numbers[name], name, list(net.states(name)))._asdict() for name in net]
+    selection = {"selection": net.selection} if isinstance(net, Network) and net.selection != "ancestral" else {}
+    return "# tacit " + json.dumps({"name": net.name, **selection, "variables": variables})

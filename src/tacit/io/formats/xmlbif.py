@@ -1,13 +1,9 @@
 """The XMLBIF format (XML-based interchange format 0.3), for `.xmlbif`, `.bifxml` and `.xml`.
 
-Read: any encoding that the XML declaration names, comments, properties, a document type (its elements; entity
-declarations are refused, since they can make a small file explode). In a table the node's own states vary fastest,
-then those of the last `GIVEN`. Only chance variables (`nature`) are understood.
+Read: any encoding that the XML declaration names, comments, properties, a document type (see `elements.py`). In a table
+the node's own states vary fastest, then those of the last `GIVEN`. Only chance variables (`nature`) are understood.
 
-All of a network is kept. What XMLBIF has no words for (names with control characters, labels that are numbers, testing
-and factored CPTs, numbers to be learned, `learn` and `tie`) is kept in properties that other programs ignore (see
-`extension.py`). They see the table `plus` of a testing node, a factored CPT written out, and equal shares for numbers
-to be learned.
+All of a network is kept: what XMLBIF has no words for, in properties that other programs ignore (see `extension.py`).
 """
 
 from __future__ import annotations

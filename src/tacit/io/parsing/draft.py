@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import graphlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,25 +51,17 @@ class Declared:
         return self.decoded[key] if key in self.decoded else _property(self.properties, key, default)
 
 
-class Places(Protocol):
-    """The places of rows, which may be found only when they are asked for."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, row: int, /) -> Position: ...
-
-
 @dataclass
 class Defined:
     """A CPT: the numbers of all rows, the last parent's states varying faster, the node's own fastest.
 
-    `rows` holds the place of each row, where they have places of their own.
+    `rows` are the places of rows, where they have places of their own, or a function that finds them.
     """
 
     place: Position
     parents: Sequence[str]
     numbers: Floats
-    rows: Places = ()
+    rows: Sequence[Position] | Callable[[int], Position] = ()
 
 
 @dataclass
@@ -204,7 +196,11 @@ class _Builder:
     def error(self, name: str, row: int, problem: str) -> FormatError:
         """An error in a row, by its number, at the place of the row if it has one."""
         defined, shape = self.draft.definitions[name], self.shapes[name][:-1]
-        place = defined.rows[row] if len(defined.rows) == math.prod(shape) else defined.place
+        place = defined.place
+        if callable(defined.rows):
+            place = defined.rows(row)
+        elif len(defined.rows) == math.prod(shape):
+            place = defined.rows[row]
         parents = [self.net.variable(self.names[parent]) for parent in defined.parents]
         state = [int(code) for code in np.unravel_index(row, shape)]
         where = f"row {describe(parents, state)}" if parents else "the table"

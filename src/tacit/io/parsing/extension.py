@@ -1,4 +1,4 @@
-"""What other people's formats cannot say, said in properties that their programs ignore.
+"""What other formats cannot say of a network, in properties that other programs ignore.
 
 A node is written with a name, labels and a table that any program can read. Where that is not all, properties tell
 tacit the rest, each as JSON whose special characters are percent-encoded, so that no format's syntax is touched:
@@ -75,19 +75,14 @@ def _words(labels: Iterable[Label], fits: Callable[[str], bool]) -> list[str]:
     words: list[str] = []
     for position, label in enumerate(labels):
         if not (isinstance(label, str) and label in taken):
-            like = _like(str(label))
+            # of ASCII letters, digits and underscores
+            like = re.sub(r"\W+", "_", unicodedata.normalize("NFKD", str(label)).encode("ascii", "ignore").decode())
+            like = like if like[:1].isalpha() else f"_{like}"
             options = chain([str(label), like], (f"{like}_{i}" for i in count(position)))
             label = next(word for word in options if word not in taken and fits(word))
             taken.add(label)
         words.append(label)
     return words
-
-
-def _like(text: str) -> str:
-    """A word of ASCII letters, digits and underscores that recalls a text."""
-    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
-    word = re.sub(r"\W+", "_", plain)
-    return word if word[:1].isalpha() else f"_{word}"
 
 
 def encode(value: Any) -> str:

@@ -106,8 +106,7 @@ class Words:
 
     def defined(self, start: int, parents: Sequence[str], numbers: Floats, card: int) -> Defined:
         """A CPT whose numbers begin at a word, after their count; rows have `card` of them."""
-        rows = RowPlaces(self, range(start, start + len(numbers), card))
-        return Defined(self.place(start - 1), parents, numbers, rows)
+        return Defined(self.place(start - 1), parents, numbers, lambda row: self.place(start + row * card))
 
     def end_tables(self, stop: int) -> None:
         """Refuse words before another one, in the place of which the tables must end."""
@@ -129,16 +128,3 @@ class Words:
             raise self.error(f"{show(error)} is not a number", wrong) from None
         self.at += count
         return numbers
-
-
-class RowPlaces:
-    """The places of a table's rows, found when they are asked for: only errors tell them."""
-
-    def __init__(self, words: Words, starts: range) -> None:
-        self.words, self.starts = words, starts
-
-    def __len__(self) -> int:
-        return len(self.starts)
-
-    def __getitem__(self, row: int) -> Position:
-        return self.words.place(self.starts[row])

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -27,6 +27,8 @@ from tacit.theory.boxes import BoxBounds, halves, interiors
 from tacit.theory.linear_programs import Quotient, greatest
 from tacit.theory.scope import TIE, Sides
 from tacit.theory.selectable import SelectableQuery, make_selectable, normalised
+
+Box = tuple[Floats, Floats]  # the least and the greatest inputs, (inputs,)
 
 TOLERANCE = 1e-9
 BUDGET = 20_000
@@ -137,11 +139,11 @@ def bounds(
     P*(B=true): minimum 0.442857 approached near A=0.777778; maximum 0.785714 at A=0.777778
     >>> low, high = found
     """
-    low, high = _box(box)
+    ends = _box(box)
     query = make_selectable(tac, box, given, posterior_only=True)
     states, which = tac.variable.states, state_of(tac, state)
     of_state = np.eye(len(states))[which]
-    least, most = (maximise(query, low, high, sign * of_state, tolerance, budget) for sign in (-1.0, 1.0))
+    least, most = (maximise(query, ends, sign * of_state, tolerance, budget) for sign in (-1.0, 1.0))
     minimum, maximum = _extreme(tac, query, least, -1.0), _extreme(tac, query, most, 1.0)
     return Bounds(
         query=query.query,
@@ -153,15 +155,14 @@ def bounds(
     )
 
 
-def _box(box: Mapping[str, tuple[float, float]]) -> tuple[Floats, Floats]:
+def _box(box: Mapping[str, tuple[float, float]]) -> Box:
     ends: list[tuple[float, float]] = []
     for name, pair in box.items():
         try:
             low, high = (float(end) for end in pair)
         except (TypeError, ValueError):
-            raise EvidenceError(
-                f"the box of {name!r} is {pair!r}, expected its least and greatest likelihood"
-            ) from None
+            problem = f"the box of {name!r} is {pair!r}, expected its least and greatest likelihood"
+            raise EvidenceError(problem) from None
         if not 0 <= low <= high <= 1:
             raise EvidenceError(f"the box of {name!r} is ({low:g}, {high:g}), expected 0 <= low <= high <= 1")
         ends.append((low, high))
@@ -175,20 +176,21 @@ def _extreme(tac: Query, query: SelectableQuery, maximum: Maximum, sign: float) 
     return Extreme(bound, value, query.evidence(maximum.best.point), maximum.best.kind > ValueKind.LIMIT)
 
 
-@dataclass(order=True)
+@dataclass(frozen=True, eq=False)
 class SearchBox:
-    """A box, the sides assumed or decided there, and along which input to cut it; the best bound comes first."""
+    """A box, the sides assumed or decided there, and along which input to cut it; the best bound comes first.
 
-    rank: float  # minus the bound
-    low: Floats = field(compare=False)
-    high: Floats = field(compare=False)
-    sides: Sides = field(compare=False)
-    axis: int = field(compare=False, default=0)
+    No value in the box, where tests are on their sides, is greater than `bound`.
+    """
 
-    @property
-    def bound(self) -> float:
-        """No value in the box, where tests are on their sides, is greater."""
-        return -self.rank
+    bound: float
+    low: Floats
+    high: Floats
+    sides: Sides
+    axis: int = 0
+
+    def __lt__(self, other: SearchBox) -> bool:
+        return self.bound > other.bound
 
 
 class ValueKind(IntEnum):
@@ -216,21 +218,16 @@ class Maximum(NamedTuple):
 
 
 def maximise(
-    query: SelectableQuery,
-    low: Floats,
-    high: Floats,
-    objective: Floats,
-    tolerance: float,
-    budget: int,
-    level: float | None = None,
+    query: SelectableQuery, box: Box, objective: Floats, tolerance: float, budget: int, level: float | None = None
 ) -> Maximum:
-    """The maximum of sum_q objective[q] P*(q) over the box low..high, to within `tolerance`, or what `budget` allows.
+    """The maximum of sum_q objective[q] P*(q) over a box, to within `tolerance`, or what `budget` allows.
 
     With a `level`, the search ends as soon as a value above it is met, or the bound is not above it. Inputs that the
     query does not depend on stay in the middle, where they are possible if they are anywhere.
     """
     idle = np.array([name not in query.scope.bearing for name in query.inputs], dtype=bool)
-    low, high = (np.where(idle, (low + high) / 2, end) for end in (low, high))
+    middle = (box[0] + box[1]) / 2
+    low, high = (np.where(idle, middle, end) for end in box)
     return _BoxSearch(query, objective, tolerance, level).run(low, high, budget)
 
 
@@ -243,7 +240,7 @@ class _BoxSearch:
 
     def run(self, low: Floats, high: Floats, budget: int) -> Maximum:
         sides = np.where(self.query.tests.hard, 0, 1).astype(np.int8)
-        self._take([SearchBox(-np.inf, low, high, sides)])
+        self._take([SearchBox(np.inf, low, high, sides)])
         boxes = 1
         while self.heap and boxes < budget and not self._done():
             children: list[SearchBox] = []
@@ -254,7 +251,6 @@ class _BoxSearch:
         return Maximum(self._bound(), self.best, boxes)
 
     def _bound(self) -> float:
-        """The bound of all that was looked at."""
         waiting = self.heap[0].bound if self.heap else -np.inf
         return max(self._met(), waiting, self.dropped)
 
@@ -282,13 +278,13 @@ class _BoxSearch:
             for side in (1, -1):
                 sides = box.sides.copy()
                 sides[open_tests[0]] = side
-                yield SearchBox(box.rank, box.low, box.high, sides)
+                yield SearchBox(box.bound, box.low, box.high, sides)
         elif narrow:
             self.dropped = max(self.dropped, box.bound)
         else:
             axis = box.axis if width[box.axis] > MIN_WIDTH else int(np.argmax(width))
             for low, high in halves(box.low, box.high, axis):
-                yield SearchBox(box.rank, low, high, box.sides)
+                yield SearchBox(box.bound, low, high, box.sides)
 
     def _take(self, boxes: Sequence[SearchBox]) -> None:
         """Bound some boxes, look for values near their bounds, and queue those that may hold a greater one."""
@@ -301,7 +297,7 @@ class _BoxSearch:
         axes = _axes(bounded)
         for i, bound in enumerate(bounds.tolist()):
             if self._promising(bound):
-                heapq.heappush(self.heap, SearchBox(-bound, low[:, i], high[:, i], bounded.sides[i], int(axes[i])))
+                heapq.heappush(self.heap, SearchBox(bound, low[:, i], high[:, i], bounded.sides[i], int(axes[i])))
             else:
                 self.dropped = max(self.dropped, bound)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import permutations, product
 from typing import NamedTuple
 
 import numpy as np
@@ -182,12 +182,10 @@ class _MonotonicitySearch:
 
     def _holds(self, selections: _Selections, here: Sequence[int], claim: int) -> bool:
         """Whether a claim holds within every selection of a box, and from each to every other that may follow it."""
-        within = all(selections.never_falls(k, claim) for k in here)
-        return within and all(
+        return all(selections.never_falls(k, claim) for k in here) and all(
             selections.never_jumps_down(before, after, claim)
-            for before in here
-            for after in here
-            if before != after and selections.may_follow(before, after)
+            for before, after in permutations(here, 2)
+            if selections.may_follow(before, after)
         )
 
 
@@ -248,9 +246,8 @@ class _Selections:
             if settled:
                 marginal, _ = self.query.joint(corners.reshape(count, -1), weights, group)
                 margin = self.query.margins(group, marginal).reshape(len(tests), boxes, size)
-                (margin0, margin1), (mass0, mass1) = (
-                    faces(f, self.axis) for f in (margin, marginal.sum(axis=0).reshape(boxes, size))
-                )
+                mass = marginal.sum(axis=0).reshape(boxes, size)
+                (margin0, margin1), (mass0, mass1) = faces(margin, self.axis), faces(mass, self.axis)
                 trend = bernstein(margin1, mass0) - bernstein(margin0, mass1)
                 slack = ROUNDING * bernstein(mass0, mass1)
                 rising[:, tests] = (trend > slack).any(axis=-1).T

@@ -110,7 +110,7 @@ def _survives(query: SelectableQuery, point: Floats, radius: float, rule: Rule, 
     decision, others = _others(query, posterior, rule)
     margin, undecided = np.inf, False
     for other in others:
-        maximum = maximise(query, low, high, other, TOLERANCE, budget, level=ROUNDING)
+        maximum = maximise(query, (low, high), other, TOLERANCE, budget, level=ROUNDING)
         margin = min(margin, -maximum.bound)
         if maximum.best is not None and maximum.best.value > ROUNDING:
             return Robustness(False, decision, min(margin, -maximum.best.value), query.evidence(maximum.best.point))

@@ -171,11 +171,9 @@ def _check(f: Function, steps: Staircase, allowed: float) -> float:
     worst = int(errors.argmax())
     if errors[worst] > allowed + SLACK:
         place = ", ".join(f"{x:.6g}" for x in points[worst])
-        remedy = (
-            "between its turning points f must rise or fall; give all turning_points="
-            if f.inputs == 1
-            else "f changes faster than lipschitz= or its samples say; give a larger lipschitz=, or slices="
-        )
+        remedy = "f changes faster than lipschitz= or its samples say; give a larger lipschitz=, or slices="
+        if f.inputs == 1:
+            remedy = "between its turning points f must rise or fall; give all turning_points="
         raise TacitError(f"the error at f({place}) is {errors[worst]:.6g}, more than {allowed:.6g}: {remedy}")
     return float(errors[worst])
 
