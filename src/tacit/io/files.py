@@ -24,10 +24,6 @@ class _Format(Protocol):
     def compose(self, net: Network) -> str: ...
 
 
-class _EvidenceFormat(Protocol):
-    def parse_evidence(self, data: bytes, source: str, net: Network | FactorGraph) -> dict[str, Label]: ...
-
-
 _FORMATS: dict[str, _Format] = {
     ".bif": bif,
     ".xmlbif": xmlbif,
@@ -40,7 +36,7 @@ _FORMATS: dict[str, _Format] = {
     ".erg": ergo,
     ".json": json,
 }
-_EVIDENCE: dict[str, _EvidenceFormat] = {".inst": samiam, ".evid": uai}  # of SamIam, and of the UAI competitions
+_EVIDENCE = {".inst": samiam.parse_evidence, ".evid": uai.parse_evidence}  # of SamIam, and of the UAI competitions
 # how files of the formats begin, after spaces, a byte-order mark and comments
 _BEFORE = rb"(?:\xef\xbb\xbf)?(?>\s|//[^\n]*\n|/\*.*?\*/|%[^\n]*\n)*+"  # without going back: it may be hostile
 _STARTS = {
@@ -106,7 +102,7 @@ def write(net: Network | FactorGraph, path: str | os.PathLike[str]) -> None:
 
 
 def _composed(net: Network | FactorGraph, format: _Format, do: str) -> str:
-    """A network as a document; an error says what one cannot `do`."""
+    """A network as a document; an error says that one cannot `do` so."""
     if isinstance(net, FactorGraph):
         if format is not uai:
             raise FormatError("a FactorGraph can only be written as .uai: other formats hold Bayesian networks")
@@ -124,8 +120,8 @@ def format_of(path: str | os.PathLike[str]) -> _Format:
 def _chosen(formats: Mapping[str, T], path: str | os.PathLike[str]) -> T:
     suffix = suffix_of(path)
     if suffix not in formats:
-        known = ", ".join(formats)
-        raise FormatError(f"{PurePath(path)}: unknown file suffix {suffix!r}; expected one of {known}, or one with .gz")
+        expected = f"one of {', '.join(formats)}, or one with .gz"
+        raise FormatError(f"{PurePath(path)}: unknown file suffix {suffix!r}; expected {expected}")
     return formats[suffix]
 
 
@@ -158,7 +154,7 @@ def read_evidence(path: str | os.PathLike[str], net: Network | FactorGraph) -> d
     >>> tacit.compile(abc, "B", given=seen).posterior()
     array([[0.9, 0.1]])
     """
-    return _chosen(_EVIDENCE, path).parse_evidence(read_bytes(path), os.fspath(path), net)
+    return _chosen(_EVIDENCE, path)(read_bytes(path), os.fspath(path), net)
 
 
 def is_evidence(path: str) -> bool:

@@ -18,18 +18,18 @@ MAX_INPUTS = 10  # a box has 2^inputs vertices
 
 def read_given(tac: Query, given: EvidenceLike | None) -> Evidence:
     """Evidence as a TAC reads it; what it was compiled to have in every row must be there."""
-    known = read(given, [tac.network.variable(n) for n in tac.network], tac.evidence, queries=tac.question.query)
+    evidence = read(given, [tac.network.variable(n) for n in tac.network], tac.evidence, queries=tac.question.query)
     for name in tac.hard:
-        if name not in known.columns:
+        if name not in evidence.columns:
             raise EvidenceError(f"there is no evidence on {name!r}, which the query needs in every row; give its state")
-        known.columns[name].states()  # an error where it is not certain
-    return Evidence(known.rows, {**known.columns, **tac.given_columns})
+        evidence.columns[name].states()  # an error where it is not certain
+    return Evidence(evidence.rows, {**evidence.columns, **tac.given_columns})
 
 
-def first_state(known: Evidence, name: str) -> Floats:
+def first_state(evidence: Evidence, name: str) -> Floats:
     """The likelihood of a binary variable's first state in every row, NaN where there is no evidence: (rows,)."""
-    likelihoods = known.columns[name].likelihoods() if name in known.columns else np.ones((2, 1))
-    return np.broadcast_to(np.where(likelihoods.sum(axis=0) > 1.5, np.nan, likelihoods[0]), known.rows)
+    likelihoods = evidence.columns[name].likelihoods() if name in evidence.columns else np.ones((2, 1))
+    return np.broadcast_to(np.where(likelihoods.sum(axis=0) > 1.5, np.nan, likelihoods[0]), evidence.rows)
 
 
 def checked_inputs(tac: Query, inputs: Iterable[str] | None, fixed: Mapping[str, Column]) -> tuple[str, ...]:

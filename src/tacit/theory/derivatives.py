@@ -31,8 +31,8 @@ def derivative_ends(query: SelectableQuery, ranges: Ranges, objective: Floats) -
             steep = _steepness(query, tests, ranges.least[tests], ranges.most[tests])
             sign = query.tests.sign[tests, None, None]
             signed = tuple(np.where(sign > 0, a, -b) for a, b in (of_parents, of_parents[::-1]))
-            made = _times((steep[0][:, None], steep[1][:, None]), (signed[0], signed[1]))
-            for end, new in zip(weights, made, strict=True):
+            slopes = _times((steep[0][:, None], steep[1][:, None]), (signed[0], signed[1]))
+            for end, new in zip(weights, slopes, strict=True):
                 end[tests] = np.where(soft[tests, None, None], new, 0.0)
     total = _total(count, _quotients(query.derivatives(ranges), objective[None]), weights)
     return total[0][0], total[1][0]

@@ -171,13 +171,13 @@ def _more(count: int, which: str) -> str:
 
 def explain(tac: Query, evidence: EvidenceLike | None = None) -> Explanation:
     """Why one row of evidence gets its answer; see `TAC.explain`."""
-    known = read_given(tac, evidence)
-    if known.rows != 1:
-        raise EvidenceError(f"explain takes one row of evidence, got {known.rows} rows")
-    answer = tac.ask(known, selected=True)  # not read again, with the same warnings
+    checked = read_given(tac, evidence)
+    if checked.rows != 1:
+        raise EvidenceError(f"explain takes one row of evidence, got {checked.rows} rows")
+    answer = tac.ask(checked, selected=True)  # not read again, with the same warnings
     if np.isneginf(answer.log_evidence).any():
         raise EvidenceError("the evidence has probability 0, so there is no answer to explain")
-    columns = {n: c for n, c in known.columns.items() if (c.likelihoods() != 1).any()}  # others say nothing
+    columns = {n: c for n, c in checked.columns.items() if (c.likelihoods() != 1).any()}  # others say nothing
     soft = [n for n, c in columns.items() if c.soft is not None and c.variable.card == 2]
     inputs = [n for n in soft if n not in tac.hard]
     query = SelectableQuery(tac, inputs, {n: c for n, c in columns.items() if n not in inputs})
@@ -194,7 +194,7 @@ def explain(tac: Query, evidence: EvidenceLike | None = None) -> Explanation:
     added: tuple[Finding, ...] = ()
     if not len(query.tests):
         with suppress(TooLargeError):  # to leave out a finding is more work than to answer
-            added = findings(tac, known.columns, {name: text for name, text in said.items() if name not in tac.given})
+            added = findings(tac, checked.columns, {name: text for name, text in said.items() if name not in tac.given})
     return Explanation(
         query=tac.variable.name,
         states=tac.variable.states,

@@ -34,11 +34,11 @@ def unit_vertices(count: int) -> Floats:
 def restricted(values: Floats, low: Floats, high: Floats) -> Floats:
     """Functions known at the unit box's vertices, at those of another box (inputs,), (inputs,)."""
     count = len(low)
-    made = values.reshape((*values.shape[:-1], *[2] * count))
+    cube = values.reshape((*values.shape[:-1], *[2] * count))
     for i in range(count):  # input i is the i-th axis from the end: bit i
         ends = np.array([[1 - low[i], low[i]], [1 - high[i], high[i]]])
-        made = np.moveaxis(np.moveaxis(made, -1 - i, -1) @ ends.T, -1, -1 - i)
-    return made.reshape(values.shape)
+        cube = np.moveaxis(np.moveaxis(cube, -1 - i, -1) @ ends.T, -1, -1 - i)
+    return cube.reshape(values.shape)
 
 
 def at_point(values: Floats, point: Floats) -> Floats:
@@ -52,15 +52,15 @@ def moebius(values: Floats) -> Floats:
     >>> moebius(np.array([1.0, 3.0, 6.0, 12.0])).tolist()  # 1 + 2 x + 5 y + 4 x y
     [1.0, 2.0, 5.0, 4.0]
     """
-    made, size = values.copy(), values.shape[-1]
+    differences, size = values.copy(), values.shape[-1]
     bit = 1
     while bit < size:
-        split = made.reshape(*values.shape[:-1], -1, 2, bit)
+        split = differences.reshape(*values.shape[:-1], -1, 2, bit)
         split[..., 1, :] -= split[..., 0, :]
         bit *= 2
     # the set I belongs to the vertex at which exactly its inputs are high
     order = [sum(1 << i for i in chosen) for chosen in subsets(range(size.bit_length() - 1))]
-    return made[..., order]
+    return differences[..., order]
 
 
 def subsets(inputs: Sequence[T]) -> list[tuple[T, ...]]:
@@ -88,11 +88,11 @@ def bernstein(a: Floats, b: Floats) -> Floats:
 
 def _with_sums(values: Floats, count: int) -> Floats:
     """Along every input the value at 0, the sum of both, and the value at 1."""
-    made = values.reshape((*values.shape[:-1], *[2] * count))
+    cube = values.reshape((*values.shape[:-1], *[2] * count))
     for i in range(count):
-        first, last = np.moveaxis(made, -1 - i, 0)
-        made = np.moveaxis(np.stack([first, first + last, last], axis=-1), -1, -1 - i)
-    return made
+        first, last = np.moveaxis(cube, -1 - i, 0)
+        cube = np.moveaxis(np.stack([first, first + last, last], axis=-1), -1, -1 - i)
+    return cube
 
 
 def faces(values: Floats, axis: int) -> tuple[Floats, Floats]:

@@ -149,10 +149,10 @@ class Pieces(Sequence[Region]):
 
     def _points(self, evidence: EvidenceLike) -> Floats:
         variables = [self._query.network.variable(n) for n in self._query.network]
-        known = read(evidence, variables, self.inputs, queries=[self.query])
-        points = np.empty((len(self.inputs), known.rows))
+        checked = read(evidence, variables, self.inputs, queries=[self.query])
+        points = np.empty((len(self.inputs), checked.rows))
         for i, name in enumerate(self.inputs):
-            points[i] = first_state(known, name)
+            points[i] = first_state(checked, name)
             for row in np.flatnonzero(np.isnan(points[i]))[:1].tolist():
                 raise EvidenceError(
                     f"evidence on {name!r}, row {row}: there is none, but the pieces are functions of a likelihood of "

@@ -67,13 +67,13 @@ def _cuts(margins: Floats, low: float, high: float) -> Floats:
 class _SelectionSearch:
     """For several inputs.
 
-    `known` (points seen, tests) holds the sides of some points, 0 for a tie: what occurs there needs no solving. A test
-    is `open` in a selection if it has both outcomes somewhere, so that it is one of the region's conditions.
+    `seen` (points, tests) holds the sides of some points, 0 for a tie: what occurs there needs no solving. A test is
+    `open` in a selection if it has both outcomes somewhere, so that it is one of the region's conditions.
     """
 
     def __init__(self, query: SelectableQuery, budget: int) -> None:
         self.query, self.left, self.unknown = query, budget, 0
-        self.known = np.empty((0, len(query.tests)), dtype=np.int8)
+        self.seen = np.empty((0, len(query.tests)), dtype=np.int8)
         self.points = np.empty((len(query.inputs), 0))
         self._meet(np.random.default_rng(0).random((len(query.inputs), SAMPLED_POINTS)))
 
@@ -101,11 +101,11 @@ class _SelectionSearch:
         sure: list[tuple[int, int]] = []
         asked: list[tuple[int, int]] = []
         open_here = _changes_sign(margins[:, test])
-        for i, own in enumerate(margins[:, test]):
+        for i, values in enumerate(margins[:, test]):
             if not open_here[i]:
-                sure.append((i, int(_side(self.query, np.array(test), own[np.argmax(np.abs(own))]))))
+                sure.append((i, int(_side(self.query, np.array(test), values[np.argmax(np.abs(values))]))))
                 continue
-            met = self.known[self._like(sides[i], opened[i]), test]
+            met = self.seen[self._like(sides[i], opened[i]), test]
             for side in (1, -1):
                 (sure if (met == side).any() else asked).append((i, side))
         systems = [
@@ -115,8 +115,8 @@ class _SelectionSearch:
         return sorted([*sure, *(one for one, occurs in zip(asked, occurring, strict=True) if occurs)])
 
     def _like(self, sides: Sides, opened: Bools) -> Bools:
-        """The known points that have the same outcomes of the open tests."""
-        return np.asarray((self.known[:, opened] == sides[opened]).all(axis=1))
+        """The points seen that have the same outcomes of the open tests."""
+        return np.asarray((self.seen[:, opened] == sides[opened]).all(axis=1))
 
     def _occur(self, systems: Sequence[Floats], remaining: int) -> list[bool]:
         """Of which systems all conditions are positive somewhere; where the budget ends, no, but counted as unknown."""
@@ -147,7 +147,7 @@ class _SelectionSearch:
     def _meet(self, points: Floats) -> None:
         _, margins = self.query.select(points)
         sides = np.where(np.abs(margins) <= TIE, 0, np.sign(margins)).T.astype(np.int8)
-        self.known, first = np.unique(np.concatenate([self.known, sides]), axis=0, return_index=True)
+        self.seen, first = np.unique(np.concatenate([self.seen, sides]), axis=0, return_index=True)
         self.points = np.concatenate([self.points, points], axis=1)[:, first]
 
 

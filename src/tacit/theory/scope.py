@@ -43,6 +43,7 @@ class Tests:
         self.idle = np.array([idle for rows in same for idle in rows.flat], dtype=bool)
         self.hard = np.isnan(self.gamma) & ~self.idle
         self.soft = ~np.isnan(self.gamma) & ~self.idle
+        self.open_sides: Sides = np.where(self.hard, 0, 1).astype(np.int8)  # before any test is decided
 
     def __len__(self) -> int:
         return len(self.nodes)

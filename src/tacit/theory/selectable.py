@@ -49,10 +49,10 @@ def make_selectable(
     tac: Query, inputs: Iterable[str] | None, given: EvidenceLike | None, posterior_only: bool = False
 ) -> SelectableQuery:
     """A query over `inputs` (if None, all that can be), with one row of evidence that is `given`."""
-    known = read_given(tac, given)
-    if known.rows != 1:
-        raise EvidenceError(f"given fixes one row of evidence, got {known.rows} rows")
-    return SelectableQuery(tac, checked_inputs(tac, inputs, known.columns), known.columns, posterior_only)
+    evidence = read_given(tac, given)
+    if evidence.rows != 1:
+        raise EvidenceError(f"given fixes one row of evidence, got {evidence.rows} rows")
+    return SelectableQuery(tac, checked_inputs(tac, inputs, evidence.columns), evidence.columns, posterior_only)
 
 
 class SelectableQuery:
@@ -121,10 +121,7 @@ class SelectableQuery:
         return bool(np.isfinite(tac.log_evidence({**fixed, **moved})).all())
 
     def by_node(self, holds: NDArray[np.bool_]) -> dict[str, NDArray[np.generic]]:
-        """Which table rules at each testing node, by which tests hold, (tests,): arrays (parents' cardinalities...).
-
-        Of two tables, whether it is plus; of more, its number.
-        """
+        """Whether plus rules at each parent state of a testing node, or which of more tables, by which tests hold."""
         tables: dict[str, NDArray[np.generic]] = {}
         for node, tests in self.scope.tests_of.items():
             shape = [self.network.variable(p).card for p in self.scope.network.parents(node)]
@@ -225,10 +222,7 @@ def states_by_overlap(plus: Floats, minus: Floats) -> list[SelectorState]:
 
 
 class SelectorNetwork:
-    """The network with selectors of one kind, and its queries, compiled when they are first needed.
-
-    Results come as numbers and a power of two that is common to all of them.
-    """
+    """The network with selectors of one kind, and its queries; results are numbers and a power of two common to all."""
 
     def __init__(self, scope: Scope, states_of: Callable[[Floats, Floats], list[SelectorState]]) -> None:
         self.scope, self._states_of = scope, states_of

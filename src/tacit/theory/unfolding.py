@@ -25,13 +25,10 @@ HOLDS, FAILS = (1.0, 0.0), (0.0, 1.0)
 
 
 class Threshold(NamedTuple):
-    """What a test of an unfolded network is in the network itself: a testing node, and its table from which it holds.
-
-    None: there are two tables, plus and minus.
-    """
+    """A test of an unfolded network in the network itself: a testing node, and its table from which the test holds."""
 
     node: str
-    table: int | None
+    table: int | None  # None: there are two, plus and minus
 
 
 def unfold(net: Model, nodes: Iterable[str]) -> tuple[Model, dict[str, Threshold]]:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from tacit.base.atomic import write_atomically
 from tacit.base.errors import TacitError
-from tacit.compiler.operations import Operation
 from tacit.compiler.operations.operation import Value
 from tacit.engines.arrays.evaluation import ArrayEvaluation, Fixed, Sources, Steps
 from tacit.engines.arrays.numpy_engine import NumpyEngine
@@ -20,7 +18,7 @@ from tacit.io.bridges.peers import is_safe, require
 from tacit.query.query import Query
 
 OPSET, IR_VERSION = 17, 8  # of 2022: ONNX Runtime 1.12 and later
-NOWHERE = 2**40  # an index outside of every table
+NO_INDEX = 2**40  # an index outside of every table
 
 
 def write_onnx(tac: Query, path: str | os.PathLike[str]) -> None:
@@ -75,8 +73,11 @@ class _Export:
     def graph(self) -> Any:
         """Inputs in the order of the query's evidence; outputs `posterior` and `log_evidence`."""
         posterior, log_evidence = self._graph.fresh("posterior"), self._graph.fresh("log_evidence")
-        needed = _needed(self._program.operations, self._program.joint)
-        self._frame.follow([i for i in needed if self._program.batched[i]])
+        needed = {self._program.joint}
+        for i in range(self._program.joint, -1, -1):
+            if i in needed:
+                needed.update(self._program.operations[i].inputs)
+        self._frame.follow([i for i in sorted(needed) if self._program.batched[i]])
         value, add = self._frame.values[self._program.joint], self._graph.add
         joint: Any = value.array  # (states, rows)
         if not isinstance(joint, Traced):
@@ -110,13 +111,4 @@ class _Export:
         """The observed states. One that does not exist must not pass for another, so it becomes an error."""
         add, codes = self._graph.add, Traced(self._graph, variable)
         exists = add("And", add("GreaterOrEqual", codes, [0]), add("Less", codes, [self._cards[variable]]))
-        return add("Where", exists, codes, [NOWHERE])
-
-
-def _needed(operations: Sequence[Operation], last: int) -> list[int]:
-    """The numbers of all operations that a value depends on, in order."""
-    needed = {last}
-    for i in range(last, -1, -1):
-        if i in needed:
-            needed.update(operations[i].inputs)
-    return sorted(needed)
+        return add("Where", exists, codes, [NO_INDEX])

@@ -81,10 +81,8 @@ def to_pyagrum(net: Network) -> Any:
         bn.setProperty("name", _text(net.name, "the network's name"))
     for node in net:
         bn.add(_variable(gum, net.variable(node)))
-    for node in net:
         for parent in net.parents(node):
             bn.addArc(parent, node)
-    for node in net:
         table = net.table(node)
         # numbers in pyAgrum's order, see _node
         bn.cpt(node).fillWith(table.transpose([*reversed(range(table.ndim - 1)), -1]).ravel().tolist())

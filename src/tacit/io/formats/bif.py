@@ -142,10 +142,10 @@ class _BifReader:
     def _from_rows(self, block: _Probability, shape: tuple[int, ...]) -> Defined:
         """The rows in order, the last parent's states varying fastest; `default` stands for those not given."""
         states = [self.result.variables[parent].states for parent in block.parents]
-        labels = [set(own) for own in states]
+        label_sets = list(map(set, states))
         default = block.rows.pop("default", None)
         for key, row in block.rows.items():
-            if len(key) != len(labels) or not all(label in own for label, own in zip(key, labels, strict=True)):
+            if len(key) != len(states) or not all(label in of for label, of in zip(key, label_sets, strict=True)):
                 raise self._error(block, key, row.place, f"is not a state of the parents {block.parents}")
             self._check_count(block, key, row, shape[-1])
         if default is not None:

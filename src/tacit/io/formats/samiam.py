@@ -28,8 +28,8 @@ class _InstReader(Elements):
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         expected = ("instantiation", "inst")[self.depth] if self.depth < 2 else None
         if tag != expected:
-            wanted = "nothing inside an inst" if expected is None else f"an element {expected}"
-            raise self.error(f"unexpected element {show(tag)}, expected {wanted}")
+            instead = "nothing inside an inst" if expected is None else f"an element {expected}"
+            raise self.error(f"unexpected element {show(tag)}, expected {instead}")
         self.depth += 1
         if tag == "inst":
             for key in ("id", "value"):

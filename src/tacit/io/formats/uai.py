@@ -24,8 +24,7 @@ import numpy as np
 
 from tacit.base.errors import EvidenceError, FormatError, TacitError
 from tacit.base.text import large, plural
-from tacit.evidence.read import EvidenceLike
-from tacit.evidence.read import read as checked
+from tacit.evidence.read import EvidenceLike, read
 from tacit.evidence.states import MISSING
 from tacit.io.parsing.content import decoded, parse_json, read_bytes, write_text
 from tacit.io.parsing.draft import MAX_PARENTS, Declared, Draft, build, stem
@@ -126,16 +125,16 @@ def write_evidence(net: Network | FactorGraph, evidence: EvidenceLike, path: str
     >>> read_evidence(path)
     {'A': ['true', None], 'C': ['hi', 'lo']}
     """
-    known = checked(evidence, [net.variable(name) for name in net])
-    observed: list[list[str]] = [[] for _ in range(known.rows)]
+    checked = read(evidence, [net.variable(name) for name in net])
+    observed: list[list[str]] = [[] for _ in range(checked.rows)]
     numbers = _file_numbers(net)
-    for name, column in known.columns.items():
+    for name, column in checked.columns.items():
         if column.codes is None:
             raise EvidenceError(f"evidence on {name!r} is soft; UAI evidence files hold states only")
-        for row, code in zip(observed, np.broadcast_to(column.codes, known.rows).tolist(), strict=True):
+        for row, code in zip(observed, np.broadcast_to(column.codes, checked.rows).tolist(), strict=True):
             if code != MISSING:
                 row.append(f"{numbers[name]} {code}")
-    count = [str(known.rows)] if known.rows > 1 else []
+    count = [str(checked.rows)] if checked.rows > 1 else []
     lines = [*count, *(" ".join([str(len(row)), *row]) for row in observed)]
     write_text("\n".join([*lines, _our_comment(net, numbers), ""]), path)
 

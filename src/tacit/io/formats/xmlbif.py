@@ -24,7 +24,11 @@ _BLOCKS = ("VARIABLE", "DEFINITION", "PROBABILITY")  # PROBABILITY was the word 
 
 def parse(data: bytes, source: str) -> Network:
     """The network in the content of a file; errors and warnings name the file, `source`."""
-    return build(_XmlbifReader(source).draft(data))
+    reader = _XmlbifReader(source)
+    reader.read(data)
+    if "NETWORK" not in reader.places:
+        raise reader.error("there is no element NETWORK", Position(1, 1))
+    return build(reader.result)
 
 
 class _XmlbifReader(Elements):
@@ -36,12 +40,6 @@ class _XmlbifReader(Elements):
         self.around: list[str] = []  # the open elements, outermost first; `text` is that of the innermost
         self.parts: dict[str, list[str]] = {}  # the texts inside a VARIABLE or DEFINITION, by element
         self.places: dict[str, Position] = {}  # where each kind of element began last
-
-    def draft(self, data: bytes) -> Draft:
-        self.read(data)
-        if "NETWORK" not in self.places:
-            raise self.error("there is no element NETWORK", Position(1, 1))
-        return self.result
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         if tag == "NETWORK" and tag in self.places:

@@ -22,7 +22,7 @@ MAX_PIECES = 2**19  # beside one per byte of the packed file
 WORDS_PER_PIECE = 8  # words and numbers are read many at a time
 SIGNS = (b"[", b"{", b"(", b"<", b";", b"|", b"=", b"/")
 STEP_BYTES = 2**22  # bytes looked at together
-UNPACK = "unpack it first if that is meant"
+UNPACK_HINT = "unpack it first if that is meant"
 # each takes a while, however short it is; JSON that is not packed may have more: what is saved can be loaded
 MAX_NODES = 100_000
 
@@ -37,10 +37,10 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise FormatError(f"{os.fspath(path)}: the gzip data is damaged: {error}") from None
     if len(data) > MAX_UNPACKED:
-        raise FormatError(f"{os.fspath(path)}: unpacks to more than {MAX_UNPACKED:,} bytes; {UNPACK}")
+        raise FormatError(f"{os.fspath(path)}: unpacks to more than {MAX_UNPACKED:,} bytes; {UNPACK_HINT}")
     count, limit = pieces(data), MAX_PIECES + os.stat(path).st_size
     if count > limit:
-        raise FormatError(f"{os.fspath(path)}: unpacks to {count:,} pieces (limit {limit:,}); {UNPACK}")
+        raise FormatError(f"{os.fspath(path)}: unpacks to {count:,} pieces (limit {limit:,}); {UNPACK_HINT}")
     return data
 
 

@@ -53,15 +53,12 @@ class Declared:
 
 @dataclass
 class Defined:
-    """A CPT: the numbers of all rows, the last parent's states varying faster, the node's own fastest.
-
-    `rows` are the places of rows, where they have places of their own, or a function that finds them.
-    """
+    """A CPT: the numbers of all rows, the last parent's states varying faster, the node's own fastest."""
 
     place: Position
     parents: Sequence[str]
     numbers: Floats
-    rows: Sequence[Position] | Callable[[int], Position] = ()
+    rows: Sequence[Position] | Callable[[int], Position] = ()  # the places of rows, or a function that finds them
 
 
 @dataclass

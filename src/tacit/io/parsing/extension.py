@@ -48,10 +48,7 @@ class Spelled:
 def spell(
     net: Network, fits_name: Callable[[str], bool], fits_state: Callable[[str], bool], plain: str = ""
 ) -> list[Spelled]:
-    """The nodes of a network in words that pass the format's two tests.
-
-    `plain` names a format that holds tables of numbers only.
-    """
+    """The nodes of a network in words that pass the format's two tests; `plain` names one that holds only numbers."""
     names = dict(zip(net, _words(net, fits_name), strict=True))
     nodes = []
     for original, name in names.items():

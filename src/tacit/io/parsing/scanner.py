@@ -18,7 +18,7 @@ _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 MAX_SHOWN, MAX_PROBLEM = 40, 1000  # characters: a message must not grow with the file
 _BRACKETS = re.compile(r"[\s,]*+[()](?:[\s,]*+[()])*+")
 LONG_TEXT = 2**20  # characters; of longer texts only some words are strings at one time
-_SOME = re.compile(r"\s*+(?:\S++\s*+){1,65536}+")
+_SOME_WORDS = re.compile(r"\s*+(?:\S++\s*+){1,65536}+")
 
 
 class Position(NamedTuple):
@@ -56,7 +56,7 @@ def floats(text: str) -> list[float]:
         if not _NOT_NUMBERS.search(text):  # float() also takes "nan", "1_000" and digits of other scripts
             if len(text) < LONG_TEXT:
                 return list(map(float, text.split()))
-            return [number for some in _SOME.finditer(text) for number in map(float, some[0].split())]
+            return [number for some in _SOME_WORDS.finditer(text) for number in map(float, some[0].split())]
     except ValueError:
         pass
     raise ValueError(next(word[0] for word in re.finditer(r"\S+", text) if not _NUMBER.fullmatch(word[0])))

@@ -239,8 +239,7 @@ class _BoxSearch:
         self.dropped = -np.inf  # the greatest bound of a box that was not pursued
 
     def run(self, low: Floats, high: Floats, budget: int) -> Maximum:
-        sides = np.where(self.query.tests.hard, 0, 1).astype(np.int8)
-        self._take([SearchBox(np.inf, low, high, sides)])
+        self._take([SearchBox(np.inf, low, high, self.query.tests.open_sides)])
         boxes = 1
         while self.heap and boxes < budget and not self._done():
             children: list[SearchBox] = []
@@ -262,10 +261,7 @@ class _BoxSearch:
         return answered or not self._promising(self.heap[0].bound)
 
     def _promising(self, bound: float) -> bool:
-        """Whether a box with this bound is worth pursuing; with minus infinity, it holds no point.
-
-        Half the tolerance is left for a smaller value of a better kind.
-        """
+        """Whether a box is worth pursuing; half the tolerance is left for a smaller value of a better kind."""
         return bound > self._met() + self.tolerance / 2
 
     def _branched(self, box: SearchBox) -> Iterator[SearchBox]:

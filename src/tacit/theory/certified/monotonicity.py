@@ -112,7 +112,7 @@ def monotone(
 
 
 class _MonotonicitySearch:
-    """What was met, and what is still to be shown of every box: that the query never falls (1), never rises (-1)."""
+    """A search that refutes, or shows of every box, two claims: that the query never falls (1), never rises (-1)."""
 
     def __init__(self, query: SelectableQuery, axis: int, objective: Floats) -> None:
         self.query, self.axis, self.objective = query, axis, objective
@@ -121,7 +121,6 @@ class _MonotonicitySearch:
 
     @property
     def claims(self) -> list[int]:
-        """What has not been refuted."""
         return [claim for claim in (1, -1) if -claim not in self.steps]
 
     def direction(self) -> str:
@@ -165,8 +164,7 @@ class _MonotonicitySearch:
     def _shown(self, boxes: Sequence[tuple[Floats, Floats]]) -> list[bool]:
         """Of which boxes all claims are shown."""
         low, high = (np.stack(ends, axis=1) for ends in zip(*boxes, strict=True))
-        hard = self.query.tests.hard
-        sides = np.tile(np.where(hard, 0, 1).astype(np.int8), (len(boxes), 1))
+        sides = np.tile(self.query.tests.open_sides, (len(boxes), 1))
         sides = BoxBounds(self.query, low, high, sides, self.objective).sides
         listed = [i for i in range(len(boxes)) if (sides[i] == 0).sum() <= MAX_OPEN_TESTS]
         shown = [False] * len(boxes)

@@ -85,16 +85,16 @@ def robust(
     if threshold is None and state is not None:
         raise TacitError("a state is given without a threshold; the decision is the most probable state")
     rule = None if threshold is None else (state_of(tac, state), float(threshold))
-    known = read_given(tac, evidence)
-    soft = [n for n, c in known.columns.items() if c.soft is not None and tac.network.variable(n).card == 2]
+    checked = read_given(tac, evidence)
+    soft = [n for n, c in checked.columns.items() if c.soft is not None and tac.network.variable(n).card == 2]
     names = checked_inputs(tac, soft if inputs is None else inputs, {})
-    fixed = {n: c for n, c in known.columns.items() if n not in names}
+    fixed = {n: c for n, c in checked.columns.items() if n not in names}
     query = SelectableQuery(tac, names, fixed, posterior_only=True)
-    points = np.array([first_state(known, n) for n in names]).reshape(-1, known.rows)
+    points = np.array([first_state(checked, n) for n in names]).reshape(-1, checked.rows)
     for row in np.flatnonzero(np.isneginf(tac.log_evidence(evidence)))[:1].tolist():
         raise EvidenceError(f"row {row}: the evidence has probability 0, so there is no decision to change")
     decisions = []
-    for row in range(known.rows):
+    for row in range(checked.rows):
         here = query.with_fixed({n: c.block(row, row + 1) for n, c in fixed.items()})
         decisions.append(_survives(here, points[:, row], radius, rule, budget))
     return decisions

@@ -170,11 +170,11 @@ def _check(f: Function, steps: Staircase, allowed: float) -> float:
     errors = np.abs(steps.value(points) - f(points))
     worst = int(errors.argmax())
     if errors[worst] > allowed + SLACK:
-        place = ", ".join(f"{x:.6g}" for x in points[worst])
         remedy = "f changes faster than lipschitz= or its samples say; give a larger lipschitz=, or slices="
         if f.inputs == 1:
             remedy = "between its turning points f must rise or fall; give all turning_points="
-        raise TacitError(f"the error at f({place}) is {errors[worst]:.6g}, more than {allowed:.6g}: {remedy}")
+        problem = f"the error at {f.shown(points[worst])} is {errors[worst]:.6g}, more than {allowed:.6g}"
+        raise TacitError(f"{problem}: {remedy}")
     return float(errors[worst])
 
 
@@ -206,8 +206,10 @@ def _add_levels(net: Network, piece: MonotonicPiece, name: str, prefix: str, out
     for test, threshold in zip(tests, piece.thresholds.tolist(), strict=True):
         if math.isinf(threshold):
             cpt = ALWAYS if (threshold < 0) == piece.rising else NEVER
-        else:
-            cpt = _at_least(threshold) if piece.rising else _at_most(threshold)
+        elif piece.rising:
+            cpt = _at_least(threshold)
+        else:  # on where P*(z) <= threshold, in both states of Z
+            cpt = TestingCPT([ON, ON], [OFF, OFF], [threshold, 1.0 - threshold], ["<=", ">="])
         net.add(test, [name], cpt=cpt)
     net.add(out, cpt=Mux(f"{prefix}I", tests))
 
@@ -219,27 +221,16 @@ def _at_least(threshold: float) -> TestingCPT:
     return TestingCPT([ON, OFF], [OFF, ON], [threshold, complement], [">=", ">"])
 
 
-def _at_most(threshold: float) -> TestingCPT:
-    """On where P*(z) <= threshold, in both states of Z."""
-    return TestingCPT([ON, ON], [OFF, OFF], [threshold, 1.0 - threshold], ["<=", ">="])
-
-
 def _nodes(build: CircuitBuilder, steps: Staircase | MonotonicPiece, x: Ids) -> Ids:
     """The circuit node that computes a step function of the nodes x, as an array without axes."""
     if isinstance(steps, MonotonicPiece):
-        return _level_nodes(build, steps, x[0])
+        proper, operator = np.isfinite(steps.thresholds), np.array(TESTS.index(">=" if steps.rising else "<="))
+        on = np.where((steps.thresholds < 0) == steps.rising, build.one, build.zero)
+        limits = build.constants(steps.thresholds[proper])
+        on[proper] = build.tests(x[0], limits, np.array(build.one), np.array(build.zero), operator)
+        return build.products(build.constants(np.array(1 / len(on))), build.sums(on))
     inner = x if steps.is_curve else x[:-1]
     node, *later = (_nodes(build, part, inner) for part in steps.parts)
     for border, part in zip(build.constants(steps.borders), later, strict=True):
         node = build.tests(x[-1], border, part, node, np.array(TESTS.index(">=")))
     return node
-
-
-def _level_nodes(build: CircuitBuilder, piece: MonotonicPiece, x: Ids) -> Ids:
-    levels, proper = len(piece.thresholds), np.isfinite(piece.thresholds)
-    always = (piece.thresholds < 0) == piece.rising
-    on = np.where(always, build.one, build.zero)
-    limits = build.constants(piece.thresholds[proper])
-    operator = np.array(TESTS.index(">=" if piece.rising else "<="))
-    on[proper] = build.tests(x, limits, np.array(build.one), np.array(build.zero), operator)
-    return build.products(build.constants(np.array(1 / levels)), build.sums(on))

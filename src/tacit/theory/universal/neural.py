@@ -18,7 +18,7 @@ from tacit.model.cpt import TESTS
 from tacit.model.variable import Variable, similar
 
 ACTIVATIONS = ("linear", "relu", "step")
-IDLE = ("Identity", "Dropout")  # modules that change nothing outside training
+IDLE_MODULES = ("Identity", "Dropout")  # modules that change nothing outside training
 
 
 def from_neural_network(network: Any) -> Circuit:
@@ -104,7 +104,7 @@ def _torch_layers(module: Any) -> list[tuple[Any, Any, str]]:
             layers.append((weights, bias, "linear"))
         elif kind == "ReLU" and layers and layers[-1][-1] == "linear":
             layers[-1] = (*layers[-1][:2], "relu")
-        elif kind not in IDLE:
+        elif kind not in IDLE_MODULES:
             raise TacitError(f"module {i} is a {kind}, expected Linear modules, each followed by at most one ReLU")
     return layers
 

@@ -19,9 +19,9 @@ from tacit.base.errors import TacitError, TooLargeError
 from tacit.base.floats import Floats
 
 SLACK = 1e-9  # what rounding may add to a function: beyond [0, 1], against its trend, above an error bound
-SAMPLES = (501, 20_000)  # of the first input, in the search for turning points: at first, and about at most
+TURN_SAMPLES = (501, 20_000)  # of the first input, in the search for turning points: at first, and about at most
 SIDE_SAMPLES = 64  # of all other inputs together, where the change within a slab is estimated
-GOLDEN = (5**0.5 - 1) / 2
+GOLDEN_RATIO = (5**0.5 - 1) / 2
 GOLDEN_STEPS = 75  # shrink a bracket by 2e-16
 MAX_SLABS = 2**14
 MAX_TESTS = 200_000
@@ -45,9 +45,13 @@ class Function:
         values = self._together(points) if self.takes_arrays else self._one_by_one(points)
         wrong = ~((values >= -SLACK) & (values <= 1 + SLACK))
         for row in np.flatnonzero(wrong)[:1].tolist():
-            problem = f"{_call(points[row])} = {values[row]:g}, expected a number in [0, 1]"
+            problem = f"{self.shown(points[row])} = {values[row]:g}, expected a number in [0, 1]"
             raise TacitError(f"{problem}; scale the function first")
         return np.clip(values, 0.0, 1.0)
+
+    def shown(self, point: Floats) -> str:
+        """A call of the function in a message."""
+        return f"f({', '.join(f'{x:.6g}' for x in point.tolist())})"
 
     def _together(self, points: Floats) -> Floats:
         try:
@@ -62,7 +66,7 @@ class Function:
         try:
             value = self.f(*point.tolist())
         except Exception as error:
-            raise TacitError(f"{_call(point)} failed: {type(error).__name__}: {error}") from error
+            raise TacitError(f"{self.shown(point)} failed: {type(error).__name__}: {error}") from error
         if isinstance(value, float):  # as nearly always
             return value
         try:
@@ -70,7 +74,7 @@ class Function:
                 return float(value)
         except (TypeError, ValueError):
             pass
-        raise TacitError(f"{_call(point)} is {value!r}, expected a number in [0, 1]")
+        raise TacitError(f"{self.shown(point)} is {value!r}, expected a number in [0, 1]")
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,17 +169,17 @@ def _crossings(f: Callable[[Floats], Floats], low: Floats, high: Floats, goals: 
 
 def find_turning_points(f: Callable[[Floats], Floats]) -> Floats:
     """Where a function of one input stops rising or falling, from samples: more of them until no more turns appear."""
-    count, before = SAMPLES[0], -1
+    count, before = TURN_SAMPLES[0], -1
     while True:
         x = np.linspace(0.0, 1.0, count)
         turns, tops = _turns(f(x).tolist())
-        if len(turns) == before or count > SAMPLES[1]:
+        if len(turns) == before or count > TURN_SAMPLES[1]:
             break
         count, before = 5 * count // 2, len(turns)
     left, right = x[turns - 1], x[turns + 1]
     sign = np.where(tops, 1.0, -1.0)
     for _ in range(GOLDEN_STEPS):
-        width = GOLDEN * (right - left)
+        width = GOLDEN_RATIO * (right - left)
         a, b = right - width, left + width
         in_left = sign * f(a) >= sign * f(b)
         left, right = np.where(in_left, left, a), np.where(in_left, b, right)
@@ -260,7 +264,3 @@ def require_size(tests: int, what: str) -> None:
     if tests > MAX_TESTS:
         problem = f"the network would have at least {tests:,} testing nodes ({what}; limit {MAX_TESTS:,})"
         raise TooLargeError(f"{problem}; allow a larger error")
-
-
-def _call(point: Floats) -> str:
-    return f"f({', '.join(f'{x:.6g}' for x in point.tolist())})"
