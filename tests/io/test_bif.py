@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tacit import CPT, FormatError, Network, NoisyOr, TooLargeError, UnsetError, examples
+from tacit import CPT, FormatError, Network, NoisyOr
 from tacit.io import RoundingWarning, read, write
 from tacit.io.formats import bif
 from tests.helpers import close
@@ -174,12 +174,6 @@ def test_what_is_wrong_is_refused_with_line_column_and_node(refuses, text, messa
     refuses("net.bif", HEAD + text, message)
 
 
-@pytest.mark.parametrize("content", ["", " \n", "// nothing", b"\x00\xff\xfe", b"\x1f\x8b"])
-def test_what_is_no_network_is_refused(read_bif, content):
-    with pytest.raises(FormatError, match=r"net\.bif: line [12], column \d"):
-        read_bif(content)
-
-
 def test_defaults_cannot_fill_the_memory(read_bif, monkeypatch):
     monkeypatch.setattr(bif, "MAX_BY_DEFAULT", 10)
     text = HEAD + A + "probability (c | a) { default 1 0 0; }\n"
@@ -234,23 +228,3 @@ def test_factored_cpts_are_written_out_and_settings_are_dropped(tmp_path):
     net.add("C", cpt=NoisyOr({"A": 0.5, "B": 0.25}, leak=0.125))
     write(net, tmp_path / "net.bif")
     assert read(tmp_path / "net.bif") == net.with_cpts({name: CPT(net.table(name)) for name in net})
-
-
-def test_what_bif_cannot_hold_is_refused(tmp_path):
-    with pytest.raises(FormatError, match=r"node 'B' is testing, which BIF cannot hold; write \.json, \.xmlbif or"):
-        write(examples.abc(), tmp_path / "net.bif")
-    net = Network()
-    net.add("A", cpt=CPT([np.nan, np.nan]))
-    with pytest.raises(UnsetError, match=r"node 'A' has unset numbers \(NaN\), which BIF cannot hold"):
-        write(net, tmp_path / "net.bif")
-    with pytest.raises(TooLargeError, match=r"node 'disease': its table would have .* write \.json, which keeps"):
-        write(_wide(), tmp_path / "net.bif")
-    assert list(tmp_path.iterdir()) == []
-
-
-def _wide():
-    net = Network()
-    for i in range(30):
-        net.add(f"cause {i}", cpt=[0.1, 0.9])
-    net.add("disease", cpt=NoisyOr(dict.fromkeys(net, 0.2)))
-    return net

@@ -2,9 +2,7 @@
 
 import pytest
 
-import tacit
 from tacit import FormatError
-from tacit.io import RoundingWarning, write
 from tests.helpers import close
 
 FROM_0 = """3
@@ -91,11 +89,6 @@ def test_nothing_needs_to_be_told_without_parents(read_erg):
     assert read_erg("2 2 1 0 0 2 .5 .5 1 1 /* Names */ b a").variables == ("b", "a")
 
 
-def test_rough_rows_are_scaled_with_a_warning(read_erg):
-    with pytest.warns(RoundingWarning, match=r"net\.erg: line 12, column 2: node 'Y': row X='yes' sums to 1\.0001;"):
-        read_erg(FROM_0.replace("0.080", "0.0801"))
-
-
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -127,8 +120,3 @@ def test_what_is_wrong_is_refused_with_line_and_column(refuses, old, new, messag
 def test_a_file_cut_short_is_refused(read_erg, end):
     with pytest.raises(FormatError, match=r"net\.erg: line \d+, column \d+: "):
         read_erg(FROM_0[:end])
-
-
-def test_it_is_not_written(tmp_path):
-    with pytest.raises(FormatError, match=r"\.erg is read, not written; write \.net"):
-        write(tacit.examples.abc(), tmp_path / "abc.erg")

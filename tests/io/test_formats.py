@@ -12,31 +12,20 @@ import pytest
 from bench.networks import NAMES, folder, network
 from hypothesis import assume, given
 
-from tacit import CPT, FormatError, Mux, Network, NoisyOr, TacitError, TestingCPT, TooLargeError, examples
+from tacit import CPT, FormatError, Network, NoisyOr, TacitError, TooLargeError, UnsetError, examples
 from tacit.io import RoundingWarning, load, read, save, write
 from tacit.io.formats.uai import read_evidence, write_evidence
 from tacit.io.parsing import content
 from tests import conformance_files
 from tests.helpers import close, tries
+from tests.io import test_ergo, test_net, test_netica, test_uai, test_xmlbif
+from tests.io.support import every_kind
 from tests.strategies import networks, tied_networks
 
 nan = np.nan
 EXTENDED = ["json", "xmlbif", "net"]  # hold all of a network
 PLAIN = ["bif", "uai"]  # hold tables
 FORMATS = [*EXTENDED, *PLAIN]
-
-
-def every_kind():
-    """A network with one CPT of each kind, and odd names."""
-    net = Network("every\nkind")
-    net.add("A", cpt=CPT([0.3, 0.7], learn=True, tie="table"))
-    net.add("B", ["A"], [0, 1.5, "ünï\n"], [[0.2, nan, nan], [0.5, 0.25, 0.25]])
-    tables = [[0.9, 0.1], [1, 0]], [[0.2, 0.8], [nan, nan]], [0.5, nan]
-    net.add(" C\0", ["A"], cpt=TestingCPT(*tables, [">=", "<"], gamma=16, learn=True, tie="testing"))
-    net.add("D", ["A", " C\0"], cpt=CPT.from_function(lambda a, c: "true" if a == c else [0.5, 0.5]))
-    net.add("E", ["B", " C\0"], cpt=NoisyOr([[0.0, 0.1, 0.4], 0.6], leak=0.01))
-    net.add("F", cpt=Mux("A", [" C\0", "D"]))
-    return net
 
 
 def classical():
@@ -148,13 +137,33 @@ def test_a_table_changed_by_another_program_is_noticed(tmp_path, suffix):
         read(path)
 
 
+@pytest.mark.parametrize("suffix", PLAIN)
+def test_formats_of_tables_refuse_what_they_cannot_hold(tmp_path, suffix):
+    name = suffix.upper()
+    with pytest.raises(FormatError, match=rf"node 'B' is testing, which {name} cannot hold; write \.json, \.xmlbif or"):
+        write(examples.abc(), tmp_path / f"net.{suffix}")
+    net = Network()
+    net.add("A", cpt=CPT([nan, nan]))
+    with pytest.raises(UnsetError, match=rf"node 'A' has unset numbers \(NaN\), which {name} cannot hold"):
+        write(net, tmp_path / f"net.{suffix}")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("suffix", ["erg", "dne"])
+def test_some_formats_are_not_written(tmp_path, suffix):
+    with pytest.raises(FormatError, match=rf"\.{suffix} is read, not written; write \.net"):
+        write(examples.abc(), tmp_path / f"abc.{suffix}")
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("suffix", [*PLAIN, "xmlbif", "net"])
 def test_a_table_too_large_for_others_is_refused(tmp_path, suffix):
     net = Network()
     for i in range(30):
         net.add(f"cause {i}", cpt=[0.1, 0.9])
     net.add("disease", cpt=NoisyOr(dict.fromkeys(net, 0.2)))
-    with pytest.raises(TooLargeError, match=r"node 'disease': its table would have 2,147,483,648 entries .* \.json"):
+    problem = r"node 'disease': its table would have 2,147,483,648 entries .* write \.json, which keeps"
+    with pytest.raises(TooLargeError, match=problem):
         write(net, tmp_path / f"net.{suffix}")
     assert list(tmp_path.iterdir()) == []
 
@@ -334,6 +343,46 @@ def test_a_file_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
     path.write_bytes(gzip.compress(b" " * 2**26))
     with pytest.raises(FormatError, match=r"net\.bif\.gz: unpacks to more than 1,048,576 bytes; unpack it first"):
         assert _peak(lambda: read(path)) < 2**23
+
+
+# what is wrong in any format ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        *((name, content) for name in ("a.bif", "a.net", "a.dne") for content in ("", b"\x00\xff\xfe")),
+        *[("a.bif", " \n"), ("a.bif", "// nothing"), ("a.bif", b"\x1f\x8b")],
+        *[("a.net", "% nothing"), ("a.dne", "// nothing"), ("a.dne", "bnet"), ("a.dne", "bnet x")],
+    ],
+)
+def test_what_is_no_network_is_refused(read_as, name, content):
+    line = "[12]" if content == " \n" else "1"
+    with pytest.raises(FormatError, match=rf"{name}: line {line}, column \d"):
+        read_as(name, content)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message", "node", "number", "row"),
+    [
+        ("a.erg", test_ergo.FROM_0.replace("0.080", "0.0801"),
+         "line 12, column 2: node 'Y': row X='yes' sums to 1.0001;", "Y", 1, [0.92, 0.0801]),
+        ("a.net", test_net.NET + test_net.A + test_net.C + test_net.B.replace("0.05", "0.0501"),
+         "line 12, column 2: node 'b': row a='no' sums to 1.0001;", "b", 1, [0.0501, 0.95]),
+        ("a.dne", test_netica.HEAD + test_netica.SPRINKLER.replace("(1, 0, 0)", "(1, .0001, 0)") + "};",
+         "line 34, column 14: node 'sprinkler': row rain='no' sums", "sprinkler", 1, [1, 0.0001, 0]),
+        ("a.uai", test_uai.UAI.replace("0.080", "0.0799"),
+         "line 14, column 2: node 'x1': row x0=1 sums to 0.9999; scaled", "x1", 1, [0.92, 0.0799]),
+        ("a.xmlbif", test_xmlbif.SMALL.replace("0.5 0.5 1", "0.49995 0.5 1"),
+         "line 5, column 41: node 'b': row a='x' sums to 0.99995; scaled", "b", 0, [0.49995, 0.5]),
+    ],
+    ids=lambda value: value if str(value).startswith("a.") else "",
+)  # fmt: skip
+def test_rough_rows_are_scaled_with_a_warning(read_as, name, content, message, node, number, row):
+    with pytest.warns(RoundingWarning) as caught:
+        net = read_as(name, content)
+    assert f"{name}: {message}" in str(caught[0].message)
+    close(net.table(node)[number], np.array(row) / sum(row))
 
 
 # hostile files ---------------------------------------------------------------------------------------------

@@ -9,24 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tacit
-from tacit import CPT, FormatError, Mux, Network, NoisyOr, TestingCPT, examples, load, save
+from tacit import CPT, FormatError, Network, examples, load, save
 from tests.helpers import tries
+from tests.io import support
 from tests.strategies import networks, tied_networks
 
 nan = np.nan
 
 
 def every_kind():
-    """A network with one CPT of each kind."""
-    net = Network("every kind")
-    net.add("A", cpt=CPT([0.3, 0.7], learn=True, tie="table"))
-    net.add("B", ["A"], [0, 1.5, "ünï\n"], [[0.2, nan, nan], [0.5, 0.25, 0.25]])
-    tables = [[0.9, 0.1], [1, 0]], [[0.2, 0.8], [nan, nan]], [0.5, nan]
-    net.add("C", ["A"], cpt=TestingCPT(*tables, [">=", "<"], gamma=16, learn=True, tie="testing"))
-    net.add("D", ["A", "C"], cpt=CPT.from_function(lambda a, c: "true" if a == c else [0.5, 0.5]))
-    net.add("E", ["B", "C"], cpt=NoisyOr([[0.0, 0.1, 0.4], 0.6], leak=0.01))
-    net.add("F", cpt=Mux("A", ["C", "D"]))
-    return net
+    """A network with one CPT of each kind, and plain names."""
+    return support.every_kind("every kind", "C")
 
 
 @pytest.fixture

@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-import tacit
 from tacit import FormatError, Network, semantics
-from tacit.io import RoundingWarning, write
 from tests.helpers import close
 
 HEAD = """// ~->[DNET-1]->~
@@ -101,11 +99,6 @@ def test_constants_label_a_drawing(read_dne):
         read_dne(HEAD + label + SPRINKLER.replace("parents = (rain)", "parents = (TITLE1)") + "};")
 
 
-def test_rough_rows_are_scaled_with_a_warning(read_dne):
-    with pytest.warns(RoundingWarning, match=r"grass\.dne: line 34, column 14: node 'sprinkler': row rain='no' sums"):
-        read_dne(HEAD + SPRINKLER.replace("(1, 0, 0)", "(1, .0001, 0)") + "};")
-
-
 def test_answers_are_those_of_the_network(read_dne):
     net = read_dne(HEAD + SPRINKLER + WET + "};")
     evidence = {"wet": "wet"}
@@ -156,23 +149,11 @@ def test_what_is_wrong_is_refused_with_line_column_and_node(refuses, text, messa
     refuses("grass.dne", HEAD + text + "};", message)
 
 
-@pytest.mark.parametrize("content", ["", "// nothing", b"\x00\xff\xfe", "bnet", "bnet x"])
-def test_what_is_no_network_is_refused(read_dne, content):
-    with pytest.raises(FormatError, match=r"grass\.dne: line 1, column \d"):
-        read_dne(content)
-
-
 def test_another_suffix_is_told(read_dne):
     with pytest.raises(FormatError, match=r"it seems to be a \.dne file: give it a name that ends in \.dne"):
         read_dne(HEAD + "};", "grass.net")
     with pytest.raises(FormatError, match=r"it seems to be a \.net file: give it a name that ends in \.net"):
         read_dne("net { }")
-
-
-def test_it_is_not_written(tmp_path):
-    with pytest.raises(FormatError, match=r"\.dne is read, not written; write \.net"):
-        write(tacit.examples.abc(), tmp_path / "abc.dne")
-    assert not list(tmp_path.iterdir())
 
 
 def test_functables_share_a_limit(read_dne, monkeypatch):

@@ -1,10 +1,9 @@
 """XMLBIF: what its documents may hold, entities and other attacks, and our properties."""
 
-import numpy as np
 import pytest
 
 from tacit import FormatError, Network
-from tacit.io import RoundingWarning, write
+from tacit.io import write
 from tests.helpers import close
 
 # The dog problem of the format's specification, in part.
@@ -78,11 +77,6 @@ def test_the_declared_encoding_is_used(read_xml, encoding):
 def test_a_network_without_a_name_has_the_files(read_as):
     assert read_as("dog.xml", SMALL.replace("<NAME>n</NAME>", "")).name == "dog"
     assert read_as("dog.bifxml", SMALL.replace(">n<", "> <")).name == "dog"
-
-
-def test_rough_rows_are_scaled_with_a_warning(read_xml):
-    with pytest.warns(RoundingWarning, match=r"line 5, column 41: node 'b': row a='x' sums to 0\.99995; scaled"):
-        close(read_xml(SMALL.replace("0.5 0.5 1", "0.49995 0.5 1")).table("b")[0], np.array([0.49995, 0.5]) / 0.99995)
 
 
 # refusals --------------------------------------------------------------------------------------------------
