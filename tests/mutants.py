@@ -24,7 +24,7 @@ class Mutant(NamedTuple):
 
 MUTANTS = {
     "base": Mutant("base/text.py", "'' if count == 1 else 's'", "'' if count == 0 else 's'"),
-    "model": Mutant("model/graph.py", "if not found.isdisjoint(above):", "if found.issuperset(above):"),
+    "model": Mutant("model/graph.py", "if not below.isdisjoint(node.parents):", "if below.issuperset(node.parents):"),
     "evidence": Mutant(
         "evidence/likelihoods.py", "scaled: Floats = table / total", "scaled: Floats = table / table.max(0)"
     ),

@@ -22,15 +22,10 @@ M = TypeVar("M", bound=Model)
 
 def network_to_dict(net: Model) -> dict[str, Any]:
     """A network as plain data; NaN (to be learned) becomes None."""
-    nodes: list[dict[str, Any]] = [
-        {
-            "name": name,
-            "states": list(net.states(name)),
-            "parents": list(net.parents(name)),
-            "cpt": cpt_to_dict(net.cpt(name)),
-        }
-        for name in net.variables
-    ]
+    nodes: list[dict[str, Any]] = []
+    for name in net.variables:
+        lists = {"states": list(net.states(name)), "parents": list(net.parents(name))}
+        nodes.append({"name": name, **lists, "cpt": cpt_to_dict(net.cpt(name))})
     selection = {} if net.selection == "ancestral" else {"selection": net.selection}
     version = 2 if selection or any("tables" in node["cpt"] for node in nodes) else 1
     return {"format": FORMAT, "version": version, "name": net.name, **selection, "nodes": nodes}
@@ -52,12 +47,8 @@ def network_from_dict(data: Any, kind: type[M]) -> M:
         node = Reader(item, f"nodes[{i}]")
         parents = node.get("parents", list)
         try:
-            net.add(
-                node.get("name", str),
-                parents=parents,
-                states=node.get("states", list),
-                cpt=cpt_from_dict(node.get("cpt", dict), f"nodes[{i}].cpt", len(parents)),
-            )
+            name, states = node.get("name", str), node.get("states", list)
+            net.add(name, parents, states, cpt_from_dict(node.get("cpt", dict), f"nodes[{i}].cpt", len(parents)))
         except FormatError:
             raise
         except TacitError as error:
@@ -70,7 +61,7 @@ class Reader:
 
     def __init__(self, data: Any, place: str) -> None:
         if not isinstance(data, Mapping):
-            raise FormatError(f"{place} is {_kind(data)}, expected an object")
+            raise FormatError(f"{place} is {_kind_of(data)}, expected an object")
         self.data, self.place = data, place
 
     def get(self, key: str, *kinds: type) -> Any:
@@ -80,8 +71,8 @@ class Reader:
             raise FormatError(f"{self.place} has no {key!r}")
         value = self.data[key]
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-            expected = " or ".join(_NAMES[kind] for kind in kinds)
-            raise FormatError(f"{self.place}.{key} is {_kind(value)}, expected {expected}")
+            expected = " or ".join(_KINDS[kind] for kind in kinds)
+            raise FormatError(f"{self.place}.{key} is {_kind_of(value)}, expected {expected}")
         return value
 
     def array(self, key: str, convert: Callable[[Any], Any], *kinds: type) -> Any:
@@ -92,7 +83,7 @@ class Reader:
             raise FormatError(f"{self.place}.{key} is not a regular array: {error}") from None
 
 
-_NAMES = {
+_KINDS = {
     str: "a string",
     int: "an integer",
     float: "a number",
@@ -103,24 +94,21 @@ _NAMES = {
 }
 
 
-def _kind(value: Any) -> str:
-    return _NAMES.get(type(value), type(value).__name__)
+def _kind_of(value: Any) -> str:
+    return _KINDS.get(type(value), type(value).__name__)
 
 
 def cpt_to_dict(cpt: AnyCPT) -> dict[str, Any]:
     """A CPT as plain data; NaN (to be learned) becomes None."""
+    tie = {} if cpt.tie is None else {"tie": cpt.tie}
     match cpt:
         case CPT():
-            return {"kind": "table", "table": _nullable(cpt.table), "learn": cpt.learn} | _tie_to_dict(cpt)
+            return {"kind": "table", "table": _nullable(cpt.table), "learn": cpt.learn} | tie
         case TestingCPT():
-            return {
-                "kind": "testing",
-                **_tables_to_dict(cpt),
-                "thresholds": _nullable(cpt.thresholds),
-                "test": cpt.test.tolist(),
-                "gamma": cpt.gamma,
-                "learn": cpt.learn,
-            } | _tie_to_dict(cpt)
+            tables = [_nullable(table) for table in cpt.tables]
+            named = {"plus": tables[1], "minus": tables[0]} if len(tables) == 2 else {"tables": tables}
+            tests = {"thresholds": _nullable(cpt.thresholds), "test": cpt.test.tolist()}
+            return {"kind": "testing", **named, **tests, "gamma": cpt.gamma, "learn": cpt.learn} | tie
         case FunctionCPT():
             return {"kind": "function", "codes": cpt.codes.tolist(), "rows": cpt.rows.tolist()}
         case NoisyOr():
@@ -128,17 +116,6 @@ def cpt_to_dict(cpt: AnyCPT) -> dict[str, Any]:
             return numbers | ({"learn": True} if cpt.learn else {})
         case Mux():
             return {"kind": "mux", "selector": cpt.selector, "inputs": list(cpt.inputs)}
-
-
-def _tables_to_dict(cpt: TestingCPT) -> dict[str, Any]:
-    """Two tables by their names, more in a list."""
-    if len(cpt.tables) == 2:
-        return {"plus": _nullable(cpt.plus), "minus": _nullable(cpt.minus)}
-    return {"tables": [_nullable(table) for table in cpt.tables]}
-
-
-def _tie_to_dict(cpt: CPT | TestingCPT) -> dict[str, str]:
-    return {} if cpt.tie is None else {"tie": cpt.tie}
 
 
 def cpt_from_dict(data: Any, place: str, parents: int) -> AnyCPT:
@@ -159,10 +136,8 @@ def cpt_from_dict(data: Any, place: str, parents: int) -> AnyCPT:
     if kind == "function":
         return FunctionCPT.from_rows(item.array("codes", _integers, list, int), item.array("rows", _floats))
     if kind == "noisy-or":
-        if len(item.get("causes", list)) != parents:  # before each of them is looked at
-            raise FormatError(
-                f"{place}.causes has {len(data['causes']):,} entries, expected {parents:,}: one per parent"
-            )
+        if (count := len(item.get("causes", list))) != parents:  # before each of them is looked at
+            raise FormatError(f"{place}.causes has {count:,} entries, expected {parents:,}: one per parent")
         causes = item.array("causes", lambda values: [_floats(cause) for cause in values])
         leak = item.get("leak", float, int) if "leak" in item.data else 0.0
         return NoisyOr(causes, leak, item.get("learn", bool) if "learn" in item.data else False)

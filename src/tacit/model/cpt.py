@@ -16,20 +16,17 @@ from tacit.base.errors import NetworkError, TableError
 from tacit.base.floats import Floats
 from tacit.base.grid import GAP, Grid
 from tacit.base.text import short
-from tacit.model.distributions import as_floats, distributions, outside
-from tacit.model.printing import Family, Readable, number, unset_note
+from tacit.model.base_cpt import BaseCPT, Family, number, unset_note
+from tacit.model.distributions import as_floats, check_shape, distributions, outside
 from tacit.model.rules import FunctionCPT, Mux, NoisyOr
-from tacit.model.shapes import check_shape
 from tacit.model.variable import Variable
-
-Table = ArrayLike
 
 TESTS = (">=", ">", "<=", "<")
 MIRRORED = ("<=", "<")  # a test of this kind holds where the parent state is improbable
 THRESHOLDS = "thresholds"  # the part that holds no distributions
 
 
-class CPT(Readable):
+class CPT(BaseCPT):
     """A regular table: one distribution per parent state.
 
     What is given is known and never changes, but for rows whose sum misses 1 by up to 2e-6: they are scaled to
@@ -46,12 +43,9 @@ class CPT(Readable):
     tacit.base.errors.TableError: table, parent state (0,): sums to 1.1, expected 1
     """
 
-    testing = False
     table: Floats
-    learn: bool
-    tie: str | None
 
-    def __init__(self, table: Table, learn: bool = False, tie: str | None = None) -> None:
+    def __init__(self, table: ArrayLike, learn: bool = False, tie: str | None = None) -> None:
         self._set(table=_distributions(table, "table"), learn=bool(learn), tie=_tie(tie))
 
     @staticmethod
@@ -67,10 +61,6 @@ class CPT(Readable):
         check_shape("table", self.table, own, parents)
         return self
 
-    def implied_parents(self) -> None:
-        """An array does not name its parents."""
-        return None
-
     def dense(self, own: Variable, parents: Sequence[Variable]) -> Floats:
         """The whole table."""
         return self.table
@@ -82,13 +72,13 @@ class CPT(Readable):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, CPT) and difference(self, other) is None
 
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
-        return f"CPT({_brief(self.table)}{_settings(self)})"
+        small = self.table.size <= 8
+        table = repr(self.table.tolist()) if small else f"<{' x '.join(map(str, self.table.shape))}>"
+        return f"CPT({table}{_settings(self)})"
 
 
-class TestingCPT(Readable):
+class TestingCPT(BaseCPT):
     """Tables and a threshold per parent state; evidence chooses between them, row by row.
 
     The row of parent state u is `plus[u]` if `P*(u) test thresholds[u]` holds, else `minus[u]`, where P*(u)
@@ -123,28 +113,26 @@ class TestingCPT(Readable):
     thresholds: Floats
     test: NDArray[np.str_]
     gamma: float | None
-    learn: bool
-    tie: str | None
 
     def __init__(
         self,
-        plus: Table | None = None,
-        minus: Table | None = None,
-        thresholds: Table | None = None,
+        plus: ArrayLike | None = None,
+        minus: ArrayLike | None = None,
+        thresholds: ArrayLike | None = None,
         test: str | Sequence[Any] | NDArray[np.str_] = ">=",
         gamma: float | None = None,
         learn: bool = False,
         tie: str | None = None,
         *,
-        tables: Sequence[Table] | None = None,
+        tables: Sequence[ArrayLike] | None = None,
     ) -> None:
         made = _given_tables(plus, minus, tables)
         if thresholds is None:
             raise NetworkError("thresholds are missing; give them, or NaN for those that are to be learned")
         parents = made[0].shape[:-1]
         limits = _thresholds(thresholds, parents, len(made), "tables" if plus is None else "plus and minus")
-        self._set(tables=made, thresholds=limits, test=_tests(test, parents))
-        self._set(gamma=check_gamma(gamma), learn=bool(learn), tie=_tie(tie))
+        settings = {"gamma": check_gamma(gamma), "learn": bool(learn), "tie": _tie(tie)}
+        self._set(tables=made, thresholds=limits, test=_tests(test, parents), **settings)
 
     @property
     def plus(self) -> Floats:
@@ -178,16 +166,15 @@ class TestingCPT(Readable):
         return np.where(self.mirrored[..., None], count - 1 - rising, rising)
 
     def with_gamma(self, gamma: float | None) -> TestingCPT:
-        """The same tables, selected with another slope (`None`: by hard tests)."""
+        """A copy that is selected with another slope (`None`: by hard tests)."""
         return self.with_parts({}, gamma=gamma)
 
-    def with_parts(self, parts: Mapping[str, Table], **settings: Any) -> TestingCPT:
+    def with_parts(self, parts: Mapping[str, ArrayLike], **settings: Any) -> TestingCPT:
         """A copy with some of the numbers, by the names of `parts()`, or other settings replaced."""
         numbers = {**self.parts(), **parts}
-        thresholds = numbers.pop("thresholds")
         tables = [numbers[part] for part in self.table_parts]
         kept = {"test": self.test, "gamma": self.gamma, "learn": self.learn, "tie": self.tie}
-        return TestingCPT(tables=tables, thresholds=thresholds, **{**kept, **settings})
+        return TestingCPT(tables=tables, thresholds=numbers[THRESHOLDS], **{**kept, **settings})
 
     def bind(self, own: Variable, parents: Sequence[Variable]) -> TestingCPT:
         """The tables of this node, after a check of their shape."""
@@ -196,30 +183,22 @@ class TestingCPT(Readable):
         check_shape("plus and minus" if len(self.tables) == 2 else "every table", self.tables[0], own, parents)
         return self
 
-    def implied_parents(self) -> None:
-        """Arrays do not name their parents."""
-        return None
-
     def grid(self, family: Family) -> Grid:
         """All tables side by side, with the tests that choose between them."""
         tested = ", ".join(parent.name for parent in family.parents)
-        labels, gaps = family.labels(), [""] * (len(family.labels()) - 1)
-        numbers = self.parts()
-        shown = [part for part in numbers if part != THRESHOLDS]
+        labels, parts = family.labels(), self.parts()
+        shown = [part for part in parts if part != THRESHOLDS]
         head = [
-            (*[""] * len(family.parents), "", *(cell for part in shown for cell in (part, *gaps))),
+            (*[""] * len(family.parents), "", *(cell for part in shown for cell in (part, *[""] * (len(labels) - 1)))),
             (*(parent.name for parent in family.parents), "test", *(label for _ in shown for label in labels)),
         ]
-        body = [
-            (
-                *family.names(state),
-                self._test(state),
-                *(cell for part in shown for cell in family.cells(numbers[part], state)),
-            )
-            for state in family.lines()
-        ]
+        body = []
+        for state in family.lines():
+            test = GAP if state is None else f"{self.test[state]} {', '.join(map(number, self.limits[state]))}"
+            cells = [cell for part in shown for cell in family.cells(parts[part], state)]
+            body.append((*family.names(state), test, *cells))
         title = f"{family.title}: {self._rule(tested)}"
-        return Grid(head, body, len(family.parents) + 1, title, unset_note(*numbers.values()))
+        return Grid(head, body, len(family.parents) + 1, title, unset_note(*parts.values()))
 
     def _rule(self, tested: str) -> str:
         """How a table is chosen, in words."""
@@ -229,9 +208,6 @@ class TestingCPT(Readable):
         if self.gamma is None:
             return f"plus if the test of P*({tested}) holds, else minus"
         return f"plus and minus mixed by a sigmoid of P*({tested}) with slope {self.gamma:g}"
-
-    def _test(self, state: tuple[int, ...] | None) -> str:
-        return GAP if state is None else f"{self.test[state]} {', '.join(map(number, self.limits[state]))}"
 
     @property
     def table_parts(self) -> tuple[str, ...]:
@@ -246,8 +222,6 @@ class TestingCPT(Readable):
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TestingCPT) and difference(self, other) is None
-
-    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         parents, k = self.tables[0].shape[:-1], self.tables[0].shape[-1]
@@ -281,16 +255,6 @@ def _tie(tie: str | None) -> str | None:
     return tie
 
 
-def tied(cpt: CPT | TestingCPT, tie: str) -> CPT | TestingCPT:
-    """The same numbers, shared with all nodes of a tie."""
-    twin = object.__new__(type(cpt))
-    twin._set(**vars(cpt) | {"tie": _tie(tie)})
-    return twin
-
-
-OTHERS = 5  # of what is compared, besides tables: thresholds, test, gamma, learn, tie
-
-
 def difference(one: CPT | TestingCPT, other: CPT | TestingCPT) -> str | None:
     """The first thing in which two CPTs differ, with both values; None if they are equal.
 
@@ -301,10 +265,11 @@ def difference(one: CPT | TestingCPT, other: CPT | TestingCPT) -> str | None:
         return None
     if type(one) is not type(other):
         return f"kind: {type(one).__name__} and {type(other).__name__}"
-    before, now = _compared(one), _compared(other)
-    if before.keys() != now.keys():
-        return f"tables: {len(before) - OTHERS} and {len(now) - OTHERS} of them"
-    for part, a in before.items():
+    counts = [len(cpt.tables) for cpt in (one, other) if isinstance(cpt, TestingCPT)]
+    if len(set(counts)) > 1:
+        return f"tables: {counts[0]} and {counts[1]} of them"
+    now = _compared(other)
+    for part, a in _compared(one).items():
         b = now[part]
         if a is b:  # what tied nodes share
             continue
@@ -326,7 +291,9 @@ def _compared(cpt: CPT | TestingCPT) -> dict[str, Any]:
     return {**cpt.parts(), **own, "learn": cpt.learn, "tie": cpt.tie}
 
 
-def _given_tables(plus: Table | None, minus: Table | None, tables: Sequence[Table] | None) -> tuple[Floats, ...]:
+def _given_tables(
+    plus: ArrayLike | None, minus: ArrayLike | None, tables: Sequence[ArrayLike] | None
+) -> tuple[Floats, ...]:
     """The tables, the one of which no test holds first, all of one shape."""
     if (tables is None) == (plus is None and minus is None):
         raise NetworkError("a testing CPT takes plus and minus, or tables; give either")
@@ -336,7 +303,9 @@ def _given_tables(plus: Table | None, minus: Table | None, tables: Sequence[Tabl
         made = {"plus": _distributions(plus, "plus"), "minus": _distributions(minus, "minus")}
         ordered = [made["minus"], made["plus"]]
     else:
-        made = {f"table {i}": _distributions(table, f"table {i}") for i, table in enumerate(_several(tables))}
+        if isinstance(tables, str | Mapping) or not hasattr(tables, "__len__") or len(tables) < 2:
+            raise NetworkError(f"tables is {short(repr(tables), 60)}, expected a sequence of two tables or more")
+        made = {f"table {i}": _distributions(table, f"table {i}") for i, table in enumerate(tables)}
         ordered = list(made.values())
     first, *others = made
     for part in others:
@@ -347,20 +316,14 @@ def _given_tables(plus: Table | None, minus: Table | None, tables: Sequence[Tabl
     return tuple(ordered)
 
 
-def _several(tables: Any) -> Sequence[Table]:
-    if isinstance(tables, str | Mapping) or not hasattr(tables, "__len__") or len(tables) < 2:
-        raise NetworkError(f"tables is {short(repr(tables), 60)}, expected a sequence of two tables or more")
-    return list(tables)
-
-
-def _distributions(values: Table, part: str) -> Floats:
+def _distributions(values: ArrayLike, part: str) -> Floats:
     table = as_floats(values, part)
     if table.ndim == 0 or table.size == 0:
         raise NetworkError(f"{part} has shape {table.shape}; expected (parents' cardinalities..., own states)")
     return distributions(table, part)
 
 
-def _thresholds(values: Table, parents: tuple[int, ...], tables: int, of: str) -> Floats:
+def _thresholds(values: ArrayLike, parents: tuple[int, ...], tables: int, of: str) -> Floats:
     """Thresholds (parents...) of two tables, (parents..., tables - 1) of more; one NaN stands for all."""
     thresholds = as_floats(values, THRESHOLDS)
     expected = parents if tables == 2 else (*parents, tables - 1)
@@ -376,20 +339,11 @@ def _thresholds(values: Table, parents: tuple[int, ...], tables: int, of: str) -
     for index in outside(thresholds):
         raise TableError(THRESHOLDS, index[: len(parents)], f"{thresholds[index]:g} is not a threshold in [0, 1]")
     if tables > 2:
-        _check_rising(thresholds)
+        before = np.fmax.accumulate(thresholds, axis=-1)
+        for place in map(tuple, np.argwhere(thresholds < before)[:1].tolist()):
+            problem = f"{thresholds[place]:g} comes after {before[place]:g}; none may be less than others before"
+            raise TableError(THRESHOLDS, place[:-1], problem)
     return thresholds
-
-
-def _check_rising(thresholds: Floats) -> None:
-    """Of those that are known, none is less than one before."""
-    before = np.fmax.accumulate(thresholds, axis=-1)
-    for index in np.argwhere(thresholds < before)[:1].tolist():
-        place = tuple(index)
-        raise TableError(
-            THRESHOLDS,
-            place[:-1],
-            f"{thresholds[place]:g} comes after {before[place]:g}; none may be less than others before",
-        )
 
 
 def _tests(test: Any, parents: tuple[int, ...]) -> NDArray[np.str_]:
@@ -411,9 +365,3 @@ def _tests(test: Any, parents: tuple[int, ...]) -> NDArray[np.str_]:
 
 def _settings(cpt: CPT | TestingCPT) -> str:
     return ", learn=True" * cpt.learn + (f", tie={cpt.tie!r}" if cpt.tie is not None else "")
-
-
-def _brief(table: Floats) -> str:
-    if table.size <= 8:
-        return repr(table.tolist())
-    return f"<{' x '.join(map(str, table.shape))}>"

@@ -1,49 +1,20 @@
-"""What all kinds of CPT share: numbers that are checked once and never change.
-
-The rows of a table are distributions, NaN marks a number to be learned.
-"""
+"""Checks of the numbers and shapes of tables, whose rows are distributions. NaN marks a number to be learned."""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.base.errors import NetworkError, TableError
 from tacit.base.floats import Floats
+from tacit.model.variable import Variable
 
 SUM_TOLERANCE = 2e-6
 EPSILON = float(np.finfo(np.float64).eps)
-FEW = 32  # numbers that Python looks at more quickly than NumPy
-
-
-class Immutable:
-    """What is set once, when it is made: queries that were compiled from it could not follow a change."""
-
-    def _set(self, **parts: Any) -> None:
-        self.__dict__.update(parts)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise self._refusal(name)
-
-    def __delattr__(self, name: str) -> None:
-        raise self._refusal(name)
-
-    def _refusal(self, name: str) -> NetworkError:
-        kind = type(self).__name__
-        return NetworkError(
-            f"{name!r} of a {kind} cannot be changed: a CPT is immutable; make a new one, and put it into a copy of "
-            "the network with net.with_cpts({node: cpt})"
-        )
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Copies, and what was pickled, can be written to as little as the original."""
-        for part in state.values():
-            for array in part if isinstance(part, tuple) else (part,):
-                if isinstance(array, np.ndarray):
-                    array.flags.writeable = False
-        self._set(**state)
+MAX_PYTHON_ENTRIES = 32  # of a table that Python checks more quickly than NumPy
 
 
 def as_floats(values: ArrayLike, what: str) -> Floats:
@@ -59,23 +30,22 @@ def as_floats(values: ArrayLike, what: str) -> Floats:
     return array
 
 
-def same(a: Floats, b: Floats) -> bool:
-    """Equal shapes and numbers; a NaN (to be learned) equals a NaN."""
-    return a.shape == b.shape and bool(np.array_equal(a, b, equal_nan=True))
-
-
 def distributions(table: Floats, part: str) -> Floats:
     """A table whose rows sum to 1: what misses it by up to 2e-6 is scaled, what misses it by more is refused.
 
     Every number must lie in [0, 1], and known ones beside NaN ones must leave these some mass.
     """
-    if table.size <= FEW and _is_right(table):
-        return table  # the usual case, quickly: a network may have many small tables
+    # rows that miss 1 by rounding alone are left as they are; scaled and learned ones do, so that none is scaled twice
+    rounding = (8 + table.shape[-1]) * EPSILON
+    if table.size <= MAX_PYTHON_ENTRIES:  # the usual case, quickly: a network may have many small tables
+        rows = table.reshape(-1, table.shape[-1]).tolist()
+        if all(min(row) >= 0 and max(row) <= 1 and abs(sum(row) - 1) <= rounding for row in rows):
+            return table
     if table.min() >= 0 and table.max() <= 1:  # and no number is to be learned: quickly, too
         total = table.sum(axis=-1)
         miss = np.abs(total - 1)
         if miss.max() <= SUM_TOLERANCE:
-            return _scaled(table, total, miss > _rounding(table.shape[-1]))
+            return _scaled(table, total, miss > rounding)
     for index in outside(table):
         raise TableError(part, index[:-1], f"{table[index]:g} is not a probability in [0, 1]")
     total, learned = np.nansum(table, axis=-1), np.isnan(table).any(axis=-1)
@@ -83,10 +53,9 @@ def distributions(table: Floats, part: str) -> Floats:
     for row in map(tuple, np.argwhere(miss > SUM_TOLERANCE)[:1].tolist()):
         raise TableError(part, row, f"sums to {total[row]:.6g}, expected 1{_transposed(table)}")
     for row in map(tuple, np.argwhere(learned & (total > 1 - SUM_TOLERANCE))[:1].tolist()):
-        raise TableError(
-            part, row, f"the known entries sum to {total[row]:.6g}, which leaves nothing for the NaN entries"
-        )
-    return _scaled(table, total, miss > _rounding(table.shape[-1]))
+        problem = f"the known entries sum to {total[row]:.6g}, which leaves nothing for the NaN entries"
+        raise TableError(part, row, problem)
+    return _scaled(table, total, miss > rounding)
 
 
 def _transposed(table: Floats) -> str:
@@ -95,21 +64,6 @@ def _transposed(table: Floats) -> str:
     if not (np.abs(columns - 1) <= SUM_TOLERANCE).all():
         return ""
     return "; its columns sum to 1: is it transposed? A row belongs to one state of the parents, and sums to 1"
-
-
-def _is_right(table: Floats) -> bool:
-    """Whether all numbers lie in [0, 1], and all rows sum to 1 but for rounding: in Python, for few numbers."""
-    limit = _rounding(table.shape[-1])
-    rows = table.reshape(-1, table.shape[-1]).tolist()
-    return all(min(row) >= 0 and max(row) <= 1 and abs(sum(row) - 1) <= limit for row in rows)
-
-
-def _rounding(states: int) -> float:
-    """By how much a row may miss 1 because of rounding alone: such rows are left as they are.
-
-    Scaled rows, and those that learning makes, miss it by less, so that nothing is ever scaled twice.
-    """
-    return (8 + states) * EPSILON
 
 
 def _scaled(table: Floats, total: Floats, rough: NDArray[np.bool_]) -> Floats:
@@ -145,3 +99,37 @@ def outside(values: Floats) -> list[tuple[int, ...]]:
     """The place of the first number that is neither in [0, 1] nor NaN, if there is one."""
     bad = ~np.isnan(values) & ~((values >= 0) & (values <= 1))
     return [tuple(index) for index in np.argwhere(bad)[:1].tolist()]
+
+
+def check_shape(part: str, table: Floats, own: Variable, parents: Sequence[Variable]) -> None:
+    """Refuse a table that is not (states of each parent..., own states)."""
+    expected = (*(p.card for p in parents), own.card)
+    if table.shape != expected:
+        axes = ", ".join(f"states of {v.name}" for v in (*parents, own))
+        raise NetworkError(f"{part} has shape {table.shape}, expected {expected} = ({axes}){_hint(table, expected)}")
+
+
+def _hint(table: Floats, expected: tuple[int, ...]) -> str:
+    """What a table of the wrong shape may be, and how to make the right one of it; nothing, if that is not clear.
+
+    >>> _hint(np.array([0.1, 0.2, 0.3]), (3, 2))
+    '; is it the probability of the first state only? Give both: np.stack([table, 1 - table], axis=-1)'
+    """
+    *parents, own = expected
+    meant = ""
+    if not parents and table.ndim == 2 and table.size == own:
+        meant = "is it a row or a column? A node without parents has one axis: np.ravel(table)"
+    elif not parents and table.ndim == 0 and own == 2:
+        meant = f"is it the probability of the first state only? Give both: [{table:g}, {1 - table:g}]"
+    elif parents and own == 2 and table.shape == tuple(parents):
+        meant = "is it the probability of the first state only? Give both: np.stack([table, 1 - table], axis=-1)"
+    elif table.ndim == 1 and table.size == math.prod(expected):
+        meant = f"is it flat, the states of the node varying fastest? Then give np.reshape(table, {expected})"
+    elif table.shape == (own, math.prod(parents)):
+        shape = f".reshape{expected}" * (len(parents) > 1)
+        meant = (
+            f"does it have a column for each state of the parents, as in pgmpy? Then give np.transpose(table){shape}"
+        )
+    elif table.shape == (own, *parents):
+        meant = "do the states of the node come first? They are the last axis here: np.moveaxis(table, 0, -1)"
+    return f"; {meant}" if meant else ""

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from tacit.model.rules import MAX_AXES
 from tacit.model.variable import DEFAULT_STATES, Label, Variable, describe, similar, variable
 
 MAX_SCOPE = MAX_AXES - 1  # variables of a factor: compiling it takes one axis more
-MOST_POWERS = 1000  # of 2 that a table is divided by: floats of double precision have 1,022
+MAX_POWERS = 1000  # of 2 that a table is divided by: floats of double precision have 1,022
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,10 +65,10 @@ class FactorGraph:
 
     def add(self, name: str, states: int | Iterable[Any] | None = None) -> None:
         """Add a variable. `states` are labels, or a number k (labels 0..k-1); "true" and "false", if left out."""
-        own = variable(name, states)
+        checked = variable(name, states)
         if name in self._variables:
             raise NetworkError(f"variable {name!r} is in the graph already; names must be unique")
-        self._variables[name] = own
+        self._variables[name] = checked
 
     def add_factor(self, variables: Iterable[str], table: Any) -> None:
         """Add a factor: numbers >= 0, of the shape of the variables' cardinalities; one number, if there are none.
@@ -133,8 +133,6 @@ class FactorGraph:
             and all(np.array_equal(a.table, b.table) for a, b in zip(self._factors, other._factors, strict=True))
         )
 
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         name = "" if self.name is None else f"{self.name!r}: "
         numbers = sum(factor.table.size for factor in self._factors)
@@ -142,33 +140,24 @@ class FactorGraph:
         return f"FactorGraph({name}{', '.join(parts)})"
 
 
-class Conditioned(NamedTuple):
-    """A graph as a Bayesian network that is known to be in some states.
+def conditioned(graph: FactorGraph) -> tuple[Model, dict[str, Label], float]:
+    """A graph as a Bayesian network, the states that it is known to be in, and the logarithm of a scale.
 
-    The probability of these and of evidence, times e**`log_scale`, is the partition function with that evidence.
-    """
-
-    model: Model
-    given: Mapping[str, Label]
-    log_scale: float
-
-
-def conditioned(graph: FactorGraph) -> Conditioned:
-    """A network of uniform roots, with a child for each factor that is known to be true.
-
-    The child is true with the probability factor / its largest number: what is lost by that, and by the uniform
-    roots, is in `log_scale`. Where numbers are too far apart for that, several children share a factor.
+    The probability of these states and of evidence, times the scale, is the partition function with that evidence.
+    The network has uniform roots, and a child for each factor that is known to be true: with the probability factor /
+    its largest number. What is lost by that, and by the uniform roots, is in the scale. Where numbers are too far apart
+    for that, several children share a factor.
     """
     model = Model(graph.name)
     scales = []
     for name in graph:
-        own = graph.variable(name)
-        model.add(name, states=own.states, cpt=np.full(own.card, 1 / own.card))
-        scales.append(math.log(own.card))
+        states = graph.states(name)
+        model.add(name, states=states, cpt=np.full(len(states), 1 / len(states)))
+        scales.append(math.log(len(states)))
     word = "factor"
     while any(name.startswith(f"{word} ") for name in graph):
         word = f"_{word}"
-    given = {}
+    given: dict[str, Label] = {}
     for number, factor in enumerate(graph.factors):
         largest = float(factor.table.max())
         scales.append(math.log(largest) if largest else 0.0)
@@ -176,7 +165,7 @@ def conditioned(graph: FactorGraph) -> Conditioned:
             node = f"{word} {number}{f' part {part}' * (part > 0)}"
             model.add(node, factor.variables, cpt=CPT(np.stack([weight, 1 - weight], axis=-1)))
             given[node] = DEFAULT_STATES[0]
-    return Conditioned(model, given, math.fsum(scales))
+    return model, given, math.fsum(scales)
 
 
 def _weights(table: Floats, largest: float) -> list[Floats]:
@@ -195,6 +184,6 @@ def _weights(table: Floats, largest: float) -> list[Floats]:
     parts: list[Floats] = []
     factor = mantissa / top
     while not parts or left.any():
-        parts.append(np.ldexp(factor, np.maximum(left, -MOST_POWERS)))
-        left, factor = np.minimum(left + MOST_POWERS, 0), np.ones(table.shape)
+        parts.append(np.ldexp(factor, np.maximum(left, -MAX_POWERS)))
+        left, factor = np.minimum(left + MAX_POWERS, 0), np.ones(table.shape)
     return parts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -12,24 +12,14 @@ import numpy as np
 from tacit.base import pickling
 from tacit.base.errors import NetworkError, TableError, TooLargeError, UnsetError
 from tacit.base.floats import Floats
-from tacit.base.text import large, plural, short, shown
-from tacit.model import graph
+from tacit.base.text import large, plural, short
 from tacit.model.cpt import CPT, AnyCPT, TestingCPT, check_gamma, difference
-from tacit.model.distributions import as_floats
-from tacit.model.rules import MAX_DENSE, FunctionCPT, NoisyOr, check_axes
-from tacit.model.shapes import check_shape
-from tacit.model.variable import Label, Variable, describe, similar, variable
+from tacit.model.distributions import as_floats, check_shape
+from tacit.model.graph import Graph, Node
+from tacit.model.rules import MAX_DENSE, FunctionCPT, Mux, NoisyOr, check_axes
+from tacit.model.variable import Variable, describe, variable
 
 SELECTIONS = ("ancestral", "general")
-
-
-@dataclass(frozen=True)
-class Node:
-    """A variable of the network with its parents and its CPT."""
-
-    variable: Variable
-    parents: tuple[str, ...]
-    cpt: AnyCPT
 
 
 @dataclass(frozen=True)
@@ -60,7 +50,7 @@ class Counts:
             raise KeyError(name) from None
 
 
-class Model:
+class Model(Graph):
     """A Bayesian network, classical or testing. Nodes are added parents first. `Network` also answers queries.
 
     `selection` says which evidence takes part when the table of a testing node is selected: "ancestral", that on its
@@ -81,15 +71,15 @@ class Model:
             raise NetworkError(
                 f"selection is {short(repr(selection), 60)}, expected one of {', '.join(map(repr, SELECTIONS))}"
             )
+        super().__init__()
         self.name, self.selection = name, str(selection)
-        self._nodes: dict[str, Node] = {}
         self._first_tied: dict[str, tuple[str, CPT | TestingCPT]] = {}  # a node to compare each next one of a tie with
 
     def __getstate__(self) -> dict[str, Any]:
         return pickling.state(self)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update({"selection": "ancestral"} | pickling.unmarked(state))
+        vars(self).update(pickling.unmarked(state))
 
     def add(
         self,
@@ -235,38 +225,13 @@ class Model:
         >>> net.learnable().cpt("rain").learn
         True
         """
-        return self.with_cpts({name: _learnable(node.cpt) for name, node in self._nodes.items()})
-
-    @property
-    def variables(self) -> tuple[str, ...]:
-        """The names of all variables, parents before children."""
-        return tuple(self._nodes)
+        cpts = {name: node.cpt for name, node in self._nodes.items() if not isinstance(node.cpt, FunctionCPT | Mux)}
+        return self.with_cpts({name: cpt._with(learn=True) for name, cpt in cpts.items()})
 
     @property
     def testing_nodes(self) -> tuple[str, ...]:
         """The names of the testing nodes, ancestors before descendants."""
         return tuple(name for name, node in self._nodes.items() if node.cpt.testing)
-
-    def node(self, name: str) -> Node:
-        """Variable, parents and CPT of a node."""
-        try:
-            return self._nodes[name]
-        except (KeyError, TypeError):
-            if isinstance(name, Collection) and not isinstance(name, str | bytes):
-                raise NetworkError(f"expected the name of one variable, got {shown(name)}") from None
-            raise NetworkError(f"{name!r} is not a variable of the network{similar(name, self._nodes)}") from None
-
-    def variable(self, name: str) -> Variable:
-        """Name and states of a variable."""
-        return self.node(name).variable
-
-    def parents(self, name: str) -> tuple[str, ...]:
-        """The parents of a variable, in the order of its CPT's axes."""
-        return self.node(name).parents
-
-    def states(self, name: str) -> tuple[Label, ...]:
-        """The labels of a variable's states."""
-        return self.node(name).variable.states
 
     def cpt(self, name: str) -> AnyCPT:
         """The CPT of a variable; it prints with the names of variables and states.
@@ -296,32 +261,11 @@ class Model:
     @property
     def ties(self) -> dict[str, tuple[str, ...]]:
         """The nodes of each tie, in the order of the network."""
-        found: dict[str, list[str]] = {}
+        ties: dict[str, list[str]] = {}
         for name, node in self._nodes.items():
             if node.cpt.tie is not None:
-                found.setdefault(node.cpt.tie, []).append(name)
-        return {tie: tuple(names) for tie, names in found.items()}
-
-    def ancestors(self, name: str) -> tuple[str, ...]:
-        """The proper ancestors of a variable, parents before children."""
-        found: set[str] = set()
-        stack = list(self.parents(name))
-        while stack:
-            parent = stack.pop()
-            if parent not in found:
-                found.add(parent)
-                stack.extend(self._nodes[parent].parents)
-        return self._in_order(found)
-
-    def descendants(self, name: str) -> tuple[str, ...]:
-        """The proper descendants of a variable, parents before children.
-
-        >>> from tacit import examples
-        >>> examples.diamond().descendants("A")
-        ('B', 'C', 'D')
-        """
-        self.node(name)
-        return self._in_order(graph.descendants(self._graph(), name))
+                ties.setdefault(node.cpt.tie, []).append(name)
+        return {tie: tuple(names) for tie, names in ties.items()}
 
     def seen_by(self, name: str, evidence: Iterable[str] | None = None) -> tuple[str, ...]:
         """Which of these variables (all, if left out) have a say when the table of a testing node is selected.
@@ -348,49 +292,6 @@ class Model:
                 hidden.add(other)
         return tuple(n for n in given if n not in hidden)
 
-    def markov_blanket(self, name: str) -> tuple[str, ...]:
-        """The parents, the children and the children's other parents, in the order of the network.
-
-        Given their states, the variable is independent of all others.
-
-        >>> from tacit import examples
-        >>> examples.diamond().markov_blanket("B")
-        ('A', 'C', 'D')
-        """
-        self.node(name)
-        return self._in_order(graph.markov_blanket(self._graph(), name))
-
-    def independent(self, a: str | Iterable[str], b: str | Iterable[str], given: str | Iterable[str] = ()) -> bool:
-        """Whether the graph makes `a` and `b` independent where the states of `given` are known (d-separation).
-
-        Each is a name or several. True holds whatever the numbers are: once `given` is observed, evidence on `b`, hard
-        or soft, does not change the posterior of `a`. That is proved for testing networks, too (Shen, Huang, Choi and
-        Darwiche, *Conditional Independence in Testing Bayesian Networks*, ICML 2019): the evidence may select other
-        tables, but none that matters. False says that some numbers make them dependent; those of this network may not.
-
-        >>> from tacit import examples
-        >>> net = examples.diamond()
-        >>> [net.independent("B", "C", given) for given in ((), "A", ["A", "D"])]
-        [False, True, False]
-        """
-        sets = {"a": self._names(a), "b": self._names(b), "given": self._names(given)}
-        for one, other in (("a", "b"), ("a", "given"), ("b", "given")):
-            for name in self._in_order(sets[one] & sets[other])[:1]:
-                raise NetworkError(f"{name!r} is both in {one} and in {other}; a variable may be in one of them only")
-        return graph.separated(self._graph(), **sets)
-
-    def _names(self, names: str | Iterable[str]) -> set[str]:
-        """A name or several, all of them known."""
-        several = [names] if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
-        return {self.variable(name).name for name in several}
-
-    def _graph(self) -> graph.Parents:
-        return {name: node.parents for name, node in self._nodes.items()}
-
-    def _in_order(self, names: Container[str]) -> tuple[str, ...]:
-        """These names, parents before children."""
-        return tuple(name for name in self._nodes if name in names)
-
     def counts(self) -> Counts:
         """Nodes, edges, testing nodes, static and dynamic parameters, thresholds."""
         cpts = [node.cpt for node in self._nodes.values()]
@@ -410,28 +311,13 @@ class Model:
             node = self.node(name)
             for part, values in node.cpt.parts().items() if isinstance(node.cpt, CPT | TestingCPT) else ():
                 if np.isnan(values).any():
-                    raise UnsetError(
-                        f"node {name!r}: {part} has unset numbers (NaN); give them, or learn them: tacit.estimate, "
-                        "tacit.fit"
-                    )
-
-    @property
-    def _content(self) -> tuple[Any, ...]:
-        return self.name, self.selection, self._nodes
+                    remedy = "give them, or learn them: tacit.estimate, tacit.fit"
+                    raise UnsetError(f"node {name!r}: {part} has unset numbers (NaN); {remedy}")
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Model) and self._content == other._content
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._nodes
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._nodes)
-
-    def __len__(self) -> int:
-        return len(self._nodes)
+        if not isinstance(other, Model):
+            return False
+        return (self.name, self.selection, self._nodes) == (other.name, other.selection, other._nodes)
 
     def __repr__(self) -> str:
         counts = self.counts()
@@ -473,19 +359,6 @@ def _table(values: Any, own: Variable, parents: Sequence[Variable], tie: str | N
         raise
 
 
-def _learnable(cpt: AnyCPT) -> AnyCPT:
-    match cpt:
-        case CPT():
-            return CPT(cpt.table, True, cpt.tie)
-        case TestingCPT():
-            return cpt.with_parts({}, learn=True)
-        case NoisyOr():
-            causes = cpt.causes if cpt.names is None else dict(zip(cpt.names, cpt.causes, strict=True))
-            return NoisyOr(causes, cpt.leak, learn=True)
-        case _:
-            return cpt
-
-
 def _unset(
     own: Variable, parents: Sequence[Variable], testing: bool, gamma: float | None, tie: str | None
 ) -> CPT | TestingCPT:
@@ -516,23 +389,14 @@ def _check_whole_ties(before: Model, after: Model) -> None:
 
 
 def _located(error: TableError, own: Variable, parents: Sequence[Variable]) -> NetworkError:
-    """The same error with the names of the node and of the parents' states."""
+    """The error with the names of the node and of the parents' states."""
     fits = len(error.row) == len(parents) and all(i < p.card for i, p in zip(error.row, parents, strict=True))
     place = f", row {describe(parents, error.row)}" if error.row and fits else ""
-    return NetworkError(f"node {own.name!r}: {error.part}{place} {_verb(error.problem)}")
-
-
-def _verb(problem: str) -> str:
-    return problem if problem.startswith("sums") else f"is wrong: {problem}"
+    verb = "" if error.problem.startswith("sums") else "is wrong: "
+    return NetworkError(f"node {own.name!r}: {error.part}{place} {verb}{error.problem}")
 
 
 def _static(cpt: AnyCPT) -> int:
-    match cpt:
-        case CPT():
-            return cpt.table.size
-        case FunctionCPT():
-            return cpt.rows.size
-        case NoisyOr():
-            return 1 + sum(cause.size for cause in cpt.causes)
-        case _:
-            return 0
+    if isinstance(cpt, NoisyOr):
+        return 1 + sum(cause.size for cause in cpt.causes)
+    return 0 if cpt.testing else sum(numbers.size for numbers in cpt.parts().values())

@@ -5,7 +5,8 @@ from __future__ import annotations
 from tacit.base.html import table
 from tacit.base.text import plural, quote, short
 from tacit.model.cpt import CPT, TestingCPT
-from tacit.model.model import Model, Node
+from tacit.model.graph import Node
+from tacit.model.model import Model
 
 MAX_HTML_ROWS = 60
 
@@ -13,19 +14,14 @@ MAX_HTML_ROWS = 60
 def network_html(net: Model) -> str:
     """A table with a row per variable; testing nodes are shaded."""
     shown = net.variables[:MAX_HTML_ROWS]
-    hidden = len(net) - len(shown)
-    return table(
-        ("variable", "states", "parents", "CPT"),
-        [_cells(name, net.node(name)) for name in shown],
-        title=repr(net),
-        notes=[f"... and {hidden} more"] if hidden else (),
-        shaded=[i for i, name in enumerate(shown) if net.cpt(name).testing],
-    )
-
-
-def _cells(name: str, node: Node) -> tuple[str, ...]:
-    cells = (name, ", ".join(map(str, node.variable.states)), ", ".join(node.parents), cpt_kind(node))
-    return tuple(map(short, cells))
+    rows = []
+    for name in shown:
+        node = net.node(name)
+        cells = (name, ", ".join(map(str, node.variable.states)), ", ".join(node.parents), cpt_kind(node))
+        rows.append(tuple(map(short, cells)))
+    notes = [f"... and {len(net) - len(shown)} more"] if len(net) > len(shown) else ()
+    shaded = [i for i, name in enumerate(shown) if net.cpt(name).testing]
+    return table(("variable", "states", "parents", "CPT"), rows, repr(net), notes, shaded)
 
 
 def cpt_kind(node: Node) -> str:

@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.base.errors import NetworkError, TableError, TooLargeError
 from tacit.base.floats import Floats
 from tacit.base.text import large
-from tacit.model.distributions import as_floats, distributions, same
-from tacit.model.printing import Readable
+from tacit.model.base_cpt import BaseCPT
+from tacit.model.distributions import as_floats, distributions
 from tacit.model.variable import Variable
 
 MAX_AXES = 64  # of NumPy's arrays
@@ -26,16 +26,13 @@ MAX_DENSE = 2**24
 MAX_CALLS = 2**20
 
 
-class FunctionCPT(Readable):
+class FunctionCPT(BaseCPT):
     """A rule from parent states to a state or a distribution; made by `CPT.from_function`.
 
     Bound to a node, it holds `codes` (parents' cardinalities...), the row that rules in each parent state, and
     the distinct `rows` (rows, own cardinality). The rule itself is called once per parent state, then dropped.
     """
 
-    testing = False
-    learn = False
-    tie = None
     codes: NDArray[np.int64]
     rows: Floats
     _f: Callable[..., Any] | None
@@ -61,18 +58,14 @@ class FunctionCPT(Readable):
         return cpt
 
     def bind(self, own: Variable, parents: Sequence[Variable]) -> FunctionCPT:
+        shape = tuple(p.card for p in parents)
         if self._f is None:
-            shape = tuple(p.card for p in parents)
             if (self.codes.shape, self.rows.shape[1]) != (shape, own.card):
                 raise NetworkError(
                     f"the rule is for parents {self.codes.shape} and {self.rows.shape[1]} states, "
                     f"expected {shape} and {own.card}"
                 )
             return self
-        return self._tabulated(self._f, own, parents)
-
-    def _tabulated(self, f: Callable[..., Any], own: Variable, parents: Sequence[Variable]) -> FunctionCPT:
-        shape = tuple(p.card for p in parents)
         if math.prod(shape) > MAX_CALLS:
             raise TooLargeError(
                 f"the function would be called for {large(math.prod(shape))} parent states (limit {MAX_CALLS:,}); "
@@ -83,27 +76,20 @@ class FunctionCPT(Readable):
         codes = np.empty(shape, dtype=np.int64)
         for state in itertools.product(*map(range, shape)):
             labels = [p.states[i] for p, i in zip(parents, state, strict=True)]
-            row = _row(f(*labels), own, state)
-            codes[state] = rows.setdefault(row, len(rows))
+            codes[state] = rows.setdefault(_row(self._f(*labels), own, state), len(rows))
         return FunctionCPT.from_rows(codes, list(rows))
-
-    def implied_parents(self) -> None:
-        return None
 
     def dense(self, own: Variable, parents: Sequence[Variable]) -> Floats:
         check_dense(own, parents)
         return np.asarray(self.rows[self.codes], dtype=np.float64)
 
     def parts(self) -> dict[str, Floats]:
-        """The numbers, by name."""
         return {"rows": self.rows}
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, FunctionCPT) or (self._f, other._f) != (None, None):
             return self is other
-        return bool(np.array_equal(self.codes, other.codes)) and same(self.rows, other.rows)
-
-    __hash__ = None  # type: ignore[assignment]
+        return np.array_equal(self.codes, other.codes) and np.array_equal(self.rows, other.rows)
 
     def __repr__(self) -> str:
         if self._f is not None:
@@ -112,7 +98,7 @@ class FunctionCPT(Readable):
         return f"FunctionCPT({kind}, {self.codes.size} parent states, {len(self.rows)} distinct rows)"
 
 
-class NoisyOr(Readable):
+class NoisyOr(BaseCPT):
     """Independent causes, any of which may bring the effect about (the first state of a binary node).
 
     `causes` gives, for each parent, the probability that it brings about the effect alone: a number (for the
@@ -124,9 +110,6 @@ class NoisyOr(Readable):
     NoisyOr({'flu': 0.6, 'cold': 0.3}, leak=0.01)
     """
 
-    testing = False
-    tie = None
-    learn: bool
     names: tuple[str, ...] | None
     causes: tuple[Floats, ...]
     leak: float
@@ -184,10 +167,8 @@ class NoisyOr(Readable):
             isinstance(other, NoisyOr)
             and (self.names, self.leak, self.learn) == (other.names, other.leak, other.learn)
             and len(self.causes) == len(other.causes)
-            and all(map(same, self.causes, other.causes))
+            and all(map(np.array_equal, self.causes, other.causes))
         )
-
-    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         values = [c.tolist() for c in self.causes]
@@ -197,16 +178,13 @@ class NoisyOr(Readable):
         return f"NoisyOr({shown}, leak={self.leak:g}{', learn=True' * self.learn})"
 
 
-class Mux(Readable):
+class Mux(BaseCPT):
     """The node copies the input that the selector's state points to: state i of `selector` means `inputs[i]`.
 
     >>> Mux("I", ["Y1", "Y2", "Y3"])
     Mux(selector='I', inputs=['Y1', 'Y2', 'Y3'])
     """
 
-    testing = False
-    learn = False
-    tie = None
     selector: str
     inputs: tuple[str, ...]
 
@@ -217,7 +195,7 @@ class Mux(Readable):
         for name in self.implied_parents():
             if not isinstance(name, str):
                 raise NetworkError(f"Mux: {name!r} is not the name of a variable")
-        if len({selector, *self.inputs}) != 1 + len(self.inputs):
+        if len(set(self.implied_parents())) != 1 + len(self.inputs):
             raise NetworkError("Mux: the selector and the inputs must all be different variables")
 
     def implied_parents(self) -> tuple[str, ...]:
@@ -225,8 +203,7 @@ class Mux(Readable):
 
     def bind(self, own: Variable, parents: Sequence[Variable]) -> Mux:
         by_name = {p.name: p for p in parents}
-        if set(by_name) != set(self.implied_parents()):
-            odd = sorted(set(by_name) ^ set(self.implied_parents()))
+        if odd := sorted(set(by_name) ^ set(self.implied_parents())):
             raise NetworkError(
                 f"Mux: the parents must be exactly the selector and the inputs; {odd[0]!r} is only one of them"
             )
@@ -244,20 +221,14 @@ class Mux(Readable):
 
     def dense(self, own: Variable, parents: Sequence[Variable]) -> Floats:
         check_dense(own, parents)
-        names = [p.name for p in parents]
-        state = dict(zip(names, np.indices([p.card for p in parents], sparse=True), strict=True))
-        chosen = np.select([state[self.selector] == i for i in range(len(self.inputs))],
-                           [state[name] for name in self.inputs])  # fmt: skip
+        states = np.indices([p.card for p in parents], sparse=True)
+        state = {parent.name: own_state for parent, own_state in zip(parents, states, strict=True)}
+        selected = [state[self.selector] == i for i in range(len(self.inputs))]
+        chosen = np.select(selected, [state[name] for name in self.inputs])
         return np.asarray(chosen[..., None] == np.arange(own.card), dtype=np.float64)
-
-    def parts(self) -> dict[str, Floats]:
-        """A multiplexer has no numbers."""
-        return {}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Mux) and (self.selector, self.inputs) == (other.selector, other.inputs)
-
-    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         inputs = list(self.inputs) if len(self.inputs) <= 8 else f"<{len(self.inputs)} variables>"
@@ -298,15 +269,12 @@ def _row(value: Any, own: Variable, state: tuple[int, ...]) -> tuple[float, ...]
         value = value.item()
     if isinstance(value, str | int | float):
         if value not in own.codes:
-            raise TableError(
-                "from_function",
-                state,
-                f"{value!r} is not a state; expected one of {_some(own.states)}, or a distribution",
-            )
+            some = ", ".join(map(repr, own.states[:6])) + ", ..." * (own.card > 6)
+            problem = f"{value!r} is not a state; expected one of {some}, or a distribution"
+            raise TableError("from_function", state, problem)
         return tuple(float(i == own.codes[value]) for i in range(own.card))
     if isinstance(value, Mapping):
-        unknown = [label for label in value if label not in own.codes]
-        if unknown:
+        if unknown := [label for label in value if label not in own.codes]:
             raise TableError("from_function", state, f"{unknown[0]!r} is not a state of the node")
         value = [value.get(label, 0.0) for label in own.states]
     try:
@@ -320,8 +288,3 @@ def _row(value: Any, own: Variable, state: tuple[int, ...]) -> tuple[float, ...]
     except TableError as error:
         raise TableError("from_function", state, error.problem) from None
     return tuple(row.tolist())
-
-
-def _some(labels: Sequence[object]) -> str:
-    shown = list(itertools.islice(labels, 6))
-    return ", ".join(map(repr, shown)) + (", ..." if len(labels) > len(shown) else "")

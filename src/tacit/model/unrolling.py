@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from tacit.base.errors import NetworkError
-from tacit.base.text import shown
-from tacit.model.cpt import CPT, AnyCPT, TestingCPT, tied
-from tacit.model.model import Model, Node
+from tacit.base.text import fresh_name, shown
+from tacit.model.cpt import CPT, TestingCPT
+from tacit.model.model import Model
 from tacit.model.rules import Mux, NoisyOr
 
 M = TypeVar("M", bound=Model)
@@ -53,12 +50,15 @@ def unroll(template: M, steps: int) -> M:
     array([[0.6533, 0.3467],
            [0.5509, 0.4491]])
     """
-    count = _checked_steps(steps)
+    try:
+        count = 0 if isinstance(steps, bool) else operator.index(steps)
+    except TypeError:
+        count = 0
+    if count < 1:
+        raise NetworkError(f"steps is {steps!r}, expected a whole number, 1 or more")
     slices = _Slices(template)
     net = template.empty_copy()
-    for name in slices.shared:
-        slices.put(net, name, 0)
-    for name in slices.first:
+    for name in (*slices.shared, *slices.first):
         slices.put(net, name, 0)
     for step in range(1, count):
         for name in slices.later:
@@ -72,27 +72,26 @@ def step_of(name: str) -> int | None:
     >>> step_of("Rain[12]"), step_of("Rain")
     (12, None)
     """
-    found = NUMBERED.fullmatch(name)
-    return None if found is None else int(found[2])
+    numbered = NUMBERED.fullmatch(name)
+    return None if numbered is None else int(numbered[2])
 
 
 def steps_of(net: Model, name: str) -> tuple[str, ...]:
     """The variables `name[t]` of a network, earliest first."""
-    found = [n for n in net.variables if (match := NUMBERED.fullmatch(n)) is not None and match[1] == name]
-    if not found:
+    steps = [n for n in net.variables if (match := NUMBERED.fullmatch(n)) is not None and match[1] == name]
+    if not steps:
         raise NetworkError(f"the network has no steps of {name!r}: no variable is called {name}[0], {name}[1], ...")
-    return tuple(sorted(found, key=lambda n: step_of(n) or 0))
+    return tuple(sorted(steps, key=lambda n: step_of(n) or 0))
 
 
-@dataclass(frozen=True)
-class _Place:
+class _Place(NamedTuple):
     """Where a node of a template is: its name without the number, and the slice; None if all steps share it."""
 
     name: str
-    slice: int | None
+    slice: int | None = None
 
     def moved(self, by: int) -> str:
-        """The name that it has so many steps later."""
+        """The name of the node so many steps later."""
         return self.name if self.slice is None else f"{self.name}[{self.slice + by}]"
 
 
@@ -109,11 +108,13 @@ class _Slices:
         )
         if not self.later:
             raise NetworkError("the template has no node X[1], so there is nothing to unroll; name nodes X[0] and X[1]")
+        self.ties = template.ties
         for name in self.shared:
             self._check_shared(name)
         for name in self.first:
             self._check_first(name)
-        self._check_learned()
+        for name in self.later:
+            self._check_later(name)
 
     def _check_shared(self, name: str) -> None:
         for parent in self.template.parents(name):
@@ -131,8 +132,7 @@ class _Slices:
                     "parents of step 0 are in step 0 or shared"
                 )
         base = self.places[name].name
-        later = f"{base}[1]"
-        if later not in self.places:
+        if (later := f"{base}[1]") not in self.places:
             raise NetworkError(
                 f"template node {name!r} has no {later!r}, which says what it is from step 1 on; "
                 f"call it {base!r} if there is only one"
@@ -143,68 +143,36 @@ class _Slices:
                 f"{shown(list(self.template.states(name)))} and {shown(list(self.template.states(later)))}"
             )
 
-    def _check_learned(self) -> None:
+    def _check_later(self, name: str) -> None:
         """Copies that were learned apart would be several tables where one is meant."""
-        for name in self.later:
-            if isinstance(cpt := self.template.cpt(name), NoisyOr) and cpt.learn:
-                raise NetworkError(
-                    f"template node {name!r}: a noisy-or to be learned cannot be tied over the steps; give its numbers "
-                    "without learn=True, or a table: CPT(..., learn=True)"
-                )
+        if isinstance(cpt := self.template.cpt(name), NoisyOr) and cpt.learn:
+            raise NetworkError(
+                f"template node {name!r}: a noisy-or to be learned cannot be tied over the steps; give its numbers "
+                "without learn=True, or a table: CPT(..., learn=True)"
+            )
 
     def put(self, net: Model, name: str, by: int) -> None:
         """Add a node of the template to a network, so many steps later than it stands."""
-        node = self.template.node(name)
-        parents = [self.places[parent].moved(by) for parent in node.parents]
-        cpt = self._cpts[name] if name in self._cpts else _renamed(node, lambda n: self.places[n].moved(by))
-        net.add(self.places[name].moved(by), parents, node.variable.states, cpt)
-
-    @cached_property
-    def _cpts(self) -> dict[str, AnyCPT]:
-        """The CPTs that name no variables, those of slice 1 tied."""
-        found: dict[str, AnyCPT] = {}
-        for name, place in self.places.items():
-            match cpt := self.template.cpt(name):
-                case CPT() | TestingCPT():
-                    found[name] = tied(cpt, self._fresh_tie(name)) if place.slice == 1 and cpt.tie is None else cpt
-        return found
-
-    def _fresh_tie(self, name: str) -> str:
-        """The name of a tie that the template has not given to other nodes."""
-        while name in self.template.ties:
-            name += "'"
-        return name
+        place, node = self.places[name], self.template.node(name)
+        cpt, later = node.cpt, {parent: self.places[parent].moved(by) for parent in node.parents}
+        match cpt:
+            case CPT() | TestingCPT() if place.slice == 1 and cpt.tie is None:
+                cpt = cpt._with(tie=fresh_name(name, self.ties))
+            case Mux():
+                cpt = Mux(later[cpt.selector], [later[parent] for parent in cpt.inputs])
+            case NoisyOr():
+                cpt = NoisyOr(cpt.causes, cpt.leak, cpt.learn)  # the causes follow the parents
+        net.add(place.moved(by), later.values(), node.variable.states, cpt)
 
 
 def _place(name: str) -> _Place:
-    found = NUMBERED.fullmatch(name)
-    if found is None:
-        return _Place(name, None)
-    base, number = found.groups()
+    numbered = NUMBERED.fullmatch(name)
+    if numbered is None:
+        return _Place(name)
+    base, number = numbered.groups()
     if number not in ("0", "1"):
         raise NetworkError(
             f"template node {name!r}: a template has two slices, so numbers are [0] and [1]; to depend on earlier "
             f"steps, add a node that keeps what {base!r} was, such as 'Before[1]' with the parent '{base}[0]'"
         )
     return _Place(base, int(number))
-
-
-def _renamed(node: Node, rename: Callable[[str], str]) -> AnyCPT:
-    """A CPT that may name its parents, with other names."""
-    match node.cpt:
-        case Mux():
-            return Mux(rename(node.cpt.selector), [rename(name) for name in node.cpt.inputs])
-        case NoisyOr():
-            return NoisyOr(node.cpt.causes, node.cpt.leak, node.cpt.learn)  # the causes follow the parents
-        case _:
-            return node.cpt
-
-
-def _checked_steps(steps: int) -> int:
-    try:
-        count = 0 if isinstance(steps, bool) else operator.index(steps)
-    except TypeError:
-        count = 0
-    if count < 1:
-        raise NetworkError(f"steps is {steps!r}, expected a whole number, 1 or more")
-    return count

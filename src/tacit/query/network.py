@@ -17,7 +17,8 @@ from tacit.evidence.column import Evidence
 from tacit.evidence.read import EvidenceLike, read, read_column
 from tacit.model.as_dict import network_from_dict, network_to_dict
 from tacit.model.cpt import CPT
-from tacit.model.model import Model, Node
+from tacit.model.graph import Node
+from tacit.model.model import Model
 from tacit.model.rendering import network_dot, network_html
 from tacit.model.variable import Label, Variable, listed_states
 from tacit.query.assignments import Labels, Samples, samples

@@ -1,4 +1,4 @@
-"""A CPT as people read it: a line for each state of the parents, with the names of variables and states.
+"""What all kinds of CPT share: they never change, and print with the names of variables and states.
 
 A CPT does not know these names; a network gives them to those that are put into it.
 """
@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from tacit.base.errors import NetworkError
 from tacit.base.floats import Floats
 from tacit.base.grid import GAP, Cells, Grid, ends
-from tacit.model.distributions import Immutable
 from tacit.model.variable import Variable
 
-MOST_LINES = 24  # parent states that are shown; of more, the first and last ones
-MOST_STATES = 12  # of the node itself
-MOST_ENTRIES = 2**20  # of a rule's table, up to which it is written out to be shown
+MAX_LINES = 24  # parent states that are shown; of more, the first and last ones
+MAX_STATES = 12  # of the node itself
+MAX_ENTRIES = 2**20  # of a rule's table, up to which it is written out to be shown
 UNSET = "?"
 
 
@@ -47,15 +47,15 @@ class Family(NamedTuple):
 
     def lines(self) -> list[tuple[int, ...] | None]:
         """The joint states of the parents that are shown; None for those left out."""
-        places = ends(math.prod(self.shape), MOST_LINES)
+        places = ends(math.prod(self.shape), MAX_LINES)
         return [None if i is None else tuple(map(int, np.unravel_index(i, self.shape))) for i in places]
 
     def states(self) -> list[int | None]:
         """The node's own states that are shown; None for those left out."""
-        return ends(self.own.card, MOST_STATES)
+        return ends(self.own.card, MAX_STATES)
 
     def labels(self) -> Cells:
-        """Their labels."""
+        """The labels of the node's own states that are shown."""
         return [GAP if i is None else str(self.own.states[i]) for i in self.states()]
 
     def cells(self, table: Floats, state: tuple[int, ...] | None) -> Cells:
@@ -63,29 +63,63 @@ class Family(NamedTuple):
         return [GAP if state is None or i is None else number(table[state][i]) for i in self.states()]
 
 
-class Readable(Immutable):
-    """A CPT that prints as a table with labels, once a network has named its variables."""
+class BaseCPT:
+    """A CPT whose attributes are set once: queries that were compiled from it could not follow a change."""
 
+    testing = False
+    learn: bool = False
+    tie: str | None = None
     _family: Family | None = None
 
+    def _set(self, **parts: Any) -> None:
+        self.__dict__.update(parts)
+
+    def __setattr__(self, name: str, value: object = None) -> None:
+        raise NetworkError(
+            f"{name!r} of a {type(self).__name__} cannot be changed: a CPT is immutable; make a new one, and put it "
+            "into a copy of the network with net.with_cpts({node: cpt})"
+        )
+
+    __delattr__ = __setattr__
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Make arrays read-only again, which copies and pickles do not keep."""
+        for part in state.values():
+            for array in part if isinstance(part, tuple) else (part,):
+                if isinstance(array, np.ndarray):
+                    array.flags.writeable = False
+        self._set(**state)
+
+    def _with(self, **parts: Any) -> Self:
+        """A copy with some attributes replaced, unchecked."""
+        copy = object.__new__(type(self))
+        copy._set(**vars(self) | parts)
+        return copy
+
     def named(self, own: Variable, parents: Sequence[Variable]) -> Self:
-        """The same CPT, which prints with these names."""
-        twin = object.__new__(type(self))
-        twin._set(**vars(self) | {"_family": Family(own, tuple(parents))})
-        return twin
+        """A copy that prints with these names."""
+        return self._with(_family=Family(own, tuple(parents)))
+
+    def implied_parents(self) -> tuple[str, ...] | None:
+        """The parents that a CPT names, if it does."""
+        return None
+
+    def parts(self) -> dict[str, Floats]:
+        """The numbers, by name."""
+        return {}
+
+    def dense(self, own: Variable, parents: Sequence[Variable]) -> Floats:
+        """The whole table."""
+        raise NotImplementedError
 
     def grid(self, family: Family) -> Grid | None:
         """The numbers as a table; None if it would be too large."""
-        if math.prod(family.shape) * family.own.card > MOST_ENTRIES:
+        if math.prod(family.shape) * family.own.card > MAX_ENTRIES:
             return None
         table = self.dense(family.own, family.parents)
         body = [(*family.names(state), *family.cells(table, state)) for state in family.lines()]
         head = [(*(parent.name for parent in family.parents), *family.labels())]
         return Grid(head, body, len(family.parents), family.title, unset_note(table))
-
-    def dense(self, own: Variable, parents: Sequence[Variable]) -> Floats:
-        """The whole table."""
-        raise NotImplementedError
 
     def _readable(self) -> Grid | None:
         return None if self._family is None else self.grid(self._family)
@@ -103,5 +137,5 @@ def number(value: float) -> str:
 
 
 def unset_note(*tables: Floats) -> str:
-    """What the sign means, where there is one."""
+    """What the sign for numbers to be learned means, where there is one."""
     return f"{UNSET}: to be learned" if any(np.isnan(table).any() for table in tables) else ""
