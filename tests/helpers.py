@@ -52,7 +52,7 @@ def selected(tac: TAC, evidence: Any = None) -> dict[str, Selected]:
 def always_hard(net: Network, evidence: Any) -> list[str]:
     """The variables of `evidence` that are observed in every row, as `Network.posterior` finds them."""
     columns = read(evidence, [net.variable(n) for n in net]).columns
-    return [name for name, column in columns.items() if column.certain]
+    return [name for name, column in columns.items() if column.fully_observed]
 
 
 def one_row(columns: dict[str, Any], i: int) -> dict[str, Any]:

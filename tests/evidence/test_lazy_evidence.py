@@ -173,7 +173,7 @@ def test_every_question_to_a_column_has_the_same_answer_in_all_forms(array):
     if isinstance(eager, str):
         return
     lazy = read_column(of, array, lazily=True)[0]
-    assert (lazy.rows, lazy.certain, lazy.empty) == (eager.rows, eager.certain, eager.empty)
+    assert (lazy.rows, lazy.fully_observed, lazy.empty) == (eager.rows, eager.fully_observed, eager.empty)
     assert lazy.observed.tolist() == eager.observed.tolist()
     assert repr(outcome(lazy.states)) == repr(outcome(eager.states))
     assert (lazy.codes is None) == (eager.codes is None)

@@ -511,9 +511,9 @@ def test_columns_are_cut_by_rows_and_single_rows_speak_for_all():
 
 
 def test_a_column_is_certain_if_every_row_has_a_state():
-    assert Column(B, codes=np.array([0, 2])).certain
-    assert not Column(B, codes=np.array([0, -1])).certain
-    assert not Column(A, soft=np.array([[1.0], [0.0]])).certain
+    assert Column(B, codes=np.array([0, 2])).fully_observed
+    assert not Column(B, codes=np.array([0, -1])).fully_observed
+    assert not Column(A, soft=np.array([[1.0], [0.0]])).fully_observed
 
 
 def test_likelihoods_of_one_row_are_taken_by_name():

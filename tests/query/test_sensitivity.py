@@ -9,7 +9,7 @@ import tacit
 from tacit import CPT, TestingCPT
 from tacit import semantics as definition
 from tacit.base import machine
-from tacit.query.information import MAX_SWEEPS, information, mutual_information
+from tacit.query.marginals import MAX_SWEEPS, information, mutual_information
 from tacit.query.sensitivity import sensitivity
 from tests.helpers import ENGINES, always_hard, close, decided, impossible, one_row, tries
 from tests.strategies import queries

@@ -185,7 +185,7 @@ def test_states_of_several_kinds_stay_certain():
     net.add("X", states=[0, 1], cpt=[0.5, 0.5])
     fields = Fields(b'{"columns": {"X": [0, 1.0, true]}}', ["columns"])
     known = read_given(net, fields, Limits(), Deadline(60))
-    assert (known.certain, known.columns["X"].codes.tolist()) == (["X"], [0, 1, 1])
+    assert (known.fully_observed, known.columns["X"].codes.tolist()) == (["X"], [0, 1, 1])
 
 
 def test_likelihoods_whose_sum_is_beyond_all_floats():

@@ -87,15 +87,15 @@ class Column:
         return self._soft if self.given is None else normalised(self.variable, self.given, self.numbers)
 
     @property
-    def certain(self) -> bool:
+    def fully_observed(self) -> bool:
         """Whether every row observes a state."""
         return self.codes is not None and not bool(self.codes.min(initial=0) == MISSING)
 
     @property
-    def settled(self) -> bool:
+    def known_in_all_rows(self) -> bool:
         """Whether every row observes a state, be it by likelihoods that rule out all others."""
         if self.codes is not None:
-            return self.certain
+            return self.fully_observed
         return all(self.block(start, start + IN_CACHE).observed.all() for start in range(0, self.rows, IN_CACHE))
 
     @property
@@ -167,9 +167,9 @@ class Evidence:
     columns: Mapping[str, Column]
 
     @property
-    def certain(self) -> list[str]:
+    def fully_observed(self) -> list[str]:
         """The variables of which every row observes a state."""
-        return [name for name, column in self.columns.items() if column.certain]
+        return [name for name, column in self.columns.items() if column.fully_observed]
 
     def blocks(self, size: int) -> Iterator[Evidence]:
         """Some rows at a time, so that what is made of them need not fit into memory at once."""
@@ -184,10 +184,9 @@ def blocks(columns: Mapping[str, Column], rows: int, size: int) -> Iterator[tupl
     """Some rows at a time: which they are, and their evidence."""
     for start in range(0, rows, size):
         stop = min(start + size, rows)
-        block = {name: column.block(start, stop) for name, column in columns.items()}
-        yield slice(start, stop), Evidence(stop - start, block)
+        yield slice(start, stop), Evidence(stop - start, take(columns, slice(start, stop)))
 
 
-def take(columns: Mapping[str, Column], rows: NDArray[np.int64]) -> dict[str, Column]:
-    """The evidence of the rows of these numbers."""
+def take(columns: Mapping[str, Column], rows: NDArray[np.int64] | slice) -> dict[str, Column]:
+    """The evidence of some rows."""
     return {name: column.take(rows) for name, column in columns.items()}

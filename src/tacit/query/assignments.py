@@ -17,7 +17,8 @@ from tacit.base.text import plural
 from tacit.base.version import package
 from tacit.engines.engine import Engine, Sweep
 from tacit.engines.results import States
-from tacit.evidence.column import Evidence
+from tacit.evidence.column import Evidence, take
+from tacit.evidence.frames import smallest
 from tacit.evidence.read import EvidenceLike
 from tacit.model.variable import Variable
 from tacit.query.answer import warn_impossible
@@ -26,7 +27,7 @@ from tacit.query.query import Query
 Labels = NDArray[Any]
 Codes = NDArray[np.integer]
 MAX_ROWS, MAX_COLUMNS = 10, 12  # that a notebook shows
-SAMPLES = 2**15  # drawn at a time; more do not fit into the caches
+MAX_SAMPLES = 2**15  # drawn at a time; more do not fit into the caches
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +50,8 @@ class Assignment:
         return pandas.DataFrame({**self.states, "log_probability": self.log_probability})
 
     def __repr__(self) -> str:
-        rows, names = len(self), len(self.states)
-        return f"Assignment({names} variable{'s' * (names != 1)}, {rows:,} row{'s' * (rows != 1)})"
+        names = len(self.states)
+        return f"Assignment({names} variable{'s' * (names != 1)}, {plural(len(self), 'row')})"
 
     def _repr_html_(self) -> str:
         return _columns_html(repr(self), {**self.states, "log probability": self.log_probability})
@@ -73,13 +74,10 @@ class Samples(dict[str, Labels]):
 def _columns_html(title: str, columns: Mapping[str, NDArray[Any]]) -> str:
     """The first rows of columns, and the first columns."""
     names, count = list(columns), len(next(iter(columns.values()), ()))
-    shown = names if len(names) <= MAX_COLUMNS else names[:MAX_COLUMNS]
+    shown = names[:MAX_COLUMNS]
     rows = zip(*(columns[name][:MAX_ROWS].tolist() for name in shown), strict=True)
-    hidden = [
-        f"{plural(more, noun)} more"
-        for more, noun in ((count - MAX_ROWS, "row"), (len(names) - len(shown), "column"))
-        if more > 0
-    ]
+    more = {"row": count - MAX_ROWS, "column": len(names) - len(shown)}
+    hidden = [f"{plural(rest, noun)} more" for noun, rest in more.items() if rest > 0]
     return table(shown, rows, title, notes=[f"... and {' and '.join(hidden)}"] if hidden else ())
 
 
@@ -98,37 +96,37 @@ def most_probable(query: Query, names: Sequence[str], evidence: EvidenceLike | N
             logs.append(np.log(descent.results.joint[0]) + descent.results.exponent * np.log(2.0))
     if not known.rows:
         logs, codes = [np.empty(0)], {name: [np.empty(0, np.int64)] for name in names}
-    log_probability = np.concatenate(logs)
+    log_probability = np.concatenate(logs) + query.log_scale
     impossible = np.isneginf(log_probability)
     warn_impossible(impossible, "their states are None")
-    states = {name: labels(net.variable(name), np.concatenate(codes[name])) for name in names}
-    return Assignment({name: _without(column, impossible) for name, column in states.items()}, log_probability)
+    states = {name: _labels(net.variable(name), np.concatenate(codes[name]), impossible) for name in names}
+    return Assignment(states, log_probability)
 
 
 def samples(query: Query, evidence: EvidenceLike | None, n: int, seed: int | None) -> Samples:
     """Exact samples of all variables, given the evidence of each row: labels (rows, n)."""
-    number = _count(n)
-    known = query.read(evidence)
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise TacitError(f"n is {n!r}, expected the number of samples to draw, a whole number >= 1")
+    number, known = int(n), query.read(evidence)
     asked = query.companion(replace(query.question, query=(), every_node=True))
-    engine, names = asked.engine().runner(known.rows * number, Sweep.DESCENT), query.network.variables
-    smallest = np.int16 if max(query.network.variable(name).card for name in names) < 2**15 else np.int32
-    codes = {name: np.empty((known.rows, number), dtype=smallest) for name in names}
+    engine, names = asked.engine().runner(known.rows * number, Sweep.DESCENT), query.variables
+    small = smallest(max(query.network.variable(name).card for name in names))
+    codes = {name: np.empty((known.rows, number), dtype=small) for name in names}
     impossible = np.zeros(known.rows, dtype=np.bool_)
     for rows, columns, draws in _blocks(engine, known, number, checked_seed(seed)):
-        block = Evidence(rows.stop - rows.start, {n: c.block(rows.start, rows.stop) for n, c in known.columns.items()})
+        block = Evidence(rows.stop - rows.start, take(known.columns, rows))
         descent = engine.descend(block.columns, block.rows, draws)
         impossible[rows] = descent.results.joint[0] <= 0
         for name, column in _codes(asked, descent.states, block, names).items():
             codes[name][rows, columns] = column
     warn_impossible(impossible, "their samples are None")
-    drawn = {name: labels(query.network.variable(name), c) for name, c in codes.items()}
-    return Samples({name: _without(column, impossible) for name, column in drawn.items()})
+    return Samples({name: _labels(query.network.variable(name), c, impossible) for name, c in codes.items()})
 
 
 def _blocks(engine: Engine, known: Evidence, n: int, seed: int) -> Iterator[tuple[slice, slice, Floats]]:
     """Which rows and samples to draw at a time, and numbers between 0 and 1 for them: the same with every engine."""
-    each, at_once = engine.program.draws, min(n, SAMPLES)
-    for r0 in range(0, known.rows, step := max(1, SAMPLES // n)):
+    each, at_once = engine.program.draws, min(n, MAX_SAMPLES)
+    for r0 in range(0, known.rows, step := max(1, MAX_SAMPLES // n)):
         r1 = min(r0 + step, known.rows)
         for s0 in range(0, n, at_once):
             s1 = min(s0 + at_once, n)
@@ -162,29 +160,14 @@ def _codes(asked: Query, states: States, block: Evidence, names: Sequence[str]) 
     return codes
 
 
-def labels(variable: Variable, codes: Codes) -> Labels:
-    """The labels of some states; whole numbers and booleans as such, all else as Python objects."""
+def _labels(variable: Variable, codes: Codes, impossible: NDArray[np.bool_]) -> Labels:
+    """The labels of some states, numbers and booleans as such, all else as Python objects; None in impossible rows."""
     kinds = {type(label) for label in variable.states}
-    table = np.empty(variable.card, dtype=object)
-    table[:] = variable.states
-    if kinds in ({int}, {bool}, {float}):
-        table = np.array(variable.states)
-    return table[codes]
-
-
-def _without(column: Labels, rows: NDArray[np.bool_]) -> Labels:
-    """With None in some rows."""
-    if not rows.any():
-        return column
-    made = column.astype(object)
-    made[rows] = None
-    return made
-
-
-def _count(n: Any) -> int:
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise TacitError(f"n is {n!r}, expected the number of samples to draw, a whole number >= 1")
-    return int(n)
+    labels = np.array(variable.states, dtype=None if kinds in ({int}, {bool}, {float}) else object)[codes]
+    if impossible.any():
+        labels = labels.astype(object)
+        labels[impossible] = None
+    return labels
 
 
 def checked_seed(seed: Any) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -36,7 +37,14 @@ MAX_COUNTED = 2_000_000  # multiply-adds up to which cost() counts the nodes of 
 
 
 class CompiledQuery:
-    """A question about a network, compiled; `refused` says why there is a program of the evidence only, if so."""
+    """A question about a network, compiled; `refused` says why there is a program of the evidence only, if so.
+
+    Of a factor graph, `hidden` are nodes that its users know nothing of, and probabilities are to be multiplied by
+    e**`log_scale`.
+    """
+
+    hidden: Collection[str] = ()
+    log_scale = 0.0
 
     def __init__(
         self,
@@ -89,7 +97,12 @@ class CompiledQuery:
     @property
     def given(self) -> dict[str, Label]:
         """The states that are known of every row."""
-        return {name: self.network.states(name)[state] for name, state in self.question.given}
+        given = [(name, state) for name, state in self.question.given if name not in self.hidden]
+        return {name: self.network.states(name)[state] for name, state in given}
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return tuple(name for name in self.network.variables if name not in self.hidden)
 
     @property
     def variable(self) -> Variable:
@@ -174,7 +187,8 @@ class CompiledQuery:
             agrees = (column.likelihoods() == np.eye(column.variable.card)[:, [state]]).all(axis=0)
             nothing = (column.likelihoods() == 1).all(axis=0)
             if not (agrees | nothing).all():
-                problem = f"the query was compiled for {self.given[name]!r} in all rows (given=), and this row differs"
+                label = self.network.states(name)[state]
+                problem = f"the query was compiled for {label!r} in all rows (given=), and this row differs"
                 raise EvidenceError(problem, variable=name, row=int((agrees | nothing).argmin()))
         return Evidence(evidence.rows, others)
 

@@ -1,15 +1,19 @@
-"""The posterior of every variable at once: derivatives by likelihoods, from one forward and one backward pass."""
+"""Posteriors of all variables at once, and what each would tell about a query: both from derivatives by likelihoods."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from tacit.base.errors import TooLargeError
 from tacit.base.floats import Floats, divide
 from tacit.base.progress import Progress
+from tacit.base.text import large
 from tacit.compiler.question import Question
 from tacit.engines.engine import Engine, Sweep
 from tacit.engines.results import Array
@@ -17,39 +21,33 @@ from tacit.evidence.column import Column, Evidence, blocks
 from tacit.evidence.distinct import distinct
 from tacit.evidence.read import EvidenceLike
 from tacit.query.answer import warn_impossible
-from tacit.query.probabilities import Labelling, Marginals
 from tacit.query.query import Query
 
 WORTH_COMPILING = 2e8  # multiply-adds of all rows from which a program for their kind of evidence is tried
 CHEAPER = 2  # times, for it to be taken
+MAX_SWEEPS = 1024  # joint states of several query variables up to which each has a backward pass of its own
 
 
-def go_on() -> None:
-    """No pause."""
+def no_pause() -> None:
+    """What is called between backward passes that nobody wants to end."""
 
 
 def marginals(query: Query, evidence: EvidenceLike | None = None) -> dict[str, Floats]:
     """The posterior of every variable, each (rows, states): see `TAC.marginals`."""
     rows = distinct(query.read(evidence))
-    posteriors = _of_rows(query, rows.known)
+    posteriors = _posteriors(query, rows.known)
     if posteriors:
         first = next(iter(posteriors.values()))
         warn_impossible(rows.for_all(np.isnan(first[:, 0])), "their posteriors are NaN")
     return {name: rows.for_all(array) for name, array in posteriors.items()}
 
 
-def labelled(query: Query, posteriors: Mapping[str, Floats], evidence: EvidenceLike | None) -> Marginals:
-    """Posteriors with the names of states and rows."""
-    label = Labelling.of(evidence)
-    return Marginals({name: label(array, [query.network.variable(name)]) for name, array in posteriors.items()})
-
-
-def _of_rows(query: Query, known: Evidence) -> dict[str, Floats]:
+def _posteriors(query: Query, known: Evidence) -> dict[str, Floats]:
     """The posteriors of some rows; NaN where they are impossible."""
     net = query.network
     asked = companion_for(query, replace(query.question, query=()), known)
     engine = asked.engine().runner(known.rows, Sweep.HELD)
-    posteriors = {name: np.empty((known.rows, net.variable(name).card), query.dtype) for name in net.variables}
+    posteriors = {name: np.empty((known.rows, net.variable(name).card), query.dtype) for name in query.variables}
     with Progress("marginals", known.rows) as progress:
         for rows, block in blocks(known.columns, known.rows, engine.gradient_chunk):
             swept = sweeps(engine, block)
@@ -61,6 +59,70 @@ def _of_rows(query: Query, known: Evidence) -> dict[str, Floats]:
     return posteriors
 
 
+def information(
+    query: Query, evidence: EvidenceLike | None = None, pause: Callable[[], None] = no_pause
+) -> dict[str, Floats]:
+    """By how much the entropy of a query is expected to drop if a variable's state is observed: see `TAC.information`.
+
+    That is the mutual information of the two given the evidence. Their joint distribution comes from derivatives of the
+    query's joint by the likelihoods of all variables, one backward pass for each state of the query. `pause` is called
+    between these, and may raise to end the work.
+    """
+    require_few_sweeps(query, "information")
+    rows = distinct(query.read(evidence))
+    drops, impossible = _drops(query, rows.known, pause)
+    warn_impossible(rows.for_all(impossible), "their information is NaN")
+    return {name: rows.for_all(drop) for name, drop in drops.items()}
+
+
+def _drops(query: Query, known: Evidence, pause: Callable[[], None]) -> tuple[dict[str, Floats], NDArray[np.bool_]]:
+    """The expected drops of entropy in some rows, and which rows are impossible."""
+    asked = companion_for(query, query.question, known)
+    states = asked.program.outputs
+    engine = asked.engine().runner(known.rows * states, Sweep.HELD)
+    drops = {name: np.empty(known.rows) for name in query.variables}
+    impossible = np.zeros(known.rows, dtype=np.bool_)
+    at_once = max(1, engine.gradient_chunk // states)  # pairs of states take as much room as values
+    with Progress("information", known.rows * states) as progress:
+        for rows, block in blocks(known.columns, known.rows, at_once):
+
+            def between_sweeps(done: int = block.rows) -> None:
+                pause()
+                progress.advance(done)
+
+            swept = sweeps(engine, block, between_sweeps)
+            impossible[rows] = swept.total <= 0
+            for name, drop in drops.items():
+                told = np.zeros(block.rows)
+                if name in swept.derivatives[0]:  # else its state is known to the program
+                    both = np.stack(swept.joints(block.columns, name))
+                    told = mutual_information(divide(both, swept.total, otherwise=0.0))
+                observed = name in block.columns and block.columns[name].observed
+                drop[rows] = np.where(impossible[rows] | observed, np.nan, told)
+    return drops, impossible
+
+
+def require_few_sweeps(query: Query, what: str) -> None:
+    """An error without a query, and where a backward pass for each of its joint states would take hours."""
+    query.require_query(what)
+    query.require_posterior()
+    names = query.question.query
+    states = math.prod(query._states)
+    if len(names) > 1 and states > MAX_SWEEPS:
+        raise TooLargeError(
+            f"{what} takes a sweep for every joint state of the query, and its {len(names)} variables have "
+            f"{large(states)} (limit {MAX_SWEEPS:,}); ask about fewer variables at once"
+        )
+
+
+def mutual_information(both: Array) -> Floats:
+    """The mutual information, in nats, of two variables whose joint distribution is (states, states, rows)."""
+    apart = both.sum(axis=0, keepdims=True) * both.sum(axis=1, keepdims=True)
+    ratio = divide(both, apart, otherwise=1.0)
+    logs = np.log(ratio, out=np.zeros_like(ratio), where=both > 0)
+    return np.asarray(np.maximum((both * logs).sum(axis=(0, 1)), 0.0))  # rounding may leave a little less than nothing
+
+
 def companion_for(query: Query, question: Question, known: Evidence) -> Query:
     """A query with likelihoods of all variables, by which derivatives are taken.
 
@@ -69,11 +131,11 @@ def companion_for(query: Query, question: Question, known: Evidence) -> Query:
     """
     general = query.companion(replace(question, evidence=query.network.variables, index=False))
     work = general.program.cost.multiply_adds
-    given = dict(question.given)
-    certain = tuple(sorted({*question.hard, *known.certain}.difference(given, question.do)))
-    if not certain or query.network.testing_nodes or work * known.rows < WORTH_COMPILING:
+    known_states = (*dict(question.given), *question.do)
+    observed = tuple(sorted({*question.hard, *known.fully_observed}.difference(known_states)))
+    if not observed or query.network.testing_nodes or work * known.rows < WORTH_COMPILING:
         return general
-    special = query.companion(replace(question, evidence=query.network.variables, hard=certain))
+    special = query.companion(replace(question, evidence=query.network.variables, hard=observed))
     return special if CHEAPER * special.program.cost.multiply_adds <= work else general
 
 
@@ -94,12 +156,14 @@ class Swept(NamedTuple):
         by_state = [derivatives[name] for derivatives in self.derivatives]
         if column is None:
             return by_state
+        # the derivatives of states that are ruled out may leave the range of floats
         likelihoods = column.likelihoods()
-        return [weighted(likelihoods, own) for own in by_state]
+        possible = likelihoods > 0
+        return [np.multiply(likelihoods, own, out=np.zeros_like(own), where=possible) for own in by_state]
 
 
-def sweeps(engine: Engine, known: Evidence, pause: Callable[[], None] = go_on) -> Swept:
-    """One sweep for each state of the query. `pause` is called before each, and may raise to end the work."""
+def sweeps(engine: Engine, known: Evidence, pause: Callable[[], None] = no_pause) -> Swept:
+    """One backward pass for each state of the query. `pause` is called before each, and may raise to end the work."""
     plain = _in_plain_floats(engine, known, pause)
     if plain is not None:
         return plain
@@ -114,7 +178,7 @@ def sweeps(engine: Engine, known: Evidence, pause: Callable[[], None] = go_on) -
 
 
 def _in_plain_floats(engine: Engine, known: Evidence, pause: Callable[[], None]) -> Swept | None:
-    """Sweeps without a run before: likelihoods times derivatives by them sum to p*. None where rows are in doubt."""
+    """Backward passes without a run before: likelihoods times derivatives sum to p*. None where rows are imprecise."""
     derivatives = []
     for seeds in _units(engine, known.rows):
         pause()
@@ -130,8 +194,3 @@ def _units(engine: Engine, rows: int) -> Iterator[Floats]:
     """Derivatives of the joint of each state of the query by the joint: (states, rows)."""
     for unit in np.eye(engine.program.outputs):
         yield np.broadcast_to(unit[:, None], (len(unit), rows))
-
-
-def weighted(likelihood: Floats, derivative: Array) -> Array:
-    """Likelihoods times derivatives by them: those of states that are ruled out may leave the range of floats."""
-    return np.multiply(likelihood, derivative, out=np.zeros_like(derivative), where=likelihood > 0)

@@ -24,7 +24,7 @@ from tacit.model.variable import Label, Variable, listed_states
 from tacit.query.assignments import Labels, Samples, samples
 from tacit.query.one_row import OneRow
 from tacit.query.options import Asked, CompileOptions, checked_query
-from tacit.query.probabilities import Labelling, Probabilities
+from tacit.query.probabilities import Probabilities, with_labels
 from tacit.query.query import Query, compiled, for_one_row
 from tacit.query.selection import selected_network
 
@@ -132,9 +132,7 @@ class Network(Model):
         if names and known.rows == 1 and len(tac.hard) == len(names) - 1 and (one := tac.one_row()):  # all are labels
             self._of_labels.get(names, lambda: one)
         answer = tac.posterior(known)  # not read again: the columns of an array follow the network, not the query
-        if not labels:
-            return answer
-        return Labelling.of(evidence)(answer, [self.variable(name) for name in tac.question.query])
+        return with_labels(answer, [self.variable(name) for name in tac.question.query], evidence) if labels else answer
 
     def log_likelihood(self, rows: EvidenceLike | None = None) -> Floats:
         """The logarithm of p*(evidence) of every row: (rows,); minus infinity where it is impossible.
@@ -148,7 +146,7 @@ class Network(Model):
 
     def _query(self, asked: Asked, known: Evidence) -> Query:
         """A query for such evidence; of one row, where that is refused or slow, for its own states."""
-        hard = tuple(sorted(known.certain))
+        hard = tuple(sorted(known.fully_observed))
         soft = tuple(sorted(n for n in known.columns if n not in hard))
 
         def special() -> Query:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -192,22 +191,11 @@ class Marginals(dict[str, Probabilities]):
         return self._grid().html() if self else None
 
 
-@dataclass(frozen=True)
-class Labelling:
-    """How the rows of an answer are called; made of the evidence before it is read."""
-
-    index: Any = None
-
-    @classmethod
-    def of(cls, evidence: Any) -> Labelling:
-        """The index of a pandas frame, or of the first column of pandas in a mapping."""
-        columns = evidence.values() if isinstance(evidence, Mapping) else [evidence]
-        return cls(next((column.index for column in columns if _is_pandas(column)), None))
-
-    def __call__(self, array: Floats, variables: Sequence[Variable]) -> Probabilities:
-        """An array of probabilities with the names of its rows and states."""
-        index = self.index if self.index is not None and len(self.index) == len(array) else None
-        return Probabilities(array, variables, index)
+def with_labels(array: Floats, variables: Sequence[Variable], evidence: Any) -> Probabilities:
+    """Probabilities with the index of a pandas frame of evidence, or of the first column of pandas in a mapping."""
+    columns = evidence.values() if isinstance(evidence, Mapping) else [evidence]
+    index = next((column.index for column in columns if _is_pandas(column)), None)
+    return Probabilities(array, variables, None if index is None or len(index) != len(array) else index)
 
 
 def row_name(index: Any, row: int | None) -> str:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
 from typing import Any, Literal, Self, TypeVar, overload
 
 import numpy as np
@@ -28,7 +27,7 @@ from tacit.query.answer import Answer, ObservedQueryWarning, warn_impossible
 from tacit.query.compiled_query import CompiledQuery, check_same_structure
 from tacit.query.one_row import Encoder, OneRow
 from tacit.query.options import CompileOptions, checked_query, checked_question
-from tacit.query.probabilities import Labelling, Probabilities
+from tacit.query.probabilities import Probabilities, with_labels
 from tacit.query.selection import Selected, join_rows, no_rows, selected_rows
 
 Q = TypeVar("Q", bound="Query")
@@ -111,7 +110,7 @@ class Query(CompiledQuery):
         self.require_query("posterior")
         self.require_posterior()
         known = self._read(evidence, lazily=True)
-        if self._query_is_evidence and is_frame(evidence):
+        if is_frame(evidence):
             self._warn_observed(known)
         engine = self.engine().runner(known.rows, Sweep.FORWARD)
         posterior = np.empty((known.rows, math.prod(self._states)), self.dtype)
@@ -149,33 +148,30 @@ class Query(CompiledQuery):
         those of `posterior`.
         """
         self.require_query("joint")
-        joint = self.ask(evidence).joint
+        answer = self.ask(evidence)
+        with np.errstate(over="ignore"):  # sums over a factor graph may be infinite
+            joint = answer.joint
         return self.labelled(joint, evidence) if labels else joint
 
     def labelled(self, array: Floats, evidence: EvidenceLike | None) -> Probabilities:
         """An answer with the names of states and rows."""
-        return Labelling.of(evidence)(array, [self.network.variable(name) for name in self.question.query])
+        return with_labels(array, [self.network.variable(name) for name in self.question.query], evidence)
 
     def log_evidence(self, evidence: EvidenceLike | None = None) -> Floats:
         """The logarithm of p*(evidence) for every row; minus infinity where it is impossible."""
-        return self._answer(evidence, () if self.refused else self._states).log_evidence
+        return self._answer(evidence, () if self.refused else self._states).log_evidence + self.log_scale
 
     def selected(self, evidence: EvidenceLike | None = None) -> dict[str, Selected]:
         """For every testing node that the query needs, how each row of evidence decided it."""
         return self.ask(evidence, selected=True).selected
 
-    @cached_property
-    def _query_is_evidence(self) -> bool:
-        """Whether rows may observe all that is asked."""
-        return bool(self.question.query) and set(self.question.query) <= set(self.evidence)
-
     def _warn_observed(self, known: Evidence) -> None:
         """Say that nothing is predicted where all rows of a frame hold the answer, as test cases do."""
         names = self.question.query
-        if known.rows and all(name in known.columns and known.columns[name].settled for name in names):
-            asked = ", ".join(map(repr, names))
-            warn(f"all rows observe the query itself, {asked}: their posterior is the state that they give; leave it "
-                 "out of the evidence to predict it", ObservedQueryWarning)  # fmt: skip
+        columns = [known.columns[name] for name in names if name in self.evidence and name in known.columns]
+        if known.rows and len(columns) == len(names) and all(column.known_in_all_rows for column in columns):
+            what = f"all rows observe the query itself, {', '.join(map(repr, names))}: their posterior is the state"
+            warn(f"{what} that they give; leave it out of the evidence to predict it", ObservedQueryWarning)
 
     def companion(self, question: Question, extended: Callable[[Model], Model] | None = None) -> Query:
         """Another question about the network, or about an extended one, compiled on first use."""

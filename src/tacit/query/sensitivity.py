@@ -27,8 +27,7 @@ from tacit.model.cpt import CPT, THRESHOLDS, AnyCPT, TestingCPT
 from tacit.model.model import Model
 from tacit.model.variable import Label, describe
 from tacit.query.answer import warn_impossible
-from tacit.query.information import require_few_sweeps
-from tacit.query.marginals import go_on
+from tacit.query.marginals import no_pause, require_few_sweeps
 from tacit.query.query import Query
 
 Key = tuple[str, str]
@@ -245,7 +244,9 @@ class Sensitivity:
         return f"Sensitivity(of {', '.join(self.query)} to {entries:,} entries, {rows:,} row{'s' * (rows != 1)})"
 
 
-def sensitivity(query: Query, evidence: EvidenceLike | None = None, pause: Callable[[], None] = go_on) -> Sensitivity:
+def sensitivity(
+    query: Query, evidence: EvidenceLike | None = None, pause: Callable[[], None] = no_pause
+) -> Sensitivity:
     """Derivatives of the posterior of a query by every entry of every table, for every row: see `TAC.sensitivity`.
 
     `pause` is called between sweeps, and may raise to end the work.

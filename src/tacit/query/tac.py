@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING, overload
 
 from tacit.base.floats import Floats
 from tacit.base.html import facts
@@ -12,15 +12,12 @@ from tacit.base.text import listed
 from tacit.evidence.read import EvidenceLike
 from tacit.model.factor_graph import FactorGraph
 from tacit.model.variable import Label
-from tacit.query.assignments import Assignment, Labels, most_probable, samples
 from tacit.query.factor_query import FactorQuery, compiled_graph
 from tacit.query.filtering import filtered
-from tacit.query.information import information
-from tacit.query.marginals import labelled, marginals
 from tacit.query.network import Network
 from tacit.query.options import CompileOptions
-from tacit.query.probabilities import Marginals
-from tacit.query.query import Query, compiled
+from tacit.query.query import compiled
+from tacit.query.user_query import UserQuery
 
 if TYPE_CHECKING:  # methods that need more than a posterior does load it when they are called
     from tacit.query.sensitivity import Sensitivity
@@ -116,7 +113,7 @@ def compile(
     return compiled(TAC, net, query, evidence, hard, options)
 
 
-class TAC(Query):
+class TAC(UserQuery):
     """A query compiled once, evaluated on many rows. Made by `tacit.compile`."""
 
     network: Network
@@ -156,75 +153,6 @@ class TAC(Query):
 
         return explain(self, evidence)
 
-    @overload
-    def marginals(self, evidence: EvidenceLike | None = None, labels: Literal[False] = False) -> dict[str, Floats]: ...
-
-    @overload
-    def marginals(self, evidence: EvidenceLike | None = None, *, labels: Literal[True]) -> Marginals: ...
-
-    def marginals(self, evidence: EvidenceLike | None = None, labels: bool = False) -> dict[str, Floats] | Marginals:
-        """The posterior of *every* variable, each (rows, states), from one forward and one backward pass.
-
-        The derivative of p*(evidence) by the likelihood of a state is the probability of that state with the rest of
-        the evidence (Darwiche's differential approach). Selected tables count as they were selected. With `labels`,
-        the dictionary prints as one table, converts to one frame, and its values are labelled as in `posterior`.
-
-        >>> import tacit
-        >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
-        >>> marginals = tac.marginals({"A": 0.8, "C": "lo"})
-        >>> {name: p.round(4).tolist() for name, p in marginals.items()}
-        {'A': [[0.4615, 0.5385]], 'B': [[0.4692, 0.5308]], 'C': [[1.0, 0.0]]}
-        """
-        posteriors = marginals(self, evidence)
-        return labelled(self, posteriors, evidence) if labels else posteriors
-
-    def mpe(self, evidence: EvidenceLike | None = None) -> Assignment:
-        """The most probable explanation: the states of all variables that are jointly most probable, for every row.
-
-        That is one assignment with the largest p*(all states, evidence). The most probable state of each variable by
-        itself, which `marginals` tells, may be another, and all of those together may even be impossible. What is
-        observed with certainty keeps its state. Of several that are equally probable, the same one is always taken.
-
-        >>> import tacit
-        >>> tac = tacit.compile(tacit.examples.abc(), query=None, evidence=["A", "C"])
-        >>> best = tac.mpe({"A": 0.8, "C": ["lo", "hi"]})
-        >>> {name: states.tolist() for name, states in best.states.items()}
-        {'A': ['false', 'true'], 'B': ['false', 'true'], 'C': ['lo', 'hi']}
-        >>> best.log_probability.round(4)
-        array([-2.7646, -1.8202])
-        """
-        return most_probable(self, self.network.variables, evidence)
-
-    def map(self, evidence: EvidenceLike | None = None) -> Assignment:
-        """The states of the query variables that are jointly most probable, with all others summed out, for every row.
-
-        The order of elimination is constrained: sums first, then the maximum. That can be much more work than a
-        posterior or an `mpe`, but it needs no table of all joint states of the query.
-
-        >>> import tacit
-        >>> tac = tacit.compile(tacit.examples.abc(), query=["A", "B"], evidence=["C"])
-        >>> best = tac.map({"C": ["lo", "hi"]})
-        >>> best.states["A"].tolist(), best.states["B"].tolist()
-        (['false', 'false'], ['true', 'true'])
-        """
-        self.require_query("map")
-        return most_probable(self, self.question.query, evidence)
-
-    def sample(self, evidence: EvidenceLike | None = None, n: int = 1, seed: int | None = 0) -> dict[str, Labels]:
-        """Exact, independent samples of all variables given the evidence of each row: labels (rows, n).
-
-        They come from the network that the row's evidence selects. No sample is rejected or weighted, so improbable
-        evidence costs nothing; where it is impossible, samples are None. The same seed gives the same samples,
-        None others each time.
-
-        >>> import tacit
-        >>> tac = tacit.compile(tacit.examples.abc(), query=None, evidence=["A", "C"])
-        >>> drawn = tac.sample({"A": "true", "C": ["lo", "hi"]}, n=1000)
-        >>> (drawn["B"] == "true").mean(axis=1).round(1)
-        array([0.9, 0.9])
-        """
-        return samples(self, evidence, n, seed)
-
     def filtered(self, name: str, evidence: EvidenceLike | None = None) -> Floats:
         """The posterior of every step `name[t]`, from the evidence of steps up to t alone: (rows, steps, states).
 
@@ -247,21 +175,6 @@ class TAC(Query):
                [0.818, 0.174, 0.37 ]])
         """
         return filtered(self, name, evidence)
-
-    def information(self, evidence: EvidenceLike | None = None) -> dict[str, Floats]:
-        """For every variable, by how much the query's entropy is expected to drop if its state were observed: (rows,).
-
-        In nats; apart from the query itself, the variable with the largest value is the one to ask about next. NaN
-        where the state is observed already. All of it is said of the network that the present evidence selects. Where
-        testing nodes are below a variable, observing it may also select other tables, which is not counted. Several
-        query variables may have 1,024 joint states, since each takes a sweep.
-
-        >>> import tacit
-        >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
-        >>> {name: drop.round(4).tolist() for name, drop in tac.information({"C": "lo"}).items()}
-        {'A': [0.0766], 'B': [0.668], 'C': [nan]}
-        """
-        return information(self, evidence)
 
     def sensitivity(self, evidence: EvidenceLike | None = None) -> Sensitivity:
         """How the posterior depends on the numbers: its derivatives with respect to every entry of every table.

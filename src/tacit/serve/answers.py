@@ -17,7 +17,7 @@ from tacit.compiler.prune import relevant
 from tacit.evidence.column import Evidence
 from tacit.model.cpt import TestingCPT
 from tacit.query.answer import Answer
-from tacit.query.information import information as information_of
+from tacit.query.marginals import information as information_of
 from tacit.query.network import Network
 from tacit.query.selection import join_rows
 from tacit.query.sensitivity import Entry, Sensitivity

@@ -39,7 +39,7 @@ class Queries:
         """A query that takes this evidence."""
         if self._is_cheap():
             return self._of_any(query)
-        hard = tuple(sorted(evidence.certain))
+        hard = tuple(sorted(evidence.fully_observed))
         soft = tuple(sorted(set(evidence.columns).difference(hard)))
         return self._once((query, soft, hard), lambda: self._compiled(query, soft, hard))
 

@@ -82,7 +82,7 @@ class Scope:
         tac.require_no_do()
         self.query, self.inputs = tac.variable.name, tuple(inputs)
         self.network, self.thresholds = unfold(tac.network, relevant(tac.network, [self.query, *inputs, *fixed]))
-        self.hard = tuple(n for n, column in fixed.items() if column.certain)
+        self.hard = tuple(n for n, column in fixed.items() if column.fully_observed)
         self.soft = tuple(n for n in fixed if n not in self.hard)
         net, self.nodes = self.network, relevant(self.network, [self.query, *inputs, *fixed])
         self.bearing = set(self.nodes)

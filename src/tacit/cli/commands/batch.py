@@ -181,7 +181,7 @@ class Answers:
         evidence = self._reader.evidence(batch)
         for name in self.plan.do:
             self._require_states(evidence, name, batch.first)
-        tacs = self._compiled_for(evidence.certain)
+        tacs = self._compiled_for(evidence.fully_observed)
         columns = [batch.rows.column(name).cast(self.schema.field(name).type) for name in self.plan.keep]
         columns += self.plan.wanted.columns(self.net, tacs, evidence)
         return pa.Table.from_arrays(columns, schema=self.schema.with_metadata({"hard": json.dumps(tacs[0].hard)}))

@@ -98,7 +98,7 @@ def train(job: TrainJob) -> None:
         raise TacitError(f"all numbers of {job.model} are known: name the nodes to learn with --learn, or --learn all")
     try:
         X, y = _read(table, chosen, answers)
-        tac = tacit.compile(net, query, list(X), read(X, [net.variable(name) for name in X]).certain)
+        tac = tacit.compile(net, query, list(X), read(X, [net.variable(name) for name in X]).fully_observed)
         fit = tacit.fit(tac, X, y, **{name: getattr(job, name) for name in OPTIONS})
     except EvidenceError as error:
         raise in_file(error, table.path) from None

@@ -34,7 +34,7 @@ def read_evidence(net: Network, texts: Sequence[str]) -> tuple[dict[str, Any], l
             column, _ = read_column(net.variable(name), value)
         except EvidenceError as error:
             raise error.changed(row=None) from None  # there is one row only
-        if column is not None and column.certain:
+        if column is not None and column.fully_observed:
             hard.append(name)
     return evidence, hard
 

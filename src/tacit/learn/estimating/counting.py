@@ -136,7 +136,7 @@ class FirstPass:
         if len(rest):
             left = batch if not len(whole) else batch.take(rest)
             buffer.append(left)
-            certain = {name: int(column.certain) for name, column in left.columns.items()}
+            certain = {name: int(column.fully_observed) for name, column in left.columns.items()}
         with np.errstate(over="ignore"):
             rows = float(batch.weights.sum())
         seen = frozenset(name for name, column in batch.columns.items() if not column.empty)

@@ -49,8 +49,8 @@ def read_rows(net: Network, query: str, rows: Any, y: Any, weights: ArrayLike | 
 
 def compiled_for(evidence: Evidence, net: Network, query: str, effort: str = "auto") -> TAC:
     """The query, compiled for evidence of this kind."""
-    soft = [name for name in evidence.columns if name not in evidence.certain]
-    return compiled(TAC, net, query, soft, evidence.certain, CompileOptions(effort=effort))
+    soft = [name for name in evidence.columns if name not in evidence.fully_observed]
+    return compiled(TAC, net, query, soft, evidence.fully_observed, CompileOptions(effort=effort))
 
 
 @dataclass(frozen=True)

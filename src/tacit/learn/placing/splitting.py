@@ -24,7 +24,7 @@ from tacit.learn.fitting.objective import Penalty
 from tacit.learn.fitting.optimizers import LBFGS, State
 from tacit.learn.fitting.parameters import Parameters
 from tacit.model.cpt import CPT, THRESHOLDS, TestingCPT
-from tacit.query.marginals import go_on
+from tacit.query.marginals import no_pause
 from tacit.query.network import Network
 from tacit.query.options import CompileOptions
 from tacit.query.query import Query, compiled
@@ -63,7 +63,7 @@ def slopes(query: Query, data: Data, nodes: Sequence[str]) -> Slopes:
     joints: list[Floats] = []
     by_table: dict[str, list[Floats]] = {node: [] for node in nodes}
     for _, block in blocks(data.columns, data.rows, engine.gradient_chunk):
-        joint, derivatives = engine.derivatives(block.columns, block.rows, go_on)
+        joint, derivatives = engine.derivatives(block.columns, block.rows, no_pause)
         joints.append(joint.astype(np.float64))
         for node, several in by_table.items():
             shape = query.network.table(node).shape
@@ -76,8 +76,8 @@ def slopes(query: Query, data: Data, nodes: Sequence[str]) -> Slopes:
 def parent_posterior(net: Network, data: Data, parents: tuple[str, ...], seen: tuple[str, ...]) -> Floats:
     """P*(u) of the parents of a node, given the evidence that a test there would see: (u, r)."""
     evidence = Evidence(data.rows, {name: data.columns[name] for name in seen})
-    soft = [name for name in seen if name not in evidence.certain]
-    query = compiled(Query, net, parents, soft, evidence.certain, CompileOptions(effort="low"))
+    soft = [name for name in seen if name not in evidence.fully_observed]
+    query = compiled(Query, net, parents, soft, evidence.fully_observed, CompileOptions(effort="low"))
     posterior = query.posterior(evidence)
     states = flat(posterior).T
     return np.ascontiguousarray(np.broadcast_to(states, (len(states), data.rows)))
