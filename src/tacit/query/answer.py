@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +14,6 @@ from tacit.base.floats import Floats, flat
 from tacit.base.warnings import warn
 from tacit.engines.results import normalised
 from tacit.query.selection import Selected
-
-N = TypeVar("N", bound=np.generic)
 
 
 class ImpossibleEvidenceWarning(UserWarning):
@@ -49,16 +46,13 @@ class Answer:
     @property
     def joint(self) -> Floats:
         """p*(q) for every state of the query: (rows, states), in float64, which has the range that it needs."""
-        return np.ldexp(self.mantissa.astype(np.float64), self._by_row(self.exponent))
+        exponent = self.exponent.reshape(-1, *[1] * (self.mantissa.ndim - 1))
+        return np.ldexp(self.mantissa.astype(np.float64), exponent)
 
     @property
     def _total(self) -> Floats:
         total: Floats = flat(self.mantissa).sum(axis=1)
         return total
-
-    def _by_row(self, numbers: NDArray[N]) -> NDArray[N]:
-        """One number for each row, ready to broadcast."""
-        return numbers.reshape(-1, *[1] * (self.mantissa.ndim - 1))
 
     @property
     def log_evidence(self) -> Floats:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -14,9 +13,9 @@ import numpy as np
 from tacit.base.errors import TacitError
 from tacit.evidence.column import Evidence
 from tacit.evidence.tables.columns import written, written_type
-from tacit.model.variable import state_column
-from tacit.query.answer import Answer, quietly
+from tacit.query.answer import quietly
 from tacit.query.network import Network
+from tacit.query.probabilities import joint_columns
 from tacit.query.tac import TAC
 
 MAX_COLUMNS = 1_000  # for the combinations of a joint posterior; 65,536 rows of them take half a gigabyte
@@ -40,11 +39,11 @@ class AnswerColumns:
         return [None]
 
     def fields(self, net: Network) -> list[tuple[str, Any]]:
-        """The names of the columns, and their pyarrow types."""
-        raise NotImplementedError
+        """The names of the columns, and their pyarrow types: a column for each variable, if nothing else is said."""
+        return [(name, written_type(net.variable(name))) for name in self.names or net.variables]
 
     def columns(self, net: Network, tacs: Sequence[TAC], known: Evidence) -> list[Any]:
-        """The columns for some rows, found with the compiled queries."""
+        """The columns for some rows, answered by the compiled queries."""
         raise NotImplementedError
 
 
@@ -59,12 +58,10 @@ class PosteriorColumns(AnswerColumns):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All variables of all groups."""
         return tuple(itertools.chain(*self.groups))
 
     @property
     def queries(self) -> list[str | tuple[str, ...]]:
-        """One for each group."""
         return [group if len(group) > 1 else group[0] for group in self.groups]
 
     def fields(self, net: Network) -> list[tuple[str, Any]]:
@@ -86,24 +83,17 @@ class PosteriorColumns(AnswerColumns):
         columns = []
         for group, tac in zip(self.groups, tacs, strict=True):
             answer = tac.ask(known)
-            columns += self._group_columns(net, group, answer)
-        if self.log_evidence:
-            columns.append(pa.array(answer.log_evidence))
-        return columns
-
-    def _group_columns(self, net: Network, group: tuple[str, ...], answer: Answer) -> list[Any]:
-        import pyarrow as pa
-
-        with quietly():
-            posterior = answer.posterior
-        flat = posterior.reshape(len(posterior), -1)
-        impossible = np.isnan(flat[:, 0])
-        columns = [pa.array(column, mask=impossible) for column in flat.T]
-        if self.argmax:
-            best = np.unravel_index(flat.argmax(axis=1), posterior.shape[1:])
-            for name, codes in zip(group, best, strict=True):
+            with quietly():
+                posterior = answer.posterior
+            flat = posterior.reshape(len(posterior), -1)
+            impossible = np.isnan(flat[:, 0])
+            columns += [pa.array(column, mask=impossible) for column in flat.T]
+            best = np.unravel_index(flat.argmax(axis=1), posterior.shape[1:]) if self.argmax else ()
+            for name, codes in zip(group, best, strict=self.argmax):
                 labels = written(net.variable(name), net.states(name))
                 columns.append(labels.take(pa.array(codes, mask=impossible)))
+        if self.log_evidence:
+            columns.append(pa.array(answer.log_evidence))
         return columns
 
 
@@ -116,16 +106,14 @@ class MostProbable(AnswerColumns):
 
     @property
     def queries(self) -> list[tuple[str, ...] | None]:
-        """The variables that are not summed out, if they are not all."""
         return [self.names or None]
 
     def fields(self, net: Network) -> list[tuple[str, Any]]:
-        """A column for each variable."""
+        """A column for each variable, and logarithms."""
         import pyarrow as pa
 
-        fields = _label_fields(net, self.names or net.variables)
-        fields.append(("log_probability", pa.float64()))
-        return fields + [("log_evidence", pa.float64())] * self.log_evidence
+        names = ["log_probability", *["log_evidence"] * self.log_evidence]
+        return super().fields(net) + [(name, pa.float64()) for name in names]
 
     def columns(self, net: Network, tacs: Sequence[TAC], known: Evidence) -> list[Any]:
         """States, and the logarithm of their probability together with the evidence."""
@@ -134,7 +122,7 @@ class MostProbable(AnswerColumns):
         (tac,) = tacs
         with quietly():
             best = tac.map(known) if self.names else tac.mpe(known)
-        columns = _label_columns(net, best.states)
+        columns = [written(net.variable(name), labels) for name, labels in best.states.items()]
         columns.append(pa.array(best.log_probability))
         if self.log_evidence:
             columns.append(pa.array(tac.log_evidence(known)))
@@ -146,7 +134,6 @@ class LogEvidence(AnswerColumns):
     """The logarithm of the probability of the evidence, and nothing else."""
 
     def fields(self, net: Network) -> list[tuple[str, Any]]:
-        """One column."""
         import pyarrow as pa
 
         return [("log_evidence", pa.float64())]
@@ -169,31 +156,14 @@ class SampleColumns(AnswerColumns):
         """For one part of the rows, with draws of its own."""
         return replace(self, seeds=(*self.seeds, *place)) if self.seeds else self
 
-    def fields(self, net: Network) -> list[tuple[str, Any]]:
-        """A column for each variable."""
-        return _label_fields(net, net.variables)
-
     def columns(self, net: Network, tacs: Sequence[TAC], known: Evidence) -> list[Any]:
         """The states that were drawn."""
-        (tac,) = tacs
+        (tac,), seed = tacs, None
+        if self.seeds:  # they are mixed, so that neighbours have nothing in common
+            seed = int(np.random.SeedSequence(self.seeds).generate_state(1, np.uint64)[0])
         with quietly():
-            drawn = tac.sample(known, seed=self._seed)
-        return _label_columns(net, {name: labels[:, 0] for name, labels in drawn.items()})
-
-    @property
-    def _seed(self) -> int:
-        """One number of all seeds: a sequence of them is mixed, so that neighbours have nothing in common."""
-        if not self.seeds:
-            return secrets.randbits(63)
-        return int(np.random.SeedSequence(self.seeds).generate_state(1, np.uint64)[0])
-
-
-def _label_fields(net: Network, names: Sequence[str]) -> list[tuple[str, Any]]:
-    return [(name, written_type(net.variable(name))) for name in names]
-
-
-def _label_columns(net: Network, states: Mapping[str, Any]) -> list[Any]:
-    return [written(net.variable(name), labels) for name, labels in states.items()]
+            drawn = tac.sample(known, seed=seed)
+        return [written(net.variable(name), labels[:, 0]) for name, labels in drawn.items()]
 
 
 def _combinations(net: Network, names: Sequence[str]) -> list[str]:
@@ -204,5 +174,4 @@ def _combinations(net: Network, names: Sequence[str]) -> list[str]:
             f"{', '.join(names)} have {count:,} combinations of states, and at most {MAX_COLUMNS:,} can be columns; "
             f"name fewer variables, or ask for the most probable combination (tac.map; --mpe --only {','.join(names)})"
         )
-    columns = [[state_column(name, state) for state in net.states(name)] for name in names]
-    return [",".join(combination) for combination in itertools.product(*columns)]
+    return list(joint_columns((name, net.states(name)) for name in names))

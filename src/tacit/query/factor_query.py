@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tacit.base.errors import TacitError
 from tacit.evidence.read import EvidenceLike
 from tacit.model.factor_graph import FactorGraph, conditioned
 from tacit.query.answer import Answer
-from tacit.query.options import CompileOptions
+from tacit.query.options import CompileOptions, checked_given
 from tacit.query.query import DEFAULTS, compiled
 from tacit.query.user_query import UserQuery
 
@@ -52,10 +52,7 @@ def compiled_graph(
     """A query of a graph. The parameters are those of `tacit.compile`."""
     if options.do:
         raise TacitError("do= needs a Bayesian network: a FactorGraph does not tell causes from effects")
-    given = {} if options.given is None else options.given
-    if not isinstance(given, Mapping):
-        raise TacitError(f"given is {given!r}, expected a mapping from variables to states")
-    model, true, log_scale = conditioned(graph)
+    given, (model, true, log_scale) = checked_given(options.given), conditioned(graph)
     asked = compiled(FactorQuery, model, query, evidence, hard, replace(options, given={**given, **true}))
     for name in (*asked.question.query, *given):
         graph.variable(name)  # the nodes of factors are none of the user's

@@ -32,7 +32,7 @@ def no_pause() -> None:
     """What is called between backward passes that nobody wants to end."""
 
 
-def marginals(query: Query, evidence: EvidenceLike | None = None) -> dict[str, Floats]:
+def marginals(query: Query, evidence: EvidenceLike | None) -> dict[str, Floats]:
     """The posterior of every variable, each (rows, states): see `TAC.marginals`."""
     rows = distinct(query.read(evidence))
     posteriors = _posteriors(query, rows.known)
@@ -59,9 +59,7 @@ def _posteriors(query: Query, known: Evidence) -> dict[str, Floats]:
     return posteriors
 
 
-def information(
-    query: Query, evidence: EvidenceLike | None = None, pause: Callable[[], None] = no_pause
-) -> dict[str, Floats]:
+def information(query: Query, evidence: EvidenceLike | None, pause: Callable[[], None] = no_pause) -> dict[str, Floats]:
     """By how much the entropy of a query is expected to drop if a variable's state is observed: see `TAC.information`.
 
     That is the mutual information of the two given the evidence. Their joint distribution comes from derivatives of the

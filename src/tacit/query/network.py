@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 import numpy as np
@@ -84,8 +85,7 @@ class Network(Model):
         """
         if not isinstance(states, Mapping):
             raise NetworkError(f"do takes a mapping from variables to states, got {shown(states)}")
-        fixed = {name: _fixed(self.variable(name), state) for name, state in states.items()}
-        return self._with_nodes(fixed)
+        return self._with_nodes({name: _fixed(self.variable(name), state) for name, state in states.items()})
 
     @overload
     def posterior(
@@ -248,11 +248,11 @@ class Network(Model):
 
 def _fixed(own: Variable, state: Any) -> Node:
     """A node without parents that is sure of its state."""
-    try:
+    possible = np.zeros(0)
+    with suppress(EvidenceError):
         column, single = read_column(own, state)
-    except EvidenceError:
-        column, single = None, False
-    possible = np.zeros(0) if column is None or not single else column.likelihoods()[:, 0] > 0
+        if column is not None and single:
+            possible = np.asarray(column.likelihoods()[:, 0] > 0, dtype=np.float64)
     if possible.sum() != 1:
         raise NetworkError(f"do cannot set {own.name!r} to {shown(state)}; expected one of {listed_states(own)}")
-    return Node(own, (), CPT(possible.astype(np.float64)).named(own, ()))
+    return Node(own, (), CPT(possible).named(own, ()))

@@ -52,7 +52,7 @@ def checked_question(
 ) -> Question:
     """What to compile; an error where variables do not exist, or are named in several places."""
     maybe, always, done = _names(net, evidence, "evidence"), _names(net, hard, "hard"), tuple(options.do)
-    known = _given(net, options.given)
+    known = _given_codes(net, options.given)
     if both := [name for name, _ in known if name in (*maybe, *always, *done)]:
         raise TacitError(f"{both[0]!r} is in given=, the same for all rows; leave it out of evidence=, hard= and do=")
     if both := [name for name in done if name in maybe or name in always]:
@@ -64,9 +64,13 @@ def checked_question(
 
 def checked_query(net: Model, query: Any) -> Asked:
     """The query as it is kept: a name, a tuple of several, or None."""
-    if query is None or isinstance(query, str):
-        if query is not None:
-            _check_name(net, query)
+    if query is None:
+        return None
+    if isinstance(query, str):
+        several = [name.strip() for name in query.split(",")]
+        if query not in net and len(several) > 1 and all(name in net for name in several):
+            raise TacitError(f"query is {query!r}; give the names of several variables as a list: query={several!r}")
+        net.node(query)  # an error where there is no such variable
         return query
     if isinstance(query, set | frozenset):
         raise TacitError("query is a set, which has no order; give a list, whose order the axes of the answer follow")
@@ -74,28 +78,24 @@ def checked_query(net: Model, query: Any) -> Asked:
         raise TacitError(f"query is a mapping; give the name of a variable, or a list of names: {list(query)!r}")
     if not isinstance(query, Iterable):
         raise TacitError(f"query is {query!r}; give the name of a variable, a list of names, or None")
-    wanted = list(query)
-    names = _names(net, wanted, "query")
-    if len(names) != len(wanted):
-        raise TacitError(f"query names a variable twice: {wanted!r}")
+    listed = list(query)
+    names = _names(net, listed, "query")
+    if len(names) != len(listed):
+        raise TacitError(f"query names a variable twice: {listed!r}")
     if not names:
         raise TacitError("query is an empty sequence; give at least one name, or None to ask without a query")
     return names
 
 
-def _check_name(net: Model, query: str) -> None:
-    """An error where there is no such variable; several names with commas are not taken for one that is misspelt."""
-    names = [name.strip() for name in query.split(",")]
-    if query not in net and len(names) > 1 and all(name in net for name in names):
-        raise TacitError(f"query is {query!r}; give the names of several variables as a list: query={names!r}")
-    net.node(query)
-
-
-def _given(net: Model, given: Mapping[str, Label] | None) -> tuple[tuple[str, int], ...]:
-    """Variables and the states that they are known to be in."""
+def checked_given(given: Mapping[str, Label] | None) -> dict[str, Label]:
+    """Variables and the labels of the states that they are known to be in."""
     if given is not None and not isinstance(given, Mapping):
         raise TacitError(f"given is {given!r}, expected a mapping from variables to states")
-    states = dict(given or {})
+    return dict(given or {})
+
+
+def _given_codes(net: Model, given: Mapping[str, Label] | None) -> tuple[tuple[str, int], ...]:
+    states = checked_given(given)
     known = read({name: [label] for name, label in states.items()}, [net.variable(n) for n in net])
     for name, label in states.items():
         if name not in known.columns or not known.columns[name].observed.all():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from tacit.base.errors import TacitError
 from tacit.base.floats import Floats, flat
-from tacit.base.grid import Grid, ends, probability
+from tacit.base.grid import GAP, Grid, ends, probability
 from tacit.base.version import package
 from tacit.model.variable import Label, Variable, state_column
 
@@ -82,8 +83,8 @@ class Probabilities(NDArrayOperatorsMixin):
         if not out:
             return result
         several = result if isinstance(result, tuple) else (result,)
-        given = tuple(new if own is None else own for new, own in zip(several, out, strict=True))
-        return given if isinstance(result, tuple) else given[0]
+        filled = tuple(new if own is None else own for new, own in zip(several, out, strict=True))
+        return filled if isinstance(result, tuple) else filled[0]
 
     def to_pandas(self) -> Any:
         """A pandas frame: a row for each row of evidence, with its index, and a column for each state.
@@ -107,24 +108,17 @@ class Probabilities(NDArrayOperatorsMixin):
 
     def columns(self) -> dict[str, Floats]:
         """A column (rows,) for each combination of states, by its name: `B.true`; of several, `A.true,B.lo`."""
-        parts = [
-            [state_column(name, state) for state in s] for name, s in zip(self.variables, self.states, strict=True)
-        ]
-        names = map(",".join, itertools.product(*parts))
-        return _by_name(zip(names, np.ascontiguousarray(flat(self.array).T), strict=True))
-
-    @property
-    def _count(self) -> int:
-        """How many combinations of states there are."""
-        return int(np.prod(self.shape[1:], dtype=np.int64))
+        columns = joint_columns(zip(self.variables, self.states, strict=True))
+        return _by_name(zip(columns, np.ascontiguousarray(flat(self.array).T), strict=True))
 
     def _grid(self) -> Grid:
-        rows, columns = ends(len(self), MAX_ROWS), ends(self._count, MAX_COLUMNS)
+        count = math.prod(self.shape[1:])
+        rows, columns = ends(len(self), MAX_ROWS), ends(count, MAX_COLUMNS)
         labels = [_labels(column, self.shape[1:], self.states) for column in columns]
         head = [(name, *(of[i] for of in labels)) for i, name in enumerate(self.variables)]
-        body = [(row_name(self.index, row), *_cells(flat(self.array), row, columns)) for row in rows]
+        body = [(_row_name(self.index, row), *_cells(flat(self.array), row, columns)) for row in rows]
         hidden = None in rows or None in columns
-        return Grid(head, body, note=f"[{len(self):,} rows x {self._count:,} columns]" if hidden else "")
+        return Grid(head, body, note=f"[{len(self):,} rows x {count:,} columns]" if hidden else "")
 
     def __repr__(self) -> str:
         return str(self._grid()) if len(self) else f"no rows of {', '.join(self.variables)}"
@@ -182,7 +176,7 @@ class Marginals(dict[str, Probabilities]):
         body = [_line(rows, None if place is None else lines[place]) for place in shown]
         hidden = None in rows or None in shown
         note = f"[{len(lines):,} states of {len(self):,} variables x {len(first):,} rows]" if hidden else ""
-        return Grid([("variable", "state", *(row_name(first.index, row) for row in rows))], body, stubs=2, note=note)
+        return Grid([("variable", "state", *(_row_name(first.index, row) for row in rows))], body, stubs=2, note=note)
 
     def __repr__(self) -> str:
         return str(self._grid()) if self else "{}"
@@ -198,10 +192,16 @@ def with_labels(array: Floats, variables: Sequence[Variable], evidence: Any) -> 
     return Probabilities(array, variables, None if index is None or len(index) != len(array) else index)
 
 
-def row_name(index: Any, row: int | None) -> str:
-    """What a row is called in its table: by the index of a frame, or by its number."""
+def joint_columns(states: Iterable[tuple[str, Iterable[Label]]]) -> Iterator[str]:
+    """The names of columns for all combinations of states of some variables: `A.true,B.lo`."""
+    columns = [[state_column(name, label) for label in labels] for name, labels in states]
+    return map(",".join, itertools.product(*columns))
+
+
+def _row_name(index: Any, row: int | None) -> str:
+    """The index of a row in its frame, or its number."""
     if row is None:
-        return "..."
+        return GAP
     name = row if index is None else index[row]
     return ", ".join(map(str, name)) if isinstance(name, tuple) else str(name)
 
@@ -229,18 +229,18 @@ def _is_pandas(thing: Any) -> bool:
 def _labels(place: int | None, shape: tuple[int, ...], states: Sequence[Sequence[Label]]) -> list[str]:
     """The states of all variables that a column is about."""
     if place is None:
-        return ["..."] * len(states)
+        return [GAP] * len(states)
     return [str(of[int(i)]) for of, i in zip(states, np.unravel_index(place, shape), strict=True)]
 
 
 def _cells(values: Floats, row: int | None, columns: Sequence[int | None]) -> list[str]:
-    return ["..." if row is None or c is None else probability(float(values[row, c])) for c in columns]
+    return [GAP if row is None or c is None else probability(float(values[row, c])) for c in columns]
 
 
 def _line(rows: Sequence[int | None], what: tuple[Probabilities, int] | None) -> tuple[str, ...]:
     """Variable, state, and its probability in each row."""
     if what is None:
-        return ("...",) * (2 + len(rows))
+        return (GAP,) * (2 + len(rows))
     posterior, state = what
     name = posterior.variables[0] if state == 0 else ""
     return name, str(posterior.states[0][state]), *_cells(posterior.array.T, state, rows)

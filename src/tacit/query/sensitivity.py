@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -32,7 +32,7 @@ from tacit.query.query import Query
 
 Key = tuple[str, str]
 CAUSE = "cause "  # the parts of a noisy-or
-SHOWN = 10
+MAX_LINES = 10  # entries that are printed
 COPIES = 2  # of every derivative: as a slope, and as that of the posterior
 NOISE = 1e-14  # what rounding leaves of a difference of equals, relative to them
 # A slope may be beyond the range of floats: evidence can be so improbable that an entry changes it by any factor. Then
@@ -95,6 +95,10 @@ class Sensitivity:
         return any(isinstance(cpt, TestingCPT) and cpt.gamma is not None for cpt in cpts)
 
     @cached_property
+    def _tables(self) -> dict[Key, Floats]:
+        return _tables(self.network)
+
+    @cached_property
     @UNBOUNDED
     def derivatives(self) -> dict[Key, Floats]:
         """The total derivatives of the posterior: (rows, states of the query..., entries of the table...).
@@ -123,11 +127,12 @@ class Sensitivity:
         row, which = self._row(row), self.state(row, state)
         entries = []
         for (node, part), derivative in self.derivatives.items():
-            table, flips = self.network.cpt(node).parts()[part], self._flips(row, (node, part))
+            table, flips = self._tables[node, part], self._flips(row, (node, part))
             columns = (column.ravel().tolist() for column in (table, derivative[row][which], flips))
             for place, *numbers in zip(np.ndindex(*table.shape), *columns, strict=True):
-                if not _is_rule(part, place):
-                    entries.append(Entry(node, part, place, _name(self.network, node, part, place), *numbers))
+                if part.startswith(CAUSE) and len(place) == 3 and place[1] == 0:
+                    continue  # no number of the network: what one cause brought about stays
+                entries.append(Entry(node, part, place, _name(self.network, node, part, place), *numbers))
         return sorted(entries, key=lambda entry: -abs(np.nan_to_num(entry.derivative)))
 
     def changed(
@@ -138,22 +143,23 @@ class Sensitivity:
             values = np.asarray(value, dtype=np.float64)
             posteriors = [float(self._asked_again(row, key, place, new)[state]) for new in values.ravel().tolist()]
             return np.array(posteriors).reshape(values.shape)
-        change = np.asarray(value) - self.network.cpt(key[0]).parts()[key[1]][place]
+        change = np.asarray(value) - self._tables[key][place]
         slope = self.slopes[key][row][(..., *place)]
         return np.asarray((self.posterior[row][state] + change * slope[state]) / (1 + change * slope.sum()))
 
     def _asked_again(self, row: int, key: Key, place: tuple[int, ...], value: float) -> Floats:
         """The posterior of a network with another entry: it may select other tables."""
         (node, part), cpt = key, self.network.cpt(key[0])
-        table = np.array(cpt.parts()[part])
+        table, unknown = np.array(self._tables[key]), np.full(self.posterior.shape[1:], np.nan)
         if part != THRESHOLDS:
             if table[place] == 1:  # no proportion is left to keep
-                return np.full(self.posterior.shape[1:], np.nan)
+                return unknown
             others = np.arange(table.shape[-1]) != place[-1]
             table[place[:-1]] *= np.where(others, (1 - value) / (1 - table[place]), 1.0)
         table[place] = value
-        if isinstance(cpt, TestingCPT) and part == THRESHOLDS and not _in_order(cpt, table):
-            return np.full(self.posterior.shape[1:], np.nan)
+        several = isinstance(cpt, TestingCPT) and part == THRESHOLDS and len(cpt.tables) > 2
+        if several and not (np.diff(table, axis=-1) >= 0).all():  # thresholds that are no longer in order
+            return unknown
         names = self.network.ties.get(cpt.tie, ()) if cpt.tie is not None else ()
         loose = {name: _with_part(self.network.cpt(name), "", table) for name in names}  # of a tie, one alone changes
         net = self.network.with_cpts({**loose, node: _with_part(cpt, part, table)})
@@ -169,8 +175,7 @@ class Sensitivity:
     @UNBOUNDED
     def _flips(self, row: int, key: Key) -> Floats:
         """The value of each entry at which the most probable state changes, the nearest one; NaN if it never does."""
-        table = self.network.cpt(key[0]).parts()[key[1]]
-        posterior = self.posterior[row].ravel()
+        table, posterior = self._tables[key], self.posterior[row].ravel()
         slope = self.slopes[key][row].reshape(len(posterior), *table.shape)
         best = int(np.argmax(posterior))
         nearest = np.full(table.shape, np.nan)
@@ -191,9 +196,8 @@ class Sensitivity:
     def _row(self, row: int) -> int:
         rows = len(self.posterior)
         if not -rows <= row < rows:
-            raise TacitError(
-                f"row {row} does not exist; there {'is 1 row, number 0' if rows == 1 else f'are {rows:,}'}"
-            )
+            count = "is 1 row, number 0" if rows == 1 else f"are {rows:,}"
+            raise TacitError(f"row {row} does not exist; there {count}")
         return row % rows
 
     def state(self, row: int = 0, state: Label | tuple[Label, ...] | None = None) -> tuple[int, ...]:
@@ -202,16 +206,16 @@ class Sensitivity:
         if state is None:
             place = int(np.nan_to_num(posterior, nan=-1.0).argmax())
             return tuple(int(i) for i in np.unravel_index(place, posterior.shape))
-        given = state if isinstance(state, tuple) else (state,)
-        variables = [self.network.variable(name) for name in self.query]
-        if len(given) != len(variables):
+        labels = state if isinstance(state, tuple) else (state,)
+        if len(labels) != len(self.query):
             raise TacitError(f"state is {state!r}, expected one state for each of {list(self.query)}")
-        for variable, label in zip(variables, given, strict=True):
-            if not isinstance(label, Hashable) or label not in variable.codes:
-                raise TacitError(
-                    f"{label!r} is not a state of {variable.name!r}; expected one of {list(variable.states)}"
-                )
-        return tuple(variable.codes[label] for variable, label in zip(variables, given, strict=True))
+        places = []
+        for name, label in zip(self.query, labels, strict=True):
+            codes = self.network.variable(name).codes
+            if not isinstance(label, Hashable) or label not in codes:
+                raise TacitError(f"{label!r} is not a state of {name!r}; expected one of {list(codes)}")
+            places.append(codes[label])
+        return tuple(places)
 
     def title(self, row: int = 0, state: Label | tuple[Label, ...] | None = None) -> str:
         """What is looked at, and its probability: "P*(B='true') = 0.6"."""
@@ -220,33 +224,24 @@ class Sensitivity:
         return f"P*({describe(variables, which)}) = {self.posterior[row][which]:.6g}"
 
     def __str__(self) -> str:
-        count = len(self.posterior)
         if np.isnan(self.posterior[0]).any():
             return "the evidence has probability 0, so there is no posterior to depend on anything"
+        count = len(self.posterior)
         where = f" in the first of {count:,} rows" if count > 1 else ""
-        head = ("entry", "value", "derivative", "decision changes at")
-        body = [
-            (
-                entry.name,
-                f"{entry.value:.6g}",
-                f"{entry.derivative:+.6g}",
-                "" if np.isnan(entry.flips_at) else f"{entry.flips_at:.6g}",
-            )
-            for entry in self.entries()[:SHOWN]
-            if entry.derivative
-        ]
+        head, body = ("entry", "value", "derivative", "decision changes at"), []
+        for entry in self.entries()[:MAX_LINES]:
+            flips_at = "" if np.isnan(entry.flips_at) else f"{entry.flips_at:.6g}"
+            if entry.derivative:
+                body.append((entry.name, f"{entry.value:.6g}", f"{entry.derivative:+.6g}", flips_at))
         note = "\nAs long as tests come out as they do now: a change that turns one does more." * self.selects
         return str(Grid([head], body, title=f"{self.title()}{where}: the entries it depends on most", note=note))
 
     def __repr__(self) -> str:
-        entries = sum(self.network.cpt(node).parts()[part].size for node, part in self.slopes)
-        rows = len(self.posterior)
-        return f"Sensitivity(of {', '.join(self.query)} to {entries:,} entries, {rows:,} row{'s' * (rows != 1)})"
+        entries, rows = sum(table.size for table in self._tables.values()), plural(len(self.posterior), "row")
+        return f"Sensitivity(of {', '.join(self.query)} to {entries:,} entries, {rows})"
 
 
-def sensitivity(
-    query: Query, evidence: EvidenceLike | None = None, pause: Callable[[], None] = no_pause
-) -> Sensitivity:
+def sensitivity(query: Query, evidence: EvidenceLike | None, pause: Callable[[], None] = no_pause) -> Sensitivity:
     """Derivatives of the posterior of a query by every entry of every table, for every row: see `TAC.sensitivity`.
 
     `pause` is called between sweeps, and may raise to end the work.
@@ -255,23 +250,19 @@ def sensitivity(
     query.network.require_numbers()
     asked = query.companion(replace(query.question, every_state=True, index=False, by_row=True))
     known = query.read(evidence)
-    states = [query.network.variable(name).card for name in query.question.query]
-    _require_room(query.network, known.rows, math.prod(states))
+    _require_room(query, known.rows)
     rows = distinct(known)
-    posterior, slopes = _of_rows(asked, rows.known, states, pause)
+    posterior, slopes = _slopes(asked, rows.known, pause)
     whole = rows.for_all(posterior)
     warn_impossible(np.isnan(flat(whole)[:, 0]), "their derivatives are NaN")
     return Sensitivity(whole, {key: rows.for_all(slope) for key, slope in slopes.items()}, asked, known)
 
 
-def _of_rows(
-    asked: Query, known: Evidence, states: Sequence[int], pause: Callable[[], None]
-) -> tuple[Floats, dict[Key, Floats]]:
+def _slopes(asked: Query, known: Evidence, pause: Callable[[], None]) -> tuple[Floats, dict[Key, Floats]]:
     """The posterior and the slopes of some rows; see `Sensitivity`."""
-    engine = ByRow(asked.program, *asked.numbers())
-    tables = {(node, part): asked.network.cpt(node).parts()[part] for node, part in _keys(asked.network)}
-    posterior = np.empty((known.rows, *states))
-    slopes = {key: np.empty((known.rows, *states, *table.shape)) for key, table in tables.items()}
+    engine, tables = ByRow(asked.program, *asked.numbers()), _tables(asked.network)
+    posterior = np.empty((known.rows, *asked._states))
+    slopes = {key: np.empty((*posterior.shape, *table.shape)) for key, table in tables.items()}
     with Progress("sensitivity", known.rows) as progress:
         for rows, block in blocks(known.columns, known.rows, engine.gradient_chunk):
             probabilities, derivatives = engine.derivatives(block.columns, block.rows, pause)
@@ -285,15 +276,15 @@ def _of_rows(
 
 
 def _put(place: Floats, values: Array, possible: NDArray[np.bool_]) -> None:
-    """Put what was found of some rows, (states, ..., rows), into its place, (rows, states..., ...)."""
+    """Put the values of some rows, (states, ..., rows), into their place, (rows, states..., ...)."""
     by_row = np.moveaxis(place.reshape(len(place), -1, *values.shape[1:-1]), 0, -1)
     by_row[:] = values
     by_row[..., ~possible] = np.nan
 
 
-def _require_room(net: Model, rows: int, states: int) -> None:
+def _require_room(query: Query, rows: int) -> None:
     """An error where the derivatives of all rows would not fit into memory."""
-    entries = sum(net.cpt(node).parts()[part].size for node, part in _keys(net))
+    entries, states = sum(table.size for table in _tables(query.network).values()), math.prod(query._states)
     needed, there = 8.0 * rows * states * entries * COPIES, machine.memory()
     if needed > there:
         raise TooLargeError(
@@ -303,9 +294,9 @@ def _require_room(net: Model, rows: int, states: int) -> None:
         )
 
 
-def _keys(net: Model) -> Iterator[Key]:
-    for node in net.variables:
-        yield from ((node, part) for part in net.cpt(node).parts())
+def _tables(net: Model) -> dict[Key, Floats]:
+    """All numbers of a network, by node and part."""
+    return {(node, part): table for node in net.variables for part, table in net.cpt(node).parts().items()}
 
 
 @UNBOUNDED
@@ -330,11 +321,11 @@ def _times(weight: Floats, derivative: Array) -> Floats:
 
 def _difference(a: Array, b: Array) -> Floats:
     """a - b; 0 where rounding alone makes it differ from that, and NaN where both are infinite."""
-    made = np.asarray(a - b, dtype=np.float64)
+    difference = np.asarray(a - b, dtype=np.float64)
     noise = NOISE * np.abs(a)
     noise += NOISE * np.abs(b)
-    made[np.abs(made) < noise] = 0.0
-    return made
+    difference[np.abs(difference) < noise] = 0.0
+    return difference
 
 
 def _name(net: Model, node: str, part: str, place: tuple[int, ...]) -> str:
@@ -345,8 +336,7 @@ def _name(net: Model, node: str, part: str, place: tuple[int, ...]) -> str:
         given = describe(parents, place[:-1])
         return f"P({describe([own], place[-1:])}{' | ' if given else ''}{given})"
     if part.startswith(CAUSE):
-        cause = parents[int(part.removeprefix(CAUSE))] if parents else None
-        by = [describe([cause], place[:1])] if cause is not None else []
+        by = [describe([parents[int(part.removeprefix(CAUSE))]], place[:1])] if parents else []
         by += ["the leak"] * (part == f"{CAUSE}0")  # which the first part has in it
         return f"P({'no ' * (place[-1] == 1)}{describe([own], (0,))} by {' or '.join(by)})"
     if part == THRESHOLDS and len(place) == len(family):  # one of several
@@ -362,13 +352,3 @@ def _with_part(cpt: AnyCPT, part: str, table: Floats) -> AnyCPT:
         return cpt.with_parts({part: table} if part else {}, learn=False, tie=None)
     assert isinstance(cpt, CPT)
     return CPT(table if part else cpt.table)
-
-
-def _in_order(cpt: TestingCPT, thresholds: Floats) -> bool:
-    """Whether of several thresholds of a parent state, none is less than one before."""
-    return len(cpt.tables) == 2 or bool((np.diff(thresholds, axis=-1) >= 0).all())
-
-
-def _is_rule(part: str, place: tuple[int, ...]) -> bool:
-    """Whether an entry is no number of the network, but says that what one cause brought about stays."""
-    return part.startswith(CAUSE) and len(place) == 3 and place[1] == 0
