@@ -151,11 +151,10 @@ class Column:
             soft = self.likelihoods()
             codes = np.where((soft > 0).sum(axis=0) == 1, soft.argmax(axis=0), MISSING)
         if codes.min(initial=0) == MISSING:  # the smallest code
+            why = "since the query was compiled with this variable in hard="
+            remedy = "name it in evidence= to allow soft or missing values"
             row = int(self.numbers[int(codes.argmin())])
-            raise error_in_row(
-                self.variable, row, "a state is needed in every row, since the query was compiled with this variable "
-                "in hard=; name it in evidence= to allow soft or missing values"
-            )  # fmt: skip
+            raise error_in_row(self.variable, row, f"a state is needed in every row, {why}; {remedy}")
         return codes
 
 

@@ -14,9 +14,10 @@ from tacit.base.floats import Floats
 from tacit.base.text import listed
 from tacit.base.warnings import warn
 from tacit.evidence.frames import ConversionError, TextColumn, unpack
+from tacit.evidence.states import UNKNOWN, code_in_any_case
 from tacit.model.variable import Variable, similar, state_column
 
-SUGGESTED = 8  # unused columns for which a similar variable is looked for, which is slow
+MAX_SUGGESTED = 8  # unused columns for which a similar variable is looked for, which is slow
 
 
 class UnusedColumnWarning(UserWarning):
@@ -59,8 +60,8 @@ def _in_any_case(variable: Variable, names: Set[str], called: str, exact: Sequen
     """The columns of states, those that are not there as they should be written replaced by what is there."""
     written = {name: name for name in exact if name in names}
     for name in sorted(name for name in names if name.startswith(f"{called}.") and name not in written):
-        place = variable.plain.get(name[len(called) + 1 :].strip().lower())
-        if place is None or exact[place] in names:
+        place = code_in_any_case(variable, name[len(called) + 1 :])
+        if place == UNKNOWN or exact[place] in names:
             continue
         if exact[place] in written:
             raise EvidenceError(
@@ -91,13 +92,13 @@ def by_variable(
         refuse_two_readings(variable, names, variables)
         evidence[variable.name] = _together(names, [_numbers(name, columns[name]) for name in names])
         others = [name for name in others if name not in names]
-    own = [name for name in others if name in answers]
-    if own and not evidence:
-        raise EvidenceError(f"no column is evidence: {_is_the_query(own)}")
+    the_query = _is_the_query([name for name in others if name in answers])
+    if the_query and not evidence:
+        raise EvidenceError(f"no column is evidence: {the_query}")
     absent = [name for name in variables if name not in evidence and name not in answers]
-    left = _unused([name for name in others if name not in answers], absent, framed and bool(evidence))
-    if own or left:
-        warn("; ".join(filter(None, [_is_the_query(own), left])), UnusedColumnWarning)
+    unused = _unused([name for name in others if name not in answers], absent, framed and bool(evidence))
+    if the_query or unused:
+        warn("; ".join(filter(None, [the_query, unused])), UnusedColumnWarning)
     return evidence
 
 
@@ -142,7 +143,7 @@ def _unused(names: Sequence[Any], absent: Collection[str], allowed: bool) -> str
     if wrong is not None or not allowed:
         name = names[0] if wrong is None else wrong[0]
         raise EvidenceError(f"evidence names {name!r}, which is not a variable of the network{similar(name, absent)}")
-    hint = next((f" ({name}{text})" for name in texts[:SUGGESTED] if (text := similar(name, absent))), "")
+    hint = next((f" ({name}{text})" for name in texts[:MAX_SUGGESTED] if (text := similar(name, absent))), "")
     return f"columns that are not used: {listed(names)}{hint}"
 
 
@@ -151,11 +152,10 @@ def _with_states(names: Iterable[str], variables: Mapping[str, Variable], but: S
     with_states: dict[str, Variable] = {}
     for name in names:
         for place in (i for i, sign in enumerate(name) if sign == "."):
-            variable = variables.get(name[:place])
-            state = name[place + 1 :]
+            variable, state = variables.get(name[:place]), name[place + 1 :]
             if variable is None or variable.name in but:
                 continue
-            if state in map(str, variable.states) or state.strip().lower() in variable.plain:
+            if state in map(str, variable.states) or code_in_any_case(variable, state) != UNKNOWN:
                 with_states[variable.name] = variable
     return list(with_states.values())
 

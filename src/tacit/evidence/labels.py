@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,13 @@ from numpy.typing import NDArray
 
 from tacit.base.errors import EvidenceError
 from tacit.base.text import shown
-from tacit.evidence.frames import EXACT_FLOATS, SAMPLED_ROWS, Coded, TextColumn, smallest
+from tacit.evidence.frames import EXACT_FLOATS, MAX_INT8, SAMPLED_ROWS, Coded, TextColumn, smallest
 from tacit.evidence.states import MISSING, UNKNOWN, code_in_any_case
 from tacit.model.variable import Variable, listed_states
 
 Codes = NDArray[np.signedinteger[Any]]  # (rows,): the place of a state of its variable, MISSING, UNKNOWN or SEVERAL
 SEVERAL = -3
 FEW_STATES = 32
-BYTE = 127  # the largest code of one byte, and so the most states whose codes are kept in one
 FEW_LABELS = 4  # that are found faster by a comparison each than by a lookup
 BLOCK_ROWS = 2**17
 GAPS = ("NoneType", "NAType", "NaTType")  # the types of missing values, by name: no frame library is a dependency
@@ -26,40 +26,27 @@ SHORT_FLOATS = frozenset((np.float16, np.float32))
 Mask = NDArray[np.bool_]
 
 
-def of_text(variable: Variable, text: TextColumn) -> Codes:
-    """The states that a column of text names."""
-    lookup = {**variable.codes, None: MISSING}
-    meant = (lookup[label] if label in lookup else code_in_any_case(variable, label) for label in text.labels)
-    return _by_place(variable, meant, text.labels, text.places)
-
-
-def of_numbers(variable: Variable, column: Coded) -> Codes:
-    """The states that a column of whole numbers names, by its distinct ones."""
-    meant = (variable.codes.get(number, UNKNOWN) for number in column.numbers.tolist())
-    return _by_place(variable, meant, column.numbers, column.places)
-
-
-def _by_place(
-    variable: Variable, meant: Iterable[int], values: Sequence[Any] | NDArray[Any], places: NDArray[np.integer[Any]]
-) -> Codes:
-    """The codes of places, given those of the values that the places are of."""
-    code_of_place = _small(variable, [*meant, MISSING])
-    codes = _looked_up(code_of_place, places)
-    if UNKNOWN in code_of_place:
+def of_distinct(variable: Variable, column: TextColumn | Coded) -> Codes:
+    """The states that a column of text or of whole numbers names, by its distinct values."""
+    if isinstance(column, TextColumn):
+        values, lookup = column.labels, {**variable.codes, None: MISSING}
+        meant = [lookup[label] if label in lookup else code_in_any_case(variable, label) for label in values]
+    else:
+        values = column.numbers.tolist()
+        meant = [variable.codes.get(number, UNKNOWN) for number in values]
+    codes = _looked_up(np.array([*meant, MISSING], dtype=smallest(variable.card)), column.places)
+    if UNKNOWN in meant:
         for row in np.flatnonzero(codes == UNKNOWN)[:1].tolist():
-            raise _not_a_state(variable, values[places[row]], row)
+            raise _not_a_state(variable, values[column.places[row]], row)
     return codes
-
-
-def _small(variable: Variable, codes: Sequence[int]) -> Codes:
-    """Codes in the smallest type that holds those of all states of the variable."""
-    return np.array(codes, dtype=smallest(variable.card))
 
 
 def _looked_up(code_of_place: Codes, places: NDArray[np.integer[Any]]) -> Codes:
     """The codes of places; -1, no label, is the last. Places that are the codes stay as they are."""
-    if places.dtype == code_of_place.dtype and _are_codes(code_of_place, places):
-        return places  # type: ignore[return-value]
+    labels = len(code_of_place) - 1
+    same = places.dtype == code_of_place.dtype and np.array_equal(code_of_place[:-1], range(labels))
+    if same and places.min(initial=0) >= MISSING and places.max(initial=MISSING) < labels:
+        return places  # type: ignore[return-value]  # engines rely on it that none is outside
     if places.dtype != np.int8 or code_of_place.dtype != np.int8:
         return np.asarray(code_of_place[places])
     if len(code_of_place) <= FEW_LABELS + 1:
@@ -69,22 +56,12 @@ def _looked_up(code_of_place: Codes, places: NDArray[np.integer[Any]]) -> Codes:
     return np.frombuffer(places.tobytes().translate(table.tobytes()), dtype=np.int8)
 
 
-def _are_codes(code_of_place: Codes, places: NDArray[np.integer[Any]]) -> bool:
-    """Whether each place is the code of its label already; that none is outside is what engines rely on."""
-    known = range(len(code_of_place) - 1)
-    if not np.array_equal(code_of_place[:-1], known):
-        return False
-    return bool(places.min(initial=0) >= MISSING and places.max(initial=MISSING) < len(known))
-
-
 def _compared(array: NDArray[Any], code_of: Mapping[Any, int], otherwise: int) -> Codes:
-    """The codes, up to `BYTE`, of what an array holds: it is compared with each value, many at once."""
+    """The codes, up to `MAX_INT8`, of what an array holds: it is compared with each value, many at once."""
     codes = np.full(len(array), otherwise, dtype=np.int8)
     for start in range(0, len(array), BLOCK_ROWS):  # what is made on the way stays in the cache
-        some, own = (
-            array[start : start + BLOCK_ROWS],
-            codes[start : start + BLOCK_ROWS].view(np.uint8),
-        )  # sums modulo 256
+        some = array[start : start + BLOCK_ROWS]
+        own = codes[start : start + BLOCK_ROWS].view(np.uint8)  # sums modulo 256
         for value, code in code_of.items():
             own += (some == value).view(np.uint8) * np.uint8((code - otherwise) % 256)
     return codes
@@ -113,7 +90,7 @@ def of_plain_objects(variable: Variable, array: NDArray[Any]) -> Codes | None:
         return None  # a float may stand for several whole numbers, of which some are labels
     if variable.numeric and _alike_in_short_floats(variable) and not SHORT_FLOATS.isdisjoint(map(type, array.tolist())):
         return None
-    lookup, dtype = _Lookup(variable), _small(variable, []).dtype
+    lookup, dtype = _Lookup(variable), np.dtype(smallest(variable.card))
     left: NDArray[np.intp] | slice = slice(None)
     try:
         often = {id(value): lookup[value] for value in array[:: len(array) // SAMPLED_ROWS + 1].tolist()}
@@ -174,7 +151,7 @@ def _searched(variable: Variable, array: NDArray[Any], code_of: Mapping[Any, int
         return np.full(len(array), UNKNOWN, dtype=smallest(variable.card))
     values = np.array(list(code_of), dtype=None if array.dtype.kind in "US" else array.dtype)
     order = values.argsort()
-    values, codes = values[order], _small(variable, list(code_of.values()))[order]
+    values, codes = values[order], np.array(list(code_of.values()), dtype=smallest(variable.card))[order]
     places = values.searchsorted(array)
     places[places == len(values)] = 0
     return np.where(values[places] == array, codes[places], codes.dtype.type(UNKNOWN))
@@ -194,7 +171,7 @@ def _as_codes(variable: Variable, array: NDArray[Any]) -> Codes | None:
 
 def _as_codes_beside_gaps(variable: Variable, array: NDArray[Any], missing: Mask | None) -> Codes | None:
     """Places of states that became floats because some are missing, as codes; None where they are something else."""
-    if array.dtype.kind != "f" or variable.card > BYTE or variable.states != tuple(range(variable.card)):
+    if array.dtype.kind != "f" or variable.card > MAX_INT8 or variable.states != tuple(range(variable.card)):
         return None
     places = array if missing is None else np.where(missing, MISSING, array)
     if not len(array) or not MISSING <= places.min() <= places.max() < variable.card:
@@ -210,9 +187,7 @@ def _checked(variable: Variable, codes: Codes, array: NDArray[Any]) -> Codes:
     if len(unknown) and array.dtype.kind in "OUSb":
         values = array[unknown].tolist()
         values = list(map(_as_text, values)) if array.dtype.kind == "S" else values
-        texts = {
-            text: code_in_any_case(variable, text) for text in {value for value in values if isinstance(value, str)}
-        }
+        texts = {text: code_in_any_case(variable, text) for text in {v for v in values if isinstance(v, str)}}
         codes[unknown] = [texts[v] if isinstance(v, str) else code_in_any_case(variable, v) for v in values]
     for row in np.flatnonzero(codes < MISSING)[:1].tolist():
         refused = _several_states if codes[row] == SEVERAL else _not_a_state
@@ -229,19 +204,15 @@ def _stored(label: Any, dtype: np.dtype[Any]) -> Any:
     if isinstance(label, str):
         if label.endswith("\0") or dtype.kind not in "US":
             return None
-        return label if dtype.kind == "U" else _as_bytes(label)
+        try:
+            return label if dtype.kind == "U" else label.encode()
+        except UnicodeEncodeError:  # a half of a character
+            return None
     if dtype.kind == "f":
         return label
     if dtype.kind in "US" or label != int(label) or (dtype.kind == "b" and label not in (0, 1)):
         return None
     return int(label)
-
-
-def _as_bytes(label: str) -> bytes | None:
-    try:
-        return label.encode()
-    except UnicodeEncodeError:  # a half of a character
-        return None
 
 
 def _as_text(value: Any) -> Any:
@@ -289,7 +260,9 @@ def _not_a_state(variable: Variable, value: Any, row: int) -> EvidenceError:
     value = _as_text(value) if isinstance(value, np.bytes_) else value
     value = value.item() if isinstance(value, np.generic) else value
     problem = f"{shown(value)} is not a state; expected one of {listed_states(variable)}"
-    number = _spelled(value)
+    number = None
+    with suppress(ValueError):
+        number = as_float(value) if isinstance(value, int | float | str) else None
     if number is not None and variable.numeric:
         problem += f" (its labels are numbers; pass likelihoods as an array of shape (rows, {variable.card}))"
     elif number is not None and variable.card == 2 and 0 < number < 1:
@@ -306,14 +279,6 @@ def _several_states(variable: Variable, value: Any, row: int) -> EvidenceError:
         variable, row, f"{shown(float(value))} may be {' or '.join(alike)}, which {dtype} cannot tell apart; "
         "pass labels of a type that can"
     )  # fmt: skip
-
-
-def _spelled(value: Any) -> float | None:
-    """The number that a value is, or spells."""
-    try:
-        return as_float(value) if isinstance(value, int | float | str) else None
-    except ValueError:
-        return None
 
 
 def as_float(number: Any) -> float:

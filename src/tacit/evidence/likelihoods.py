@@ -75,22 +75,17 @@ def _of_all(variable: Variable, given: NDArray[Any], numbers: Numbers) -> Floats
             total = _repaired(variable, table, total, numbers)
     with noting_underflow() as noted:
         scaled: Floats = table / total
-    if noted:
-        _refuse_lost(variable, table, scaled, numbers)
+    if noted:  # perhaps of a positive likelihood that is too small beside the others for a float
+        lost = ((table > 0) & (scaled < np.finfo(np.float64).smallest_normal)).any(axis=0)
+        for row in np.flatnonzero(lost)[:1].tolist():
+            problem = "are further apart than floats can hold; give 0 for the small ones"
+            raise error_in_row(variable, int(numbers[row]), f"the likelihoods {table[:, row].tolist()} {problem}")
     return scaled
 
 
 def _sums(table: Floats) -> Floats:
     """The sum of every row, state by state: NumPy would add those of a single row in another order."""
     return np.asarray(reduce(np.add, table))
-
-
-def _refuse_lost(variable: Variable, table: Floats, scaled: Floats, numbers: Numbers) -> None:
-    """An error where a positive likelihood is too small beside the others for a float."""
-    lost = ((table > 0) & (scaled < np.finfo(np.float64).smallest_normal)).any(axis=0)
-    for row in np.flatnonzero(lost)[:1].tolist():
-        problem = "are further apart than floats can hold; give 0 for the small ones"
-        raise error_in_row(variable, int(numbers[row]), f"the likelihoods {table[:, row].tolist()} {problem}")
 
 
 def _repaired(variable: Variable, table: Floats, total: Floats, numbers: Numbers) -> Floats:

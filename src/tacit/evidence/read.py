@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from tacit.base.text import plural, shown, shown_number
 from tacit.evidence import labels
 from tacit.evidence.column import IN_CACHE, Column, Evidence
 from tacit.evidence.column_names import ForAllRows, by_variable
-from tacit.evidence.frames import Coded, ConversionError, TextColumn, as_array, is_framed, is_masked, opened, smallest
+from tacit.evidence.frames import Coded, ConversionError, Plain, as_array, is_framed, is_masked, opened, smallest
 from tacit.evidence.labels import FLOAT, GAPS, Mask, as_float, error_in_row, is_missing
 from tacit.evidence.likelihoods import as_given, row_blocks
 from tacit.evidence.states import MISSING
@@ -32,15 +31,6 @@ MANY_ROWS = 100_000  # of a frame, from which on its columns are read in several
 
 class AmbiguousEvidenceError(EvidenceError):
     """A column of a frame holds only 0, 1 and gaps, which may be codes or likelihoods."""
-
-
-@dataclass(frozen=True)
-class _Columns:
-    """Evidence as it came, by column; the number of rows where a table fixes it; whether that table is a frame."""
-
-    columns: Mapping[str, Any]
-    rows: int | None = None
-    framed: bool = False
 
 
 def read(
@@ -67,16 +57,22 @@ def read(
     by_name = {v.name: v for v in variables}
     names = list(by_name if declared is None else declared)
     allowed = set(names)
-    given = _split(evidence, [by_name[n] for n in names])
-    rows = given.rows
-    columns: dict[str, Column] = {}
+    unread, rows, framed = _split(evidence, [by_name[n] for n in names])
     answers = [name for name in queries if declared is None or name not in allowed]
-    given = replace(given, columns=by_variable(given.columns, by_name, given.framed, answers))
-    for name in given.columns:
+    unread = by_variable(unread, by_name, framed, answers)
+    for name in unread:
         if name not in allowed:
             raise undeclared(name, names, queries)
-    read_columns = _read_columns([(by_name[name], values) for name, values in given.columns.items()], given, lazily)
-    for name, (column, broadcasts) in zip(given.columns, read_columns, strict=True):
+
+    def read_one(name: str) -> tuple[Column | None, bool]:
+        return read_column(by_name[name], unread[name], framed, lazily)
+
+    read_columns: Iterable[tuple[Column | None, bool]] = map(read_one, unread)
+    if framed and (rows or 0) >= MANY_ROWS:
+        with ThreadPoolExecutor(machine.threads()) as pool:
+            read_columns = list(pool.map(read_one, unread))
+    columns: dict[str, Column] = {}
+    for name, (column, broadcasts) in zip(unread, read_columns, strict=True):
         if column is None:
             continue
         if not broadcasts:
@@ -96,41 +92,24 @@ def undeclared(name: str, declared: Sequence[str], queries: Collection[str]) -> 
     return EvidenceError(problem, variable=name)
 
 
-def _read_columns(
-    columns: Sequence[tuple[Variable, Any]], given: _Columns, lazily: bool
-) -> Iterable[tuple[Column | None, bool]]:
-    """All columns in turn; those of a large frame side by side."""
-
-    def one(column: tuple[Variable, Any]) -> tuple[Column | None, bool]:
-        return read_column(*column, given.framed, lazily)
-
-    if not given.framed or (given.rows or 0) < MANY_ROWS:
-        return map(one, columns)
-    with ThreadPoolExecutor(machine.threads()) as pool:
-        return list(pool.map(one, columns))
-
-
-def _split(evidence: EvidenceLike | None, variables: Sequence[Variable]) -> _Columns:
-    """Evidence of any accepted kind as named columns."""
+def _split(evidence: EvidenceLike | None, variables: Sequence[Variable]) -> tuple[Mapping[str, Any], int | None, bool]:
+    """Evidence as named columns, the number of rows where a table fixes it, and whether that table is a frame."""
     if evidence is None:
-        return _Columns({})
+        return {}, None, False
     if isinstance(evidence, Evidence):
-        return _Columns(evidence.columns, evidence.rows)
+        return evidence.columns, evidence.rows, False
     columns = named_columns(evidence)
     if columns is not None:
-        return _Columns(columns) if isinstance(evidence, Mapping) else _Columns(columns, len(evidence), framed=True)
+        return (columns, None, False) if isinstance(evidence, Mapping) else (columns, len(evidence), True)
     table = _as_table(evidence)
     if table.shape[1] != len(variables):
-        raise EvidenceError(
-            f"the evidence array has {plural(table.shape[1], 'column')}, expected {len(variables)}: "
-            + ", ".join(v.name for v in variables)
-        )
+        expected = f"{len(variables)}: {', '.join(v.name for v in variables)}"
+        raise EvidenceError(f"the evidence array has {plural(table.shape[1], 'column')}, expected {expected}")
     for v in variables:
         if v.card != 2:
-            raise EvidenceError(
-                f"a 2-D evidence array needs binary variables, but {v.name!r} has {v.card} states; pass a mapping"
-            )
-    return _Columns({v.name: table[:, i] for i, v in enumerate(variables)}, len(table))
+            problem = f"but {v.name!r} has {v.card} states; pass a mapping"
+            raise EvidenceError(f"a 2-D evidence array needs binary variables, {problem}")
+    return {v.name: table[:, i] for i, v in enumerate(variables)}, len(table), False
 
 
 def named_columns(evidence: Any) -> Mapping[Any, Any] | None:
@@ -213,12 +192,10 @@ def _referring(variable: Variable, values: Any, framed: bool) -> tuple[Column | 
         column = opened(values)
     except ConversionError as error:
         raise EvidenceError(str(error), variable=variable.name) from None
-    if isinstance(column, Coded):
-        if variable.states != DEFAULT_STATES:
-            return Column(variable, codes=labels.of_numbers(variable, column)), False
+    if isinstance(column, Coded) and variable.states == DEFAULT_STATES:
         column = column.plain()  # 1 and 0 are likelihoods of the first state
-    if isinstance(column, TextColumn):
-        return Column(variable, codes=labels.of_text(variable, column)), False
+    if not isinstance(column, Plain):
+        return Column(variable, codes=labels.of_distinct(variable, column)), False
     array, missing = column.values, column.missing
     if array.ndim == 0:
         if is_missing(array[()]) or (missing is not None and missing):
@@ -234,18 +211,13 @@ def _referring(variable: Variable, values: Any, framed: bool) -> tuple[Column | 
 
 
 def _from_array(variable: Variable, array: NDArray[Any], missing: Mask | None, framed: bool) -> Column:
-    """A 1-D array of any type."""
-    if array.dtype.kind in "OT":
+    """A 1-D array of any type: labels, or likelihoods of a binary variable's first state."""
+    kind = array.dtype.kind
+    if kind in "OT":
         array = array.astype(object)
         if missing is not None:
             array[missing] = None
         return _from_objects(variable, array, framed)
-    return _from_typed(variable, array, missing, framed)
-
-
-def _from_typed(variable: Variable, array: NDArray[Any], missing: Mask | None, framed: bool) -> Column:
-    """A 1-D array of one machine type: labels, or likelihoods of a binary variable's first state."""
-    kind = array.dtype.kind
     if (kind == "f" and not variable.numeric) or (kind in "iub" and variable.states == DEFAULT_STATES):
         values = as_given(array, missing)
         assert values is not None
@@ -281,22 +253,18 @@ def _from_objects(variable: Variable, array: NDArray[Any], framed: bool) -> Colu
 
 def _numbers(array: NDArray[Any], codes: bool) -> Floats | None:
     """Objects as floats, NaN where one is missing. None if one is no number, or none is a float, unless by `codes`."""
-    pieces = []
+    pieces: list[Floats] = []
     for start in range(0, len(array), IN_CACHE):  # types and values are two looks at objects that lie scattered
         some = array[start : start + IN_CACHE]
         if not all(issubclass(kind, NUMBER) or kind.__name__ in GAPS for kind in set(map(type, some.tolist()))):
             return None
-        pieces.append(_floats(some))
+        try:
+            pieces.append(some.astype(np.float64))  # None becomes NaN
+        except (TypeError, OverflowError):  # a frame's own missing value, or a number beyond all floats
+            pieces.append(np.array([np.nan if is_missing(value) else as_float(value) for value in some]))
     if not codes and not any(isinstance(value, FLOAT) and not is_missing(value) for value in array):
         return None
     return np.concatenate(pieces)
-
-
-def _floats(array: NDArray[Any]) -> Floats:
-    try:
-        return array.astype(np.float64)  # None becomes NaN
-    except (TypeError, OverflowError):  # a frame's own missing value, or a number beyond all floats
-        return np.array([np.nan if is_missing(value) else as_float(value) for value in array])
 
 
 def _missing(array: NDArray[Any]) -> Mask:

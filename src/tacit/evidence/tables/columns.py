@@ -46,7 +46,12 @@ class Source:
         values = spelled(self.variable, rows.column(self.columns[0]))
         numbers = _numbers_of(values)
         if numbers is not None and is_ambiguous(self.variable, numbers):
-            raise self._ambiguous()
+            name, (first, second) = self.columns[0], self.variable.states
+            raise AmbiguousColumnError(
+                f"column {name!r} holds only 0, 1 and gaps, which may be codes or likelihoods of the first state, "
+                f"{first!r}; write labels ({first!r}, {second!r}), or likelihoods of both states in columns "
+                f"{state_column(name, first)!r} and {state_column(name, second)!r}"
+            )
         return values
 
     def likelihoods(self, rows: Any) -> Floats:
@@ -57,14 +62,6 @@ class Source:
         """Whether some number among these rows can only be a likelihood."""
         numbers = _numbers_of(spelled(self.variable, rows.column(self.columns[0])))
         return numbers is not None and bool(((numbers > 0) & (numbers < 1)).any())
-
-    def _ambiguous(self) -> AmbiguousColumnError:
-        name, (first, second) = self.columns[0], self.variable.states
-        return AmbiguousColumnError(
-            f"column {name!r} holds only 0, 1 and gaps, which may be codes or likelihoods of the first state, "
-            f"{first!r}; write labels ({first!r}, {second!r}), or likelihoods of both states in columns "
-            f"{state_column(name, first)!r} and {state_column(name, second)!r}"
-        )
 
 
 class TableReader:
@@ -124,18 +121,12 @@ def choose(net: Model, names: Sequence[str], wanted: Sequence[str], but: Sequenc
     for source in sources.values():
         if source.per_state:
             refuse_two_readings(source.variable, source.columns, sources)
-    if not sources:
-        raise EvidenceError(
-            f"no column of the table is a variable to observe; it has {listed(names, 20)}{_hint(net, names)}"
-        )
+    if not sources:  # to compare spellings is slow: only those of columns that the message shows
+        lower = {name.lower() for name in net}
+        suspects = [name for name in names if name.strip().lower() in lower] or names[:20]
+        hint = next((text for name in suspects if (text := similar(name, net))), "")
+        raise EvidenceError(f"no column of the table is a variable to observe; it has {listed(names, 20)}{hint}")
     return sources
-
-
-def _hint(net: Model, names: Sequence[str]) -> str:
-    """Which variable a column may mean. To compare spellings is slow: only those of columns that the message shows."""
-    lower = {name.lower() for name in net}
-    suspects = [name for name in names if name.strip().lower() in lower] or names[:20]
-    return next((text for name in suspects if (text := similar(name, net))), "")
 
 
 def unused(net: Model, names: Sequence[str], used: Iterable[str]) -> list[str]:
@@ -150,10 +141,8 @@ def refuse_misspelt(variables: Sequence[str], names: Iterable[str], left: Iterab
     """An error where a column that is `left` seems to be a variable that is not among the `names` of a table."""
     present = set(names)
     if wrong := misspelt((name for name in variables if name not in present), left):
-        name, meant = wrong
-        raise EvidenceError(
-            f"column {name!r} is no variable; did you mean {meant!r}? Rename the column, or leave it out"
-        )
+        remedy = f"did you mean {wrong[1]!r}? Rename the column, or leave it out"
+        raise EvidenceError(f"column {wrong[0]!r} is no variable; {remedy}")
 
 
 def written(variable: Variable, labels: Any) -> Any:
@@ -164,18 +153,17 @@ def written(variable: Variable, labels: Any) -> Any:
     """
     import pyarrow as pa
 
-    kind = written_type(variable)
-    if len({type(state) for state in variable.states}) > 1:
+    if len(set(map(type, variable.states))) > 1:
         labels = [None if label is None else str(label) for label in labels]
-    return pa.array(labels, kind)
+    return pa.array(labels, written_type(variable))
 
 
 def written_type(variable: Variable) -> Any:
     """The pyarrow type of labels in a file."""
     import pyarrow as pa
 
-    states = variable.states
-    return pa.array(states if len({type(state) for state in states}) == 1 else list(map(str, states))).type
+    mixed = len(set(map(type, variable.states))) > 1
+    return pa.array(list(map(str, variable.states)) if mixed else variable.states).type
 
 
 def columns_of(sources: Iterable[Source]) -> list[str]:
@@ -204,9 +192,12 @@ def spelled(variable: Variable, column: Any) -> Any:
         return column
     words = _words(column, MISSING_WORDS - {label.lower() for label in variable.states if isinstance(label, str)})
     numbers = None if labelled or not any(words) else _numbers(words, truth=variable.numeric)
+    if numbers is not None and variable.numeric and pa.types.is_floating(numbers.type):
+        # Python's own numbers: some may be whole and too large for a float
+        exact = [None if word is None else as_number(word) for word in words]
+        return objects([None if place is None else exact[place] for place in column.indices.to_pylist()])
     if numbers is not None:
-        rounded = variable.numeric and pa.types.is_floating(numbers.type)
-        return _exact(words, column.indices) if rounded else numbers.take(column.indices)
+        return numbers.take(column.indices)
     labels = [None if word is None else label_of(variable, word) or word for word in words]
     return pa.DictionaryArray.from_arrays(column.indices, pa.array(labels, pa.string()))
 
@@ -239,12 +230,6 @@ def _numbers(words: Sequence[str | None], truth: bool = False) -> Any | None:
     return None
 
 
-def _exact(words: Sequence[str | None], places: Any) -> Any:
-    """The numbers that words spell, as Python's own: some may be whole and too large for a float."""
-    numbers = [None if word is None else as_number(word) for word in words]
-    return objects([None if place is None else numbers[place] for place in places.to_pylist()])
-
-
 def _numbers_of(values: Any) -> Floats | None:
     """The numbers of a column, NaN where there is none; None for a column of labels."""
     import pyarrow as pa
@@ -263,15 +248,11 @@ def floats_of(name: str, column: Any) -> Floats:
         words = _words(column, MISSING_WORDS)
         numbers = _numbers(words)
         if numbers is None:
-            raise _no_number(name, [None if i is None else words[i] for i in column.indices.to_pylist()])
+            by_row = [None if place is None else words[place] for place in column.indices.to_pylist()]
+            row = next(i for i, word in enumerate(by_row) if _numbers([word]) is None)
+            raise EvidenceError(f"{by_row[row]!r} is not a number", subject=f"column {name!r}", row=row)
         column = numbers.take(column.indices)
     try:
         return np.asarray(column.cast(pa.float64()), dtype=np.float64)
     except pa.ArrowException:
         raise EvidenceError(f"column {name!r} has type {column.type}; expected numbers") from None
-
-
-def _no_number(name: str, words: Sequence[str | None]) -> EvidenceError:
-    """An error that names the first row whose word spells no number."""
-    row = next(i for i, word in enumerate(words) if _numbers([word]) is None)
-    return EvidenceError(f"{words[row]!r} is not a number", subject=f"column {name!r}", row=row)

@@ -119,7 +119,7 @@ class CSV:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path, self.rows, self._block = path, _about_rows(path), _block_for_lines(path)
+        self.path, self.rows, self._block = path, _estimated_rows(path), _block_for_lines(path)
         self._above, self.names = _header(path)
 
     def types(self, columns: Sequence[str]) -> list[Any]:
@@ -131,15 +131,20 @@ class CSV:
     def batches(self, columns: Sequence[str]) -> Iterator[TableBatch]:
         """Go through some columns of text."""
         with _format_errors(self.path):
-            yield from _gathered(self._pieces(list(columns)))
+            yield from _gathered(self._blocks(list(columns)))
 
-    def _pieces(self, columns: list[str]) -> Iterator[Any]:
-        """Some rows for every block."""
+    def _blocks(self, columns: list[str]) -> Iterator[Any]:
+        """The rows of every block."""
         import pyarrow as pa
+        from pyarrow import csv
 
-        rows = 0
+        rows, one = 0, len(self.names) == 1
+        types = dict.fromkeys(columns, pa.string())
+        reading = csv.ReadOptions(block_size=self._block, skip_rows=self._above if one else 0)
+        parsing = csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=not one)
+        cells = csv.ConvertOptions(strings_can_be_null=False, include_columns=columns, column_types=types)
         try:
-            with self._open(columns) as reader:
+            with csv.open_csv(self.path, reading, parsing, cells) as reader:
                 for piece in reader:
                     yield piece
                     rows += piece.num_rows
@@ -150,20 +155,6 @@ class CSV:
                 f"{self.path}: a row after row {rows:,} has more than {self._block:,} bytes; "
                 "is there a quotation mark without its partner?"
             ) from None
-
-    def _open(self, columns: list[str]) -> Any:
-        import pyarrow as pa
-        from pyarrow import csv
-
-        one = len(self.names) == 1
-        return csv.open_csv(
-            self.path,
-            read_options=csv.ReadOptions(block_size=self._block, skip_rows=self._above if one else 0),
-            parse_options=csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=not one),
-            convert_options=csv.ConvertOptions(
-                strings_can_be_null=False, include_columns=columns, column_types=dict.fromkeys(columns, pa.string())
-            ),
-        )
 
 
 def _header(path: Path) -> tuple[int, list[str]]:
@@ -218,7 +209,7 @@ def _block_for_lines(path: Path) -> int:
     return block
 
 
-def _about_rows(path: Path) -> int:
+def _estimated_rows(path: Path) -> int:
     """About how many rows a CSV file has, judged by the length of its first lines."""
     with path.open("rb") as file:
         head = file.read(BLOCK_BYTES)

@@ -25,7 +25,7 @@ from tacit.compiler.prune import relevant
 from tacit.engines import engine_for_many_passes
 from tacit.engines.engine import Engine, Sweep
 from tacit.evidence.column import Column, blocks
-from tacit.evidence.labels import BYTE
+from tacit.evidence.frames import MAX_INT8
 from tacit.evidence.tables.messages import in_partition
 from tacit.learn.checkpoint import fingerprint
 from tacit.learn.estimating.families import Families
@@ -262,5 +262,5 @@ def _trusted_from(program: Program, weights: Floats) -> int:
 def _codes(column: Column, rows: int) -> NDArray[Any]:
     """The states of all rows, which are known, in a byte where they fit."""
     codes = column.states() if column.codes is None else column.codes
-    small = codes.astype(np.int8 if column.variable.card <= BYTE else np.int64, copy=False)
+    small = codes.astype(np.int8 if column.variable.card <= MAX_INT8 else np.int64, copy=False)
     return np.broadcast_to(small, rows)
