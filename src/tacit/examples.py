@@ -81,12 +81,8 @@ def etq(testing: bool = True, seed: int = 0) -> Network:
 
 def chain(tests: int = 4, testing: bool = True, gamma: float | None = 16.0) -> Network:
     """E1, E2 -> T1 -> ... -> Tn -> Q, all to be learned: functions of two inputs."""
-    net = _two_inputs(f"chain of {tests}")
-    for i in range(1, tests + 1):
-        parents = ["E1", "E2"] if i == 1 else [f"T{i - 1}"]
-        net.add(f"T{i}", parents, testing=testing, gamma=gamma if testing else None)
-    net.add("Q", [f"T{tests}"])
-    return net
+    parents = [["E1", "E2"], *([f"T{i}"] for i in range(1, tests))]
+    return _with_tests(f"chain of {tests}", [*parents[:tests], [f"T{tests}"]], testing, gamma)
 
 
 def layer(tests: int = 4, testing: bool = True, gamma: float | None = 16.0) -> Network:
@@ -95,21 +91,13 @@ def layer(tests: int = 4, testing: bool = True, gamma: float | None = 16.0) -> N
     >>> layer(4).counts().static, layer(4).counts().dynamic, layer(4).counts().thresholds
     (36, 64, 16)
     """
-    net = _two_inputs(f"layer of {tests}")
-    for i in range(1, tests + 1):
-        net.add(f"T{i}", ["E1", "E2"], testing=testing, gamma=gamma if testing else None)
-    net.add("Q", [f"T{i}" for i in range(1, tests + 1)])
-    return net
+    return _with_tests(f"layer of {tests}", [*[["E1", "E2"]] * tests, _names(tests)], testing, gamma)
 
 
 def split_layer(tests: int = 4, testing: bool = True, gamma: float | None = 16.0) -> Network:
     """E1 -> the first half of the Ti, E2 -> the others, all Ti -> Q, all to be learned."""
-    net = _two_inputs(f"split layer of {tests}")
-    for i in range(1, tests + 1):
-        parent = "E1" if i <= (tests + 1) // 2 else "E2"
-        net.add(f"T{i}", [parent], testing=testing, gamma=gamma if testing else None)
-    net.add("Q", [f"T{i}" for i in range(1, tests + 1)])
-    return net
+    parents = [["E1" if i < (tests + 1) // 2 else "E2"] for i in range(tests)]
+    return _with_tests(f"split layer of {tests}", [*parents, _names(tests)], testing, gamma)
 
 
 def hmm(length: int = 10, states: int = 2, symbols: int = 2, seed: int = 0) -> Network:
@@ -161,10 +149,18 @@ def kidney_stones() -> Network:
     return net
 
 
-def _two_inputs(name: str) -> Network:
+def _names(tests: int) -> list[str]:
+    return [f"T{i}" for i in range(1, tests + 1)]
+
+
+def _with_tests(name: str, parents: Sequence[Sequence[str]], testing: bool, gamma: float | None) -> Network:
+    """E1, E2, and nodes T1, T2, ..., Q with these parents, all to be learned."""
     net = Network(name)
     net.add("E1")
     net.add("E2")
+    for test, above in zip(_names(len(parents) - 1), parents, strict=False):
+        net.add(test, above, testing=testing, gamma=gamma if testing else None)
+    net.add("Q", parents[-1])
     return net
 
 

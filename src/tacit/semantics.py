@@ -57,7 +57,10 @@ class SelectedNetwork:
 
 def select(net: Model, evidence: EvidenceLike | None = None) -> SelectedNetwork:
     """Select a table for every testing node from one row of evidence."""
-    return _select(net, _one_row(net, evidence))
+    known = _read(net, evidence)
+    if known.rows != 1:
+        raise EvidenceError(f"select explains one row of evidence, got {known.rows} rows")
+    return _select(net, known.likelihoods())
 
 
 def joint(net: Model, query: str | Sequence[str], evidence: EvidenceLike | None = None) -> Floats:
@@ -70,8 +73,9 @@ def joint(net: Model, query: str | Sequence[str], evidence: EvidenceLike | None 
     names = (query,) if isinstance(query, str) else tuple(query)
     for name in names:
         net.variable(name)  # an unknown name is an error here
-    known = read(evidence, [net.variable(n) for n in net], queries=names)
-    return np.stack([_joint(net, names, known.likelihoods(i)) for i in range(known.rows)])
+    known = _read(net, evidence, names)
+    rows = [known.likelihoods(i) for i in range(known.rows)]
+    return np.stack([_marginal(_select(net, row).network, {}, net.variables, names, row) for row in rows])
 
 
 def posterior(net: Model, query: str | Sequence[str], evidence: EvidenceLike | None = None) -> Floats:
@@ -87,12 +91,12 @@ def filtered(net: Model, name: str, evidence: EvidenceLike | None = None) -> Flo
 
     Evidence on variables without a step is known from the start.
     """
-    known = read(evidence, [net.variable(n) for n in net])
-    found = []
+    known = _read(net, evidence)
+    posteriors = []
     for own in steps_of(net, name):
         so_far = {n: column for n, column in known.columns.items() if (step_of(n) or 0) <= (step_of(own) or 0)}
-        found.append(posterior(net, own, Evidence(known.rows, so_far)))
-    return np.stack(found, axis=1)
+        posteriors.append(posterior(net, own, Evidence(known.rows, so_far)))
+    return np.stack(posteriors, axis=1)
 
 
 def most_probable(net: Model, names: Sequence[str], evidence: EvidenceLike | None = None) -> Floats:
@@ -100,7 +104,7 @@ def most_probable(net: Model, names: Sequence[str], evidence: EvidenceLike | Non
 
     With all variables, that of a most probable explanation.
     """
-    joints = joint(net, names, read(evidence, [net.variable(n) for n in net]))
+    joints = joint(net, names, _read(net, evidence))
     return np.asarray(joints.reshape(len(joints), -1).max(axis=1))
 
 
@@ -110,14 +114,14 @@ def information(net: Model, query: str, evidence: EvidenceLike | None = None) ->
     In nats, and in the network that the present evidence selects. NaN where the state is observed already, and where
     the evidence has probability zero.
     """
-    known = read(evidence, [net.variable(n) for n in net], queries=[query])
-    found = {}
+    known = _read(net, evidence, [query])
+    drops = {}
     for name in net.variables:
         pairs = posterior(net, (query, name) if name != query else (query,), known)
         both = pairs if name != query else pairs[:, :, None] * np.eye(pairs.shape[1])
         drop = _entropy(both.sum(axis=2)) + _entropy(both.sum(axis=1)) - _entropy(both.reshape(len(both), -1))
-        found[name] = np.where(known.columns[name].observed, np.nan, drop) if name in known.columns else drop
-    return found
+        drops[name] = np.where(known.columns[name].observed, np.nan, drop) if name in known.columns else drop
+    return drops
 
 
 def _entropy(distributions: Floats) -> Floats:
@@ -125,9 +129,8 @@ def _entropy(distributions: Floats) -> Floats:
     return np.asarray(-(distributions * logs).sum(axis=1))
 
 
-def _joint(net: Model, names: tuple[str, ...], likelihoods: Mapping[str, Floats]) -> Floats:
-    selected = _select(net, likelihoods).network
-    return _marginal(selected, {}, net.variables, names, likelihoods)
+def _read(net: Model, evidence: EvidenceLike | None, queries: Sequence[str] = ()) -> Evidence:
+    return read(evidence, [net.variable(n) for n in net], queries=queries)
 
 
 def _select(net: Model, likelihoods: Mapping[str, Floats]) -> SelectedNetwork:
@@ -140,7 +143,9 @@ def _select(net: Model, likelihoods: Mapping[str, Floats]) -> SelectedNetwork:
         seen = {n: likelihoods[n] for n in _taking_part(net, name, likelihoods)}
         over = _with_ancestors(net, (*net.parents(name), *seen))
         marginal = _marginal(net, tables, over, net.parents(name), seen)
-        nodes[name] = how = SelectedNode(_normalised(marginal), _weights(cpt, marginal))
+        total = marginal.sum()
+        normalised = marginal / total if total > 0 else np.full_like(marginal, np.nan)
+        nodes[name] = how = SelectedNode(normalised, _weights(cpt, marginal))
         tables[name] = _flatten(cpt, how.weights)
     return SelectedNetwork(net.with_cpts({name: CPT(tables[name]) for name in nodes}), nodes)
 
@@ -156,8 +161,8 @@ def _taking_part(net: Model, name: str, evidence: Iterable[str]) -> list[str]:
 
 
 def _with_ancestors(net: Model, names: Iterable[str]) -> list[str]:
-    found = {n for name in names for n in (name, *net.ancestors(name))}
-    return [n for n in net.variables if n in found]
+    closure = {n for name in names for n in (name, *net.ancestors(name))}
+    return [n for n in net.variables if n in closure]
 
 
 def _marginal(
@@ -171,10 +176,9 @@ def _marginal(
     names = list(over)
     shape = tuple(net.variable(n).card for n in names)
     if math.prod(shape) > MAX_STATES or len(names) > MAX_VARIABLES:
-        raise TooLargeError(
-            f"enumeration would visit {large(math.prod(shape))} states of {len(names)} variables "
-            f"(limits {MAX_STATES:,} and {MAX_VARIABLES}); compile the query instead"
-        )
+        limits = f"(limits {MAX_STATES:,} and {MAX_VARIABLES}); compile the query instead"
+        size = f"{large(math.prod(shape))} states of {len(names)} variables"
+        raise TooLargeError(f"enumeration would visit {size} {limits}")
     axis = {n: i for i, n in enumerate(names)}
     product = np.ones(shape)
     for name in names:
@@ -224,15 +228,3 @@ def _flatten(cpt: TestingCPT, weights: Floats) -> Floats:
     mixed = np.minimum(sum(terms[1:], start=terms[0]), 1.0)  # rounding may exceed 1 by a digit
     only = [(np.delete(weights, i, axis=-1) == 0).all(axis=-1, keepdims=True) for i in range(len(terms))]
     return np.asarray(np.select(only, cpt.tables, mixed))
-
-
-def _normalised(marginal: Floats) -> Floats:
-    total = marginal.sum()
-    return marginal / total if total > 0 else np.full_like(marginal, np.nan)
-
-
-def _one_row(net: Model, evidence: EvidenceLike | None) -> dict[str, Floats]:
-    known = read(evidence, [net.variable(n) for n in net])
-    if known.rows != 1:
-        raise EvidenceError(f"select explains one row of evidence, got {known.rows} rows")
-    return known.likelihoods()

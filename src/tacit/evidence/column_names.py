@@ -64,10 +64,8 @@ def _in_any_case(variable: Variable, names: Set[str], called: str, exact: Sequen
         if place == UNKNOWN or exact[place] in names:
             continue
         if exact[place] in written:
-            raise EvidenceError(
-                f"the table has columns {written[exact[place]]!r} and {name!r}, which may both be {exact[place]!r}; "
-                "expected one of them"
-            )
+            problem = f"{written[exact[place]]!r} and {name!r}, which may both be {exact[place]!r}"
+            raise EvidenceError(f"the table has columns {problem}; expected one of them")
         written[exact[place]] = name
     return tuple(written.get(name, name) for name in exact)
 
@@ -113,11 +111,9 @@ def refuse_two_readings(variable: Variable, per_state: Iterable[str], variables:
     """An error where a column of likelihoods of a variable's state has the name of another variable."""
     for name in per_state:
         if name in variables:
-            raise EvidenceError(
-                f"the column {name!r} may be evidence on the variable {name!r}, or likelihoods of a state of "
-                f"{variable.name!r}; leave out one, or pass those of {variable.name!r} as an array of shape "
-                f"(rows, {variable.card})"
-            )
+            readings = f"evidence on the variable {name!r}, or likelihoods of a state of {variable.name!r}"
+            remedy = f"pass those of {variable.name!r} as an array of shape (rows, {variable.card})"
+            raise EvidenceError(f"the column {name!r} may be {readings}; leave out one, or {remedy}")
 
 
 def misspelt(variables: Iterable[str], left: Iterable[str]) -> tuple[str, str] | None:

@@ -155,10 +155,8 @@ def _as_table(evidence: Any) -> NDArray[Any]:
     except ConversionError:
         table = np.empty(0)
     if table.ndim != 2 or table.dtype.kind not in "fiub":
-        raise EvidenceError(
-            f"evidence of type {type(evidence).__name__} is not understood; expected a mapping from variables to "
-            "columns, a data frame, or a 2-D array of floats"
-        )
+        expected = "a mapping from variables to columns, a data frame, or a 2-D array of floats"
+        raise EvidenceError(f"evidence of type {type(evidence).__name__} is not understood; expected {expected}")
     return table
 
 
@@ -172,11 +170,9 @@ def read_column(
     """
     if isinstance(values, Column):
         if values.variable != variable:
-            raise EvidenceError(
-                f" was read for the states {listed_states(values.variable)}; the variable has "
-                f"{listed_states(variable)}, so that it must be read again",
-                variable=variable.name,
-            )
+            states = f"{listed_states(values.variable)}; the variable has {listed_states(variable)}"
+            problem = f" was read for the states {states}, so that it must be read again"
+            raise EvidenceError(problem, variable=variable.name)
         return values if lazily or values.given is None else values.kept(), values.rows == 1
     column, broadcasts = _referring(variable, values, framed)
     if column is None or (lazily and column.rows != 1):
@@ -204,9 +200,8 @@ def _referring(variable: Variable, values: Any, framed: bool) -> tuple[Column | 
     if array.ndim == 2:
         return _likelihoods(variable, array, missing), False
     if array.ndim != 1:
-        raise EvidenceError(
-            f" has {array.ndim} dimensions; expected (rows,) or (rows, {variable.card})", variable=variable.name
-        )
+        problem = f" has {array.ndim} dimensions; expected (rows,) or (rows, {variable.card})"
+        raise EvidenceError(problem, variable=variable.name)
     return _from_array(variable, array, missing, framed or is_framed(values)), False
 
 
@@ -274,11 +269,9 @@ def _missing(array: NDArray[Any]) -> Mask:
 def first_state(variable: Variable, values: NDArray[Any], framed: bool = False) -> Column:
     """Likelihoods of the first of two states, NaN for no evidence; codes must not be mistaken for them in a frame."""
     if variable.card != 2:
-        raise EvidenceError(
-            f", which has {variable.card} states, is a column of floats; expected labels, or likelihoods of shape "
-            f"(rows, {variable.card})",
-            variable=variable.name,
-        )
+        expected = f"labels, or likelihoods of shape (rows, {variable.card})"
+        problem = f", which has {variable.card} states, is a column of floats; expected {expected}"
+        raise EvidenceError(problem, variable=variable.name)
     if framed and is_ambiguous(variable, values):
         row = int(np.isnan(values).argmin())
         problem = (
@@ -303,11 +296,8 @@ def is_ambiguous(variable: Variable, values: NDArray[Any]) -> bool:
 
 def _likelihoods(variable: Variable, array: NDArray[Any], missing: Mask | None = None) -> Column:
     if array.shape[1] != variable.card:
-        raise EvidenceError(
-            f" has shape {array.shape}, expected (rows, {variable.card}): one likelihood per state "
-            f"({listed_states(variable)})",
-            variable=variable.name,
-        )
+        expected = f"(rows, {variable.card}): one likelihood per state ({listed_states(variable)})"
+        raise EvidenceError(f" has shape {array.shape}, expected {expected}", variable=variable.name)
     given = as_given(array, missing)
     if given is None:
         raise EvidenceError("likelihoods must be numbers", variable=variable.name)

@@ -310,9 +310,8 @@ def _given_tables(
     first, *others = made
     for part in others:
         if made[part].shape != made[first].shape:
-            raise NetworkError(
-                f"{first} has shape {made[first].shape} but {part} {made[part].shape}; they must be the same"
-            )
+            shapes = f"{first} has shape {made[first].shape} but {part} {made[part].shape}"
+            raise NetworkError(f"{shapes}; they must be the same")
     return tuple(ordered)
 
 
@@ -332,10 +331,8 @@ def _thresholds(values: ArrayLike, parents: tuple[int, ...], tables: int, of: st
     elif tables == 2 and of == "tables" and thresholds.shape == (*parents, 1):
         thresholds = as_floats(thresholds[..., 0], THRESHOLDS)
     if thresholds.shape != expected:
-        each = "one" if tables == 2 else tables - 1
-        raise NetworkError(
-            f"thresholds have shape {thresholds.shape}, expected {expected}: {each} per parent state of {of}"
-        )
+        each = f"{'one' if tables == 2 else tables - 1} per parent state of {of}"
+        raise NetworkError(f"thresholds have shape {thresholds.shape}, expected {expected}: {each}")
     for index in outside(thresholds):
         raise TableError(THRESHOLDS, index[: len(parents)], f"{thresholds[index]:g} is not a threshold in [0, 1]")
     if tables > 2:
@@ -355,9 +352,8 @@ def _tests(test: Any, parents: tuple[int, ...]) -> NDArray[np.str_]:
         if operator not in TESTS:
             raise NetworkError(f"unknown test {short(repr(operator), 60)}, expected one of {', '.join(TESTS)}")
     if tests.shape not in ((), parents):
-        raise NetworkError(
-            f"test has shape {tests.shape}, expected one operator or shape {parents}: one per parent state"
-        )
+        expected = f"expected one operator or shape {parents}: one per parent state"
+        raise NetworkError(f"test has shape {tests.shape}, {expected}")
     tests = np.broadcast_to(tests.astype("<U2"), parents).copy()
     tests.flags.writeable = False
     return tests

@@ -68,9 +68,8 @@ class Model(Graph):
         if name is not None and not isinstance(name, str):
             raise NetworkError(f"a network's name must be a string or None, got {name!r}")
         if selection not in SELECTIONS:
-            raise NetworkError(
-                f"selection is {short(repr(selection), 60)}, expected one of {', '.join(map(repr, SELECTIONS))}"
-            )
+            expected = f"expected one of {', '.join(map(repr, SELECTIONS))}"
+            raise NetworkError(f"selection is {short(repr(selection), 60)}, {expected}")
         super().__init__()
         self.name, self.selection = name, str(selection)
         self._first_tied: dict[str, tuple[str, CPT | TestingCPT]] = {}  # a node to compare each next one of a tie with
@@ -136,10 +135,8 @@ class Model(Graph):
         if isinstance(cpt, CPT | TestingCPT) and cpt.tie is not None:
             first, shared = self._first_tied.setdefault(cpt.tie, (name, cpt))
             if what := difference(cpt, shared):
-                raise NetworkError(
-                    f"nodes {name!r} and {first!r} are tied ({cpt.tie!r}) but differ in {what}; "
-                    "tied nodes must have equal CPTs"
-                )
+                tied = f"nodes {name!r} and {first!r} are tied ({cpt.tie!r})"
+                raise NetworkError(f"{tied} but differ in {what}; tied nodes must have equal CPTs")
         self._nodes[name] = node
 
     def _known_parents(self, name: str, parents: Iterable[str]) -> tuple[str, ...]:
@@ -149,9 +146,8 @@ class Model(Graph):
         seen: set[str] = set()
         for parent in parents:
             if not isinstance(parent, str) or parent not in self._nodes:
-                raise NetworkError(
-                    f"node {name!r}: parent {parent!r} is not in the network; add parents before their children"
-                )
+                problem = f"parent {parent!r} is not in the network; add parents before their children"
+                raise NetworkError(f"node {name!r}: {problem}")
             if parent in seen:
                 raise NetworkError(f"node {name!r}: parent {parent!r} is listed twice")
             seen.add(parent)
@@ -382,10 +378,8 @@ def _check_whole_ties(before: Model, after: Model) -> None:
         kept = [name for name in names if after.cpt(name).tie == tie]
         left = [name for name in names if after.cpt(name).tie != tie]
         if kept and left:
-            raise NetworkError(
-                f"node {left[0]!r} would leave the tie {tie!r}, which node {kept[0]!r} keeps; "
-                f"give tie={tie!r} to both, or change all nodes of the tie"
-            )
+            problem = f"node {left[0]!r} would leave the tie {tie!r}, which node {kept[0]!r} keeps"
+            raise NetworkError(f"{problem}; give tie={tie!r} to both, or change all nodes of the tie")
 
 
 def _located(error: TableError, own: Variable, parents: Sequence[Variable]) -> NetworkError:

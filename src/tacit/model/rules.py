@@ -24,6 +24,7 @@ from tacit.model.variable import Variable
 MAX_AXES = 64  # of NumPy's arrays
 MAX_DENSE = 2**24
 MAX_CALLS = 2**20
+OTHER_RULES = "use Mux or NoisyOr, or put nodes between"
 
 
 class FunctionCPT(BaseCPT):
@@ -61,16 +62,12 @@ class FunctionCPT(BaseCPT):
         shape = tuple(p.card for p in parents)
         if self._f is None:
             if (self.codes.shape, self.rows.shape[1]) != (shape, own.card):
-                raise NetworkError(
-                    f"the rule is for parents {self.codes.shape} and {self.rows.shape[1]} states, "
-                    f"expected {shape} and {own.card}"
-                )
+                rule = f"the rule is for parents {self.codes.shape} and {self.rows.shape[1]} states"
+                raise NetworkError(f"{rule}, expected {shape} and {own.card}")
             return self
         if math.prod(shape) > MAX_CALLS:
-            raise TooLargeError(
-                f"the function would be called for {large(math.prod(shape))} parent states (limit {MAX_CALLS:,}); "
-                "use Mux or NoisyOr, or put nodes between"
-            )
+            calls = f"{large(math.prod(shape))} parent states (limit {MAX_CALLS:,})"
+            raise TooLargeError(f"the function would be called for {calls}; {OTHER_RULES}")
         check_axes(parents)
         rows: dict[tuple[float, ...], int] = {}
         codes = np.empty(shape, dtype=np.int64)
@@ -122,9 +119,8 @@ class NoisyOr(BaseCPT):
         per_parent = tuple(as_floats(c, "NoisyOr, causes") for c in values)
         for place, cause in zip(names or itertools.count(), per_parent, strict=False):
             if cause.ndim > 1 or not ((cause >= 0) & (cause <= 1)).all():
-                raise NetworkError(
-                    f"NoisyOr, cause {place!r}: {cause.tolist()} is not a probability, or one per parent state"
-                )
+                problem = f"{cause.tolist()} is not a probability, or one per parent state"
+                raise NetworkError(f"NoisyOr, cause {place!r}: {problem}")
         level = as_floats(leak, "NoisyOr, leak")
         if level.ndim or not 0 <= level <= 1:
             raise NetworkError(f"NoisyOr: leak {leak!r} is not a probability in [0, 1]")
@@ -136,13 +132,12 @@ class NoisyOr(BaseCPT):
     def bind(self, own: Variable, parents: Sequence[Variable]) -> NoisyOr:
         if own.card != 2:
             raise NetworkError(f"NoisyOr needs a binary node, this one has {own.card} states")
-        if self.names is not None and set(self.names) != {p.name for p in parents}:
-            raise NetworkError(
-                f"NoisyOr names the causes {list(self.names)}, but the parents are {[p.name for p in parents]}"
-            )
+        names = [p.name for p in parents]
+        if self.names is not None and set(self.names) != set(names):
+            raise NetworkError(f"NoisyOr names the causes {list(self.names)}, but the parents are {names}")
         if len(self.causes) != len(parents):
             raise NetworkError(f"NoisyOr has {len(self.causes)} causes for {len(parents)} parents")
-        by_name = dict(zip(self.names or [p.name for p in parents], self.causes, strict=True))
+        by_name = dict(zip(self.names or names, self.causes, strict=True))
         return NoisyOr({p.name: _per_state(by_name[p.name], p) for p in parents}, self.leak, self.learn)
 
     def dense(self, own: Variable, parents: Sequence[Variable]) -> Floats:
@@ -204,19 +199,13 @@ class Mux(BaseCPT):
     def bind(self, own: Variable, parents: Sequence[Variable]) -> Mux:
         by_name = {p.name: p for p in parents}
         if odd := sorted(set(by_name) ^ set(self.implied_parents())):
-            raise NetworkError(
-                f"Mux: the parents must be exactly the selector and the inputs; {odd[0]!r} is only one of them"
-            )
-        if by_name[self.selector].card != len(self.inputs):
-            raise NetworkError(
-                f"Mux: selector {self.selector!r} has {by_name[self.selector].card} states "
-                f"for {len(self.inputs)} inputs"
-            )
+            expected = "the parents must be exactly the selector and the inputs"
+            raise NetworkError(f"Mux: {expected}; {odd[0]!r} is only one of them")
+        if (card := by_name[self.selector].card) != len(self.inputs):
+            raise NetworkError(f"Mux: selector {self.selector!r} has {card} states for {len(self.inputs)} inputs")
         for name in self.inputs:
-            if by_name[name].card != own.card:
-                raise NetworkError(
-                    f"Mux: input {name!r} has {by_name[name].card} states, expected {own.card} as the node itself"
-                )
+            if (card := by_name[name].card) != own.card:
+                raise NetworkError(f"Mux: input {name!r} has {card} states, expected {own.card} as the node itself")
         return self
 
     def dense(self, own: Variable, parents: Sequence[Variable]) -> Floats:
@@ -235,7 +224,7 @@ class Mux(BaseCPT):
         return f"Mux(selector={self.selector!r}, inputs={inputs})"
 
 
-def check_axes(parents: Sequence[Variable], instead: str = "use Mux or NoisyOr, or put nodes between") -> None:
+def check_axes(parents: Sequence[Variable], instead: str = OTHER_RULES) -> None:
     """Refuse a table with more axes than an array can have, however few its entries are."""
     if len(parents) >= MAX_AXES:
         raise TooLargeError(f"a table of {len(parents):,} parents cannot be made (limit {MAX_AXES - 1}); {instead}")
@@ -245,11 +234,9 @@ def check_dense(own: Variable, parents: Sequence[Variable]) -> None:
     """Refuse to write out a table too large to hold."""
     instead = "compile the query instead, which keeps it factored"
     entries = math.prod(p.card for p in parents) * own.card
-    if entries > MAX_DENSE:
-        raise TooLargeError(
-            f"node {own.name!r}: its table would have {large(entries)} entries (limit {MAX_DENSE:,}); {instead}"
-        )
     try:
+        if entries > MAX_DENSE:
+            raise TooLargeError(f"its table would have {large(entries)} entries (limit {MAX_DENSE:,}); {instead}")
         check_axes(parents, instead)
     except TooLargeError as error:
         raise TooLargeError(f"node {own.name!r}: {error}") from None

@@ -119,37 +119,29 @@ class _Slices:
     def _check_shared(self, name: str) -> None:
         for parent in self.template.parents(name):
             if self.places[parent].slice is not None:
-                raise NetworkError(
-                    f"template node {name!r} is shared by all steps, so {parent!r} cannot be its parent; "
-                    f"call it {name + '[0]'!r} and {name + '[1]'!r}, or turn the edge round"
-                )
+                problem = f"template node {name!r} is shared by all steps, so {parent!r} cannot be its parent"
+                remedy = f"call it {name + '[0]'!r} and {name + '[1]'!r}, or turn the edge round"
+                raise NetworkError(f"{problem}; {remedy}")
 
     def _check_first(self, name: str) -> None:
         for parent in self.template.parents(name):
             if self.places[parent].slice == 1:
-                raise NetworkError(
-                    f"template node {name!r} has the parent {parent!r}, of a later step; "
-                    "parents of step 0 are in step 0 or shared"
-                )
+                problem = f"template node {name!r} has the parent {parent!r}, of a later step"
+                raise NetworkError(f"{problem}; parents of step 0 are in step 0 or shared")
         base = self.places[name].name
         if (later := f"{base}[1]") not in self.places:
-            raise NetworkError(
-                f"template node {name!r} has no {later!r}, which says what it is from step 1 on; "
-                f"call it {base!r} if there is only one"
-            )
-        if self.template.states(name) != self.template.states(later):
-            raise NetworkError(
-                f"template nodes {name!r} and {later!r} have different states: "
-                f"{shown(list(self.template.states(name)))} and {shown(list(self.template.states(later)))}"
-            )
+            problem = f"template node {name!r} has no {later!r}, which says what it is from step 1 on"
+            raise NetworkError(f"{problem}; call it {base!r} if there is only one")
+        states, theirs = list(self.template.states(name)), list(self.template.states(later))
+        if states != theirs:
+            problem = f"template nodes {name!r} and {later!r} have different states"
+            raise NetworkError(f"{problem}: {shown(states)} and {shown(theirs)}")
 
     def _check_later(self, name: str) -> None:
         """Copies that were learned apart would be several tables where one is meant."""
         if isinstance(cpt := self.template.cpt(name), NoisyOr) and cpt.learn:
-            raise NetworkError(
-                f"template node {name!r}: a noisy-or to be learned cannot be tied over the steps; give its numbers "
-                "without learn=True, or a table: CPT(..., learn=True)"
-            )
+            problem = f"template node {name!r}: a noisy-or to be learned cannot be tied over the steps"
+            raise NetworkError(f"{problem}; give its numbers without learn=True, or a table: CPT(..., learn=True)")
 
     def put(self, net: Model, name: str, by: int) -> None:
         """Add a node of the template to a network, so many steps later than it stands."""

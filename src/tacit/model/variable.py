@@ -68,9 +68,8 @@ def variable(name: object, states: int | Iterable[Any] | None) -> Variable:
         raise NetworkError(f"node {name!r} has no states; give at least one label")
     for label in labels:
         if not isinstance(label, str | int | float) or (isinstance(label, float) and not math.isfinite(label)):
-            raise NetworkError(
-                f"node {name!r}: state {label!r} is not a label; use strings, integers, booleans or finite numbers"
-            )
+            remedy = "use strings, integers, booleans or finite numbers"
+            raise NetworkError(f"node {name!r}: state {label!r} is not a label; {remedy}")
     wide = sum(isinstance(label, int) and abs(label) >= SAME_HASH for label in labels)
     if wide > MAX_WIDE:  # if chosen so that all hashes are equal, each would be compared with all others
         raise NetworkError(f"node {name!r}: {wide:,} labels are integers beyond 2^61 (limit {MAX_WIDE:,}); use strings")

@@ -126,10 +126,8 @@ class CompiledQuery:
     def require_query(self, what: str) -> None:
         """An error where no variable is asked for."""
         if not self.question.query:
-            raise TacitError(
-                f"this was compiled without a query (query=None), so there is no {what}; it answers log_evidence, "
-                "marginals, mpe and sample"
-            )
+            answers = "it answers log_evidence, marginals, mpe and sample"
+            raise TacitError(f"this was compiled without a query (query=None), so there is no {what}; {answers}")
 
     def read(self, evidence: EvidenceLike | None) -> Evidence:
         """Evidence that is checked once, to be asked about often: every method that takes evidence takes it.
@@ -229,10 +227,8 @@ class CompiledQuery:
     def jointree(self) -> Jointree:
         """The plan of the inference phase as clusters of variables in a tree."""
         if self.plan.structured:
-            raise TacitError(
-                "the query was compiled by structured elimination, which has no clusters and so no jointree; give an "
-                "order= to compile it with tables"
-            )
+            problem = "the query was compiled by structured elimination, which has no clusters and so no jointree"
+            raise TacitError(f"{problem}; give an order= to compile it with tables")
         return jointree(self.plan.problem, self.plan.path)
 
     @property
@@ -265,9 +261,8 @@ def check_same_structure(query: CompiledQuery, new: Model) -> None:
     """
     old, program = query.network, query.program
     if new.selection != old.selection:
-        raise NetworkError(
-            f"selection is {new.selection!r} and was {old.selection!r} when the query was compiled; compile it again"
-        )
+        before = f"was {old.selection!r} when the query was compiled"
+        raise NetworkError(f"selection is {new.selection!r} and {before}; compile it again")
     for name in program.states:
         a, b = old.node(name), new.node(name)
         same = (a.variable, a.parents, type(a.cpt)) == (b.variable, b.parents, type(b.cpt))
@@ -276,10 +271,8 @@ def check_same_structure(query: CompiledQuery, new: Model) -> None:
         elif same and not isinstance(a.cpt, CPT | NoisyOr):
             same = a.cpt == b.cpt
         if not same:
-            raise NetworkError(
-                f"node {name!r} differs in states, parents, kind of CPT or tests from the compiled network; "
-                "compile the query again"
-            )
+            problem = "differs in states, parents, kind of CPT or tests from the compiled network"
+            raise NetworkError(f"node {name!r} {problem}; compile the query again")
     if not program.structured:
         _check_possible_states(program, query.question, new)
 
@@ -290,16 +283,13 @@ def _check_possible_states(program: Program, question: Question, new: Model) -> 
     now = possible_states(asked, program.states, program.hard, dict(question.given), question.evidence)
     read = set(program.nodes)
     for name, states in now.items():
-        extra = set(states) - set(program.states[name])
-        if extra:
-            label = new.states(name)[min(extra)]
-            raise NetworkError(
-                f"node {name!r}: state {label!r} was impossible (known 0s) when the query was compiled, and is "
-                "possible now; compile the query again"
-            )
         ruled = isinstance(asked.cpt(name), FunctionCPT | Mux)  # the same as before
-        if question.given and name not in read and not ruled and not certain(asked, name, program.states):
-            raise NetworkError(
-                f"node {name!r}: its known 0s and 1s said nothing beside given= when the query was compiled, and now "
-                "others do; compile the query again"
-            )
+        if extra := set(states) - set(program.states[name]):
+            label = new.states(name)[min(extra)]
+            problem = f"state {label!r} was impossible (known 0s) when the query was compiled, and is possible now"
+        elif question.given and name not in read and not ruled and not certain(asked, name, program.states):
+            before = "its known 0s and 1s said nothing beside given= when the query was compiled"
+            problem = f"{before}, and now others do"
+        else:
+            continue
+        raise NetworkError(f"node {name!r}: {problem}; compile the query again")

@@ -104,13 +104,11 @@ def require_few_sweeps(query: Query, what: str) -> None:
     """An error without a query, and where a backward pass for each of its joint states would take hours."""
     query.require_query(what)
     query.require_posterior()
-    names = query.question.query
-    states = math.prod(query._states)
-    if len(names) > 1 and states > MAX_SWEEPS:
-        raise TooLargeError(
-            f"{what} takes a sweep for every joint state of the query, and its {len(names)} variables have "
-            f"{large(states)} (limit {MAX_SWEEPS:,}); ask about fewer variables at once"
-        )
+    variables, states = len(query.question.query), math.prod(query._states)
+    if variables > 1 and states > MAX_SWEEPS:
+        count = f"its {variables} variables have {large(states)} (limit {MAX_SWEEPS:,})"
+        remedy = "ask about fewer variables at once"
+        raise TooLargeError(f"{what} takes a sweep for every joint state of the query, and {count}; {remedy}")
 
 
 def mutual_information(both: Array) -> Floats:

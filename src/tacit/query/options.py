@@ -115,10 +115,8 @@ def _dtype(dtype: Any) -> str:
 
 def _names(net: Model, names: Iterable[str] | None, what: str) -> tuple[str, ...]:
     if isinstance(names, Mapping):
-        raise TacitError(
-            f"{what} takes names, not states: {what}={list(names)!r}; the states of each row go to posterior(...), and "
-            "those that are the same in all rows to given="
-        )
+        where = "the states of each row go to posterior(...), and those that are the same in all rows to given="
+        raise TacitError(f"{what} takes names, not states: {what}={list(names)!r}; {where}")
     if isinstance(names, str):
         meant = "; an engine is given by name: engine=..." if what == "do" and names in engines.ENGINES else ""
         several = [name.strip() for name in names.split(",")]

@@ -215,9 +215,8 @@ def _by_name(columns: Iterable[tuple[str, Floats]]) -> dict[str, Floats]:
     by_name: dict[str, Floats] = {}
     for name, column in columns:
         if name in by_name:
-            raise TacitError(
-                f"two columns would be called {name!r}; rename a state, or use to_pandas(), which keeps labels"
-            )
+            remedy = "rename a state, or use to_pandas(), which keeps labels"
+            raise TacitError(f"two columns would be called {name!r}; {remedy}")
         by_name[name] = column
     return by_name
 

@@ -270,7 +270,6 @@ def _check_joint(net: Model, names: tuple[str, ...]) -> None:
     """Stop before a table of all joint states is planned that nobody could look at."""
     states = math.prod(net.variable(name).card for name in names)
     if len(names) > 1 and states > MAX_JOINT:
-        raise TooLargeError(
-            f"the {len(names)} query variables have {large(states)} joint states (limit {MAX_JOINT:,}); ask for the "
-            "posterior of fewer, or for the most probable states, map(...)"
-        )
+        remedy = "ask for the posterior of fewer, or for the most probable states, map(...)"
+        count = f"{large(states)} joint states (limit {MAX_JOINT:,})"
+        raise TooLargeError(f"the {len(names)} query variables have {count}; {remedy}")
