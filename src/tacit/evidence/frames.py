@@ -208,7 +208,12 @@ def _from_pandas(values: Any) -> TextColumn | Coded | Plain | None:
 
     dtype = getattr(values, "dtype", None)
     if isinstance(dtype, pd.CategoricalDtype):
-        return _from_categories(getattr(values, "array", values))
+        values = getattr(values, "array", values)
+        places, categories = values.codes, values.categories
+        if all(type(category) is str for category in categories):
+            return TextColumn(list(categories), places)
+        distinct = as_array(categories)
+        return Coded(distinct, places) if distinct.dtype.kind in "iu" else Plain(distinct[places], places == -1)
     if isinstance(dtype, pd.ArrowDtype) or (isinstance(dtype, pd.StringDtype) and dtype.storage == "pyarrow"):
         import pyarrow as pa
 
@@ -220,17 +225,6 @@ def _from_pandas(values: Any) -> TextColumn | Coded | Plain | None:
         return None
     missing = np.asarray(pd.isna(values))
     return Plain(values.to_numpy(dtype=dtype.type, na_value=0), missing) if missing.any() else None
-
-
-def _from_categories(values: Any) -> TextColumn | Coded | Plain:
-    """A categorical of pandas, by its categories."""
-    places, categories = values.codes, values.categories
-    if all(type(category) is str for category in categories):
-        return TextColumn(list(categories), places)
-    distinct = as_array(categories)
-    if distinct.dtype.kind in "iu":
-        return Coded(distinct, places)
-    return Plain(distinct[places], places == -1)
 
 
 def _from_polars(values: Any) -> TextColumn | Plain | None:
@@ -250,7 +244,10 @@ def _from_polars(values: Any) -> TextColumn | Plain | None:
 
 
 def _from_polars_text(values: Any) -> TextColumn:
-    """Text of polars, by its categories; plain text becomes an Enum, with its distinct labels as categories."""
+    """Text of polars, by its categories; plain text becomes an Enum, with its distinct labels as categories.
+
+    Other columns may share the categories of a Categorical, and use other ones.
+    """
     import polars as pl
 
     if values.dtype == pl.String:
@@ -259,7 +256,12 @@ def _from_polars_text(values: Any) -> TextColumn:
     if values.dtype == pl.Enum:
         labels = values.dtype.categories.to_list()
         return TextColumn(labels, _polars_places(values, smallest(len(labels))))
-    return _from_categorical(values)
+    largest = values.to_physical().max()
+    places = _polars_places(values, smallest(0 if largest is None else largest + 1))
+    used = _categories(values.gather_every(len(values) // SAMPLED_ROWS + 1))
+    if places.dtype != np.int8 or places.tobytes().translate(None, bytes((*used, 255))):  # some are left
+        used = _categories(values)
+    return TextColumn([used.get(place) for place in range(max(used, default=-1) + 1)], places)
 
 
 def _enum(values: Any) -> Any:
@@ -280,16 +282,6 @@ def _polars_places(values: Any, kind: type[np.signedinteger[Any]]) -> NDArray[np
         places = places.fill_null(np.iinfo(held).max)  # all bits, which become -1
     array = places.to_numpy()
     return np.asarray(array.view(kind) if array.itemsize == np.dtype(kind).itemsize else array.astype(kind))
-
-
-def _from_categorical(values: Any) -> TextColumn:
-    """A Categorical of polars: other columns may share its categories, and use other ones."""
-    largest = values.to_physical().max()
-    places = _polars_places(values, smallest(0 if largest is None else largest + 1))
-    used = _categories(values.gather_every(len(values) // SAMPLED_ROWS + 1))
-    if places.dtype != np.int8 or places.tobytes().translate(None, bytes((*used, 255))):  # some are left
-        used = _categories(values)
-    return TextColumn([used.get(place) for place in range(max(used, default=-1) + 1)], places)
 
 
 def _categories(values: Any) -> dict[int, str]:

@@ -101,7 +101,13 @@ def _split(evidence: EvidenceLike | None, variables: Sequence[Variable]) -> tupl
     columns = named_columns(evidence)
     if columns is not None:
         return (columns, None, False) if isinstance(evidence, Mapping) else (columns, len(evidence), True)
-    table = _as_table(evidence)
+    try:
+        table: Any = evidence if is_masked(evidence) else as_array(evidence)
+    except ConversionError:
+        table = np.empty(0)
+    if table.ndim != 2 or table.dtype.kind not in "fiub":
+        expected = "a mapping from variables to columns, a data frame, or a 2-D array of floats"
+        raise EvidenceError(f"evidence of type {type(evidence).__name__} is not understood; expected {expected}")
     if table.shape[1] != len(variables):
         expected = f"{len(variables)}: {', '.join(v.name for v in variables)}"
         raise EvidenceError(f"the evidence array has {plural(table.shape[1], 'column')}, expected {expected}")
@@ -146,18 +152,6 @@ def without_column(evidence: Any, name: Any) -> Any:
     if hasattr(evidence, "drop"):  # polars
         return evidence.drop([name])
     return {other: values for other, values in (named_columns(evidence) or {}).items() if other != name}
-
-
-def _as_table(evidence: Any) -> NDArray[Any]:
-    """A 2-D array of numbers; a masked one stays masked."""
-    try:
-        table = evidence if is_masked(evidence) else as_array(evidence)
-    except ConversionError:
-        table = np.empty(0)
-    if table.ndim != 2 or table.dtype.kind not in "fiub":
-        expected = "a mapping from variables to columns, a data frame, or a 2-D array of floats"
-        raise EvidenceError(f"evidence of type {type(evidence).__name__} is not understood; expected {expected}")
-    return table
 
 
 def read_column(

@@ -125,8 +125,14 @@ def cpt_from_dict(data: Any, place: str, parents: int) -> AnyCPT:
     if kind == "table":
         return CPT(item.array("table", _floats), item.get("learn", bool), item.get("tie", str, NoneType))
     if kind == "testing":
+        if "tables" in item.data:
+            for part in [part for part in ("plus", "minus") if part in item.data]:
+                raise FormatError(f"{place} has both 'tables' and {part!r}, expected either")
+            tables = {"tables": item.array("tables", lambda several: [_floats(table) for table in several])}
+        else:
+            tables = {part: item.array(part, _floats) for part in ("plus", "minus")}
         return TestingCPT(
-            **_tables_from_dict(item),
+            **tables,
             thresholds=item.array("thresholds", _floats),
             test=item.get("test", list),
             gamma=item.get("gamma", float, int, NoneType),
@@ -144,15 +150,6 @@ def cpt_from_dict(data: Any, place: str, parents: int) -> AnyCPT:
     if kind == "mux":
         return Mux(item.get("selector", str), item.get("inputs", list))
     raise FormatError(f"{item.place}.kind {kind!r} is not known; expected table, testing, function, noisy-or or mux")
-
-
-def _tables_from_dict(item: Reader) -> dict[str, Any]:
-    if "tables" not in item.data:
-        return {part: item.array(part, _floats) for part in ("plus", "minus")}
-    for part in ("plus", "minus"):
-        if part in item.data:
-            raise FormatError(f"{item.place} has both 'tables' and {part!r}, expected either")
-    return {"tables": item.array("tables", lambda tables: [_floats(table) for table in tables])}
 
 
 def _nullable(values: NDArray[np.float64]) -> Any:

@@ -178,7 +178,12 @@ class Model(Graph):
                 copy.add(name, node.parents, node.variable.states, cpts[name], tie=tie)
             else:
                 copy._insert(node)
-        _check_whole_ties(self, copy)
+        for tie, names in self.ties.items():
+            kept = [name for name in names if copy.cpt(name).tie == tie]
+            left = [name for name in names if copy.cpt(name).tie != tie]
+            if kept and left:
+                problem = f"node {left[0]!r} would leave the tie {tie!r}, which node {kept[0]!r} keeps"
+                raise NetworkError(f"{problem}; give tie={tie!r} to both, or change all nodes of the tie")
         return copy
 
     def with_gamma(self, gamma: float | None) -> Self:
@@ -370,16 +375,6 @@ def _unset(
     if gamma is not None:
         raise NetworkError("gamma is given without testing=True; only testing nodes have a slope")
     return CPT(unknown, tie=tie)
-
-
-def _check_whole_ties(before: Model, after: Model) -> None:
-    """No tie was left by some of its nodes only."""
-    for tie, names in before.ties.items():
-        kept = [name for name in names if after.cpt(name).tie == tie]
-        left = [name for name in names if after.cpt(name).tie != tie]
-        if kept and left:
-            problem = f"node {left[0]!r} would leave the tie {tie!r}, which node {kept[0]!r} keeps"
-            raise NetworkError(f"{problem}; give tie={tie!r} to both, or change all nodes of the tie")
 
 
 def _located(error: TableError, own: Variable, parents: Sequence[Variable]) -> NetworkError:

@@ -110,17 +110,17 @@ class _Slices:
             raise NetworkError("the template has no node X[1], so there is nothing to unroll; name nodes X[0] and X[1]")
         self.ties = template.ties
         for name in self.shared:
-            self._check_shared(name)
+            for parent in template.parents(name):
+                if self.places[parent].slice is not None:
+                    problem = f"template node {name!r} is shared by all steps, so {parent!r} cannot be its parent"
+                    remedy = f"call it {name + '[0]'!r} and {name + '[1]'!r}, or turn the edge round"
+                    raise NetworkError(f"{problem}; {remedy}")
         for name in self.first:
             self._check_first(name)
-        for name in self.later:
-            self._check_later(name)
-
-    def _check_shared(self, name: str) -> None:
-        for parent in self.template.parents(name):
-            if self.places[parent].slice is not None:
-                problem = f"template node {name!r} is shared by all steps, so {parent!r} cannot be its parent"
-                remedy = f"call it {name + '[0]'!r} and {name + '[1]'!r}, or turn the edge round"
+        for name in self.later:  # copies that were learned apart would be several tables where one is meant
+            if isinstance(cpt := template.cpt(name), NoisyOr) and cpt.learn:
+                problem = f"template node {name!r}: a noisy-or to be learned cannot be tied over the steps"
+                remedy = "give its numbers without learn=True, or a table: CPT(..., learn=True)"
                 raise NetworkError(f"{problem}; {remedy}")
 
     def _check_first(self, name: str) -> None:
@@ -136,12 +136,6 @@ class _Slices:
         if states != theirs:
             problem = f"template nodes {name!r} and {later!r} have different states"
             raise NetworkError(f"{problem}: {shown(states)} and {shown(theirs)}")
-
-    def _check_later(self, name: str) -> None:
-        """Copies that were learned apart would be several tables where one is meant."""
-        if isinstance(cpt := self.template.cpt(name), NoisyOr) and cpt.learn:
-            problem = f"template node {name!r}: a noisy-or to be learned cannot be tied over the steps"
-            raise NetworkError(f"{problem}; give its numbers without learn=True, or a table: CPT(..., learn=True)")
 
     def put(self, net: Model, name: str, by: int) -> None:
         """Add a node of the template to a network, so many steps later than it stands."""

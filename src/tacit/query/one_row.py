@@ -154,8 +154,11 @@ class OneRow:
             return self._encoder.of_labels(evidence)
         if type(evidence) is Evidence:
             return self._encoder.of_evidence(evidence) if evidence.rows == 1 else None
-        row = labels_of(evidence)
-        if row is None or len(row) < self._encoder.variables or len(row) != evidence.shape[1]:
+        read = READ.get(type(evidence).__module__.partition(".")[0])
+        if read is None or len(getattr(evidence, "shape", ())) != 2 or len(evidence) != 1:
+            return None
+        row = read(evidence)
+        if len(row) < self._encoder.variables or len(row) != evidence.shape[1]:
             return None
         return self._encoder.of_labels(row, likelihoods=False)  # numbers of frames may be codes
 
@@ -167,21 +170,12 @@ def _is_plain(variable: Variable) -> bool:
     )
 
 
-def labels_of(evidence: Any) -> dict[Any, Any] | None:
-    """The one row of a frame by its columns; None, if there is no cheap way to get it."""
-    library = type(evidence).__module__.partition(".")[0]
-    read = READ.get(library)
-    if read is None or len(getattr(evidence, "shape", ())) != 2 or len(evidence) != 1:
-        return None
-    return read(evidence)
-
-
 def _of_pandas(frame: Any) -> dict[Any, Any]:
     cells = frame.iat  # far faster than to make a row, or a column, of its own
     return {name: cells[0, i] for i, name in enumerate(frame.columns.tolist())}
 
 
-READ: dict[str, Callable[[Any], dict[Any, Any]]] = {
+READ: dict[str, Callable[[Any], dict[Any, Any]]] = {  # the one row of a frame by its columns, by its library
     "pandas": _of_pandas,
     "polars": lambda frame: dict(zip(frame.columns, frame.row(0), strict=True)),
     "pyarrow": lambda table: dict(table.to_pylist()[0]),

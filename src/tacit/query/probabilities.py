@@ -188,7 +188,8 @@ class Marginals(dict[str, Probabilities]):
 def with_labels(array: Floats, variables: Sequence[Variable], evidence: Any) -> Probabilities:
     """Probabilities with the index of a pandas frame of evidence, or of the first column of pandas in a mapping."""
     columns = evidence.values() if isinstance(evidence, Mapping) else [evidence]
-    index = next((column.index for column in columns if _is_pandas(column)), None)
+    of_pandas = (c for c in columns if type(c).__module__.partition(".")[0] == "pandas" and hasattr(c, "index"))
+    index = next((column.index for column in of_pandas), None)
     return Probabilities(array, variables, None if index is None or len(index) != len(array) else index)
 
 
@@ -219,10 +220,6 @@ def _by_name(columns: Iterable[tuple[str, Floats]]) -> dict[str, Floats]:
             raise TacitError(f"two columns would be called {name!r}; {remedy}")
         by_name[name] = column
     return by_name
-
-
-def _is_pandas(thing: Any) -> bool:
-    return type(thing).__module__.partition(".")[0] == "pandas" and hasattr(thing, "index")
 
 
 def _labels(place: int | None, shape: tuple[int, ...], states: Sequence[Sequence[Label]]) -> list[str]:

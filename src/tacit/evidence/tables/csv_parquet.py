@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 from tacit.base.atomic import write_atomically
 from tacit.base.errors import FormatError
@@ -33,28 +33,9 @@ class TableBatch:
         return int(self.first + self.rows.num_rows)
 
 
-class FileTable(Protocol):
-    """A table in a file: the names of its columns, and how many rows there are, or about how many."""
-
-    path: Path
-    names: list[str]
-    rows: int
-
-    def types(self, columns: Sequence[str]) -> list[Any]:
-        """The pyarrow types of some columns."""
-        ...
-
-    def batches(self, columns: Sequence[str]) -> Iterator[TableBatch]:
-        """Go through some columns, `BATCH_ROWS` or more at a time; the same file always gives the same batches.
-
-        Text may come dictionary-encoded.
-        """
-        ...
-
-
 def open_table(path: Path) -> FileTable:
     """A table, by the suffix of its file."""
-    kind: type[Parquet | CSV] = Parquet if is_parquet(path) else CSV
+    kind: type[FileTable] = Parquet if is_parquet(path) else CSV
     path.stat()  # the usual error where there is no file
     table = kind(path)
     for name in repeated(table.names)[:1]:
@@ -87,7 +68,7 @@ def write_table(path: Path, schema: Any, blocks: Iterable[Any]) -> None:
 
 
 class Parquet:
-    """A Parquet file."""
+    """A Parquet file: the names of its columns, and how many rows there are."""
 
     def __init__(self, path: Path) -> None:
         import pyarrow.parquet
@@ -102,7 +83,7 @@ class Parquet:
         return [self._schema.field(name).type for name in columns]
 
     def batches(self, columns: Sequence[str]) -> Iterator[TableBatch]:
-        """Go through some columns, text dictionary-encoded."""
+        """Go through some columns, `BATCH_ROWS` or more at a time, always in the same batches; text is encoded."""
         import pyarrow as pa
         import pyarrow.parquet
 
@@ -112,7 +93,9 @@ class Parquet:
 
 
 class CSV:
-    """A CSV file with a header; all cells are text, as they are written: what they mean depends on the variable.
+    """A CSV file with a header, and about how many rows there are.
+
+    All cells are text, as they are written: what they mean depends on the variable.
 
     An empty line is skipped, unless there is but one column. There it is a row with an empty cell, at the end of the
     file, too: that is how polars and pyarrow write a missing value.
@@ -129,7 +112,7 @@ class CSV:
         return [pa.string() for _ in columns]
 
     def batches(self, columns: Sequence[str]) -> Iterator[TableBatch]:
-        """Go through some columns of text."""
+        """Go through some columns of text, `BATCH_ROWS` or more at a time, always in the same batches."""
         with _format_errors(self.path):
             yield from _gathered(self._blocks(list(columns)))
 
@@ -157,6 +140,9 @@ class CSV:
             ) from None
 
 
+FileTable = Parquet | CSV
+
+
 def _header(path: Path) -> tuple[int, list[str]]:
     """How many empty lines a CSV file begins with, and the names of its columns.
 
@@ -172,19 +158,15 @@ def _header(path: Path) -> tuple[int, list[str]]:
             raise FormatError(f"{path}: the header cannot be read as UTF-8 text with commas: {error}") from None
     if not names:
         raise FormatError(f"{path}: the file is empty; expected a header, the names of the columns")
-    if len(names) == 1:
-        _refuse_other_separators(path, names[0])
+    sign = next((sign for sign in SEPARATORS if len(names) == 1 and sign in names[0]), None)
+    if sign is not None:
+        with path.open("rb") as file:
+            quoted = file.read(BLOCK_BYTES).lstrip(b"\xef\xbb\xbf\r\n").startswith(b'"')
+        meant = short(",".join(part.strip() for part in names[0].split(sign)), 60)
+        if not quoted:  # one name in quotation marks is meant as it is
+            problem = f"{path}: the columns seem to be separated by {SEPARATORS[sign]}"
+            raise FormatError(f"{problem}; expected commas: {meant}")
     return above, names
-
-
-def _refuse_other_separators(path: Path, header: str) -> None:
-    """An error where a header of one name seems to hold several; one in quotation marks is meant as it is."""
-    sign = next((sign for sign in SEPARATORS if sign in header), None)
-    with path.open("rb") as file:
-        quoted = file.read(BLOCK_BYTES).lstrip(b"\xef\xbb\xbf\r\n").startswith(b'"')
-    if sign is not None and not quoted:
-        meant = short(",".join(part.strip() for part in header.split(sign)), 60)
-        raise FormatError(f"{path}: the columns seem to be separated by {SEPARATORS[sign]}; expected commas: {meant}")
 
 
 def _block_for_lines(path: Path) -> int:
