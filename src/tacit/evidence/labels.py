@@ -275,10 +275,8 @@ def _not_a_state(variable: Variable, value: Any, row: int) -> EvidenceError:
 def _several_states(variable: Variable, value: Any, row: int) -> EvidenceError:
     dtype = _float_type(value)
     alike = [shown(label) for label in variable.states if _as_float_of(dtype, label) == value]
-    return error_in_row(
-        variable, row, f"{shown(float(value))} may be {' or '.join(alike)}, which {dtype} cannot tell apart; "
-        "pass labels of a type that can"
-    )  # fmt: skip
+    problem = f"{shown(float(value))} may be {' or '.join(alike)}, which {dtype} cannot tell apart"
+    return error_in_row(variable, row, f"{problem}; pass labels of a type that can")
 
 
 def as_float(number: Any) -> float:

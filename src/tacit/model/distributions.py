@@ -51,19 +51,14 @@ def distributions(table: Floats, part: str) -> Floats:
     total, learned = np.nansum(table, axis=-1), np.isnan(table).any(axis=-1)
     miss = np.where(learned, 0.0, np.abs(total - 1))
     for row in map(tuple, np.argwhere(miss > SUM_TOLERANCE)[:1].tolist()):
-        raise TableError(part, row, f"sums to {total[row]:.6g}, expected 1{_transposed(table)}")
+        columns = table.sum(axis=0) if table.ndim > 1 else np.zeros(1)
+        transposed = bool((np.abs(columns - 1) <= SUM_TOLERANCE).all())
+        hint = "; its columns sum to 1: is it transposed? A row belongs to one state of the parents, and sums to 1"
+        raise TableError(part, row, f"sums to {total[row]:.6g}, expected 1{hint * transposed}")
     for row in map(tuple, np.argwhere(learned & (total > 1 - SUM_TOLERANCE))[:1].tolist()):
         problem = f"the known entries sum to {total[row]:.6g}, which leaves nothing for the NaN entries"
         raise TableError(part, row, problem)
     return _scaled(table, total, miss > rounding)
-
-
-def _transposed(table: Floats) -> str:
-    """The end of a message about a row whose sum is wrong, where the columns would be right."""
-    columns = table.sum(axis=0) if table.ndim > 1 else np.zeros(1)
-    if not (np.abs(columns - 1) <= SUM_TOLERANCE).all():
-        return ""
-    return "; its columns sum to 1: is it transposed? A row belongs to one state of the parents, and sums to 1"
 
 
 def _scaled(table: Floats, total: Floats, rough: NDArray[np.bool_]) -> Floats:

@@ -341,7 +341,11 @@ def _as_cpt(
         return _unset(own, parents, testing, gamma, tie)
     if isinstance(cpt, AnyCPT) and tie is not None:
         raise NetworkError(f"tie is given beside a CPT; write CPT(..., tie={tie!r}) or TestingCPT(..., tie={tie!r})")
-    given: AnyCPT = cpt if isinstance(cpt, AnyCPT) else _table(cpt, own, parents, tie)
+    try:
+        given: AnyCPT = cpt if isinstance(cpt, AnyCPT) else CPT(cpt, tie=tie)
+    except NetworkError:  # of an array that has the wrong shape and wrong sums, the shape is said to be wrong
+        check_shape("table", as_floats(cpt, "table"), own, parents)
+        raise
     if testing and not given.testing:
         raise NetworkError("testing=True, but the CPT given is a regular one; give a TestingCPT")
     if gamma is None:
@@ -349,15 +353,6 @@ def _as_cpt(
     if not isinstance(given, TestingCPT):
         raise NetworkError("gamma is given, but the CPT is a regular one; only testing nodes have a slope")
     return given.with_gamma(gamma)
-
-
-def _table(values: Any, own: Variable, parents: Sequence[Variable], tie: str | None) -> CPT:
-    """A regular CPT of an array; of one that has the wrong shape and wrong sums, the shape is said to be wrong."""
-    try:
-        return CPT(values, tie=tie)
-    except NetworkError:
-        check_shape("table", as_floats(values, "table"), own, parents)
-        raise
 
 
 def _unset(

@@ -138,7 +138,13 @@ class NoisyOr(BaseCPT):
         if len(self.causes) != len(parents):
             raise NetworkError(f"NoisyOr has {len(self.causes)} causes for {len(parents)} parents")
         by_name = dict(zip(self.names or names, self.causes, strict=True))
-        return NoisyOr({p.name: _per_state(by_name[p.name], p) for p in parents}, self.leak, self.learn)
+        causes: dict[str, ArrayLike] = {}
+        for p in parents:
+            cause = by_name[p.name]
+            if cause.ndim and cause.shape != (p.card,):
+                raise NetworkError(f"NoisyOr, cause {p.name!r}: {cause.size} probabilities for {p.card} states")
+            causes[p.name] = cause if cause.ndim else [float(cause)] + [0.0] * (p.card - 1)
+        return NoisyOr(causes, self.leak, self.learn)
 
     def dense(self, own: Variable, parents: Sequence[Variable]) -> Floats:
         check_dense(own, parents)
@@ -240,14 +246,6 @@ def check_dense(own: Variable, parents: Sequence[Variable]) -> None:
         check_axes(parents, instead)
     except TooLargeError as error:
         raise TooLargeError(f"node {own.name!r}: {error}") from None
-
-
-def _per_state(cause: Floats, parent: Variable) -> Floats:
-    if cause.ndim == 0:
-        return np.array([float(cause)] + [0.0] * (parent.card - 1))
-    if cause.shape != (parent.card,):
-        raise NetworkError(f"NoisyOr, cause {parent.name!r}: {cause.size} probabilities for {parent.card} states")
-    return cause
 
 
 def _row(value: Any, own: Variable, state: tuple[int, ...]) -> tuple[float, ...]:

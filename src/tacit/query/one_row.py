@@ -26,21 +26,22 @@ COMPLEX = (complex, np.complex64, np.complex128)  # equal to a label, perhaps, b
 MAX_INT = 2048  # whole numbers up to here are told apart by floats of any size
 
 
-class Encoder:
-    """Writes single rows of evidence on some variables in the layout of an engine.
+class OneRow:
+    """Answers single rows of a query: mappings of labels, one row of a frame, or evidence that was read before.
 
-    `required` are those that must have a state, `known` are states that all rows have, `without` are variables that are
-    always left to a closer look.
+    `required` are variables that must have a state, `known` are states that all rows have, `without` are variables that
+    are always left to a closer look.
     """
 
     def __init__(
         self,
+        engine: SingleRow,
         variables: Iterable[Variable],
-        layout: RowLayout,
-        required: Iterable[str] = (),
-        known: Mapping[str, int] | None = None,
-        without: Iterable[str] = (),
+        required: Iterable[str],
+        known: Mapping[str, int],
+        without: Iterable[str],
     ) -> None:
+        self._engine, layout = engine, engine.layout
         self._places: dict[str, int] = {name: i for i, name in enumerate((*layout.inputs, *layout.codes))}
         self._parts: list[bytes | None] = [b""] * len(self._places)  # of a row without evidence
         self._labels: dict[str, dict[Any, bytes]] = {}
@@ -50,12 +51,12 @@ class Encoder:
             name, texts = variable.name, self._texts(variable, layout)
             if self._places.setdefault(name, len(self._parts)) == len(self._parts):  # not read, but checked
                 self._parts.append(b"")
-            if known and name in known:
+            if name in known:
                 self._parts[self._places[name]] = texts[known[name]]
                 continue
             self._parts[self._places[name]] = None if name in self._required else texts[MISSING]
             self._states[name] = variable, texts
-            if name not in without and _is_plain(variable):
+            if name not in without and all(map(_is_plain, variable.states)):
                 self._labels[name] = dict(zip(variable.states, texts, strict=False))
                 if name not in self._required:
                     self._labels[name][None] = texts[MISSING]
@@ -69,12 +70,35 @@ class Encoder:
             return [row.tobytes() for row in (*np.eye(variable.card), np.ones(variable.card))]
         return [b""] * (variable.card + 1)
 
-    @property
-    def variables(self) -> int:
-        """How many variables a row may speak about."""
-        return len(self._states)
+    def posterior(self, evidence: Any) -> NDArray[Any] | None:
+        """P*(q) of one row: (1, states); None, if the evidence is something else or needs a closer look."""
+        row = self._encoded(evidence)
+        if row is None:
+            return None
+        posterior = self._engine.posterior(row)
+        # impossible evidence has a warning, which the long way gives
+        return posterior if posterior is not None and posterior[0, 0] == posterior[0, 0] else None
 
-    def of_labels(self, row: Mapping[str, Any], likelihoods: bool = True) -> bytes | None:
+    def answer(self, evidence: Any) -> Answer | None:
+        """The joint of one row; None, if the evidence is something else or needs a closer look."""
+        row = self._encoded(evidence)
+        joint = None if row is None else self._engine.joint(row)
+        return None if joint is None else Answer(*joint, {})
+
+    def _encoded(self, evidence: Any) -> bytes | None:
+        if type(evidence) is dict:
+            return self._of_labels(evidence)
+        if type(evidence) is Evidence:
+            return self._of_evidence(evidence) if evidence.rows == 1 else None
+        read = READ.get(type(evidence).__module__.partition(".")[0])
+        if read is None or len(getattr(evidence, "shape", ())) != 2 or len(evidence) != 1:
+            return None
+        row = read(evidence)
+        if len(row) < len(self._states) or len(row) != evidence.shape[1]:
+            return None
+        return self._of_labels(row, likelihoods=False)  # numbers of frames may be codes
+
+    def _of_labels(self, row: Mapping[str, Any], likelihoods: bool = True) -> bytes | None:
         """A row of labels, or also of `likelihoods` (1, states). None, if it needs a closer look."""
         parts = self._parts.copy()
         for name, value in row.items():
@@ -106,7 +130,7 @@ class Encoder:
             return None
         return struct.pack(f"{len(shares)}d", *shares) if texts[0] else b""
 
-    def of_evidence(self, evidence: Evidence) -> bytes | None:
+    def _of_evidence(self, evidence: Evidence) -> bytes | None:
         """A row that was read before. None, if it needs a closer look."""
         parts = self._parts.copy()
         try:
@@ -128,46 +152,9 @@ class Encoder:
             return None
 
 
-class OneRow:
-    """Answers single rows of a query: mappings of labels, one row of a frame, or evidence that was read before."""
-
-    def __init__(self, engine: SingleRow, encoder: Encoder) -> None:
-        self._engine, self._encoder = engine, encoder
-
-    def posterior(self, evidence: Any) -> NDArray[Any] | None:
-        """P*(q) of one row: (1, states); None, if the evidence is something else or needs a closer look."""
-        row = self._encoded(evidence)
-        if row is None:
-            return None
-        posterior = self._engine.posterior(row)
-        # impossible evidence has a warning, which the long way gives
-        return posterior if posterior is not None and posterior[0, 0] == posterior[0, 0] else None
-
-    def answer(self, evidence: Any) -> Answer | None:
-        """The joint of one row; None, if the evidence is something else or needs a closer look."""
-        row = self._encoded(evidence)
-        joint = None if row is None else self._engine.joint(row)
-        return None if joint is None else Answer(*joint, {})
-
-    def _encoded(self, evidence: Any) -> bytes | None:
-        if type(evidence) is dict:
-            return self._encoder.of_labels(evidence)
-        if type(evidence) is Evidence:
-            return self._encoder.of_evidence(evidence) if evidence.rows == 1 else None
-        read = READ.get(type(evidence).__module__.partition(".")[0])
-        if read is None or len(getattr(evidence, "shape", ())) != 2 or len(evidence) != 1:
-            return None
-        row = read(evidence)
-        if len(row) < self._encoder.variables or len(row) != evidence.shape[1]:
-            return None
-        return self._encoder.of_labels(row, likelihoods=False)  # numbers of frames may be codes
-
-
-def _is_plain(variable: Variable) -> bool:
+def _is_plain(label: Any) -> bool:
     """Whether a label is found by equality alone, whatever kind of number is given."""
-    return all(
-        isinstance(label, str) or (isinstance(label, int) and abs(label) <= MAX_INT) for label in variable.states
-    )
+    return isinstance(label, str) or (isinstance(label, int) and abs(label) <= MAX_INT)
 
 
 def _of_pandas(frame: Any) -> dict[Any, Any]:

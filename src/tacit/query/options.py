@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -40,7 +41,12 @@ class CompileOptions:
         engines.check(self.engine)
         machine.threads_wanted(self.threads)  # an error, if it is no number of threads
         order = None if self.order is None else _names(net, self.order, "order")
-        return replace(self, do=_names(net, self.do, "do"), dtype=_dtype(self.dtype), order=order)
+        do, dtype = _names(net, self.do, "do"), ""
+        with suppress(TypeError):
+            dtype = str(np.dtype(self.dtype).name)
+        if dtype not in DTYPES:
+            raise TacitError(f"dtype is {self.dtype!r}, expected one of {', '.join(map(repr, DTYPES))}")
+        return replace(self, do=do, dtype=dtype, order=order)
 
     def compile(self, net: Model, question: Question) -> tuple[Program, Plan]:
         """The program that answers a question about a network, and its plan."""
@@ -101,16 +107,6 @@ def _given_codes(net: Model, given: Mapping[str, Label] | None) -> tuple[tuple[s
         if name not in known.columns or not known.columns[name].observed.all():
             raise TacitError(f"given[{name!r}] is {label!r}, expected one of its states: {list(net.states(name))}")
     return tuple((name, int(column.states()[0])) for name, column in known.columns.items())
-
-
-def _dtype(dtype: Any) -> str:
-    try:
-        name = str(np.dtype(dtype).name)
-    except TypeError:
-        name = ""
-    if name not in DTYPES:
-        raise TacitError(f"dtype is {dtype!r}, expected one of {', '.join(map(repr, DTYPES))}")
-    return name
 
 
 def _names(net: Model, names: Iterable[str] | None, what: str) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ from tacit.evidence.read import EvidenceLike, is_frame
 from tacit.model.model import Model
 from tacit.query.answer import Answer, ObservedQueryWarning, warn_impossible
 from tacit.query.compiled_query import CompiledQuery, check_same_structure
-from tacit.query.one_row import Encoder, OneRow
+from tacit.query.one_row import OneRow
 from tacit.query.options import CompileOptions, checked_query, checked_question
 from tacit.query.probabilities import Probabilities, with_labels
 from tacit.query.selection import Selected, join_rows, no_rows, selected_rows
@@ -70,10 +70,8 @@ class Query(CompiledQuery):
         for block in known.blocks(engine.chunk):  # so that memory does not grow with the number of rows
             result = engine.run(block.columns, block.rows, selected)
             joints.append((result.joint.T.reshape(block.rows, *shape), result.exponent))
-            decided.append({
-                node: selected_rows(self.network, self.program, node, how, block.columns)
-                for node, how in result.selections.items()
-            })  # fmt: skip
+            of_block = result.selections.items()
+            decided.append({n: selected_rows(self.network, self.program, n, how, block.columns) for n, how in of_block})
         nodes = self.program.selections if selected else ()
         if not known.rows:
             joints.append((np.empty((0, *shape), self.dtype), np.empty(0, np.int64)))
@@ -121,7 +119,7 @@ class Query(CompiledQuery):
         return self.labelled(posterior, evidence) if labels else posterior
 
     def one_row(self) -> OneRow | None:
-        """What answers single rows of labels by the shortest way: there is one as soon as there is generated code."""
+        """The shortcut for single rows of labels: there is one as soon as there is generated code."""
         if self._one_row is None:
             engine = self._engine
             single = None if engine is None else engine.single()
@@ -129,10 +127,10 @@ class Query(CompiledQuery):
                 return None
             known, query = dict(self.question.given), self.question.query
             variables = [self.network.variable(name) for name in (*self.evidence, *known)]
-            made = OneRow(single, Encoder(variables, single.layout, self.always_known, known, without=query))
+            one_row = OneRow(single, variables, self.always_known, known, without=query)
             if self._engine is engine:  # another thread may have set other numbers meanwhile
-                self._one_row = made
-            return made
+                self._one_row = one_row
+            return one_row
         return self._one_row
 
     @overload
@@ -240,11 +238,15 @@ def compiled(
                          "tacit.from_pgmpy and tacit.from_pyagrum take networks of other libraries")  # fmt: skip
     options, asked = options.checked(net), checked_query(net, query)
     question = checked_question(net, asked, evidence, hard, options)
+    count, states = len(question.query), math.prod(net.variable(name).card for name in question.query)
     try:
-        _check_joint(net, question.query)
+        if count > 1 and states > MAX_JOINT:  # nobody could look at a table of all of them
+            joint = f"the {count} query variables have {large(states)} joint states (limit {MAX_JOINT:,})"
+            remedy = "ask for the posterior of fewer, or for the most probable states, map(...)"
+            raise TooLargeError(f"{joint}; {remedy}")
         return kind(net, asked, question, options, options.compile(net, question))
     except TooLargeError as error:
-        if len(question.query) < 2:
+        if count < 2:
             raise
         # map() needs no table of all joint states
         return kind(net, asked, question, options, options.compile(net, replace(question, query=())), error)
@@ -264,12 +266,3 @@ def for_one_row(usual: Callable[[], Q], special: Callable[[], Q] | None) -> Q:
             other = special()
             return other if query.refused or other.multiply_adds < query.multiply_adds else query
     return query
-
-
-def _check_joint(net: Model, names: tuple[str, ...]) -> None:
-    """Stop before a table of all joint states is planned that nobody could look at."""
-    states = math.prod(net.variable(name).card for name in names)
-    if len(names) > 1 and states > MAX_JOINT:
-        remedy = "ask for the posterior of fewer, or for the most probable states, map(...)"
-        count = f"{large(states)} joint states (limit {MAX_JOINT:,})"
-        raise TooLargeError(f"the {len(names)} query variables have {count}; {remedy}")
