@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tacit.base.floats import Floats
 from tacit.model.cpt import CPT, TestingCPT
 from tacit.model.rules import NoisyOr
 from tacit.query.network import Network
@@ -164,10 +165,13 @@ def _with_tests(name: str, parents: Sequence[Sequence[str]], testing: bool, gamm
 
 
 def _random(rng: np.random.Generator, *parents: int, k: int = 2, tie: str | None = None) -> CPT:
-    return CPT(rng.dirichlet(np.ones(k), size=parents), tie=tie)
+    return CPT(_rows(rng, *parents, k=k), tie=tie)
 
 
 def _random_testing(rng: np.random.Generator, *parents: int, k: int = 2, tie: str | None = None) -> TestingCPT:
     thresholds = rng.dirichlet(np.ones(int(np.prod(parents)))).reshape(parents)  # a posterior sums to 1, too
-    plus, minus = (rng.dirichlet(np.ones(k), size=parents) for _ in range(2))
-    return TestingCPT(plus, minus, thresholds, tie=tie)
+    return TestingCPT(_rows(rng, *parents, k=k), _rows(rng, *parents, k=k), thresholds, tie=tie)
+
+
+def _rows(rng: np.random.Generator, *parents: int, k: int) -> Floats:
+    return rng.dirichlet(np.ones(k), size=parents)

@@ -220,7 +220,7 @@ def test_every_container_means_what_its_values_mean(kind, containers):
 @pytest.mark.parametrize("few", [0, 1000])
 @pytest.mark.parametrize("of", VARIABLES, ids=lambda v: v.name)
 def test_labels_are_read_alike_however_many_states_there_are(monkeypatch, of, few):
-    monkeypatch.setattr(module, "FEW_STATES", few)
+    monkeypatch.setattr(module, "MAX_COMPARED_STATES", few)
     tried = [*of.states, "no", "No ", "TRUE", "zz", 0, 1, True, 0.5, 2, BIG, BIG + 1, 2**63 - 1, 1e300]
     for kind in (str, bool, int, float):
         values = [v for v in tried if type(v) is kind and v in of.states] * 2
@@ -329,7 +329,7 @@ def test_the_first_row_whose_number_is_no_state_is_named_in_every_container(made
 @pytest.mark.parametrize("few", [0, 1000])
 @pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.longdouble])
 def test_fractions_are_found_in_the_precision_of_the_column(monkeypatch, kind, few):
-    monkeypatch.setattr(module, "FEW_STATES", few)
+    monkeypatch.setattr(module, "MAX_COMPARED_STATES", few)
     of = variable("A", shuffled([i / 10 for i in range(40)]))
     values = kind([0.1, np.nan, 3.7, 1.0])
     expected = [of.states.index(0.1), -1, of.states.index(3.7), of.states.index(1.0)]
@@ -359,7 +359,7 @@ def test_fractions_are_found_in_the_precision_of_the_column(monkeypatch, kind, f
     ],
 )  # fmt: skip
 def test_a_value_that_only_resembles_a_label_is_refused(monkeypatch, states, column, message, few):
-    monkeypatch.setattr(module, "FEW_STATES", few)
+    monkeypatch.setattr(module, "MAX_COMPARED_STATES", few)
     with pytest.raises(EvidenceError, match=message.replace("(", r"\(")):
         read_column(variable("A", states), column)
 
@@ -385,7 +385,7 @@ def test_a_value_that_only_resembles_a_label_is_refused(monkeypatch, states, col
     ],
 )
 def test_labels_of_all_sizes_are_found_in_columns_of_all_types(monkeypatch, states, column, codes, few):
-    monkeypatch.setattr(module, "FEW_STATES", few)
+    monkeypatch.setattr(module, "MAX_COMPARED_STATES", few)
     assert read_column(variable("A", states), column)[0].codes.tolist() == codes
 
 

@@ -524,7 +524,7 @@ def test_likelihoods_of_one_row_are_taken_by_name():
 
 @pytest.mark.parametrize("few", [0, 32])
 def test_more_states_than_are_compared_one_by_one(monkeypatch, few):
-    monkeypatch.setattr("tacit.evidence.labels.FEW_STATES", few)
+    monkeypatch.setattr("tacit.evidence.labels.MAX_COMPARED_STATES", few)
     order = np.random.default_rng(1).permutation(100)
     for labels in ([f"s{i}" for i in order], order.tolist(), (order / 8).tolist()):
         of = variable("A", labels)

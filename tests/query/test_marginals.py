@@ -23,7 +23,7 @@ def eager(monkeypatch):
     """Rows are compared, and compiled for, however few they are."""
     monkeypatch.setattr(distinct, "MIN_ROWS", 2)
     monkeypatch.setattr(marginals, "WORTH_COMPILING", 0.0)
-    monkeypatch.setattr(marginals, "CHEAPER", 0.0)
+    monkeypatch.setattr(marginals, "MIN_SPEEDUP", 0.0)
 
 
 @impossible
@@ -103,7 +103,7 @@ def test_states_of_many_rows_index_tables(monkeypatch):
 
 def test_programs_for_kinds_of_evidence_are_kept_in_bounds(monkeypatch):
     monkeypatch.setattr(marginals, "WORTH_COMPILING", 0.0)
-    monkeypatch.setattr(marginals, "CHEAPER", 0.0)
+    monkeypatch.setattr(marginals, "MIN_SPEEDUP", 0.0)
     net = insurance_like()
     tac = tacit.compile(net, None, list(net), effort="low")
     for kind in range(1, MAX_COMPANIONS + 3):

@@ -23,7 +23,7 @@ from tacit.evidence.likelihoods import Numbers, normalised, numbers_of
 from tacit.evidence.states import MISSING
 from tacit.model.variable import Variable
 
-IN_CACHE = 4096  # rows that stay in the cache between two looks at them
+CACHED_ROWS = 4096  # rows that stay in the cache between two looks at them
 
 
 class Kind(IntEnum):
@@ -96,7 +96,7 @@ class Column:
         """Whether every row observes a state, be it by likelihoods that rule out all others."""
         if self.codes is not None:
             return self.fully_observed
-        return all(self.block(start, start + IN_CACHE).observed.all() for start in range(0, self.rows, IN_CACHE))
+        return all(self.block(start, start + CACHED_ROWS).observed.all() for start in range(0, self.rows, CACHED_ROWS))
 
     @property
     def empty(self) -> bool:

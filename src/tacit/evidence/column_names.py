@@ -90,7 +90,9 @@ def by_variable(
         refuse_two_readings(variable, names, variables)
         evidence[variable.name] = _together(names, [_numbers(name, columns[name]) for name in names])
         others = [name for name in others if name not in names]
-    the_query = _is_the_query([name for name in others if name in answers])
+    asked = [repr(name) for name in others if name in answers]
+    nouns, are = ("column", "is") if len(asked) == 1 else ("columns", "are")
+    the_query = f"the {nouns} {', '.join(asked)} {are} the query itself and {are} not used as evidence" if asked else ""
     if the_query and not evidence:
         raise EvidenceError(f"no column is evidence: {the_query}")
     absent = [name for name in variables if name not in evidence and name not in answers]
@@ -120,14 +122,6 @@ def misspelt(variables: Iterable[str], left: Iterable[str]) -> tuple[str, str] |
     """The first column that is `left`, and the one of these variables that it is but for case and spaces."""
     plain = {name.lower(): name for name in reversed(list(variables))}
     return next(((name, meant) for name in left if (meant := plain.get(name.strip().lower()))), None)
-
-
-def _is_the_query(names: Sequence[str]) -> str:
-    """What to say of columns that hold the query."""
-    if not names:
-        return ""
-    columns, are = ("column", "is") if len(names) == 1 else ("columns", "are")
-    return f"the {columns} {', '.join(map(repr, names))} {are} the query itself and {are} not used as evidence"
 
 
 def _unused(names: Sequence[Any], absent: Collection[str], allowed: bool) -> str:

@@ -48,9 +48,8 @@ class Coded:
 
     def plain(self) -> Plain:
         """The number of every row."""
-        if not len(self.numbers):
-            return Plain(np.zeros(len(self.places), dtype=self.numbers.dtype), self.places == -1)
-        return Plain(self.numbers[self.places], self.places == -1)
+        numbers = self.numbers if len(self.numbers) else np.zeros(1, dtype=self.numbers.dtype)
+        return Plain(numbers[self.places], self.places == -1)
 
 
 class ConversionError(EvidenceError):
@@ -244,30 +243,24 @@ def _from_polars(values: Any) -> TextColumn | Plain | None:
 
 
 def _from_polars_text(values: Any) -> TextColumn:
-    """Text of polars, by its categories; plain text becomes an Enum, with its distinct labels as categories.
-
-    Other columns may share the categories of a Categorical, and use other ones.
-    """
+    """Text of polars, by its categories; plain text becomes an Enum, with its distinct labels as categories."""
     import polars as pl
 
     if values.dtype == pl.String:
-        some = values.cast(_enum(values.gather_every(len(values) // SAMPLED_ROWS + 1)), strict=False)
-        values = some if some.null_count() == values.null_count() else values.cast(_enum(values))
+        for some in (values.gather_every(len(values) // SAMPLED_ROWS + 1), values):
+            encoded = values.cast(pl.Enum(some.unique().drop_nulls()), strict=False)
+            if encoded.null_count() == values.null_count():
+                break
+        values = encoded
     if values.dtype == pl.Enum:
         labels = values.dtype.categories.to_list()
         return TextColumn(labels, _polars_places(values, smallest(len(labels))))
     largest = values.to_physical().max()
     places = _polars_places(values, smallest(0 if largest is None else largest + 1))
-    used = _categories(values.gather_every(len(values) // SAMPLED_ROWS + 1))
+    used = _categories(values.gather_every(len(values) // SAMPLED_ROWS + 1))  # other columns may use others
     if places.dtype != np.int8 or places.tobytes().translate(None, bytes((*used, 255))):  # some are left
         used = _categories(values)
     return TextColumn([used.get(place) for place in range(max(used, default=-1) + 1)], places)
-
-
-def _enum(values: Any) -> Any:
-    import polars as pl
-
-    return pl.Enum(values.unique().drop_nulls())
 
 
 def _polars_places(values: Any, kind: type[np.signedinteger[Any]]) -> NDArray[np.signedinteger[Any]]:

@@ -17,8 +17,8 @@ from tacit.model.variable import Variable, listed_states
 
 Codes = NDArray[np.signedinteger[Any]]  # (rows,): the place of a state of its variable, MISSING, UNKNOWN or SEVERAL
 SEVERAL = -3
-FEW_STATES = 32
-FEW_LABELS = 4  # that are found faster by a comparison each than by a lookup
+MAX_COMPARED_STATES = 32  # whose labels an array is compared with, one after the other
+MAX_COMPARED_LABELS = 4  # that are found faster by a comparison each than by a lookup
 BLOCK_ROWS = 2**17
 GAPS = ("NoneType", "NAType", "NaTType")  # the types of missing values, by name: no frame library is a dependency
 FLOAT = float | np.floating
@@ -49,7 +49,7 @@ def _looked_up(code_of_place: Codes, places: NDArray[np.integer[Any]]) -> Codes:
         return places  # type: ignore[return-value]  # engines rely on it that none is outside
     if places.dtype != np.int8 or code_of_place.dtype != np.int8:
         return np.asarray(code_of_place[places])
-    if len(code_of_place) <= FEW_LABELS + 1:
+    if len(code_of_place) <= MAX_COMPARED_LABELS + 1:
         return _compared(places, dict(enumerate(code_of_place[:-1].tolist())), MISSING)
     table = np.full(256, MISSING, dtype=np.int8)
     table[: len(code_of_place)] = code_of_place
@@ -94,7 +94,7 @@ def of_plain_objects(variable: Variable, array: NDArray[Any]) -> Codes | None:
     left: NDArray[np.intp] | slice = slice(None)
     try:
         often = {id(value): lookup[value] for value in array[:: len(array) // SAMPLED_ROWS + 1].tolist()}
-        if len(often) <= FEW_STATES and dtype == np.int8:
+        if len(often) <= MAX_COMPARED_STATES and dtype == np.int8:
             # most columns hold one object for each label: to look objects up would take ten times as long
             codes = _compared(np.frombuffer(np.ascontiguousarray(array), dtype=np.intp), often, UNKNOWN)
             left = np.flatnonzero(codes == UNKNOWN)
@@ -135,7 +135,7 @@ def of_array(variable: Variable, array: NDArray[Any], missing: Mask | None) -> C
     code_of = {value: code for value, code in stored if value is not None}
     if array.dtype.kind == "b":
         code_of = {True: code_in_any_case(variable, True), False: code_in_any_case(variable, False), **code_of}
-    few = variable.card <= FEW_STATES
+    few = variable.card <= MAX_COMPARED_STATES
     codes = _compared(array, code_of, UNKNOWN) if few else _searched(variable, array, code_of)
     if missing is not None:
         codes |= -missing.view(np.int8)  # all bits, which is -1; many times faster than codes[missing] = -1

@@ -14,7 +14,7 @@ from tacit.base.errors import EvidenceError
 from tacit.base.floats import Floats
 from tacit.base.text import plural, shown, shown_number
 from tacit.evidence import labels
-from tacit.evidence.column import IN_CACHE, Column, Evidence
+from tacit.evidence.column import CACHED_ROWS, Column, Evidence
 from tacit.evidence.column_names import ForAllRows, by_variable
 from tacit.evidence.frames import Coded, ConversionError, Plain, as_array, is_framed, is_masked, opened, smallest
 from tacit.evidence.labels import FLOAT, GAPS, Mask, as_float, error_in_row, is_missing
@@ -26,7 +26,7 @@ from tacit.model.variable import DEFAULT_STATES, Variable, listed_states
 EvidenceLike = Mapping[str, Any] | Any
 
 NUMBER = int | FLOAT | np.integer | np.bool_
-MANY_ROWS = 100_000  # of a frame, from which on its columns are read in several threads
+MIN_THREADED_ROWS = 100_000  # of a frame, from which on its columns are read in several threads
 
 
 class AmbiguousEvidenceError(EvidenceError):
@@ -68,7 +68,7 @@ def read(
         return read_column(by_name[name], unread[name], framed, lazily)
 
     read_columns: Iterable[tuple[Column | None, bool]] = map(read_one, unread)
-    if framed and (rows or 0) >= MANY_ROWS:
+    if framed and (rows or 0) >= MIN_THREADED_ROWS:
         with ThreadPoolExecutor(machine.threads()) as pool:
             read_columns = list(pool.map(read_one, unread))
     columns: dict[str, Column] = {}
@@ -243,8 +243,8 @@ def _from_objects(variable: Variable, array: NDArray[Any], framed: bool) -> Colu
 def _numbers(array: NDArray[Any], codes: bool) -> Floats | None:
     """Objects as floats, NaN where one is missing. None if one is no number, or none is a float, unless by `codes`."""
     pieces: list[Floats] = []
-    for start in range(0, len(array), IN_CACHE):  # types and values are two looks at objects that lie scattered
-        some = array[start : start + IN_CACHE]
+    for start in range(0, len(array), CACHED_ROWS):  # types and values are two looks at objects that lie scattered
+        some = array[start : start + CACHED_ROWS]
         if not all(issubclass(kind, NUMBER) or kind.__name__ in GAPS for kind in set(map(type, some.tolist()))):
             return None
         try:
@@ -267,12 +267,10 @@ def first_state(variable: Variable, values: NDArray[Any], framed: bool = False) 
         problem = f", which has {variable.card} states, is a column of floats; expected {expected}"
         raise EvidenceError(problem, variable=variable.name)
     if framed and is_ambiguous(variable, values):
-        row = int(np.isnan(values).argmin())
-        problem = (
-            f"{shown_number(values[row])} may be a code or the likelihood of the first state, "
-            f"{shown(variable.states[0])}, since the column holds only 0, 1 and gaps; pass labels "
-            f"({listed_states(variable)}), or likelihoods of shape (rows, 2)"
-        )
+        row, first = int(np.isnan(values).argmin()), shown(variable.states[0])
+        readings = f"{shown_number(values[row])} may be a code or the likelihood of the first state, {first}"
+        remedy = f"pass labels ({listed_states(variable)}), or likelihoods of shape (rows, 2)"
+        problem = f"{readings}, since the column holds only 0, 1 and gaps; {remedy}"
         raise AmbiguousEvidenceError(problem, variable=variable.name, row=row)
     return Column(variable, given=values)
 

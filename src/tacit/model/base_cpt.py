@@ -75,10 +75,8 @@ class BaseCPT:
         self.__dict__.update(parts)
 
     def __setattr__(self, name: str, value: object = None) -> None:
-        raise NetworkError(
-            f"{name!r} of a {type(self).__name__} cannot be changed: a CPT is immutable; make a new one, and put it "
-            "into a copy of the network with net.with_cpts({node: cpt})"
-        )
+        remedy = "make a new one, and put it into a copy of the network with net.with_cpts({node: cpt})"
+        raise NetworkError(f"{name!r} of a {type(self).__name__} cannot be changed: a CPT is immutable; {remedy}")
 
     __delattr__ = __setattr__
 

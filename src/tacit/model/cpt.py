@@ -126,13 +126,13 @@ class TestingCPT(BaseCPT):
         *,
         tables: Sequence[ArrayLike] | None = None,
     ) -> None:
-        made = _given_tables(plus, minus, tables)
+        checked = _given_tables(plus, minus, tables)
         if thresholds is None:
             raise NetworkError("thresholds are missing; give them, or NaN for those that are to be learned")
-        parents = made[0].shape[:-1]
-        limits = _thresholds(thresholds, parents, len(made), "tables" if plus is None else "plus and minus")
-        settings = {"gamma": check_gamma(gamma), "learn": bool(learn), "tie": _tie(tie)}
-        self._set(tables=made, thresholds=limits, test=_tests(test, parents), **settings)
+        parents = checked[0].shape[:-1]
+        limits = _thresholds(thresholds, parents, len(checked), "tables" if plus is None else "plus and minus")
+        self._set(tables=checked, thresholds=limits, test=_tests(test, parents))
+        self._set(gamma=check_gamma(gamma), learn=bool(learn), tie=_tie(tie))
 
     @property
     def plus(self) -> Floats:
@@ -201,7 +201,6 @@ class TestingCPT(BaseCPT):
         return Grid(head, body, len(family.parents) + 1, title, unset_note(*parts.values()))
 
     def _rule(self, tested: str) -> str:
-        """How a table is chosen, in words."""
         if len(self.tables) > 2:
             how = "" if self.gamma is None else f", smoothed by sigmoids with slope {self.gamma:g}"
             return f"table i if i of the tests of P*({tested}) hold{how}"
@@ -300,19 +299,17 @@ def _given_tables(
     if tables is None:
         if plus is None or minus is None:
             raise NetworkError(f"{'plus' if plus is None else 'minus'} is missing; a testing CPT takes plus and minus")
-        made = {"plus": _distributions(plus, "plus"), "minus": _distributions(minus, "minus")}
-        ordered = [made["minus"], made["plus"]]
+        by_part = {"plus": _distributions(plus, "plus"), "minus": _distributions(minus, "minus")}
     else:
         if isinstance(tables, str | Mapping) or not hasattr(tables, "__len__") or len(tables) < 2:
             raise NetworkError(f"tables is {short(repr(tables), 60)}, expected a sequence of two tables or more")
-        made = {f"table {i}": _distributions(table, f"table {i}") for i, table in enumerate(tables)}
-        ordered = list(made.values())
-    first, *others = made
-    for part in others:
-        if made[part].shape != made[first].shape:
-            shapes = f"{first} has shape {made[first].shape} but {part} {made[part].shape}"
+        by_part = {f"table {i}": _distributions(table, f"table {i}") for i, table in enumerate(tables)}
+    first = next(iter(by_part))
+    for part, table in by_part.items():
+        if table.shape != by_part[first].shape:
+            shapes = f"{first} has shape {by_part[first].shape} but {part} {table.shape}"
             raise NetworkError(f"{shapes}; they must be the same")
-    return tuple(ordered)
+    return tuple(by_part.values()) if tables is not None else (by_part["minus"], by_part["plus"])
 
 
 def _distributions(values: ArrayLike, part: str) -> Floats:

@@ -127,11 +127,9 @@ class FactorGraph:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, FactorGraph):
             return NotImplemented
-        return (
-            (self.name, list(self._variables.values())) == (other.name, list(other._variables.values()))
-            and [f.variables for f in self._factors] == [f.variables for f in other._factors]
-            and all(np.array_equal(a.table, b.table) for a, b in zip(self._factors, other._factors, strict=True))
-        )
+        factors, theirs = ([(f.variables, f.table.tolist()) for f in graph.factors] for graph in (self, other))
+        same_variables = list(self._variables.values()) == list(other._variables.values())
+        return self.name == other.name and same_variables and factors == theirs
 
     def __repr__(self) -> str:
         name = "" if self.name is None else f"{self.name!r}: "

@@ -123,8 +123,11 @@ class Model(Graph):
         above = [self._nodes[p].variable for p in parents]
         try:
             bound = _as_cpt(cpt, own, above, testing, gamma, tie).bind(own, above)
-        except TableError as error:
-            raise _located(error, own, above) from None
+        except TableError as error:  # once more, with names in place of numbers
+            fits = len(error.row) == len(above) and all(i < p.card for i, p in zip(error.row, above, strict=True))
+            place = f", row {describe(above, error.row)}" if error.row and fits else ""
+            verb = "" if error.problem.startswith("sums") else "is wrong: "
+            raise NetworkError(f"node {name!r}: {error.part}{place} {verb}{error.problem}") from None
         except (NetworkError, TooLargeError) as error:
             raise type(error)(f"node {name!r}: {error}") from None
         self._insert(Node(own, parents, bound.named(own, above)))
@@ -189,16 +192,12 @@ class Model(Graph):
     def with_gamma(self, gamma: float | None) -> Self:
         """A copy whose testing nodes are selected with slope `gamma` (`None`: by hard tests)."""
         slope = check_gamma(gamma)
-        return self.with_cpts(
-            {n: node.cpt.with_gamma(slope) for n, node in self._nodes.items() if isinstance(node.cpt, TestingCPT)}
-        )
+        cpts = {n: node.cpt.with_gamma(slope) for n, node in self._nodes.items() if isinstance(node.cpt, TestingCPT)}
+        return self.with_cpts(cpts)
 
     def with_selection(self, selection: str) -> Self:
         """A copy whose testing nodes see other evidence: "ancestral" or "general"."""
-        copy = type(self)(self.name, selection)
-        for node in self._nodes.values():
-            copy._insert(node)
-        return copy
+        return self._with_nodes({}, selection)
 
     def cut(self, names: Iterable[str]) -> Self:
         """A copy in which these variables have no parents, and all their states are equally likely.
@@ -206,12 +205,11 @@ class Model(Graph):
         What is above them learns nothing from their states.
         """
         equal = {name: self.variable(name) for name in names}
-        return self._with_nodes(
-            {n: Node(v, (), CPT(np.full(v.card, 1 / v.card)).named(v, ())) for n, v in equal.items()}
-        )
+        nodes = {n: Node(v, (), CPT(np.full(v.card, 1 / v.card)).named(v, ())) for n, v in equal.items()}
+        return self._with_nodes(nodes, self.selection)
 
-    def _with_nodes(self, nodes: Mapping[str, Node]) -> Self:
-        copy = self.empty_copy()
+    def _with_nodes(self, nodes: Mapping[str, Node], selection: str) -> Self:
+        copy = type(self)(self.name, selection)
         for name, node in self._nodes.items():
             copy._insert(nodes.get(name, node))
         return copy
@@ -370,14 +368,6 @@ def _unset(
     if gamma is not None:
         raise NetworkError("gamma is given without testing=True; only testing nodes have a slope")
     return CPT(unknown, tie=tie)
-
-
-def _located(error: TableError, own: Variable, parents: Sequence[Variable]) -> NetworkError:
-    """The error with the names of the node and of the parents' states."""
-    fits = len(error.row) == len(parents) and all(i < p.card for i, p in zip(error.row, parents, strict=True))
-    place = f", row {describe(parents, error.row)}" if error.row and fits else ""
-    verb = "" if error.problem.startswith("sums") else "is wrong: "
-    return NetworkError(f"node {own.name!r}: {error.part}{place} {verb}{error.problem}")
 
 
 def _static(cpt: AnyCPT) -> int:

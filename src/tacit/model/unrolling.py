@@ -157,8 +157,7 @@ def _place(name: str) -> _Place:
         return _Place(name)
     base, number = numbered.groups()
     if number not in ("0", "1"):
-        raise NetworkError(
-            f"template node {name!r}: a template has two slices, so numbers are [0] and [1]; to depend on earlier "
-            f"steps, add a node that keeps what {base!r} was, such as 'Before[1]' with the parent '{base}[0]'"
-        )
+        problem = f"template node {name!r}: a template has two slices, so numbers are [0] and [1]"
+        remedy = f"add a node that keeps what {base!r} was, such as 'Before[1]' with the parent '{base}[0]'"
+        raise NetworkError(f"{problem}; to depend on earlier steps, {remedy}")
     return _Place(base, int(number))

@@ -170,8 +170,7 @@ def _combinations(net: Network, names: Sequence[str]) -> list[str]:
     """The names of the columns for all combinations of states: `A.true,B.lo`."""
     count = prod(net.variable(name).card for name in names)
     if count > MAX_COLUMNS and len(names) > 1:
-        raise TacitError(
-            f"{', '.join(names)} have {count:,} combinations of states, and at most {MAX_COLUMNS:,} can be columns; "
-            f"name fewer variables, or ask for the most probable combination (tac.map; --mpe --only {','.join(names)})"
-        )
+        limit = f"at most {MAX_COLUMNS:,} can be columns; name fewer variables"
+        remedy = f"ask for the most probable combination (tac.map; --mpe --only {','.join(names)})"
+        raise TacitError(f"{', '.join(names)} have {count:,} combinations of states, and {limit}, or {remedy}")
     return list(joint_columns((name, net.states(name)) for name in names))

@@ -65,14 +65,11 @@ class Samples(dict[str, Labels]):
         each = f" of {plural(shape[0], 'row')}" if len(shape) > 1 else ""
         title = f"{plural(shape[-1], 'sample')}{each}, {plural(len(self), 'variable')}"
         flat = {name: column.reshape(-1) for name, column in self.items()}
-        if len(shape) == 1:
-            return _columns_html(title, flat)
-        numbers = np.indices(shape).reshape(2, -1)
-        return _columns_html(title, {"row": numbers[0], "sample": numbers[1], **flat})
+        numbers = dict(zip(("row", "sample"), np.indices(shape).reshape(2, -1), strict=True)) if each else {}
+        return _columns_html(title, {**numbers, **flat})
 
 
 def _columns_html(title: str, columns: Mapping[str, NDArray[Any]]) -> str:
-    """The first rows of columns, and the first columns."""
     names, count = list(columns), len(next(iter(columns.values()), ()))
     shown = names[:MAX_COLUMNS]
     rows = zip(*(columns[name][:MAX_ROWS].tolist() for name in shown), strict=True)
@@ -86,16 +83,14 @@ def most_probable(query: Query, names: Sequence[str], evidence: EvidenceLike | N
     known = query.read(evidence)
     asked = query.companion(replace(query.question, query=(), best=tuple(names)))
     engine, net = asked.engine().runner(known.rows, Sweep.DESCENT), query.network
-    codes: dict[str, list[Codes]] = {name: [] for name in names}
-    logs: list[Floats] = []
+    codes: dict[str, list[Codes]] = {name: [np.empty(0, np.int8)] for name in names}
+    logs: list[Floats] = [np.empty(0)]
     for block in known.blocks(engine.gradient_chunk):
         descent = engine.descend(block.columns, block.rows)
         for name, column in _codes(asked, descent.states, block, names).items():
             codes[name].append(column[:, 0])
         with np.errstate(divide="ignore"):
             logs.append(np.log(descent.results.joint[0]) + descent.results.exponent * np.log(2.0))
-    if not known.rows:
-        logs, codes = [np.empty(0)], {name: [np.empty(0, np.int64)] for name in names}
     log_probability = np.concatenate(logs) + query.log_scale
     impossible = np.isneginf(log_probability)
     warn_impossible(impossible, "their states are None")

@@ -247,11 +247,9 @@ class CompiledQuery:
         return replace(self.program.cost, circuit_nodes=len(self.circuit())) if small else self.program.cost
 
     def __repr__(self) -> str:
-        cost = self.program.cost
-        return (
-            f"{type(self).__name__}(query={self.query!r}, {plural(len(self.evidence), 'evidence variable')}, "
-            f"width {cost.width}, {cost.multiply_adds:,} multiply-adds per row)"
-        )
+        cost, evidence = self.program.cost, plural(len(self.evidence), "evidence variable")
+        work = f"width {cost.width}, {cost.multiply_adds:,} multiply-adds per row"
+        return f"{type(self).__name__}(query={self.query!r}, {evidence}, {work})"
 
 
 def check_same_structure(query: CompiledQuery, new: Model) -> None:

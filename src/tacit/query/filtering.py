@@ -53,10 +53,9 @@ def _check_selections(net: Model, evidence: tuple[str, ...]) -> None:
                 raise TacitError(f"{name!r} cannot be filtered: its parent {parent!r} belongs to a later step")
     for name in evidence if net.selection == "general" else ():
         if first is not None and latest[name] < _known_at(name) > first:
-            raise TacitError(
-                f"filtered is not offered here: testing nodes of earlier steps may see the evidence on {name!r} "
-                "(selection='general'); ask for posterior(...) with the evidence that is known at a step"
-            )
+            problem = f"testing nodes of earlier steps may see the evidence on {name!r} (selection='general')"
+            remedy = "ask for posterior(...) with the evidence that is known at a step"
+            raise TacitError(f"filtered is not offered here: {problem}; {remedy}")
 
 
 def _reports(net: Model, steps: tuple[str, ...]) -> dict[str, tuple[str, ...]]:

@@ -24,12 +24,12 @@ from tacit.query.answer import warn_impossible
 from tacit.query.query import Query
 
 WORTH_COMPILING = 2e8  # multiply-adds of all rows from which a program for their kind of evidence is tried
-CHEAPER = 2  # times, for it to be taken
+MIN_SPEEDUP = 2  # for it to be taken
 MAX_SWEEPS = 1024  # joint states of several query variables up to which each has a backward pass of its own
 
 
 def no_pause() -> None:
-    """What is called between backward passes that nobody wants to end."""
+    """Do nothing between two backward passes."""
 
 
 def marginals(query: Query, evidence: EvidenceLike | None) -> dict[str, Floats]:
@@ -132,7 +132,7 @@ def companion_for(query: Query, question: Question, known: Evidence) -> Query:
     if not observed or query.network.testing_nodes or work * known.rows < WORTH_COMPILING:
         return general
     special = query.companion(replace(question, evidence=query.network.variables, hard=observed))
-    return special if CHEAPER * special.program.cost.multiply_adds <= work else general
+    return special if MIN_SPEEDUP * special.program.cost.multiply_adds <= work else general
 
 
 class Swept(NamedTuple):
@@ -168,8 +168,9 @@ def sweeps(engine: Engine, known: Evidence, pause: Callable[[], None] = no_pause
     inverse = divide(np.ones_like(total), total, otherwise=0.0)
     for seeds in _units(engine, known.rows):
         pause()
-        made = engine.gradients(known.columns, known.rows, seeds * inverse, results.exponent, through_selection=False)
-        derivatives.append(made.likelihoods)
+        seeds = seeds * inverse
+        gradients = engine.gradients(known.columns, known.rows, seeds, results.exponent, through_selection=False)
+        derivatives.append(gradients.likelihoods)
     return Swept(np.asarray(total > 0, dtype=total.dtype), derivatives)
 
 
@@ -178,10 +179,10 @@ def _in_plain_floats(engine: Engine, known: Evidence, pause: Callable[[], None])
     derivatives = []
     for seeds in _units(engine, known.rows):
         pause()
-        made = engine.attempt_gradients(known.columns, known.rows, seeds, through_selection=False)
-        if made.imprecise or not made.gradients.likelihoods or not made.gradients.finite:
+        attempt = engine.attempt_gradients(known.columns, known.rows, seeds, through_selection=False)
+        if attempt.imprecise or not attempt.gradients.likelihoods or not attempt.gradients.finite:
             return None
-        derivatives.append(made.gradients.likelihoods)
+        derivatives.append(attempt.gradients.likelihoods)
     joints = Swept(np.empty(0), derivatives).joints(known.columns, next(iter(derivatives[0])))
     return Swept(np.sum([joint.sum(axis=0) for joint in joints], axis=0), derivatives)
 

@@ -85,7 +85,8 @@ class Network(Model):
         """
         if not isinstance(states, Mapping):
             raise NetworkError(f"do takes a mapping from variables to states, got {shown(states)}")
-        return self._with_nodes({name: _fixed(self.variable(name), state) for name, state in states.items()})
+        fixed = {name: _fixed(self.variable(name), state) for name, state in states.items()}
+        return self._with_nodes(fixed, self.selection)
 
     @overload
     def posterior(

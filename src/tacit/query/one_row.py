@@ -90,7 +90,7 @@ class OneRow:
             return self._of_labels(evidence)
         if type(evidence) is Evidence:
             return self._of_evidence(evidence) if evidence.rows == 1 else None
-        read = READ.get(type(evidence).__module__.partition(".")[0])
+        read = ROW_READERS.get(type(evidence).__module__.partition(".")[0])
         if read is None or len(getattr(evidence, "shape", ())) != 2 or len(evidence) != 1:
             return None
         row = read(evidence)
@@ -162,7 +162,7 @@ def _of_pandas(frame: Any) -> dict[Any, Any]:
     return {name: cells[0, i] for i, name in enumerate(frame.columns.tolist())}
 
 
-READ: dict[str, Callable[[Any], dict[Any, Any]]] = {  # the one row of a frame by its columns, by its library
+ROW_READERS: dict[str, Callable[[Any], dict[Any, Any]]] = {  # the one row of a frame by its columns, by its library
     "pandas": _of_pandas,
     "polars": lambda frame: dict(zip(frame.columns, frame.row(0), strict=True)),
     "pyarrow": lambda table: dict(table.to_pylist()[0]),

@@ -120,18 +120,18 @@ class Query(CompiledQuery):
 
     def one_row(self) -> OneRow | None:
         """The shortcut for single rows of labels: there is one as soon as there is generated code."""
-        if self._one_row is None:
-            engine = self._engine
-            single = None if engine is None else engine.single()
-            if single is None or len(self.question.query) != 1 or self.refused is not None:
-                return None
-            known, query = dict(self.question.given), self.question.query
-            variables = [self.network.variable(name) for name in (*self.evidence, *known)]
-            one_row = OneRow(single, variables, self.always_known, known, without=query)
-            if self._engine is engine:  # another thread may have set other numbers meanwhile
-                self._one_row = one_row
-            return one_row
-        return self._one_row
+        if self._one_row is not None:
+            return self._one_row
+        engine = self._engine
+        single = None if engine is None else engine.single()
+        if single is None or len(self.question.query) != 1 or self.refused is not None:
+            return None
+        known = dict(self.question.given)
+        variables = [self.network.variable(name) for name in (*self.evidence, *known)]
+        one_row = OneRow(single, variables, self.always_known, known, without=self.question.query)
+        if self._engine is engine:  # another thread may have set other numbers meanwhile
+            self._one_row = one_row
+        return one_row
 
     @overload
     def joint(self, evidence: EvidenceLike | None = None, labels: Literal[False] = False) -> Floats: ...

@@ -33,7 +33,8 @@ class Selected(NamedTuple):
 
 def selected_rows(net: Model, program: Program, node: str, how: Decided, columns: Mapping[str, Column]) -> Selected:
     """Posterior and weight over all parent states, from a run's over those that are possible."""
-    cpt = _testing_cpt(net, node)
+    cpt = net.cpt(node)
+    assert isinstance(cpt, TestingCPT)
     full = _over_all_states(net, program, node, how.marginal, columns, 0.0)
     n = full.sum(axis=tuple(range(full.ndim - 1)), keepdims=True)
     posterior = np.moveaxis(divide(full, n), -1, 0)
@@ -47,12 +48,6 @@ def selected_rows(net: Model, program: Program, node: str, how: Decided, columns
         others = np.broadcast_to(impossible, full.shape)
         weights.append(np.moveaxis(_over_all_states(net, program, node, held[..., j, :], columns, others), -1, 0))
     return Selected(posterior, weights[0] if len(weights) == 1 else _steps(np.stack(weights, axis=-1)))
-
-
-def _testing_cpt(net: Model, node: str) -> TestingCPT:
-    cpt = net.cpt(node)
-    assert isinstance(cpt, TestingCPT)
-    return cpt
 
 
 def _steps(holding: Floats) -> Floats:
@@ -82,7 +77,8 @@ def parent_posterior(net: Model, program: Program, node: str, how: Decided, colu
 
 def no_rows(net: Model, node: str) -> Selected:
     """How a testing node was decided in no row at all."""
-    cpt = _testing_cpt(net, node)
+    cpt = net.cpt(node)
+    assert isinstance(cpt, TestingCPT)
     nothing = np.empty((0, *cpt.test.shape))
     return Selected(nothing, np.empty((*nothing.shape, len(cpt.tables))) if len(cpt.tables) > 2 else nothing)
 
@@ -96,7 +92,8 @@ def selected_network(net: M, decided: Mapping[str, Selected], row: int = 0) -> M
     """The Bayesian network that one row selects: every testing CPT replaced by the table that rules."""
     tables = {}
     for node, how in decided.items():
-        cpt = _testing_cpt(net, node)
+        cpt = net.cpt(node)
+        assert isinstance(cpt, TestingCPT)
         weights = how.weight[row]
         if len(cpt.tables) == 2:
             weights = np.stack([_weight_of_minus(cpt, how, row), weights], axis=-1)

@@ -33,7 +33,7 @@ from tacit.query.query import Query
 Key = tuple[str, str]
 CAUSE = "cause "  # the parts of a noisy-or
 MAX_LINES = 10  # entries that are printed
-COPIES = 2  # of every derivative: as a slope, and as that of the posterior
+COPIES_KEPT = 2  # of every derivative: as a slope, and as that of the posterior
 NOISE = 1e-14  # what rounding leaves of a difference of equals, relative to them
 # A slope may be beyond the range of floats: evidence can be so improbable that an entry changes it by any factor. Then
 # it is infinite, and a difference of two such slopes is unknown.
@@ -285,13 +285,11 @@ def _put(place: Floats, values: Array, possible: NDArray[np.bool_]) -> None:
 def _require_room(query: Query, rows: int) -> None:
     """An error where the derivatives of all rows would not fit into memory."""
     entries, states = sum(table.size for table in _tables(query.network).values()), math.prod(query._states)
-    needed, there = 8.0 * rows * states * entries * COPIES, machine.memory()
+    needed, there = 8.0 * rows * states * entries * COPIES_KEPT, machine.memory()
     if needed > there:
-        raise TooLargeError(
-            f"the derivatives of {plural(rows, 'row')} by {entries:,} table entries, for each of {states:,} states, "
-            f"take {needed / 2**30:,.3g} GiB of memory, and there are {there / 2**30:,.3g}; ask about fewer rows at "
-            "once"
-        )
+        what = f"the derivatives of {plural(rows, 'row')} by {entries:,} table entries, for each of {states:,} states,"
+        room = f"take {needed / 2**30:,.3g} GiB of memory, and there are {there / 2**30:,.3g}"
+        raise TooLargeError(f"{what} {room}; ask about fewer rows at once")
 
 
 def _tables(net: Model) -> dict[Key, Floats]:

@@ -79,7 +79,7 @@ class Parquet:
         self.names: list[str] = self._schema.names
 
     def types(self, columns: Sequence[str]) -> list[Any]:
-        """The types that the file names."""
+        """The pyarrow types of some columns."""
         return [self._schema.field(name).type for name in columns]
 
     def batches(self, columns: Sequence[str]) -> Iterator[TableBatch]:
@@ -106,7 +106,6 @@ class CSV:
         self._above, self.names = _header(path)
 
     def types(self, columns: Sequence[str]) -> list[Any]:
-        """All text."""
         import pyarrow as pa
 
         return [pa.string() for _ in columns]
@@ -117,7 +116,6 @@ class CSV:
             yield from _gathered(self._blocks(list(columns)))
 
     def _blocks(self, columns: list[str]) -> Iterator[Any]:
-        """The rows of every block."""
         import pyarrow as pa
         from pyarrow import csv
 
@@ -134,10 +132,8 @@ class CSV:
         except pa.ArrowInvalid as error:
             if "straddl" not in str(error):
                 raise
-            raise FormatError(
-                f"{self.path}: a row after row {rows:,} has more than {self._block:,} bytes; "
-                "is there a quotation mark without its partner?"
-            ) from None
+            problem = f"a row after row {rows:,} has more than {self._block:,} bytes"
+            raise FormatError(f"{self.path}: {problem}; is there a quotation mark without its partner?") from None
 
 
 FileTable = Parquet | CSV
