@@ -27,7 +27,7 @@ CACHED_ROWS = 4096  # rows that stay in the cache between two looks at them
 
 
 class Kind(IntEnum):
-    """What the array of a column holds, for those who read it row by row themselves."""
+    """The content of a column's array, for code that reads it row by row."""
 
     CODES = 0  # (rows,), of int8, int16 or int32: the place of the state, -1 for no evidence
     LIKELIHOODS = 1  # (rows, states), of float32 or float64 as they came, unchecked; NaN in all states: no evidence
@@ -68,7 +68,7 @@ class Column:
         return f"Column({self.variable.name!r}, {self.source().kind.name.lower()}, {plural(self.rows, 'row')})"
 
     def source(self) -> ColumnArray:
-        """The array as it stands, without any check: what is wrong with some rows, `block(...).soft` says."""
+        """The array as it stands, unchecked; `block(...).soft` raises what is wrong with some rows."""
         if self.codes is not None:
             return ColumnArray(Kind.CODES, self.codes)
         if self.given is not None:
@@ -83,7 +83,7 @@ class Column:
 
     @property
     def soft(self) -> Floats | None:
-        """Likelihoods (states, rows), None if there are codes. Those that are as they came are checked now."""
+        """Likelihoods (states, rows), checked now if they were not before; None if there are codes."""
         return self._soft if self.given is None else normalised(self.variable, self.given, self.numbers)
 
     @property
@@ -93,14 +93,14 @@ class Column:
 
     @property
     def known_in_all_rows(self) -> bool:
-        """Whether every row observes a state, be it by likelihoods that rule out all others."""
+        """Whether every row observes a state, perhaps by likelihoods that rule out all others."""
         if self.codes is not None:
             return self.fully_observed
         return all(self.block(start, start + CACHED_ROWS).observed.all() for start in range(0, self.rows, CACHED_ROWS))
 
     @property
     def empty(self) -> bool:
-        """Whether no row says anything."""
+        """Whether no row has any evidence."""
         return bool(np.all(self.soft == 1) if self.codes is None else np.all(self.codes == MISSING))
 
     @property
@@ -111,11 +111,11 @@ class Column:
         return np.asarray(((self.likelihoods() > 0).sum(axis=0) == 1) & (self.variable.card > 1))
 
     def block(self, start: int, stop: int) -> Column:
-        """The rows from one place to another."""
+        """The rows from `start` to `stop`."""
         return self.take(slice(start, stop))
 
     def take(self, rows: NDArray[np.int64] | slice) -> Column:
-        """Some rows of the column; a single row that speaks for all stays as it is."""
+        """Some rows of the column; a single row that holds for all stays as it is."""
         if self.rows == 1:
             return self
         if self.codes is not None:
@@ -126,7 +126,7 @@ class Column:
         return Column(self.variable, given=self.given[rows], numbers=numbers_of(self.numbers, rows))
 
     def kept(self) -> Column:
-        """This column, checked, in an array of its own."""
+        """A checked column in an array of its own."""
         if self.codes is not None:
             return Column(self.variable, self.codes.copy())
         return self if self.given is None else Column(self.variable, soft=self.soft)
@@ -171,7 +171,7 @@ class Evidence:
         return [name for name, column in self.columns.items() if column.fully_observed]
 
     def blocks(self, size: int) -> Iterator[Evidence]:
-        """Some rows at a time, so that what is made of them need not fit into memory at once."""
+        """Blocks of rows, so that their results need not fit into memory at once."""
         return (block for _, block in blocks(self.columns, self.rows, size))
 
     def likelihoods(self, row: int = 0) -> dict[str, Floats]:
@@ -180,7 +180,7 @@ class Evidence:
 
 
 def blocks(columns: Mapping[str, Column], rows: int, size: int) -> Iterator[tuple[slice, Evidence]]:
-    """Some rows at a time: which they are, and their evidence."""
+    """Blocks of rows: which they are, and their evidence."""
     for start in range(0, rows, size):
         stop = min(start + size, rows)
         yield slice(start, stop), Evidence(stop - start, take(columns, slice(start, stop)))

@@ -57,7 +57,7 @@ def columns_of_states(variable: Variable, names: Set[str], called: str) -> tuple
 
 
 def _in_any_case(variable: Variable, names: Set[str], called: str, exact: Sequence[str]) -> tuple[str, ...]:
-    """The columns of states, those that are not there as they should be written replaced by what is there."""
+    """The columns of states as the table spells them, in any case; those that are lacking as they should be."""
     written = {name: name for name in exact if name in names}
     for name in sorted(name for name in names if name.startswith(f"{called}.") and name not in written):
         place = code_in_any_case(variable, name[len(called) + 1 :])
@@ -103,7 +103,7 @@ def by_variable(
 
 
 def warn_missing(names: Sequence[str]) -> None:
-    """Say that a table has no columns for some variables, if there are any."""
+    """Warn that a table has no columns for some variables, if there are any."""
     if names:
         them = "it" if len(names) == 1 else "them"
         warn(f"columns that are missing: {listed(names)}; there is no evidence on {them}", MissingColumnWarning)
@@ -119,13 +119,13 @@ def refuse_two_readings(variable: Variable, per_state: Iterable[str], variables:
 
 
 def misspelt(variables: Iterable[str], left: Iterable[str]) -> tuple[str, str] | None:
-    """The first column that is `left`, and the one of these variables that it is but for case and spaces."""
+    """The first column `left` that is a variable but for case and spaces, and that variable."""
     plain = {name.lower(): name for name in reversed(list(variables))}
     return next(((name, meant) for name in left if (meant := plain.get(name.strip().lower()))), None)
 
 
 def _unused(names: Sequence[Any], absent: Collection[str], allowed: bool) -> str:
-    """What to say of columns that are left out, if that is allowed and none of them seems to be a variable."""
+    """The warning about unused columns; an error if none is `allowed`, or if one seems to be a variable."""
     if not names:
         return ""
     texts = [name for name in names if isinstance(name, str)]
@@ -138,7 +138,7 @@ def _unused(names: Sequence[Any], absent: Collection[str], allowed: bool) -> str
 
 
 def _with_states(names: Iterable[str], variables: Mapping[str, Variable], but: Set[str]) -> list[Variable]:
-    """The variables, but some, of which columns of these names hold likelihoods of a state: `A.lo`."""
+    """The variables, `but` some, that have a column of likelihoods of a state among these names: `A.lo`."""
     with_states: dict[str, Variable] = {}
     for name in names:
         for place in (i for i, sign in enumerate(name) if sign == "."):
@@ -151,7 +151,7 @@ def _with_states(names: Iterable[str], variables: Mapping[str, Variable], but: S
 
 
 def _together(names: Sequence[str], columns: Sequence[NDArray[Any]]) -> NDArray[Any] | ForAllRows:
-    """Columns as (rows, states); single values among them are those of all rows."""
+    """Columns as one array (rows, states), in which single values are broadcast."""
     lengths = {name: len(column) for name, column in zip(names, columns, strict=True) if column.ndim}
     if not lengths:
         return ForAllRows(np.array([columns]))

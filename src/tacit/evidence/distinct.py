@@ -1,4 +1,4 @@
-"""Rows of evidence that say the same: what takes long is asked once for all of them."""
+"""Distinct rows of evidence: what takes long is computed once for all rows that are equal."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ MAX_KEY = 2**62  # of the numbers that rows are told apart by
 
 
 class DistinctRows(NamedTuple):
-    """Different rows of evidence, and which of them each row of the whole is equal to; None if they are the whole."""
+    """Distinct rows of evidence, and the place of each row among them; None if they are all rows."""
 
     known: Evidence
     places: NDArray[np.intp] | None
 
     def for_all(self, answers: NDArray[N]) -> NDArray[N]:
-        """The answers for the whole, (rows, ...), from those for the different rows."""
+        """The answers for all rows, (rows, ...), from those for the distinct ones."""
         return answers if self.places is None else np.take(answers, self.places, axis=0)
 
 
 def distinct(known: Evidence) -> DistinctRows:
-    """The different rows of some evidence. All rows, where they are few or hardly ever equal."""
+    """The distinct rows of evidence; all rows, where they are few or hardly ever equal."""
     if known.rows < MIN_ROWS:
         return DistinctRows(known, None)
     columns = [column for column in known.columns.values() if column.rows > 1]
@@ -46,14 +46,14 @@ def distinct(known: Evidence) -> DistinctRows:
 
 
 def _expected(sample: NDArray[np.int64]) -> float:
-    """How many different numbers there are, about, in all that a sample was taken from (Chao's estimate)."""
+    """An estimate, Chao's, of how many distinct numbers there are where a sample was taken from."""
     counts = np.unique(sample, return_counts=True)[1]
     once, twice = int((counts == 1).sum()), int((counts == 2).sum())
     return len(counts) + once * (once - 1) / (2 * (twice + 1))
 
 
 def _numbers(columns: Sequence[Column], rows: int) -> NDArray[np.int64]:
-    """A number for every row, the same for rows that say the same."""
+    """A number for every row, equal for equal rows."""
     numbers, limit = np.zeros(rows, dtype=np.int64), 1
     for column in columns:
         for own, count in _told_apart(column):

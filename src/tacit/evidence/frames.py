@@ -30,7 +30,7 @@ class TextColumn:
 
 @dataclass(frozen=True)
 class Plain:
-    """An array; where `missing` is given, what the array holds there means nothing.
+    """An array, whose values mean nothing where `missing` is true.
 
     NaN among floats, and None among objects, are missing too.
     """
@@ -53,7 +53,7 @@ class Coded:
 
 
 class ConversionError(EvidenceError):
-    """A container that NumPy makes no array of."""
+    """A container that NumPy cannot convert."""
 
 
 def is_framed(values: Any) -> bool:
@@ -68,14 +68,14 @@ def unpack(values: Any) -> TextColumn | Plain:
 
 
 def opened(values: Any) -> TextColumn | Coded | Plain:
-    """A column, or a single value, from any container; whole numbers that came with places for them stay so."""
+    """A column, or a single value, from any container; categories of whole numbers stay encoded."""
     by_library = {"pandas": _from_pandas, "polars": _from_polars, "pyarrow": _from_arrow}
     column = by_library.get(_library(values), _from_python)(values)
     return Plain(as_array(values)) if column is None else column
 
 
 def as_array(values: Any) -> NDArray[Any]:
-    """What NumPy makes of a container of any kind."""
+    """A container of any kind as a NumPy array."""
     try:
         return np.asarray(values)
     except Exception as error:  # whatever the container's own conversion raises
@@ -98,7 +98,7 @@ def _from_python(values: Any) -> TextColumn | Plain | None:
 
 
 def is_masked(values: Any) -> bool:
-    """Whether it is a masked array. `np.ma` is loaded only if it may be one: that takes longer than a small query."""
+    """Whether it is a masked array; `np.ma`, which loads slowly, is loaded only if it may be one."""
     return isinstance(values, np.ndarray) and type(values) is not np.ndarray and isinstance(values, np.ma.MaskedArray)
 
 
@@ -147,7 +147,7 @@ def _from_arrow(values: Any) -> TextColumn | Coded | Plain | None:
 
 
 def smallest(labels: int) -> type[np.signedinteger[Any]]:
-    """The smallest type of whole numbers that holds the places of so many labels, and some below 0."""
+    """The smallest integer type that holds the places of so many labels, and some negative codes."""
     return np.int8 if labels <= MAX_INT8 else np.int16 if labels <= MAX_INT16 else np.int32
 
 
@@ -190,7 +190,7 @@ def decoded(column: Any) -> Any:
 
 
 def _encoded(column: Any) -> Any:
-    """Text as a DictionaryArray. To look up the labels of some rows is faster than to find out the distinct ones."""
+    """Text as a DictionaryArray, if possible with the labels of a sample: to find all distinct ones is slower."""
     import pyarrow as pa
     import pyarrow.compute
 

@@ -1,4 +1,4 @@
-"""Which state of its variable each value of a column names. What names none, or may name several, is refused."""
+"""The states that the values of a column name. Values that name none, or may name several, are refused."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _looked_up(code_of_place: Codes, places: NDArray[np.integer[Any]]) -> Codes:
 
 
 def _compared(array: NDArray[Any], code_of: Mapping[Any, int], otherwise: int) -> Codes:
-    """The codes, up to `MAX_INT8`, of what an array holds: it is compared with each value, many at once."""
+    """The codes, up to `MAX_INT8`, of the values of an array, by comparing all of it with each of them."""
     codes = np.full(len(array), otherwise, dtype=np.int8)
     for start in range(0, len(array), BLOCK_ROWS):  # what is made on the way stays in the cache
         some = array[start : start + BLOCK_ROWS]
@@ -68,7 +68,7 @@ def _compared(array: NDArray[Any], code_of: Mapping[Any, int], otherwise: int) -
 
 
 class _Lookup(dict[Any, int]):
-    """The codes of labels, of text that is one but for its case, and of all that stands for no value."""
+    """The codes of labels, of text in any case, and of missing values."""
 
     def __init__(self, variable: Variable) -> None:
         super().__init__(variable.codes)
@@ -143,7 +143,7 @@ def of_array(variable: Variable, array: NDArray[Any], missing: Mask | None) -> C
 
 
 def _searched(variable: Variable, array: NDArray[Any], code_of: Mapping[Any, int]) -> Codes:
-    """The codes of what an array holds, where many values have one: each is looked for among them, sorted."""
+    """The codes of the values of an array, by binary search among many."""
     if array.dtype.kind in "iu":
         least, most = np.iinfo(array.dtype).min, np.iinfo(array.dtype).max
         code_of = {value: code for value, code in code_of.items() if least <= value <= most}
@@ -196,7 +196,7 @@ def _checked(variable: Variable, codes: Codes, array: NDArray[Any]) -> Codes:
 
 
 def _stored(label: Any, dtype: np.dtype[Any]) -> Any:
-    """What an array of this type holds where it holds exactly this label; None if it cannot.
+    """The value by which an array of this type holds exactly this label; None if it cannot.
 
     NumPy's comparisons with other values are not exact: they round whole numbers to floats, and pass over a final
     "\\0" of text.
@@ -293,5 +293,5 @@ def is_missing(value: Any) -> bool:
 
 
 def error_in_row(variable: Variable, row: int, problem: str) -> EvidenceError:
-    """The error for what is wrong with one row of the evidence on a variable."""
+    """An error about one row of the evidence on a variable."""
     return EvidenceError(problem, variable=variable.name, row=row)

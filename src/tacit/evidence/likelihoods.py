@@ -109,7 +109,7 @@ def _repaired(variable: Variable, table: Floats, total: Floats, numbers: Numbers
 
 
 def as_given(values: Any, missing: NDArray[np.bool_] | None = None) -> NDArray[Any] | None:
-    """An array of float32 or float64, NaN where something is missing; None where something is no number.
+    """An array of float32 or float64, NaN where a value is missing; None where one is not a number.
 
     What is such an array already stays as it is; all else is copied.
     """

@@ -1,4 +1,4 @@
-"""Reading evidence: what a user says about variables, in any container, turned once into checked columns."""
+"""Reading evidence: from containers of any kind to checked columns."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def read(
 
 
 def undeclared(name: str, declared: Sequence[str], queries: Collection[str]) -> EvidenceError:
-    """The error about evidence that a query was not compiled for; to observe the query itself is no advice."""
+    """The error about evidence that a query was not compiled for, which never advises to observe the query itself."""
     remedy = "leave it out" if name in queries else "name it in evidence= or hard=, or leave it out"
     problem = f", but the query was compiled for evidence on {list(declared)}; {remedy}"
     return EvidenceError(problem, variable=name)
@@ -157,7 +157,7 @@ def without_column(evidence: Any, name: Any) -> Any:
 def read_column(
     variable: Variable, values: Any, framed: bool = False, lazily: bool = False
 ) -> tuple[Column | None, bool]:
-    """One column, and whether it is a single value that speaks for all rows. None: no evidence.
+    """One column, None without evidence, and whether it is a single value that holds for all rows.
 
     A column is `framed` if it comes from a frame; those of frame libraries are, wherever they come from. It is a copy,
     and checked, unless it is read `lazily`; see `read`.

@@ -285,7 +285,7 @@ def difference(one: CPT | TestingCPT, other: CPT | TestingCPT) -> str | None:
 
 
 def _compared(cpt: CPT | TestingCPT) -> dict[str, Any]:
-    """What makes a CPT what it is, by name; names that it prints with do not."""
+    """The parts and settings that equal CPTs share, by name; the names that they print with may differ."""
     own = {"test": cpt.test, "gamma": cpt.gamma} if isinstance(cpt, TestingCPT) else {}
     return {**cpt.parts(), **own, "learn": cpt.learn, "tie": cpt.tie}
 

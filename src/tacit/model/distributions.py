@@ -77,7 +77,7 @@ def _scaled(table: Floats, total: Floats, rough: NDArray[np.bool_]) -> Floats:
 
 
 def structural_ones(table: Floats) -> NDArray[np.bool_]:
-    """The 1s whose rows are 0 elsewhere: they never change. A 1 beside a number too small to count in a sum is no such.
+    """The 1s whose rows are 0 elsewhere: they never change. A 1 beside a tiny positive number is none of them.
 
     >>> structural_ones(np.array([[1.0, 0.0], [1.0, 1e-20]])).tolist()
     [[True, False], [False, False]]

@@ -1,4 +1,4 @@
-"""Markov networks: variables, and factors that any states of them are weighed by.
+"""Markov networks: variables, and factors that weigh their joint states.
 
 `conditioned` turns a graph into a Bayesian network that is known to be in some states, which is how it is compiled.
 """

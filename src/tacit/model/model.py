@@ -133,7 +133,7 @@ class Model(Graph):
         self._insert(Node(own, parents, bound.named(own, above)))
 
     def _insert(self, node: Node) -> None:
-        """Put in a node that is right by itself, and right for its tie."""
+        """Insert a checked node, unless it differs from others of its tie."""
         name, cpt = node.variable.name, node.cpt
         if isinstance(cpt, CPT | TestingCPT) and cpt.tie is not None:
             first, shared = self._first_tied.setdefault(cpt.tie, (name, cpt))

@@ -237,7 +237,7 @@ def check_axes(parents: Sequence[Variable], instead: str = OTHER_RULES) -> None:
 
 
 def check_dense(own: Variable, parents: Sequence[Variable]) -> None:
-    """Refuse to write out a table too large to hold."""
+    """Refuse to write out a table that is too large."""
     instead = "compile the query instead, which keeps it factored"
     entries = math.prod(p.card for p in parents) * own.card
     try:

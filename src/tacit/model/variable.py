@@ -102,5 +102,5 @@ def describe(variables: Sequence[Variable], state: Sequence[int]) -> str:
 
 
 def listed_states(variable: Variable) -> str:
-    """The states of a variable in a message; of many, the first."""
+    """The states of a variable in a message; of many, the first ones."""
     return ", ".join(map(shown, variable.states[:6])) + (", ..." if variable.card > 6 else "")

@@ -166,7 +166,7 @@ def _labels(variable: Variable, codes: Codes, impossible: NDArray[np.bool_]) -> 
 
 
 def checked_seed(seed: Any) -> int:
-    """A whole number that is not negative; a random one for None."""
+    """A seed, which must be a whole number >= 0; a random one for None."""
     if seed is None:
         return secrets.randbits(63)
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:

@@ -223,7 +223,7 @@ def _by_name(columns: Iterable[tuple[str, Floats]]) -> dict[str, Floats]:
 
 
 def _labels(place: int | None, shape: tuple[int, ...], states: Sequence[Sequence[Label]]) -> list[str]:
-    """The states of all variables that a column is about."""
+    """The states of all variables in a column."""
     if place is None:
         return [GAP] * len(states)
     return [str(of[int(i)]) for of, i in zip(states, np.unravel_index(place, shape), strict=True)]
@@ -234,7 +234,7 @@ def _cells(values: Floats, row: int | None, columns: Sequence[int | None]) -> li
 
 
 def _line(rows: Sequence[int | None], what: tuple[Probabilities, int] | None) -> tuple[str, ...]:
-    """Variable, state, and its probability in each row."""
+    """The cells of a line: variable, state, and its probability in each row."""
     if what is None:
         return (GAP,) * (2 + len(rows))
     posterior, state = what

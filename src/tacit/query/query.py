@@ -164,7 +164,7 @@ class Query(CompiledQuery):
         return self.ask(evidence, selected=True).selected
 
     def _warn_observed(self, known: Evidence) -> None:
-        """Say that nothing is predicted where all rows of a frame hold the answer, as test cases do."""
+        """Warn that nothing is predicted where all rows of a frame hold the answer, as test cases do."""
         names = self.question.query
         columns = [known.columns[name] for name in names if name in self.evidence and name in known.columns]
         if known.rows and len(columns) == len(names) and all(column.known_in_all_rows for column in columns):

@@ -22,9 +22,9 @@ M = TypeVar("M", bound=Model)
 class Selected(NamedTuple):
     """How a testing node was decided, row by row.
 
-    Both are (rows, parents' cardinalities...): P*(u) given the evidence that the node sees, NaN where that of it which
-    bears on the parents has probability zero, and the weight of `plus`: 1 or 0 for a test, between them for a sigmoid.
-    Of more than two tables, the weight of each: (rows, parents' cardinalities..., tables).
+    Both are (rows, parents' cardinalities...): P*(u) given the evidence that the node sees, NaN where the part of it
+    that bears on the parents has probability zero, and the weight of `plus`: 1 or 0 for a test, between them for a
+    sigmoid. Of more than two tables, the weight of each: (rows, parents' cardinalities..., tables).
     """
 
     posterior: Floats
@@ -51,7 +51,7 @@ def selected_rows(net: Model, program: Program, node: str, how: Decided, columns
 
 
 def _steps(holding: Floats) -> Floats:
-    """The weights of all tables by which tests hold, 1 or 0, each of them after the one before."""
+    """The weights of all tables, from whether tests hold (1 or 0), each test after the one before."""
     end = np.ones((*holding.shape[:-1], 1))
     all_held = np.concatenate([end, holding, 0 * end], axis=-1)
     return np.asarray(all_held[..., :-1] - all_held[..., 1:])
@@ -76,7 +76,7 @@ def parent_posterior(net: Model, program: Program, node: str, how: Decided, colu
 
 
 def no_rows(net: Model, node: str) -> Selected:
-    """How a testing node was decided in no row at all."""
+    """The decisions of a testing node for no rows."""
     cpt = net.cpt(node)
     assert isinstance(cpt, TestingCPT)
     nothing = np.empty((0, *cpt.test.shape))

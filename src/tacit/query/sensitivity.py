@@ -218,7 +218,7 @@ class Sensitivity:
         return tuple(places)
 
     def title(self, row: int = 0, state: Label | tuple[Label, ...] | None = None) -> str:
-        """What is looked at, and its probability: "P*(B='true') = 0.6"."""
+        """The state and its probability: "P*(B='true') = 0.6"."""
         row, which = self._row(row), self.state(row, state)
         variables = [self.network.variable(name) for name in self.query]
         return f"P*({describe(variables, which)}) = {self.posterior[row][which]:.6g}"

@@ -40,7 +40,7 @@ class Source:
     per_state: bool
 
     def values(self, rows: Any) -> Any:
-        """What some rows (of pyarrow) say: labels, numbers, or likelihoods (rows, states)."""
+        """The labels, numbers or likelihoods (rows, states) of some rows of pyarrow."""
         if self.per_state:
             return np.column_stack([floats_of(name, rows.column(name)) for name in self.columns])
         values = spelled(self.variable, rows.column(self.columns[0]))
@@ -55,7 +55,7 @@ class Source:
         return values
 
     def likelihoods(self, rows: Any) -> Floats:
-        """What some rows say where the column is known to hold likelihoods of the first state."""
+        """The numbers of some rows, of a column that is known to hold likelihoods of the first state."""
         return floats_of(self.columns[0], rows.column(self.columns[0]))
 
     def has_likelihoods(self, rows: Any) -> bool:
@@ -65,7 +65,7 @@ class Source:
 
 
 class TableReader:
-    """Reads what the batches of a table say about some variables.
+    """A reader of the evidence on some variables in the batches of a table.
 
     A batch whose column holds only 0 and 1 may mean codes or likelihoods; then the rest of the table decides.
     """
@@ -75,7 +75,7 @@ class TableReader:
         self._soft: set[str] = set()  # the variables whose columns are known to hold likelihoods
 
     def evidence(self, batch: TableBatch) -> Evidence:
-        """What some rows say, checked."""
+        """The checked evidence of a batch."""
         variables = [source.variable for source in self.sources.values()]
         try:
             return read({name: self._values(name, batch.rows) for name in self.sources}, variables)
@@ -130,7 +130,7 @@ def choose(net: Model, names: Sequence[str], wanted: Sequence[str], but: Sequenc
 
 
 def unused(net: Model, names: Sequence[str], used: Iterable[str]) -> list[str]:
-    """The columns of a table that have no part in what is done; an error where one seems to be a variable misspelt."""
+    """The columns of a table that are not used; an error where one seems to be a misspelt variable."""
     used = set(used)
     left = [name for name in names if name not in used]
     refuse_misspelt(net.variables, names, left)

@@ -22,14 +22,14 @@ SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}  # that oth
 
 @dataclass(frozen=True)
 class TableBatch:
-    """Some rows of a table, a pyarrow Table, and the place of the first of them."""
+    """Some rows of a table, a pyarrow Table, and the place of the first row."""
 
     rows: Any
     first: int
 
     @property
     def stop(self) -> int:
-        """The place after the last of them."""
+        """The place after the last row."""
         return int(self.first + self.rows.num_rows)
 
 
@@ -211,7 +211,7 @@ def _gathered(pieces: Iterable[Any]) -> Iterator[TableBatch]:
 
 
 def is_parquet(path: Path) -> bool:
-    """Whether a name is that of a Parquet file, and not of a CSV file; any other is an error."""
+    """Whether a file is Parquet and not CSV, by its suffix; any other suffix is an error."""
     suffix = path.suffix.lower()
     if suffix not in (".csv", ".parquet"):
         raise FormatError(f"{path}: a table is a .csv or a .parquet file")
@@ -220,7 +220,7 @@ def is_parquet(path: Path) -> bool:
 
 @contextmanager
 def _format_errors(path: Path) -> Iterator[None]:
-    """What pyarrow finds wrong with a file, with its name."""
+    """Turn errors of pyarrow into format errors that name the file."""
     import pyarrow as pa
 
     try:
