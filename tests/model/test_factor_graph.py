@@ -299,3 +299,16 @@ def grid(seed, side=3):
             for other in ([f"x{i}{j + 1}"] if j + 1 < side else []) + ([f"x{i + 1}{j}"] if i + 1 < side else []):
                 graph.add_factor([f"x{i}{j}", other], rng.gamma(1, size=(2, 2)))
     return graph
+
+
+def test_clones_keep_the_scale_and_what_is_hidden():
+    graph = random_graph(3, zeros=0.0)
+    tac = tacit.compile(graph, "v0", ["v1"])
+    for clone in (
+        tac.in_dtype("float64"),
+        tac.with_network(tac.network, engine="numpy"),
+        pickle.loads(pickle.dumps(tac)),
+    ):
+        assert clone.variables == tac.variables == graph.variables
+        close(clone.log_evidence(), math.log(product(graph).sum()))
+        close(clone.joint(), tac.joint())

@@ -207,8 +207,7 @@ class Query(CompiledQuery):
         if net is not self.network:
             check_same_structure(self, net)
         options = replace(self.options, dtype=dtype or self.dtype, engine=engine or self.options.engine)
-        compiled = self._compiled_for(net, options)
-        return type(self)(net, self.query, self.question, options, compiled, self.refused)
+        return self._clone(net, options, self._compiled_for(net, options))
 
     def _compiled_for(self, net: Model, options: CompileOptions) -> tuple[Program, Plan]:
         """The program and its plan; new ones where numbers are built in that differ in another network."""
@@ -220,8 +219,12 @@ class Query(CompiledQuery):
         """The query, compiled anew for numbers of another type."""
         self.require_posterior()
         options = replace(self.options, dtype=dtype)
-        compiled = options.compile(self.network, self.question)
-        return type(self)(self.network, self.query, self.question, options, compiled)
+        return self._clone(self.network, options, options.compile(self.network, self.question))
+
+    def _clone(self, net: Model, options: CompileOptions, compiled: tuple[Program, Plan]) -> Self:
+        clone = type(self)(net, self.query, self.question, options, compiled, self.refused)
+        clone.hidden, clone.log_scale = self.hidden, self.log_scale
+        return clone
 
 
 def compiled(
