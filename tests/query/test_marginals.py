@@ -145,3 +145,14 @@ def test_marginals_have_the_type_of_the_query(dtype):
     tac = tacit.compile(tacit.examples.abc(), "B", ["A"], ["C"], dtype=dtype)
     found = tac.marginals({"A": [0.8, 0.1], "C": ["lo", "hi"]})
     assert {own.dtype.name for own in found.values()} == {dtype}
+
+
+@pytest.mark.parametrize("engine", ENGINES_OF_MANY)
+def test_marginals_far_smaller_than_the_evidence_is_improbable(engine):
+    """P(e) is a float with all its digits, P(e, A=true) is not, and the posterior of A is one again."""
+    net = tacit.Network()
+    net.add("A", cpt=[1e-174, 1 - 1e-174])
+    net.add("B", cpt=[3e-148, 1 - 3e-148])
+    tac = tacit.compile(net, "A", ["A", "B"], engine=engine)
+    np.testing.assert_allclose(tac.marginals({"B": "true"})["A"][0], [1e-174, 1.0], rtol=1e-12)
+    np.testing.assert_allclose(tac.marginals({"A": [[1.0, 0.5]], "B": "true"})["A"][0], [2e-174, 1.0], rtol=1e-12)

@@ -25,6 +25,7 @@ from tacit.query.query import Query
 
 WORTH_COMPILING = 2e8  # multiply-adds of all rows from which a program for their kind of evidence is tried
 MIN_SPEEDUP = 2  # for it to be taken
+HEADROOM = 64  # powers of two by which sums and derivatives may exceed the seeds of a backward pass
 MAX_SWEEPS = 1024  # joint states of several query variables up to which each has a backward pass of its own
 
 
@@ -50,7 +51,7 @@ def _posteriors(query: Query, known: Evidence) -> dict[str, Floats]:
     posteriors = {name: np.empty((known.rows, net.variable(name).card), query.dtype) for name in query.variables}
     with Progress("marginals", known.rows) as progress:
         for rows, block in blocks(known.columns, known.rows, engine.gradient_chunk):
-            swept = sweeps(engine, block)
+            swept = sweeps(engine, block, query.dtype)
             total = np.where(swept.total > 0, swept.total, np.nan)
             for name, whole in posteriors.items():
                 (joint,) = swept.joints(block.columns, name)
@@ -88,7 +89,7 @@ def _drops(query: Query, known: Evidence, pause: Callable[[], None]) -> tuple[di
                 pause()
                 progress.advance(done)
 
-            swept = sweeps(engine, block, between_sweeps)
+            swept = sweeps(engine, block, query.dtype, between_sweeps)
             impossible[rows] = swept.total <= 0
             for name, drop in drops.items():
                 told = np.zeros(block.rows)
@@ -158,9 +159,9 @@ class Swept(NamedTuple):
         return [np.multiply(likelihoods, own, out=np.zeros_like(own), where=possible) for own in by_state]
 
 
-def sweeps(engine: Engine, known: Evidence, pause: Callable[[], None] = no_pause) -> Swept:
+def sweeps(engine: Engine, known: Evidence, dtype: str, pause: Callable[[], None] = no_pause) -> Swept:
     """One backward pass for each state of the query. `pause` is called before each, and may raise to end the work."""
-    plain = _in_plain_floats(engine, known, pause)
+    plain = _in_plain_floats(engine, known, dtype, pause)
     if plain is not None:
         return plain
     results, derivatives = engine.run(known.columns, known.rows), []
@@ -174,12 +175,16 @@ def sweeps(engine: Engine, known: Evidence, pause: Callable[[], None] = no_pause
     return Swept(np.asarray(total > 0, dtype=total.dtype), derivatives)
 
 
-def _in_plain_floats(engine: Engine, known: Evidence, pause: Callable[[], None]) -> Swept | None:
-    """Backward passes without a run before: likelihoods times derivatives sum to p*. None where rows are imprecise."""
-    derivatives = []
-    for seeds in _units(engine, known.rows):
+def _in_plain_floats(engine: Engine, known: Evidence, dtype: str, pause: Callable[[], None]) -> Swept | None:
+    """Backward passes without a run before: likelihoods times derivatives sum to p*. None where rows are imprecise.
+
+    Seeds are as large as floats allow: derivatives may be far smaller than p*, which alone tells whether a row is
+    imprecise, and would lose digits where p* does not.
+    """
+    derivatives, seed = [], 2.0 ** (np.finfo(dtype).maxexp - HEADROOM)
+    for unit in _units(engine, known.rows):
         pause()
-        attempt = engine.attempt_gradients(known.columns, known.rows, seeds, through_selection=False)
+        attempt = engine.attempt_gradients(known.columns, known.rows, seed * unit, through_selection=False)
         if attempt.imprecise or not attempt.gradients.likelihoods or not attempt.gradients.finite:
             return None
         derivatives.append(attempt.gradients.likelihoods)
