@@ -29,7 +29,7 @@ SLOT_COLUMNS = {
     k.INPUT: (False, False),
     k.LINEAR: (False, True),
     k.PRODUCT: (True, True),
-    k.TEST_SLOTS: (True, True),
+    k.TEST: (True, True),
     k.OUTPUT: (True, False),
 }
 
@@ -147,7 +147,7 @@ class _CircuitAssembler:
                 steps = self._instructions(node)
                 listing.extend(steps[::-1])
                 for operation, _, terms in steps:
-                    needed[terms[_slots(operation, len(terms))]] = True
+                    needed[terms[_slots(operation, terms)]] = True
         return listing[::-1]
 
     def _instructions(self, node: int) -> Listing:
@@ -188,9 +188,9 @@ class _CircuitAssembler:
         operator = int(self.circuit.owner[node])
         compared = (x, self.slot[limit])
         if self.fixed[plus] and self.fixed[minus]:
-            return k.TEST, node, np.array([compared, (self.factor[limit], operator), (plus, minus)])
+            return k.TEST, node, np.array([compared, (~self.factor[limit], ~operator), (~plus, ~minus)])
         as_slot = len(self.circuit) + operator
-        return k.TEST_SLOTS, node, np.array([compared, (self.factor[limit], as_slot), (plus, minus)])
+        return k.TEST, node, np.array([compared, (self.factor[limit], as_slot), (plus, minus)])
 
 
 def _without_inputs(circuit: Nodes) -> NDArray[np.bool_]:
@@ -201,11 +201,9 @@ def _without_inputs(circuit: Nodes) -> NDArray[np.bool_]:
     return fixed
 
 
-def _slots(operation: int, terms: int) -> NDArray[np.bool_]:
+def _slots(operation: int, terms: Ids) -> NDArray[np.bool_]:
     """Which numbers of an instruction's terms are slots: (terms, 2)."""
-    if operation == k.TEST:
-        return np.array([[True, True], [False, False], [False, False]])
-    return np.broadcast_to(SLOT_COLUMNS[operation], (terms, 2))
+    return np.asarray(SLOT_COLUMNS[operation] & (terms >= 0))
 
 
 def _places(listing: Listing, fixed: NDArray[np.bool_]) -> tuple[Ids, int, Ids]:
@@ -215,7 +213,7 @@ def _places(listing: Listing, fixed: NDArray[np.bool_]) -> tuple[Ids, int, Ids]:
     """
     place, last = np.full(len(fixed), NOWHERE), np.full(len(fixed), NOWHERE)
     for i, (operation, _, terms) in enumerate(listing):
-        last[terms[_slots(operation, len(terms))]] = i
+        last[terms[_slots(operation, terms)]] = i
     pinned = np.flatnonzero(fixed & (last != NOWHERE))
     place[pinned] = np.arange(len(pinned))
     ends: list[list[int]] = [[] for _ in listing]
@@ -234,7 +232,7 @@ def _places(listing: Listing, fixed: NDArray[np.bool_]) -> tuple[Ids, int, Ids]:
 def _renamed(listing: Listing, place: Ids) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Instructions and terms as the kernels read them, with places for nodes."""
     terms = np.concatenate([terms for _, _, terms in listing])
-    slots = np.concatenate([_slots(operation, len(terms)) for operation, _, terms in listing])
+    slots = np.concatenate([_slots(operation, terms) for operation, _, terms in listing])
     terms[slots] = place[terms[slots]]
     ends = np.cumsum([len(terms) for _, _, terms in listing])
     operation = np.array([operation for operation, _, _ in listing])

@@ -31,17 +31,11 @@ READS = {
     k.LARGEST_LINEAR: (SECOND,),
     k.LARGEST_PRODUCT: (ALL,),
 }
-OF_CONSTANTS = {k.TEST: (1, 2), k.WEIGHT: (1,), k.MIX: (1,)}  # the terms of these kinds that name no slots
-IN_SLOTS = {k.TEST_SLOTS: k.TEST, k.WEIGHT_SLOTS: k.WEIGHT, k.MIX_SLOTS: k.MIX}
 
 
 @dataclass(frozen=True)
 class TapeStep:
-    """One instruction: its kind, what it writes, and its terms.
-
-    In tests, weights and mixtures, constants stand in the place of slots as ~constant, and operators as ~operator;
-    what is kept in slots is not a kind of its own.
-    """
+    """One instruction: its kind, what it writes, and its terms."""
 
     kind: int
     dst: int
@@ -77,10 +71,7 @@ def steps_of(tape: Tape) -> Iterator[TapeStep]:
     """The instructions of a tape one by one."""
     terms = tape.terms.tolist()
     for kind, dst, first, end in tape.instructions.tolist():
-        own = terms[first:end]
-        for i in OF_CONSTANTS.get(kind, ()):
-            own[i] = [~number for number in own[i]]
-        yield TapeStep(IN_SLOTS.get(kind, kind), dst, own)
+        yield TapeStep(kind, dst, terms[first:end])
 
 
 def pieces_of(tape: Tape) -> list[CodePiece]:

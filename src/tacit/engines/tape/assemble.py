@@ -423,19 +423,19 @@ class _Assembler:
         threshold, high, low = (
             self._whole(j, axes, fixed) for j, axes in ((thresholds, parents), (plus, out), (minus, out))
         )
-        operator = operation.tests if fixed else self._operators(operation, setting)
+        operator = ~operation.tests if fixed else self._operators(operation, setting)
         live = self._live(plus, out) | self._live(minus, out)
         if gamma:
             pairs: Columns = [(n_u.ravel(), n), (threshold.ravel(), operator.ravel()), (self._slope(operation.node), 0)]
             weight = self._new_slots(n_u.size)
-            self._emit(k.WEIGHT if fixed else k.WEIGHT_SLOTS, weight, _interleaved(pairs, n_u.size), 3)
+            self._emit(k.WEIGHT, weight, _interleaved(pairs, n_u.size), 3)
             lesser = np.broadcast_to(spread(weight.reshape(n_u.shape), parents, out), live.shape)
             columns: Columns = [(lesser[live], 0), (high[live], low[live])]
-            op = k.MIX if fixed else k.MIX_SLOTS
+            op = k.MIX
         else:
             x, t, o = (np.broadcast_to(spread(v, parents, out), live.shape)[live] for v in (n_u, threshold, operator))
             columns = [(x, n), (t, o), (high[live], low[live])]
-            op = k.TEST if fixed else k.TEST_SLOTS
+            op = k.TEST
         slots = np.full(live.shape, NOTHING, dtype=np.int64)
         slots[live] = made = self._new_slots(int(live.sum()))
         self._emit(op, made, _interleaved(columns, len(made)), len(columns))
@@ -464,10 +464,10 @@ class _Assembler:
 
     def _tested(self, n_u: Ids, n: int, threshold: Ids, operator: Ids, fixed: bool) -> Ids:
         """Slots that hold 1 where a test holds, and 0 elsewhere."""
-        one, zero = (ONE_CONSTANT, ZERO_CONSTANT) if fixed else (ONES, self._zero())
+        one, zero = (~ONE_CONSTANT, ~ZERO_CONSTANT) if fixed else (ONES, self._zero())
         columns: Columns = [(n_u.ravel(), n), (threshold.ravel(), operator.ravel()), (one, zero)]
         slots = self._new_slots(n_u.size)
-        self._emit(k.TEST if fixed else k.TEST_SLOTS, slots, _interleaved(columns, n_u.size), 3)
+        self._emit(k.TEST, slots, _interleaved(columns, n_u.size), 3)
         if self.reuse:
             self.free.extend(slots.tolist())
         return slots
@@ -504,9 +504,9 @@ class _Assembler:
         return np.array(spread(live, axes, out))
 
     def _whole(self, j: int, out: Axes, fixed: bool) -> Ids:
-        """A table as constants, or as slots where some of the tables depend on the row."""
+        """A table as ~constants, or as slots where some of the tables depend on the row."""
         axes = self.program.operations[j].axes
-        ids = self._constants_of(j) if fixed else self._as_slots(j)
+        ids = ~self._constants_of(j) if fixed else self._as_slots(j)
         return np.array(spread(ids, axes, out))
 
     def _constants_of(self, j: int) -> Ids:

@@ -11,8 +11,7 @@ import math
 import platform
 import sys
 
-INPUT, INDEX, TABLE, LINEAR, PRODUCT, TEST, TEST_SLOTS, WEIGHT, WEIGHT_SLOTS, MIX, MIX_SLOTS, SCALE, OUTPUT = range(13)
-LARGEST_LINEAR, LARGEST_PRODUCT = 13, 14
+INPUT, INDEX, TABLE, LINEAR, PRODUCT, TEST, WEIGHT, MIX, SCALE, OUTPUT, LARGEST_LINEAR, LARGEST_PRODUCT = range(12)
 
 # The two weights of a mixture are kept as the lesser one, with a minus sign if it is that of `minus`: taken from 1, it
 # would lose its digits. Weights end at e**-400 = 2**-577, in float32 at e**-60 = 2**-86. That changes nothing beside an

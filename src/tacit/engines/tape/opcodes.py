@@ -1,9 +1,12 @@
 """The instructions of a tape: what each does to a tile of rows, and how it hands derivatives back.
 
 `values` (slots, rows of a tile) is the working space of a tile. An instruction writes one slot of it, `dst`, and reads
-its terms, pairs of whole numbers from `first` on: slots, or places of constants, which are scalars. Backward, `a` are
-the derivatives of some function by that slot, and `adjoints` (slots, rows of a tile) and `d_constants` (constants,)
-gather those by what was read. What the numbers of a term mean is said here, once for each kind of instruction.
+its terms, pairs of whole numbers from `first` on: slots, or places of constants, which are scalars. Backward,
+`adjoints` (slots, rows of a tile) and `d_constants` (constants,) gather the derivatives of some function by what was
+read, given those by `dst`. What the numbers of a term mean is said here, once for each kind of instruction.
+
+Slots are indexed row by row, and where operands are either constants or slots, one of two loops is empty: for views of
+slots, and for arrays in branches, numba counts references, which takes longer than the arithmetic of a narrow tile.
 """
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
@@ -11,7 +14,6 @@ gather those by what was read. What the numbers of a term mean is said here, onc
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -34,10 +36,10 @@ def read_input(inputs, terms, values, dst, first, r0, n):
 
 
 @jit(nogil=True, inline="always")
-def read_input_backward(d_inputs, terms, a, first, r0, n):
+def read_input_backward(d_inputs, adjoints, terms, dst, first, r0, n):
     row = terms[first, 0]
     for j in range(n):
-        d_inputs[row, r0 + j] = a[j]
+        d_inputs[row, r0 + j] = adjoints[dst, j]
 
 
 # INDEX: (row of the codes, stride) ... Where the observed states point to in a table: no derivatives.
@@ -73,65 +75,58 @@ def look_up(constants, terms, values, dst, first):
 
 
 @jit(nogil=True, inline="always")
-def look_up_backward(d_constants, terms, values, a, first, n):
+def look_up_backward(d_constants, adjoints, terms, values, dst, first, n):
     base, index = terms[first, 0], as_index(values[terms[first, 1]])
     for j in range(n):
-        d_constants[base + index[j]] += a[j]
+        d_constants[base + index[j]] += adjoints[dst, j]
 
 
 # LINEAR: (constant, slot) ... The sum of constant * slot.
 
 
-@jit(nogil=True, inline="always")
-def two_terms(values, terms, constants, t):
-    return constants[terms[t, 0]], values[terms[t, 1]], constants[terms[t + 1, 0]], values[terms[t + 1, 1]]
-
-
 @jit(nogil=True, fastmath={"contract", "nsz"})
 def linear(values, terms, constants, dst, first, end):
     """Four terms at a time, so that the sum is loaded and stored less often."""
-    out = values[dst]
     t = first
     head = (end - first) % 4
     if head == 0:
-        c0, y0, c1, y1 = two_terms(values, terms, constants, t)
-        c2, y2, c3, y3 = two_terms(values, terms, constants, t + 2)
+        c0, y0, c1, y1 = constants[terms[t, 0]], terms[t, 1], constants[terms[t + 1, 0]], terms[t + 1, 1]
+        c2, y2, c3, y3 = constants[terms[t + 2, 0]], terms[t + 2, 1], constants[terms[t + 3, 0]], terms[t + 3, 1]
         for j in range(values.shape[1]):
-            out[j] = (c0 * y0[j] + c1 * y1[j]) + (c2 * y2[j] + c3 * y3[j])
+            values[dst, j] = (c0 * values[y0, j] + c1 * values[y1, j]) + (c2 * values[y2, j] + c3 * values[y3, j])
         t += 4
     elif head == 1:
-        c0, y0 = constants[terms[t, 0]], values[terms[t, 1]]
+        c0, y0 = constants[terms[t, 0]], terms[t, 1]
         for j in range(values.shape[1]):
-            out[j] = c0 * y0[j]
+            values[dst, j] = c0 * values[y0, j]
         t += 1
     elif head == 2:
-        c0, y0, c1, y1 = two_terms(values, terms, constants, t)
+        c0, y0, c1, y1 = constants[terms[t, 0]], terms[t, 1], constants[terms[t + 1, 0]], terms[t + 1, 1]
         for j in range(values.shape[1]):
-            out[j] = c0 * y0[j] + c1 * y1[j]
+            values[dst, j] = c0 * values[y0, j] + c1 * values[y1, j]
         t += 2
     else:
-        c0, y0, c1, y1 = two_terms(values, terms, constants, t)
-        c2, y2 = constants[terms[t + 2, 0]], values[terms[t + 2, 1]]
+        c0, y0, c1, y1 = constants[terms[t, 0]], terms[t, 1], constants[terms[t + 1, 0]], terms[t + 1, 1]
+        c2, y2 = constants[terms[t + 2, 0]], terms[t + 2, 1]
         for j in range(values.shape[1]):
-            out[j] = c0 * y0[j] + c1 * y1[j] + c2 * y2[j]
+            values[dst, j] = c0 * values[y0, j] + c1 * values[y1, j] + c2 * values[y2, j]
         t += 3
     while t < end:
-        c0, y0, c1, y1 = two_terms(values, terms, constants, t)
-        c2, y2, c3, y3 = two_terms(values, terms, constants, t + 2)
+        c0, y0, c1, y1 = constants[terms[t, 0]], terms[t, 1], constants[terms[t + 1, 0]], terms[t + 1, 1]
+        c2, y2, c3, y3 = constants[terms[t + 2, 0]], terms[t + 2, 1], constants[terms[t + 3, 0]], terms[t + 3, 1]
         for j in range(values.shape[1]):
-            out[j] += (c0 * y0[j] + c1 * y1[j]) + (c2 * y2[j] + c3 * y3[j])
+            values[dst, j] += (c0 * values[y0, j] + c1 * values[y1, j]) + (c2 * values[y2, j] + c3 * values[y3, j])
         t += 4
 
 
 @jit(nogil=True, inline="always")
-def linear_backward(values, adjoints, constants, d_constants, terms, a, span):
+def linear_backward(values, adjoints, constants, d_constants, terms, dst, span):
     for t in range(span[0], span[1]):
-        constant, slot = terms[t, 0], terms[t, 1]
-        c, y, dy = constants[constant], values[slot], adjoints[slot]
-        total = 0.0
+        constant, slot, total = terms[t, 0], terms[t, 1], 0.0
+        c = constants[constant]
         for j in range(values.shape[1]):
-            total += a[j] * y[j]
-            dy[j] += c * a[j]
+            total += adjoints[dst, j] * values[slot, j]
+            adjoints[slot, j] += c * adjoints[dst, j]
         d_constants[constant] += total
 
 
@@ -141,36 +136,31 @@ def linear_backward(values, adjoints, constants, d_constants, terms, a, span):
 @jit(nogil=True, fastmath={"contract", "nsz"})
 def product(values, terms, dst, first, end):
     """Two terms at a time."""
-    out = values[dst]
-    t = first
+    t, x0, y0 = first, terms[first, 0], terms[first, 1]
     if (end - first) % 2:
-        x0, y0 = values[terms[t, 0]], values[terms[t, 1]]
         for j in range(values.shape[1]):
-            out[j] = x0[j] * y0[j]
+            values[dst, j] = values[x0, j] * values[y0, j]
         t += 1
     else:
-        x0, y0 = values[terms[t, 0]], values[terms[t, 1]]
-        x1, y1 = values[terms[t + 1, 0]], values[terms[t + 1, 1]]
+        x1, y1 = terms[t + 1, 0], terms[t + 1, 1]
         for j in range(values.shape[1]):
-            out[j] = x0[j] * y0[j] + x1[j] * y1[j]
+            values[dst, j] = values[x0, j] * values[y0, j] + values[x1, j] * values[y1, j]
         t += 2
     while t < end:
-        x0, y0 = values[terms[t, 0]], values[terms[t, 1]]
-        x1, y1 = values[terms[t + 1, 0]], values[terms[t + 1, 1]]
+        x0, y0, x1, y1 = terms[t, 0], terms[t, 1], terms[t + 1, 0], terms[t + 1, 1]
         for j in range(values.shape[1]):
-            out[j] += x0[j] * y0[j] + x1[j] * y1[j]
+            values[dst, j] += values[x0, j] * values[y0, j] + values[x1, j] * values[y1, j]
         t += 2
 
 
 @jit(nogil=True, inline="always")
-def product_backward(values, adjoints, terms, a, first, end):
+def product_backward(values, adjoints, terms, dst, first, end):
     for t in range(first, end):
         left, right = terms[t, 0], terms[t, 1]
-        x, dx, y, dy = values[left], adjoints[left], values[right], adjoints[right]
         for j in range(values.shape[1]):
-            dx[j] += a[j] * y[j]
+            adjoints[left, j] += adjoints[dst, j] * values[right, j]
         for j in range(values.shape[1]):
-            dy[j] += a[j] * x[j]
+            adjoints[right, j] += adjoints[dst, j] * values[left, j]
 
 
 # LARGEST_LINEAR: (constant, slot) ... LARGEST_PRODUCT: (slot, slot) ... The largest product: no derivatives.
@@ -178,47 +168,28 @@ def product_backward(values, adjoints, terms, a, first, end):
 
 @jit(nogil=True, fastmath={"nsz"})
 def largest_linear(values, terms, constants, dst, first, end):
-    c, y, out = constants[terms[first, 0]], values[terms[first, 1]], values[dst]
+    c, y = constants[terms[first, 0]], terms[first, 1]
     for j in range(values.shape[1]):
-        out[j] = c * y[j]
+        values[dst, j] = c * values[y, j]
     for t in range(first + 1, end):
-        c, y = constants[terms[t, 0]], values[terms[t, 1]]
+        c, y = constants[terms[t, 0]], terms[t, 1]
         for j in range(values.shape[1]):
-            out[j] = max(out[j], c * y[j])
+            values[dst, j] = max(values[dst, j], c * values[y, j])
 
 
 @jit(nogil=True, fastmath={"nsz"})
 def largest_product(values, terms, dst, first, end):
-    x, y, out = values[terms[first, 0]], values[terms[first, 1]], values[dst]
+    x, y = terms[first, 0], terms[first, 1]
     for j in range(values.shape[1]):
-        out[j] = x[j] * y[j]
+        values[dst, j] = values[x, j] * values[y, j]
     for t in range(first + 1, end):
-        x, y = values[terms[t, 0]], values[terms[t, 1]]
+        x, y = terms[t, 0], terms[t, 1]
         for j in range(values.shape[1]):
-            out[j] = max(out[j], x[j] * y[j])
+            values[dst, j] = max(values[dst, j], values[x, j] * values[y, j])
 
 
-# TEST and TEST_SLOTS: plus where x compares with total * limit as the operator says, else minus.
-
-
-class Tested(NamedTuple):
-    """(x, total), (limit, operator), (plus, minus). x and total are slots.
-
-    In TEST, limit, plus and minus are constants, and the operator is a number; in TEST_SLOTS, all are slots.
-    """
-
-    x: int
-    total: int
-    limit: int
-    operator: int
-    plus: int
-    minus: int
-
-
-@jit(nogil=True, inline="always")
-def tested(terms, first):
-    t, u, v = first, first + 1, first + 2
-    return Tested(terms[t, 0], terms[t, 1], terms[u, 0], terms[u, 1], terms[v, 0], terms[v, 1])
+# TEST: (x, total), (limit, operator), (plus, minus). Plus where x compares with total * limit as the operator says, and
+# minus elsewhere. All are slots; or limit, plus and minus are ~constant, and the operator is ~operator.
 
 
 @jit(nogil=True, inline="always")
@@ -233,60 +204,35 @@ def holds(x, limit, operator):
     return x < limit
 
 
-@jit(nogil=True, inline="always")
+@jit(nogil=True, fastmath={"contract", "nsz"})
 def test(values, constants, terms, dst, first):
-    it = tested(terms, first)
-    x, total, limit, out = values[it.x], values[it.total], constants[it.limit], values[dst]
-    plus, minus = constants[it.plus], constants[it.minus]
-    for j in range(len(out)):
-        out[j] = plus if holds(x[j], total[j] * limit, it.operator) else minus
+    x, total, limit, operator = terms[first, 0], terms[first, 1], terms[first + 1, 0], terms[first + 1, 1]
+    plus, minus = terms[first + 2, 0], terms[first + 2, 1]
+    fixed, threshold = values.shape[1] if operator < 0 else 0, constants[max(~limit, 0)]
+    high, low = constants[max(~plus, 0)], constants[max(~minus, 0)]
+    for j in range(fixed):
+        met = holds(values[x, j], values[total, j] * threshold, ~operator)
+        values[dst, j] = high if met else low
+    for j in range(values.shape[1] - fixed):
+        met = holds(values[x, j], values[total, j] * values[limit, j], int(values[operator, j]))
+        values[dst, j] = values[plus, j] if met else values[minus, j]
 
 
-@jit(nogil=True, inline="always")
-def test_backward(values, constants, d_constants, terms, a, first):
-    it = tested(terms, first)
-    x, total, limit = values[it.x], values[it.total], constants[it.limit]
-    for j in range(len(a)):
-        d_constants[it.plus if holds(x[j], total[j] * limit, it.operator) else it.minus] += a[j]
+@jit(nogil=True)
+def test_backward(values, adjoints, constants, d_constants, terms, dst, first):
+    x, total, limit, operator = terms[first, 0], terms[first, 1], terms[first + 1, 0], terms[first + 1, 1]
+    plus, minus = terms[first + 2, 0], terms[first + 2, 1]
+    fixed, threshold = values.shape[1] if operator < 0 else 0, constants[max(~limit, 0)]
+    for j in range(fixed):
+        met = holds(values[x, j], values[total, j] * threshold, ~operator)
+        d_constants[~plus if met else ~minus] += adjoints[dst, j]
+    for j in range(values.shape[1] - fixed):
+        met = holds(values[x, j], values[total, j] * values[limit, j], int(values[operator, j]))
+        adjoints[plus if met else minus, j] += adjoints[dst, j]
 
 
-@jit(nogil=True, inline="always")
-def test_slots(values, terms, dst, first):
-    it = tested(terms, first)
-    x, total, limit, out = values[it.x], values[it.total], values[it.limit], values[dst]
-    operator, plus, minus = values[it.operator], values[it.plus], values[it.minus]
-    for j in range(len(out)):
-        out[j] = plus[j] if holds(x[j], total[j] * limit[j], int(operator[j])) else minus[j]
-
-
-@jit(nogil=True, inline="always")
-def test_slots_backward(values, adjoints, terms, a, first):
-    it = tested(terms, first)
-    x, total, limit, operator = values[it.x], values[it.total], values[it.limit], values[it.operator]
-    for j in range(len(a)):
-        adjoints[it.plus if holds(x[j], total[j] * limit[j], int(operator[j])) else it.minus, j] += a[j]
-
-
-# WEIGHT and WEIGHT_SLOTS: the lesser weight of a mixture, see above.
-
-
-class Weighed(NamedTuple):
-    """(x, total), (limit, operator), (gamma, 0). x and total are slots, gamma is a constant.
-
-    In WEIGHT, limit is a constant, and the operator is a number; in WEIGHT_SLOTS, both are slots.
-    """
-
-    x: int
-    total: int
-    limit: int
-    operator: int
-    gamma: int
-
-
-@jit(nogil=True, inline="always")
-def weighed(terms, first):
-    t, u, v = first, first + 1, first + 2
-    return Weighed(terms[t, 0], terms[t, 1], terms[u, 0], terms[u, 1], terms[v, 0])
+# WEIGHT: (x, total), (limit, operator), (gamma, 0). The lesser weight of a mixture: see `instructions`. Gamma is a
+# constant; the others are as in TEST.
 
 
 @jit(nogil=True, inline="always")
@@ -296,9 +242,9 @@ def sign_of(operator):
 
 
 @jit(nogil=True, inline="always")
-def least_weight(values):
-    """The smallest weight of a mixture in numbers of this type."""
-    return LEAST_WEIGHT_64 if values.itemsize == 8 else LEAST_WEIGHT_32
+def least_weight(itemsize):
+    """The smallest weight of a mixture in numbers of this size."""
+    return LEAST_WEIGHT_64 if itemsize == 8 else LEAST_WEIGHT_32
 
 
 @jit(nogil=True, inline="always", error_model="numpy")
@@ -314,73 +260,49 @@ def lesser_weight(x, total, threshold, gamma, least):
 
 @jit(nogil=True, fastmath={"contract", "nsz"}, error_model="numpy")
 def weight(values, constants, terms, dst, first):
-    it = weighed(terms, first)
-    x, total, limit, out = values[it.x], values[it.total], constants[it.limit], values[dst]
-    gamma, least = constants[it.gamma] * sign_of(it.operator), least_weight(values)
-    for j in range(len(out)):
-        out[j] = lesser_weight(x[j], total[j], limit, gamma, least)
+    x, total, limit, operator = terms[first, 0], terms[first, 1], terms[first + 1, 0], terms[first + 1, 1]
+    gamma, least = constants[terms[first + 2, 0]], least_weight(values.itemsize)
+    fixed, threshold = values.shape[1] if operator < 0 else 0, constants[max(~limit, 0)]
+    steep = gamma * sign_of(~operator)
+    for j in range(fixed):
+        values[dst, j] = lesser_weight(values[x, j], values[total, j], threshold, steep, least)
+    for j in range(values.shape[1] - fixed):
+        steep = gamma * sign_of(values[operator, j])
+        values[dst, j] = lesser_weight(values[x, j], values[total, j], values[limit, j], steep, least)
+
+
+@jit(nogil=True, inline="always", error_model="numpy")
+def weight_slope(x, total, lesser, a):
+    """The derivative by z, x / total, and 1 / total; all are 0 where total is 0."""
+    inverse = 1.0 / total if total > 0 else 0.0
+    return a * abs(lesser) * (1 - abs(lesser)) if total > 0 else 0.0, x * inverse, inverse
 
 
 @jit(nogil=True, fastmath={"contract", "nsz", "reassoc"}, error_model="numpy")
 def weight_backward(values, adjoints, constants, d_constants, terms, dst, first):
-    it, lesser, a = weighed(terms, first), values[dst], adjoints[dst]
-    x, total, dx, d_total = values[it.x], values[it.total], adjoints[it.x], adjoints[it.total]
-    sign, limit = sign_of(it.operator), constants[it.limit]
-    gamma = constants[it.gamma] * sign
-    d_gamma, d_limit = 0.0, 0.0
-    for j in range(len(a)):
-        inverse = 1.0 / total[j] if total[j] > 0 else 0.0
-        dz = a[j] * abs(lesser[j]) * (1 - abs(lesser[j])) if total[j] > 0 else 0.0
-        posterior = x[j] * inverse
-        dx[j] += dz * gamma * inverse
-        d_total[j] -= dz * gamma * posterior * inverse
-        d_gamma += dz * (posterior - limit)
+    x, total, limit, operator = terms[first, 0], terms[first, 1], terms[first + 1, 0], terms[first + 1, 1]
+    gamma, d_gamma, d_limit = constants[terms[first + 2, 0]], 0.0, 0.0
+    fixed, threshold = values.shape[1] if operator < 0 else 0, constants[max(~limit, 0)]
+    sign = sign_of(~operator)
+    for j in range(fixed):
+        dz, posterior, inverse = weight_slope(values[x, j], values[total, j], values[dst, j], adjoints[dst, j] * sign)
+        adjoints[x, j] += dz * gamma * inverse
+        adjoints[total, j] -= dz * gamma * posterior * inverse
+        d_gamma += dz * (posterior - threshold)
         d_limit -= dz * gamma
-    d_constants[it.gamma] += d_gamma * sign
-    d_constants[it.limit] += d_limit
+    d_constants[max(~limit, 0)] += d_limit
+    for j in range(values.shape[1] - fixed):
+        a = adjoints[dst, j] * sign_of(values[operator, j])
+        dz, posterior, inverse = weight_slope(values[x, j], values[total, j], values[dst, j], a)
+        adjoints[x, j] += dz * gamma * inverse
+        adjoints[total, j] -= dz * gamma * posterior * inverse
+        adjoints[limit, j] -= dz * gamma
+        d_gamma += dz * (posterior - values[limit, j])
+    d_constants[terms[first + 2, 0]] += d_gamma
 
 
-@jit(nogil=True, inline="always")
-def weight_slots(values, constants, terms, dst, first):
-    it = weighed(terms, first)
-    x, total, limit, operator = values[it.x], values[it.total], values[it.limit], values[it.operator]
-    out, gamma, least = values[dst], constants[it.gamma], least_weight(values)
-    for j in range(len(out)):
-        out[j] = lesser_weight(x[j], total[j], limit[j], gamma * sign_of(operator[j]), least)
-
-
-@jit(nogil=True, error_model="numpy")
-def weight_slots_backward(values, adjoints, constants, d_constants, terms, dst, first):
-    it, lesser, a = weighed(terms, first), values[dst], adjoints[dst]
-    x, total, limit, operator = values[it.x], values[it.total], values[it.limit], values[it.operator]
-    dx, d_total, d_limit, gamma = adjoints[it.x], adjoints[it.total], adjoints[it.limit], constants[it.gamma]
-    d_gamma = 0.0
-    for j in range(len(a)):
-        inverse = 1.0 / total[j] if total[j] > 0 else 0.0
-        slope = abs(lesser[j]) * (1 - abs(lesser[j])) * sign_of(operator[j])
-        dz = a[j] * slope if total[j] > 0 else 0.0
-        posterior = x[j] * inverse
-        dx[j] += dz * gamma * inverse
-        d_total[j] -= dz * gamma * posterior * inverse
-        d_limit[j] -= dz * gamma
-        d_gamma += dz * (posterior - limit[j])
-    d_constants[it.gamma] += d_gamma
-
-
-# MIX and MIX_SLOTS: plus and minus, each with its weight.
-
-
-class Mixed(NamedTuple):
-    """(lesser weight, 0), (plus, minus). The weight is a slot; plus and minus are constants, in MIX_SLOTS slots."""
-
-    lesser: int
-    plus: int
-    minus: int
-
-
-@jit(nogil=True, inline="always")
-def mixed(terms, first):
-    return Mixed(terms[first, 0], terms[first + 1, 0], terms[first + 1, 1])
+# MIX: (lesser weight, 0), (plus, minus). Plus and minus, each with its weight. All are slots; or plus and minus are
+# ~constant.
 
 
 @jit(nogil=True, inline="always")
@@ -390,9 +312,9 @@ def weight_of_plus(lesser):
 
 
 @jit(nogil=True, inline="always")
-def negligible(values):
+def negligible(itemsize):
     """Entries below it do not hide what becomes of the smallest weight."""
-    return NEGLIGIBLE_64 if values.itemsize == 8 else NEGLIGIBLE_32
+    return NEGLIGIBLE_64 if itemsize == 8 else NEGLIGIBLE_32
 
 
 @jit(nogil=True, inline="always")
@@ -402,59 +324,41 @@ def hangs_on(lesser, plus, minus, least, few):
     return abs(lesser) < 2 * least and entry > 0 and other < few
 
 
-@jit(nogil=True, inline="always")
+@jit(nogil=True, fastmath={"contract", "nsz"})
 def mix(values, constants, terms, dst, first):
-    it = mixed(terms, first)
-    lesser, plus, minus, out = values[it.lesser], constants[it.plus], constants[it.minus], values[dst]
-    for j in range(len(out)):
-        out[j] = weight_of_plus(lesser[j]) * plus + weight_of_plus(-lesser[j]) * minus
-    few = negligible(values)
-    if plus < few or minus < few:
-        least, hanging = least_weight(values), 0
-        for j in range(len(out)):
-            hanging += hangs_on(lesser[j], plus, minus, least, few)
-        if hanging:
-            raise_underflow()
-
-
-@jit(nogil=True, inline="always")
-def mix_backward(values, adjoints, constants, d_constants, terms, a, first):
-    it = mixed(terms, first)
-    lesser, d_tau = values[it.lesser], adjoints[it.lesser]
-    difference = constants[it.plus] - constants[it.minus]
-    high, low = 0.0, 0.0
-    for j in range(len(a)):
-        d_tau[j] += a[j] * difference
-        high += a[j] * weight_of_plus(lesser[j])
-        low += a[j] * weight_of_plus(-lesser[j])
-    d_constants[it.plus] += high
-    d_constants[it.minus] += low
-
-
-@jit(nogil=True, inline="always")
-def mix_slots(values, terms, dst, first):
-    it = mixed(terms, first)
-    lesser, plus, minus, out = values[it.lesser], values[it.plus], values[it.minus], values[dst]
-    for j in range(len(out)):
-        out[j] = weight_of_plus(lesser[j]) * plus[j] + weight_of_plus(-lesser[j]) * minus[j]
-    few, least, hanging = negligible(values), least_weight(values), 0
-    for j in range(len(out)):
-        hanging += hangs_on(lesser[j], plus[j], minus[j], least, few)
+    lesser, plus, minus = terms[first, 0], terms[first + 1, 0], terms[first + 1, 1]
+    few, least, hanging = negligible(values.itemsize), least_weight(values.itemsize), 0
+    fixed, high, low = values.shape[1] if plus < 0 else 0, constants[max(~plus, 0)], constants[max(~minus, 0)]
+    for j in range(fixed):
+        values[dst, j] = weight_of_plus(values[lesser, j]) * high + weight_of_plus(-values[lesser, j]) * low
+    for j in range(fixed if high < few or low < few else 0):
+        hanging += hangs_on(values[lesser, j], high, low, least, few)
+    for j in range(values.shape[1] - fixed):
+        tau, other = weight_of_plus(values[lesser, j]), weight_of_plus(-values[lesser, j])
+        values[dst, j] = tau * values[plus, j] + other * values[minus, j]
+    for j in range(values.shape[1] - fixed):
+        hanging += hangs_on(values[lesser, j], values[plus, j], values[minus, j], least, few)
     if hanging:
         raise_underflow()
 
 
-@jit(nogil=True, inline="always")
-def mix_slots_backward(values, adjoints, terms, a, first):
-    it = mixed(terms, first)
-    lesser, plus, minus = values[it.lesser], values[it.plus], values[it.minus]
-    d_tau, d_plus, d_minus = adjoints[it.lesser], adjoints[it.plus], adjoints[it.minus]
-    for j in range(len(a)):
-        d_tau[j] += a[j] * (plus[j] - minus[j])
-    for j in range(len(a)):
-        d_plus[j] += a[j] * weight_of_plus(lesser[j])
-    for j in range(len(a)):
-        d_minus[j] += a[j] * weight_of_plus(-lesser[j])
+@jit(nogil=True, fastmath={"contract", "nsz", "reassoc"})
+def mix_backward(values, adjoints, constants, d_constants, terms, dst, first):
+    lesser, plus, minus = terms[first, 0], terms[first + 1, 0], terms[first + 1, 1]
+    fixed, high, low = values.shape[1] if plus < 0 else 0, 0.0, 0.0
+    difference = constants[max(~plus, 0)] - constants[max(~minus, 0)]
+    for j in range(fixed):
+        high += adjoints[dst, j] * weight_of_plus(values[lesser, j])
+        low += adjoints[dst, j] * weight_of_plus(-values[lesser, j])
+        adjoints[lesser, j] += adjoints[dst, j] * difference
+    d_constants[max(~plus, 0)] += high
+    d_constants[max(~minus, 0)] += low
+    for j in range(values.shape[1] - fixed):
+        adjoints[lesser, j] += adjoints[dst, j] * (values[plus, j] - values[minus, j])
+    for j in range(values.shape[1] - fixed):
+        adjoints[plus, j] += adjoints[dst, j] * weight_of_plus(values[lesser, j])
+    for j in range(values.shape[1] - fixed):
+        adjoints[minus, j] += adjoints[dst, j] * weight_of_plus(-values[lesser, j])
 
 
 # SCALE: (slot of the exponent, slot of an earlier one or -1), (slot, slot) ... The power of two that brings the largest
@@ -463,22 +367,20 @@ def mix_slots_backward(values, adjoints, terms, a, first):
 
 @jit(nogil=True)
 def scale(values, terms, dst, first, end):
-    out = values[dst]
-    exponent, earlier = values[terms[first, 0]], terms[first, 1]
-    top = values[terms[first + 1, 0]].copy()
-    for t in range(first + 2, end):
-        y = values[terms[t, 0]]
-        for j in range(values.shape[1]):
-            top[j] = max(top[j], y[j])
+    exponent, earlier, top = terms[first, 0], terms[first, 1], terms[first + 1, 0]
     for j in range(values.shape[1]):
-        _, e = math.frexp(top[j])
-        e = max(e, -1020 if values.itemsize == 8 else -120)  # 2**-e must be a number of this type
-        out[j] = math.ldexp(1.0, -e)
-        exponent[j] = e
-    if earlier >= 0:
-        before = values[earlier]
+        values[dst, j] = values[top, j]
+    for t in range(first + 2, end):
+        top = terms[t, 0]
         for j in range(values.shape[1]):
-            exponent[j] += before[j]
+            values[dst, j] = max(values[dst, j], values[top, j])
+    for j in range(values.shape[1]):
+        _, e = math.frexp(values[dst, j])
+        e = max(e, -1020 if values.itemsize == 8 else -120)  # 2**-e must be a number of this type
+        values[dst, j] = math.ldexp(1.0, -e)
+        values[exponent, j] = e
+    for j in range(values.shape[1] if earlier >= 0 else 0):
+        values[exponent, j] += values[earlier, j]
 
 
 # OUTPUT: (slot, 0). The destination is a row of the outputs.

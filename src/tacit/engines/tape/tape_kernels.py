@@ -79,16 +79,10 @@ def run_tile(tape, values, r0, n):
             op.look_up(constants, terms, values, dst, first)
         elif kind == k.TEST:
             op.test(values, constants, terms, dst, first)
-        elif kind == k.TEST_SLOTS:
-            op.test_slots(values, terms, dst, first)
         elif kind == k.WEIGHT:
             op.weight(values, constants, terms, dst, first)
-        elif kind == k.WEIGHT_SLOTS:
-            op.weight_slots(values, constants, terms, dst, first)
         elif kind == k.MIX:
             op.mix(values, constants, terms, dst, first)
-        elif kind == k.MIX_SLOTS:
-            op.mix_slots(values, terms, dst, first)
         elif kind == k.SCALE:
             op.scale(values, terms, dst, first, end)
         elif kind == k.OUTPUT:
@@ -117,30 +111,22 @@ def backward_tile(tape, reverse, values, r0, n):
     adjoints[:] = 0.0
     for i in range(instructions.shape[0] - 1, -1, -1):
         kind, dst, first, end = instructions[i, 0], instructions[i, 1], instructions[i, 2], instructions[i, 3]
-        if kind == k.OUTPUT:
-            op.write_output_backward(seeds, adjoints, terms, dst, first, r0, n)
-            continue
-        a = adjoints[dst]
         if kind == k.LINEAR:
-            op.linear_backward(values, adjoints, constants, d_constants, terms, a, (first, end))
+            op.linear_backward(values, adjoints, constants, d_constants, terms, dst, (first, end))
         elif kind == k.PRODUCT:
-            op.product_backward(values, adjoints, terms, a, first, end)
+            op.product_backward(values, adjoints, terms, dst, first, end)
         elif kind == k.INPUT:
-            op.read_input_backward(d_inputs, terms, a, first, r0, n)
+            op.read_input_backward(d_inputs, adjoints, terms, dst, first, r0, n)
         elif kind == k.TABLE:
-            op.look_up_backward(d_constants, terms, values, a, first, n)
+            op.look_up_backward(d_constants, adjoints, terms, values, dst, first, n)
         elif kind == k.TEST:
-            op.test_backward(values, constants, d_constants, terms, a, first)
-        elif kind == k.TEST_SLOTS:
-            op.test_slots_backward(values, adjoints, terms, a, first)
+            op.test_backward(values, adjoints, constants, d_constants, terms, dst, first)
         elif kind == k.WEIGHT and through:
             op.weight_backward(values, adjoints, constants, d_constants, terms, dst, first)
-        elif kind == k.WEIGHT_SLOTS and through:
-            op.weight_slots_backward(values, adjoints, constants, d_constants, terms, dst, first)
         elif kind == k.MIX:
-            op.mix_backward(values, adjoints, constants, d_constants, terms, a, first)
-        elif kind == k.MIX_SLOTS:
-            op.mix_slots_backward(values, adjoints, terms, a, first)
+            op.mix_backward(values, adjoints, constants, d_constants, terms, dst, first)
+        elif kind == k.OUTPUT:
+            op.write_output_backward(seeds, adjoints, terms, dst, first, r0, n)
 
 
 @jit(nogil=True)
