@@ -20,6 +20,7 @@ from tacit.base import machine
 from tacit.engines import ENGINES
 from tacit.engines.native.native_engine import CodeKind, NativeEngine
 from tacit.engines.tape import tape_kernels as kernels
+from tacit.engines.tape.tape_based import blocks_of_tiles, in_threads
 from tacit.engines.tape.tape_engine import TapeEngine
 from tacit.evidence.column import Column, blocks
 
@@ -91,11 +92,11 @@ def kernel(engine: Any, columns: Mapping[str, Column], rows: int) -> Run:
 
 def _generated(engine: NativeEngine, columns: Mapping[str, Column], rows: int) -> Callable[[], np.ndarray]:
     code = engine.compile(CodeKind(False, False))
-    described = engine._described_arrays(code, *engine._packed(code.tape, columns, rows))
+    evidence = engine._packed_evidence(code, *engine._packed(code.tape, columns, rows))
     outputs = np.empty((code.tape.outputs, rows), dtype=engine.dtype)
 
     def run() -> np.ndarray:
-        engine._run(code, described, rows, outputs=outputs)
+        engine._run(code, evidence, rows, {"outputs": outputs})
         return outputs[: code.tape.states]
 
     return run
@@ -109,7 +110,7 @@ def _interpreted(engine: TapeEngine, columns: Mapping[str, Column], rows: int) -
         kernels.forward(*arrays, engine._values(tape, arrays.constants, width), *block)
 
     def run() -> np.ndarray:
-        engine._parallel(work, tape, rows, width)
+        in_threads(work, blocks_of_tiles(engine.threads, rows, width, tape.work))
         return arrays.outputs[: tape.states]
 
     return run

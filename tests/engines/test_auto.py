@@ -592,7 +592,6 @@ def test_a_tape_that_is_too_large_after_all_is_none(monkeypatch, expected):
 
     monkeypatch.setattr("tacit.engines.MAX_GENERATED", 0)
     monkeypatch.setattr("tacit.engines.tape.tape_based.assemble", refused)
-    monkeypatch.setattr("tacit.engines.tape.tape_engine.assemble", refused)
     monkeypatch.setattr(auto, "TAPE", auto.CODE)
     tac = compile_()
     engine = tac.engine()

@@ -7,7 +7,7 @@ import pytest
 
 import tacit
 from tacit import EvidenceError, Network, examples
-from tacit.engines.native.evidence_layout import _readable
+from tacit.engines.native.evidence_layout import readable
 from tacit.engines.native.readers import STRIDE, TILE, VECTOR
 from tests.helpers import close, impossible
 
@@ -256,12 +256,13 @@ def test_states_by_number(card, kind):
 @pytest.mark.parametrize("kind", ["uint8", "int64", "uint32", ">i2", "int8"])
 def test_codes_of_types_without_a_reader(kind):
     codes = np.array([0, 5, 100], dtype=kind)
-    found = _readable(codes, states=300)
+    found, read_as = readable(codes, states=300)
     assert found.dtype == np.int32
+    assert read_as == "i32"
     assert found.tolist() == [0, 5, 100]
     small = np.array([-1, 0, 127], dtype=np.int8)
-    assert _readable(small, states=128) is small
-    assert _readable(small, states=129).dtype == np.int32
+    assert readable(small, states=128)[0] is small
+    assert readable(small, states=129)[0].dtype == np.int32
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

@@ -14,7 +14,7 @@ from tacit.base.floats import Floats
 from tacit.base.machine import threads as usable_threads
 from tacit.engines.circuit.nodes import CODE, KINDS, Ids, Nodes
 from tacit.engines.tape import instructions as k
-from tacit.engines.tape.tape_based import THREADED_WORK, blocks_of_tiles, in_threads
+from tacit.engines.tape.tape_based import blocks_of_tiles, in_threads
 from tacit.engines.tape.tape_engine import MAX_CHUNK, tile_width
 from tacit.engines.tape.tape_kernels import forward
 from tacit.evidence.column import Evidence
@@ -79,8 +79,7 @@ class CircuitTape:
             values[: len(self._pinned)] = self._pinned
             forward(*arrays, values, *block)
 
-        threads = self.threads if rows * len(self.terms) > THREADED_WORK else 1
-        in_threads(work, blocks_of_tiles(threads, rows, width))
+        in_threads(work, blocks_of_tiles(self.threads, rows, width, len(self.terms)))
         return outputs
 
 

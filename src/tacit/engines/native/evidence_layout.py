@@ -1,82 +1,85 @@
-"""Columns of evidence as generated code reads them: a reader, an address and distances for each."""
+"""Columns of evidence as generated code reads them: a reader, an address and strides for each."""
 
 from __future__ import annotations
 
+import math
+from array import array
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.engines.native.readers import COLUMN, FEW_STATES, STRIDE
+from tacit.engines.native.readers import FEW_STATES, STRIDE
 from tacit.evidence.column import Column, Kind
 
-WHAT = {Kind.LIKELIHOODS: "likelihoods", Kind.FIRST: "first_state", Kind.NORMALISED: "normalised", Kind.CODES: "codes"}
-TYPES = {"f8": "double", "f4": "float", "i1": "i8", "i2": "i16", "i4": "i32"}
-Find = Callable[[str, str, int, int], int]  # the address of a reader: see `reader_text`
+READERS = {
+    Kind.LIKELIHOODS: "likelihoods",
+    Kind.FIRST: "first_state",
+    Kind.NORMALISED: "normalised",
+    Kind.CODES: "codes",
+}
+# the types that there are readers for, and how many states they can tell apart
+TYPES: dict[np.dtype[Any], tuple[str, float]] = {
+    np.dtype(np.float64): ("double", math.inf),
+    np.dtype(np.float32): ("float", math.inf),
+    np.dtype(np.int8): ("i8", 2**7),
+    np.dtype(np.int16): ("i16", 2**15),
+    np.dtype(np.int32): ("i32", 2**31),
+}
+FindReader = Callable[[str, str, int, int], int]  # the address of a reader: see `reader_text`
 
 
-class Described:
-    """All columns that a tape reads, in the form that its code takes, and what must stay in memory meanwhile."""
+class EvidenceTable:
+    """All columns that a tape reads, in the form that its code takes, and the arrays that must stay in memory."""
 
-    def __init__(self, find: Find, bits: int) -> None:
+    def __init__(self, find: FindReader, bits: int) -> None:
         self._find, self._bits = find, bits
-        self._rows: list[list[int]] = []
-        self._kept: list[NDArray[Any]] = []
-        self._place = 0
+        self._numbers = array("q")  # of one column after the other: see `readers.COLUMN`
+        self._arrays: list[NDArray[Any]] = []
+        self.place = 0  # of the next column in a tile, in bytes
 
-    @cached_property
-    def table(self) -> NDArray[np.int64]:
-        """A row for each column, see `readers.COLUMN`; to be asked for after all of them are there."""
-        return np.array(self._rows, dtype=np.int64).reshape(-1, len(COLUMN))
+    @property
+    def arguments(self) -> dict[str, int]:
+        """What code is told of it."""
+        return {"columns": len(self._arrays), "table": self._numbers.buffer_info()[0]}
 
-    @cached_property
-    def address(self) -> int:
-        """Where the table is in memory."""
-        return int(self.table.__array_interface__["data"][0])
-
-    def likelihoods(self, column: Column | None, states: int) -> None:
+    def add_column(self, column: Column | None, states: int) -> None:
         """The next variable that takes likelihoods; without a column, it has no evidence."""
         if column is None:
-            kind, array = Kind.NORMALISED, np.ones((states, 1))
+            self.add("normalised", np.ones((states, 1)), states)
         else:
-            kind, array = column.source()
-        self._add(WHAT[kind], array, states, self._bits // 8 * states, state_axis=0 if kind is Kind.NORMALISED else 1)
+            kind, given = column.source()
+            self.add(READERS[kind], given, states)
 
-    def states(self, codes: NDArray[Any]) -> None:
-        """The next variable that has a state in every row; after all that take likelihoods."""
-        self._add("states", codes, 1, 4, state_axis=1)
+    def add_states(self, codes: NDArray[Any]) -> None:
+        """The next variable that has a state in every row."""
+        self.add("states", codes, 1)
 
-    def array(self, likelihoods: NDArray[Any]) -> None:
-        """Variables whose likelihoods are (states, rows) in one array."""
-        self._add("normalised", likelihoods, len(likelihoods), self._bits // 8 * len(likelihoods), state_axis=0)
-
-    def move_to(self, place: int) -> None:
-        """Go on at another place of the tile, in bytes."""
-        self._place = place
-
-    def _add(self, what: str, array: NDArray[Any], states: int, size: int, state_axis: int) -> None:
-        array = _readable(array, states)
-        kind = TYPES[array.dtype.str[1:]]
-        row_axis = array.ndim - 1 if state_axis == 0 else 0
-        rows = array.shape[row_axis]
-        row_stride = array.strides[row_axis] if rows > 1 else 0
-        state_stride = array.strides[state_axis] if array.ndim == 2 else 0
-        address = array.__array_interface__["data"][0]
-        plain = array.flags.c_contiguous and array.flags.aligned
-        few = states if what == "likelihoods" and states <= FEW_STATES and plain else 0
-        reader = self._find(what, kind, self._bits, few)
-        self._rows.append([reader, address, row_stride, state_stride, states, self._place])
-        self._kept.append(array)
-        self._place += size * STRIDE
+    def add(self, reader: str, given: NDArray[Any], states: int) -> None:
+        """An array (rows,) or (rows, states), or (states, rows) if it is normalised."""
+        given, kind = readable(given, states)
+        strides, rows_last = given.strides, reader == "normalised"
+        row, state = strides[::-1] if rows_last else (*strides, 0)[:2]
+        if given.shape[-1 if rows_last else 0] == 1:
+            row = 0
+        plain = reader == "likelihoods" and given.flags.c_contiguous and given.flags.aligned
+        few = states if plain and states <= FEW_STATES else 0
+        address = self._find(reader, kind, self._bits, few)
+        self._numbers.extend((address, address_of(given), row, state, states, self.place))
+        self._arrays.append(given)
+        self.place += (4 if reader == "states" else self._bits // 8 * states) * STRIDE
 
 
-def _readable(array: NDArray[Any], states: int) -> NDArray[Any]:
-    """An array of a type that there are readers for, and that holds the place of every state."""
-    if array.dtype.kind in "iu":
-        kept = array.dtype in (np.int8, np.int16, np.int32) and array.dtype.isnative
-        return array if kept and states - 1 <= np.iinfo(array.dtype).max else array.astype(np.int32)
-    if array.dtype in (np.float64, np.float32) and array.dtype.isnative:
-        return array
-    return array.astype(np.float64)
+def readable(given: NDArray[Any], states: int) -> tuple[NDArray[Any], str]:
+    """An array of a type that there are readers for, and that holds the place of every state; and that type."""
+    kind, most = TYPES.get(given.dtype, ("", 0))
+    if states <= most:
+        return given, kind
+    other = given.astype(np.int32 if given.dtype.kind in "iu" else np.float64)
+    return other, TYPES[other.dtype][0]
+
+
+def address_of(given: NDArray[Any]) -> int:
+    """Where an array is in memory."""
+    return int(given.__array_interface__["data"][0])

@@ -7,37 +7,37 @@ computed by the fallback.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
 from functools import cached_property, partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from tacit.base.floats import Floats
+from tacit.compiler.operations.operation import Mask
 from tacit.compiler.program import Program
 from tacit.engines.arrays.traceback import descend
 from tacit.engines.engine import Columns, Engine, Kernel, Packed, SeedOfRows, SingleRow, Slopes, Tables
-from tacit.engines.native.calls import Call, Generated, LossLabels, StateShare, address_of
+from tacit.engines.native.calls import Argument, Generated, arguments_of
 from tacit.engines.native.decision_outputs import LookedAt, looked_at
-from tacit.engines.native.evidence_layout import Described
+from tacit.engines.native.evidence_layout import EvidenceTable, address_of
 from tacit.engines.native.lanes import Note
 from tacit.engines.native.llvm import Code, code, is_stored
 from tacit.engines.native.module import TapeModule
 from tacit.engines.native.readers import TILE, reader_text
 from tacit.engines.native.single_row import SingleRows
 from tacit.engines.results import Array, Descent, Gradients, Results, Reverse
-from tacit.engines.tape.assemble import Tape
-from tacit.engines.tape.tape_based import THREADED_WORK, TapeBased, blocks_of_tiles, in_threads
+from tacit.engines.tape.tape_based import TapeBased, blocks_of_tiles, in_threads
 from tacit.evidence.column import Column, blocks, take
 
 GRADIENT_CHUNK = 2**14
 DESCENT_ELEMENTS = 2**22  # values in memory at a time, for a traceback
 MAX_CHUNK = 2**17  # rows whose results are in memory at a time, where something is made of them
-NOT_EXACT = int(Note.IMPRECISE | Note.UNUSUAL)
+IMPRECISE, UNUSUAL = int(Note.IMPRECISE), int(Note.UNUSUAL)  # NumPy is slow with flags
+NOT_EXACT = IMPRECISE | UNUSUAL
 NOT_A_POSTERIOR = int(NOT_EXACT | Note.INFINITE)
-NOTHING: Array = np.empty((0, 0))  # derivatives by inputs that nobody asked for
+NO_INPUTS: Array = np.empty((0, 0))  # derivatives by inputs that nobody asked for
 
 
 class CodeKind(NamedTuple):
@@ -70,7 +70,7 @@ class NativeEngine(TapeBased):
         self._texts: dict[CodeKind, tuple[TapeModule, str]] = {}  # of code that is not compiled yet
         self._interpreter: TapeBased | None = None
         self._single: SingleRows | None = None
-        self._last: tuple[Packed, Generated, Described] | None = None
+        self._last: tuple[Packed, Generated, EvidenceTable] | None = None
 
     @property
     def terms(self) -> int:
@@ -101,7 +101,8 @@ class NativeEngine(TapeBased):
             tape = self._tape(selections=kind.option and not kind.reverse)
             if kind.descent:
                 tape = self._looked_at.tape
-            module = TapeModule(tape, self._bits, self._inputs(tape), kind.reverse, kind.groups, kind.by_row)
+            inputs = sum(self.program.sizes[name] for name in tape.inputs)
+            module = TapeModule(tape, self._bits, inputs, kind.reverse, kind.groups, kind.by_row)
             if kind.by_row:
                 text = module.jacobian()
             elif kind.loss is not None:
@@ -114,9 +115,6 @@ class NativeEngine(TapeBased):
     def is_stored(self, kind: CodeKind) -> bool:
         """Whether some code is on disk."""
         return is_stored(self._text(kind)[1])
-
-    def _inputs(self, tape: Tape) -> int:
-        return sum(self.program.sizes[name] for name in tape.inputs)
 
     def _reader(self, what: str, kind: str, bits: int, few: int) -> int:
         key = what, kind, bits, few
@@ -155,73 +153,62 @@ class NativeEngine(TapeBased):
 
     def attempt(self, columns: Columns, rows: int, selections: bool = False) -> Results:
         generated = self.compile(CodeKind(False, selections))
-        outputs, doubts = self._outputs(generated, columns, rows)
-        results = self._results(generated.tape, outputs, doubts)
-        return replace(results, selections=self._decided(generated.tape, outputs)) if selections else results
+        outputs, imprecise = self._outputs(generated, columns, rows)
+        return self._results(generated.tape, outputs, imprecise, selections)
 
-    def _results(self, tape: Tape, outputs: Array, doubts: NDArray[np.bool_]) -> Results:
-        return Results(outputs[: tape.states], self.exponent_of(tape, outputs), doubts if doubts.any() else None)
-
-    def _outputs(self, generated: Generated, columns: Columns, rows: int) -> tuple[Array, NDArray[np.bool_]]:
-        """The outputs of some rows, and which of them are imprecise."""
+    def _outputs(self, generated: Generated, columns: Columns, rows: int) -> tuple[Array, Mask | None]:
+        """The outputs of some rows, and which of them are imprecise, if any."""
         outputs = np.empty((generated.tape.outputs, rows), dtype=self.dtype)
-        notes = self._run(generated, self._described(generated, columns), Call(rows, outputs=outputs))
-        doubts = np.full(rows, self.tables_in_doubt(generated.tape))
-        some = _rows_noted(notes, TILE, rows)
-        if len(some):
-            outputs[:, some], doubts[some] = self._once_more(generated, take(columns, some), len(some))
-        return outputs, doubts
+        notes = self._run(generated, self._evidence(generated, columns), rows, {"outputs": outputs})
+        noted, imprecise = _rows_noted(notes, TILE, rows), np.zeros(rows, dtype=np.bool_)
+        if len(noted):
+            outputs[:, noted], imprecise[noted] = self._outputs_alone(generated, take(columns, noted), len(noted))
+        if self.tables_in_doubt(generated.tape):
+            imprecise[:] = True
+        return outputs, imprecise if np.count_nonzero(imprecise) else None
 
-    def _once_more(self, generated: Generated, columns: Columns, rows: int) -> tuple[Array, NDArray[np.bool_]]:
-        """The outputs of some rows whose evidence is checked first, and which of them are still imprecise."""
-        outputs = np.empty((generated.tape.outputs, rows), dtype=self.dtype)
-        narrow = 1 if self._alone else generated.layout.lanes.rows
-        described = self._described(generated, checked(columns))
-        notes = self._run(generated, described, Call(rows, narrow, outputs=outputs))
-        doubts = np.full(rows, self.tables_in_doubt(generated.tape))
-        doubts[_rows_noted(notes, narrow, rows)] = True  # also where a likelihood is too small for these floats
-        return outputs, doubts
+    def _outputs_alone(self, generated: Generated, columns: Columns, rows: int) -> tuple[Array, Mask]:
+        """The outputs of some rows whose evidence is checked first, in narrow tiles, and which are still imprecise."""
+        outputs, imprecise = np.empty((generated.tape.outputs, rows), self.dtype), np.zeros(rows, dtype=np.bool_)
+        tile = 1 if self._alone else generated.layout.lanes.rows
+        evidence = self._evidence(generated, checked(columns))
+        notes = self._run(generated, evidence, rows, {"outputs": outputs}, tile=tile)
+        imprecise[_rows_noted(notes, tile, rows)] = True  # also where a likelihood is too small for these floats
+        return outputs, imprecise
 
     def posterior(self, columns: Columns, rows: int) -> Array:
         generated = self.compile(CodeKind(False, False))
         if self.tables_in_doubt(generated.tape):
             return super().posterior(columns, rows)
         posterior = np.empty((rows, generated.tape.states), dtype=self.dtype)
-        notes = self._run(generated, self._described(generated, columns), Call(rows, posterior=posterior))
-        some = _rows_noted(notes, TILE, rows, NOT_A_POSTERIOR)
-        if len(some):
-            posterior[some] = self.run(take(columns, some), len(some)).posterior(some)
+        notes = self._run(generated, self._evidence(generated, columns), rows, {"posterior": posterior})
+        noted = _rows_noted(notes, TILE, rows, NOT_A_POSTERIOR)
+        if len(noted):
+            posterior[noted] = self.run(take(columns, noted), len(noted)).posterior(noted)
         return posterior
 
     def single(self) -> SingleRow | None:
         if self._single is None:
             generated = self.compile(CodeKind(False, False))
-            self._single = SingleRows(self, generated, partial(self._described_arrays, generated))
+            self._single = SingleRows(self, generated, partial(self._packed_evidence, generated))
         return self._single
 
     def attempt_gradients(self, columns: Columns, rows: int, seeds: Array, through_selection: bool) -> Reverse:
         generated = self.compile(CodeKind(True, through_selection))
-        d_inputs = np.empty((self._inputs(generated.tape), rows), dtype=self.dtype)
-        derivatives = self._differentiate(generated, self._described(generated, columns), rows, seeds, d_inputs)
-        if np.any(derivatives.notes & Note.UNUSUAL):
-            described = self._described(generated, checked(columns))
-            derivatives = self._differentiate(generated, described, rows, seeds, d_inputs)
-        doubt = bool(np.any(derivatives.notes & NOT_EXACT)) or self.tables_in_doubt(generated.tape)
-        gradients = self._collected(generated.tape, derivatives.d_constants, d_inputs, through_selection)
-        return Reverse(gradients, derivatives.exponent, doubt)
-
-    def _differentiate(
-        self, generated: Generated, described: Described, rows: int, seeds: Array, d_inputs: Array | None
-    ) -> Differentiated:
-        tape = generated.tape
-        given = np.ascontiguousarray(np.broadcast_to(seeds, (tape.states, rows)), dtype=self.dtype)
-        sums = self._sums(generated)
-        last = np.empty(rows if tape.scaled else 0, dtype=self.dtype)  # output, which is the exponent
-        outputs = as_strided(last, (tape.outputs, rows), (0, last.itemsize))  # one after the other in the same place
-        wanted = outputs if tape.scaled else None
-        call = Call(rows, outputs=wanted, seeds=given, d_inputs=d_inputs, sums=sums)
-        notes = self._run(generated, described, call)
-        return Differentiated(sums.sum(axis=0)[:-1], self.exponent_of(tape, outputs), notes)
+        tape, sums = generated.tape, self._sums(generated)
+        seeds = np.ascontiguousarray(seeds, dtype=self.dtype)
+        d_inputs = np.empty((generated.layout.inputs, rows), dtype=self.dtype)
+        exponent = np.zeros(rows, dtype=self.dtype)  # the last output: all of them are put out in the same place
+        given: dict[str, Argument] = {"seeds": seeds, "d_inputs": d_inputs}
+        if tape.scaled:
+            given |= {"outputs": exponent, "outputs_stride": 0}
+        notes = self._run(generated, self._evidence(generated, columns), rows, given, sums)
+        if (notes & UNUSUAL).any():
+            sums[:] = 0.0
+            notes = self._run(generated, self._evidence(generated, checked(columns)), rows, given, sums)
+        doubt = bool((notes & NOT_EXACT).any()) or self.tables_in_doubt(tape)
+        gradients = self._collected(tape, sums.sum(axis=0)[:-1], d_inputs, through_selection)
+        return Reverse(gradients, exponent.astype(np.int64), doubt)
 
     def _sums(self, generated: Generated) -> Floats:
         """Room for derivatives by the constants, and for a loss, of each thread."""
@@ -234,26 +221,24 @@ class NativeEngine(TapeBased):
             return super().fused(data, seed_of, kernel, weights, *arguments)
         loss, targets = arguments
         generated = self.compile(CodeKind(True, True, loss, len(targets)))
-        labels, sums = LossLabels(_doubles(targets), _doubles(weights)), self._sums(generated)
-        call = Call(data.rows, sums=sums, labels=labels)
-        notes = self._run(generated, self._described_packed(generated, data), call)
-        if (notes & Note.IMPRECISE).any() or self.tables_in_doubt(generated.tape):
+        evidence, sums = self._kept_evidence(generated, data), self._sums(generated)
+        labels = {"targets": _doubles(targets), "weights": _doubles(weights)}
+        notes = self._run(generated, evidence, data.rows, labels, sums)
+        if (notes & IMPRECISE).any() or self.tables_in_doubt(generated.tape):
             return super().fused(data, seed_of, kernel, weights, *arguments)
         total = sums[0] if len(sums) == 1 else sums.sum(axis=0)
-        return float(total[-1]), self._collected(generated.tape, total[:-1], NOTHING)
+        return float(total[-1]), self._collected(generated.tape, total[:-1], NO_INPUTS)
 
     def jacobian(self, data: Packed, first: int, stop: int) -> tuple[Array, dict[tuple[str, str], Array]]:
         generated = self.compile(JACOBIAN)
-        tape, described = generated.tape, self._described_packed(generated, data)
+        tape, evidence = generated.tape, self._kept_evidence(generated, data)
         outputs = np.empty((tape.outputs, data.rows), dtype=self.dtype)
         by_constant = np.empty((tape.constant_count, data.rows), dtype=self.dtype)
-        call = Call(data.rows, outputs=outputs, share=StateShare(by_constant, first, stop))
-        notes = self._run(generated, described, call)
-        doubt = bool((notes & Note.IMPRECISE).any())
+        share: dict[str, Argument] = {"first_state": first, "end_state": stop}
+        share |= {"outputs": outputs, "d_constants": by_constant}
+        notes = self._run(generated, evidence, data.rows, share)
+        doubt = bool((notes & IMPRECISE).any())
         return self._jacobian_with_fallback(tape, outputs[0], _doubles(by_constant), doubt, data, first, stop)
-
-    def small(self, rows: int) -> bool:
-        return rows * self._tape().work <= THREADED_WORK
 
     def attempt_descent(self, columns: Columns, rows: int, draws: Floats | None) -> Descent:
         """States from plain floats, and which rows are imprecise: code runs forward, NumPy traces back."""
@@ -266,7 +251,7 @@ class NativeEngine(TapeBased):
         return Descent.joined(descents)
 
     def _descended(self, generated: Generated, columns: Columns, rows: int, draws: Floats | None) -> Descent:
-        outputs, doubts = self._outputs(generated, columns, rows)
+        outputs, imprecise = self._outputs(generated, columns, rows)
         places = self._looked_at.places
 
         def value(i: int) -> Array:
@@ -274,69 +259,68 @@ class NativeEngine(TapeBased):
 
         observed = {name: columns[name].states() for name in self.program.observed}
         states = descend(self.program, value, observed, rows, draws)
-        return Descent(states, self._results(generated.tape, outputs, doubts))
+        return Descent(states, self._results(generated.tape, outputs, imprecise))
 
     @cached_property
     def _looked_at(self) -> LookedAt:
         return looked_at(self._tape(descent=True), self.program)
 
-    def _described(self, generated: Generated, columns: Columns) -> Described:
-        tape, described = generated.tape, Described(self._reader, self._bits)
-        for name in tape.inputs:
-            described.likelihoods(columns.get(name), self.program.sizes[name])
-        described.move_to(generated.layout.starts["codes"])
-        for name in tape.codes:
-            described.states(columns[name].certain_codes())
-        return described
+    def _evidence(self, generated: Generated, columns: Columns) -> EvidenceTable:
+        """Columns as code reads them."""
+        evidence = EvidenceTable(self._reader, self._bits)
+        for name in generated.tape.inputs:
+            evidence.add_column(columns.get(name), self.program.sizes[name])
+        evidence.place = generated.layout.starts["codes"]
+        for name in generated.tape.codes:
+            evidence.add_states(columns[name].certain_codes())
+        return evidence
 
-    def _described_arrays(self, generated: Generated, inputs: Array, codes: NDArray[np.int32]) -> Described:
-        described = Described(self._reader, self._bits)
+    def _packed_evidence(self, generated: Generated, inputs: Array, codes: NDArray[np.int32]) -> EvidenceTable:
+        """Packed rows as code reads them."""
+        evidence = EvidenceTable(self._reader, self._bits)
         if len(inputs):
-            described.array(inputs)
-        described.move_to(generated.layout.starts["codes"])
+            evidence.add("normalised", inputs, len(inputs))
+        evidence.place = generated.layout.starts["codes"]
         for own in codes:
-            described.states(own)
-        return described
+            evidence.add_states(own)
+        return evidence
 
-    def _described_packed(self, generated: Generated, data: Packed) -> Described:
+    def _kept_evidence(self, generated: Generated, data: Packed) -> EvidenceTable:
         """Packed rows as code reads them; they are often those of the last call."""
         last = self._last
         if last is None or last[0] is not data or last[1] is not generated:
-            self._last = last = data, generated, self._described_arrays(generated, *data.arrays)
+            self._last = last = data, generated, self._packed_evidence(generated, *data.arrays)
         return last[2]
 
-    def _run(self, generated: Generated, described: Described, call: Call) -> NDArray[np.uint8]:
-        """Run some code over all rows, in threads where there is enough work; returns what it noted of each tile."""
-        constants = self.constants(generated.tape)
-        notes = np.empty(-(-call.rows // call.tile), dtype=np.uint8)
-        run, sums, first_note = generated.code.run, call.sums, address_of(notes)
-        threads = (self.threads or 1) if call.rows * generated.tape.work > THREADED_WORK else 1
-        given = call.arguments | {
-            "columns": len(described.table),
-            "table": described.address,
-            "constants": address_of(constants),
-        }
+    def _run(
+        self,
+        generated: Generated,
+        evidence: EvidenceTable,
+        rows: int,
+        given: Mapping[str, Argument],
+        sums: Floats | None = None,
+        tile: int = TILE,
+    ) -> NDArray[np.uint8]:
+        """Run some code over all rows, in threads where there is enough work; returns what it noted of each tile.
+
+        `given` are arguments of the code: see `CALL`. `sums` has a row for each thread: derivatives by the constants,
+        and a loss.
+        """
+        tape, notes = generated.tape, np.empty(-(-rows // tile), dtype=np.uint8)
+        first_note = address_of(notes)
+        shared = evidence.arguments | arguments_of({"constants": self.constants(tape), "tile": tile, **given})
 
         def work(block: tuple[int, int], number: int) -> None:
             start, stop = block
-            with generated.memory() as memory:
-                own = {"notes": first_note + start // call.tile, "work": memory.work, "start": start, "stop": stop}
-                if sums is not None:
-                    own["d_constants"] = address_of(sums) + number * sums.strides[0]
-                    own["loss"] = own["d_constants"] + generated.tape.constant_count * sums.itemsize
-                memory.call(run, given | own)
+            own = {"notes": first_note + start // tile, "start": start, "stop": stop}
+            if sums is not None:
+                own["d_constants"] = address_of(sums) + number * sums.strides[0]
+                own["loss"] = own["d_constants"] + tape.constant_count * sums.itemsize
+            generated.run(shared | own)
 
-        blocks = blocks_of_tiles(threads, call.rows, TILE)
+        blocks = blocks_of_tiles(self.threads, rows, TILE, tape.work)
         in_threads(work, blocks, range(len(blocks)))  # sums are added up in the order of blocks, not of threads
         return notes
-
-
-class Differentiated(NamedTuple):
-    """Derivatives by the constants of a tape, the exponents of all rows, and what was noted of each tile."""
-
-    d_constants: Array
-    exponent: NDArray[np.int64]
-    notes: NDArray[np.uint8]
 
 
 def checked(columns: Columns) -> dict[str, Column]:
@@ -350,6 +334,8 @@ def _doubles(array: Array) -> Floats:
 
 def _rows_noted(notes: NDArray[np.uint8], tile: int, rows: int, what: int = NOT_EXACT) -> NDArray[np.int64]:
     """The rows of tiles of which something was noted."""
+    if not np.count_nonzero(notes):
+        return np.empty(0, dtype=np.int64)
     tiles = np.flatnonzero(notes & what)
     noted = (tiles[:, None] * tile + np.arange(tile)).ravel()
     return noted[noted < rows]

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.engines.engine import RowLayout
-from tacit.engines.native.calls import Generated, WorkMemory, address_of
-from tacit.engines.native.evidence_layout import Described
+from tacit.engines.native.calls import Generated, WorkMemory, arguments_of
+from tacit.engines.native.evidence_layout import EvidenceTable, address_of
 from tacit.engines.native.readers import TILE
 from tacit.engines.results import Array
 from tacit.engines.tape.tape_based import TapeBased
 
-Describe = Callable[[Array, NDArray[np.int32]], Described]  # likelihoods and states, as code reads them
+Describe = Callable[[Array, NDArray[np.int32]], EvidenceTable]  # likelihoods and states, as code reads them
 
 
 class SingleRows:
@@ -53,29 +53,19 @@ class _RowBuffer:
     """Memory in which one thread has its single rows answered."""
 
     def __init__(self, dtype: np.dtype[np.floating], generated: Generated, describe: Describe) -> None:
-        tape, memory = generated.tape, WorkMemory(generated.layout.starts["end"])
-        inputs = generated.layout.inputs
+        tape, inputs = generated.tape, generated.layout.inputs
         self._row = np.empty(8 * inputs + 4 * len(tape.codes), dtype=np.uint8)
         codes = self._row[8 * inputs :].view(np.int32).reshape(-1, 1)
-        described = describe(self._row[: 8 * inputs].view(np.float64).reshape(-1, 1), codes)
+        self._evidence = describe(self._row[: 8 * inputs].view(np.float64).reshape(-1, 1), codes)
+        self._memory = WorkMemory(generated.layout.starts["end"])
         self._posterior = np.empty((1, tape.states), dtype=dtype)
         self._outputs = np.empty((tape.outputs, 1), dtype=dtype)
         self._notes = np.zeros(1, dtype=np.uint8)
-        self._described, self._memory = described, memory
         self._constants: Array | None = None
         self._note, self._place = self._notes.data, self._row.data
         self._run = generated.code.run_briefly
-        memory.prepare({
-            "columns": len(described.table),
-            "table": described.address,
-            "posterior": address_of(self._posterior),
-            "outputs": address_of(self._outputs),
-            "outputs_stride": 1,
-            "notes": address_of(self._notes),
-            "work": memory.work,
-            "stop": 1,
-            "tile": TILE,
-        })  # fmt: skip
+        places = {"posterior": self._posterior, "outputs": self._outputs, "notes": self._notes}
+        self._memory.prepare(self._evidence.arguments | arguments_of(places) | {"stop": 1, "tile": TILE})
 
     def run(self, row: bytes, constants: Array) -> bool:
         """Answer a row, and say whether that is all there is to do."""

@@ -124,18 +124,18 @@ def knowledge(program: Program, parameters: Mapping[Key, Array], gammas: Mapping
 def assemble(
     program: Program,
     known: Knowledge,
-    reuse: bool = True,
+    reuse_slots: bool = True,
     pin: bool = False,
     selections: bool = False,
     descent: bool = False,
 ) -> Tape:
-    """The tape of a program. Without `reuse`, every value keeps its slot, as the reverse pass needs.
+    """The tape of a program. Without `reuse_slots`, every value keeps its slot, as the reverse pass needs.
 
     With `pin`, static values have slots, too: the reverse pass then finds their derivatives row by row. With
     `selections`, the tape also puts out how testing nodes are decided; with `descent`, it has a plan of the
     traceback, for which every value must keep its slot.
     """
-    return _Assembler(program, known, reuse, pin, selections, descent).run()
+    return _Assembler(program, known, reuse_slots, pin, selections, descent).run()
 
 
 class _Assembler:
@@ -144,9 +144,9 @@ class _Assembler:
     zero, one = NOTHING, ONES
 
     def __init__(
-        self, program: Program, known: Knowledge, reuse: bool, pin: bool, selections: bool, descent: bool
+        self, program: Program, known: Knowledge, reuse_slots: bool, pin: bool, selections: bool, descent: bool
     ) -> None:
-        self.program, self.known, self.reuse, self.pin = program, known, reuse, pin
+        self.program, self.known, self.reuse_slots, self.pin = program, known, reuse_slots, pin
         self.selections, self.descent = selections, descent
         self.slots: dict[int, Ids] = {}
         self.exponent: dict[int, int] = {}
@@ -203,7 +203,7 @@ class _Assembler:
         )
 
     def _new_slots(self, count: int) -> Ids:
-        taken = [self.free.pop() for _ in range(min(count, len(self.free)))] if self.reuse else []
+        taken = [self.free.pop() for _ in range(min(count, len(self.free)))] if self.reuse_slots else []
         fresh = range(self.slot_count, self.slot_count + count - len(taken))
         self.slot_count += len(fresh)
         return np.array([*taken, *fresh], dtype=np.int64)
@@ -297,7 +297,7 @@ class _Assembler:
         reach = np.array([(self.codes[name], strides[name]) for name in variables])
         self._emit(k.INDEX, index, reach, len(reach))
         self._emit(k.TABLE, slots[live], np.stack([offsets[live], np.full(len(live), index[0])], axis=1), 1)
-        if self.reuse:
+        if self.reuse_slots:
             self.free.append(int(index[0]))
         return slots.reshape(shape)
 
@@ -393,7 +393,7 @@ class _Assembler:
     def _slots_in_turn(self, last: Ids, made: Mask) -> Ids:
         """Slots for the results of instructions, each free again after the last one that reads it."""
         slots = np.full(len(last), NOTHING, dtype=np.int64)
-        if not self.reuse:
+        if not self.reuse_slots:
             slots[made] = self._new_slots(int(made.sum()))
             return slots
         which = np.flatnonzero(made)
@@ -441,9 +441,9 @@ class _Assembler:
         self._emit(op, made, _interleaved(columns, len(made)), len(columns))
         if self.selections:
             self._decided(operation.node, n_u, weight if gamma else self._tested(n_u, n, threshold, operator, fixed))
-        if gamma and self.reuse:
+        if gamma and self.reuse_slots:
             self.free.extend(weight.tolist())
-        if self.reuse and n_u.size > 1:
+        if self.reuse_slots and n_u.size > 1:
             self.free.append(n)
         return slots
 
@@ -468,7 +468,7 @@ class _Assembler:
         columns: Columns = [(n_u.ravel(), n), (threshold.ravel(), operator.ravel()), (one, zero)]
         slots = self._new_slots(n_u.size)
         self._emit(k.TEST, slots, _interleaved(columns, n_u.size), 3)
-        if self.reuse:
+        if self.reuse_slots:
             self.free.extend(slots.tolist())
         return slots
 
@@ -558,7 +558,7 @@ class _Assembler:
         scaled = np.full(slots.shape, NOTHING, dtype=np.int64)
         present = slots != NOTHING
         scaled[present] = made[np.searchsorted(live, slots[present])]
-        if self.reuse:
+        if self.reuse_slots:
             self.free.append(int(factor))
         return scaled
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.base.floats import Floats
 from tacit.compiler.operations import Constant, Parameter
@@ -58,29 +59,27 @@ class Direct:
 
     def constants(self, tables: Tables) -> Array:
         """The constants, from the tables."""
-        made = self.numbers.copy()
-        for first, stop, keys in self._runs:
-            np.concatenate([tables[key] for key in keys], axis=None, out=made[first:stop], casting="same_kind")
-        return made
+        constants = self.numbers.copy()
+        constants[self._entries] = self._read(tables)
+        return constants
 
     @cached_property
-    def _runs(self) -> list[tuple[int, int, list[Key]]]:
-        """Tables that follow each other without a gap: their first constant, that after their last, and their keys."""
-        runs: list[tuple[int, int, list[Key]]] = []
-        for key, first, size in self.places:
-            if runs and runs[-1][1] == first:
-                begin, _, keys = runs.pop()
-                runs.append((begin, first + size, [*keys, key]))
-            else:
-                runs.append((first, first + size, [key]))
-        return runs
+    def _entries(self) -> NDArray[np.intp]:
+        """The constants that are entries of tables."""
+        places = [np.arange(first, first + size) for _, first, size in self.places]
+        return np.concatenate([np.empty(0, dtype=np.intp), *places])
+
+    def _read(self, tables: Tables) -> Array:
+        """The entries of the tables that the tape reads, one table after the other."""
+        return np.concatenate([tables[key] for key, _, _ in self.places] or [np.empty(0)], axis=None)
 
     def gradients(self, d_constants: Array) -> dict[Key, Floats]:
         """Derivatives by all tables, from those by the constants."""
-        made, gradients = d_constants.astype(np.float64, copy=False), dict[Key, Floats]()
+        gradients: dict[Key, Floats] = {}
+        doubles = d_constants.astype(np.float64, copy=False)
         for key, first, size in self.places:
-            own = made[first : first + size].reshape(self.shapes[key])
-            gradients[key] = gradients[key] + own if key in gradients else own
+            table = doubles[first : first + size].reshape(self.shapes[key])
+            gradients[key] = gradients[key] + table if key in gradients else table
         for key, shape in self.shapes.items():
             if key not in gradients:
                 gradients[key] = np.zeros(shape)
@@ -88,5 +87,5 @@ class Direct:
 
     def all_from(self, smallest: float, tables: Tables) -> bool:
         """Whether no entry of the tables is smaller than this, but for 0s."""
-        numbers = np.concatenate([tables[key] for key, _, _ in self.places] or [np.ones(1)], axis=None)
+        numbers = self._read(tables)
         return bool(np.min(numbers, where=numbers > 0, initial=1.0) >= smallest)

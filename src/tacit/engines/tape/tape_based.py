@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from tacit.base.floats import Floats, noting_underflow
 from tacit.base.machine import threads as usable_threads
 from tacit.compiler.operations import Parameter
+from tacit.compiler.operations.operation import Mask
 from tacit.compiler.program import Program
 from tacit.engines.arrays.numpy_engine import NumpyEngine
 from tacit.engines.engine import Columns, Engine, Packed, Slopes, Tables
-from tacit.engines.results import Array, Decided, Gradients
+from tacit.engines.results import Array, Decided, Gradients, Results
 from tacit.engines.tape.assemble import ZERO_CONSTANT, Tape, assemble, knowledge
 from tacit.engines.tape.direct import Direct, reads_directly
 
@@ -123,10 +124,17 @@ class TapeBased(Engine):
         values = tape.computed if self.dtype == np.float64 else [value for value, _ in tape.constants]
         return any(self.reference.in_doubt(value, self.dtype) for value in values)
 
+    def small(self, rows: int) -> bool:
+        return rows * self._tape().work <= THREADED_WORK
+
+    def _results(self, tape: Tape, outputs: Array, imprecise: Mask | None, selections: bool = False) -> Results:
+        decided = self._decided(tape, outputs) if selections else {}
+        return Results(outputs[: tape.states], self.exponent_of(tape, outputs), imprecise, decided)
+
     @staticmethod
     def exponent_of(tape: Tape, outputs: Array) -> NDArray[np.int64]:
         """The powers of two that the mantissas of the joint were divided by."""
-        return outputs[tape.states].astype(np.int64) if tape.scaled else _zeros(outputs.shape[1])
+        return outputs[tape.states].astype(np.int64) if tape.scaled else np.zeros(outputs.shape[1], dtype=np.int64)
 
     def _decided(self, tape: Tape, outputs: Array) -> dict[str, Decided]:
         rows = outputs.shape[1]
@@ -140,12 +148,13 @@ class TapeBased(Engine):
             decided[node] = Decided.of(marginal, weights[node])
         return decided
 
-    def _tape(self, pin: bool = False, selections: bool = False, descent: bool = False, reuse: bool = False) -> Tape:
+    def _tape(
+        self, pin: bool = False, selections: bool = False, descent: bool = False, reuse_slots: bool = False
+    ) -> Tape:
         """A tape made on first use: see `assemble`."""
-        kind = pin, selections, descent, reuse
+        kind = reuse_slots, pin, selections, descent
         if kind not in self._tapes:
-            made = assemble(self.program, self.known, reuse, pin, selections, descent)
-            self._tapes = {**self._tapes, kind: made}
+            self._tapes = {**self._tapes, kind: assemble(self.program, self.known, *kind)}
         return self._tapes[kind]
 
     def _collected(self, tape: Tape, d_constants: Array, d_inputs: Array, through_selection: bool = True) -> Gradients:
@@ -242,13 +251,9 @@ class TapeBased(Engine):
         return inputs, codes
 
 
-def _zeros(rows: int) -> NDArray[np.int64]:
-    return np.broadcast_to(np.int64(0), (rows,))
-
-
-def blocks_of_tiles(threads: int, rows: int, width: int) -> list[tuple[int, int]]:
-    """The first row and the end of blocks of whole tiles, at most one for each thread."""
-    if threads == 1:
+def blocks_of_tiles(threads: int | None, rows: int, width: int, row_work: int) -> list[tuple[int, int]]:
+    """The first row and the end of blocks of whole tiles: one for each thread, if there is work enough, at most."""
+    if not threads or threads == 1 or rows * row_work <= THREADED_WORK:
         return [(0, rows)]
     step = -(-rows // (threads * width)) * width
     return [(start, min(start + step, rows)) for start in range(0, rows, step)]

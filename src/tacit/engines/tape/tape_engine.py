@@ -6,24 +6,22 @@ ones, and what is left in doubt is computed by the fallback.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.base.floats import Floats
+from tacit.compiler.operations.operation import Mask
 from tacit.compiler.program import Program
 from tacit.engines.engine import Columns, Engine, Kernel, Packed, SeedOfRows, Slopes, Tables, rows_too_small
 from tacit.engines.results import Array, Descent, Gradients, Results, Reverse, States
 from tacit.engines.tape import tape_kernels, traceback_kernels
-from tacit.engines.tape.assemble import Tape, assemble
-from tacit.engines.tape.tape_based import THREADED_WORK, TapeBased, blocks_of_tiles, in_threads
+from tacit.engines.tape.assemble import Tape
+from tacit.engines.tape.tape_based import TapeBased, blocks_of_tiles, in_threads
 from tacit.engines.tape.tape_kernels import ReverseArrays, ShareArrays, TapeArrays
 from tacit.evidence.column import take
-
-T = TypeVar("T")
 
 MAX_CHUNK = 2**14  # rows whose evidence is packed at a time
 TILE_BYTES = 2**18  # a tile's slots should take at most so much, a part of a core's own cache, ...
@@ -35,13 +33,13 @@ MAX_TILE = 2**28  # bytes of a tile, beyond which it has that few rows
 class TapeEngine(TapeBased):
     """A program with its numbers, ready to run on a tape, which kernels interpret."""
 
+    chunk = gradient_chunk = MAX_CHUNK
+
     def __init__(
         self, program: Program, parameters: Tables, gammas: Slopes, dtype: str = "float64", threads: int | None = None
     ) -> None:
         super().__init__(program, parameters, gammas, dtype, threads)
-        self.tape = assemble(program, self.known)
-
-    chunk = gradient_chunk = MAX_CHUNK
+        self.tape = self._tape(reuse_slots=True)
 
     def make_fallback(self) -> Engine:
         if self.dtype == np.float64:
@@ -49,21 +47,20 @@ class TapeEngine(TapeBased):
         return TapeEngine(self.program, self.reference.parameters, self.gammas, "float64", self.threads)
 
     def attempt(self, columns: Columns, rows: int, selections: bool = False) -> Results:
-        tape = self._tape(selections=True, reuse=True) if selections else self.tape
+        tape = self._tape(selections=selections, reuse_slots=True)
         width = self._width(tape, rows)
-        outputs, doubts = self._forward(tape, columns, rows, width)
+        outputs, imprecise = self._forward(tape, columns, rows, width)
         if self.tables_in_doubt(tape):
-            doubts = np.ones(rows, dtype=np.bool_)
-        elif doubts is not None and width > (narrow := 1 if self._alone else VECTOR_ROWS):
+            imprecise = np.ones(rows, dtype=np.bool_)
+        elif imprecise is not None and width > (narrow := 1 if self._alone else VECTOR_ROWS):
             # the rows of a tile are in doubt together: those of narrow tiles are fewer
-            some = np.flatnonzero(doubts)
+            some = np.flatnonzero(imprecise)
             outputs[:, some], fewer = self._forward(tape, take(columns, some), len(some), narrow)
-            doubts[some] = False if fewer is None else fewer
-            doubts = doubts if doubts.any() else None
-        decided = self._decided(tape, outputs) if selections else {}
-        return Results(outputs[: tape.states], self.exponent_of(tape, outputs), doubts, decided)
+            imprecise[some] = False if fewer is None else fewer
+            imprecise = imprecise if imprecise.any() else None
+        return self._results(tape, outputs, imprecise, selections)
 
-    def _forward(self, tape: Tape, columns: Columns, rows: int, width: int) -> tuple[Array, NDArray[np.bool_] | None]:
+    def _forward(self, tape: Tape, columns: Columns, rows: int, width: int) -> tuple[Array, Mask | None]:
         """The outputs of a tape, and which rows are imprecise, if any, from tiles of some width."""
         evidence, lost = self._packed_with_care(tape, columns, rows)
         arrays = self._arrays(tape, *evidence)
@@ -71,7 +68,7 @@ class TapeEngine(TapeBased):
         def work(block: tuple[int, int]) -> bool:
             return bool(tape_kernels.forward(*arrays, self._values(tape, arrays.constants, width), *block))
 
-        some = any(self._parallel(work, tape, rows, width))
+        some = any(in_threads(work, blocks_of_tiles(self.threads, rows, width, tape.work)))
         if lost:
             arrays.doubts[:] |= rows_too_small(columns, rows, self.dtype)
         return arrays.outputs, arrays.doubts if some or lost else None
@@ -81,14 +78,15 @@ class TapeEngine(TapeBased):
         evidence, lost = self._packed_with_care(tape, columns, rows)
         arrays = self._arrays(tape, *evidence)
         d_inputs = np.zeros_like(arrays.inputs)
-        seeds = np.ascontiguousarray(np.broadcast_to(seeds, (tape.states, rows)), dtype=self.dtype)
+        seeds = np.ascontiguousarray(seeds, dtype=self.dtype)
 
         def work(block: tuple[int, int]) -> Array:
             values, reverse = self._reverse(tape, arrays, width, seeds, d_inputs, through_selection)
             tape_kernels.backward(arrays, reverse, values, *block)
             return reverse.d_constants
 
-        d_constants = sum(self._parallel(work, tape, rows, width), start=np.zeros(tape.constant_count))
+        blocks = blocks_of_tiles(self.threads, rows, width, tape.work)
+        d_constants = sum(in_threads(work, blocks), start=np.zeros(tape.constant_count))
         doubt = lost or bool(arrays.doubts.any()) or self.tables_in_doubt(tape)
         gradients = self._collected(tape, d_constants, d_inputs, through_selection)
         return Reverse(gradients, self.exponent_of(tape, arrays.outputs), doubt)
@@ -123,22 +121,18 @@ class TapeEngine(TapeBased):
             values = self._values(tape, arrays.constants, width)
             traceback_kernels.descend(arrays, tape.traceback, values, followed, rows, some)
 
-        threads = (self.threads or 1) if rows * samples * tape.work > THREADED_WORK else 1
         if rows < samples:
-            in_threads(lambda block: work((0, rows), block), blocks_of_tiles(threads, samples, 1))
+            blocks = blocks_of_tiles(self.threads, samples, 1, rows * tape.work)
+            in_threads(work, [(0, rows)] * len(blocks), blocks)
         else:
-            in_threads(lambda block: work(block, (0, samples)), blocks_of_tiles(threads, rows, width))
+            blocks = blocks_of_tiles(self.threads, rows, width, samples * tape.work)
+            in_threads(work, blocks, [(0, samples)] * len(blocks))
         if lost:
             arrays.doubts[:] |= rows_too_small(columns, rows, self.dtype)
         if self.tables_in_doubt(tape):
             arrays.doubts[:] = True
-        doubts = arrays.doubts if arrays.doubts.any() else None
-        results = Results(arrays.outputs[: tape.states], self.exponent_of(tape, arrays.outputs), doubts)
         states_of: States = {axis: own.reshape(rows, samples) for axis, own in zip(tape.axes, states, strict=True)}
-        return Descent(states_of, results)
-
-    def small(self, rows: int) -> bool:
-        return rows * self.tape.work <= THREADED_WORK
+        return Descent(states_of, self._results(tape, arrays.outputs, arrays.doubts if arrays.doubts.any() else None))
 
     def fused(
         self, data: Packed, seed_of: SeedOfRows, kernel: Kernel | None, weights: Array, *arguments: Any
@@ -169,10 +163,12 @@ class TapeEngine(TapeBased):
             values, reverse = self._reverse(tape, arrays, width, seeds, d_inputs)
             return kernel(arrays, reverse, values, *block, weights, *arguments), reverse.d_constants
 
-        done = self._parallel(work, tape, data.rows, width)
-        d_constants = sum((d for _, d in done), start=np.zeros(tape.constant_count))
+        losses, d_constants = zip(
+            *in_threads(work, blocks_of_tiles(self.threads, data.rows, width, tape.work)), strict=True
+        )
         doubt = bool(arrays.doubts.any()) or self.tables_in_doubt(tape)
-        return sum(value for value, _ in done), self._collected(tape, d_constants, d_inputs), doubt
+        gradients = self._collected(tape, sum(d_constants, start=np.zeros(tape.constant_count)), d_inputs)
+        return sum(losses), gradients, doubt
 
     def jacobian(self, data: Packed, first: int, stop: int) -> tuple[Array, dict[tuple[str, str], Array]]:
         tape, rows = self._jacobian_tape(), data.rows
@@ -184,17 +180,12 @@ class TapeEngine(TapeBased):
             values, reverse = self._reverse(tape, arrays, width, seeds, d_inputs)
             tape_kernels.jacobian(arrays, reverse, values, *block, share)
 
-        self._parallel(work, tape, rows, width)
+        in_threads(work, blocks_of_tiles(self.threads, rows, width, tape.work))
         doubt = bool(arrays.doubts.any())
         return self._jacobian_with_fallback(tape, arrays.outputs[0], share.by_constant, doubt, data, first, stop)
 
     def _jacobian_tape(self) -> Tape:
         return self._tape(pin=True)  # so that constants have derivatives row by row
-
-    def _parallel(self, work: Callable[[tuple[int, int]], T], tape: Tape, rows: int, width: int) -> list[T]:
-        """Do the work on blocks of tiles of some width, in threads where there is enough of it."""
-        threads = (self.threads or 1) if rows * tape.work > THREADED_WORK else 1
-        return in_threads(work, blocks_of_tiles(threads, rows, width))
 
     def _width(self, tape: Tape, rows: int) -> int:
         return tile_width(self.dtype.itemsize * tape.slots, rows)
