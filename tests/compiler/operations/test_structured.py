@@ -16,7 +16,7 @@ from tacit.engines import build
 from tacit.engines.arrays.by_row import ByRow
 from tacit.engines.arrays.numpy_engine import WideEngine
 from tacit.engines.circuit.lower import lower
-from tacit.engines.tape.assemble import LONGEST, assemble, knowledge
+from tacit.engines.tape.assemble import MAX_SUM_TERMS, assemble, knowledge
 from tacit.evidence.column import Column
 from tacit.views.page.programs import PageTables, plain_program
 from tests.engines.test_device import check as check_kernels
@@ -251,7 +251,7 @@ def test_a_sum_may_have_ten_thousand_terms(name, largest):
     instructions = [[(0, 3)], [(0 if k % 2 else 12, (1, 2, 4)[k % 3]) for k in range(count)]]
     operation = structured([0, 1, 2], instructions, [12, 13], largest=largest)
     made, given = program(operation), columns(2)
-    assert len(assemble(made, knowledge(made, {("T", "table"): TABLE}, {})).instructions) > count // LONGEST
+    assert len(assemble(made, knowledge(made, {("T", "table"): TABLE}, {})).instructions) > count // MAX_SUM_TERMS
     agrees(engine(name, made).run(given, 2), [exactly(made, TABLE, given, row) for row in range(2)], 1e-12)
 
 

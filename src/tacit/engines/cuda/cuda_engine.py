@@ -35,7 +35,7 @@ from tacit.engines.native import code_cache
 from tacit.engines.native.lanes import Note
 from tacit.engines.native.native_engine import NativeEngine
 from tacit.engines.results import Array, Results, Reverse
-from tacit.engines.tape.assemble import Tape
+from tacit.engines.tape.tape import Tape
 from tacit.evidence.column import Column, Kind, take
 
 MAX_LOADED_KERNELS = 8  # kernels that an engine keeps, one for each way that evidence was given in

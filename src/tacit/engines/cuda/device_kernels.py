@@ -15,7 +15,7 @@ from tacit.engines.native.backward import THROUGH
 from tacit.engines.native.lanes import FunctionText, Lanes, Note, mangled
 from tacit.engines.native.pieces import TapeStep, deep, steps_of
 from tacit.engines.tape import instructions as k
-from tacit.engines.tape.assemble import Tape
+from tacit.engines.tape.tape import Tape
 
 MAX_TERMS = 12_000  # of a kernel: the time that a driver takes to assemble it grows faster than that
 BLOCK_TERMS = 400  # of the lines between two jumps
@@ -99,7 +99,7 @@ class _Maker:
         self.thread = Thread(
             self.lanes,
             strides={"seeds": "%seeds.stride", "d_inputs": "%d_inputs.stride", "values": WARP},
-            pinned=dict(tape.pinned),
+            pinned=dict(tape.pinned.tolist()),
             given=given,
             device=device,
             seeds=tape.states,

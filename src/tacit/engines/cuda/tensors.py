@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TypeAlias
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -15,7 +14,6 @@ from tacit.engines.cuda.cuda_engine import Argument, Buffers, CudaEngine, Loaded
 from tacit.engines.cuda.device_kernels import REPLICAS, THREADS_PER_BLOCK
 from tacit.engines.cuda.thread import CODES, LEAST_EXACT, Given
 from tacit.engines.native.lanes import Note
-from tacit.engines.tape.assemble import ZERO_CONSTANT
 from tacit.evidence.column import Kind
 
 TYPES = {"b": torch.int8, "h": torch.int16, "i": torch.int32}
@@ -47,11 +45,7 @@ class DeviceQuery:
     @cached_property
     def _literals(self) -> Tensor:
         """The constants, with those filled in that do not depend on parameters."""
-        made = np.ones(self.tape.constant_count, dtype=self.engine.dtype)
-        made[ZERO_CONSTANT] = 0.0
-        for literals in self.tape.literals:
-            literals.put(made)
-        return torch.from_numpy(made).to(self.device)
+        return torch.from_numpy(self.tape.structural_constants(self.engine.dtype)).to(self.device)
 
     @cached_property
     def _places(self) -> Tensor:

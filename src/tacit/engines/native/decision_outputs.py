@@ -9,7 +9,7 @@ import numpy as np
 
 from tacit.compiler.program import Program
 from tacit.engines.tape import instructions as k
-from tacit.engines.tape.assemble import Tape
+from tacit.engines.tape.tape import Tape
 
 
 @dataclass(frozen=True)

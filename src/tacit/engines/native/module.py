@@ -20,8 +20,8 @@ from tacit.engines.native.loss_code import loss_text, share_text
 from tacit.engines.native.pieces import CodePiece, memory_of, pieces_of
 from tacit.engines.native.readers import COLUMN, STRIDE, TILE, lanes_of
 from tacit.engines.tape import instructions as k
-from tacit.engines.tape.assemble import Tape
 from tacit.engines.tape.instructions import UNDERFLOW
+from tacit.engines.tape.tape import Tape
 
 CALL = (
     "columns",  # how many columns of evidence there are
@@ -119,7 +119,7 @@ class TapeModule:
     ) -> None:
         self.tape, self.inputs = tape, inputs
         self.lanes = Lanes(bits, BACKWARD_BITS // bits) if reverse else lanes_of(bits)
-        self.pinned = dict(tape.pinned)
+        self.pinned = dict(tape.pinned.tolist())
         self.pieces = pieces_of(tape)
         self.memory, count = memory_of(self.pieces)
         self.layout = TileLayout(tape, self.lanes, inputs, tape.slots if reverse else count, reverse, groups, by_row)

@@ -18,7 +18,7 @@ from tacit.base.floats import Floats
 from tacit.compiler.operations.operation import Mask
 from tacit.compiler.program import Program
 from tacit.engines.arrays.traceback import descend
-from tacit.engines.engine import Columns, Engine, Kernel, Packed, SeedOfRows, SingleRow, Slopes, Tables
+from tacit.engines.engine import Columns, Kernel, Packed, SeedOfRows, SingleRow, Slopes, Tables
 from tacit.engines.native.calls import Argument, Generated, arguments_of
 from tacit.engines.native.decision_outputs import LookedAt, looked_at
 from tacit.engines.native.evidence_layout import EvidenceTable, address_of
@@ -145,11 +145,6 @@ class NativeEngine(TapeBased):
         clone = super().clone()
         clone._interpreter = clone._single = None
         return clone
-
-    def make_fallback(self) -> Engine:
-        if self.dtype == np.float64:
-            return self.reference.fallback
-        return type(self)(self.program, self.reference.parameters, self.gammas, "float64", self.threads)
 
     def attempt(self, columns: Columns, rows: int, selections: bool = False) -> Results:
         generated = self.compile(CodeKind(False, selections))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tacit.engines.native.forward import Terms
 from tacit.engines.tape import instructions as k
-from tacit.engines.tape.assemble import Tape
+from tacit.engines.tape.tape import Tape
 
 PIECE_TERMS = 200  # of a piece: code that a processor keeps decoded, and that LLVM orders well
 WHOLE_TERMS = 250  # up to which a tape stays whole

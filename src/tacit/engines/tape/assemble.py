@@ -9,13 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.base.errors import TooLargeError
-from tacit.base.floats import Floats, representable, scaled
 from tacit.compiler.operations import (
     ONE,
     Add,
@@ -34,69 +32,13 @@ from tacit.compiler.operations import (
 from tacit.compiler.operations.operation import Array, Ids, Key, Mask
 from tacit.compiler.program import Program
 from tacit.engines.tape import instructions as k
-from tacit.engines.tape.traceback_plan import TracebackPlan, axes_with_states, traceback_plan
+from tacit.engines.tape.slots import NOTHING, ONES, Slots
+from tacit.engines.tape.tape import ONE_CONSTANT, ZERO_CONSTANT, Tape, TapeWriter
+from tacit.engines.tape.traceback_plan import axes_with_states, traceback_plan
 from tacit.model.cpt import TESTS
 
-Columns = list[tuple[Ids | int, Ids | int]]  # the terms of instructions of one kind
-GIVEN = (Parameter, Constant)  # what is not computed
-NOTHING = -1  # an entry that is known to be 0
-ONES = 0  # the slot that always holds 1
-ONE_CONSTANT, ZERO_CONSTANT = 0, 1
 MAX_TERMS = 50_000_000
-LONGEST = 32  # terms of a sum of single entries: of longer ones, LLVM takes ten times as long for a term
-
-
-class Literals(NamedTuple):
-    """Constants that the structure gives: the first of them is where, and they are mantissas * 2**exponents."""
-
-    first: int
-    mantissas: Floats
-    exponents: Ids
-
-    def put(self, constants: Array) -> None:
-        """Fill them in, as floats of the type of the constants."""
-        constants[self.first : self.first + len(self.mantissas)] = scaled(
-            self.mantissas, self.exponents, constants.dtype
-        )
-
-    def fit(self, dtype: np.dtype[np.floating]) -> bool:
-        """Whether all of them are in the range of floats of a type."""
-        return bool(representable(self.mantissas, self.exponents, dtype).all())
-
-
-@dataclass(frozen=True, eq=False)
-class Tape:
-    """Instructions and what they refer to.
-
-    `constants` lists (value, first constant) for the program's values that the tape reads, `computed` those of them
-    that are not tables as they were given; `literals` those that the structure gives;
-    `slopes` the testing nodes whose gamma is a constant, and `pinned` the slots that hold constants throughout, with
-    their constant.
-    `inputs` and `codes` name the evidence: (variable, states) and variables, in the order of their rows.
-    """
-
-    instructions: NDArray[np.int32]
-    terms: NDArray[np.int32]
-    slots: int
-    constant_count: int
-    constants: tuple[tuple[int, int], ...]
-    computed: tuple[int, ...]
-    literals: tuple[Literals, ...]
-    slopes: tuple[tuple[str, int], ...]
-    pinned: tuple[tuple[int, int], ...]
-    inputs: tuple[str, ...]
-    codes: tuple[str, ...]
-    states: int  # the first rows of the output are the joint, the next one, if it was rescaled, its exponent
-    scaled: bool
-    outputs: int
-    decided: tuple[tuple[str, int, tuple[int, ...]], ...]  # testing node, first row of the output, parent states
-    traceback: TracebackPlan | None
-    axes: tuple[Axis, ...]  # that get states on it
-
-    @property
-    def work(self) -> int:
-        """Multiply-adds per row, about."""
-        return len(self.terms)
+MAX_SUM_TERMS = 32  # of single entries: of longer sums, LLVM takes ten times as long for a term
 
 
 @dataclass(frozen=True)
@@ -146,21 +88,13 @@ class _Assembler:
     def __init__(
         self, program: Program, known: Knowledge, reuse_slots: bool, pin: bool, selections: bool, descent: bool
     ) -> None:
-        self.program, self.known, self.reuse_slots, self.pin = program, known, reuse_slots, pin
+        self.program, self.known, self.pin = program, known, pin
         self.selections, self.descent = selections, descent
-        self.slots: dict[int, Ids] = {}
+        self.writer, self.slots = TapeWriter(), Slots(reuse_slots)
+        self.values: dict[int, Ids] = {}  # the slots of values that are needed
         self.exponent: dict[int, int] = {}
-        self.instructions: list[Ids] = []
-        self.terms: list[Ids] = []
-        self.term_count = 0
-        self.slot_count = 1  # slot 0 holds ones
-        self.free: list[int] = []
-        self.uses: dict[int, int] = {}  # how many live values refer to a slot
-        self.first_constant: dict[int, int] = {}
-        self.constant_count = 2  # the first two are 1 and 0
-        self.literals: list[Literals] = []
+        self.first_constant: dict[int, int] = {}  # of static values
         self.slopes: dict[str, int] = {}
-        self.pinned: dict[int, int] = {}  # constant -> slot
         self.inputs: list[str] = []
         self.input_rows = 0
         self.codes: dict[str, int] = {}  # observed variable -> its row
@@ -172,26 +106,26 @@ class _Assembler:
         ends = program.last_uses()
         for i, operation in enumerate(program):
             if program.batched[i]:
-                self.slots[i] = operation.scalar(self, i, program.setting(i))
-                self._retain(i)
+                self.values[i] = operation.scalar(self, i, program.setting(i))
+                self.slots.retain(self._referred(i))
             for j in ends[i] if not self.descent else ():
-                self._release(j)
+                if j in self.values and j != program.joint:
+                    self.slots.release(self._referred(j))
+                    del self.values[j]
         self._output()
         plan = traceback_plan(program, self._constant, self._as_slots) if self.descent else None
+        instructions, terms = self.writer.arrays()
+        given = {i for i, operation in enumerate(program) if isinstance(operation, Parameter | Constant)}
         return Tape(
-            instructions=_stacked(self.instructions, 4),
-            terms=_stacked(self.terms, 2),
-            slots=self.slot_count,
-            constant_count=self.constant_count,
+            instructions=instructions,
+            terms=terms,
+            slots=self.slots.count,
+            constant_count=self.writer.constant_count,
             constants=tuple(self.first_constant.items()),
-            computed=tuple(
-                value
-                for value in self.first_constant
-                if not isinstance(program.operations[value], Parameter | Constant)
-            ),
-            literals=tuple(self.literals),
+            computed=tuple(value for value in self.first_constant if value not in given),
+            literals=tuple(self.writer.literals),
             slopes=tuple(self.slopes.items()),
-            pinned=tuple((slot, constant) for constant, slot in self.pinned.items()),
+            pinned=np.array([(slot, c) for c, slot in self.slots.pinned.items()], dtype=np.int64).reshape(-1, 2),
             inputs=tuple(self.inputs),
             codes=tuple(self.codes),
             states=program.outputs,
@@ -202,27 +136,9 @@ class _Assembler:
             axes=axes_with_states(program) if self.descent else (),
         )
 
-    def _new_slots(self, count: int) -> Ids:
-        taken = [self.free.pop() for _ in range(min(count, len(self.free)))] if self.reuse_slots else []
-        fresh = range(self.slot_count, self.slot_count + count - len(taken))
-        self.slot_count += len(fresh)
-        return np.array([*taken, *fresh], dtype=np.int64)
-
-    def _retain(self, i: int) -> None:
-        for slot in self._referred(i):
-            self.uses[slot] = self.uses.get(slot, 0) + 1
-
-    def _release(self, i: int) -> None:
-        if i not in self.slots or i == self.program.joint:
-            return
-        for slot in self._referred(i):
-            self.uses[slot] -= 1
-            if not self.uses[slot]:
-                self.free.append(slot)
-        del self.slots[i]
-
     def _referred(self, i: int) -> list[int]:
-        slots = set(self.slots[i].ravel().tolist()) - {NOTHING, ONES}
+        """The slots that a value refers to."""
+        slots = set(self.values[i].ravel().tolist()) - {NOTHING, ONES}
         if i in self.exponent:
             slots.add(self.exponent[i])
         return sorted(slots)
@@ -230,48 +146,33 @@ class _Assembler:
     def _constant(self, value: int) -> int:
         """The position of the first constant of a static value."""
         if value not in self.first_constant:
-            self.first_constant[value] = self.constant_count
-            self.constant_count += self.program.size(self.program.operations[value].axes)
+            self.first_constant[value] = self.writer.reserve(self.program.size(self.program.operations[value].axes))
         return self.first_constant[value]
 
     def _pin(self, constants: Ids) -> Ids:
         """Slots that hold constants."""
-        for c in _distinct(constants).tolist():
-            if c not in self.pinned:
-                self.pinned[c] = self.slot_count
-                self.uses[self.slot_count] = 1  # for good
-                self.slot_count += 1
-        return np.vectorize(self.pinned.__getitem__, otypes=[np.int64])(constants) if constants.size else constants
-
-    def _emit(self, op: int | Ids, dst: Ids, terms: Ids, per: int | Ids) -> None:
-        """Instructions, of one kind or each of its own: `terms` (count, 2), `per` of them for each destination."""
-        kinds, counts = np.full(len(dst), op), np.full(len(dst), per)
-        end = self.term_count + np.cumsum(counts)
-        self.instructions.append(np.stack([kinds, dst, end - counts, end], axis=1))
-        self.terms.append(terms)
-        self.term_count += len(terms)
+        slots = [self.slots.hold(constant) for constant in constants.ravel().tolist()]
+        return np.array(slots, dtype=np.int64).reshape(constants.shape)
 
     def _check_terms(self, count: int) -> None:
         """Stop before anything large is allocated."""
-        if self.term_count + count > MAX_TERMS:
+        if self.writer.term_count + count > MAX_TERMS:
             raise TooLargeError(f"the tape would have more than {MAX_TERMS:,} terms; use engine='numpy'")
 
     def value(self, i: int) -> Ids:
-        return self.slots[i]
+        return self.values[i]
 
-    def parameters(self, operation: Any) -> Ids:
+    def _unreachable(self, *_: Any) -> Ids:
         raise AssertionError("what does not depend on evidence is not on the tape")
 
-    def constants(self, table: Any) -> Ids:
-        raise AssertionError("what does not depend on evidence is not on the tape")
+    parameters = constants = shares = _unreachable
 
     def likelihoods(self, variable: str) -> Ids:
         states = self.program.sizes[variable]
-        rows = np.arange(self.input_rows, self.input_rows + states)
+        slots = self.slots.new(states)
+        self.writer.emit(k.INPUT, slots, (self.input_rows + np.arange(states), 0))
         self.inputs.append(variable)
         self.input_rows += states
-        slots = self._new_slots(states)
-        self._emit(k.INPUT, slots, np.stack([rows, np.zeros_like(rows)], axis=1), 1)
         return slots
 
     def slices(self, operation: Slice, setting: Setting) -> Ids:
@@ -292,13 +193,12 @@ class _Assembler:
         shape, offsets = offsets.shape, offsets.ravel()
         slots = np.full(len(offsets), NOTHING, dtype=np.int64)
         live = np.flatnonzero(possible)
-        index = self._new_slots(1)
-        slots[live] = self._new_slots(len(live))
+        index = self.slots.new(1)
+        slots[live] = self.slots.new(len(live))
         reach = np.array([(self.codes[name], strides[name]) for name in variables])
-        self._emit(k.INDEX, index, reach, len(reach))
-        self._emit(k.TABLE, slots[live], np.stack([offsets[live], np.full(len(live), index[0])], axis=1), 1)
-        if self.reuse_slots:
-            self.free.append(int(index[0]))
+        self.writer.emit_sums(k.INDEX, index, reach, len(reach))
+        self.writer.emit(k.TABLE, slots[live], (offsets[live], index))
+        self.slots.free(index.tolist())
         return slots.reshape(shape)
 
     def same_scale(self, i: int, inputs: Sequence[int]) -> None:
@@ -307,9 +207,7 @@ class _Assembler:
         if len(exponents) == 1:
             self.exponent[i] = exponents[0]
         elif exponents:
-            slot = self._new_slots(1)
-            self._emit(k.LINEAR, slot, np.array([[ONE_CONSTANT, own] for own in exponents]), len(exponents))
-            self.exponent[i] = int(slot[0])
+            self.exponent[i] = self._sum_of(np.array(exponents))
 
     def sums(self, i: int, operation: Contract, order: Axes, setting: Setting) -> Ids:
         self._check_terms(setting.size(order))
@@ -335,18 +233,18 @@ class _Assembler:
             slots[other] = ids[0][at][other]
             alias = alias | other
         made = (counts > 0) & ~alias
-        slots[made] = self._new_slots(int(made.sum()))
+        slots[made] = self.slots.new(int(made.sum()))
         keep = valid & made[:, None]
         terms = np.stack([ids[0][keep], ids[1][keep]], axis=1)
         kinds = (k.LARGEST_PRODUCT, k.LARGEST_LINEAR) if operation.largest else (k.PRODUCT, k.LINEAR)
-        self._emit(kinds[linear], slots[made], terms, counts[made])
+        self.writer.emit_sums(kinds[linear], slots[made], terms, counts[made])
         return slots.reshape(setting.shape(operation.axes))
 
     def _operand(self, j: int, order: Axes, shape: list[int], rows: int) -> tuple[Ids, Mask, Mask]:
         """Slots or constants of an input over (results, summed), which may be nonzero, which are known to be 1."""
         axes = self.program.operations[j].axes
         if self.program.batched[j]:
-            ids = self.slots[j]
+            ids = self.values[j]
             live, ones = ids != NOTHING, ids == ONES
         else:
             live, ones = self.known.supports[j]
@@ -355,10 +253,10 @@ class _Assembler:
 
     def structured(self, operation: Structured, setting: Setting) -> Ids:
         self._check_terms(len(operation.terms))
-        operation = operation.shortened(setting, LONGEST)
+        operation = operation.shortened(setting, MAX_SUM_TERMS)
         ids, constant = self._referred_by(operation, setting)
         results, terms = _nonzero(operation, ids != NOTHING)
-        slots = self._slots_in_turn(operation.last_uses(setting), results)
+        slots = self.slots.in_turn(operation.last_uses(setting), results)
         ids = np.concatenate([ids, slots])
         counts = np.bincount(operation.owners[terms], minlength=len(slots))[results]
         linear = operation.linear & (not self.pin)
@@ -366,7 +264,7 @@ class _Assembler:
         kinds = largest if operation.largest else sums
         pairs = ids[operation.terms[terms]]
         pairs[operation.terms[terms, 1] == operation.first_literal(setting), 1] = ONES
-        self._emit(kinds[results], slots[results], pairs, counts)
+        self.writer.emit_sums(kinds[results], slots[results], pairs, counts)
         index, taken = operation.index, np.maximum(operation.index, 0)
         made = np.where(index >= 0, ids[taken], np.where(index == ONE, ONES, NOTHING))
         fixed = (index >= 0) & (made != NOTHING) & np.append(constant, np.zeros(len(slots), dtype=np.bool_))[taken]
@@ -378,77 +276,50 @@ class _Assembler:
         ids, constant = [], []
         for j, rows in zip(operation.inputs, setting.batched, strict=True):
             if rows:
-                own = self.slots[j]
+                own = self.values[j]
             else:
                 own = self._as_slots(j) if self.pin else self._constants_of(j)
                 own = np.where(self.known.supports[j].nonzero, own, NOTHING)
             ids.append(own.ravel())
             constant.append(np.full(own.size, not (rows or self.pin)))
-        first = self._scaled_literals(operation.mantissas, operation.exponents)
-        literals = first + np.arange(len(operation.mantissas))
+        literals = self.writer.literal(operation.mantissas, operation.exponents)
         ids.append(self._pin(literals) if self.pin else literals)
         constant.append(np.full(len(literals), not self.pin))
         return np.concatenate(ids), np.concatenate(constant)
-
-    def _slots_in_turn(self, last: Ids, made: Mask) -> Ids:
-        """Slots for the results of instructions, each free again after the last one that reads it."""
-        slots = np.full(len(last), NOTHING, dtype=np.int64)
-        if not self.reuse_slots:
-            slots[made] = self._new_slots(int(made.sum()))
-            return slots
-        which = np.flatnonzero(made)
-        by_end = which[np.argsort(last[which], kind="stable")]
-        ending, ends = by_end.tolist(), [*last[by_end].tolist(), len(last)]
-        slot_of, free, fresh, ended = slots.tolist(), self.free, self.slot_count, 0
-        for i in which.tolist():
-            while ends[ended] < i:
-                free.append(slot_of[ending[ended]])
-                ended += 1
-            if free:
-                slot_of[i] = free.pop()
-            else:
-                slot_of[i] = fresh
-                fresh += 1
-        self.slot_count = fresh
-        free += [slot_of[i] for i, end in zip(ending[ended:], ends[ended:], strict=False) if end < len(last)]
-        return np.array(slot_of, dtype=np.int64)
 
     def choices(self, operation: Select, setting: Setting) -> Ids:
         marginal, plus, minus, thresholds = operation.inputs
         parents, out = setting.axes[0], operation.axes
         fixed = not (self.pin or operation.observed or any(setting.batched[1:]))
-        gamma = self.known.soft[operation.node]
         n_u = self._as_slots(marginal)
-        n = self._total(n_u)
+        n = int(n_u.ravel()[0]) if n_u.size == 1 else self._sum_of(n_u.ravel())
         threshold, high, low = (
             self._whole(j, axes, fixed) for j, axes in ((thresholds, parents), (plus, out), (minus, out))
         )
         operator = ~operation.tests if fixed else self._operators(operation, setting)
         live = self._live(plus, out) | self._live(minus, out)
-        if gamma:
-            pairs: Columns = [(n_u.ravel(), n), (threshold.ravel(), operator.ravel()), (self._slope(operation.node), 0)]
-            weight = self._new_slots(n_u.size)
-            self._emit(k.WEIGHT, weight, _interleaved(pairs, n_u.size), 3)
-            lesser = np.broadcast_to(spread(weight.reshape(n_u.shape), parents, out), live.shape)
-            columns: Columns = [(lesser[live], 0), (high[live], low[live])]
-            op = k.MIX
+        slots = np.full(live.shape, NOTHING, dtype=np.int64)
+        compared = (n_u.ravel(), n), (threshold.ravel(), operator.ravel())
+        if self.known.soft[operation.node]:
+            weights = self.slots.new(n_u.size)
+            self.writer.emit(k.WEIGHT, weights, *compared, (self._slope(operation.node), 0))
+            lesser = np.broadcast_to(spread(weights.reshape(n_u.shape), parents, out), live.shape)
+            slots[live] = made = self.slots.new(int(live.sum()))
+            self.writer.emit(k.MIX, made, (lesser[live], 0), (high[live], low[live]))
         else:
             x, t, o = (np.broadcast_to(spread(v, parents, out), live.shape)[live] for v in (n_u, threshold, operator))
-            columns = [(x, n), (t, o), (high[live], low[live])]
-            op = k.TEST
-        slots = np.full(live.shape, NOTHING, dtype=np.int64)
-        slots[live] = made = self._new_slots(int(live.sum()))
-        self._emit(op, made, _interleaved(columns, len(made)), len(columns))
+            slots[live] = made = self.slots.new(int(live.sum()))
+            self.writer.emit(k.TEST, made, (x, n), (t, o), (high[live], low[live]))
+            weights = self.slots.new(n_u.size if self.selections else 0)
+            if self.selections:  # 1 where a test holds, and 0 elsewhere
+                ends = (~ONE_CONSTANT, ~ZERO_CONSTANT) if fixed else (ONES, self.slots.hold(ZERO_CONSTANT))
+                self.writer.emit(k.TEST, weights, *compared, ends)
         if self.selections:
-            self._decided(operation.node, n_u, weight if gamma else self._tested(n_u, n, threshold, operator, fixed))
-        if gamma and self.reuse_slots:
-            self.free.extend(weight.tolist())
-        if self.reuse_slots and n_u.size > 1:
-            self.free.append(n)
+            self._decided(operation.node, n_u, weights)
+        self.slots.free(weights.tolist())
+        if n_u.size > 1:
+            self.slots.free([n])
         return slots
-
-    def shares(self, operation: Any, setting: Setting) -> Ids:
-        raise AssertionError("what does not depend on evidence is not on the tape")
 
     def added(self, operation: Add, setting: Setting) -> Ids:
         pairs = zip(operation.inputs, setting.axes, strict=True)
@@ -457,50 +328,33 @@ class _Assembler:
                  for own, (j, axes) in zip(live, pairs, strict=True)]  # fmt: skip
         both = live[0] & live[1]
         made = np.where(live[0], slots[0], slots[1])
-        made[both] = self._new_slots(int(both.sum()))
-        columns: Columns = [(ONE_CONSTANT, own[both]) for own in slots]
-        self._emit(k.LINEAR, made[both], _interleaved(columns, int(both.sum())), 2)
+        made[both] = self.slots.new(int(both.sum()))
+        self.writer.emit(k.LINEAR, made[both], *((ONE_CONSTANT, own[both]) for own in slots))
         return made
-
-    def _tested(self, n_u: Ids, n: int, threshold: Ids, operator: Ids, fixed: bool) -> Ids:
-        """Slots that hold 1 where a test holds, and 0 elsewhere."""
-        one, zero = (~ONE_CONSTANT, ~ZERO_CONSTANT) if fixed else (ONES, self._zero())
-        columns: Columns = [(n_u.ravel(), n), (threshold.ravel(), operator.ravel()), (one, zero)]
-        slots = self._new_slots(n_u.size)
-        self._emit(k.TEST, slots, _interleaved(columns, n_u.size), 3)
-        if self.reuse_slots:
-            self.free.extend(slots.tolist())
-        return slots
 
     def _decided(self, node: str, n_u: Ids, weight: Ids) -> None:
         """Put the marginal of a testing node's parents and the weights out, as the kernels keep them."""
         slots = np.concatenate([n_u.ravel(), weight.ravel()])
-        rows = self.output_count + np.arange(len(slots))
-        self._emit(k.OUTPUT, rows, np.stack([slots, np.zeros_like(slots)], axis=1), 1)
+        self.writer.emit(k.OUTPUT, self.output_count + np.arange(len(slots)), (slots, 0))
         self.decided.append((node, self.output_count, n_u.shape))
         self.output_count += len(slots)
 
     def _operators(self, operation: Select, setting: Setting) -> Ids:
         """Operators in slots, where they, or what they are used with, depend on the row."""
         if not operation.observed:
-            return self._pin(self._literal(np.arange(len(TESTS))) + operation.tests)
+            return self._pin(self._whole_numbers(np.arange(len(TESTS)))[operation.tests])
         axes = (*setting.axes[0], *operation.observed)
         every = np.ones(setting.shape(setting.axes[0]), dtype=np.bool_)
-        return self._indexed(self._literal(operation.tests.ravel()), axes, operation.observed, setting, every)
+        first = int(self._whole_numbers(operation.tests.ravel())[0])
+        return self._indexed(first, axes, operation.observed, setting, every)
 
-    def _literal(self, numbers: Ids) -> int:
-        """The position of the first of some constants that the structure gives."""
-        return self._scaled_literals(numbers.astype(np.float64), np.zeros(len(numbers), dtype=np.int64))
-
-    def _scaled_literals(self, mantissas: Floats, exponents: Ids) -> int:
-        first = self.constant_count
-        self.literals.append(Literals(first, mantissas, exponents))
-        self.constant_count += len(mantissas)
-        return first
+    def _whole_numbers(self, numbers: Ids) -> Ids:
+        """Constants that the structure gives."""
+        return self.writer.literal(numbers.astype(np.float64), np.zeros(len(numbers), dtype=np.int64))
 
     def _live(self, j: int, out: Axes) -> Mask:
         axes = self.program.operations[j].axes
-        live = self.slots[j] != NOTHING if self.program.batched[j] else self.known.supports[j].nonzero
+        live = self.values[j] != NOTHING if self.program.batched[j] else self.known.supports[j].nonzero
         return np.array(spread(live, axes, out))
 
     def _whole(self, j: int, out: Axes, fixed: bool) -> Ids:
@@ -517,58 +371,48 @@ class _Assembler:
         """A value as slots; entries known to be 0 are a slot that holds 0."""
         if not self.program.batched[j]:
             return self._pin(self._constants_of(j))
-        slots = self.slots[j]
+        slots = self.values[j]
         if (slots == NOTHING).any():
-            slots = np.where(slots == NOTHING, self._zero(), slots)
+            slots = np.where(slots == NOTHING, self.slots.hold(ZERO_CONSTANT), slots)
         return slots
 
-    def _zero(self) -> int:
-        if ZERO_CONSTANT not in self.pinned:
-            self.pinned[ZERO_CONSTANT] = self.slot_count
-            self.slot_count += 1
-        return self.pinned[ZERO_CONSTANT]
-
-    def _total(self, n_u: Ids) -> int:
+    def _sum_of(self, slots: Ids) -> int:
         """A slot that holds the sum of some slots."""
-        if n_u.size == 1:
-            return int(n_u.ravel()[0])
-        slot = self._new_slots(1)
-        self._emit(k.LINEAR, slot, np.stack([np.zeros(n_u.size, dtype=np.int64), n_u.ravel()], axis=1), n_u.size)
-        return int(slot[0])
+        total = self.slots.new(1)
+        self.writer.emit_sums(k.LINEAR, total, np.stack([np.full_like(slots, ONE_CONSTANT), slots], axis=1), len(slots))
+        return int(total[0])
 
     def _slope(self, node: str) -> int:
         if node not in self.slopes:
-            self.slopes[node] = self.constant_count
-            self.constant_count += 1
+            self.slopes[node] = self.writer.reserve(1)
         return self.slopes[node]
 
     def rescaled(self, i: int, source: int) -> Ids:
-        slots = self.slots[source]
-        live = _distinct(slots[slots != NOTHING])
+        slots = self.values[source]
+        present = slots != NOTHING
+        live = _distinct(slots[present])
         if not len(live):  # known to be 0: there is nothing to scale by
             if source in self.exponent:
                 self.exponent[i] = self.exponent[source]
             return slots
-        factor, exponent = self._new_slots(2)
+        factor, exponent = self.slots.new(2)
         head = np.array([[exponent, self.exponent.get(source, -1)]])
-        self._emit(k.SCALE, np.array([factor]), np.concatenate([head, np.stack([live, live], axis=1)]), 1 + len(live))
-        made = self._new_slots(len(live))
-        self._emit(k.PRODUCT, made, np.stack([live, np.full(len(live), factor)], axis=1), 1)
+        terms = np.concatenate([head, np.stack([live, live], axis=1)])
+        self.writer.emit_sums(k.SCALE, np.array([factor]), terms, len(terms))
+        made = self.slots.new(len(live))
+        self.writer.emit(k.PRODUCT, made, (live, factor))
         self.exponent[i] = int(exponent)
         scaled = np.full(slots.shape, NOTHING, dtype=np.int64)
-        present = slots != NOTHING
         scaled[present] = made[np.searchsorted(live, slots[present])]
-        if self.reuse_slots:
-            self.free.append(int(factor))
+        self.slots.free([int(factor)])
         return scaled
 
     def _output(self) -> None:
         joint = self.program.joint
         slots = self._as_slots(joint).ravel()
-        rows = np.arange(len(slots))
         if joint in self.exponent:
-            slots, rows = np.append(slots, self.exponent[joint]), np.append(rows, len(rows))
-        self._emit(k.OUTPUT, rows, np.stack([slots, np.zeros_like(slots)], axis=1), 1)
+            slots = np.append(slots, self.exponent[joint])
+        self.writer.emit(k.OUTPUT, np.arange(len(slots)), (slots, 0))
 
 
 def _nonzero(operation: Structured, known: Mask) -> tuple[Mask, Mask]:
@@ -588,17 +432,3 @@ def _distinct(numbers: Ids) -> Ids:
     new = np.ones(len(ordered), dtype=np.bool_)
     new[1:] = ordered[1:] != ordered[:-1]
     return np.asarray(ordered[new])
-
-
-def _interleaved(columns: Columns, count: int) -> Ids:
-    """Several terms per instruction: (count * len(columns), 2)."""
-    terms = np.empty((count, len(columns), 2), dtype=np.int64)
-    for t, (a, b) in enumerate(columns):
-        terms[:, t, 0], terms[:, t, 1] = a, b
-    return terms.reshape(-1, 2)
-
-
-def _stacked(blocks: list[Ids], width: int) -> NDArray[np.int32]:
-    if not blocks:
-        return np.empty((0, width), dtype=np.int32)
-    return np.ascontiguousarray(np.concatenate(blocks), dtype=np.int32)

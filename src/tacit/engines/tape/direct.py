@@ -6,7 +6,6 @@ happens in every step of learning.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,11 +14,10 @@ from numpy.typing import NDArray
 
 from tacit.base.floats import Floats
 from tacit.compiler.operations import Constant, Parameter
-from tacit.compiler.operations.operation import Value
 from tacit.compiler.program import Program
 from tacit.engines.engine import Tables
 from tacit.engines.results import Array
-from tacit.engines.tape.assemble import ZERO_CONSTANT, Tape
+from tacit.engines.tape.tape import Tape
 
 Key = tuple[str, str]
 
@@ -34,28 +32,24 @@ def reads_directly(program: Program) -> bool:
 class Direct:
     """Where a tape reads tables: their keys, first constants and sizes; and all tables of the program, with shapes."""
 
-    numbers: Array  # all constants that are no entries of tables
-    places: tuple[tuple[Key, int, int], ...]
+    numbers: Array  # all constants, of which entries of tables are filled in
+    places: list[tuple[Key, int, int]]
     shapes: dict[Key, tuple[int, ...]]
 
     @staticmethod
-    def of(tape: Tape, program: Program, values: Mapping[int, Value], dtype: np.dtype[np.floating]) -> Direct:
-        """Work it out, given the program's values that evidence does not reach."""
-        numbers, places = np.ones(tape.constant_count, dtype=dtype), []
-        numbers[ZERO_CONSTANT] = 0.0
-        for value, first in tape.constants:
-            operation, table = program.operations[value], values[value].array
-            numbers[first : first + table.size] = table.ravel()
-            if isinstance(operation, Parameter):
-                places.append(((operation.node, operation.part), first, table.size))
-        for literals in tape.literals:
-            literals.put(numbers)
+    def of(tape: Tape, program: Program, numbers: Array) -> Direct:
+        """Work it out, given all constants of the tape but for slopes."""
+        places = [
+            ((operation.node, operation.part), first, program.size(operation.axes))
+            for value, first in tape.constants
+            if isinstance(operation := program.operations[value], Parameter)
+        ]
         shapes = {
-            (operation.node, operation.part): values[i].array.shape
-            for i, operation in enumerate(program)
+            (operation.node, operation.part): tuple(program.sizes[axis] for axis in operation.axes)
+            for operation in program
             if isinstance(operation, Parameter)
         }
-        return Direct(numbers, tuple(places), shapes)
+        return Direct(numbers, places, shapes)
 
     def constants(self, tables: Tables) -> Array:
         """The constants, from the tables."""

@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.base.floats import Floats, noting_underflow
+from tacit.base.floats import noting_underflow
 from tacit.base.machine import threads as usable_threads
 from tacit.compiler.operations import Parameter
 from tacit.compiler.operations.operation import Mask
@@ -19,8 +19,9 @@ from tacit.compiler.program import Program
 from tacit.engines.arrays.numpy_engine import NumpyEngine
 from tacit.engines.engine import Columns, Engine, Packed, Slopes, Tables
 from tacit.engines.results import Array, Decided, Gradients, Results
-from tacit.engines.tape.assemble import ZERO_CONSTANT, Tape, assemble, knowledge
+from tacit.engines.tape.assemble import assemble, knowledge
 from tacit.engines.tape.direct import Direct, reads_directly
+from tacit.engines.tape.tape import Tape
 
 T = TypeVar("T")
 THREADED_WORK = 5e6  # multiply-adds below which a second thread costs more than it brings
@@ -80,8 +81,7 @@ class TapeBased(Engine):
         if self._direct is None:
             return None
         if tape not in self._direct:
-            own = Direct.of(tape, self.program, self.reference.values, self.dtype)
-            self._direct = {**self._direct, tape: own}
+            self._direct = {**self._direct, tape: Direct.of(tape, self.program, self._evaluated(tape))}
         return self._direct[tape]
 
     def constants(self, tape: Tape) -> Array:
@@ -96,13 +96,10 @@ class TapeBased(Engine):
 
     def _evaluated(self, tape: Tape) -> Array:
         """The constants of a tape but for slopes, from values that are computed of tables."""
-        constants = np.ones(tape.constant_count, dtype=self.dtype)
-        constants[ZERO_CONSTANT] = 0.0
+        constants = tape.structural_constants(self.dtype)
         for value, first in tape.constants:
             table = self.reference.static(value)
             constants[first : first + table.size] = table.ravel()
-        for literals in tape.literals:
-            literals.put(constants)
         return constants
 
     def tables_in_doubt(self, tape: Tape) -> bool:
@@ -123,6 +120,11 @@ class TapeBased(Engine):
     def _some_in_doubt(self, tape: Tape) -> bool:
         values = tape.computed if self.dtype == np.float64 else [value for value, _ in tape.constants]
         return any(self.reference.in_doubt(value, self.dtype) for value in values)
+
+    def make_fallback(self) -> Engine:
+        if self.dtype == np.float64:
+            return self.reference.fallback
+        return type(self)(self.program, self.reference.parameters, self.gammas, "float64", self.threads)
 
     def small(self, rows: int) -> bool:
         return rows * self._tape().work <= THREADED_WORK
@@ -159,10 +161,14 @@ class TapeBased(Engine):
 
     def _collected(self, tape: Tape, d_constants: Array, d_inputs: Array, through_selection: bool = True) -> Gradients:
         direct = self._read_directly(tape)
-        if direct is None:
-            tables, slopes = self._through_tables(tape, d_constants, through_selection)
+        if direct is not None:
+            tables, slopes = direct.gradients(d_constants), dict[str, float]()
         else:
-            tables, slopes = direct.gradients(d_constants), {}
+            adjoints = {}
+            for value, place in tape.constants:
+                table = self.reference.static(value)
+                adjoints[value] = d_constants[place : place + table.size].reshape(table.shape)
+            tables, slopes = self.reference.parameter_gradients(adjoints, through_selection)
         for node, place in tape.slopes:
             slopes[node] = slopes.get(node, 0.0) + float(d_constants[place])
         likelihoods, first = {}, 0
@@ -170,16 +176,6 @@ class TapeBased(Engine):
             likelihoods[name] = d_inputs[first : first + self.program.sizes[name]]
             first += self.program.sizes[name]
         return Gradients(tables, slopes, likelihoods)
-
-    def _through_tables(
-        self, tape: Tape, d_constants: Array, through_selection: bool
-    ) -> tuple[dict[tuple[str, str], Floats], dict[str, float]]:
-        """Derivatives by tables and slopes, through what is computed of them."""
-        adjoints = {}
-        for value, first in tape.constants:
-            table = self.reference.static(value)
-            adjoints[value] = d_constants[first : first + table.size].reshape(table.shape)
-        return self.reference.parameter_gradients(adjoints, through_selection)
 
     def lacks_jacobian(self) -> str:
         """There is one if every static value that the rows need is a parameter, and none is indexed by evidence."""
@@ -208,8 +204,9 @@ class TapeBased(Engine):
         def seed_of(joint: Array) -> tuple[float, Array]:
             total = joint.sum()
             part = joint[first:stop].sum() / total
-            chosen = (np.arange(len(joint)) >= first) & (np.arange(len(joint)) < stop)
-            return part, (chosen[:, None] - part) / total
+            chosen = np.zeros_like(joint)
+            chosen[first:stop] = 1.0
+            return part, (chosen - part) / total
 
         for row in self._imprecise(data) if doubt or self.tables_in_doubt(tape) else ():
             columns = data.columns_of(np.array([row]))

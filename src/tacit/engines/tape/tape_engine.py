@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from tacit.base.floats import Floats
 from tacit.compiler.operations.operation import Mask
 from tacit.compiler.program import Program
-from tacit.engines.engine import Columns, Engine, Kernel, Packed, SeedOfRows, Slopes, Tables, rows_too_small
+from tacit.engines.engine import Columns, Kernel, Packed, SeedOfRows, Slopes, Tables, rows_too_small
 from tacit.engines.results import Array, Descent, Gradients, Results, Reverse, States
 from tacit.engines.tape import tape_kernels, traceback_kernels
-from tacit.engines.tape.assemble import Tape
+from tacit.engines.tape.tape import Tape
 from tacit.engines.tape.tape_based import TapeBased, blocks_of_tiles, in_threads
 from tacit.engines.tape.tape_kernels import ReverseArrays, ShareArrays, TapeArrays
 from tacit.evidence.column import take
@@ -40,11 +40,6 @@ class TapeEngine(TapeBased):
     ) -> None:
         super().__init__(program, parameters, gammas, dtype, threads)
         self.tape = self._tape(reuse_slots=True)
-
-    def make_fallback(self) -> Engine:
-        if self.dtype == np.float64:
-            return self.reference.fallback
-        return TapeEngine(self.program, self.reference.parameters, self.gammas, "float64", self.threads)
 
     def attempt(self, columns: Columns, rows: int, selections: bool = False) -> Results:
         tape = self._tape(selections=selections, reuse_slots=True)
@@ -74,22 +69,33 @@ class TapeEngine(TapeBased):
         return arrays.outputs, arrays.doubts if some or lost else None
 
     def attempt_gradients(self, columns: Columns, rows: int, seeds: Array, through_selection: bool) -> Reverse:
-        tape, width = self._tape(), self._width(self._tape(), rows)
+        tape = self._tape()
         evidence, lost = self._packed_with_care(tape, columns, rows)
         arrays = self._arrays(tape, *evidence)
-        d_inputs = np.zeros_like(arrays.inputs)
-        seeds = np.ascontiguousarray(seeds, dtype=self.dtype)
-
-        def work(block: tuple[int, int]) -> Array:
-            values, reverse = self._reverse(tape, arrays, width, seeds, d_inputs, through_selection)
-            tape_kernels.backward(arrays, reverse, values, *block)
-            return reverse.d_constants
-
-        blocks = blocks_of_tiles(self.threads, rows, width, tape.work)
-        d_constants = sum(in_threads(work, blocks), start=np.zeros(tape.constant_count))
+        own = np.ascontiguousarray(seeds, dtype=self.dtype)
+        _, d_constants, d_inputs = self._in_reverse(tape, arrays, own, through_selection, tape_kernels.backward)
         doubt = lost or bool(arrays.doubts.any()) or self.tables_in_doubt(tape)
         gradients = self._collected(tape, d_constants, d_inputs, through_selection)
         return Reverse(gradients, self.exponent_of(tape, arrays.outputs), doubt)
+
+    def _in_reverse(
+        self, tape: Tape, arrays: TapeArrays, seeds: Array, through: bool, kernel: Kernel, *arguments: Any
+    ) -> tuple[list[Any], Array, Array]:
+        """Run a kernel that goes through a tape in reverse, in threads where there is enough work.
+
+        Returns what it returns for each block of rows, and the derivatives by constants and inputs.
+        """
+        width, d_inputs = self._width(tape, seeds.shape[1]), np.zeros(arrays.inputs.shape, dtype=self.dtype)
+
+        def work(block: tuple[int, int]) -> tuple[Any, Array]:
+            values, d_constants = self._values(tape, arrays.constants, width), np.zeros(tape.constant_count)
+            adjoints = working_space(tape.slots, width, self.dtype)
+            reverse = ReverseArrays(seeds, adjoints, tape.pinned, d_constants, d_inputs, through)
+            return kernel(arrays, reverse, values, *block, *arguments), d_constants
+
+        blocks = blocks_of_tiles(self.threads, seeds.shape[1], width, tape.work)
+        results, sums = zip(*in_threads(work, blocks), strict=True)
+        return list(results), sum(sums, start=np.zeros(tape.constant_count)), d_inputs
 
     def attempt_descent(self, columns: Columns, rows: int, draws: Floats | None) -> Descent:
         width = self._width(self._tape(descent=True), rows)
@@ -155,32 +161,17 @@ class TapeEngine(TapeBased):
         self, data: Packed, kernel: Kernel, weights: Array, arguments: tuple[Any, ...]
     ) -> tuple[float, Gradients, bool]:
         """A loss and its derivatives in plain floats, and whether some rows may be imprecise."""
-        tape, width = self._tape(), self._width(self._tape(), data.rows)
-        arrays = self._arrays(tape, *data.arrays)
-        seeds, d_inputs = np.empty((tape.states, data.rows), dtype=self.dtype), np.empty_like(arrays.inputs)
-
-        def work(block: tuple[int, int]) -> tuple[float, Array]:
-            values, reverse = self._reverse(tape, arrays, width, seeds, d_inputs)
-            return kernel(arrays, reverse, values, *block, weights, *arguments), reverse.d_constants
-
-        losses, d_constants = zip(
-            *in_threads(work, blocks_of_tiles(self.threads, data.rows, width, tape.work)), strict=True
-        )
+        tape = self._tape()
+        arrays, seeds = self._arrays(tape, *data.arrays), np.empty((tape.states, data.rows), dtype=self.dtype)
+        losses, d_constants, d_inputs = self._in_reverse(tape, arrays, seeds, True, kernel, weights, *arguments)
         doubt = bool(arrays.doubts.any()) or self.tables_in_doubt(tape)
-        gradients = self._collected(tape, sum(d_constants, start=np.zeros(tape.constant_count)), d_inputs)
-        return sum(losses), gradients, doubt
+        return sum(losses), self._collected(tape, d_constants, d_inputs), doubt
 
     def jacobian(self, data: Packed, first: int, stop: int) -> tuple[Array, dict[tuple[str, str], Array]]:
-        tape, rows = self._jacobian_tape(), data.rows
-        arrays, width = self._arrays(tape, *data.arrays), self._width(tape, rows)
-        seeds, d_inputs = np.empty((tape.states, rows), dtype=self.dtype), np.empty_like(arrays.inputs)
-        share = ShareArrays(np.zeros((tape.constant_count, rows)), first, stop)
-
-        def work(block: tuple[int, int]) -> None:
-            values, reverse = self._reverse(tape, arrays, width, seeds, d_inputs)
-            tape_kernels.jacobian(arrays, reverse, values, *block, share)
-
-        in_threads(work, blocks_of_tiles(self.threads, rows, width, tape.work))
+        tape = self._jacobian_tape()
+        arrays, seeds = self._arrays(tape, *data.arrays), np.empty((tape.states, data.rows), dtype=self.dtype)
+        share = ShareArrays(np.zeros((tape.constant_count, data.rows)), first, stop)
+        self._in_reverse(tape, arrays, seeds, True, tape_kernels.jacobian, share)
         doubt = bool(arrays.doubts.any())
         return self._jacobian_with_fallback(tape, arrays.outputs[0], share.by_constant, doubt, data, first, stop)
 
@@ -194,9 +185,7 @@ class TapeEngine(TapeBased):
         """A working space of one tile, with its constant slots filled in."""
         values = working_space(tape.slots, width, self.dtype)
         values[0] = 1.0
-        if tape.pinned:
-            slots, places = np.array(tape.pinned).T
-            values[slots] = constants[places, None]
+        values[tape.pinned[:, 0]] = constants[tape.pinned[:, 1], None]
         return values
 
     def _arrays(self, tape: Tape, inputs: Array, codes: NDArray[np.int32]) -> TapeArrays:
@@ -204,16 +193,6 @@ class TapeEngine(TapeBased):
         rows = inputs.shape[1]
         outputs, doubts = np.empty((tape.outputs, rows), dtype=self.dtype), np.empty(rows, dtype=np.bool_)
         return TapeArrays(tape.instructions, tape.terms, self.constants(tape), inputs, codes, outputs, doubts)
-
-    def _reverse(
-        self, tape: Tape, arrays: TapeArrays, width: int, seeds: Array, d_inputs: Array, through: bool = True
-    ) -> tuple[Array, ReverseArrays]:
-        """A working space of one tile, and what the backward pass of one thread needs."""
-        values, d_constants = self._values(tape, arrays.constants, width), np.zeros(tape.constant_count)
-        pinned = np.array(tape.pinned, dtype=np.int64).reshape(-1, 2)
-        return values, ReverseArrays(
-            seeds, working_space(len(values), values.shape[1], values.dtype), pinned, d_constants, d_inputs, through
-        )
 
 
 def working_space(slots: int, width: int, dtype: np.dtype[np.floating]) -> Array:

@@ -41,7 +41,7 @@ class ReverseArrays(NamedTuple):
 
     `seeds` (states, rows) are the derivatives of some function by the joint, the first rows of the outputs. Those by
     the constants are added to `d_constants`, those by the inputs stored in `d_inputs`. `adjoints` (slots, rows of a
-    tile) is working space, and `pinned` (count, 2) lists slots that hold constants, with their constant or -1.
+    tile) is working space, and `pinned` (count, 2) lists slots that hold constants, with their constant.
     `through` says whether derivatives pass through sigmoids into the posteriors they are applied to.
     """
 
@@ -133,9 +133,7 @@ def backward_tile(tape, reverse, values, r0, n):
 def add_pinned(reverse):
     """Add the derivatives by the slots that hold constants to those by the constants."""
     for i in range(reverse.pinned.shape[0]):
-        slot, constant = reverse.pinned[i, 0], reverse.pinned[i, 1]
-        if constant >= 0:
-            reverse.d_constants[constant] += reverse.adjoints[slot].sum()
+        reverse.d_constants[reverse.pinned[i, 1]] += reverse.adjoints[reverse.pinned[i, 0]].sum()
 
 
 @jit(nogil=True)
@@ -184,6 +182,5 @@ def jacobian(tape, reverse, values, start, stop, share):
         backward_tile(tape, reverse, values, r0, n)
         for i in range(pinned.shape[0]):
             slot, constant = pinned[i, 0], pinned[i, 1]
-            if constant >= 0:
-                for j in range(n):
-                    by_constant[constant, r0 + j] = adjoints[slot, j]
+            for j in range(n):
+                by_constant[constant, r0 + j] = adjoints[slot, j]
