@@ -18,7 +18,8 @@ from bench.tables import MISSED, OK, Section, at_least
 from bench.worker import likelihoods, observed, seconds
 from tacit.base import machine
 from tacit.engines import ENGINES
-from tacit.engines.native.native_engine import CodeKind, NativeEngine
+from tacit.engines.native.module import CodeKind
+from tacit.engines.native.native_engine import NativeEngine
 from tacit.engines.tape import tape_kernels as kernels
 from tacit.engines.tape.tape_based import blocks_of_tiles, in_threads
 from tacit.engines.tape.tape_engine import TapeEngine

@@ -26,7 +26,8 @@ from tacit.compiler.program import Program
 from tacit.engines.arrays.numpy_engine import NumpyEngine
 from tacit.engines.engine import Columns, Engine, SingleRow, Slopes, Sweep, Tables
 from tacit.engines.native.llvm import NoCodeError
-from tacit.engines.native.native_engine import DESCENT, CodeKind, NativeEngine
+from tacit.engines.native.module import CodeKind
+from tacit.engines.native.native_engine import DESCENT, NativeEngine
 from tacit.engines.results import Array, Descent, Gradients, Results, Reverse
 from tacit.engines.tape.tape_based import TapeBased
 

@@ -146,8 +146,7 @@ def gather(body: Adjoints, sums: Sums) -> None:
 
 
 def _gather_some(body: Adjoints, pairs: Sequence[tuple[int, int, int]]) -> None:
-    kind, zero = body.lanes.type, body.lanes.literal(0.0)
-    totals = [body.variable(kind, zero) for _ in pairs]
+    totals = [body.variable(body.lanes.type, body.lanes.literal(0.0)) for _ in pairs]
     with body.loop("0", "%count", body.lanes.rows) as row:
         there = {name: body.array_from(name, row) for name in ("values", "adjoints")}
         derivatives: dict[int, str] = {}
@@ -159,7 +158,6 @@ def _gather_some(body: Adjoints, pairs: Sequence[tuple[int, int, int]]) -> None:
                 more = body.mul(more, body.constant(body.pinned[factor]))
             elif factor:  # slot 0 is 1
                 more = body.mul(more, body.load(there["values"], factor))
-            before = body.let(f"load {kind}, ptr {total}")
-            body.do(f"store {kind} {body.add(before, more)}, ptr {total}")
+            body.add_to(total, more)
     for (_, constant, _), total in zip(pairs, totals, strict=True):
-        body.give_constant(constant, body.let(f"load {kind}, ptr {total}"))
+        body.give_constant(constant, body.value(total))

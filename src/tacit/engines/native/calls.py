@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tacit.engines.native.evidence_layout import address_of
 from tacit.engines.native.llvm import Code
-from tacit.engines.native.module import CALL, TileLayout
+from tacit.engines.native.tile_loop import CALL, TileLayout
 from tacit.engines.tape.tape import Tape
 
 CACHE_LINE_BYTES = 64

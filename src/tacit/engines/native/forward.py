@@ -215,8 +215,7 @@ class Watching(Body):
         for size in sizes[1:]:
             smallest = self.select(self.compare("olt", size, smallest), size, smallest)
         ended = self.compare("olt", smallest, self.lanes.literal(2 * self.least_weight))
-        rows = self.let(f"bitcast {self.lanes.mask} {ended} to i{self.lanes.rows}")
-        with self.when(self.let(f"icmp ne i{self.lanes.rows} {rows}, 0")):
+        with self.when(self.any(ended)):
             for mixture in self.mixtures:
                 super().note_mixture(*mixture)
             assert self.doubt is not None

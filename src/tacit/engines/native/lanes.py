@@ -98,6 +98,14 @@ class FunctionText:
         self.do(f"store {kind} {value}, ptr {name}")
         return name
 
+    def value(self, variable: str) -> str:
+        """What a variable holds, row by row."""
+        return self.let(f"load {self.lanes.type}, ptr {variable}")
+
+    def add_to(self, variable: str, more: str) -> None:
+        """Add to what a variable holds, row by row."""
+        self.do(f"store {self.lanes.type} {self.add(self.value(variable), more)}, ptr {variable}")
+
     def function(self, head: str) -> str:
         """The lines as the body of a function, given its first line."""
         return "\n".join([f"{head} {{", "entry:", *self.variables, *self.lines, "}", ""])
@@ -160,6 +168,11 @@ class FunctionText:
     def either(self, a: str, b: str) -> str:
         """Where one of two masks holds."""
         return self.let(f"or {self.lanes.mask} {a}, {b}")
+
+    def any(self, mask: str) -> str:
+        """Whether a mask holds somewhere."""
+        bits = self.let(f"bitcast {self.lanes.mask} {mask} to i{self.lanes.rows}")
+        return self.let(f"icmp ne i{self.lanes.rows} {bits}, 0")
 
     def place(self, base: str, offset: int | str, scalar: str) -> str:
         """The address of an entry of an array."""

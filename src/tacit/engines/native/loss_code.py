@@ -8,10 +8,8 @@ share that some states have of all.
 from __future__ import annotations
 
 from tacit.engines.native.lanes import FunctionText, Lanes
-from tacit.engines.native.readers import STRIDE
+from tacit.engines.native.readers import place_in_tile
 from tacit.engines.tape.instructions import CROSS_ENTROPY, LEAST_PROBABILITY
-
-DECLARED = "declare double @log(double)"
 
 
 def loss_text(kind: int, made: Lanes, states: int, groups: int) -> str:
@@ -32,13 +30,13 @@ class _Outputs(FunctionText):
         self.made, self.states = made, states
         self.row = self.whole = ""
 
-    def _function(self, name: str, arrays: tuple[str, ...], numbers: tuple[str, ...]) -> str:
+    def _function(self, name: str, arrays: tuple[str, ...], *others: str) -> str:
         self.do("ret void")
-        given = [*(f"ptr noalias %{array}" for array in arrays), *(f"i64 %{number}" for number in numbers)]
+        given = [*(f"ptr noalias %{array}" for array in arrays), "i64 %count", *others]
         return self.function(f"define internal void @{name}({', '.join(given)}) alignstack(32)")
 
     def _load(self, array: str, number: str, lanes: Lanes) -> str:
-        address = self._address(array, number, lanes)
+        address = place_in_tile(self, array, number, self.row, lanes.number)
         return self.let(f"load {lanes.type}, ptr {address}, align {lanes.bytes}")
 
     def _output(self, state: str) -> str:
@@ -48,25 +46,15 @@ class _Outputs(FunctionText):
     def _store(self, array: str, state: str, value: str) -> None:
         if self.made.bits == 32:
             value = self.let(f"fptrunc {self.lanes.type} {value} to {self.made.type}")
-        address = self._address(array, state, self.made)
+        address = place_in_tile(self, array, state, self.row, self.made.number)
         self.do(f"store {self.made.type} {value}, ptr {address}, align {self.made.bytes}")
-
-    def _address(self, array: str, number: str, lanes: Lanes) -> str:
-        far = self.let(f"add i64 {self.let(f'mul i64 {number}, {STRIDE}')}, {self.row}")
-        return self.place(array, far, lanes.number)
-
-    def _value(self, variable: str) -> str:
-        return self.let(f"load {self.lanes.type}, ptr {variable}")
-
-    def _add_to(self, variable: str, more: str) -> None:
-        self.do(f"store {self.lanes.type} {self.add(self._value(variable), more)}, ptr {variable}")
 
     def _sum_from(self, state: str, stop: str = "") -> str:
         """The sum of some outputs."""
         total = self.variable(self.lanes.type, self.lanes.literal(0.0))
         with self.loop(state, stop or str(self.states)) as other:
-            self._add_to(total, self._output(other))
-        return self._value(total)
+            self.add_to(total, self._output(other))
+        return self.value(total)
 
 
 class _ShareCode(_Outputs):
@@ -83,7 +71,7 @@ class _ShareCode(_Outputs):
                 own = self.let(f"select i1 {inside}, {self.lanes.type} {one}, {self.lanes.type} {zero}")
                 self._store("%seeds", state, self.div(self.sub(own, part), whole))
             self._store("%outputs", "0", part)
-        return self._function("share", ("outputs", "seeds"), ("count", "first", "end"))
+        return self._function("share", ("outputs", "seeds"), "i64 %first", "i64 %end")
 
 
 class _Loss(_Outputs):
@@ -103,20 +91,20 @@ class _Loss(_Outputs):
             own, inner = (self.variable(self.lanes.type, zero) for _ in range(2))
             with self.loop("0", str(self.groups)) as group:
                 p, target = self._probability(group), self._load("%targets", group, self.lanes)
-                self._add_to(own, self._cost(p, target))
-                self._add_to(inner, self.mul(self._slope(p, target), p))
-            self._add_to(loss, self.select(counts, self.mul(weight, self._value(own)), zero))
-            scale, mean = self.div(weight, self.whole), self._value(inner)
+                self.add_to(own, self._cost(p, target))
+                self.add_to(inner, self.mul(self._slope(p, target), p))
+            self.add_to(loss, self.select(counts, self.mul(weight, self.value(own)), zero))
+            scale, mean = self.div(weight, self.whole), self.value(inner)
             with self.loop("0", str(self.states)) as state:
                 early = self.let(f"icmp slt i64 {state}, {self.groups - 1}")
                 group = self.let(f"select i1 {early}, i64 {state}, i64 {self.groups - 1}")
                 slope = self._slope(self._probability(group), self._load("%targets", group, self.lanes))
                 self._store("%seeds", state, self.select(counts, self.mul(scale, self.sub(slope, mean)), zero))
         total = self.let("load double, ptr %total")
-        for lane in self.rows_of("double", self._value(loss)):
+        for lane in self.rows_of("double", self.value(loss)):
             total = self.let(f"fadd double {total}, {lane}")
         self.do(f"store double {total}, ptr %total")
-        return self._function("loss", ("outputs", "targets", "weights", "seeds", "total"), ("count",))
+        return self._function("loss", ("outputs", "targets", "weights", "seeds"), "ptr noalias %total")
 
     def _probability(self, group: str) -> str:
         """The probability of a group: of one state, or of all that are left."""

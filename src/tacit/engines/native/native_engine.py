@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property, partial
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from tacit.engines.native.decision_outputs import LookedAt, looked_at
 from tacit.engines.native.evidence_layout import EvidenceTable, address_of
 from tacit.engines.native.lanes import Note
 from tacit.engines.native.llvm import Code, code, is_stored
-from tacit.engines.native.module import TapeModule
+from tacit.engines.native.module import CodeKind, TapeModule
 from tacit.engines.native.readers import TILE, reader_text
 from tacit.engines.native.single_row import SingleRows
 from tacit.engines.results import Array, Descent, Gradients, Results, Reverse
@@ -38,17 +38,6 @@ IMPRECISE, UNUSUAL = int(Note.IMPRECISE), int(Note.UNUSUAL)  # NumPy is slow wit
 NOT_EXACT = IMPRECISE | UNUSUAL
 NOT_A_POSTERIOR = int(NOT_EXACT | Note.INFINITE)
 NO_INPUTS: Array = np.empty((0, 0))  # derivatives by inputs that nobody asked for
-
-
-class CodeKind(NamedTuple):
-    """What some code does."""
-
-    reverse: bool
-    option: bool  # forward: with selections; in reverse: through sigmoids
-    loss: int | None = None  # MEAN_SQUARED or CROSS_ENTROPY, whose derivatives are taken
-    groups: int = 0  # of its targets
-    by_row: bool = False  # the derivatives of a share of the joint by the constants, row by row
-    descent: bool = False  # forward: with all values that a traceback looks at
 
 
 JACOBIAN = CodeKind(True, True, by_row=True)
@@ -96,21 +85,12 @@ class NativeEngine(TapeBased):
 
     def _text(self, kind: CodeKind) -> tuple[TapeModule, str]:
         """The text of some code."""
-        text_of = self._texts.get(kind)
-        if text_of is None:
-            tape = self._tape(selections=kind.option and not kind.reverse)
-            if kind.descent:
-                tape = self._looked_at.tape
+        if kind not in self._texts:
+            tape = self._looked_at.tape if kind.descent else self._tape(selections=kind.option and not kind.reverse)
             inputs = sum(self.program.sizes[name] for name in tape.inputs)
-            module = TapeModule(tape, self._bits, inputs, kind.reverse, kind.groups, kind.by_row)
-            if kind.by_row:
-                text = module.jacobian()
-            elif kind.loss is not None:
-                text = module.learning(kind.loss)
-            else:
-                text = module.backward(kind.option) if kind.reverse else module.forward()
-            text_of = self._texts[kind] = module, text
-        return text_of
+            module = TapeModule(tape, self._bits, inputs, kind)
+            self._texts[kind] = module, module.text()
+        return self._texts[kind]
 
     def is_stored(self, kind: CodeKind) -> bool:
         """Whether some code is on disk."""

@@ -31,6 +31,12 @@ def lanes_of(bits: int) -> Lanes:
     return Lanes(bits, VECTOR // bits)
 
 
+def place_in_tile(text: FunctionText, array: str, number: str, row: str, scalar: str) -> str:
+    """The address of a number of some row in a tile of an array."""
+    far = text.let(f"add i64 {text.let(f'mul i64 {number}, {STRIDE}')}, {row}")
+    return text.place(array, far, scalar)
+
+
 class EvidenceReader(FunctionText):
     """One reader: `rows` are the addresses of some rows, `first` the place of the first of them in the tile."""
 
@@ -67,8 +73,7 @@ class EvidenceReader(FunctionText):
             self._vector(start, first, stride, "0")
         outside_any = self.let(f"load i1, ptr {self.odd}")
         for worst, how, bound in self.bounds:
-            value = self.let(f"load {self.lanes.type}, ptr {worst}")
-            outside = self.any(self.compare(how, value, self.lanes.literal(bound)))
+            outside = self.any(self.compare(how, self.value(worst), self.lanes.literal(bound)))
             outside_any = self.let(f"or i1 {outside_any}, {outside}")
         self.do(f"ret i32 {self.let(f'zext i1 {outside_any} to i32')}")
         return self.function(f"define i32 @{name}(ptr %column, i64 %row, i64 %count, ptr noalias %tile)")
@@ -88,14 +93,9 @@ class EvidenceReader(FunctionText):
 
     def note(self, place: str, value: str, how: str) -> None:
         """Keep the worst of what was and a value: the one that compares so with the other."""
-        before = self.let(f"load {self.lanes.type}, ptr {place}")
+        before = self.value(place)
         chosen = self.select(self.compare(how, value, before), value, before)
         self.do(f"store {self.lanes.type} {chosen}, ptr {place}")
-
-    def any(self, mask: str) -> str:
-        """Whether a mask holds somewhere."""
-        bits = self.let(f"bitcast {self.lanes.mask} {mask} to i{self.lanes.rows}")
-        return self.let(f"icmp ne i{self.lanes.rows} {bits}, 0")
 
     def given(self, distance: str = "0") -> str:
         """What is given of every row, at a distance from where it begins."""
@@ -130,8 +130,7 @@ class EvidenceReader(FunctionText):
 
     def entry(self, state: str, scalar: str) -> str:
         """Where the tile has a state of these rows."""
-        far = self.let(f"add i64 {self.let(f'mul i64 {state}, {STRIDE}')}, {self.first}")
-        return self.place("%tile", far, scalar)
+        return place_in_tile(self, "%tile", state, self.first, scalar)
 
     def put(self, state: str, value: str) -> None:
         """Fill in the likelihoods of a state."""
@@ -152,8 +151,8 @@ def likelihoods(r: EvidenceReader) -> None:
     with r.loop("0", states) as state:
         x = r.number(r.far(state))
         r.note(r.lowest, x, "olt")
-        r.do(f"store {lanes.type} {r.add(r.let(f'load {lanes.type}, ptr {total}'), x)}, ptr {total}")
-    whole = _checked_sum(r, r.let(f"load {lanes.type}, ptr {total}"))
+        r.add_to(total, x)
+    whole = _checked_sum(r, r.value(total))
     with r.loop("0", states) as state:
         r.put(state, r.div(r.number(r.far(state)), whole))
     with r.when(r.any(r.compare("uno", whole, whole))):

@@ -37,6 +37,7 @@ from tacit.engines.tape.tape import ONE_CONSTANT, ZERO_CONSTANT, Tape, TapeWrite
 from tacit.engines.tape.traceback_plan import axes_with_states, traceback_plan
 from tacit.model.cpt import TESTS
 
+SUMS = {False: (k.PRODUCT, k.LINEAR), True: (k.LARGEST_PRODUCT, k.LARGEST_LINEAR)}  # without and with constants
 MAX_TERMS = 50_000_000
 MAX_SUM_TERMS = 32  # of single entries: of longer sums, LLVM takes ten times as long for a term
 
@@ -236,8 +237,7 @@ class _Assembler:
         slots[made] = self.slots.new(int(made.sum()))
         keep = valid & made[:, None]
         terms = np.stack([ids[0][keep], ids[1][keep]], axis=1)
-        kinds = (k.LARGEST_PRODUCT, k.LARGEST_LINEAR) if operation.largest else (k.PRODUCT, k.LINEAR)
-        self.writer.emit_sums(kinds[linear], slots[made], terms, counts[made])
+        self.writer.emit_sums(SUMS[operation.largest][linear], slots[made], terms, counts[made])
         return slots.reshape(setting.shape(operation.axes))
 
     def _operand(self, j: int, order: Axes, shape: list[int], rows: int) -> tuple[Ids, Mask, Mask]:
@@ -259,9 +259,8 @@ class _Assembler:
         slots = self.slots.in_turn(operation.last_uses(setting), results)
         ids = np.concatenate([ids, slots])
         counts = np.bincount(operation.owners[terms], minlength=len(slots))[results]
-        linear = operation.linear & (not self.pin)
-        sums, largest = np.where(linear, k.LINEAR, k.PRODUCT), np.where(linear, k.LARGEST_LINEAR, k.LARGEST_PRODUCT)
-        kinds = largest if operation.largest else sums
+        product, linear = SUMS[operation.largest]
+        kinds = np.where(operation.linear & (not self.pin), linear, product)
         pairs = ids[operation.terms[terms]]
         pairs[operation.terms[terms, 1] == operation.first_literal(setting), 1] = ONES
         self.writer.emit_sums(kinds[results], slots[results], pairs, counts)

@@ -21,7 +21,7 @@ class SampleArrays(NamedTuple):
     """States that are chosen, and the numbers that they are drawn by.
 
     Of every axis, `states` (axes, rows * samples) has those of all samples of the first row, then of the second, and so
-    on; those of observed variables are there already. Without `draws`, the largest are taken..
+    on; those of observed variables are there already. Without `draws`, the largest are taken.
     """
 
     states: NDArray[np.int32]

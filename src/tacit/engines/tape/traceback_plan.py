@@ -44,20 +44,18 @@ def traceback_plan(
 ) -> TracebackPlan:
     """The decisions of a program, given the first constant of a table, and the slots of what depends on evidence."""
     number = {axis: i for i, axis in enumerate(axes_with_states(program))}
-    decisions: list[list[int]] = []
-    operands: list[list[int]] = []
-    strides: list[list[int]] = []
-    chosen: list[list[int]] = []
-    offsets, entries = _Flat(), _Flat()
+    decisions, operands, strides, chosen = (list[list[int]]() for _ in range(4))
+    offsets, entries = list[int](), list[int]()
     for decision in program.decisions:
         first_operand, first_chosen = len(operands), len(chosen)
         shape = [program.sizes[a] for a in decision.chosen]
         for i in decision.inputs:
-            first, steps = len(strides), strides_of(program, i)
+            first_stride, steps, fixed = len(strides), strides_of(program, i), not program.batched[i]
             strides += [[number[a], step] for a, step in steps.items() if a not in decision.chosen]
-            places = offsets_of(program, decision.chosen, steps)
-            entry = entries.add(slots_of(i).ravel()) if program.batched[i] else constant_of(i)
-            operands.append([entry, first, len(strides), offsets.add(places), int(not program.batched[i])])
+            entry = constant_of(i) if fixed else len(entries)
+            operands.append([entry, first_stride, len(strides), len(offsets), int(fixed)])
+            offsets += offsets_of(program, decision.chosen, steps).tolist()
+            entries += [] if fixed else slots_of(i).ravel().tolist()
         for place, axis in enumerate(decision.chosen):
             chosen.append([number[axis], math.prod(shape[place + 1 :]), shape[place]])
         decisions.append([math.prod(shape), first_operand, len(operands), first_chosen, len(chosen)])
@@ -66,27 +64,10 @@ def traceback_plan(
         _table(operands, 5),
         _table(strides, 2),
         _table(chosen, 3),
-        offsets.array(),
-        entries.array(),
+        np.array(offsets, dtype=np.int32),
+        np.array(entries, dtype=np.int32),
         most=max((states for states, *_ in decisions), default=1),
     )
-
-
-class _Flat:
-    """Arrays one after the other in a single one."""
-
-    def __init__(self) -> None:
-        self._blocks: list[Ids] = [np.empty(0, dtype=np.int64)]
-        self._size = 0
-
-    def add(self, block: Ids) -> int:
-        """Append an array; returns where it begins."""
-        first, self._size = self._size, self._size + len(block)
-        self._blocks.append(block)
-        return first
-
-    def array(self) -> NDArray[np.int32]:
-        return np.concatenate(self._blocks).astype(np.int32)
 
 
 def _table(rows: Sequence[Sequence[int]], width: int) -> NDArray[np.int32]:
