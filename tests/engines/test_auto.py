@@ -78,7 +78,7 @@ def loaded(request, monkeypatch):
 
 def never(monkeypatch):
     """Code does not pay, however many rows there are."""
-    monkeypatch.setattr(auto, "COMPILED", dict.fromkeys((False, True), float("inf")))
+    monkeypatch.setattr(auto, "COMPILE_TERM", dict.fromkeys((False, True), float("inf")))
 
 
 # processes ------------------------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ def test_few_rows_run_on_numpy_which_needs_no_preparation(monkeypatch, compilati
     tac = compile_()
     close(tac.posterior(EVIDENCE), expected)
     engine = tac.engine()
-    assert (engine.native._interpreter, compilations) == (None, [])
+    assert (engine._tape, compilations) == (None, [])
     assert engine.runner(3, Sweep.FORWARD) is engine.runner(3, Sweep.DESCENT) is engine.numpy
 
 
@@ -157,7 +157,7 @@ def test_many_rows_run_as_code(loaded, compilations):
     columns = {name: rng.random(2_000_000) for name in EVIDENCE}
     found = tac.posterior(columns)
     engine = tac.engine()
-    assert (engine._numpy, engine.native._interpreter) == (None, None)
+    assert (engine._numpy, engine._tape) == (None, None)
     assert engine.runner(1, Sweep.FORWARD) is engine.native
     assert engine.runner(1, Sweep.FORWARD, Sweep.HELD) is not engine.native  # there is no such code yet
     some = slice(None, None, 9973)
@@ -167,10 +167,10 @@ def test_many_rows_run_as_code(loaded, compilations):
 def test_code_is_compiled_when_it_would_have_repaid_itself(monkeypatch, compilations, expected):
     monkeypatch.setattr(auto, "INTERPRETER", "no such module")
     engine = compile_().engine()
-    each = engine._numpy_seconds(1, auto.FORWARD) - auto.CODE.call + 2 * auto.READ
-    monkeypatch.setattr(auto, "WRITTEN", 0.0)
-    monkeypatch.setattr(auto, "BEGUN", 9.5 * each)
-    monkeypatch.setattr(auto, "COMPILED", {False: 0.0, True: 0.0})
+    each = engine._numpy_seconds(1, auto.FORWARD) - auto.CODE.call + 2 * auto.READ_VARIABLE
+    monkeypatch.setattr(auto, "WRITE_TERM", 0.0)
+    monkeypatch.setattr(auto, "COMPILE_START", 9.5 * each)
+    monkeypatch.setattr(auto, "COMPILE_TERM", {False: 0.0, True: 0.0})
     ran = [engine.runner(1, Sweep.FORWARD) for _ in range(12)]
     assert ran == [engine.numpy] * 9 + [engine.native] * 3
 
@@ -179,7 +179,7 @@ def test_what_is_on_disk_is_used_as_soon_as_to_look_for_it_pays(monkeypatch, loa
     compile_("native").posterior(EVIDENCE)
     count = len(compilations)
     never(monkeypatch)
-    monkeypatch.setattr(auto, "WRITTEN", 0.0)
+    monkeypatch.setattr(auto, "WRITE_TERM", 0.0)
     tac = compile_()
     close(tac.posterior(EVIDENCE), expected)
     assert tac.engine().runner(1, Sweep.FORWARD) is tac.engine().native
@@ -188,7 +188,7 @@ def test_what_is_on_disk_is_used_as_soon_as_to_look_for_it_pays(monkeypatch, loa
 
 def test_the_disk_is_asked_once(monkeypatch, loaded, expected):
     never(monkeypatch)
-    monkeypatch.setattr(auto, "WRITTEN", 0.0)
+    monkeypatch.setattr(auto, "WRITE_TERM", 0.0)
     asked = []
     monkeypatch.setattr(target.code_cache, "load", lambda key: asked.append(key))
     tac = compile_()
@@ -218,7 +218,7 @@ def test_hard_tests_run_on_one_runner_whatever_was_before(monkeypatch, loaded):
     tac.mpe(EVIDENCE)
     (asked,) = tac._companions.values()
     assert {asked.engine().runner(rows, Sweep.DESCENT) for rows in (1, 10**6)} == {asked.engine().native}
-    monkeypatch.setattr(auto, "MAX_DECIDED", 0)
+    monkeypatch.setattr(auto, "MAX_DECIDING_TERMS", 0)
     large = compile_(net=NET.with_gamma(None)).engine()
     assert {large.runner(rows, *own) for rows in (1, 10**6) for own in sweeps} == {large.tape}
 
@@ -388,8 +388,8 @@ def test_without_code_the_interpreter_runs_with_one_warning(monkeypatch, error, 
         raise error
 
     auto._warn_once.cache_clear()
-    monkeypatch.setattr(auto, "WRITTEN", 0.0)
-    monkeypatch.setattr(auto, "BEGUN", -1.0)  # it would pay at once
+    monkeypatch.setattr(auto, "WRITE_TERM", 0.0)
+    monkeypatch.setattr(auto, "COMPILE_START", -1.0)  # it would pay at once
     monkeypatch.setattr(target, "compiled", fails)
     monkeypatch.setattr(auto, "INTERPRETER", "no such module")
     with warnings.catch_warnings(record=True, action="always") as caught:

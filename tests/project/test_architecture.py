@@ -28,7 +28,7 @@ IN_FUNCTIONS = UPWARDS | {
     ("tacit.engines", "tacit.engines.cuda.driver"),  # asks a driver, which few machines have
     ("tacit.engines", "tacit.engines.tape.tape_engine"),  # loads numba
     ("tacit.engines", "tacit.engines.arrays.torch_engine"),  # torch is optional
-    ("tacit.engines.native.native_engine", "tacit.engines.tape.tape_engine"),  # loads numba
+    ("tacit.engines.native.auto", "tacit.engines.tape.tape_engine"),  # loads numba
     ("tacit.engines.circuit.circuit", "tacit.engines.circuit.circuit_tape"),  # loads numba
     ("tacit.base.jit", "tacit.base.jit.cached_njit"),  # loads numba
     ("tacit.learn.fitting.objective", "tacit.learn.fitting.loss_kernels"),  # loads numba

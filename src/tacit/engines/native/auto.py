@@ -46,17 +46,14 @@ class RunnerCost(NamedTuple):
 CODE = RunnerCost(15e-6, 15e-9, {False: 0.06e-9, True: 0.3e-9})
 TAPE = RunnerCost(150e-6, 80e-9, {False: 0.2e-9, True: 0.8e-9})
 NUMPY = RunnerCost(9e-6, 0.0, {False: 1.5e-9, True: 5e-9})  # for each operation, and each element that it writes
-COMPILED, BEGUN = {False: 0.15e-3, True: 0.5e-3}, 0.03  # to compile a term, and to begin
-WRITTEN = 0.03e-3  # to write the text of a term, and to look for its code on disk
-READ = 40e-6  # to read the evidence on a variable of one row, which code has a shorter way for
-LOADED, KERNELS = 0.6, 25.0  # to load the interpreter, and to compile its kernels once, after an installation
+COMPILE_START, COMPILE_TERM = 0.03, {False: 0.15e-3, True: 0.5e-3}
+WRITE_TERM = 0.03e-3  # to write the text of a term, and to look for its code on disk
+READ_VARIABLE = 40e-6  # to read the evidence on a variable of one row, which code has a shorter way for
+LOAD_INTERPRETER, COMPILE_KERNELS = 0.6, 25.0  # the latter once, after an installation
 INTERPRETER = "tacit.engines.tape.tape_engine"
-FORWARD, BACKWARD = (
-    "tacit.engines.tape.tape_kernels.forward",
-    "tacit.engines.tape.tape_kernels.backward",
-)  # what it runs
+FORWARD, BACKWARD = "tacit.engines.tape.tape_kernels.forward", "tacit.engines.tape.tape_kernels.backward"
 DESCEND = "tacit.engines.tape.traceback_kernels.descend"
-MAX_DECIDED = 20_000  # terms of a program that decides something, up to which it waits for code, some seconds
+MAX_DECIDING_TERMS = 20_000  # of a program that decides something, up to which it waits for code, some seconds
 KINDS = {
     Sweep.FORWARD: CodeKind(False, False),
     Sweep.SELECTIONS: CodeKind(False, True),
@@ -95,6 +92,7 @@ class Auto(Engine):
         self._terms = self.native.terms if generate else program.cost.multiply_adds
         self._variables = self.native.variables if generate else 0
         self._numpy: NumpyEngine | None = None
+        self._tape: TapeBased | None = None
         # the last bit may decide a test at a tie, or between two states that are equally probable
         self._decides = program.largest or any(gammas.get(node) is None for node in program.selections)
         self._no_code = not generate  # or none can be compiled here
@@ -113,15 +111,15 @@ class Auto(Engine):
         return self.native.reference.parameters, self.native.gammas
 
     def update(self, parameters: Tables, gammas: Slopes) -> None:
-        self.native.update(parameters, gammas)
-        if self._numpy is not None:
-            self._numpy.update(parameters, gammas)
+        for engine in (self.native, self._numpy, self._tape):
+            if engine is not None:
+                engine.update(parameters, gammas)
         self._fallback = None
 
     def clone(self) -> Self:
         clone = copy(self)
         clone.native = self.native.clone()
-        clone._numpy = None
+        clone._numpy = clone._tape = None
         clone._saved, clone._stored, clone._ready = dict(self._saved), dict(self._stored), set(self._ready)
         return clone
 
@@ -129,15 +127,19 @@ class Auto(Engine):
     def numpy(self) -> NumpyEngine:
         """The runner that needs no preparation."""
         if self._numpy is None:
-            made = NumpyEngine(self.program, *self._numbers, self.native.dtype.name)
-            made.threads = self.threads
-            self._numpy = made
+            numpy = NumpyEngine(self.program, *self._numbers, self.native.dtype.name)
+            numpy.threads = self.threads
+            self._numpy = numpy
         return self._numpy
 
     @property
     def tape(self) -> TapeBased:
         """The interpreter, which is loaded on first use."""
-        return self.native.interpreter
+        if self._tape is None:
+            from tacit.engines.tape.tape_engine import TapeEngine
+
+            self._tape = TapeEngine(self.program, *self._numbers, self.native.dtype.name, self.threads)
+        return self._tape
 
     def _interpreter(self) -> Engine:
         """The interpreter; NumPy where the tape would be too large after all."""
@@ -153,7 +155,7 @@ class Auto(Engine):
         return self._runner(rows, tuple(KINDS[sweep] for sweep in sweeps))
 
     def _runner(self, rows: int, kinds: tuple[CodeKind, ...]) -> Engine:
-        if self._decides and self._terms > MAX_DECIDED:
+        if self._decides and self._terms > MAX_DECIDING_TERMS:
             return self._interpreter()
         try:
             if not self._no_code and (self._decides or self._pays(rows, kinds)):
@@ -172,11 +174,11 @@ class Auto(Engine):
             return True
         gain = self._seconds_without_code(rows, _kernel(kinds)) - self._seconds(CODE, rows, _kernel(kinds))
         if rows == 1 and kinds == (KINDS[Sweep.FORWARD],):
-            gain += READ * self._variables
+            gain += READ_VARIABLE * self._variables
         self._saved[kinds] = saved = max(0.0, self._saved.get(kinds, 0.0) + gain)
-        if saved < WRITTEN * self._terms * len(missing):
+        if saved < WRITE_TERM * self._terms * len(missing):
             return False
-        price = sum(BEGUN + COMPILED[kind.reverse] * self._terms for kind in missing)
+        price = sum(COMPILE_START + COMPILE_TERM[kind.reverse] * self._terms for kind in missing)
         return saved >= price or all(map(self._is_stored, missing))
 
     def _is_stored(self, kind: CodeKind) -> bool:
@@ -190,7 +192,7 @@ class Auto(Engine):
         if self._is_ready(kernel):
             return self._interpreter() if by_tape < by_numpy else self.numpy
         self._tape_saved = max(0.0, self._tape_saved + by_numpy - by_tape)
-        worth = self._tape_saved > (LOADED if is_compiled(kernel) else KERNELS)
+        worth = self._tape_saved > (LOAD_INTERPRETER if is_compiled(kernel) else COMPILE_KERNELS)
         return self._interpreter() if worth else self.numpy
 
     def _is_ready(self, kernel: str) -> bool:

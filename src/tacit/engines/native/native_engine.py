@@ -8,6 +8,7 @@ computed by the fallback.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, Self
 
@@ -20,7 +21,6 @@ from tacit.compiler.program import Program
 from tacit.engines.arrays.traceback import descend
 from tacit.engines.engine import Columns, Kernel, Packed, SeedOfRows, SingleRow, Slopes, Tables
 from tacit.engines.native.calls import Argument, Generated, arguments_of
-from tacit.engines.native.decision_outputs import LookedAt, looked_at
 from tacit.engines.native.evidence_layout import EvidenceTable, address_of
 from tacit.engines.native.lanes import Note
 from tacit.engines.native.llvm import Code, code, is_stored
@@ -28,6 +28,8 @@ from tacit.engines.native.module import CodeKind, TapeModule
 from tacit.engines.native.readers import TILE, reader_text
 from tacit.engines.native.single_row import SingleRows
 from tacit.engines.results import Array, Descent, Gradients, Results, Reverse
+from tacit.engines.tape import instructions as k
+from tacit.engines.tape.tape import Tape
 from tacit.engines.tape.tape_based import TapeBased, blocks_of_tiles, in_threads
 from tacit.evidence.column import Column, blocks, take
 
@@ -38,8 +40,6 @@ IMPRECISE, UNUSUAL = int(Note.IMPRECISE), int(Note.UNUSUAL)  # NumPy is slow wit
 NOT_EXACT = IMPRECISE | UNUSUAL
 NOT_A_POSTERIOR = int(NOT_EXACT | Note.INFINITE)
 NO_INPUTS: Array = np.empty((0, 0))  # derivatives by inputs that nobody asked for
-
-
 JACOBIAN = CodeKind(True, True, by_row=True)
 DESCENT = CodeKind(False, False, descent=True)
 
@@ -57,7 +57,6 @@ class NativeEngine(TapeBased):
         self._readers: dict[tuple[str, str, int, int], Code] = {}
         self._generated: dict[CodeKind, Generated] = {}
         self._texts: dict[CodeKind, tuple[TapeModule, str]] = {}  # of code that is not compiled yet
-        self._interpreter: TapeBased | None = None
         self._single: SingleRows | None = None
         self._last: tuple[Packed, Generated, EvidenceTable] | None = None
 
@@ -85,12 +84,13 @@ class NativeEngine(TapeBased):
 
     def _text(self, kind: CodeKind) -> tuple[TapeModule, str]:
         """The text of some code."""
-        if kind not in self._texts:
-            tape = self._looked_at.tape if kind.descent else self._tape(selections=kind.option and not kind.reverse)
+        text_of = self._texts.get(kind)
+        if text_of is None:
+            tape = self._descent_tape[0] if kind.descent else self._tape(selections=kind.option and not kind.reverse)
             inputs = sum(self.program.sizes[name] for name in tape.inputs)
             module = TapeModule(tape, self._bits, inputs, kind)
-            self._texts[kind] = module, module.text()
-        return self._texts[kind]
+            text_of = self._texts[kind] = module, module.text()
+        return text_of  # another thread may have compiled it, and dropped its text
 
     def is_stored(self, kind: CodeKind) -> bool:
         """Whether some code is on disk."""
@@ -102,28 +102,13 @@ class NativeEngine(TapeBased):
             self._readers.setdefault(key, code(reader_text(*key), "read"))  # another thread may run its own already
         return self._readers[key].address
 
-    @property
-    def interpreter(self) -> TapeBased:
-        """The engine for what there is no generated code for: it interprets the tape."""
-        if self._interpreter is None:
-            from tacit.engines.tape.tape_engine import TapeEngine
-
-            numbers = self.reference.parameters, self.gammas
-            self._interpreter = TapeEngine(self.program, *numbers, self.dtype.name, self.threads)
-        return self._interpreter
-
     def chunk_for(self, rows: int) -> int:
         """All at once: nothing is made on the way that grows with them."""
         return max(rows, 1)
 
-    def update(self, parameters: Tables, gammas: Slopes) -> None:
-        super().update(parameters, gammas)
-        if self._interpreter is not None:
-            self._interpreter.update(parameters, gammas)
-
     def clone(self) -> Self:
         clone = super().clone()
-        clone._interpreter = clone._single = None
+        clone._single = None
         return clone
 
     def attempt(self, columns: Columns, rows: int, selections: bool = False) -> Results:
@@ -227,7 +212,7 @@ class NativeEngine(TapeBased):
 
     def _descended(self, generated: Generated, columns: Columns, rows: int, draws: Floats | None) -> Descent:
         outputs, imprecise = self._outputs(generated, columns, rows)
-        places = self._looked_at.places
+        _, places = self._descent_tape
 
         def value(i: int) -> Array:
             return outputs[places[i]] if i in places else self.reference.static(i)
@@ -237,8 +222,8 @@ class NativeEngine(TapeBased):
         return Descent(states, self._results(generated.tape, outputs, imprecise))
 
     @cached_property
-    def _looked_at(self) -> LookedAt:
-        return looked_at(self._tape(descent=True), self.program)
+    def _descent_tape(self) -> tuple[Tape, dict[int, slice]]:
+        return with_decision_outputs(self._tape(descent=True), self.program)
 
     def _evidence(self, generated: Generated, columns: Columns) -> EvidenceTable:
         """Columns as code reads them."""
@@ -314,3 +299,26 @@ def _rows_noted(notes: NDArray[np.uint8], tile: int, rows: int, what: int = NOT_
     tiles = np.flatnonzero(notes & what)
     noted = (tiles[:, None] * tile + np.arange(tile)).ravel()
     return noted[noted < rows]
+
+
+def with_decision_outputs(tape: Tape, program: Program) -> tuple[Tape, dict[int, slice]]:
+    """A tape that also puts out what a traceback reads, and where values of the program are among its outputs."""
+    assert tape.traceback is not None
+    slots, places = list[int](), dict[int, slice]()
+    inputs = (i for decision in program.decisions for i in decision.inputs)
+    for i, entry in zip(inputs, tape.traceback.operands[:, 0].tolist(), strict=True):
+        if program.batched[i] and i not in places:
+            size, first = program.size(program.operations[i].axes), tape.outputs + len(slots)
+            places[i] = slice(first, first + size)
+            slots += tape.traceback.entries[entry : entry + size].tolist()
+    numbers = np.arange(len(slots), dtype=np.int32)
+    term = len(tape.terms) + numbers
+    put_out = np.stack([np.full_like(numbers, k.OUTPUT), tape.outputs + numbers, term, term + 1], axis=1)
+    terms = np.stack([np.array(slots, dtype=np.int32), np.zeros_like(numbers)], axis=1)
+    more = replace(
+        tape,
+        instructions=np.concatenate([tape.instructions, put_out]),
+        terms=np.concatenate([tape.terms, terms]),
+        outputs=tape.outputs + len(slots),
+    )
+    return more, places
