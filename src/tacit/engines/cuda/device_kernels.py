@@ -229,7 +229,7 @@ class _Maker:
 
     def _places_of_sums(self) -> list[str]:
         """Where this thread adds to sums, which is known when their number is: lines that come before."""
-        t = FunctionText(self.lanes, count=self.thread.count)
+        t = FunctionText(self.lanes, numbers=self.thread.numbers)
         count, start = len(self.thread.gathered), "%sums.all"
         if self.device:
             replica = t.let(f"and i64 %block, {REPLICAS - 1}")
@@ -241,7 +241,6 @@ class _Maker:
                 t.do(f"%bit{level} = icmp ne i32 {t.let(f'and i32 {lane}, {1 << level}')}, 0")
         t.do(f"%sums = getelementptr inbounds double, ptr {start}, i64 0")
         t.do(f"%sums.tables = getelementptr inbounds double, ptr {start}, i64 {count}")
-        self.thread.count = t.count
         return t.lines
 
     def _kernel(self, name: str, kept: int = 0) -> Kernel:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from tacit.engines.native.backward import REVERSE, Adjoints
 from tacit.engines.native.forward import FORWARD, Terms
-from tacit.engines.native.lanes import Note
+from tacit.engines.native.lanes import Lanes, Note
 from tacit.engines.native.pieces import TapeStep
 from tacit.engines.tape import instructions as k
 from tacit.evidence.column import Kind
@@ -222,7 +222,7 @@ class Thread(Adjoints):
 
     def add_to(self, address: str, value: str) -> None:
         """Add to a sum over rows."""
-        self.let(f"atomicrmw fadd ptr {address}, double {self.as_double(value)} monotonic")
+        self.let(f"atomicrmw fadd ptr {address}, double {self.cast(value, self.lanes, Lanes(64))} monotonic")
 
 
 def _look_up(t: Thread, dst: int, terms: Terms, a: str) -> None:

@@ -30,7 +30,7 @@ class Adjoints(Body):
         return self.own.get(slot)
 
     def give(self, slot: int, derivative: str, factor: str | None = None) -> None:
-        """Add derivatives, times a factor, to those by a slot, or by a constant: see `TapeStep`."""
+        """Add derivatives, times a factor, to those by a slot, or by a constant, ~slot."""
         if slot == 0 or slot in self.inert:
             return
         if slot < 0 or slot in self.pinned:

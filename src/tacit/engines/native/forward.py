@@ -84,7 +84,7 @@ class Body(FunctionText):
         return self.made[slot]
 
     def operand(self, number: int) -> str:
-        """The value of a slot, or of a constant: see `TapeStep`."""
+        """The value of a slot, or of a constant, ~number."""
         return self.slot(number) if number >= 0 else self.constant(~number)
 
     def index(self, slot: int) -> str:
@@ -157,7 +157,7 @@ class Body(FunctionText):
         As `exponential` does it, but with a polynomial in two parts, which do not wait for each other, and one that is
         as long as these floats need.
         """
-        wide = Body(Lanes(64, self.lanes.rows), self.lines, self.count)
+        wide = self.in_doubles()
         x = wide.largest(x, wide.lanes.literal(least))
         shifted = wide.add(wide.mul(x, wide.lanes.literal(INVERSE_LOG2)), wide.lanes.literal(ROUNDING))
         whole = wide.sub(shifted, wide.lanes.literal(ROUNDING))
@@ -165,8 +165,7 @@ class Body(FunctionText):
             wide.sub(x, wide.mul(whole, wide.lanes.literal(LOG2_HIGH))), wide.mul(whole, wide.lanes.literal(LOG2_LOW))
         )
         bits = wide.let(f"bitcast {wide.lanes.type} {shifted} to {wide.lanes.integer}")  # the last ones are the number
-        self.count = wide.count
-        r, integer = self.as_number(r), self.lanes.integer
+        r, integer = self.cast(r, wide.lanes, self.lanes), self.lanes.integer
         terms, digits, bias = (14, 52, 1023) if self.lanes.bits == 64 else (8, 23, 127)
         square = self.mul(r, r)
         even, odd = (self._polynomial(square, SERIES[first:terms:2]) for first in (0, 1))
@@ -183,17 +182,9 @@ class Body(FunctionText):
             made = self.add(self.lanes.literal(c), self.mul(x, made))
         return made
 
-    def as_double(self, value: str) -> str:
-        """A value with 64 bits."""
-        if self.lanes.bits == 64:
-            return value
-        return self.let(f"fpext {self.lanes.type} {value} to {self.lanes.of('double')}")
-
-    def as_number(self, value: str) -> str:
-        """A value of 64 bits with as many as all others."""
-        if self.lanes.bits == 64:
-            return value
-        return self.let(f"fptrunc {self.lanes.of('double')} {value} to {self.lanes.type}")
+    def in_doubles(self) -> FunctionText:
+        """The same lines, for values of 64 bits."""
+        return FunctionText(Lanes(64, self.lanes.rows), self.lines, self.numbers)
 
 
 @dataclass
@@ -298,16 +289,13 @@ def by_direction(b: Body, operator: int, value: str) -> str:
 def weight(b: Body, dst: int, terms: Terms) -> None:
     """See `opcodes.lesser_weight`. What the exponential is taken of is worked out in doubles."""
     (x, total), (limit, operator), (gamma, _) = terms
-    left, whole = b.as_double(b.slot(x)), b.as_double(b.slot(total))
-    threshold, steep = b.as_double(b.operand(limit)), b.as_double(by_direction(b, operator, b.constant(gamma)))
-    wide = Body(Lanes(64, b.lanes.rows), b.lines, b.count)
-    zero = wide.lanes.literal(0.0)
+    wide, zero = b.in_doubles(), b.in_doubles().lanes.literal(0.0)
+    given = b.slot(x), b.slot(total), b.operand(limit), by_direction(b, operator, b.constant(gamma))
+    left, whole, threshold, steep = (b.cast(value, b.lanes, wide.lanes) for value in given)
     z = wide.mul(steep, wide.sub(wide.div(left, whole), threshold))
     z = wide.select(wide.compare("ogt", whole, zero), z, zero)
-    size = wide.negative(wide.magnitude(z))
-    b.count = wide.count
-    small = b.exp_of_negative(size, math.log(b.least_weight))
-    rises = b.compare("oge", b.as_number(z), b.lanes.literal(0.0))
+    small = b.exp_of_negative(wide.negative(wide.magnitude(z)), math.log(b.least_weight))
+    rises = b.compare("oge", b.cast(z, wide.lanes, b.lanes), b.lanes.literal(0.0))
     signed = b.select(rises, b.negative(small), small)
     b.set(dst, b.div(signed, b.add(b.lanes.literal(1.0), small)))
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import IntFlag
+from itertools import count
 
 FLAGS = "contract nsz"  # a * b + c may be one instruction
 
@@ -83,11 +84,11 @@ def as_bits(number: float, bits: int) -> str:
 
 @dataclass
 class FunctionText:
-    """The lines of a function, with fresh names."""
+    """The lines of a function, with fresh names; arithmetic is done row by row."""
 
     lanes: Lanes
     lines: list[str] = field(default_factory=list)
-    count: int = 0
+    numbers: Iterator[int] = field(default_factory=lambda: count(1))  # of names and labels
     block: str = "entry"
     variables: list[str] = field(default_factory=list)
 
@@ -112,8 +113,7 @@ class FunctionText:
 
     def fresh(self) -> str:
         """A name that is not taken yet."""
-        self.count += 1
-        return f"%v{self.count}"
+        return f"%v{next(self.numbers)}"
 
     def let(self, expression: str) -> str:
         """A name for the value of an expression."""
@@ -126,23 +126,18 @@ class FunctionText:
         self.lines.append(statement)
 
     def mul(self, a: str, b: str) -> str:
-        """A product, row by row."""
         return self.let(f"fmul {FLAGS} {self.lanes.type} {a}, {b}")
 
     def add(self, a: str, b: str) -> str:
-        """A sum, row by row."""
         return self.let(f"fadd {FLAGS} {self.lanes.type} {a}, {b}")
 
     def sub(self, a: str, b: str) -> str:
-        """A difference, row by row."""
         return self.let(f"fsub {FLAGS} {self.lanes.type} {a}, {b}")
 
     def div(self, a: str, b: str) -> str:
-        """A quotient, row by row."""
         return self.let(f"fdiv nsz {self.lanes.type} {a}, {b}")
 
     def negative(self, a: str) -> str:
-        """The negative, row by row."""
         return self.let(f"fneg {self.lanes.type} {a}")
 
     def compare(self, how: str, a: str, b: str) -> str:
@@ -158,15 +153,18 @@ class FunctionText:
         return self.select(self.compare("ogt", a, b), a, b)
 
     def magnitude(self, a: str) -> str:
-        """The number without its sign."""
         return self.let(f"call {self.lanes.type} @llvm.fabs.{mangled(self.lanes.type)}({self.lanes.type} {a})")
 
+    def cast(self, value: str, source: Lanes, target: Lanes) -> str:
+        """A value with as many bits as others have."""
+        if source.bits == target.bits:
+            return value
+        return self.let(f"{'fpext' if source.bits < target.bits else 'fptrunc'} {source.type} {value} to {target.type}")
+
     def both(self, a: str, b: str) -> str:
-        """Where both masks hold."""
         return self.let(f"and {self.lanes.mask} {a}, {b}")
 
     def either(self, a: str, b: str) -> str:
-        """Where one of two masks holds."""
         return self.let(f"or {self.lanes.mask} {a}, {b}")
 
     def any(self, mask: str) -> str:
@@ -205,8 +203,8 @@ class FunctionText:
     @contextmanager
     def loop(self, start: str, stop: str, step: int | str = 1) -> Iterator[str]:
         """Lines that are repeated with a counter of 64 bits, from `start` while it is below `stop`."""
-        counter, before = self.fresh(), self.block
-        label = f"loop{self.count}"
+        number, before = next(self.numbers), self.block
+        counter, label = f"%v{number}", f"loop{number}"
         self.do(f"br label %{label}")
         self.begin(label)
         self.do(f"{counter} = phi i64 [{start}, %{before}], [{counter}.next, %{label}.next]")
@@ -223,8 +221,7 @@ class FunctionText:
     @contextmanager
     def when(self, condition: str) -> Iterator[None]:
         """Lines that are done where a condition holds."""
-        self.count += 1
-        label = f"when{self.count}"
+        label = f"when{next(self.numbers)}"
         self.do(f"br i1 {condition}, label %{label}, label %{label}.end")
         self.begin(label)
         yield

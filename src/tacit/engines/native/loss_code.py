@@ -40,12 +40,10 @@ class _Outputs(FunctionText):
         return self.let(f"load {lanes.type}, ptr {address}, align {lanes.bytes}")
 
     def _output(self, state: str) -> str:
-        value = self._load("%outputs", state, self.made)
-        return value if self.made.bits == 64 else self.let(f"fpext {self.made.type} {value} to {self.lanes.type}")
+        return self.cast(self._load("%outputs", state, self.made), self.made, self.lanes)
 
     def _store(self, array: str, state: str, value: str) -> None:
-        if self.made.bits == 32:
-            value = self.let(f"fptrunc {self.lanes.type} {value} to {self.made.type}")
+        value = self.cast(value, self.lanes, self.made)
         address = place_in_tile(self, array, state, self.row, self.made.number)
         self.do(f"store {self.made.type} {value}, ptr {address}, align {self.made.bytes}")
 

@@ -21,8 +21,6 @@ VECTOR = 512  # bits: two registers of most processors, which share what is load
 SMALLEST_NORMAL = {64: 2.0**-1022, 32: 2.0**-126}
 
 SIZES = {"i8": 1, "i16": 2, "i32": 4, "float": 4, "double": 8}
-
-Column = dict[str, str]  # the names of what a column holds
 Rule = Callable[["EvidenceReader"], None]
 
 
@@ -40,11 +38,11 @@ def place_in_tile(text: FunctionText, array: str, number: str, row: str, scalar:
 class EvidenceReader(FunctionText):
     """One reader: `rows` are the addresses of some rows, `first` the place of the first of them in the tile."""
 
-    def __init__(self, made: Lanes, kind: str, rule: Rule, numbers: int = 1) -> None:
+    def __init__(self, made: Lanes, kind: str, rule: Rule, per_row: int = 1) -> None:
         lanes = Lanes(64, made.rows) if kind == "double" else made  # to compute with
         super().__init__(lanes)
         self.made, self.kind, self.rule = made, kind, rule
-        self.numbers = numbers  # of a row that is dense
+        self.per_row = per_row  # numbers, if rows are dense
         self.rows: list[str] = []
         self.first, self.dense = "", False
         self.column = {
@@ -58,12 +56,15 @@ class EvidenceReader(FunctionText):
         self.least_sum = self.worst("olt", 4 * SMALLEST_NORMAL[lanes.bits])
         self.largest_sum = self.worst("ogt", 1 / SMALLEST_NORMAL[lanes.bits])
 
-    def text(self, name: str) -> str:
-        """Whole vectors of rows first; what is left, row by row, each as if all rows of a vector were it."""
+    def text(self) -> str:
+        """The function `read`.
+
+        Whole vectors of rows come first; what is left, row by row, each as if all rows of a vector were it.
+        """
         stride = self.column["row_stride"]
         start = self.place(self.column["data"], self.let(f"mul i64 %row, {stride}"), "i8")
         whole = self.let(f"and i64 %count, {-self.lanes.rows}")
-        dense = self.let(f"icmp eq i64 {stride}, {SIZES[self.kind] * self.numbers}")
+        dense = self.let(f"icmp eq i64 {stride}, {SIZES[self.kind] * self.per_row}")
         with self.when(dense), self.loop("0", whole, self.lanes.rows) as first:
             self._vector(start, first, stride, stride, dense=True)
         others = self.let(f"select i1 {dense}, i64 0, i64 {whole}")
@@ -71,12 +72,12 @@ class EvidenceReader(FunctionText):
             self._vector(start, first, stride, stride)
         with self.loop(whole, "%count") as first:
             self._vector(start, first, stride, "0")
-        outside_any = self.let(f"load i1, ptr {self.odd}")
+        odd = self.let(f"load i1, ptr {self.odd}")
         for worst, how, bound in self.bounds:
             outside = self.any(self.compare(how, self.value(worst), self.lanes.literal(bound)))
-            outside_any = self.let(f"or i1 {outside_any}, {outside}")
-        self.do(f"ret i32 {self.let(f'zext i1 {outside_any} to i32')}")
-        return self.function(f"define i32 @{name}(ptr %column, i64 %row, i64 %count, ptr noalias %tile)")
+            odd = self.let(f"or i1 {odd}, {outside}")
+        self.do(f"ret i32 {self.let(f'zext i1 {odd} to i32')}")
+        return self.function("define i32 @read(ptr %column, i64 %row, i64 %count, ptr noalias %tile)")
 
     def _vector(self, start: str, first: str, stride: str, apart: str, dense: bool = False) -> None:
         self.first, self.dense = first, dense
@@ -116,17 +117,15 @@ class EvidenceReader(FunctionText):
             places = ", ".join(f"i32 {row * states + state}" for row in range(lanes.rows))
             kind = f"<{count} x {self.kind}>"
             own = self.let(f"shufflevector {kind} {whole}, {kind} poison, <{lanes.rows} x i32> <{places}>")
-            numbers.append(self.extended(own))
+            numbers.append(self._extended(own))
         return numbers
 
-    def extended(self, value: str) -> str:
-        """What is given as a number to compute with."""
-        lanes = self.lanes
-        return value if self.kind == lanes.number else self.let(f"fpext {lanes.of(self.kind)} {value} to {lanes.type}")
-
     def number(self, distance: str = "0") -> str:
-        """A value as a number to compute with."""
-        return self.extended(self.given(distance))
+        """What is given of every row, as a number to compute with."""
+        return self._extended(self.given(distance))
+
+    def _extended(self, value: str) -> str:
+        return self.cast(value, Lanes(8 * SIZES[self.kind], self.lanes.rows), self.lanes)
 
     def entry(self, state: str, scalar: str) -> str:
         """Where the tile has a state of these rows."""
@@ -134,8 +133,7 @@ class EvidenceReader(FunctionText):
 
     def put(self, state: str, value: str) -> None:
         """Fill in the likelihoods of a state."""
-        if self.lanes != self.made:
-            value = self.let(f"fptrunc {self.lanes.type} {value} to {self.made.type}")
+        value = self.cast(value, self.lanes, self.made)
         address = self.entry(state, self.made.number)
         self.do(f"store {self.made.type} {value}, ptr {address}, align {self.made.bytes}")
 
@@ -265,4 +263,4 @@ def reader_text(what: str, kind: str, bits: int, few: int = 0) -> str:
     else:
         lanes, rule = (lanes_of(32), states) if what == "states" else (lanes_of(bits), READERS[what])
         reader = EvidenceReader(lanes, kind, rule)
-    return reader.text("read")
+    return reader.text()
