@@ -1,4 +1,7 @@
-"""The engine for GPUs: a clear error without one, and with one the answers and derivatives of the others."""
+"""The engine for GPUs: a clear error without one, else the answers and derivatives of the others.
+
+Where there is no GPU, this processor does the work of one.
+"""
 
 import numpy as np
 import pytest
@@ -7,6 +10,7 @@ import tacit
 from tacit import EvidenceError, TacitError, examples
 from tacit.engines.cuda import cuda_engine as engine_module
 from tacit.engines.cuda import driver as cuda
+from tests.engines import emulated_gpu
 
 
 def close(found, expected, bar=1e-12):
@@ -21,10 +25,20 @@ def has_gpu():
     return True
 
 
-GPU = pytest.mark.skipif(not has_gpu(), reason="needs a GPU")
+HAS_GPU = has_gpu()
 
 
-@pytest.mark.skipif(has_gpu(), reason="there is a GPU")
+@pytest.fixture
+def gpu(monkeypatch):
+    """One that is there, or emulated."""
+    if not HAS_GPU:
+        emulated_gpu.emulate(monkeypatch)
+
+
+GPU = pytest.mark.usefixtures("gpu")
+
+
+@pytest.mark.skipif(HAS_GPU, reason="there is a GPU")
 def test_without_a_gpu_the_error_says_so():
     with pytest.raises(TacitError, match="engine='cuda' needs"):
         tacit.compile(examples.abc(), "B", ["A"], engine="cuda")
@@ -96,6 +110,27 @@ def test_derivatives(gamma):
 
 
 @GPU
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_derivatives_of_what_is_rescaled(dtype):
+    net, rng, rows = examples.hmm(12), np.random.default_rng(0), 150
+    names = [f"E{t}" for t in range(1, 13)]
+    evidence = {n: rng.dirichlet(np.ones(2), rows) for n in names[::2]}
+    evidence |= {n: rng.choice(net.states(n), rows) for n in names[1::2]}
+    evidence["E1"][3] = [1e-60, 1.0]  # which is too small for float32
+    roles = {"evidence": names[::2], "hard": names[1::2]}
+    own, reference = (tacit.compile(net, "H12", **roles, engine=e, dtype=d).engine() for e, d in
+                      (("cuda", dtype), ("numpy", "float64")))  # fmt: skip
+    columns = tacit.compile(net, "H12", **roles).read(evidence).columns
+    seeds, exponent = rng.random((2, rows)), reference.run(columns, rows).exponent
+    found, expected = (engine.gradients(columns, rows, seeds, exponent) for engine in (own, reference))
+    bar = 1e-10 if dtype == "float64" else 1e-4
+    for key, table in expected.tables.items():
+        close(found.tables[key], table, bar * max(1.0, np.abs(table).max()))
+    for name, table in expected.likelihoods.items():
+        close(found.likelihoods[name], table, bar)
+
+
+@pytest.mark.skipif(not HAS_GPU, reason="needs a GPU")
 @pytest.mark.parametrize("engine", ["cuda", "auto", "torch"])
 def test_modules_agree_with_those_of_the_cpu(engine):
     torch, modules = pytest.importorskip("torch"), pytest.importorskip("tacit.torch")
@@ -125,3 +160,34 @@ def test_learning():
         tac = tacit.compile(net, "B", ["A", "C"], engine=engine)
         losses.append(tacit.fit(tac, evidence, y, optimizer="adam", steps=20, restarts=1, progress=False).loss)
     assert losses[0] == pytest.approx(losses[1], rel=1e-6)
+
+
+@GPU
+@pytest.mark.parametrize("gamma", [None, 8.0])
+def test_kernels_on_tensors(monkeypatch, gamma):
+    torch, tensors = pytest.importorskip("torch"), pytest.importorskip("tacit.engines.cuda.tensors")
+    net, rng, rows = examples.abc().with_gamma(gamma), np.random.default_rng(0), 77
+    monkeypatch.setattr(engine_module, "SCRATCH_ROWS", 32)  # several parts
+    own, reference = (tacit.compile(net, "B", ["A", "C"], engine=e).engine() for e in ("cuda", "numpy"))
+    query = tensors.DeviceQuery(own)
+    if not HAS_GPU:
+        query.device = torch.device("cpu")
+        monkeypatch.setattr(query, "_stream", lambda: 0)
+    likelihoods = {"A": rng.dirichlet(np.ones(2), rows).T.copy(), "C": rng.dirichlet(np.ones(2), rows).T.copy()}
+    columns = tacit.compile(net, "B", ["A", "C"]).read({n: own_.T for n, own_ in likelihoods.items()}).columns
+    on_device = {n: torch.as_tensor(own_, device=query.device) for n, own_ in likelihoods.items()}
+    evidence, constants = query.evidence(on_device, {}, rows), torch.as_tensor(own.constants(query.tape))
+    joint, imprecise = query.forward(constants.to(query.device), evidence)
+    results = reference.run(columns, rows)
+    close(joint.cpu(), results.joint)
+    assert not imprecise.any()
+    seeds = rng.random((2, rows))
+    by_constant, by_input = query.backward(
+        constants.to(query.device), evidence, torch.as_tensor(seeds, device=query.device), True
+    )
+    expected = reference.gradients(columns, rows, seeds, results.exponent)
+    found = own._collected(query.tape, by_constant.cpu().numpy(), np.empty((0, 0)))
+    for key, table in expected.tables.items():
+        close(found.tables[key], table, 1e-10)
+    for name, table in expected.likelihoods.items():
+        close(by_input[name].cpu(), table, 1e-11)

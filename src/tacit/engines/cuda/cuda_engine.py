@@ -445,4 +445,4 @@ class _Slot:
                 small = (part > 0) & (part < least)
                 axis = 0 if source.given.kind is Kind.NORMALISED else 1
                 found |= small.any(axis=axis) if small.ndim == 2 else small
-        return found.astype(np.uint8) * Note.IMPRECISE
+        return found.astype(np.uint8) * np.uint8(Note.IMPRECISE)
