@@ -114,7 +114,7 @@ class DeviceMemory:
             else:
                 call("cuMemAlloc_v2", byref(pointer), c_size_t(self.size))
         self.address = pointer.value or 0
-        weakref.finalize(self, _free, device, self.address, pinned)
+        weakref.finalize(self, _destroy, device, "cuMemFreeHost" if pinned else "cuMemFree_v2", self.address)
 
     def array(self, dtype: Any, *shape: int) -> NDArray[Any]:
         """The first bytes of pinned memory as an array."""
@@ -123,11 +123,6 @@ class DeviceMemory:
         made = np.frombuffer(buffer, dtype=dtype).reshape(shape)
         buffer._keep = self  # the array holds the buffer, and that this
         return made
-
-
-def _free(device: Device, address: int, pinned: bool) -> None:
-    with device.current():
-        driver()["cuMemFreeHost" if pinned else "cuMemFree_v2"](c_void_p(address))
 
 
 class Stream:

@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from tacit.engines.cuda import driver
-from tacit.engines.cuda.cuda_engine import Argument, Buffers, CudaEngine, Loaded
+from tacit.engines.cuda.cuda_engine import BackwardBuffers, CudaEngine, Loaded
 from tacit.engines.cuda.device_kernels import REPLICAS, THREADS_PER_BLOCK
-from tacit.engines.cuda.thread import CODES, LEAST_EXACT, Given
+from tacit.engines.cuda.thread import LEAST_EXACT, Given, letter_of
+from tacit.engines.cuda.transfer import Argument
 from tacit.engines.native.lanes import Note
 from tacit.evidence.column import Kind
 
@@ -77,7 +78,7 @@ class DeviceQuery:
             row = own.stride(1) if own.shape[1] > 1 else 0
             evidence.add(Given(Kind.NORMALISED, sizes[name]), own, row, own.stride(0))
         for name in self.tape.codes:
-            letter = next(letter for letter, (_, most) in CODES.items() if sizes[name] < most)
+            letter = letter_of(sizes[name])
             states = codes[name].to(self.device, TYPES[letter])
             evidence.add(Given(Kind.CODES, 0, letter), states, states.stride(0) if len(states) > 1 else 0, 0)
         return evidence
@@ -122,9 +123,10 @@ class DeviceQuery:
             )
             step = engine.scratch_rows(both.reverse, rows)
             values = torch.empty(kernel.kept * step, dtype=self.dtype, device=self.device)
-            places = (seeds, d_inputs, sums, values, flag)
-            buffers = Buffers(rows, padded, *(place.data_ptr() for place in places))
-            engine.launch_backward(both, evidence.arguments, rows, step, stream, buffers)
+            tensors = {"seeds": seeds, "d_inputs": d_inputs, "sums": sums, "values": values, "flag": flag}
+            places = {name: tensor.data_ptr() for name, tensor in tensors.items()}
+            buffers = BackwardBuffers(rows, padded, step, places)
+            engine.launch_backward(both, evidence.arguments, rows, stream, buffers)
         whole = sums.sum(dim=0)
         terms, by_table = whole[: len(kernel.sums)], whole[len(kernel.sums) :]
         by_constant = by_table.index_add(0, self._index(kernel.sums), terms)

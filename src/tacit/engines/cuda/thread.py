@@ -10,6 +10,7 @@ from tacit.engines.native.backward import REVERSE, Adjoints
 from tacit.engines.native.forward import FORWARD, Terms
 from tacit.engines.native.lanes import Lanes, Note
 from tacit.engines.native.pieces import TapeStep
+from tacit.engines.native.readers import SMALLEST_NORMAL
 from tacit.engines.tape import instructions as k
 from tacit.evidence.column import Kind
 
@@ -19,7 +20,6 @@ CODES = {"b": ("i8", 2**7), "h": ("i16", 2**15), "i": ("i32", 2**31)}  # by a le
 # Products of two numbers that are not smaller are exact but for rounding.
 LEAST_EXACT = {64: 2.0**-500, 32: 2.0**-60}
 LEAST_EXACT_BITS = {64: (1023 - 500) << 20, 32: (127 - 60) << 23}  # the same as bits: of a double, the upper half
-TINY = {64: 2.0**-1022, 32: 2.0**-126}
 SUMS = frozenset((k.LINEAR, k.PRODUCT, k.MIX, k.LARGEST_LINEAR, k.LARGEST_PRODUCT))
 
 
@@ -34,10 +34,10 @@ class Given:
     states: int
     code: str = ""
 
-    @property
-    def letters(self) -> str:
-        """The form of the evidence in one letter."""
-        return {Kind.NORMALISED: "n", Kind.LIKELIHOODS: "l", Kind.FIRST: "f", Kind.CODES: self.code}[self.kind]
+
+def letter_of(states: int) -> str:
+    """The letter of the shortest codes that tell so many states apart."""
+    return next(letter for letter, (_, most) in CODES.items() if states < most)
 
 
 @dataclass
@@ -248,7 +248,8 @@ def _likelihoods(t: Thread, variable: int, states: Sequence[int]) -> list[str]:
         total = t.add(total, x)
         none = t.both(none, t.compare("uno", x, x))
         good = t.both(good, t.compare("oge", x, zero))
-    least, most = t.lanes.literal(4 * TINY[t.lanes.bits]), t.lanes.literal(0.25 / TINY[t.lanes.bits])
+    tiny = SMALLEST_NORMAL[t.lanes.bits]
+    least, most = t.lanes.literal(4 * tiny), t.lanes.literal(0.25 / tiny)
     good = t.both(good, t.both(t.compare("oge", total, least), t.compare("ole", total, most)))
     t.unusual.append(t.let(f"xor i1 {t.either(none, good)}, true"))
     return [t.select(none, one, t.div(x, total)) for x in numbers]

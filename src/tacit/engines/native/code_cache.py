@@ -13,7 +13,7 @@ import os
 import stat
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -24,6 +24,15 @@ MAX_BYTES = 256 * 2**20  # bytes of all files
 SHRINK_EVERY = 16  # keys, for one of which the folder is listed when it is saved: with many files, that takes a while
 SUFFIX = ".code"
 CHECKSUM = hashlib.sha256().digest_size
+
+
+def get(key: str, make: Callable[[], bytes]) -> bytes:
+    """What was kept under a key; if there is nothing, it is made, and kept."""
+    content = load(key)
+    if content is None:
+        content = make()
+        save(key, content)
+    return content
 
 
 def load(key: str) -> bytes | None:

@@ -103,7 +103,7 @@ class Code:
     """The machine code of some text in memory: one function, of this name."""
 
     def __init__(self, text: str, name: str) -> None:
-        self._engine = _loaded(_object(text))
+        self._engine = _loaded(code_cache.get(_key(text), lambda: compiled(text)))
         self.address: int = self._engine.get_function_address(name)
 
     @cached_property
@@ -115,16 +115,6 @@ class Code:
     def run(self) -> Run:
         """The function, if it takes one address: it lets other threads run meanwhile."""
         return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.address)
-
-
-def _object(text: str) -> bytes:
-    """The object file of some text, from the disk or new."""
-    key = _key(text)
-    content = code_cache.load(key)
-    if content is None:
-        content = compiled(text)
-        code_cache.save(key, content)
-    return content
 
 
 def _loaded(content: bytes) -> llvm.ExecutionEngine:

@@ -29,14 +29,14 @@ class SingleRows:
 
     def posterior(self, row: bytes) -> Array | None:
         """P*(q) of one row: (1, states); None where it needs a closer look."""
-        return self._answered(row, _RowBuffer.posterior)
+        return self._answered(row, "posterior")
 
     def joint(self, row: bytes) -> tuple[NDArray[Any], NDArray[np.int64]] | None:
         """p*(q) of one row, mantissas (1, states) and their exponent (1,); None where it needs a closer look."""
-        outputs, tape = self._answered(row, _RowBuffer.outputs), self._generated.tape
+        outputs, tape = self._answered(row, "outputs"), self._generated.tape
         return None if outputs is None else (outputs[: tape.states].T, self._engine.exponent_of(tape, outputs))
 
-    def _answered(self, row: bytes, read: Callable[[_RowBuffer], Array]) -> Array | None:
+    def _answered(self, row: bytes, array: str) -> Array | None:
         engine, tape = self._engine, self._generated.tape
         if engine.tables_in_doubt(tape):
             return None
@@ -44,7 +44,7 @@ class SingleRows:
             buffer = self._free.pop()
         except IndexError:
             buffer = _RowBuffer(engine.dtype, self._generated, self._describe)
-        answer = read(buffer) if buffer.run(row, engine.constants(tape)) else None
+        answer = getattr(buffer, array).copy() if buffer.run(row, engine.constants(tape)) else None
         self._free.append(buffer)
         return answer
 
@@ -58,13 +58,12 @@ class _RowBuffer:
         codes = self._row[8 * inputs :].view(np.int32).reshape(-1, 1)
         self._evidence = describe(self._row[: 8 * inputs].view(np.float64).reshape(-1, 1), codes)
         self._memory = WorkMemory(generated.layout.starts["end"])
-        self._posterior = np.empty((1, tape.states), dtype=dtype)
-        self._outputs = np.empty((tape.outputs, 1), dtype=dtype)
+        self.posterior, self.outputs = np.empty((1, tape.states), dtype), np.empty((tape.outputs, 1), dtype)
         self._notes = np.zeros(1, dtype=np.uint8)
         self._constants: Array | None = None
         self._note, self._place = self._notes.data, self._row.data
         self._run = generated.code.run_briefly
-        places = {"posterior": self._posterior, "outputs": self._outputs, "notes": self._notes}
+        places = {"posterior": self.posterior, "outputs": self.outputs, "notes": self._notes}
         self._memory.prepare(self._evidence.arguments | arguments_of(places) | {"stop": 1, "tile": TILE})
 
     def run(self, row: bytes, constants: Array) -> bool:
@@ -75,11 +74,3 @@ class _RowBuffer:
         self._place[:] = row
         self._run(self._memory.call_address)
         return not self._note[0]
-
-    def posterior(self) -> Array:
-        """What was found: (1, states)."""
-        return self._posterior.copy()
-
-    def outputs(self) -> Array:
-        """What was put out: (outputs, 1)."""
-        return self._outputs.copy()
