@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from tacit.engines.cuda import cuda_engine, driver
+from tacit.engines.cuda import cuda_engine, device_kernels, driver
 from tacit.engines.native import code_cache
 from tacit.engines.native.llvm import Code
 
@@ -69,7 +69,7 @@ def emulate(patch):
     patch.setattr(driver, "clear", lambda address, size, stream: ctypes.memset(address, 0, size))
     patch.setattr(driver, "wait", lambda stream: None)
     for name in ("forward_kernel", "keeping_kernel", "reverse_kernel"):
-        patch.setattr(cuda_engine, name, partial(getattr(cuda_engine, name), device=False))
+        patch.setattr(device_kernels, name, partial(getattr(device_kernels, name), device=False))
     patch.setattr(cuda_engine, "ptx", lambda text: text)
     patch.setattr(code_cache, "load", lambda key: None)
     patch.setattr(code_cache, "save", lambda key, content: None)

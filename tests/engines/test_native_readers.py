@@ -7,7 +7,7 @@ import pytest
 
 import tacit
 from tacit import EvidenceError, Network, examples
-from tacit.engines.native.evidence_layout import readable
+from tacit.engines.native.calls import readable
 from tacit.engines.native.readers import STRIDE, TILE, VECTOR
 from tests.helpers import close, impossible
 

@@ -19,16 +19,8 @@ from numpy.typing import NDArray
 from tacit.base.floats import divide
 from tacit.base.lru import LRUCache
 from tacit.compiler.program import Program
-from tacit.engines.cuda import driver
-from tacit.engines.cuda.device_kernels import (
-    REPLICAS,
-    THREADS_PER_BLOCK,
-    Kernel,
-    check_size,
-    forward_kernel,
-    keeping_kernel,
-    reverse_kernel,
-)
+from tacit.engines.cuda import device_kernels, driver
+from tacit.engines.cuda.device_kernels import REPLICAS, THREADS_PER_BLOCK, Kernel
 from tacit.engines.cuda.ptx import key_of, ptx
 from tacit.engines.cuda.thread import LEAST_EXACT, Given
 from tacit.engines.cuda.transfer import AnswerBuffers, Argument, BlockBuffers, HostColumn
@@ -108,7 +100,7 @@ class CudaEngine(NativeEngine):
         self._loaded: LRUCache[Loaded] = LRUCache(MAX_LOADED_KERNELS)
         self._streams: list[driver.Stream] = []
         self._small: tuple[object, bool] = (None, False)
-        check_size(self._tape())
+        device_kernels.check_size(self._tape())
 
     def clone(self) -> Self:
         clone = super().clone()
@@ -117,14 +109,14 @@ class CudaEngine(NativeEngine):
 
     def forward(self, given: Sequence[Given]) -> Loaded:
         """The kernel that evaluates rows."""
-        return self._load(("forward", *given), lambda: forward_kernel(self._tape(), self._bits, given))
+        return self._load(("forward", *given), lambda: device_kernels.forward_kernel(self._tape(), self._bits, given))
 
     def backward(self, given: Sequence[Given], through: bool, inputs: bool) -> Backward:
         """The kernels that find derivatives."""
         key = ("reverse", through, inputs, *given)
         return Backward(
-            self._load(("keep", *given), lambda: keeping_kernel(self._tape(), self._bits, given)),
-            self._load(key, lambda: reverse_kernel(self._tape(), self._bits, given, through, inputs)),
+            self._load(("keep", *given), lambda: device_kernels.keeping_kernel(self._tape(), self._bits, given)),
+            self._load(key, lambda: device_kernels.reverse_kernel(self._tape(), self._bits, given, through, inputs)),
         )
 
     def _load(self, key: Any, make: Any) -> Loaded:

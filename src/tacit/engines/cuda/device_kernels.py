@@ -207,24 +207,17 @@ class _Maker:
         return self._kernel("reverse", len(t.memory or {}))
 
     def _back(self, through: bool, inputs: bool) -> None:
-        t, zero = self.thread, self.lanes.literal(0.0)
+        t, reads = self.thread, [step for step in self.steps if step.kind == k.INPUT]
         t.inert = {slot for step in self.steps if step.kind in (k.SCALE, k.INDEX) for slot in step.writes}
+        if not inputs:
+            t.inert |= {step.dst for step in reads}
         for step in self._in_blocks(reversed(self.steps)):
-            if step.kind == k.OUTPUT:
-                if step.dst < t.seeds:
-                    t.give(step.terms[0][0], t.select("%there", t.load("seeds", step.dst), zero))
-                continue
-            a = t.own.pop(step.dst, None)
-            if step.kind == k.INPUT and inputs:
-                t.store("d_inputs", step.terms[0][0], a or zero)
-            elif a is not None and step.kind in BACKWARD and (through or step.kind not in THROUGH):
-                BACKWARD[step.kind](t, step.dst, step.terms, a)
+            t.hand_back(step, through, BACKWARD)
             for slot in step.writes:
                 t.made.pop(slot, None)
-        reached = {step.terms[0][0] for step in self.steps if step.kind == k.INPUT}
-        for number in range(len(t.owners)) if inputs else ():
-            if number not in reached:
-                t.store("d_inputs", number, zero)
+        reached = {step.terms[0][0] for step in reads}
+        for number in sorted(set(range(len(t.owners))) - reached) if inputs else ():
+            t.store("d_inputs", number, self.lanes.literal(0.0))
         t.finish_sums()
 
     def _places_of_sums(self) -> list[str]:

@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from ctypes import byref, c_char_p, c_int, c_size_t, c_uint, c_void_p
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -151,19 +151,14 @@ def clear(address: int, size: int, stream: int) -> None:
     call("cuMemsetD8Async", c_void_p(address), c_uint(0), c_size_t(size), c_void_p(stream))
 
 
-def copy_in(address: int, source: int, size: int, stream: int) -> None:
-    """Copy bytes to the GPU."""
-    call("cuMemcpyHtoDAsync_v2", c_void_p(address), c_void_p(source), c_size_t(size), c_void_p(stream))
+def _copy(name: str, to: int, source: int, size: int, stream: int) -> None:
+    call(name, c_void_p(to), c_void_p(source), c_size_t(size), c_void_p(stream))
 
 
-def copy_out(to: int, address: int, size: int, stream: int) -> None:
-    """Copy bytes from the GPU."""
-    call("cuMemcpyDtoHAsync_v2", c_void_p(to), c_void_p(address), c_size_t(size), c_void_p(stream))
-
-
-def copy_within(address: int, source: int, size: int, stream: int) -> None:
-    """Copy bytes of the GPU."""
-    call("cuMemcpyDtoDAsync_v2", c_void_p(address), c_void_p(source), c_size_t(size), c_void_p(stream))
+# Copy bytes to the GPU, from it, and within it: to where, from where, how many, on which stream.
+copy_in = partial(_copy, "cuMemcpyHtoDAsync_v2")
+copy_out = partial(_copy, "cuMemcpyDtoHAsync_v2")
+copy_within = partial(_copy, "cuMemcpyDtoDAsync_v2")
 
 
 class DeviceModule:

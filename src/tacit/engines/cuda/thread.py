@@ -80,6 +80,10 @@ class Thread(Adjoints):
             step = self.recomputed[slot]
             FORWARD[step.kind](self, step.dst, step.terms)
 
+    def seed(self, state: int) -> str:
+        """The derivatives by a number of the joint, 0 for threads without a row."""
+        return self.select("%there", super().seed(state), self.lanes.literal(0.0))
+
     def load(self, array: str, number: int, scalar: str = "", unit: str = "") -> str:
         """A number of an array; evidence in any form."""
         if array == "inputs":

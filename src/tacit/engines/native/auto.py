@@ -89,8 +89,9 @@ class Auto(Engine):
         self.native = NativeEngine(program, parameters, gammas, dtype, threads)
         self.threads = self.native.threads
         self._generate = generate  # else the program is too large for code, and its tape is not made until it is needed
-        self._terms = self.native.terms if generate else program.cost.multiply_adds
-        self._variables = self.native.variables if generate else 0
+        tape = self.native._tape() if generate else None
+        self._terms = program.cost.multiply_adds if tape is None else tape.work
+        self._variables = 0 if tape is None else len(tape.inputs) + len(tape.codes)
         self._numpy: NumpyEngine | None = None
         self._tape: TapeBased | None = None
         # the last bit may decide a test at a tie, or between two states that are equally probable

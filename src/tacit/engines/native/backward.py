@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tacit.engines.native.forward import Body, Terms, by_direction, holds, weights
+from tacit.engines.native.pieces import TapeStep
 from tacit.engines.tape import instructions as k
+
+THROUGH = frozenset((k.WEIGHT,))  # which pass derivatives through sigmoids
 
 
 @dataclass
@@ -44,6 +47,25 @@ class Adjoints(Body):
         """Add derivatives, times a factor, to those by a constant."""
         more = derivative if factor is None else self.mul(derivative, factor)
         self.store("d_constants", place, self.add(self.load("d_constants", place), more))
+
+    def hand_back(self, step: TapeStep, through: bool, rules: Mapping[int, Callable[..., None]]) -> None:
+        """Add what the derivatives by the result of an instruction say about what it reads."""
+        if step.kind == k.OUTPUT:
+            if step.dst < self.seeds:
+                self.give(step.terms[0][0], self.seed(step.dst))
+            return
+        a = self.adjoint(step.dst)
+        self.own.pop(step.dst, None)
+        self.begun.discard(step.dst)
+        if step.kind == k.INPUT:
+            if step.dst not in self.inert:
+                self.store("d_inputs", step.terms[0][0], a or self.lanes.literal(0.0))
+        elif a is not None and step.kind in rules and (through or step.kind not in THROUGH):
+            rules[step.kind](self, step.dst, step.terms, a)
+
+    def seed(self, state: int) -> str:
+        """The derivatives by a number of the joint."""
+        return self.load("seeds", state)
 
     def give_factors(self, slot: int, terms: Terms, derivative: str) -> None:
         """Add what the derivatives by a slot, a sum of constants times slots, say about the constants."""
@@ -127,8 +149,6 @@ REVERSE: dict[int, Callable[[Adjoints, int, Terms, str], None]] = {
     k.WEIGHT: weight,
     k.MIX: mix,
 }
-THROUGH = frozenset((k.WEIGHT,))  # which pass derivatives through sigmoids
-
 
 # To add every row to the memory of its constant costs more than all the rest of the backward pass. So a few constants
 # at a time have their sums in registers while a loop goes over the rows of a group, whose values are in memory.

@@ -1,22 +1,94 @@
-"""Calls of generated code: what one thread works in, and the arguments of a call."""
+"""Calls of generated code: the evidence that it reads, what one thread works in, and the arguments of a call."""
 
 from __future__ import annotations
 
+import math
 from array import array
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.engines.native.evidence_layout import address_of
 from tacit.engines.native.llvm import Code
+from tacit.engines.native.readers import FEW_STATES, STRIDE
 from tacit.engines.native.tile_loop import CALL, TileLayout
 from tacit.engines.tape.tape import Tape
+from tacit.evidence.column import Column, Kind
 
+READERS = {
+    Kind.LIKELIHOODS: "likelihoods",
+    Kind.FIRST: "first_state",
+    Kind.NORMALISED: "normalised",
+    Kind.CODES: "codes",
+}
+# the types that there are readers for, and how many states they can tell apart
+TYPES: dict[np.dtype[Any], tuple[str, float]] = {
+    np.dtype(np.float64): ("double", math.inf),
+    np.dtype(np.float32): ("float", math.inf),
+    np.dtype(np.int8): ("i8", 2**7),
+    np.dtype(np.int16): ("i16", 2**15),
+    np.dtype(np.int32): ("i32", 2**31),
+}
+FindReader = Callable[[str, str, int, int], int]  # the address of a reader: see `reader_text`
 CACHE_LINE_BYTES = 64
 Argument = NDArray[Any] | int
+
+
+class EvidenceTable:
+    """All columns that a tape reads, in the form that its code takes, and the arrays that must stay in memory."""
+
+    def __init__(self, find: FindReader, bits: int) -> None:
+        self._find, self._bits = find, bits
+        self._numbers = array("q")  # of one column after the other: see `readers.COLUMN`
+        self._arrays: list[NDArray[Any]] = []
+        self.place = 0  # of the next column in a tile, in bytes
+
+    @property
+    def arguments(self) -> dict[str, int]:
+        """What code is told of it."""
+        return {"columns": len(self._arrays), "table": self._numbers.buffer_info()[0]}
+
+    def add_column(self, column: Column | None, states: int) -> None:
+        """The next variable that takes likelihoods; without a column, it has no evidence."""
+        if column is None:
+            self.add("normalised", np.ones((states, 1)), states)
+        else:
+            kind, given = column.source()
+            self.add(READERS[kind], given, states)
+
+    def add_states(self, codes: NDArray[Any]) -> None:
+        """The next variable that has a state in every row."""
+        self.add("states", codes, 1)
+
+    def add(self, reader: str, given: NDArray[Any], states: int) -> None:
+        """An array (rows,) or (rows, states), or (states, rows) if it is normalised."""
+        given, kind = readable(given, states)
+        strides, rows_last = given.strides, reader == "normalised"
+        row, state = strides[::-1] if rows_last else (*strides, 0)[:2]
+        if given.shape[-1 if rows_last else 0] == 1:
+            row = 0
+        plain = reader == "likelihoods" and given.flags.c_contiguous and given.flags.aligned
+        few = states if plain and states <= FEW_STATES else 0
+        address = self._find(reader, kind, self._bits, few)
+        self._numbers.extend((address, address_of(given), row, state, states, self.place))
+        self._arrays.append(given)
+        self.place += (4 if reader == "states" else self._bits // 8 * states) * STRIDE
+
+
+def readable(given: NDArray[Any], states: int) -> tuple[NDArray[Any], str]:
+    """An array of a type that there are readers for, and that holds the place of every state; and that type."""
+    kind, most = TYPES.get(given.dtype, ("", 0))
+    if states <= most:
+        return given, kind
+    other = given.astype(np.int32 if given.dtype.kind in "iu" else np.float64)
+    return other, TYPES[other.dtype][0]
+
+
+def address_of(given: NDArray[Any]) -> int:
+    """Where an array is in memory."""
+    return int(given.__array_interface__["data"][0])
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from tacit.engines.native.lanes import FunctionText, Lanes
 from tacit.engines.tape import instructions as k
@@ -236,25 +237,19 @@ def look_up(b: Body, dst: int, terms: Terms) -> None:
     b.set(dst, b.by_row(number, entries))
 
 
-def linear(b: Body, dst: int, terms: Terms) -> None:
-    b.set(dst, b.total([(b.constant(c), b.slot(s)) for c, s in terms]))
+def _factors(b: Body, terms: Terms, linear: bool) -> list[tuple[str, str]]:
+    """Constants and slots, or pairs of slots."""
+    return [(b.constant(x) if linear else b.slot(x), b.slot(y)) for x, y in terms]
 
 
-def product(b: Body, dst: int, terms: Terms) -> None:
-    b.set(dst, b.total([(b.slot(x), b.slot(y)) for x, y in terms]))
+def total(b: Body, dst: int, terms: Terms, linear: bool) -> None:
+    b.set(dst, b.total(_factors(b, terms, linear)))
 
 
-def largest_linear(b: Body, dst: int, terms: Terms) -> None:
-    _largest(b, dst, [(b.constant(c), b.slot(s)) for c, s in terms])
-
-
-def largest_product(b: Body, dst: int, terms: Terms) -> None:
-    _largest(b, dst, [(b.slot(x), b.slot(y)) for x, y in terms])
-
-
-def _largest(b: Body, dst: int, products: Sequence[tuple[str, str]]) -> None:
-    made = b.mul(*products[0])
-    for x, y in products[1:]:
+def largest(b: Body, dst: int, terms: Terms, linear: bool) -> None:
+    first, *rest = _factors(b, terms, linear)
+    made = b.mul(*first)
+    for x, y in rest:
         made = b.largest(b.mul(x, y), made)
     b.set(dst, made)
 
@@ -352,13 +347,13 @@ FORWARD: dict[int, Callable[[Body, int, Terms], None]] = {
     k.INPUT: read_input,
     k.INDEX: point,
     k.TABLE: look_up,
-    k.LINEAR: linear,
-    k.PRODUCT: product,
+    k.LINEAR: partial(total, linear=True),
+    k.PRODUCT: partial(total, linear=False),
     k.TEST: test,
     k.WEIGHT: weight,
     k.MIX: mix,
     k.SCALE: scale,
     k.OUTPUT: write_output,
-    k.LARGEST_LINEAR: largest_linear,
-    k.LARGEST_PRODUCT: largest_product,
+    k.LARGEST_LINEAR: partial(largest, linear=True),
+    k.LARGEST_PRODUCT: partial(largest, linear=False),
 }

@@ -71,15 +71,10 @@ class Lanes:
         return text if self.rows == 1 else f"splat ({scalar} {text})"
 
     def literal(self, number: float) -> str:
-        """A number for all rows."""
-        return self.same(self.number, as_bits(number, self.bits))
-
-
-def as_bits(number: float, bits: int) -> str:
-    """A float as LLVM reads it: the bits of a double, which for a shorter type must be one of its numbers."""
-    if bits == 32:
-        (number,) = struct.unpack("<f", struct.pack("<f", number))
-    return f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}"
+        """A number for all rows, as LLVM reads it: the bits of a double, which for a shorter type is one of its."""
+        if self.bits == 32:
+            (number,) = struct.unpack("<f", struct.pack("<f", number))
+        return self.same(self.number, f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}")
 
 
 @dataclass

@@ -12,16 +12,6 @@ from tacit.engines.native.readers import place_in_tile
 from tacit.engines.tape.instructions import CROSS_ENTROPY, LEAST_PROBABILITY
 
 
-def loss_text(kind: int, made: Lanes, states: int, groups: int) -> str:
-    """The function `loss`, of outputs of some lanes; targets have a group for every state, or the last for the rest."""
-    return _Loss(kind, made, states, groups).text()
-
-
-def share_text(made: Lanes, states: int) -> str:
-    """The function `share`: the share that some states have goes to the first output, its derivatives to the seeds."""
-    return _ShareCode(made, states).text()
-
-
 class _Outputs(FunctionText):
     """Lines that work on some rows of a tile of outputs, from `row` on, in doubles."""
 
@@ -55,10 +45,11 @@ class _Outputs(FunctionText):
         return self.value(total)
 
 
-class _ShareCode(_Outputs):
-    """The probability of states `first` to `end`, and its derivatives by the outputs."""
+class ShareCode(_Outputs):
+    """The probability of states `first` to `end`, which goes to the first output, and its derivatives."""
 
     def text(self) -> str:
+        """The function `share`."""
         one, zero = self.lanes.literal(1.0), self.lanes.literal(0.0)
         with self.loop("0", "%count", self.lanes.rows) as self.row:
             whole = self._sum_from("0")
@@ -72,14 +63,15 @@ class _ShareCode(_Outputs):
         return self._function("share", ("outputs", "seeds"), "i64 %first", "i64 %end")
 
 
-class _Loss(_Outputs):
-    """The loss of rows, and its derivatives by the outputs."""
+class LossCode(_Outputs):
+    """The loss of rows, and its derivatives; targets have a group for every state, or the last for the rest."""
 
     def __init__(self, kind: int, made: Lanes, states: int, groups: int) -> None:
         super().__init__(made, states)
         self.kind, self.groups = kind, groups
 
     def text(self) -> str:
+        """The function `loss`."""
         zero = self.lanes.literal(0.0)
         loss = self.variable(self.lanes.type, zero)
         with self.loop("0", "%count", self.lanes.rows) as self.row:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from functools import partial
 from typing import NamedTuple
 
-from tacit.engines.native.backward import GATHERED, REVERSE, THROUGH, Adjoints, GroupedAdjoints, Sums, gather
+from tacit.engines.native.backward import GATHERED, REVERSE, Adjoints, GroupedAdjoints, Sums, gather
 from tacit.engines.native.forward import FORWARD, Body, Watching
 from tacit.engines.native.lanes import FunctionText, Lanes, Note, mangled
-from tacit.engines.native.loss_code import loss_text, share_text
+from tacit.engines.native.loss_code import LossCode, ShareCode
 from tacit.engines.native.pieces import CodePiece, memory_of, pieces_of
 from tacit.engines.native.readers import STRIDE, lanes_of
 from tacit.engines.native.tile_loop import TileLayout, TileLoop
@@ -108,19 +108,7 @@ class TapeModule:
         with body.loop("0", "%count", self.lanes.rows) as row:
             self._shift(body, BACKWARD, row)
             for step in reversed(piece.steps):
-                if step.kind == k.OUTPUT:
-                    if step.dst < body.seeds:
-                        body.give(step.terms[0][0], body.load("seeds", step.dst))
-                    continue
-                a = body.adjoint(step.dst)
-                body.own.pop(step.dst, None)
-                body.begun.discard(step.dst)
-                if step.kind == k.INPUT:
-                    if step.dst in inert:
-                        continue
-                    body.store("d_inputs", step.terms[0][0], a or self.lanes.literal(0.0))
-                elif a is not None and step.kind in REVERSE and (self.kind.option or step.kind not in THROUGH):
-                    REVERSE[step.kind](body, step.dst, step.terms, a)
+                body.hand_back(step, self.kind.option, REVERSE)
             for slot, value in sorted(body.own.items()):
                 body.store("adjoints", slot, value)
         begun.clear()
@@ -170,7 +158,7 @@ class TapeModule:
     def _learning(self, loss: int) -> list[str]:
         """A loss of some rows, and its derivatives by the constants."""
         texts, loop = self._both_ways((k.INDEX, k.INPUT)), TileLoop(self.layout)
-        texts.append(loss_text(loss, self.lanes, self.tape.states, self.layout.groups))
+        texts.append(LossCode(loss, self.lanes, self.tape.states, self.layout.groups).text())
         loop.clear_from("d_constants")
         total = loop.pointer("loss")
         with loop.tiles():
@@ -186,7 +174,7 @@ class TapeModule:
     def _jacobian(self) -> list[str]:
         """The share that some states have, and its derivatives by the constants, row by row."""
         texts, loop = self._both_ways((k.INDEX, k.INPUT)), TileLoop(self.layout)
-        texts.append(share_text(self.lanes, self.tape.states))
+        texts.append(ShareCode(self.lanes, self.tape.states).text())
         states = [f"i64 {loop.given[name]}" for name in ("first_state", "end_state")]
         with loop.tiles():
             loop.read()

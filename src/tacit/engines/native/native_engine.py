@@ -20,8 +20,7 @@ from tacit.compiler.operations.operation import Mask
 from tacit.compiler.program import Program
 from tacit.engines.arrays.traceback import descend
 from tacit.engines.engine import Columns, Kernel, Packed, SeedOfRows, SingleRow, Slopes, Tables
-from tacit.engines.native.calls import Argument, Generated, arguments_of
-from tacit.engines.native.evidence_layout import EvidenceTable, address_of
+from tacit.engines.native.calls import Argument, EvidenceTable, Generated, address_of, arguments_of
 from tacit.engines.native.lanes import Note
 from tacit.engines.native.llvm import Code, code, is_stored
 from tacit.engines.native.module import CodeKind, TapeModule
@@ -59,16 +58,6 @@ class NativeEngine(TapeBased):
         self._texts: dict[CodeKind, tuple[TapeModule, str]] = {}  # of code that is not compiled yet
         self._single: SingleRows | None = None
         self._last: tuple[Packed, Generated, EvidenceTable] | None = None
-
-    @property
-    def terms(self) -> int:
-        """The multiply-adds of a row."""
-        return self._tape().work
-
-    @property
-    def variables(self) -> int:
-        """How many variables evidence is read of."""
-        return len(self._tape().inputs) + len(self._tape().codes)
 
     def has(self, kind: CodeKind) -> bool:
         """Whether some code is in memory."""

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.engines.engine import RowLayout
-from tacit.engines.native.calls import Generated, WorkMemory, arguments_of
-from tacit.engines.native.evidence_layout import EvidenceTable, address_of
+from tacit.engines.native.calls import EvidenceTable, Generated, WorkMemory, address_of, arguments_of
 from tacit.engines.native.readers import TILE
 from tacit.engines.results import Array
 from tacit.engines.tape.tape_based import TapeBased

@@ -14,21 +14,8 @@ from typing import Any
 import numpy as np
 
 from tacit.base.errors import TooLargeError
-from tacit.compiler.operations import (
-    ONE,
-    Add,
-    Axes,
-    Axis,
-    Constant,
-    Contract,
-    Parameter,
-    Select,
-    Setting,
-    Slice,
-    Structured,
-    Support,
-    spread,
-)
+from tacit.compiler import operations as ops
+from tacit.compiler.operations import Axes, Axis, Setting, spread
 from tacit.compiler.operations.operation import Array, Ids, Key, Mask
 from tacit.compiler.program import Program
 from tacit.engines.tape import instructions as k
@@ -50,13 +37,13 @@ class Knowledge:
     selected by a sigmoid.
     """
 
-    supports: Mapping[int, Support]
+    supports: Mapping[int, ops.Support]
     soft: Mapping[str, bool]
 
 
 def knowledge(program: Program, parameters: Mapping[Key, Array], gammas: Mapping[str, float | None]) -> Knowledge:
     """What the exact 0s and 1s of the parameters, which never change, say about the static values."""
-    supports: dict[int, Support] = {}
+    supports: dict[int, ops.Support] = {}
     for i, operation in enumerate(program):
         if not program.batched[i]:
             inputs = [supports[j] for j in operation.inputs]
@@ -116,7 +103,7 @@ class _Assembler:
         self._output()
         plan = traceback_plan(program, self._constant, self._as_slots) if self.descent else None
         instructions, terms = self.writer.arrays()
-        given = {i for i, operation in enumerate(program) if isinstance(operation, Parameter | Constant)}
+        given = {i for i, operation in enumerate(program) if isinstance(operation, ops.Parameter | ops.Constant)}
         return Tape(
             instructions=instructions,
             terms=terms,
@@ -176,7 +163,7 @@ class _Assembler:
         self.input_rows += states
         return slots
 
-    def slices(self, operation: Slice, setting: Setting) -> Ids:
+    def slices(self, operation: ops.Slice, setting: Setting) -> Ids:
         (source,), (axes,) = operation.inputs, setting.axes
         over = tuple(axes.index(v) for v in operation.variables)
         possible = np.asarray(self.known.supports[source].nonzero.any(axis=over))
@@ -210,7 +197,7 @@ class _Assembler:
         elif exponents:
             self.exponent[i] = self._sum_of(np.array(exponents))
 
-    def sums(self, i: int, operation: Contract, order: Axes, setting: Setting) -> Ids:
+    def sums(self, i: int, operation: ops.Contract, order: Axes, setting: Setting) -> Ids:
         self._check_terms(setting.size(order))
         shape = setting.shape(order)
         rows = setting.size(operation.axes)
@@ -251,7 +238,7 @@ class _Assembler:
             ids = self._as_slots(j) if self.pin else self._constants_of(j)
         return tuple(np.broadcast_to(spread(x, axes, order), shape).reshape(rows, -1) for x in (ids, live, ones))  # type: ignore[return-value]
 
-    def structured(self, operation: Structured, setting: Setting) -> Ids:
+    def structured(self, operation: ops.Structured, setting: Setting) -> Ids:
         self._check_terms(len(operation.terms))
         operation = operation.shortened(setting, MAX_SUM_TERMS)
         ids, constant = self._referred_by(operation, setting)
@@ -265,12 +252,12 @@ class _Assembler:
         pairs[operation.terms[terms, 1] == operation.first_literal(setting), 1] = ONES
         self.writer.emit_sums(kinds[results], slots[results], pairs, counts)
         index, taken = operation.index, np.maximum(operation.index, 0)
-        made = np.where(index >= 0, ids[taken], np.where(index == ONE, ONES, NOTHING))
+        made = np.where(index >= 0, ids[taken], np.where(index == ops.ONE, ONES, NOTHING))
         fixed = (index >= 0) & (made != NOTHING) & np.append(constant, np.zeros(len(slots), dtype=np.bool_))[taken]
         made[fixed] = self._pin(made[fixed])
         return made
 
-    def _referred_by(self, operation: Structured, setting: Setting) -> tuple[Ids, Mask]:
+    def _referred_by(self, operation: ops.Structured, setting: Setting) -> tuple[Ids, Mask]:
         """What the references to inputs and literals stand for, and whether that are constants, which have no slots."""
         ids, constant = [], []
         for j, rows in zip(operation.inputs, setting.batched, strict=True):
@@ -286,7 +273,7 @@ class _Assembler:
         constant.append(np.full(len(literals), not self.pin))
         return np.concatenate(ids), np.concatenate(constant)
 
-    def choices(self, operation: Select, setting: Setting) -> Ids:
+    def choices(self, operation: ops.Select, setting: Setting) -> Ids:
         marginal, plus, minus, thresholds = operation.inputs
         parents, out = setting.axes[0], operation.axes
         fixed = not (self.pin or operation.observed or any(setting.batched[1:]))
@@ -320,7 +307,7 @@ class _Assembler:
             self.slots.free([n])
         return slots
 
-    def added(self, operation: Add, setting: Setting) -> Ids:
+    def added(self, operation: ops.Add, setting: Setting) -> Ids:
         pairs = zip(operation.inputs, setting.axes, strict=True)
         live = [self._live(j, operation.axes) for j in operation.inputs]
         slots = [np.where(own, spread(self._as_slots(j), axes, operation.axes), NOTHING)
@@ -338,7 +325,7 @@ class _Assembler:
         self.decided.append((node, self.output_count, n_u.shape))
         self.output_count += len(slots)
 
-    def _operators(self, operation: Select, setting: Setting) -> Ids:
+    def _operators(self, operation: ops.Select, setting: Setting) -> Ids:
         """Operators in slots, where they, or what they are used with, depend on the row."""
         if not operation.observed:
             return self._pin(self._whole_numbers(np.arange(len(TESTS)))[operation.tests])
@@ -414,7 +401,7 @@ class _Assembler:
         self.writer.emit(k.OUTPUT, np.arange(len(slots)), (slots, 0))
 
 
-def _nonzero(operation: Structured, known: Mask) -> tuple[Mask, Mask]:
+def _nonzero(operation: ops.Structured, known: Mask) -> tuple[Mask, Mask]:
     """Which results, and which terms, may differ from 0, given which inputs and literals may."""
     nonzero, bounds = np.append(known, np.ones(len(operation.linear), dtype=np.bool_)), operation.bounds
     while True:  # the compiler drops what it knows to be 0, so there is little left to find

@@ -242,9 +242,9 @@ def sign_of(operator):
 
 
 @jit(nogil=True, inline="always")
-def least_weight(itemsize):
-    """The smallest weight of a mixture in numbers of this size."""
-    return LEAST_WEIGHT_64 if itemsize == 8 else LEAST_WEIGHT_32
+def bounds_of_weights(itemsize):
+    """The smallest weight of a mixture in numbers of this size; entries below the second do not hide what it does."""
+    return (LEAST_WEIGHT_64, NEGLIGIBLE_64) if itemsize == 8 else (LEAST_WEIGHT_32, NEGLIGIBLE_32)
 
 
 @jit(nogil=True, inline="always", error_model="numpy")
@@ -261,7 +261,7 @@ def lesser_weight(x, total, threshold, gamma, least):
 @jit(nogil=True, fastmath={"contract", "nsz"}, error_model="numpy")
 def weight(values, constants, terms, dst, first):
     x, total, limit, operator = terms[first, 0], terms[first, 1], terms[first + 1, 0], terms[first + 1, 1]
-    gamma, least = constants[terms[first + 2, 0]], least_weight(values.itemsize)
+    gamma, (least, _) = constants[terms[first + 2, 0]], bounds_of_weights(values.itemsize)
     fixed, threshold = values.shape[1] if operator < 0 else 0, constants[max(~limit, 0)]
     steep = gamma * sign_of(~operator)
     for j in range(fixed):
@@ -312,12 +312,6 @@ def weight_of_plus(lesser):
 
 
 @jit(nogil=True, inline="always")
-def negligible(itemsize):
-    """Entries below it do not hide what becomes of the smallest weight."""
-    return NEGLIGIBLE_64 if itemsize == 8 else NEGLIGIBLE_32
-
-
-@jit(nogil=True, inline="always")
 def hangs_on(lesser, plus, minus, least, few):
     """Whether a weight that ended at the smallest one decides about a mixture."""
     entry, other = (plus, minus) if lesser > 0 else (minus, plus)
@@ -327,7 +321,7 @@ def hangs_on(lesser, plus, minus, least, few):
 @jit(nogil=True, fastmath={"contract", "nsz"})
 def mix(values, constants, terms, dst, first):
     lesser, plus, minus = terms[first, 0], terms[first + 1, 0], terms[first + 1, 1]
-    few, least, hanging = negligible(values.itemsize), least_weight(values.itemsize), 0
+    (least, few), hanging = bounds_of_weights(values.itemsize), 0
     fixed, high, low = values.shape[1] if plus < 0 else 0, constants[max(~plus, 0)], constants[max(~minus, 0)]
     for j in range(fixed):
         values[dst, j] = weight_of_plus(values[lesser, j]) * high + weight_of_plus(-values[lesser, j]) * low

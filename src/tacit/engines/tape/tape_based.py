@@ -11,7 +11,6 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.base.floats import noting_underflow
 from tacit.base.machine import threads as usable_threads
 from tacit.compiler.operations import Parameter
 from tacit.compiler.operations.operation import Mask
@@ -222,16 +221,6 @@ class TapeBased(Engine):
     def pack(self, columns: Columns, rows: int) -> Packed:
         """Rows that are asked about again and again, in the form that a tape reads."""
         return Packed(columns, rows, self._packed(self._tape(), columns, rows))
-
-    def _packed_with_care(
-        self, tape: Tape, columns: Columns, rows: int
-    ) -> tuple[tuple[Array, NDArray[np.int32]], bool]:
-        """The evidence as `_packed` gives it, and whether a likelihood is too small for floats of this size."""
-        if self.dtype == np.float64:
-            return self._packed(tape, columns, rows), False
-        with noting_underflow() as noted:
-            packed = self._packed(tape, columns, rows)
-        return packed, bool(noted)
 
     def _packed(self, tape: Tape, columns: Columns, rows: int) -> tuple[Array, NDArray[np.int32]]:
         """The evidence as one array of likelihoods (states of all variables, rows) and one of observed states."""

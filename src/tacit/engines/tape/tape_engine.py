@@ -6,13 +6,14 @@ ones, and what is left in doubt is computed by the fallback.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.base.floats import Floats
+from tacit.base.floats import Floats, noting_underflow
 from tacit.compiler.operations.operation import Mask
 from tacit.compiler.program import Program
 from tacit.engines.engine import Columns, Kernel, Packed, SeedOfRows, Slopes, Tables, rows_too_small
@@ -57,8 +58,7 @@ class TapeEngine(TapeBased):
 
     def _forward(self, tape: Tape, columns: Columns, rows: int, width: int) -> tuple[Array, Mask | None]:
         """The outputs of a tape, and which rows are imprecise, if any, from tiles of some width."""
-        evidence, lost = self._packed_with_care(tape, columns, rows)
-        arrays = self._arrays(tape, *evidence)
+        arrays, lost = self._read(tape, columns, rows)
 
         def work(block: tuple[int, int]) -> bool:
             return bool(tape_kernels.forward(*arrays, self._values(tape, arrays.constants, width), *block))
@@ -70,8 +70,7 @@ class TapeEngine(TapeBased):
 
     def attempt_gradients(self, columns: Columns, rows: int, seeds: Array, through_selection: bool) -> Reverse:
         tape = self._tape()
-        evidence, lost = self._packed_with_care(tape, columns, rows)
-        arrays = self._arrays(tape, *evidence)
+        arrays, lost = self._read(tape, columns, rows)
         own = np.ascontiguousarray(seeds, dtype=self.dtype)
         _, d_constants, d_inputs = self._in_reverse(tape, arrays, own, through_selection, tape_kernels.backward)
         doubt = lost or bool(arrays.doubts.any()) or self.tables_in_doubt(tape)
@@ -113,8 +112,7 @@ class TapeEngine(TapeBased):
     def _descended(self, columns: Columns, rows: int, draws: Floats | None, width: int) -> Descent:
         """States from tiles of some width, whose rows are in doubt together."""
         tape = self._tape(descent=True)
-        evidence, lost = self._packed_with_care(tape, columns, rows)
-        arrays = self._arrays(tape, *evidence)
+        arrays, lost = self._read(tape, columns, rows)
         samples = 1 if draws is None else draws.shape[2]
         numbers = np.empty((0, 0)) if draws is None else draws.reshape(-1, rows * samples)
         states = np.empty((len(tape.axes), rows * samples), dtype=np.int32)
@@ -187,6 +185,12 @@ class TapeEngine(TapeBased):
         values[0] = 1.0
         values[tape.pinned[:, 0]] = constants[tape.pinned[:, 1], None]
         return values
+
+    def _read(self, tape: Tape, columns: Columns, rows: int) -> tuple[TapeArrays, bool]:
+        """The arrays of a tape for some evidence, and whether a likelihood is too small for floats of this size."""
+        with noting_underflow() if self.dtype == np.float32 else nullcontext() as noted:
+            packed = self._packed(tape, columns, rows)
+        return self._arrays(tape, *packed), bool(noted)
 
     def _arrays(self, tape: Tape, inputs: Array, codes: NDArray[np.int32]) -> TapeArrays:
         """A tape and its numbers, with evidence on some rows and room for their results."""
