@@ -66,7 +66,7 @@ def compilations(monkeypatch, tmp_path):
 
     monkeypatch.setenv("TACIT_CACHE_DIR", str(tmp_path / "code"))
     monkeypatch.setattr(target, "compiled", counted)
-    target._in_memory().clear()
+    target._codes.clear()
     return texts
 
 

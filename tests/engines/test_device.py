@@ -199,7 +199,7 @@ class Warp(Thread):
     def _exchanged(self, value, distance):
         return value[self.threads ^ distance]
 
-    def add_to(self, address, value):
+    def add_to_sum(self, address, value):
         self.results[address] = value
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.engines.native.readers import TILE
+from tacit.engines.native.readers import ROWS_PER_TILE
 
-ROWS = 2 * TILE + 17  # two tiles, a few vectors and a part of one
-SOME = [0, 3, TILE - 1, TILE, ROWS - 1]
+ROWS = 2 * ROWS_PER_TILE + 17  # two tiles, a few vectors and a part of one
+SOME = [0, 3, ROWS_PER_TILE - 1, ROWS_PER_TILE, ROWS - 1]
 TOLERANCE = {"float64": 1e-12, "float32": 2e-5}
 
 
@@ -83,7 +83,7 @@ def test_rows_in_doubt_are_computed_again():
     net = random_network(2)
     rng = np.random.default_rng(0)
     likelihoods = {name: rng.dirichlet(np.ones(len(net.states(name))), ROWS) for name in net}
-    tiny = [3, TILE, ROWS - 1]
+    tiny = [3, ROWS_PER_TILE, ROWS - 1]
     for own in likelihoods.values():
         own[tiny] *= [1.0] + [1e-300] * (own.shape[1] - 1)
     for dtype in ("float64", "float32"):

@@ -8,7 +8,7 @@ import pytest
 import tacit
 from tacit import EvidenceError, Network, examples
 from tacit.engines.native.calls import readable
-from tacit.engines.native.readers import STRIDE, TILE, VECTOR
+from tacit.engines.native.readers import ROWS_PER_TILE, TILE_STRIDE, VECTOR_BITS
 from tests.helpers import close, impossible
 
 CARDS = {"two": 2, "five": 5, "nine": 9}
@@ -272,11 +272,11 @@ def test_the_last_rows_of_a_tile_leave_the_next_state_alone(dtype):
     tolerance = 1e-12 if dtype == "float64" else 1e-5
     expected, found = (tacit.compile(net, "B", ["A", "C"], engine=e, dtype=t) for e, t in
                        (("numpy", "float64"), ("native", dtype)))  # fmt: skip
-    for rows in (*range(TILE - 17, TILE + 2), 2 * TILE - 2):
+    for rows in (*range(ROWS_PER_TILE - 17, ROWS_PER_TILE + 2), 2 * ROWS_PER_TILE - 2):
         evidence = {"A": rng.random((rows, 2)), "C": rng.random((rows, 2))}
         close(found.posterior(evidence), expected.posterior(evidence), tolerance)
 
 
 def test_a_tile_has_room_for_the_last_vector_and_whole_lines():
-    assert STRIDE >= TILE - 1 + VECTOR // 32
-    assert STRIDE * 4 % 64 == 0
+    assert TILE_STRIDE >= ROWS_PER_TILE - 1 + VECTOR_BITS // 32
+    assert TILE_STRIDE * 4 % 64 == 0

@@ -57,28 +57,14 @@ class Backward(NamedTuple):
 
 
 class BackwardBuffers(NamedTuple):
-    """What the backward pass reads and writes: the distances between rows of arrays, and addresses on the GPU.
+    """What the backward pass reads and writes: addresses on the GPU, and distances, as arguments of the kernels."""
 
-    The addresses are those of `seeds`, `d_inputs`, `sums`, of the `values` of `step` rows, which one kernel keeps for
-    the other, and of a `flag` that says whether a row is imprecise.
-    """
+    step: int  # rows whose values one kernel keeps for the other at a time
+    given: Mapping[str, int]
 
-    seeds_stride: int
-    d_inputs_stride: int
-    step: int
-    places: Mapping[str, int]
-
-    def arguments(self, far: int) -> dict[str, int]:
-        """What kernels are told, from some byte of the rows on."""
-        return {
-            "seeds_all": self.places["seeds"] + far,
-            "seeds_stride": self.seeds_stride,
-            "d_inputs_all": self.places["d_inputs"] + far,
-            "d_inputs_stride": self.d_inputs_stride,
-            "sums_all": self.places["sums"],
-            "values_all": self.places["values"],
-            "flag": self.places["flag"],
-        }
+    def after(self, rows: int, itemsize: int) -> dict[str, int]:
+        """What kernels are told without the first rows."""
+        return {**self.given} | {name: self.given[name] + rows * itemsize for name in ("seeds_all", "d_inputs_all")}
 
 
 class CudaEngine(NativeEngine):
@@ -150,10 +136,6 @@ class CudaEngine(NativeEngine):
             for name in loaded.kernel.parameters[len(given) :]
         ]
         loaded.module.launch(given, rows, stream)
-
-    def chunk_for(self, rows: int) -> int:
-        """All at once: they are divided into blocks here."""
-        return max(rows, 1)
 
     fused, small, single = Engine.fused, Engine.small, Engine.single  # as every engine does it: on the GPU
 
@@ -239,28 +221,29 @@ class CudaEngine(NativeEngine):
             both = self.backward([column.given for column in own], through_selection, True)
             kernel, step = both.reverse.kernel, self.scratch_rows(both.reverse, rows)
             host = {
-                "seeds": np.ascontiguousarray(seeds, dtype=self.dtype),
-                "d_inputs": np.empty((inputs, padded), dtype=self.dtype),
-                "sums": np.zeros((REPLICAS, kernel.sum_count(tape.constant_count))),
+                "seeds_all": np.ascontiguousarray(seeds, dtype=self.dtype),
+                "d_inputs_all": np.empty((inputs, padded), dtype=self.dtype),
+                "sums_all": np.zeros((REPLICAS, kernel.sum_count(tape.constant_count))),
                 "flag": np.zeros(1, dtype=np.int32),
             }
             there = {name: driver.DeviceMemory(self.device, array.nbytes) for name, array in host.items()}
-            there["values"] = driver.DeviceMemory(self.device, kernel.kept * step * size)
-            for name in ("seeds", "sums", "flag"):
+            there["values_all"] = driver.DeviceMemory(self.device, kernel.kept * step * size)
+            for name in ("seeds_all", "sums_all", "flag"):
                 driver.copy_in(there[name].address, host[name].ctypes.data, host[name].nbytes, 0)
             for loaded in both:
                 self.fill(loaded, 0)
             evidence = BlockBuffers(self.device, 0, own, rows)
-            buffers = BackwardBuffers(rows, padded, step, {name: memory.address for name, memory in there.items()})
+            given = {name: memory.address for name, memory in there.items()}
+            buffers = BackwardBuffers(step, given | {"seeds_stride": rows, "d_inputs_stride": padded})
             self.launch_backward(both, evidence.bring(0, rows), rows, 0, buffers)
-            for name in ("d_inputs", "sums", "flag"):
+            for name in ("d_inputs_all", "sums_all", "flag"):
                 driver.copy_out(host[name].ctypes.data, there[name].address, host[name].nbytes, 0)
             driver.wait(0)
-        whole, terms = host["sums"].sum(axis=0), list(kernel.sums)
+        whole, terms = host["sums_all"].sum(axis=0), list(kernel.sums)
         d_constants = whole[len(terms) :].copy()
         np.add.at(d_constants, terms, whole[: len(terms)])
         doubt = bool(host["flag"][0] & Note.IMPRECISE) or evidence.lost or self._constants_too_small()
-        gradients = self._collected(tape, d_constants, host["d_inputs"][:, :rows], through_selection)
+        gradients = self._collected(tape, d_constants, host["d_inputs_all"][:, :rows], through_selection)
         exponent = self.attempt(columns, rows).exponent if tape.scaled else np.zeros(rows, dtype=np.int64)
         return Reverse(gradients, exponent, doubt)
 
@@ -278,4 +261,4 @@ class CudaEngine(NativeEngine):
         for start in range(0, rows, buffers.step):
             here, count = [own.after(start) for own in evidence], min(buffers.step, rows - start)
             for kernel in both:
-                self.launch(kernel, here, count, stream, **buffers.arguments(start * self.dtype.itemsize))
+                self.launch(kernel, here, count, stream, **buffers.after(start, self.dtype.itemsize))

@@ -8,26 +8,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from tacit.base.errors import TooLargeError
 from tacit.engines.cuda.thread import BACKWARD, LEVELS, WARP, Given, Thread
 from tacit.engines.native.backward import THROUGH
-from tacit.engines.native.lanes import FunctionText, Lanes, Note, mangled
+from tacit.engines.native.lanes import FunctionText, Lanes, Note
 from tacit.engines.native.pieces import TapeStep, deep, steps_of
 from tacit.engines.tape import instructions as k
 from tacit.engines.tape.tape import Tape
 
 MAX_TERMS = 12_000  # of a kernel: the time that a driver takes to assemble it grows faster than that
-BLOCK_TERMS = 400  # of the lines between two jumps
-THREADS_PER_BLOCK = 128  # threads
-FEW_ALIVE = 70  # values that fit into the registers of a third of 512 threads
+TERMS_PER_BLOCK = 400  # of lines between two jumps
+THREADS_PER_BLOCK = 128
+LIVE_VALUES_OF_THREE_BLOCKS = 70  # which fit into the registers, if that many blocks run at a time
 MAX_PARAMETER_BYTES = 32_000  # bytes that can be passed to a kernel
 MAX_BANK_BYTES = 60_000  # bytes of constants that are kept in memory made for them, of which there are 64 kB
 REPLICAS = 16  # of the sums over rows, so that fewer threads want to add to the same one
 
-OUT = ("outputs.all", "outputs.stride", "posterior", "notes", "flag", "rows")
-KEEP = ("values.all", "flag", "rows")
-BACKWARD_IN = ("seeds.all", "seeds.stride", "d_inputs.all", "d_inputs.stride", "sums.all", *KEEP)
+FORWARD_PARAMETERS = ("outputs.all", "outputs.stride", "posterior", "notes", "flag", "rows")
+KEEP_PARAMETERS = ("values.all", "flag", "rows")
+REVERSE_PARAMETERS = ("seeds.all", "seeds.stride", "d_inputs.all", "d_inputs.stride", "sums.all", *KEEP_PARAMETERS)
+
+ON_DEVICE = (
+    *(f"declare i32 @llvm.nvvm.read.ptx.sreg.{what}()" for what in ("tid.x", "ctaid.x", "ntid.x", "laneid")),
+    "declare i32 @llvm.nvvm.shfl.sync.bfly.i32(i32, i32, i32, i32)",
+)
 
 
 @dataclass(frozen=True)
@@ -62,7 +68,7 @@ def check_size(tape: Tape) -> None:
 
 def forward_kernel(tape: Tape, bits: int, given: Sequence[Given], device: bool = True) -> Kernel:
     """The kernel `forward`: the outputs, or the posterior, of every row."""
-    return _Maker(tape, bits, given, device, OUT).forward()
+    return _Maker(tape, bits, given, device, FORWARD_PARAMETERS).forward()
 
 
 def keeping_kernel(tape: Tape, bits: int, given: Sequence[Given], device: bool = True) -> Kernel:
@@ -70,7 +76,7 @@ def keeping_kernel(tape: Tape, bits: int, given: Sequence[Given], device: bool =
 
     In one kernel with the backward pass, an assembler would keep all values in registers, of which there are too few.
     """
-    return _Maker(tape, bits, given, device, KEEP).keep()
+    return _Maker(tape, bits, given, device, KEEP_PARAMETERS).keep()
 
 
 def reverse_kernel(
@@ -80,7 +86,7 @@ def reverse_kernel(
 
     Values are those that the kernel `keep` left in memory. Without `through`, derivatives do not pass through sigmoids.
     """
-    return _Maker(tape, bits, given, device, BACKWARD_IN).reverse(through, inputs)
+    return _Maker(tape, bits, given, device, REVERSE_PARAMETERS).reverse(through, inputs)
 
 
 class _Maker:
@@ -137,7 +143,7 @@ class _Maker:
         t, size = self.thread, 0
         for step in steps:
             size += len(step.terms)
-            if size > BLOCK_TERMS:
+            if size > TERMS_PER_BLOCK:
                 size = 0
                 self.blocks += 1
                 t.settle()
@@ -149,9 +155,7 @@ class _Maker:
         """The outputs as they are, and divided by their sum, whichever is wanted."""
         t, number = self.thread, self.lanes.number
         states = [t.results[i] for i in range(self.tape.states)]
-        total = states[0]
-        for x in states[1:]:
-            total = t.add(total, x)
+        total = reduce(t.add, states)
         t.note_doubt(t.compare("oeq", total, t.lanes.literal(float("inf"))))
         impossible = t.compare("oeq", total, t.lanes.literal(0.0))
         note = t.let(f"or i8 {t.note()}, {t.let(f'select i1 {impossible}, i8 {Note.IMPOSSIBLE}, i8 0')}")
@@ -214,7 +218,7 @@ class _Maker:
         for step in self._in_blocks(reversed(self.steps)):
             t.hand_back(step, through, BACKWARD)
             for slot in step.writes:
-                t.made.pop(slot, None)
+                t.values.pop(slot, None)
         reached = {step.terms[0][0] for step in reads}
         for number in sorted(set(range(len(t.owners))) - reached) if inputs else ():
             t.store("d_inputs", number, self.lanes.literal(0.0))
@@ -263,17 +267,12 @@ class _Maker:
         return t.function("define void @run(ptr %call)")
 
     def _declared(self) -> list[str]:
-        number, count = self.lanes.number, self.tape.constant_count
-        lines = [f"@constants = addrspace(4) externally_initialized global [{count} x {number}] zeroinitializer"]
-        kinds = sorted({self.lanes.number, "double"})
-        pairs = [(what, kind) for what in ("floor", "fabs") for kind in kinds]
-        functions = [f"declare {kind} @llvm.{what}.{mangled(kind)}({kind})" for what, kind in pairs]
+        functions = sorted({lanes.declared_magnitude for lanes in (self.lanes, Lanes(64))})
         functions.append("declare i32 @llvm.umin.i32(i32, i32)")
-        for what in ("tid.x", "ctaid.x", "ntid.x", "laneid") if self.device else ():
-            functions.append(f"declare i32 @llvm.nvvm.read.ptx.sreg.{what}()")
-        if self.device:
-            functions.append("declare i32 @llvm.nvvm.shfl.sync.bfly.i32(i32, i32, i32, i32)")
-        return (lines if self.bank else []) + functions
+        if self.bank:
+            table = f"[{self.tape.constant_count} x {self.lanes.number}]"
+            functions.append(f"@constants = addrspace(4) externally_initialized global {table} zeroinitializer")
+        return [*functions, *ON_DEVICE] if self.device else functions
 
 
 def _type(parameter: str) -> str:
@@ -288,7 +287,7 @@ def _resident(steps: Sequence[TapeStep]) -> int:
     for step in reversed(steps):
         alive = (alive - step.writes) | step.reads
         most = max(most, len(alive))
-    return 3 if most <= FEW_ALIVE else 2
+    return 3 if most <= LIVE_VALUES_OF_THREE_BLOCKS else 2
 
 
 def _is_cheap(step: TapeStep) -> bool:

@@ -120,9 +120,9 @@ class DeviceMemory:
         """The first bytes of pinned memory as an array."""
         count = int(np.prod(shape)) * np.dtype(dtype).itemsize
         buffer = (ctypes.c_char * count).from_address(self.address)
-        made = np.frombuffer(buffer, dtype=dtype).reshape(shape)
+        array = np.frombuffer(buffer, dtype=dtype).reshape(shape)
         buffer._keep = self  # the array holds the buffer, and that this
-        return made
+        return array
 
 
 class Stream:

@@ -51,11 +51,9 @@ class DeviceQuery:
     @cached_property
     def _places(self) -> Tensor:
         """Where the static values of the program, and then the slopes, go among the constants."""
-        sizes = self.engine.program.operations
-        places = [torch.empty(0, dtype=torch.int64)]
+        program, places = self.engine.program, [torch.empty(0, dtype=torch.int64)]
         for value, first in self.tape.constants:
-            count = self.engine.program.size(sizes[value].axes)
-            places.append(torch.arange(first, first + count))
+            places.append(torch.arange(first, first + program.size(program.operations[value].axes)))
         places.append(torch.tensor([place for _, place in self.tape.slopes], dtype=torch.int64))
         return torch.cat(places).to(self.device)
 
@@ -123,9 +121,15 @@ class DeviceQuery:
             )
             step = engine.scratch_rows(both.reverse, rows)
             values = torch.empty(kernel.kept * step, dtype=self.dtype, device=self.device)
-            tensors = {"seeds": seeds, "d_inputs": d_inputs, "sums": sums, "values": values, "flag": flag}
-            places = {name: tensor.data_ptr() for name, tensor in tensors.items()}
-            buffers = BackwardBuffers(rows, padded, step, places)
+            tensors = {
+                "seeds_all": seeds,
+                "d_inputs_all": d_inputs,
+                "sums_all": sums,
+                "values_all": values,
+                "flag": flag,
+            }
+            given = {name: tensor.data_ptr() for name, tensor in tensors.items()}
+            buffers = BackwardBuffers(step, given | {"seeds_stride": rows, "d_inputs_stride": padded})
             engine.launch_backward(both, evidence.arguments, rows, stream, buffers)
         whole = sums.sum(dim=0)
         terms, by_table = whole[: len(kernel.sums)], whole[len(kernel.sums) :]

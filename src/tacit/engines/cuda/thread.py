@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
 
 from tacit.engines.native.backward import REVERSE, Adjoints
 from tacit.engines.native.forward import FORWARD, Terms
@@ -19,7 +19,7 @@ CODES = {"b": ("i8", 2**7), "h": ("i16", 2**15), "i": ("i32", 2**31)}  # by a le
 
 # Products of two numbers that are not smaller are exact but for rounding.
 LEAST_EXACT = {64: 2.0**-500, 32: 2.0**-60}
-LEAST_EXACT_BITS = {64: (1023 - 500) << 20, 32: (127 - 60) << 23}  # the same as bits: of a double, the upper half
+LEAST_EXACT_BITS = {64: (1023 - 500) << 20, 32: (127 - 60) << 23}  # as bits: of a double, the upper half
 SUMS = frozenset((k.LINEAR, k.PRODUCT, k.MIX, k.LARGEST_LINEAR, k.LARGEST_PRODUCT))
 
 
@@ -65,7 +65,7 @@ class Thread(Adjoints):
         """Do one instruction."""
         FORWARD[step.kind](self, step.dst, step.terms)
         if step.kind in SUMS:
-            self.note_small(self.made[step.dst])
+            self.note_small(self.values[step.dst])
 
     def slot(self, slot: int) -> str:
         self._recompute(slot)
@@ -76,7 +76,7 @@ class Thread(Adjoints):
         return super().index(slot)
 
     def _recompute(self, slot: int) -> None:
-        if slot in self.recomputed and slot not in self.made:
+        if slot in self.recomputed and slot not in self.values:
             step = self.recomputed[slot]
             FORWARD[step.kind](self, step.dst, step.terms)
 
@@ -151,10 +151,10 @@ class Thread(Adjoints):
         if self.least is not None:
             small = self.let(f"icmp ult i32 {self.least}, {LEAST_EXACT_BITS[self.lanes.bits] - 1}")
             doubt = self.either(doubt, small)
-        made = self.let(f"select i1 {doubt}, i8 {Note.IMPRECISE}, i8 0")
+        note = self.let(f"select i1 {doubt}, i8 {Note.IMPRECISE}, i8 0")
         if not self.unusual:
-            return made
-        return self.let(f"select i1 {self.any_of(self.unusual)}, i8 {Note.IMPRECISE | Note.UNUSUAL}, i8 {made}")
+            return note
+        return self.let(f"select i1 {reduce(self.either, self.unusual)}, i8 {Note.IMPRECISE | Note.UNUSUAL}, i8 {note}")
 
     def settle(self) -> None:
         """Look at what is to be noticed so far: LLVM would rather do so at the end, and keep all values until then."""
@@ -163,16 +163,9 @@ class Thread(Adjoints):
         if self.least is not None:
             self.least = self._settled(self.least)
         if self.unusual:
-            self.unusual = [self._settled_mask(self.any_of(self.unusual))]
+            self.unusual = [self._settled_mask(reduce(self.either, self.unusual))]
         if self.doubt is not None:
             self.doubt = self._settled_mask(self.doubt)
-
-    def any_of(self, masks: Sequence[str]) -> str:
-        """Where one of some masks holds."""
-        made = masks[0]
-        for mask in masks[1:]:
-            made = self.either(made, mask)
-        return made
 
     def _settled_mask(self, mask: str) -> str:
         return self.let(f"icmp ne i32 {self._settled(self.let(f'zext i1 {mask} to i32'))}, 0")
@@ -192,21 +185,21 @@ class Thread(Adjoints):
         The threads of a warp add up 32 numbers with 31 exchanges, after which each thread has one of the sums. Of two
         numbers, it keeps one and hands the other to a neighbour, which does the opposite.
         """
-        made = derivative if factor is None else self.mul(derivative, factor)
+        sum_ = derivative if factor is None else self.mul(derivative, factor)
         self.gathered.append(place)
         if not self.device:
-            self.add_to(self.place("%sums", len(self.gathered) - 1, "double"), made)
+            self.add_to_sum(self.place("%sums", len(self.gathered) - 1, "double"), sum_)
             return
         level = 0
         while level < LEVELS and (first := self.waiting[level]) is not None:
             self.waiting[level] = None
-            keep, hand = self.select(f"%bit{level}", made, first), self.select(f"%bit{level}", first, made)
-            made = self.add(keep, self._exchanged(hand, 1 << level))
+            keep, hand = self.select(f"%bit{level}", sum_, first), self.select(f"%bit{level}", first, sum_)
+            sum_ = self.add(keep, self._exchanged(hand, 1 << level))
             level += 1
         if level < LEVELS:
-            self.waiting[level] = made
+            self.waiting[level] = sum_
         else:
-            self.add_to(self.place("%sums.lane", len(self.gathered) - WARP, "double"), made)
+            self.add_to_sum(self.place("%sums.lane", len(self.gathered) - WARP, "double"), sum_)
 
     def finish_sums(self) -> None:
         """Fill up the last numbers that are added up together."""
@@ -216,15 +209,15 @@ class Thread(Adjoints):
     def _exchanged(self, value: str, distance: int) -> str:
         """What the thread at some distance has."""
         parts = self.lanes.bits // 32
-        wide, made = f"<{parts} x i32>", "poison"
+        wide, vector = f"<{parts} x i32>", "poison"
         halves = self.let(f"bitcast {self.lanes.type} {value} to {wide}")
         for i in range(parts):
             own = self.let(f"extractelement {wide} {halves}, i32 {i}")
             other = self.let(f"call i32 @llvm.nvvm.shfl.sync.bfly.i32(i32 -1, i32 {own}, i32 {distance}, i32 31)")
-            made = self.let(f"insertelement {wide} {made}, i32 {other}, i32 {i}")
-        return self.let(f"bitcast {wide} {made} to {self.lanes.type}")
+            vector = self.let(f"insertelement {wide} {vector}, i32 {other}, i32 {i}")
+        return self.let(f"bitcast {wide} {vector} to {self.lanes.type}")
 
-    def add_to(self, address: str, value: str) -> None:
+    def add_to_sum(self, address: str, value: str) -> None:
         """Add to a sum over rows."""
         self.let(f"atomicrmw fadd ptr {address}, double {self.cast(value, self.lanes, Lanes(64))} monotonic")
 
@@ -233,7 +226,7 @@ def _look_up(t: Thread, dst: int, terms: Terms, a: str) -> None:
     """Each row points to a constant of its own."""
     base, index = terms[0]
     far = t.let(f"sext i32 {t.index(index)} to i64")
-    t.add_to(t.place("%sums.tables", t.let(f"add i64 {far}, {base}"), "double"), a)
+    t.add_to_sum(t.place("%sums.tables", t.let(f"add i64 {far}, {base}"), "double"), a)
 
 
 BACKWARD: dict[int, Callable[[Thread, int, Terms, str], None]] = {**REVERSE, k.TABLE: _look_up}
@@ -270,7 +263,7 @@ def _first(t: Thread, variable: int, states: Sequence[int]) -> list[str]:
 
 
 def _observed(t: Thread, variable: int, states: Sequence[int]) -> list[str]:
-    """1 for the observed state; what is negative is no evidence."""
+    """1 for the observed state; a negative code is no evidence."""
     code = t.code(variable)
     none = t.let(f"icmp slt i32 {code}, 0")
     masks = [t.either(none, t.let(f"icmp eq i32 {code}, {state}")) for state in states]

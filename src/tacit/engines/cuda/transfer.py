@@ -33,13 +33,14 @@ class Argument:
         return replace(self, address=self.address + rows * self.row)
 
 
-@dataclass(frozen=True)
 class HostColumn:
     """A column of evidence as it is on the host, and as a kernel reads it."""
 
-    given: Given
-    array: NDArray[Any]  # (rows,), (rows, states) or, of likelihoods in proportion, (states, rows)
-    dtype: np.dtype[Any]
+    def __init__(self, given: Given, array: NDArray[Any], dtype: np.dtype[Any]) -> None:
+        self.given, self.array, self.dtype = given, array, dtype
+        self.by_state = given.kind is Kind.NORMALISED  # (states, rows); else (rows,) or (rows, states)
+        self.once = array.shape[-1 if self.by_state else 0] == 1  # one row speaks for all
+        self.row_bytes = max(self.rows(0, 1).size * dtype.itemsize, 1)
 
     @staticmethod
     def of(column: Column | None, states: int, size: int, dtype: np.dtype[Any]) -> HostColumn:
@@ -52,26 +53,11 @@ class HostColumn:
             return HostColumn(Given(kind, states, letter), array, np.dtype(letter))
         return HostColumn(Given(kind, states), array, dtype)
 
-    @property
-    def by_state(self) -> bool:
-        """Whether the rows are the last axis."""
-        return self.given.kind is Kind.NORMALISED
-
-    @property
-    def once(self) -> bool:
-        """Whether one row speaks for all."""
-        return bool(self.array.shape[-1 if self.by_state else 0] == 1)
-
     def rows(self, start: int, stop: int) -> NDArray[Any]:
         """Some rows, or the one that speaks for all."""
         if self.once:
             return self.array
         return self.array[:, start:stop] if self.by_state else self.array[start:stop]
-
-    @property
-    def row_bytes(self) -> int:
-        """Bytes of a row on the GPU, or of the one that speaks for all."""
-        return max(self.rows(0, 1).size * self.dtype.itemsize, 1)
 
     def too_small(self, start: int, stop: int) -> NDArray[np.bool_]:
         """Where likelihoods of some rows are too small for floats of this type: (rows,)."""

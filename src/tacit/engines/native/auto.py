@@ -104,7 +104,6 @@ class Auto(Engine):
 
     @property
     def gammas(self) -> Slopes:  # type: ignore[override]
-        """The slope of every testing node, None for hard tests."""
         return self.native.gammas
 
     @property
@@ -150,7 +149,6 @@ class Auto(Engine):
             return self.numpy
 
     def runner(self, rows: int, *sweeps: Sweep) -> Engine:
-        """The engine that answers one public call about so many rows, with all the passes that it needs."""
         if Sweep.DESCENT in sweeps:
             return self._runner(rows, (DESCENT,)) if self._decides else self._other(rows, DESCEND)
         return self._runner(rows, tuple(KINDS[sweep] for sweep in sweeps))
@@ -173,7 +171,11 @@ class Auto(Engine):
         missing = [kind for kind in kinds if not self.native.has(kind)]
         if not missing:
             return True
-        gain = self._seconds_without_code(rows, _kernel(kinds)) - self._seconds(CODE, rows, _kernel(kinds))
+        kernel = _kernel(kinds)
+        otherwise = self._numpy_seconds(rows, kernel)
+        if self._is_ready(kernel):
+            otherwise = min(otherwise, self._seconds(TAPE, rows, kernel))
+        gain = otherwise - self._seconds(CODE, rows, kernel)
         if rows == 1 and kinds == (KINDS[Sweep.FORWARD],):
             gain += READ_VARIABLE * self._variables
         self._saved[kinds] = saved = max(0.0, self._saved.get(kinds, 0.0) + gain)
@@ -208,10 +210,6 @@ class Auto(Engine):
     def _numpy_seconds(self, rows: int, kernel: str) -> float:
         elements = self.program.cost.elements + self.program.cost.multiply_adds / 15  # sums are short loops
         return NUMPY.call * (4 + sum(self.program.batched)) + NUMPY.term[kernel == BACKWARD] * elements * rows
-
-    def _seconds_without_code(self, rows: int, kernel: str) -> float:
-        by_numpy = self._numpy_seconds(rows, kernel)
-        return min(by_numpy, self._seconds(TAPE, rows, kernel)) if self._is_ready(kernel) else by_numpy
 
     def single(self) -> SingleRow | None:
         """What answers single rows, once there is code; until then they are counted as others are."""

@@ -160,9 +160,9 @@ Sums = Sequence[tuple[int, Terms]]  # slots, and the terms that they are sums of
 
 def gather(body: Adjoints, sums: Sums) -> None:
     """Add to `%d_constants` what `%adjoints` of these slots say about their constants; `%count` are the rows."""
-    pairs = [(slot, constant, factor) for slot, terms in sums for constant, factor in terms]
-    for first in range(0, len(pairs), SUMS_AT_ONCE):
-        _gather_some(body, pairs[first : first + SUMS_AT_ONCE])
+    every = [(slot, constant, factor) for slot, terms in sums for constant, factor in terms]
+    for first in range(0, len(every), SUMS_AT_ONCE):
+        _gather_some(body, every[first : first + SUMS_AT_ONCE])
 
 
 def _gather_some(body: Adjoints, pairs: Sequence[tuple[int, int, int]]) -> None:

@@ -12,17 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.engines.native.llvm import Code
-from tacit.engines.native.readers import FEW_STATES, STRIDE
+from tacit.engines.native.readers import MAX_UNROLLED_STATES, TILE_STRIDE
 from tacit.engines.native.tile_loop import CALL, TileLayout
 from tacit.engines.tape.tape import Tape
 from tacit.evidence.column import Column, Kind
 
-READERS = {
-    Kind.LIKELIHOODS: "likelihoods",
-    Kind.FIRST: "first_state",
-    Kind.NORMALISED: "normalised",
-    Kind.CODES: "codes",
-}
+READERS = {kind: kind.name.lower() for kind in Kind}
 # the types that there are readers for, and how many states they can tell apart
 TYPES: dict[np.dtype[Any], tuple[str, float]] = {
     np.dtype(np.float64): ("double", math.inf),
@@ -52,15 +47,8 @@ class EvidenceTable:
 
     def add_column(self, column: Column | None, states: int) -> None:
         """The next variable that takes likelihoods; without a column, it has no evidence."""
-        if column is None:
-            self.add("normalised", np.ones((states, 1)), states)
-        else:
-            kind, given = column.source()
-            self.add(READERS[kind], given, states)
-
-    def add_states(self, codes: NDArray[Any]) -> None:
-        """The next variable that has a state in every row."""
-        self.add("states", codes, 1)
+        kind, given = (Kind.NORMALISED, np.ones((states, 1))) if column is None else column.source()
+        self.add(READERS[kind], given, states)
 
     def add(self, reader: str, given: NDArray[Any], states: int) -> None:
         """An array (rows,) or (rows, states), or (states, rows) if it is normalised."""
@@ -70,11 +58,11 @@ class EvidenceTable:
         if given.shape[-1 if rows_last else 0] == 1:
             row = 0
         plain = reader == "likelihoods" and given.flags.c_contiguous and given.flags.aligned
-        few = states if plain and states <= FEW_STATES else 0
+        few = states if plain and states <= MAX_UNROLLED_STATES else 0
         address = self._find(reader, kind, self._bits, few)
         self._numbers.extend((address, address_of(given), row, state, states, self.place))
         self._arrays.append(given)
-        self.place += (4 if reader == "states" else self._bits // 8 * states) * STRIDE
+        self.place += (4 if reader == "states" else self._bits // 8 * states) * TILE_STRIDE
 
 
 def readable(given: NDArray[Any], states: int) -> tuple[NDArray[Any], str]:
@@ -126,7 +114,6 @@ class WorkMemory:
         self.set("work", self._aligned)
 
     def set(self, name: str, value: int) -> None:
-        """Set one of the arguments."""
         self._arguments[CALL.index(name)] = value
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, reduce
+from itertools import starmap
 
 from tacit.engines.native.lanes import FunctionText, Lanes
 from tacit.engines.tape import instructions as k
 from tacit.engines.tape.instructions import INVERSE_LOG2, LOG2_HIGH, LOG2_LOW, SERIES
 
 Terms = Sequence[Sequence[int]]
-SPLIT = 6  # products from which on a sum has two parts
+SPLIT_PRODUCTS = 6  # products from which on a sum has two parts
 ROUNDING = 1.5 * 2.0**52  # added to a double, it leaves the nearest whole number in its last digits
 OPERATORS = ("oge", "ogt", "ole", "olt")  # x >=, >, <=, < limit for operator 0, 1, 2, 3
 
@@ -27,7 +28,7 @@ class Body(FunctionText):
 
     strides: dict[str, int | str] = field(default_factory=dict)
     pinned: dict[int, int] = field(default_factory=dict)  # slots that hold constants throughout
-    made: dict[int, str] = field(default_factory=dict)  # slots whose value has a name
+    values: dict[int, str] = field(default_factory=dict)  # by slot: the names of values
     places: set[int] = field(default_factory=set)  # slots that hold places in tables
     addresses: dict[tuple[int, str], list[str]] = field(default_factory=dict)  # of places in tables, row by row
     doubt: str | None = None
@@ -78,11 +79,11 @@ class Body(FunctionText):
         """The value of a slot."""
         if slot == 0:
             return self.lanes.literal(1.0)
-        if slot in self.pinned and slot not in self.made:
+        if slot in self.pinned and slot not in self.values:
             return self.constant(self.pinned[slot])
-        if slot not in self.made:
-            self.made[slot] = self.load("values", self.kept_at(slot))
-        return self.made[slot]
+        if slot not in self.values:
+            self.values[slot] = self.load("values", self.kept_at(slot))
+        return self.values[slot]
 
     def operand(self, number: int) -> str:
         """The value of a slot, or of a constant, ~number."""
@@ -90,18 +91,18 @@ class Body(FunctionText):
 
     def index(self, slot: int) -> str:
         """The places in tables that a slot holds."""
-        if slot not in self.made:
-            self.made[slot] = self.load("values", self.kept_at(slot), "i32", self.lanes.number)
-        return self.made[slot]
+        if slot not in self.values:
+            self.values[slot] = self.load("values", self.kept_at(slot), "i32", self.lanes.number)
+        return self.values[slot]
 
     def keep(self, slot: int) -> None:
         """Put what a slot holds into memory."""
         scalar = "i32" if slot in self.places else self.lanes.number
-        self.store("values", self.kept_at(slot), self.made[slot], scalar, self.lanes.number)
+        self.store("values", self.kept_at(slot), self.values[slot], scalar, self.lanes.number)
 
     def set(self, slot: int, value: str, place: bool = False) -> None:
         """Give a slot its value, or a place in tables."""
-        self.made[slot] = value
+        self.values[slot] = value
         (self.places.add if place else self.places.discard)(slot)
         for key in [key for key in self.addresses if key[0] == slot]:
             del self.addresses[key]
@@ -111,30 +112,24 @@ class Body(FunctionText):
         self.doubt = where if self.doubt is None else self.either(self.doubt, where)
 
     @property
-    def least_weight(self) -> float:
-        """The smallest weight of a mixture in floats of these bits."""
-        return k.LEAST_WEIGHT_64 if self.lanes.bits == 64 else k.LEAST_WEIGHT_32
+    def bounds_of_weights(self) -> tuple[float, float]:
+        """The smallest weight of a mixture; entries below the second number do not hide what it does."""
+        wide = self.lanes.bits == 64
+        return (k.LEAST_WEIGHT_64, k.NEGLIGIBLE_64) if wide else (k.LEAST_WEIGHT_32, k.NEGLIGIBLE_32)
 
     def note_mixture(self, lesser: str, plus: str, minus: str) -> None:
         """Say where a mixture hangs on a weight that came to its end."""
-        few = k.NEGLIGIBLE_64 if self.lanes.bits == 64 else k.NEGLIGIBLE_32
-        zero = self.lanes.literal(0.0)
+        (least, few), zero = self.bounds_of_weights, self.lanes.literal(0.0)
         positive = self.compare("ogt", lesser, zero)
         entry, other = self.select(positive, plus, minus), self.select(positive, minus, plus)
-        ended = self.compare("olt", self.magnitude(lesser), self.lanes.literal(2 * self.least_weight))
+        ended = self.compare("olt", self.magnitude(lesser), self.lanes.literal(2 * least))
         alone = self.both(self.compare("ogt", entry, zero), self.compare("olt", other, self.lanes.literal(few)))
         self.note_doubt(self.both(ended, alone))
 
     def total(self, products: Sequence[tuple[str, str]]) -> str:
         """The sum of some products; of many, in two parts, which do not wait for each other."""
-        halves = [products] if len(products) < SPLIT else [products[::2], products[1::2]]
-        sums = []
-        for half in halves:
-            made = self.mul(*half[0])
-            for a, b in half[1:]:
-                made = self.add(made, self.mul(a, b))
-            sums.append(made)
-        return sums[0] if len(sums) == 1 else self.add(*sums)
+        halves = [products] if len(products) < SPLIT_PRODUCTS else [products[::2], products[1::2]]
+        return reduce(self.add, [reduce(self.add, starmap(self.mul, half)) for half in halves])
 
     def places_in(self, slot: int, array: str, scalar: str, scale: int = 1, rows_apart: bool = False) -> list[str]:
         """The addresses that an index leads to, row by row, from the first entry of an array on.
@@ -162,11 +157,10 @@ class Body(FunctionText):
         x = wide.largest(x, wide.lanes.literal(least))
         shifted = wide.add(wide.mul(x, wide.lanes.literal(INVERSE_LOG2)), wide.lanes.literal(ROUNDING))
         whole = wide.sub(shifted, wide.lanes.literal(ROUNDING))
-        r = wide.sub(
-            wide.sub(x, wide.mul(whole, wide.lanes.literal(LOG2_HIGH))), wide.mul(whole, wide.lanes.literal(LOG2_LOW))
-        )
+        for part in (LOG2_HIGH, LOG2_LOW):
+            x = wide.sub(x, wide.mul(whole, wide.lanes.literal(part)))
         bits = wide.let(f"bitcast {wide.lanes.type} {shifted} to {wide.lanes.integer}")  # the last ones are the number
-        r, integer = self.cast(r, wide.lanes, self.lanes), self.lanes.integer
+        r, integer = self.cast(x, wide.lanes, self.lanes), self.lanes.integer
         terms, digits, bias = (14, 52, 1023) if self.lanes.bits == 64 else (8, 23, 127)
         square = self.mul(r, r)
         even, odd = (self._polynomial(square, SERIES[first:terms:2]) for first in (0, 1))
@@ -178,13 +172,11 @@ class Body(FunctionText):
         return self.mul(self.add(even, self.mul(r, odd)), power)
 
     def _polynomial(self, x: str, coefficients: Sequence[float]) -> str:
-        made = self.lanes.literal(coefficients[-1])
-        for c in coefficients[-2::-1]:
-            made = self.add(self.lanes.literal(c), self.mul(x, made))
-        return made
+        *lower, top = map(self.lanes.literal, coefficients)
+        return reduce(lambda sum_, c: self.add(c, self.mul(x, sum_)), reversed(lower), top)
 
     def in_doubles(self) -> FunctionText:
-        """The same lines, for values of 64 bits."""
+        """These lines, for values of 64 bits."""
         return FunctionText(Lanes(64, self.lanes.rows), self.lines, self.numbers)
 
 
@@ -195,23 +187,22 @@ class Watching(Body):
     mixtures: list[tuple[str, str, str]] = field(default_factory=list)
 
     def note_mixture(self, lesser: str, plus: str, minus: str) -> None:
-        """Keep it in mind."""
         self.mixtures.append((lesser, plus, minus))
 
-    def look_at_mixtures(self, note: Callable[[str], None]) -> None:
-        """Do with the rows in doubt what `note` says, if there may be some."""
+    def look_at_mixtures(self) -> None:
+        """Note in `%all.doubts` whether rows are in doubt, if there may be some."""
         if not self.mixtures:
             return
         sizes = [self.magnitude(lesser) for lesser in dict.fromkeys(lesser for lesser, _, _ in self.mixtures)]
-        smallest = sizes[0]
-        for size in sizes[1:]:
-            smallest = self.select(self.compare("olt", size, smallest), size, smallest)
-        ended = self.compare("olt", smallest, self.lanes.literal(2 * self.least_weight))
+        smallest = reduce(lambda least, size: self.select(self.compare("olt", size, least), size, least), sizes)
+        ended = self.compare("olt", smallest, self.lanes.literal(2 * self.bounds_of_weights[0]))
         with self.when(self.any(ended)):
             for mixture in self.mixtures:
                 super().note_mixture(*mixture)
             assert self.doubt is not None
-            note(self.doubt)
+            some = self.let(f"zext i1 {self.any(self.doubt)} to i8")
+            before = self.let("load i8, ptr %all.doubts")
+            self.do(f"store i8 {self.let(f'or i8 {before}, {some}')}, ptr %all.doubts")
 
 
 def read_input(b: Body, dst: int, terms: Terms) -> None:
@@ -220,21 +211,18 @@ def read_input(b: Body, dst: int, terms: Terms) -> None:
 
 def point(b: Body, dst: int, terms: Terms) -> None:
     """Places in tables, from the codes of observed states."""
-    made = None
-    for row, stride in terms:
+
+    def step(row: int, stride: int) -> str:
         code = b.load("codes", row, "i32")
-        step = code if stride == 1 else b.let(f"mul {b.lanes.index} {code}, {b.lanes.same('i32', str(stride))}")
-        made = step if made is None else b.let(f"add {b.lanes.index} {made}, {step}")
-    assert made is not None
-    b.set(dst, made, place=True)
+        return code if stride == 1 else b.let(f"mul {b.lanes.index} {code}, {b.lanes.same('i32', str(stride))}")
+
+    b.set(dst, reduce(lambda x, y: b.let(f"add {b.lanes.index} {x}, {y}"), starmap(step, terms)), place=True)
 
 
 def look_up(b: Body, dst: int, terms: Terms) -> None:
     (base, index), number = terms[0], b.lanes.number
-    entries = []
-    for address in b.places_in(index, "constants", number):
-        entries.append(b.let(f"load {number}, ptr {b.place(address, base, number)}{b.unchanging}"))
-    b.set(dst, b.by_row(number, entries))
+    places = [b.place(address, base, number) for address in b.places_in(index, "constants", number)]
+    b.set(dst, b.by_row(number, [b.let(f"load {number}, ptr {place}{b.unchanging}") for place in places]))
 
 
 def _factors(b: Body, terms: Terms, linear: bool) -> list[tuple[str, str]]:
@@ -247,11 +235,7 @@ def total(b: Body, dst: int, terms: Terms, linear: bool) -> None:
 
 
 def largest(b: Body, dst: int, terms: Terms, linear: bool) -> None:
-    first, *rest = _factors(b, terms, linear)
-    made = b.mul(*first)
-    for x, y in rest:
-        made = b.largest(b.mul(x, y), made)
-    b.set(dst, made)
+    b.set(dst, reduce(lambda top, x: b.largest(x, top), starmap(b.mul, _factors(b, terms, linear))))
 
 
 def test(b: Body, dst: int, terms: Terms) -> None:
@@ -289,7 +273,7 @@ def weight(b: Body, dst: int, terms: Terms) -> None:
     left, whole, threshold, steep = (b.cast(value, b.lanes, wide.lanes) for value in given)
     z = wide.mul(steep, wide.sub(wide.div(left, whole), threshold))
     z = wide.select(wide.compare("ogt", whole, zero), z, zero)
-    small = b.exp_of_negative(wide.negative(wide.magnitude(z)), math.log(b.least_weight))
+    small = b.exp_of_negative(wide.negative(wide.magnitude(z)), math.log(b.bounds_of_weights[0]))
     rises = b.compare("oge", b.cast(z, wide.lanes, b.lanes), b.lanes.literal(0.0))
     signed = b.select(rises, b.negative(small), small)
     b.set(dst, b.div(signed, b.add(b.lanes.literal(1.0), small)))
@@ -314,9 +298,7 @@ def mix(b: Body, dst: int, terms: Terms) -> None:
 def scale(b: Body, dst: int, terms: Terms) -> None:
     """The power of two that brings the largest of some slots near 1, from the bits of its exponent."""
     (exponent, earlier), *rest = terms
-    top = b.slot(rest[0][0])
-    for slot, _ in rest[1:]:
-        top = b.largest(b.slot(slot), top)
+    top = reduce(lambda top, x: b.largest(x, top), (b.slot(slot) for slot, _ in rest))
     bits, scalar, integer = b.lanes.bits, f"i{b.lanes.bits}", b.lanes.integer
     digits, bias, least, none = (52, 1023, -1020, 2047) if bits == 64 else (23, 127, -120, 255)
 
@@ -335,8 +317,8 @@ def scale(b: Body, dst: int, terms: Terms) -> None:
     inverse = b.let(f"sub {integer} {same(bias)}, {power}")
     factor = b.let(f"shl {integer} {inverse}, {same(digits)}")
     b.set(dst, b.let(f"bitcast {integer} {factor} to {b.lanes.type}"))
-    made = b.let(f"sitofp {integer} {power} to {b.lanes.type}")
-    b.set(exponent, made if earlier < 0 else b.add(made, b.slot(earlier)))
+    own = b.let(f"sitofp {integer} {power} to {b.lanes.type}")
+    b.set(exponent, own if earlier < 0 else b.add(own, b.slot(earlier)))
 
 
 def write_output(b: Body, dst: int, terms: Terms) -> None:

@@ -25,42 +25,17 @@ class Note(IntFlag):
     IMPOSSIBLE = 8  # the evidence has probability zero
 
 
-@dataclass(frozen=True)
 class Lanes:
     """The type of a value: so many rows (one on a GPU) of floats of some bits."""
 
-    bits: int
-    rows: int = 1
-
-    @property
-    def number(self) -> str:
-        """The type of one row's number."""
-        return "double" if self.bits == 64 else "float"
-
-    @property
-    def type(self) -> str:
-        """The type of a value."""
-        return self.of(self.number)
-
-    @property
-    def index(self) -> str:
-        """The type of places in tables."""
-        return self.of("i32")
-
-    @property
-    def integer(self) -> str:
-        """The type of the bits of a value."""
-        return self.of(f"i{self.bits}")
-
-    @property
-    def mask(self) -> str:
-        """The type of yes or no, row by row."""
-        return self.of("i1")
-
-    @property
-    def bytes(self) -> int:
-        """The size of one row's number."""
-        return self.bits // 8
+    def __init__(self, bits: int, rows: int = 1) -> None:
+        self.bits, self.rows, self.bytes = bits, rows, bits // 8
+        self.number = "double" if bits == 64 else "float"  # the type of one row's number
+        self.type = self.of(self.number)  # of a value
+        self.index, self.mask = self.of("i32"), self.of("i1")  # of places in tables, and of yes or no
+        self.integer = self.of(f"i{bits}")  # of the bits of a value
+        self.magnitude = f"@llvm.fabs.{'' if rows == 1 else f'v{rows}'}f{bits}"  # which takes the sign away
+        self.declared_magnitude = f"declare {self.type} {self.magnitude}({self.type})"
 
     def of(self, scalar: str) -> str:
         """The type of one scalar for each row."""
@@ -71,7 +46,7 @@ class Lanes:
         return text if self.rows == 1 else f"splat ({scalar} {text})"
 
     def literal(self, number: float) -> str:
-        """A number for all rows, as LLVM reads it: the bits of a double, which for a shorter type is one of its."""
+        """A number for all rows, as LLVM reads it: as the bits of a double, whatever the type."""
         if self.bits == 32:
             (number,) = struct.unpack("<f", struct.pack("<f", number))
         return self.same(self.number, f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}")
@@ -89,7 +64,7 @@ class FunctionText:
 
     def variable(self, kind: str, value: str) -> str:
         """Memory for a value that changes, set to its first one."""
-        name = self.fresh()
+        name = f"%v{next(self.numbers)}"
         self.variables.append(f"{name} = alloca {kind}")
         self.do(f"store {kind} {value}, ptr {name}")
         return name
@@ -106,13 +81,9 @@ class FunctionText:
         """The lines as the body of a function, given its first line."""
         return "\n".join([f"{head} {{", "entry:", *self.variables, *self.lines, "}", ""])
 
-    def fresh(self) -> str:
-        """A name that is not taken yet."""
-        return f"%v{next(self.numbers)}"
-
     def let(self, expression: str) -> str:
         """A name for the value of an expression."""
-        name = self.fresh()
+        name = f"%v{next(self.numbers)}"
         self.lines.append(f"{name} = {expression}")
         return name
 
@@ -148,7 +119,7 @@ class FunctionText:
         return self.select(self.compare("ogt", a, b), a, b)
 
     def magnitude(self, a: str) -> str:
-        return self.let(f"call {self.lanes.type} @llvm.fabs.{mangled(self.lanes.type)}({self.lanes.type} {a})")
+        return self.let(f"call {self.lanes.type} {self.lanes.magnitude}({self.lanes.type} {a})")
 
     def cast(self, value: str, source: Lanes, target: Lanes) -> str:
         """A value with as many bits as others have."""
@@ -183,10 +154,10 @@ class FunctionText:
         """A value from one scalar for each row."""
         if self.lanes.rows == 1:
             return numbers[0]
-        wide, made = self.lanes.of(scalar), "poison"
+        wide, vector = self.lanes.of(scalar), "poison"
         for lane, number in enumerate(numbers):
-            made = self.let(f"insertelement {wide} {made}, {scalar} {number}, i64 {lane}")
-        return made
+            vector = self.let(f"insertelement {wide} {vector}, {scalar} {number}, i64 {lane}")
+        return vector
 
     def rows_of(self, scalar: str, value: str) -> list[str]:
         """One scalar for each row of a value."""
@@ -227,12 +198,3 @@ class FunctionText:
         """The lines that follow are a block of this name."""
         self.do(f"{block}:")
         self.block = block
-
-
-def mangled(kind: str) -> str:
-    """A type as it is written in the name of an intrinsic function."""
-    short = {"double": "f64", "float": "f32"}
-    if kind.startswith("<"):
-        rows, scalar = kind[1:-1].split(" x ")
-        return f"v{rows}{short.get(scalar, scalar)}"
-    return short.get(kind, kind)

@@ -17,7 +17,7 @@ from tacit.engines.native import code_cache
 
 Run = Callable[[int], None]
 OPTIMISATION = 2  # of the machine code, 0 to 3
-IN_MEMORY = 128  # functions that are kept for the next query, beside those in use
+MAX_LOADED_CODES = 128  # functions that are kept for the next query, beside those in use
 LIBRARY = ("fetestexcept", "feclearexcept", "memcpy", "memset")  # functions of C that code calls
 
 
@@ -82,7 +82,7 @@ def _key(text: str) -> str:
 def code(text: str, name: str) -> Code:
     """The machine code of some text, which has one function of this name; the same for all that ask for it."""
     with _told_apart():
-        return _in_memory().get(_key(text), lambda: Code(text, name))
+        return _codes.get(_key(text), lambda: Code(text, name))
 
 
 def can_compile() -> bool:
@@ -92,11 +92,6 @@ def can_compile() -> bool:
     except NoCodeError:
         return False
     return True
-
-
-@cache
-def _in_memory() -> LRUCache[Code]:
-    return LRUCache(IN_MEMORY)
 
 
 class Code:
@@ -115,6 +110,9 @@ class Code:
     def run(self) -> Run:
         """The function, if it takes one address: it lets other threads run meanwhile."""
         return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.address)
+
+
+_codes: LRUCache[Code] = LRUCache(MAX_LOADED_CODES)
 
 
 def _loaded(content: bytes) -> llvm.ExecutionEngine:

@@ -15,9 +15,9 @@ from tacit.engines.tape.instructions import CROSS_ENTROPY, LEAST_PROBABILITY
 class _Outputs(FunctionText):
     """Lines that work on some rows of a tile of outputs, from `row` on, in doubles."""
 
-    def __init__(self, made: Lanes, states: int) -> None:
-        super().__init__(Lanes(64, made.rows))
-        self.made, self.states = made, states
+    def __init__(self, tile_lanes: Lanes, states: int) -> None:
+        super().__init__(Lanes(64, tile_lanes.rows))
+        self.tile_lanes, self.states = tile_lanes, states
         self.row = self.whole = ""
 
     def _function(self, name: str, arrays: tuple[str, ...], *others: str) -> str:
@@ -30,12 +30,12 @@ class _Outputs(FunctionText):
         return self.let(f"load {lanes.type}, ptr {address}, align {lanes.bytes}")
 
     def _output(self, state: str) -> str:
-        return self.cast(self._load("%outputs", state, self.made), self.made, self.lanes)
+        return self.cast(self._load("%outputs", state, self.tile_lanes), self.tile_lanes, self.lanes)
 
     def _store(self, array: str, state: str, value: str) -> None:
-        value = self.cast(value, self.lanes, self.made)
-        address = place_in_tile(self, array, state, self.row, self.made.number)
-        self.do(f"store {self.made.type} {value}, ptr {address}, align {self.made.bytes}")
+        value = self.cast(value, self.lanes, self.tile_lanes)
+        address = place_in_tile(self, array, state, self.row, self.tile_lanes.number)
+        self.do(f"store {self.tile_lanes.type} {value}, ptr {address}, align {self.tile_lanes.bytes}")
 
     def _sum_from(self, state: str, stop: str = "") -> str:
         """The sum of some outputs."""
@@ -66,8 +66,8 @@ class ShareCode(_Outputs):
 class LossCode(_Outputs):
     """The loss of rows, and its derivatives; targets have a group for every state, or the last for the rest."""
 
-    def __init__(self, kind: int, made: Lanes, states: int, groups: int) -> None:
-        super().__init__(made, states)
+    def __init__(self, kind: int, tile_lanes: Lanes, states: int, groups: int) -> None:
+        super().__init__(tile_lanes, states)
         self.kind, self.groups = kind, groups
 
     def text(self) -> str:

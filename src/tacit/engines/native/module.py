@@ -6,21 +6,20 @@ copied to where they are wanted, or divided by their sum. All of this stays in t
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NamedTuple
 
 from tacit.engines.native.backward import GATHERED, REVERSE, Adjoints, GroupedAdjoints, Sums, gather
-from tacit.engines.native.forward import FORWARD, Body, Watching
-from tacit.engines.native.lanes import FunctionText, Lanes, Note, mangled
+from tacit.engines.native.forward import FORWARD, Watching
+from tacit.engines.native.lanes import FunctionText, Lanes, Note
 from tacit.engines.native.loss_code import LossCode, ShareCode
 from tacit.engines.native.pieces import CodePiece, memory_of, pieces_of
-from tacit.engines.native.readers import STRIDE, lanes_of
+from tacit.engines.native.readers import TILE_STRIDE, lanes_of
 from tacit.engines.native.tile_loop import TileLayout, TileLoop
 from tacit.engines.tape import instructions as k
 from tacit.engines.tape.tape import Tape
 
-ARRAYS = ("constants", "inputs", "codes", "outputs", "values", "doubts")
-BACKWARD = ("constants", "inputs", "codes", "values", "adjoints", "d_constants", "d_inputs", "seeds")
+FORWARD_ARRAYS = ("constants", "inputs", "codes", "outputs", "values", "doubts")
+BACKWARD_ARRAYS = ("constants", "inputs", "codes", "values", "adjoints", "d_constants", "d_inputs", "seeds")
 BACKWARD_BITS = 256  # bits of a vector in the backward pass, where more values are alive
 DECLARED = (
     "declare i32 @fetestexcept(i32)",
@@ -53,7 +52,7 @@ class TapeModule:
         self.memory, count = memory_of(self.pieces)
         kept = tape.slots if kind.reverse else count
         self.layout = TileLayout(tape, self.lanes, inputs, kept, kind.reverse, kind.groups, kind.by_row)
-        self.strides: dict[str, int | str] = dict.fromkeys((*ARRAYS, *BACKWARD), STRIDE)
+        self.strides: dict[str, int | str] = dict.fromkeys((*FORWARD_ARRAYS, *BACKWARD_ARRAYS), TILE_STRIDE)
         self.strides |= {"values": self.layout.apart, "adjoints": self.layout.apart}
         if not kind.by_row:
             self.strides["d_constants"] = self.lanes.rows
@@ -66,14 +65,13 @@ class TapeModule:
             functions = self._learning(self.kind.loss)
         else:
             functions = self._backward() if self.kind.reverse else self._forward()
-        kinds = {self.lanes.type, Lanes(64, self.lanes.rows).type}
-        declared = [f"declare {kind} @llvm.fabs.{mangled(kind)}({kind})" for kind in kinds]
-        return "\n".join([*sorted(declared), *DECLARED, *functions])
+        declared = sorted({lanes.declared_magnitude for lanes in (self.lanes, Lanes(64, self.lanes.rows))})
+        return "\n".join([*declared, *DECLARED, *functions])
 
     def _piece(self, number: int, piece: CodePiece, all_kept: bool) -> str:
         body = Watching(self.lanes, strides=self.strides, pinned=self.pinned, memory=None if all_kept else self.memory)
         with body.loop("0", "%count", self.lanes.rows) as row:
-            self._shift(body, ARRAYS, row)
+            self._shift(body, FORWARD_ARRAYS, row)
             for step in piece.steps:
                 FORWARD[step.kind](body, step.dst, step.terms)
                 if all_kept:
@@ -81,14 +79,9 @@ class TapeModule:
                         body.keep(slot)
             for slot in () if all_kept else sorted(piece.kept):
                 body.keep(slot)
-            body.look_at_mixtures(partial(self._note_doubt, body))
+            body.look_at_mixtures()
         body.do("ret void")
-        return body.function(f"define internal void @forward_{number}({_parameters(ARRAYS)}) alignstack(32)")
-
-    def _note_doubt(self, body: Body, mask: str) -> None:
-        own = body.let(f"zext i1 {body.any(mask)} to i8")
-        before = body.let("load i8, ptr %all.doubts")
-        body.do(f"store i8 {body.let(f'or i8 {before}, {own}')}, ptr %all.doubts")
+        return body.function(f"define internal void @forward_{number}({_parameters(FORWARD_ARRAYS)}) alignstack(32)")
 
     def _shift(self, text: FunctionText, arrays: tuple[str, ...], row: str) -> None:
         """The arrays of a tile from some row on."""
@@ -106,7 +99,7 @@ class TapeModule:
             self.lanes, strides=self.strides, pinned=self.pinned, seeds=self.tape.states, inert=inert, begun=set(begun)
         )
         with body.loop("0", "%count", self.lanes.rows) as row:
-            self._shift(body, BACKWARD, row)
+            self._shift(body, BACKWARD_ARRAYS, row)
             for step in reversed(piece.steps):
                 body.hand_back(step, self.kind.option, REVERSE)
             for slot, value in sorted(body.own.items()):
@@ -114,7 +107,7 @@ class TapeModule:
         begun.clear()
         begun |= body.begun | set(body.own)
         body.do("ret void")
-        own = body.function(f"define internal void @backward_{number}({_parameters(BACKWARD)}) alignstack(32)")
+        own = body.function(f"define internal void @backward_{number}({_parameters(BACKWARD_ARRAYS)}) alignstack(32)")
         return [own, self._gathering_piece(number, body.later)] if isinstance(body, GroupedAdjoints) else [own]
 
     def _gathering_piece(self, number: int, sums: Sums) -> str:
@@ -200,7 +193,7 @@ class TapeModule:
 
     def _call_forward(self, loop: TileLoop, first: str) -> None:
         for i in range(len(self.pieces)):
-            loop.call(f"forward_{i}", ARRAYS, first)
+            loop.call(f"forward_{i}", FORWARD_ARRAYS, first)
 
     def _call_noticing(self, loop: TileLoop, first: str) -> None:
         """Run forward and look at flags: what becomes too small in the backward pass is nothing beside the rest."""
@@ -210,7 +203,7 @@ class TapeModule:
 
     def _call_backward(self, loop: TileLoop, first: str) -> None:
         for i in reversed(range(len(self.pieces))):
-            loop.call(f"backward_{i}", BACKWARD, first)
+            loop.call(f"backward_{i}", BACKWARD_ARRAYS, first)
             if not self.layout.by_row:
                 loop.call(f"gather_{i}", GATHERED, first)
 

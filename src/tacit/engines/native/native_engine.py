@@ -24,13 +24,13 @@ from tacit.engines.native.calls import Argument, EvidenceTable, Generated, addre
 from tacit.engines.native.lanes import Note
 from tacit.engines.native.llvm import Code, code, is_stored
 from tacit.engines.native.module import CodeKind, TapeModule
-from tacit.engines.native.readers import TILE, reader_text
+from tacit.engines.native.readers import ROWS_PER_TILE, reader_text
 from tacit.engines.native.single_row import SingleRows
 from tacit.engines.results import Array, Descent, Gradients, Results, Reverse
 from tacit.engines.tape import instructions as k
 from tacit.engines.tape.tape import Tape
 from tacit.engines.tape.tape_based import TapeBased, blocks_of_tiles, in_threads
-from tacit.evidence.column import Column, blocks, take
+from tacit.evidence.column import Column, Evidence, blocks, take
 
 GRADIENT_CHUNK = 2**14
 DESCENT_ELEMENTS = 2**22  # values in memory at a time, for a traceback
@@ -72,7 +72,6 @@ class NativeEngine(TapeBased):
         return self._generated[kind]
 
     def _text(self, kind: CodeKind) -> tuple[TapeModule, str]:
-        """The text of some code."""
         text_of = self._texts.get(kind)
         if text_of is None:
             tape = self._descent_tape[0] if kind.descent else self._tape(selections=kind.option and not kind.reverse)
@@ -109,7 +108,7 @@ class NativeEngine(TapeBased):
         """The outputs of some rows, and which of them are imprecise, if any."""
         outputs = np.empty((generated.tape.outputs, rows), dtype=self.dtype)
         notes = self._run(generated, self._evidence(generated, columns), rows, {"outputs": outputs})
-        noted, imprecise = _rows_noted(notes, TILE, rows), np.zeros(rows, dtype=np.bool_)
+        noted, imprecise = _rows_noted(notes, ROWS_PER_TILE, rows), np.zeros(rows, dtype=np.bool_)
         if len(noted):
             outputs[:, noted], imprecise[noted] = self._outputs_alone(generated, take(columns, noted), len(noted))
         if self.tables_in_doubt(generated.tape):
@@ -131,7 +130,7 @@ class NativeEngine(TapeBased):
             return super().posterior(columns, rows)
         posterior = np.empty((rows, generated.tape.states), dtype=self.dtype)
         notes = self._run(generated, self._evidence(generated, columns), rows, {"posterior": posterior})
-        noted = _rows_noted(notes, TILE, rows, NOT_A_POSTERIOR)
+        noted = _rows_noted(notes, ROWS_PER_TILE, rows, NOT_A_POSTERIOR)
         if len(noted):
             posterior[noted] = self.run(take(columns, noted), len(noted)).posterior(noted)
         return posterior
@@ -192,22 +191,21 @@ class NativeEngine(TapeBased):
     def attempt_descent(self, columns: Columns, rows: int, draws: Floats | None) -> Descent:
         """States from plain floats, and which rows are imprecise: code runs forward, NumPy traces back."""
         generated = self.compile(DESCENT)
-        chunk = max(1, DESCENT_ELEMENTS // generated.tape.outputs)
-        descents = []
-        for some, block in blocks(columns, rows, chunk):
-            own = None if draws is None else np.ascontiguousarray(draws[:, some])
-            descents.append(self._descended(generated, block.columns, block.rows, own))
-        return Descent.joined(descents)
+        parts = blocks(columns, rows, max(1, DESCENT_ELEMENTS // generated.tape.outputs))
+        return Descent.joined(
+            [self._descended(generated, part, None if draws is None else draws[:, some]) for some, part in parts]
+        )
 
-    def _descended(self, generated: Generated, columns: Columns, rows: int, draws: Floats | None) -> Descent:
-        outputs, imprecise = self._outputs(generated, columns, rows)
+    def _descended(self, generated: Generated, known: Evidence, draws: Floats | None) -> Descent:
+        outputs, imprecise = self._outputs(generated, known.columns, known.rows)
         _, places = self._descent_tape
 
         def value(i: int) -> Array:
             return outputs[places[i]] if i in places else self.reference.static(i)
 
-        observed = {name: columns[name].states() for name in self.program.observed}
-        states = descend(self.program, value, observed, rows, draws)
+        observed = {name: known.columns[name].states() for name in self.program.observed}
+        contiguous = None if draws is None else np.ascontiguousarray(draws)
+        states = descend(self.program, value, observed, known.rows, contiguous)
         return Descent(states, self._results(generated.tape, outputs, imprecise))
 
     @cached_property
@@ -221,7 +219,7 @@ class NativeEngine(TapeBased):
             evidence.add_column(columns.get(name), self.program.sizes[name])
         evidence.place = generated.layout.starts["codes"]
         for name in generated.tape.codes:
-            evidence.add_states(columns[name].certain_codes())
+            evidence.add("states", columns[name].certain_codes(), 1)
         return evidence
 
     def _packed_evidence(self, generated: Generated, inputs: Array, codes: NDArray[np.int32]) -> EvidenceTable:
@@ -231,7 +229,7 @@ class NativeEngine(TapeBased):
             evidence.add("normalised", inputs, len(inputs))
         evidence.place = generated.layout.starts["codes"]
         for own in codes:
-            evidence.add_states(own)
+            evidence.add("states", own, 1)
         return evidence
 
     def _kept_evidence(self, generated: Generated, data: Packed) -> EvidenceTable:
@@ -248,7 +246,7 @@ class NativeEngine(TapeBased):
         rows: int,
         given: Mapping[str, Argument],
         sums: Floats | None = None,
-        tile: int = TILE,
+        tile: int = ROWS_PER_TILE,
     ) -> NDArray[np.uint8]:
         """Run some code over all rows, in threads where there is enough work; returns what it noted of each tile.
 
@@ -267,7 +265,7 @@ class NativeEngine(TapeBased):
                 own["loss"] = own["d_constants"] + tape.constant_count * sums.itemsize
             generated.run(shared | own)
 
-        blocks = blocks_of_tiles(self.threads, rows, TILE, tape.work)
+        blocks = blocks_of_tiles(self.threads, rows, ROWS_PER_TILE, tape.work)
         in_threads(work, blocks, range(len(blocks)))  # sums are added up in the order of blocks, not of threads
         return notes
 

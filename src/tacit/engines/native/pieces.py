@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from tacit.engines.native.forward import Terms
 from tacit.engines.tape import instructions as k
+from tacit.engines.tape.slots import allocate
 from tacit.engines.tape.tape import Tape
 
 PIECE_TERMS = 200  # of a piece: code that a processor keeps decoded, and that LLVM orders well
@@ -43,17 +44,15 @@ class TapeStep:
 
     @property
     def reads(self) -> set[int]:
-        """The slots that it reads."""
         pattern = READS[self.kind]
         slots = set()
         for i, term in enumerate(self.terms):
-            wanted = pattern[min(i, len(pattern) - 1)]
-            slots |= {number for number, slot in zip(term, wanted, strict=True) if slot and number >= 0}
+            is_slot = pattern[min(i, len(pattern) - 1)]
+            slots |= {number for number, slot in zip(term, is_slot, strict=True) if slot and number >= 0}
         return slots
 
     @property
     def writes(self) -> set[int]:
-        """The slots that it gives a value."""
         if self.kind == k.SCALE:
             return {self.dst, self.terms[0][0]}
         return set() if self.kind == k.OUTPUT else {self.dst}
@@ -132,16 +131,6 @@ def deep(steps: list[TapeStep]) -> list[TapeStep]:
 def memory_of(pieces: list[CodePiece]) -> tuple[dict[int, int], int]:
     """Where the values that outlive their piece are kept, and how many places that takes: free ones are used again."""
     last = {slot: i for i, piece in enumerate(pieces) for step in piece.steps for slot in step.reads}
-    places: dict[int, int] = {}
-    free: list[int] = []
-    ending: dict[int, list[int]] = {}
-    count = 0
-    for i, piece in enumerate(pieces):
-        for slot in sorted(piece.kept):
-            if not free:
-                free.append(count)
-                count += 1
-            places[slot] = free.pop()
-            ending.setdefault(last[slot], []).append(places[slot])
-        free += ending.pop(i, [])
-    return places, count
+    kept = [(i, slot) for i, piece in enumerate(pieces) for slot in sorted(piece.kept)]
+    places, count = allocate([i for i, _ in kept], [last[slot] for _, slot in kept], len(pieces), [], 0)
+    return dict(zip((slot for _, slot in kept), places, strict=True)), count

@@ -1,6 +1,6 @@
 """Readers of evidence in LLVM IR: from the arrays that a user gave to the likelihoods of one tile.
 
-A reader is `i32 read(ptr column, i64 row, i64 count, ptr tile)`. It fills a tile (states, `STRIDE` rows) with the
+A reader is `i32 read(ptr column, i64 row, i64 count, ptr tile)`. It fills a tile (states, `TILE_STRIDE` rows) with the
 likelihoods of `count` rows from `row` on; rows that are not there repeat the last one, as far as a vector reaches. It
 returns 1 where something needs a closer look: a likelihood that is negative, or no number, or a sum out of range. That
 a likelihood is too small for floats beside the others, or for float32, the underflow flag of the processor says. What a
@@ -10,38 +10,38 @@ a likelihood is too small for floats beside the others, or for float32, the unde
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 
 from tacit.engines.native.lanes import FunctionText, Lanes
 
 COLUMN = ("read", "data", "row_stride", "state_stride", "states", "tile")
-TILE = 192  # rows: many, so that the code of a piece is fetched seldom
-STRIDE = 208  # rows from one state to the next: room for the last vector, whole lines of the cache, no power of two
-FEW_STATES = 8  # states up to which there is a reader for each number of them
-VECTOR = 512  # bits: two registers of most processors, which share what is loaded for all rows
+ROWS_PER_TILE = 192  # many, so that the code of a piece is fetched seldom
+TILE_STRIDE = 208  # rows from state to state: room for the last vector, whole lines of the cache, no power of two
+MAX_UNROLLED_STATES = 8  # up to which there is a reader for each number of them
+VECTOR_BITS = 512  # two registers of most processors, which share what is loaded for all rows
 SMALLEST_NORMAL = {64: 2.0**-1022, 32: 2.0**-126}
-
 SIZES = {"i8": 1, "i16": 2, "i32": 4, "float": 4, "double": 8}
 Rule = Callable[["EvidenceReader"], None]
 
 
 def lanes_of(bits: int) -> Lanes:
     """The vectors of floats of some bits."""
-    return Lanes(bits, VECTOR // bits)
+    return Lanes(bits, VECTOR_BITS // bits)
 
 
 def place_in_tile(text: FunctionText, array: str, number: str, row: str, scalar: str) -> str:
     """The address of a number of some row in a tile of an array."""
-    far = text.let(f"add i64 {text.let(f'mul i64 {number}, {STRIDE}')}, {row}")
+    far = text.let(f"add i64 {text.let(f'mul i64 {number}, {TILE_STRIDE}')}, {row}")
     return text.place(array, far, scalar)
 
 
 class EvidenceReader(FunctionText):
     """One reader: `rows` are the addresses of some rows, `first` the place of the first of them in the tile."""
 
-    def __init__(self, made: Lanes, kind: str, rule: Rule, per_row: int = 1) -> None:
-        lanes = Lanes(64, made.rows) if kind == "double" else made  # to compute with
+    def __init__(self, tile_lanes: Lanes, kind: str, rule: Rule, per_row: int = 1) -> None:
+        lanes = Lanes(64, tile_lanes.rows) if kind == "double" else tile_lanes  # to compute with
         super().__init__(lanes)
-        self.made, self.kind, self.rule = made, kind, rule
+        self.tile_lanes, self.kind, self.rule = tile_lanes, kind, rule
         self.per_row = per_row  # numbers, if rows are dense
         self.rows: list[str] = []
         self.first, self.dense = "", False
@@ -127,15 +127,16 @@ class EvidenceReader(FunctionText):
     def _extended(self, value: str) -> str:
         return self.cast(value, Lanes(8 * SIZES[self.kind], self.lanes.rows), self.lanes)
 
-    def entry(self, state: str, scalar: str) -> str:
-        """Where the tile has a state of these rows."""
-        return place_in_tile(self, "%tile", state, self.first, scalar)
+    def code(self, integer: str) -> str:
+        """The states that are given, as integers of some type."""
+        code, kind = self.given(), self.lanes.of(self.kind)
+        return code if self.kind == integer else self.let(f"sext {kind} {code} to {self.lanes.of(integer)}")
 
     def put(self, state: str, value: str) -> None:
         """Fill in the likelihoods of a state."""
-        value = self.cast(value, self.lanes, self.made)
-        address = self.entry(state, self.made.number)
-        self.do(f"store {self.made.type} {value}, ptr {address}, align {self.made.bytes}")
+        value = self.cast(value, self.lanes, self.tile_lanes)
+        address = place_in_tile(self, "%tile", state, self.first, self.tile_lanes.number)
+        self.do(f"store {self.tile_lanes.type} {value}, ptr {address}, align {self.tile_lanes.bytes}")
 
     def far(self, state: str) -> str:
         """The distance of a state from where a row begins."""
@@ -169,18 +170,14 @@ def likelihoods(r: EvidenceReader) -> None:
 def few_likelihoods(r: EvidenceReader, states: int) -> None:
     """Likelihoods of few states, row after row without a gap: all are read at once, and sorted by state."""
     given = r.table(states)
-    total = given[0]
-    for x in given[1:]:
-        total = r.add(total, x)
+    total = reduce(r.add, given)
     for x in given:
         r.note(r.lowest, x, "olt")
     whole = _checked_sum(r, total)
     for state, x in enumerate(given):
         r.put(str(state), r.div(x, whole))
     with r.when(r.any(r.compare("uno", whole, whole))):
-        nothing = r.compare("uno", given[0], given[0])
-        for x in given[1:]:
-            nothing = r.both(nothing, r.compare("uno", x, x))
+        nothing = reduce(r.both, (r.compare("uno", x, x) for x in given))
         _only_nothing(r, whole, nothing)
         for state, x in enumerate(given):
             r.put(str(state), r.select(nothing, r.lanes.literal(1.0), r.div(x, whole)))
@@ -206,7 +203,7 @@ def _only_nothing(r: EvidenceReader, whole: str, nothing: str) -> None:
 
 
 def first_state(r: EvidenceReader) -> None:
-    """(rows,) of the first of two states; what is no number is no evidence."""
+    """(rows,) of the first of two states; NaN is no evidence."""
     one, p = r.lanes.literal(1.0), r.number()
     other = r.sub(one, p)
     r.note(r.lowest, p, "olt")
@@ -223,13 +220,9 @@ def normalised(r: EvidenceReader) -> None:
 
 
 def codes(r: EvidenceReader) -> None:
-    """(rows,) of states; what is negative is no evidence."""
-    lanes, wide = r.lanes, r.lanes.integer
-    code = r.given()
-    if r.kind != f"i{lanes.bits}":
-        code = r.let(f"sext {lanes.of(r.kind)} {code} to {wide}")
-    one, zero = lanes.literal(1.0), lanes.literal(0.0)
-    integer = f"i{lanes.bits}"
+    """(rows,) of states; a negative one is no evidence."""
+    lanes, wide, integer = r.lanes, r.lanes.integer, f"i{r.lanes.bits}"
+    code, one, zero = r.code(integer), lanes.literal(1.0), lanes.literal(0.0)
     none = r.select(r.let(f"icmp slt {wide} {code}, {lanes.same(integer, '0')}"), one, zero)
     with r.loop("0", r.column["states"]) as state:
         own = state if lanes.bits == 64 else r.let(f"trunc i64 {state} to i32")
@@ -239,15 +232,13 @@ def codes(r: EvidenceReader) -> None:
 
 def states(r: EvidenceReader) -> None:
     """(rows,) of states, each of which is known, into a tile of whole numbers."""
-    lanes, code = r.lanes, r.given()
-    if r.kind != "i32":
-        code = r.let(f"sext {lanes.of(r.kind)} {code} to {lanes.index}")
-    r.do(f"store {lanes.index} {code}, ptr {r.entry('0', 'i32')}, align 4")
+    code, place = r.code("i32"), place_in_tile(r, "%tile", "0", r.first, "i32")
+    r.do(f"store {r.lanes.index} {code}, ptr {place}, align 4")
 
 
 READERS: dict[str, Rule] = {
     "likelihoods": likelihoods,
-    "first_state": first_state,
+    "first": first_state,
     "normalised": normalised,
     "codes": codes,
 }

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tacit.engines.engine import RowLayout
 from tacit.engines.native.calls import EvidenceTable, Generated, WorkMemory, address_of, arguments_of
-from tacit.engines.native.readers import TILE
+from tacit.engines.native.readers import ROWS_PER_TILE
 from tacit.engines.results import Array
 from tacit.engines.tape.tape_based import TapeBased
 
@@ -22,16 +22,13 @@ class SingleRows:
 
     def __init__(self, engine: TapeBased, generated: Generated, describe: Describe) -> None:
         self._engine, self._generated, self._describe = engine, generated, describe
-        tape = generated.tape
-        self.layout = RowLayout(tape.inputs, tape.codes)
+        self.layout = RowLayout(generated.tape.inputs, generated.tape.codes)
         self._free: list[_RowBuffer] = []
 
     def posterior(self, row: bytes) -> Array | None:
-        """P*(q) of one row: (1, states); None where it needs a closer look."""
         return self._answered(row, "posterior")
 
     def joint(self, row: bytes) -> tuple[NDArray[Any], NDArray[np.int64]] | None:
-        """p*(q) of one row, mantissas (1, states) and their exponent (1,); None where it needs a closer look."""
         outputs, tape = self._answered(row, "outputs"), self._generated.tape
         return None if outputs is None else (outputs[: tape.states].T, self._engine.exponent_of(tape, outputs))
 
@@ -63,7 +60,7 @@ class _RowBuffer:
         self._note, self._place = self._notes.data, self._row.data
         self._run = generated.code.run_briefly
         places = {"posterior": self.posterior, "outputs": self.outputs, "notes": self._notes}
-        self._memory.prepare(self._evidence.arguments | arguments_of(places) | {"stop": 1, "tile": TILE})
+        self._memory.prepare(self._evidence.arguments | arguments_of(places) | {"stop": 1, "tile": ROWS_PER_TILE})
 
     def run(self, row: bytes, constants: Array) -> bool:
         """Answer a row, and say whether that is all there is to do."""

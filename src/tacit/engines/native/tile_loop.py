@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cached_property
+from itertools import accumulate
 
 from tacit.engines.native.lanes import FunctionText, Lanes, Note
-from tacit.engines.native.readers import COLUMN, STRIDE, TILE, place_in_tile
+from tacit.engines.native.readers import COLUMN, ROWS_PER_TILE, TILE_STRIDE, place_in_tile
 from tacit.engines.tape.instructions import UNDERFLOW
 from tacit.engines.tape.tape import Tape
 
@@ -45,59 +44,36 @@ ROWS_PER_FLUSH = 1024  # sums of float32 go on as doubles where a tile ends at a
 CACHE_BYTES = 2**18  # bytes of values and derivatives that the backward pass should find in the caches
 
 
-@dataclass(frozen=True)
 class TileLayout:
-    """The memory of one thread, in bytes: where each array of a tile begins."""
+    """The memory of one thread: where each array of a tile begins, in bytes."""
 
-    tape: Tape
-    lanes: Lanes
-    inputs: int
-    kept: int  # values that are kept in memory
-    reverse: bool
-    groups: int  # of the targets, where there is a loss
-    by_row: bool  # whether derivatives by constants are not added up
-
-    @property
-    def common(self) -> tuple[str, ...]:
-        """The arrays that are the same for all rows."""
-        return ("constants", "doubts") if self.by_row else ("constants", "doubts", "d_constants")
-
-    @property
-    def group(self) -> int:
-        """Rows whose values are in memory at a time."""
-        fitting = CACHE_BYTES // (2 * max(self.kept, 1) * self.lanes.bytes) // self.lanes.rows * self.lanes.rows
-        return min(max(fitting, self.lanes.rows), TILE)
-
-    @property
-    def apart(self) -> int:
-        """Rows from one slot to the next: an odd number of lines of the cache, of which all places are used then."""
-        line = 64 // self.lanes.bytes
-        return (-(-self.group // line) | 1) * line
-
-    @cached_property
-    def starts(self) -> dict[str, int]:
-        """The first byte of every array, and of what follows them."""
-        number, tape = self.lanes.bytes, self.tape
+    def __init__(
+        self, tape: Tape, lanes: Lanes, inputs: int, kept: int, reverse: bool, groups: int, by_row: bool
+    ) -> None:
+        self.tape, self.lanes, self.inputs, number = tape, lanes, inputs, lanes.bytes
+        self.groups, self.by_row = groups, by_row  # of targets, if any; whether constants have derivatives row by row
+        self.common = ("constants", "doubts", *(() if by_row else ("d_constants",)))  # the same for all rows
+        fitting = CACHE_BYTES // (2 * max(kept, 1) * number) // lanes.rows * lanes.rows
+        self.group = min(max(fitting, lanes.rows), ROWS_PER_TILE)  # rows with `kept` values in memory at a time
+        # rows from one slot to the next: an odd number of lines of the cache, of which all places are used then
+        self.apart = (-(-self.group * number // 64) | 1) * 64 // number
         sizes = {
-            "inputs": self.inputs * STRIDE * number,
-            "codes": len(tape.codes) * STRIDE * 4,
-            "outputs": tape.outputs * STRIDE * number,
-            "posterior": tape.states * STRIDE * number,
-            "values": self.kept * self.apart * number,
+            "inputs": inputs * TILE_STRIDE * number,
+            "codes": len(tape.codes) * TILE_STRIDE * 4,
+            "outputs": tape.outputs * TILE_STRIDE * number,
+            "posterior": tape.states * TILE_STRIDE * number,
+            "values": kept * self.apart * number,
             "doubts": 64,
         }
-        if self.reverse:
-            sizes["adjoints"] = self.kept * self.apart * number
-            sizes["seeds"] = tape.states * STRIDE * number
-            sizes["d_inputs"] = self.inputs * STRIDE * number
-            sizes["d_constants"] = tape.constant_count * (STRIDE if self.by_row else self.lanes.rows) * number
-        if self.groups:
-            sizes["targets"], sizes["weights"] = self.groups * STRIDE * 8, STRIDE * 8
-        starts, place = {}, 0
-        for name, size in sizes.items():
-            starts[name] = place
-            place += -(-size // 64) * 64
-        return {**starts, "end": place}
+        if reverse:
+            sizes["adjoints"] = kept * self.apart * number
+            sizes["seeds"] = tape.states * TILE_STRIDE * number
+            sizes["d_inputs"] = inputs * TILE_STRIDE * number
+            sizes["d_constants"] = tape.constant_count * (TILE_STRIDE if by_row else lanes.rows) * number
+        if groups:
+            sizes["targets"], sizes["weights"] = groups * TILE_STRIDE * 8, TILE_STRIDE * 8
+        rounded = [-(-size // 64) * 64 for size in sizes.values()]
+        self.starts = dict(zip((*sizes, "end"), accumulate(rounded, initial=0), strict=True))
 
 
 class TileLoop(FunctionText):
@@ -200,13 +176,13 @@ class TileLoop(FunctionText):
     def take_labels(self) -> None:
         """Targets and weights; rows of the tile that are not there weigh nothing."""
         self._copy_rows("targets", self.layout.groups, out=False, lanes=Lanes(64))
-        self._clear("weights", STRIDE * 8)
+        self._clear("weights", TILE_STRIDE * 8)
         here, there = self.arrays["weights"], self.place(self.pointer("weights"), self.row, "double")
         self._copy(here, there, self.let(f"mul i64 {self.rows}, 8"))
 
     def take_seeds(self) -> None:
         """Rows of the tile that are not there have none."""
-        self._clear("seeds", self.layout.tape.states * STRIDE * self.lanes.bytes)
+        self._clear("seeds", self.layout.tape.states * TILE_STRIDE * self.lanes.bytes)
         self._copy_rows("seeds", self.layout.tape.states, out=False)
 
     def put_out(self, name: str, count: int) -> None:
@@ -223,7 +199,7 @@ class TileLoop(FunctionText):
             start = self.let(f"mul i64 {i}, {self.given[name + '_stride']}")
             far = self.let(f"add i64 {start}, {self.row}")
             there = self.place(array, far, lanes.number)
-            here = self.place(self.arrays[name], self.let(f"mul i64 {i}, {STRIDE}"), lanes.number)
+            here = self.place(self.arrays[name], self.let(f"mul i64 {i}, {TILE_STRIDE}"), lanes.number)
             self._copy(*((there, here) if out else (here, there)), size)
 
     def divide(self) -> None:
@@ -262,9 +238,9 @@ class TileLoop(FunctionText):
                 place = self.place(sums, self.let(f"mul i64 {i}, {self.lanes.rows}"), number)
                 value = self.value(place)
                 total = self.place(target, i, "double")
-                made = self.let(f"load double, ptr {total}")
+                whole = self.let(f"load double, ptr {total}")
                 for lane in self.rows_of(number, value):
                     wide = lane if self.lanes.bits == 64 else self.let(f"fpext float {lane} to double")
-                    made = self.let(f"fadd double {made}, {wide}")
-                self.do(f"store double {made}, ptr {total}")
+                    whole = self.let(f"fadd double {whole}, {wide}")
+                self.do(f"store double {whole}, ptr {total}")
                 self.do(f"store {self.lanes.type} zeroinitializer, ptr {place}")

@@ -76,8 +76,7 @@ class _Assembler:
     def __init__(
         self, program: Program, known: Knowledge, reuse_slots: bool, pin: bool, selections: bool, descent: bool
     ) -> None:
-        self.program, self.known, self.pin = program, known, pin
-        self.selections, self.descent = selections, descent
+        self.program, self.known, self.pin, self.selections, self.descent = program, known, pin, selections, descent
         self.writer, self.slots = TapeWriter(), Slots(reuse_slots)
         self.values: dict[int, Ids] = {}  # the slots of values that are needed
         self.exponent: dict[int, int] = {}
@@ -100,7 +99,10 @@ class _Assembler:
                 if j in self.values and j != program.joint:
                     self.slots.release(self._referred(j))
                     del self.values[j]
-        self._output()
+        joint = self._as_slots(program.joint).ravel()
+        if program.joint in self.exponent:
+            joint = np.append(joint, self.exponent[program.joint])
+        self.writer.emit(k.OUTPUT, np.arange(len(joint)), (joint, 0))
         plan = traceback_plan(program, self._constant, self._as_slots) if self.descent else None
         instructions, terms = self.writer.arrays()
         given = {i for i, operation in enumerate(program) if isinstance(operation, ops.Parameter | ops.Constant)}
@@ -220,11 +222,11 @@ class _Assembler:
             other = single & ~alias & ones[1][at]
             slots[other] = ids[0][at][other]
             alias = alias | other
-        made = (counts > 0) & ~alias
-        slots[made] = self.slots.new(int(made.sum()))
-        keep = valid & made[:, None]
+        computed = (counts > 0) & ~alias
+        slots[computed] = self.slots.new(int(computed.sum()))
+        keep = valid & computed[:, None]
         terms = np.stack([ids[0][keep], ids[1][keep]], axis=1)
-        self.writer.emit_sums(SUMS[operation.largest][linear], slots[made], terms, counts[made])
+        self.writer.emit_sums(SUMS[operation.largest][linear], slots[computed], terms, counts[computed])
         return slots.reshape(setting.shape(operation.axes))
 
     def _operand(self, j: int, order: Axes, shape: list[int], rows: int) -> tuple[Ids, Mask, Mask]:
@@ -252,10 +254,10 @@ class _Assembler:
         pairs[operation.terms[terms, 1] == operation.first_literal(setting), 1] = ONES
         self.writer.emit_sums(kinds[results], slots[results], pairs, counts)
         index, taken = operation.index, np.maximum(operation.index, 0)
-        made = np.where(index >= 0, ids[taken], np.where(index == ops.ONE, ONES, NOTHING))
-        fixed = (index >= 0) & (made != NOTHING) & np.append(constant, np.zeros(len(slots), dtype=np.bool_))[taken]
-        made[fixed] = self._pin(made[fixed])
-        return made
+        entries = np.where(index >= 0, ids[taken], np.where(index == ops.ONE, ONES, NOTHING))
+        fixed = (index >= 0) & (entries != NOTHING) & np.append(constant, np.zeros(len(slots), dtype=np.bool_))[taken]
+        entries[fixed] = self._pin(entries[fixed])
+        return entries
 
     def _referred_by(self, operation: ops.Structured, setting: Setting) -> tuple[Ids, Mask]:
         """What the references to inputs and literals stand for, and whether that are constants, which have no slots."""
@@ -288,14 +290,16 @@ class _Assembler:
         compared = (n_u.ravel(), n), (threshold.ravel(), operator.ravel())
         if self.known.soft[operation.node]:
             weights = self.slots.new(n_u.size)
-            self.writer.emit(k.WEIGHT, weights, *compared, (self._slope(operation.node), 0))
+            if operation.node not in self.slopes:
+                self.slopes[operation.node] = self.writer.reserve(1)
+            self.writer.emit(k.WEIGHT, weights, *compared, (self.slopes[operation.node], 0))
             lesser = np.broadcast_to(spread(weights.reshape(n_u.shape), parents, out), live.shape)
-            slots[live] = made = self.slots.new(int(live.sum()))
-            self.writer.emit(k.MIX, made, (lesser[live], 0), (high[live], low[live]))
+            slots[live] = results = self.slots.new(int(live.sum()))
+            self.writer.emit(k.MIX, results, (lesser[live], 0), (high[live], low[live]))
         else:
             x, t, o = (np.broadcast_to(spread(v, parents, out), live.shape)[live] for v in (n_u, threshold, operator))
-            slots[live] = made = self.slots.new(int(live.sum()))
-            self.writer.emit(k.TEST, made, (x, n), (t, o), (high[live], low[live]))
+            slots[live] = results = self.slots.new(int(live.sum()))
+            self.writer.emit(k.TEST, results, (x, n), (t, o), (high[live], low[live]))
             weights = self.slots.new(n_u.size if self.selections else 0)
             if self.selections:  # 1 where a test holds, and 0 elsewhere
                 ends = (~ONE_CONSTANT, ~ZERO_CONSTANT) if fixed else (ONES, self.slots.hold(ZERO_CONSTANT))
@@ -313,10 +317,10 @@ class _Assembler:
         slots = [np.where(own, spread(self._as_slots(j), axes, operation.axes), NOTHING)
                  for own, (j, axes) in zip(live, pairs, strict=True)]  # fmt: skip
         both = live[0] & live[1]
-        made = np.where(live[0], slots[0], slots[1])
-        made[both] = self.slots.new(int(both.sum()))
-        self.writer.emit(k.LINEAR, made[both], *((ONE_CONSTANT, own[both]) for own in slots))
-        return made
+        sums = np.where(live[0], slots[0], slots[1])
+        sums[both] = self.slots.new(int(both.sum()))
+        self.writer.emit(k.LINEAR, sums[both], *((ONE_CONSTANT, own[both]) for own in slots))
+        return sums
 
     def _decided(self, node: str, n_u: Ids, weight: Ids) -> None:
         """Put the marginal of a testing node's parents and the weights out, as the kernels keep them."""
@@ -368,15 +372,10 @@ class _Assembler:
         self.writer.emit_sums(k.LINEAR, total, np.stack([np.full_like(slots, ONE_CONSTANT), slots], axis=1), len(slots))
         return int(total[0])
 
-    def _slope(self, node: str) -> int:
-        if node not in self.slopes:
-            self.slopes[node] = self.writer.reserve(1)
-        return self.slopes[node]
-
     def rescaled(self, i: int, source: int) -> Ids:
         slots = self.values[source]
         present = slots != NOTHING
-        live = _distinct(slots[present])
+        live = np.array(sorted(set(slots[present].tolist())), dtype=np.int64)
         if not len(live):  # known to be 0: there is nothing to scale by
             if source in self.exponent:
                 self.exponent[i] = self.exponent[source]
@@ -385,20 +384,13 @@ class _Assembler:
         head = np.array([[exponent, self.exponent.get(source, -1)]])
         terms = np.concatenate([head, np.stack([live, live], axis=1)])
         self.writer.emit_sums(k.SCALE, np.array([factor]), terms, len(terms))
-        made = self.slots.new(len(live))
-        self.writer.emit(k.PRODUCT, made, (live, factor))
+        products = self.slots.new(len(live))
+        self.writer.emit(k.PRODUCT, products, (live, factor))
         self.exponent[i] = int(exponent)
         scaled = np.full(slots.shape, NOTHING, dtype=np.int64)
-        scaled[present] = made[np.searchsorted(live, slots[present])]
+        scaled[present] = products[np.searchsorted(live, slots[present])]
         self.slots.free([int(factor)])
         return scaled
-
-    def _output(self) -> None:
-        joint = self.program.joint
-        slots = self._as_slots(joint).ravel()
-        if joint in self.exponent:
-            slots = np.append(slots, self.exponent[joint])
-        self.writer.emit(k.OUTPUT, np.arange(len(slots)), (slots, 0))
 
 
 def _nonzero(operation: ops.Structured, known: Mask) -> tuple[Mask, Mask]:
@@ -410,11 +402,3 @@ def _nonzero(operation: ops.Structured, known: Mask) -> tuple[Mask, Mask]:
         if (results == nonzero[len(known) :]).all():
             return results, terms
         nonzero[len(known) :] = results
-
-
-def _distinct(numbers: Ids) -> Ids:
-    """Each number once, in order; `np.unique` would load masked arrays, which takes longer than a small tape does."""
-    ordered = np.sort(numbers, axis=None)
-    new = np.ones(len(ordered), dtype=np.bool_)
-    new[1:] = ordered[1:] != ordered[:-1]
-    return np.asarray(ordered[new])

@@ -7,7 +7,6 @@ happens in every step of learning.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +31,8 @@ def reads_directly(program: Program) -> bool:
 class Direct:
     """Where a tape reads tables: their keys, first constants and sizes; and all tables of the program, with shapes."""
 
-    numbers: Array  # all constants, of which entries of tables are filled in
+    numbers: Array  # all constants, of which `entries` are those of tables
+    entries: NDArray[np.intp]
     places: list[tuple[Key, int, int]]
     shapes: dict[Key, tuple[int, ...]]
 
@@ -49,19 +49,14 @@ class Direct:
             for operation in program
             if isinstance(operation, Parameter)
         }
-        return Direct(numbers, places, shapes)
+        entries = [np.arange(first, first + size) for _, first, size in places]
+        return Direct(numbers, np.concatenate([np.empty(0, dtype=np.intp), *entries]), places, shapes)
 
     def constants(self, tables: Tables) -> Array:
         """The constants, from the tables."""
         constants = self.numbers.copy()
-        constants[self._entries] = self._read(tables)
+        constants[self.entries] = self._read(tables)
         return constants
-
-    @cached_property
-    def _entries(self) -> NDArray[np.intp]:
-        """The constants that are entries of tables."""
-        places = [np.arange(first, first + size) for _, first, size in self.places]
-        return np.concatenate([np.empty(0, dtype=np.intp), *places])
 
     def _read(self, tables: Tables) -> Array:
         """The entries of the tables that the tape reads, one table after the other."""

@@ -32,10 +32,5 @@ LEAST_EXPONENT = -708.0  # e to this is about the smallest normal number
 SERIES = tuple(1.0 / math.factorial(i) for i in range(14))
 
 # FE_UNDERFLOW of the C library, the flag of an underflow, which differs between systems and processors.
-UNDERFLOW = (
-    0x02
-    if sys.platform == "win32"
-    else {"x86_64": 0x10, "AMD64": 0x10, "aarch64": 0x08, "arm64": 0x08, "ppc64le": 0x08000000}.get(
-        platform.machine(), 0x10
-    )
-)
+UNDERFLOW_FLAGS = {"aarch64": 0x08, "arm64": 0x08, "ppc64le": 0x08000000}  # by processor; else that of x86
+UNDERFLOW = 0x02 if sys.platform == "win32" else UNDERFLOW_FLAGS.get(platform.machine(), 0x10)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -53,25 +54,35 @@ class Slots:
             self.count += 1
         return self.pinned[constant]
 
-    def in_turn(self, last: Ids, made: Mask) -> Ids:
+    def in_turn(self, last: Ids, computed: Mask) -> Ids:
         """Slots for the results of instructions, each free again after the last one that reads it."""
         slots = np.full(len(last), NOTHING, dtype=np.int64)
         if not self._reuse:
-            slots[made] = self.new(int(made.sum()))
+            slots[computed] = self.new(int(computed.sum()))
             return slots
-        which = np.flatnonzero(made)
-        by_end = which[np.argsort(last[which], kind="stable")]
-        ending, ends = by_end.tolist(), [*last[by_end].tolist(), len(last)]
-        slot_of, free, fresh, ended = slots.tolist(), self._free, self.count, 0
-        for i in which.tolist():
-            while ends[ended] < i:
-                free.append(slot_of[ending[ended]])
-                ended += 1
-            if free:
-                slot_of[i] = free.pop()
-            else:
-                slot_of[i] = fresh
-                fresh += 1
-        self.count = fresh
-        free += [slot_of[i] for i, end in zip(ending[ended:], ends[ended:], strict=False) if end < len(last)]
-        return np.array(slot_of, dtype=np.int64)
+        which = np.flatnonzero(computed)
+        lasts = last[which].tolist()
+        slots[which], self.count = allocate(which.tolist(), lasts, len(last), self._free, self.count)
+        return slots
+
+
+def allocate(
+    starts: Sequence[int], lasts: Sequence[int], end: int, free: list[int], count: int
+) -> tuple[list[int], int]:
+    """Places for values, each `free` again after the last time that it is read, and how many places there are then.
+
+    Values begin one after the other; those that are not read at the `end` have given their places back by then.
+    """
+    order = sorted(range(len(lasts)), key=lasts.__getitem__)
+    ends, ended, places = [*(lasts[i] for i in order), math.inf], 0, list[int]()
+    for start in starts:
+        while ends[ended] < start:
+            free.append(places[order[ended]])
+            ended += 1
+        if free:
+            places.append(free.pop())
+        else:
+            places.append(count)
+            count += 1
+    free += [places[i] for i in order[ended:] if lasts[i] < end]
+    return places, count

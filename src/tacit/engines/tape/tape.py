@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.base.floats import Floats, representable, scaled
+from tacit.base.floats import Floats, scaled
 from tacit.compiler.operations import Axis
 from tacit.compiler.operations.operation import Ids
 from tacit.engines.tape.traceback_plan import TracebackPlan
@@ -23,20 +23,15 @@ class Literals(NamedTuple):
     mantissas: Floats
     exponents: Ids
 
-    def fit(self, dtype: np.dtype[np.floating]) -> bool:
-        """Whether all of them are in the range of floats of a type."""
-        return bool(representable(self.mantissas, self.exponents, dtype).all())
-
 
 @dataclass(frozen=True, eq=False)
 class Tape:
     """Instructions and what they refer to.
 
     `constants` lists (value, first constant) for the program's values that the tape reads, `computed` those of them
-    that are not tables as they were given; `literals` those that the structure gives;
-    `slopes` the testing nodes whose gamma is a constant, and `pinned` (count, 2) the slots that hold constants
-    throughout, with their constant.
-    `inputs` and `codes` name the evidence: (variable, states) and variables, in the order of their rows.
+    that are not tables as they were given, `literals` those that the structure gives, `slopes` the testing nodes whose
+    gamma is a constant, and `pinned` (count, 2) the slots that hold constants throughout, with their constant.
+    `inputs` and `codes` name the variables with evidence, in the order of their rows.
     """
 
     instructions: NDArray[np.int32]

@@ -11,6 +11,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.base.floats import representable
 from tacit.base.machine import threads as usable_threads
 from tacit.compiler.operations import Parameter
 from tacit.compiler.operations.operation import Mask
@@ -28,6 +29,8 @@ THREADED_WORK = 5e6  # multiply-adds below which a second thread costs more than
 
 class TapeBased(Engine):
     """A program with its numbers, and the tapes that it becomes."""
+
+    pins_for_jacobian = False  # whether constants need slots to have derivatives row by row
 
     def __init__(
         self, program: Program, parameters: Tables, gammas: Slopes, dtype: str = "float64", threads: int | None = None
@@ -104,7 +107,7 @@ class TapeBased(Engine):
     def tables_in_doubt(self, tape: Tape) -> bool:
         """Whether a number that is computed once is too small for floats of this size."""
         if tape not in self._in_doubt:
-            fit = all(literals.fit(self.dtype) for literals in tape.literals)
+            fit = all(representable(m, e, self.dtype).all() for _, m, e in tape.literals)
             exact = fit and (self._plainly_exact(tape) or not self._some_in_doubt(tape))
             self._in_doubt = {**self._in_doubt, tape: not exact}
         return self._in_doubt[tape]
@@ -188,7 +191,7 @@ class TapeBased(Engine):
 
     def _jacobian_tape(self) -> Tape:
         """The tape that derivatives by constants are taken of, row by row."""
-        return self._tape()
+        return self._tape(pin=self.pins_for_jacobian)
 
     def _jacobian_with_fallback(
         self, tape: Tape, probability: Array, by_constant: Array, doubt: bool, data: Packed, first: int, stop: int
@@ -219,7 +222,6 @@ class TapeBased(Engine):
         return np.empty(0, dtype=np.intp) if imprecise is None else np.flatnonzero(imprecise)
 
     def pack(self, columns: Columns, rows: int) -> Packed:
-        """Rows that are asked about again and again, in the form that a tape reads."""
         return Packed(columns, rows, self._packed(self._tape(), columns, rows))
 
     def _packed(self, tape: Tape, columns: Columns, rows: int) -> tuple[Array, NDArray[np.int32]]:

@@ -21,7 +21,7 @@ from tacit.engines.results import Array, Descent, Gradients, Results, Reverse, S
 from tacit.engines.tape import tape_kernels, traceback_kernels
 from tacit.engines.tape.tape import Tape
 from tacit.engines.tape.tape_based import TapeBased, blocks_of_tiles, in_threads
-from tacit.engines.tape.tape_kernels import ReverseArrays, ShareArrays, TapeArrays
+from tacit.engines.tape.tape_kernels import ReverseArrays, TapeArrays
 from tacit.evidence.column import take
 
 MAX_CHUNK = 2**14  # rows whose evidence is packed at a time
@@ -35,6 +35,7 @@ class TapeEngine(TapeBased):
     """A program with its numbers, ready to run on a tape, which kernels interpret."""
 
     chunk = gradient_chunk = MAX_CHUNK
+    pins_for_jacobian = True
 
     def __init__(
         self, program: Program, parameters: Tables, gammas: Slopes, dtype: str = "float64", threads: int | None = None
@@ -168,13 +169,10 @@ class TapeEngine(TapeBased):
     def jacobian(self, data: Packed, first: int, stop: int) -> tuple[Array, dict[tuple[str, str], Array]]:
         tape = self._jacobian_tape()
         arrays, seeds = self._arrays(tape, *data.arrays), np.empty((tape.states, data.rows), dtype=self.dtype)
-        share = ShareArrays(np.zeros((tape.constant_count, data.rows)), first, stop)
-        self._in_reverse(tape, arrays, seeds, True, tape_kernels.jacobian, share)
+        by_constant = np.zeros((tape.constant_count, data.rows))
+        self._in_reverse(tape, arrays, seeds, True, tape_kernels.jacobian, by_constant, (first, stop))
         doubt = bool(arrays.doubts.any())
-        return self._jacobian_with_fallback(tape, arrays.outputs[0], share.by_constant, doubt, data, first, stop)
-
-    def _jacobian_tape(self) -> Tape:
-        return self._tape(pin=True)  # so that constants have derivatives row by row
+        return self._jacobian_with_fallback(tape, arrays.outputs[0], by_constant, doubt, data, first, stop)
 
     def _width(self, tape: Tape, rows: int) -> int:
         return tile_width(self.dtype.itemsize * tape.slots, rows)

@@ -53,14 +53,6 @@ class ReverseArrays(NamedTuple):
     through: bool
 
 
-class ShareArrays(NamedTuple):
-    """States whose share of the joint is differentiated, and room for derivatives (constants, rows)."""
-
-    by_constant: NDArray[np.float64]
-    first: int
-    stop: int
-
-
 @jit(nogil=True, fastmath={"contract", "nsz"}, error_model="numpy")
 def run_tile(tape, values, r0, n):
     """Run the tape over rows r0 .. r0+n-1, with `values` (slots, rows of a tile) as the working space."""
@@ -161,12 +153,12 @@ def backward(tape, reverse, values, start, stop):
 
 
 @jit(nogil=True, error_model="numpy")
-def jacobian(tape, reverse, values, start, stop, share):
-    """The probability of some states of the query, row by row, and its derivatives by the pinned constants.
+def jacobian(tape, reverse, values, start, stop, by_constant, states):
+    """The probability of `states` (first, end) of the query, row by row, and its derivatives by the pinned constants.
 
-    The probability goes into outputs[0].
+    The probability goes into outputs[0], the derivatives into `by_constant` (constants, rows).
     """
-    by_constant, first, stop_state = share
+    first, stop_state = states
     outputs, seeds, pinned, adjoints = tape.outputs, reverse.seeds, reverse.pinned, reverse.adjoints
     for r0 in range(start, stop, values.shape[1]):
         n = min(values.shape[1], stop - r0)
