@@ -153,7 +153,7 @@ def product(values, terms, dst, first, end):
         t += 2
 
 
-@jit(nogil=True, inline="always")
+@jit(nogil=True, fastmath={"contract", "nsz", "reassoc"})
 def product_backward(values, adjoints, terms, dst, first, end):
     for t in range(first, end):
         left, right = terms[t, 0], terms[t, 1]
@@ -318,7 +318,7 @@ def hangs_on(lesser, plus, minus, least, few):
     return abs(lesser) < 2 * least and entry > 0 and other < few
 
 
-@jit(nogil=True, fastmath={"contract", "nsz"})
+@jit(nogil=True, inline="always")
 def mix(values, constants, terms, dst, first):
     lesser, plus, minus = terms[first, 0], terms[first + 1, 0], terms[first + 1, 1]
     (least, few), hanging = bounds_of_weights(values.itemsize), 0

@@ -6,7 +6,6 @@ ones, and what is left in doubt is computed by the fallback.
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -85,7 +84,7 @@ class TapeEngine(TapeBased):
 
         Returns what it returns for each block of rows, and the derivatives by constants and inputs.
         """
-        width, d_inputs = self._width(tape, seeds.shape[1]), np.zeros(arrays.inputs.shape, dtype=self.dtype)
+        width, d_inputs = self._width(tape, seeds.shape[1]), np.zeros_like(arrays.inputs)
 
         def work(block: tuple[int, int]) -> tuple[Any, Array]:
             values, d_constants = self._values(tape, arrays.constants, width), np.zeros(tape.constant_count)
@@ -181,14 +180,16 @@ class TapeEngine(TapeBased):
         """A working space of one tile, with its constant slots filled in."""
         values = working_space(tape.slots, width, self.dtype)
         values[0] = 1.0
-        values[tape.pinned[:, 0]] = constants[tape.pinned[:, 1], None]
+        if len(tape.pinned):
+            values[tape.pinned[:, 0]] = constants[tape.pinned[:, 1], None]
         return values
 
     def _read(self, tape: Tape, columns: Columns, rows: int) -> tuple[TapeArrays, bool]:
         """The arrays of a tape for some evidence, and whether a likelihood is too small for floats of this size."""
-        with noting_underflow() if self.dtype == np.float32 else nullcontext() as noted:
-            packed = self._packed(tape, columns, rows)
-        return self._arrays(tape, *packed), bool(noted)
+        if self.dtype == np.float64:
+            return self._arrays(tape, *self._packed(tape, columns, rows)), False
+        with noting_underflow() as noted:
+            return self._arrays(tape, *self._packed(tape, columns, rows)), bool(noted)
 
     def _arrays(self, tape: Tape, inputs: Array, codes: NDArray[np.int32]) -> TapeArrays:
         """A tape and its numbers, with evidence on some rows and room for their results."""
