@@ -1,6 +1,8 @@
 """A GPU that is this processor: memory is the host's, and kernels run row after row, when they are launched."""
 
 import ctypes
+import gc
+import weakref
 from contextlib import nullcontext
 from functools import partial
 
@@ -28,12 +30,25 @@ class Device:
 
 
 class DeviceMemory:
+    """Bytes that are no numbers until they are written, and behind them some that must not be."""
+
+    GUARD = 64
+
     def __init__(self, device, size, pinned=False):
-        self.size, self._bytes = max(size, 1), np.full(max(size, 1), 0xFF, dtype=np.uint8)  # which are no numbers
+        self.size = max(size, 1)
+        self._bytes = np.full(self.size + self.GUARD, 0xFF, dtype=np.uint8)
         self.address = self._bytes.ctypes.data
+        weakref.finalize(self, DeviceMemory._check, self._bytes[self.size :])
+
+    @staticmethod
+    def _check(guard):
+        overwritten.append(bool((guard != 0xFF).any()))
 
     def array(self, dtype, *shape):
         return self._bytes[: int(np.prod(shape)) * np.dtype(dtype).itemsize].view(dtype).reshape(shape)
+
+
+overwritten = []  # of all memory that was freed
 
 
 class Stream:
@@ -49,7 +64,8 @@ class DeviceModule:
         self._code = Code(content.decode(), "run")
 
     def launch(self, given, threads, stream):
-        self._code.run(np.array(given, dtype=np.int64).ctypes.data)
+        call = np.array(given, dtype=np.int64)  # which must outlive its address
+        self._code.run(call.ctypes.data)
 
     def before_change(self, stream):
         pass
@@ -73,3 +89,10 @@ def emulate(patch):
     patch.setattr(cuda_engine, "ptx", lambda text: text)
     patch.setattr(code_cache, "load", lambda key: None)
     patch.setattr(code_cache, "save", lambda key, content: None)
+
+
+def check_memory():
+    """Nothing was written behind the end of any memory."""
+    gc.collect()
+    assert not any(overwritten)
+    overwritten.clear()

@@ -33,6 +33,8 @@ def gpu(monkeypatch):
     """One that is there, or emulated."""
     if not HAS_GPU:
         emulated_gpu.emulate(monkeypatch)
+    yield
+    emulated_gpu.check_memory()
 
 
 GPU = pytest.mark.usefixtures("gpu")
