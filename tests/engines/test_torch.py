@@ -103,7 +103,7 @@ def test_random_queries(case, sliced):
 @pytest.mark.parametrize("blocks", [0, 10**9], ids=["side-by-side", "block-diagonal"])
 @pytest.mark.parametrize("gamma", [None, 8.0])
 def test_all_ways_to_contract(monkeypatch, wide, blocks, gamma):
-    monkeypatch.setattr(contract, "WIDE", wide)
+    monkeypatch.setattr(contract, "WIDE_WORK", wide)
     monkeypatch.setitem(arrays.BLOCK_DIAGONAL, "cpu", blocks)
     net = mixed(gamma)
     evidence = rows_for(net, ["A", "B", "T", "C", "U"], 7) | {"B": 0.3}

@@ -85,7 +85,7 @@ def test_random_queries_of_every_kind(case):
 @given(queries(rows=3))
 def test_products_of_two_batches_may_be_matrix_products(case):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(contract, "WIDE", 0)
+        patch.setattr(contract, "WIDE_WORK", 0)
         check_away_from_ties(*case)
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from tacit.compiler.operations import Contract, Rescale, Setting
 from tacit.compiler.operations import contract as contractions
-from tacit.compiler.operations.operation import Value
+from tacit.compiler.operations.array_rules import Value
 from tacit.compiler.operations.select import weigh
 from tacit.engines.arrays.numpy_arrays import NumpyArrays, WideArrays
 from tacit.engines.arrays.wide import Wide

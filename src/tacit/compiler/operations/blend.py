@@ -1,4 +1,4 @@
-"""What more than two tables take besides selections between two: shares of neighbouring tables, and their sums.
+"""Shares and sums: what the flattening of more than two tables takes besides selections between two.
 
 Of k tables with thresholds T_1, ..., T_(k-1), in the order in which tests come to hold, table i weighs s_i - s_(i+1),
 where s_j is the sigmoid of threshold j. Given that one of the first j + 1 tables is meant, table j weighs (1 - e) s_j,
@@ -14,24 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.compiler.operations.operation import (
-    Array,
-    ArrayLibrary,
-    ArrayStep,
-    Axes,
-    Axis,
-    BackwardPass,
-    Frame,
-    Ids,
-    Key,
-    Operation,
-    Setting,
-    Support,
-    Target,
-    Value,
-    spread,
-    views,
-)
+from tacit.compiler.operations.arrangement import aligned, spread, views
+from tacit.compiler.operations.array_rules import ArrayLibrary, ArrayStep, BackwardPass, Frame, Value, total_exponent
+from tacit.compiler.operations.axes import Array, Axes, Axis, Ids, Key, Setting
+from tacit.compiler.operations.operation import Operation, Support, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +65,11 @@ class _ShareStep(ArrayStep):
         self._over = tuple(k for k, a in enumerate(operation.axes) if a not in setting.axes[0])
 
     def forward(self, frame: Frame) -> Value:
-        made = self._made(frame)
-        return Value(made, floor=self._xp.likelihood_floor(made) if self._batched else None)
+        share = self._share(frame)
+        return Value(share, floor=self._xp.likelihood_floor(share) if self._batched else None)
 
-    def _made(self, frame: Frame) -> Array:
-        lower, upper, table = self._aligned(frame)
+    def _share(self, frame: Frame) -> Array:
+        lower, upper, table = aligned(self._views, frame, self._inputs)
         gamma = frame.gamma(self._node)
         if gamma is None:
             return table if self._own else table * 0.0
@@ -91,26 +77,23 @@ class _ShareStep(ArrayStep):
         e, rest = self._xp.decays(x if frame.through else self._xp.fixed(x), table)
         return rest * table if self._own else self._xp.noticed(e, table)
 
-    def reverse(self, sweep: BackwardPass, adjoint: Array) -> None:
-        frame, gamma = sweep.frame, sweep.frame.gamma(self._node)
-        lower, upper, table = self._aligned(frame)
+    def reverse(self, backward: BackwardPass, adjoint: Array) -> None:
+        frame, gamma = backward.frame, backward.frame.gamma(self._node)
+        lower, upper, table = aligned(self._views, frame, self._inputs)
         if gamma is None:
             if self._own:
-                sweep.add(self._inputs[2], self._views[2].back(adjoint))
+                backward.add(self._inputs[2], self._views[2].back(adjoint))
             return
         e, rest = self._xp.decays(gamma * (upper - lower), table)
         if self._own:
-            sweep.add(self._inputs[2], self._views[2].back(adjoint * rest))
+            backward.add(self._inputs[2], self._views[2].back(adjoint * rest))
         if not frame.through:
             return
         by_e = (adjoint * (table if self._own else -1.0)).sum(axis=self._over, keepdims=True)
         by_x = by_e * e  # of x = gamma (upper - lower)
-        sweep.add(self._inputs[0], self._views[0].back(by_x * -gamma))
-        sweep.add(self._inputs[1], self._views[1].back(by_x * gamma))
-        sweep.add_slope(self._node, (by_x * (upper - lower)).sum())
-
-    def _aligned(self, frame: Frame) -> list[Array]:
-        return [view.aligned(frame.values[i].array) for view, i in zip(self._views, self._inputs, strict=True)]
+        backward.add(self._inputs[0], self._views[0].back(by_x * -gamma))
+        backward.add(self._inputs[1], self._views[1].back(by_x * gamma))
+        backward.add_slope(self._node, (by_x * (upper - lower)).sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +126,10 @@ class _AddStep(ArrayStep):
         self._views = views(xp, setting, operation.axes)
 
     def forward(self, frame: Frame) -> Value:
-        values = [frame.values[i] for i in self._inputs]
-        assert all(value.exponent is None for value in values), "a sum of values that were rescaled"
-        a, b = (view.aligned(value.array) for view, value in zip(self._views, values, strict=True))
+        assert total_exponent(frame, self._inputs) is None, "a sum of values that were rescaled"
+        a, b = aligned(self._views, frame, self._inputs)
         return Value(a + b, floor=self._xp.sum_floor(frame, self._inputs) if self._batched else None)
 
-    def reverse(self, sweep: BackwardPass, adjoint: Array) -> None:
+    def reverse(self, backward: BackwardPass, adjoint: Array) -> None:
         for i, view in zip(self._inputs, self._views, strict=True):
-            sweep.add(i, view.back(adjoint))
+            backward.add(i, view.back(adjoint))

@@ -13,20 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.base.floats import Floats
+from tacit.compiler.operations.arrangement import distinct
+from tacit.compiler.operations.array_rules import ArrayLibrary, ArrayStep, BackwardPass, Frame, Value, total_exponent
+from tacit.compiler.operations.axes import ONE, ZERO, Array, Ids, Mask, Setting
 from tacit.compiler.operations.elementary import added_up
-from tacit.compiler.operations.operation import (
-    ONE,
-    ZERO,
-    Array,
-    ArrayLibrary,
-    ArrayStep,
-    BackwardPass,
-    Frame,
-    Ids,
-    Mask,
-    Setting,
-    Value,
-)
 
 TABLES, ROWS, FIRST_LEVEL = 0, 1, 2  # the blocks
 STRIDE = 2**40  # a number's place is its block times this, plus its position there
@@ -62,16 +52,14 @@ class _BlockReader:
     """Some numbers out of several blocks, each once: places, in order."""
 
     def __init__(self, xp: ArrayLibrary, places: Ids) -> None:
-        ordered = np.sort(places, axis=None)
-        self.places = ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
+        self._xp, self.places = xp, distinct(places)
         blocks = np.flatnonzero(np.diff(self.places // STRIDE, prepend=-1))
-        self._xp = xp
         parts = np.split(self.places, blocks[1:])
         self.parts = [(int(part[0]) // STRIDE, part % STRIDE) for part in parts if len(part)]
         self._indices = [xp.index(positions) for _, positions in self.parts]
 
-    def found(self, places: Ids) -> Ids:
-        """Where some places are among those that are read."""
+    def positions(self, places: Ids) -> Ids:
+        """The positions of some places among those that are read."""
         return np.searchsorted(self.places, places)
 
     def read(self, blocks: Mapping[int, Array]) -> Array:
@@ -83,8 +71,7 @@ class _BlockReader:
         """Hand derivatives by the numbers on to their blocks."""
         first = 0
         for block, positions in self.parts:
-            own = adjoint[first : first + len(positions)]
-            _add(into, block, positions, own)
+            _add(into, block, positions, adjoint[first : first + len(positions)])
             first += len(positions)
 
 
@@ -147,20 +134,19 @@ class ByLevel(ArrayStep):
         result = instructions.index.ravel()
         result = np.where(result == ONE, sum(self._sizes), np.where(result == ZERO, len(self._places) - 1, result))
         self._result = _BlockReader(xp, self._places[result])
-        self._found = self._result.found(self._places[result])
-        self._index = xp.index(self._found)
+        self._result_positions = self._result.positions(self._places[result])
+        self._index = xp.index(self._result_positions)
         self._levels = self._ended(planned)
         self.scratch = max((3 * group.first.size for level in self._levels for group in level.groups), default=0)
 
     def _first_places(self, literals: int, instructions: int) -> Ids:
         """The places of all references, and of a 0; those of results are filled in level by level."""
-        counts = [0, 0]
-        found = []
+        counts, places = [0, 0], []
         for size, rows in zip(self._sizes, self._with_rows, strict=True):
-            found.append(np.arange(size) + counts[rows] + STRIDE * (ROWS if rows else TABLES))
+            places.append(np.arange(size) + counts[rows] + STRIDE * (ROWS if rows else TABLES))
             counts[rows] += size
-        found += [np.arange(literals) + counts[False], np.zeros(instructions, dtype=np.int64)]
-        return np.concatenate([*found, [literals + counts[False]]])
+        places += [np.arange(literals) + counts[False], np.zeros(instructions, dtype=np.int64)]
+        return np.concatenate([*places, [literals + counts[False]]])
 
     def _planned(self) -> list[_LevelPlan]:
         bounds, first = self._instructions.bounds, self._instructions.first
@@ -183,8 +169,7 @@ class ByLevel(ArrayStep):
         reading = _BlockReader(self._xp, np.concatenate([pairs.ravel() for pairs in wanted]))
         groups = []
         for pairs, table in zip(padded, alike, strict=True):
-            first = pairs[0] if table else reading.found(pairs[0])
-            second = reading.found(pairs[1])
+            first, second = pairs[0] if table else reading.positions(pairs[0]), reading.positions(pairs[1])
             indices = self._xp.index(first.ravel()), self._xp.index(second.ravel())
             groups.append(_TermGroup([*first.shape, -1], first, second, table, indices))
         return _LevelPlan(block, reading, groups, [])
@@ -212,11 +197,7 @@ class ByLevel(ArrayStep):
         return [level._replace(ends=ends.get(level.block, [])) for level in levels]
 
     def forward(self, frame: Frame) -> Value:
-        exponent = None
-        for i in self._inputs:
-            more = frame.values[i].exponent
-            if more is not None:
-                exponent = more if exponent is None else exponent + more
+        exponent = total_exponent(frame, self._inputs)
         assert exponent is None or not (self._instructions.index == ONE).any(), "a rescaled value has no constant 1"
         made, lost = self._run(frame)
         floor = self._floor(frame, made, lost) if self._batched else None
@@ -248,12 +229,12 @@ class ByLevel(ArrayStep):
         return blocks
 
     def _follow(self, level: _LevelPlan, blocks: Blocks, lost: list[Array]) -> None:
-        xp, working, made = self._xp, level.reading.read(blocks), []
+        xp, working, results = self._xp, level.reading.read(blocks), []
         for group in level.groups:
             product, doubt = xp.times(*group.factors(xp, blocks[TABLES], working))
             lost += [] if doubt is None else [doubt]
-            made.append(self._reduced(product, *group.shape))
-        blocks[level.block] = xp.concatenate(made)
+            results.append(self._reduced(product, *group.shape))
+        blocks[level.block] = xp.concatenate(results)
 
     def _reduced(self, product: Array, width: int, count: int, _: int) -> Array:
         """The sum over the first axis, or the largest, by halves."""
@@ -266,39 +247,39 @@ class ByLevel(ArrayStep):
             product = xp.maximum(*halves)
         return xp.reshape(product, [count, -1])
 
-    def reverse(self, sweep: BackwardPass, adjoint: Array) -> None:
+    def reverse(self, backward: BackwardPass, adjoint: Array) -> None:
         """Values on the way are made again: to keep them would take more room than all others."""
         assert not self._instructions.largest, "a largest product has no derivative here"
-        blocks = self._given(sweep.frame)
+        blocks = self._given(backward.frame)
         for level in self._levels:
             self._follow(level, blocks, [])
         flat = adjoint.reshape(self._instructions.index.size, -1)  # (entries, rows)
         into: Adjoints = {}
-        self._result.reverse(_collected([(self._found, flat)], len(self._result.places)), into)
+        self._result.reverse(_collected([(self._result_positions, flat)], len(self._result.places)), into)
         for level in reversed(self._levels):
-            found = into.pop(level.block, None)
-            if found is not None:
-                by = _collected(found, sum(group.first.shape[1] for group in level.groups))
+            if level.block in into:
+                by = _collected(into.pop(level.block), sum(group.first.shape[1] for group in level.groups))
                 self._down(level, blocks, by, into)
             del blocks[level.block]
-        self._hand_on(sweep, into, adjoint.shape[self._instructions.index.ndim :])
+        self._hand_on(backward, into, adjoint.shape[self._instructions.index.ndim :])
 
     def _down(self, level: _LevelPlan, blocks: Blocks, adjoint: Array, into: Adjoints) -> None:
         """Derivatives by the results of a level, handed on to what it reads."""
-        working, found, first = level.reading.read(blocks), [], 0
+        working, adjoints, first = level.reading.read(blocks), [], 0
         for group in level.groups:
             count = group.first.shape[1]
             by = adjoint[first : first + count].reshape(1, count, -1)
             first += count
             a, b = group.factors(self._xp, blocks[TABLES], working)
+            by_first = group.first.ravel(), (by * b).reshape(group.first.size, -1)
             if group.fixed:
-                _add(into, TABLES, group.first.ravel(), (by * b).reshape(group.first.size, -1))
+                _add(into, TABLES, *by_first)
             else:
-                found.append((group.first.ravel(), (by * b).reshape(group.first.size, -1)))
-            found.append((group.second.ravel(), (by * a).reshape(group.second.size, -1)))
-        level.reading.reverse(_collected(found, len(level.reading.places)), into)
+                adjoints.append(by_first)
+            adjoints.append((group.second.ravel(), (by * a).reshape(group.second.size, -1)))
+        level.reading.reverse(_collected(adjoints, len(level.reading.places)), into)
 
-    def _hand_on(self, sweep: BackwardPass, into: Adjoints, rows: tuple[int, ...]) -> None:
+    def _hand_on(self, backward: BackwardPass, into: Adjoints, rows: tuple[int, ...]) -> None:
         """Derivatives by entries of the inputs, over the axes of each."""
         for with_rows, block in ((False, TABLES), (True, ROWS)):
             inputs = [k for k, own in enumerate(self._with_rows) if own is with_rows]
@@ -307,13 +288,13 @@ class ByLevel(ArrayStep):
                 made, first = _collected(into[block], sum(self._sizes[k] for k in inputs) + more), 0
                 for k in inputs:
                     own = made[first : first + self._sizes[k]]
-                    sweep.add(self._inputs[k], own.reshape([*self._shapes[k], *(rows if with_rows else ())]))
+                    backward.add(self._inputs[k], own.reshape([*self._shapes[k], *(rows if with_rows else ())]))
                     first += self._sizes[k]
 
 
-def _collected(found: Sequence[tuple[Ids, Array]], size: int) -> Array:
+def _collected(adjoints: Sequence[tuple[Ids, Array]], size: int) -> Array:
     """Derivatives added up by position: (size, rows)."""
-    rows = max(adjoint.shape[1] for _, adjoint in found)
-    adjoint = np.concatenate([np.broadcast_to(own, (len(own), rows)) for _, own in found])
-    positions = np.concatenate([own for own, _ in found])
+    rows = max(adjoint.shape[1] for _, adjoint in adjoints)
+    adjoint = np.concatenate([np.broadcast_to(own, (len(own), rows)) for _, own in adjoints])
+    positions = np.concatenate([own for own, _ in adjoints])
     return added_up(adjoint, positions[:, None] * rows + np.arange(rows), size * rows).reshape(size, rows)

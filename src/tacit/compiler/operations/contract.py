@@ -14,27 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tacit.compiler.operations.operation import (
-    Array,
-    ArrayLibrary,
-    ArrayStep,
-    Axes,
-    Axis,
-    BackwardPass,
-    Frame,
-    Ids,
-    Key,
-    Operation,
-    Setting,
-    Support,
-    Target,
-    Value,
-    View,
-    order_of,
-    views,
-)
+from tacit.compiler.operations.arrangement import View, aligned, order_of, views
+from tacit.compiler.operations.array_rules import ArrayLibrary, ArrayStep, BackwardPass, Frame, Value, total_exponent
+from tacit.compiler.operations.axes import Array, Axes, Axis, Ids, Key, Setting
+from tacit.compiler.operations.operation import Operation, Support, Target
 
-WIDE = 6  # so many multiply-adds per entry read or written make a matrix product of every row worth its copies
+WIDE_WORK = 6  # multiply-adds per entry moved from which a matrix product for each row is worth its copies
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +99,10 @@ class AxisRoles(NamedTuple):
         """The axes of an operand that are left when the lone ones are summed out."""
         return tuple(a for a in axes if a not in self.lone)
 
+    def lone_places(self, axes: Axes) -> tuple[int, ...]:
+        """The positions of the lone axes of an operand."""
+        return tuple(k for k, a in enumerate(axes) if a in self.lone)
+
     def size(self, *axes: Axes) -> int:
         """How many entries there are over some axes."""
         return self.setting.size([a for own in axes for a in own])
@@ -123,7 +112,7 @@ class AxisRoles(NamedTuple):
         """Whether every row is a matrix product with far more multiply-adds than entries."""
         kept, left, summed, right = self.kept, self.left, self.summed, self.right
         moved = self.size(kept) * (self.size(left, summed) + self.size(summed, right) + self.size(left, right))
-        return bool(summed) and self.size(summed, kept, left, right) > WIDE * moved
+        return bool(summed) and self.size(summed, kept, left, right) > WIDE_WORK * moved
 
     @property
     def is_matrix(self) -> bool:
@@ -132,7 +121,7 @@ class AxisRoles(NamedTuple):
 
 
 class _Contraction(ArrayStep):
-    """Any way to contract: exponents add up, and so do the bounds of what is multiplied."""
+    """Any algorithm: exponents add up, and so do the bounds of what is multiplied."""
 
     def __init__(self, inputs: Sequence[int], roles: AxisRoles, setting: Setting, xp: ArrayLibrary) -> None:
         self._inputs, self._xp, self._batched = tuple(inputs), xp, any(setting.batched)
@@ -145,14 +134,8 @@ class _Contraction(ArrayStep):
         raise NotImplementedError
 
     def forward(self, frame: Frame) -> Value:
-        values = frame.values
-        exponent = None
-        for i in self._inputs:
-            more = values[i].exponent
-            if more is not None:
-                exponent = more if exponent is None else exponent + more
         floor = self._xp.product_floor(frame, self._inputs) if self._batched else None
-        return Value(self._multiplied(frame), exponent, floor)
+        return Value(self._multiplied(frame), total_exponent(frame, self._inputs), floor)
 
     def floor(self, frame: Frame, made: Value) -> Any:
         return self._xp.product_floor(frame, self._inputs)
@@ -162,9 +145,8 @@ class _Alone(_Contraction):
     """One value, summed."""
 
     def _plan(self, roles: AxisRoles, setting: Setting) -> None:
-        own, rows = roles.own(roles.a), setting.batched[0]
-        self._over = tuple(k for k, a in enumerate(roles.a) if a not in own)
-        self._order = order_of(own, roles.out, rows)
+        self._over = roles.lone_places(roles.a)
+        self._order = order_of(roles.own(roles.a), roles.out, setting.batched[0])
 
     def _multiplied(self, frame: Frame) -> Array:
         array = frame.values[self._inputs[0]].array
@@ -175,35 +157,33 @@ class _Einsum(_Contraction):
     """One or two values. A value of one row speaks for as many as the other has."""
 
     def _plan(self, roles: AxisRoles, setting: Setting) -> None:
-        self._axes, self._rows, self._out = setting.axes, setting.batched, roles.out
-        self._shapes = [setting.shape(own) for own in self._axes]
-        self._forward = _subscripts(self._axes, self._rows, roles.out)
+        self._shapes = [setting.shape(own) for own in setting.axes]
+        self._forward = _subscripts(setting.axes, setting.batched, roles.out)
 
     def _multiplied(self, frame: Frame) -> Array:
         # asked for this order itself, einsum loops over memory in a bad one
         return self._xp.in_order(np.einsum(self._forward, *(frame.values[i].array for i in self._inputs)))
 
-    def reverse(self, sweep: BackwardPass, adjoint: Array) -> None:
-        arrays = [sweep.frame.values[i].array for i in self._inputs]
+    def reverse(self, backward: BackwardPass, adjoint: Array) -> None:
+        arrays = [backward.frame.values[i].array for i in self._inputs]
         for k, i in enumerate(self._inputs):
             subscripts, lost = self._reverse[k]
-            made = np.einsum(subscripts, adjoint, *arrays[:k], *arrays[k + 1 :])
+            by_input = np.einsum(subscripts, adjoint, *arrays[:k], *arrays[k + 1 :])
             if lost:  # an axis that was summed out, and that the other one lacks, takes the same derivative everywhere
-                made = np.expand_dims(made, lost)
-                made = np.broadcast_to(made, (*self._shapes[k], *made.shape[len(self._shapes[k]) :]))
-            sweep.add(i, made)
+                by_input = np.expand_dims(by_input, lost)
+                by_input = np.broadcast_to(by_input, (*self._shapes[k], *by_input.shape[len(self._shapes[k]) :]))
+            backward.add(i, by_input)
 
     @cached_property
     def _reverse(self) -> list[tuple[str, tuple[int, ...]]]:
         """For each operand, the subscripts of its adjoint and the places of axes that these cannot reach."""
         terms, _, result = self._forward.partition("->")
-        found = []
-        for k, own in enumerate(terms.split(",")):
-            others = [term for j, term in enumerate(terms.split(",")) if j != k]
-            given = ",".join([result, *others])
-            reached = "".join(letter for letter in own if letter in given)
-            found.append((f"{given}->{reached}", tuple(i for i, letter in enumerate(own) if letter not in given)))
-        return found
+        operands, adjoints = terms.split(","), []
+        for k, own in enumerate(operands):
+            sources = ",".join([result, *operands[:k], *operands[k + 1 :]])
+            reached = "".join(letter for letter in own if letter in sources)
+            adjoints.append((f"{sources}->{reached}", tuple(i for i, x in enumerate(own) if x not in sources)))
+        return adjoints
 
 
 def _subscripts(axes: Sequence[Axes], batched: Sequence[bool], out: Axes) -> str:
@@ -222,27 +202,24 @@ class _Largest(_Contraction):
         self._states = setting.shape(gone)
 
     def _multiplied(self, frame: Frame) -> Array:
-        arrays = [view.aligned(frame.values[i].array) for view, i in zip(self._views, self._inputs, strict=True)]
-        found = None
+        arrays = aligned(self._views, frame, self._inputs)
+        largest = None
         for place in np.ndindex(*self._states):
             parts = [a[tuple(min(p, n - 1) for p, n in zip(place, a.shape, strict=False))] for a in arrays]
-            made = parts[0] if len(parts) == 1 else parts[0] * parts[1]
-            found = made if found is None else self._xp.maximum(found, made)
-        return self._xp.in_order(found)
+            product = parts[0] if len(parts) == 1 else parts[0] * parts[1]
+            largest = product if largest is None else self._xp.maximum(largest, product)
+        return self._xp.in_order(largest)
 
 
 class _Spread(_Contraction):
     """Both values over all axes, multiplied entry by entry and summed."""
 
     def _plan(self, roles: AxisRoles, setting: Setting) -> None:
-        over, any_batch = (*roles.summed, *roles.out), any(setting.batched)
-        own = [roles.own(axes) for axes in setting.axes]
-        self._lone = [
-            tuple(k for k, a in enumerate(axes) if a not in left) for axes, left in zip(setting.axes, own, strict=True)
-        ]
+        over = (*roles.summed, *roles.out)
+        self._lone = [roles.lone_places(axes) for axes in setting.axes]
         self._views = [
-            View(self._xp, axes, rows, over, any_batch, setting)
-            for axes, rows in zip(own, setting.batched, strict=True)
+            View(self._xp, setting, roles.own(axes), rows, over)
+            for axes, rows in zip(setting.axes, setting.batched, strict=True)
         ]
         self._over = tuple(range(len(roles.summed)))
         self.scratch = setting.size(over) if self._over else 0
@@ -293,13 +270,13 @@ class _Matrix(_Contraction):
         product = self._xp.matmul(frame.ready(self), batch)
         return self._xp.in_order(self._out.array(product))
 
-    def reverse(self, sweep: BackwardPass, adjoint: Array) -> None:
+    def reverse(self, backward: BackwardPass, adjoint: Array) -> None:
         """The product that makes the adjoint of the table also sums over rows."""
-        (table, i), batch = self._inputs, sweep.frame.values[self._inputs[1]].array
+        (table, i), batch = self._inputs, backward.frame.values[self._inputs[1]].array
         batch = np.broadcast_to(batch, (*batch.shape[:-1], adjoint.shape[-1]))
         by_out = self._out.matrix(adjoint)
-        sweep.add(table, self._table.array(by_out @ self._batch.matrix(batch).T))
-        sweep.add(i, self._batch.array(sweep.frame.ready(self).T @ by_out))
+        backward.add(table, self._table.array(by_out @ self._batch.matrix(batch).T))
+        backward.add(i, self._batch.array(backward.frame.ready(self).T @ by_out))
 
 
 class _BlockDiagonal(_Matrix):
@@ -325,21 +302,14 @@ class _RowProducts(_Contraction):
 
     def _plan(self, roles: AxisRoles, setting: Setting) -> None:
         kept, left, summed, right = roles[4:8]
-        self._sides = [
-            self._by_row(roles, axes, (kept, *groups), setting)
-            for axes, groups in ((roles.a, (left, summed)), (roles.b, (summed, right)))
-        ]
-        made = (*kept, "", *left, *right)  # "" are the rows
-        self._shape = [setting.sizes[a] if a else -1 for a in made]
-        self._order = [*order_of(made, roles.out), made.index("")]
-
-    @staticmethod
-    def _by_row(roles: AxisRoles, axes: Axes, groups: Sequence[Axes], setting: Setting) -> Any:
-        own = roles.own(axes)
-        first, *rest = ([own.index(a) for a in group] for group in groups)
-        kept, height, width = (setting.size(group) for group in groups)
-        lone = tuple(k for k, a in enumerate(axes) if a not in own)
-        return lone, [*first, len(own), *(k for group in rest for k in group)], [kept, -1, height, width]
+        self._sides = []
+        for axes, down, across in ((roles.a, left, summed), (roles.b, summed, right)):
+            order = order_of((*roles.own(axes), ""), (*kept, "", *down, *across))  # "" are the rows
+            shape = [setting.size(kept), -1, setting.size(down), setting.size(across)]
+            self._sides.append((roles.lone_places(axes), order, shape))
+        product = (*kept, "", *left, *right)
+        self._shape = [setting.sizes[a] if a else -1 for a in product]
+        self._order = order_of(product, (*roles.out, ""))
 
     def _multiplied(self, frame: Frame) -> Array:
         xp = self._xp

@@ -10,24 +10,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.compiler.operations.operation import (
-    ONE,
-    Array,
-    ArrayLibrary,
-    ArrayStep,
-    Axes,
-    Axis,
-    BackwardPass,
-    Frame,
-    Ids,
-    Key,
-    Operation,
-    Setting,
-    Support,
-    Target,
-    Value,
-    order_of,
-)
+from tacit.compiler.operations.arrangement import gathered, order_of
+from tacit.compiler.operations.array_rules import ArrayLibrary, ArrayStep, BackwardPass, Frame, Value
+from tacit.compiler.operations.axes import ONE, Array, Axes, Axis, Ids, Key, Setting
+from tacit.compiler.operations.operation import Operation, Support, Target
 from tacit.model.distributions import structural_ones
 
 
@@ -118,7 +104,7 @@ class _LikelihoodStep(ArrayStep):
         array = self._nothing if given is None else given
         return Value(self._xp.cast(array), floor=self._xp.likelihood_floor(array))
 
-    def reverse(self, sweep: BackwardPass, adjoint: Array) -> None:
+    def reverse(self, backward: BackwardPass, adjoint: Array) -> None:
         """The derivative by the evidence stays where it is."""
 
 
@@ -167,12 +153,12 @@ class _SliceStep(ArrayStep):
         picked = self._xp.take(frame.ready(self), place, 1)
         return Value(self._xp.reshape(picked, self._shape), floor=frame.floor(self._source))
 
-    def reverse(self, sweep: BackwardPass, adjoint: Array) -> None:
+    def reverse(self, backward: BackwardPass, adjoint: Array) -> None:
         flat = adjoint.reshape(-1, adjoint.shape[-1])  # (entries, rows)
         states = math.prod(self._cards)
-        places = np.arange(len(flat))[:, None] * states + sweep.frame.place(self._variables, self._cards)
+        places = np.arange(len(flat))[:, None] * states + backward.frame.place(self._variables, self._cards)
         made = added_up(flat, places, len(flat) * states)
-        sweep.add(self._source, made.reshape(self._arranged).transpose(self._back))
+        backward.add(self._source, made.reshape(self._arranged).transpose(self._back))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -189,16 +175,14 @@ class Gather(Operation):
         assert self.index.max() < setting.size(setting.axes[0]), "a gather reaches outside"
 
     def support(self, setting: Setting, inputs: Sequence[Support], tables: Mapping[Key, Array]) -> Support:
-        taken, real = np.maximum(self.index, 0), self.index >= 0
-        return Support(*(np.where(real, known.ravel()[taken], self.index == ONE) for known in inputs[0]))
+        return Support(*(gathered(known.ravel(), self.index, False, True) for known in inputs[0]))
 
     def step(self, setting: Setting, xp: ArrayLibrary) -> ArrayStep:
         return _GatherStep(self, setting, xp)
 
     def scalar(self, target: Target, i: int, setting: Setting) -> Ids:
         target.same_scale(i, self.inputs)
-        taken = target.value(self.inputs[0]).ravel()[np.maximum(self.index, 0)]
-        return np.where(self.index >= 0, taken, np.where(self.index == ONE, target.one, target.zero))
+        return gathered(target.value(self.inputs[0]).ravel(), self.index, target.zero, target.one)
 
 
 class _GatherStep(ArrayStep):
@@ -222,14 +206,14 @@ class _GatherStep(ArrayStep):
             made = self._xp.where(self._real, made, self._known)
         return Value(made, value.exponent, frame.floor(self._source) if len(self._flat) > 1 else None)
 
-    def reverse(self, sweep: BackwardPass, adjoint: Array) -> None:
+    def reverse(self, backward: BackwardPass, adjoint: Array) -> None:
         index = self._index.ravel()
         rows = adjoint.shape[self._index.ndim :]  # (rows,), or () where there are none
         flat = adjoint.reshape(index.size, -1)
         places = index[:, None] * flat.shape[1] + np.arange(flat.shape[1])
         real = index >= 0
         made = added_up(flat[real], places[real], math.prod([*self._input, *rows]))
-        sweep.add(self._source, made.reshape([*self._input, *rows]))
+        backward.add(self._source, made.reshape([*self._input, *rows]))
 
 
 def added_up(adjoint: Array, places: NDArray[np.int64], size: int) -> Array:
@@ -269,11 +253,11 @@ class _RescaleStep(ArrayStep):
             exponent = exponent + value.exponent
         return Value(scaled, exponent, self._xp.rescaled_floor(frame.floor(self._source), scaled, self._over))
 
-    def reverse(self, sweep: BackwardPass, adjoint: Array) -> None:
+    def reverse(self, backward: BackwardPass, adjoint: Array) -> None:
         """The scale itself needs no derivative: what is asked of a joint does not depend on its scale."""
-        values = sweep.frame.values
+        values = backward.frame.values
         before, after = values[self._source].exponent, values[self.place].exponent
         if after is not None:  # numbers with an exponent each are not scaled
             power = (0 if before is None else before) - after
             adjoint = adjoint * np.ldexp(adjoint.dtype.type(1), power.astype(np.int32))
-        sweep.add(self._source, adjoint)
+        backward.add(self._source, adjoint)

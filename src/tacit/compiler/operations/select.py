@@ -5,28 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from itertools import compress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.compiler.operations.operation import (
-    Array,
-    ArrayLibrary,
-    ArrayStep,
-    Axes,
-    Axis,
-    BackwardPass,
-    Frame,
-    Ids,
-    Operation,
-    Setting,
-    Target,
-    Value,
-    order_of,
-    spread,
-    views,
-)
+from tacit.compiler.operations.arrangement import aligned, order_of, spread, views
+from tacit.compiler.operations.array_rules import ArrayLibrary, ArrayStep, BackwardPass, Frame, Value
+from tacit.compiler.operations.axes import Array, Axes, Axis, Ids, Setting
+from tacit.compiler.operations.operation import Operation, Target
 from tacit.model.cpt import MIRRORED, TESTS
 
 
@@ -94,11 +83,9 @@ class Operators:
         """Where a parent state passes its test; n_u is compared with n * threshold, so that nothing is divided."""
         if not self._masks:
             return self._xp.compare(self._used[0], n_u, limit)
-        found = None
-        for test, applies in zip(self._used, self._applying(frame), strict=True):
-            passed = self._xp.both(applies, self._xp.compare(test, n_u, limit))
-            found = passed if found is None else self._xp.either(found, passed)
-        return found
+        tests = zip(self._used, self._applying(frame), strict=True)
+        passed = (self._xp.both(applies, self._xp.compare(test, n_u, limit)) for test, applies in tests)
+        return reduce(self._xp.either, passed)
 
     def argument(self, frame: Frame | None, n_u: Array, n: Array, threshold: Array, gamma: Any) -> Array:
         """What the sigmoid that weighs `plus` is taken of, mirrored for "<=" and "<"; 0 where n is 0."""
@@ -109,10 +96,7 @@ class Operators:
         turned = [test in MIRRORED for test in self._used]
         if all(turned) or not any(turned):
             return -x if all(turned) else x
-        where = None
-        for applies, turn in zip(self._applying(frame), turned, strict=True):
-            if turn:
-                where = applies if where is None else self._xp.either(where, applies)
+        where = reduce(self._xp.either, compress(self._applying(frame), turned))
         return self._xp.where(where, -x, x)
 
     def _applying(self, frame: Frame | None) -> list[Array]:
@@ -150,7 +134,7 @@ class _SelectStep(ArrayStep):
         self._batched = batched
 
     def forward(self, frame: Frame) -> Value:
-        n_u, plus, minus, threshold = self._aligned(frame)
+        n_u, plus, minus, threshold = aligned(self._views, frame, self._inputs)
         n, gamma = self._total(n_u), frame.gamma(self._node)
         if gamma is None:
             tau = self._operators.holds(frame, n_u, n * threshold)
@@ -167,7 +151,7 @@ class _SelectStep(ArrayStep):
         return self._xp.permute(self._xp.reshape(value.weight, shape), order)
 
     def floor(self, frame: Frame, made: Value) -> Any:
-        _, plus, minus, _ = self._aligned(frame)
+        _, plus, minus, _ = aligned(self._views, frame, self._inputs)
         return self._floor(frame, made.array, (plus, minus))
 
     def _floor(self, frame: Frame, table: Array, sides: tuple[Array, Array]) -> Any:
@@ -178,18 +162,18 @@ class _SelectStep(ArrayStep):
         x = self._operators.argument(frame, n_u, n, threshold, gamma)
         return self._xp.sigmoids(x if frame.through else self._xp.fixed(x), n_u)
 
-    def reverse(self, sweep: BackwardPass, adjoint: Array) -> None:
+    def reverse(self, backward: BackwardPass, adjoint: Array) -> None:
         """Derivatives of the tables and, through a sigmoid, of what is weighed; a test has none."""
-        frame, (marginal, high, low, limits) = sweep.frame, self._inputs
-        n_u, plus, minus, threshold = self._aligned(frame)
+        frame, (marginal, high, low, limits) = backward.frame, self._inputs
+        n_u, plus, minus, threshold = aligned(self._views, frame, self._inputs)
         n, gamma = self._total(n_u), frame.gamma(self._node)
         if gamma is None:
             tau = self._operators.holds(frame, n_u, n * threshold).astype(n_u.dtype)
             rest = 1 - tau
         else:
             tau, rest = self._weights(frame, n_u, n, threshold, gamma)
-        sweep.add(high, self._views[1].back(adjoint * tau))
-        sweep.add(low, self._views[2].back(adjoint * rest))
+        backward.add(high, self._views[1].back(adjoint * tau))
+        backward.add(low, self._views[2].back(adjoint * rest))
         if gamma is None or not frame.through:
             return
         # tau = sigmoid(+-gamma (n_u / n - threshold)); where n is 0, so is the joint, and with it the adjoint
@@ -198,12 +182,9 @@ class _SelectStep(ArrayStep):
         by_tau = (adjoint * (plus - minus)).sum(axis=self._own, keepdims=True)
         by_x = self._operators.mirrored(frame, by_tau * tau * rest)  # x = gamma (posterior - threshold)
         by_posterior = gamma * by_x
-        sweep.add(marginal, self._views[0].back((by_posterior - self._total(by_posterior * posterior)) / divisor))
-        sweep.add(limits, self._views[3].back(-by_posterior))
-        sweep.add_slope(self._node, (by_x * (posterior - threshold)).sum())
-
-    def _aligned(self, frame: Frame) -> list[Array]:
-        return [view.aligned(frame.values[i].array) for view, i in zip(self._views, self._inputs, strict=True)]
+        backward.add(marginal, self._views[0].back((by_posterior - self._total(by_posterior * posterior)) / divisor))
+        backward.add(limits, self._views[3].back(-by_posterior))
+        backward.add_slope(self._node, (by_x * (posterior - threshold)).sum())
 
     def _total(self, array: Array) -> Array:
         return self._xp.sum(array, self._parents, keepdims=True)

@@ -12,22 +12,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.compiler.operations.arrangement import gathered
+from tacit.compiler.operations.array_rules import ArrayLibrary, ArrayStep
+from tacit.compiler.operations.axes import ONE, Array, Axes, Axis, Ids, Key, Mask, Setting
 from tacit.compiler.operations.by_level import ByLevel, LevelledInstructions, terms_of
-from tacit.compiler.operations.operation import (
-    ONE,
-    Array,
-    ArrayLibrary,
-    ArrayStep,
-    Axes,
-    Axis,
-    Ids,
-    Key,
-    Mask,
-    Operation,
-    Setting,
-    Support,
-    Target,
-)
+from tacit.compiler.operations.operation import Operation, Support, Target
 
 SHOWN = 8  # inputs that are named where an operation is shown
 
@@ -40,9 +29,8 @@ class Structured(Operation):
     instructions. The terms of instruction k are the rows of `terms` from `starts[k]` on: pairs of references. Of a
     *linear* instruction, the first of each pair is the same for all rows (a literal, or an entry of an input without
     rows) and the second is not, or is the first literal; of any other, neither is, or the whole operation is without
-    rows. Literals are
-    `mantissas` * 2**`exponents`, since products of many tables may leave the range of floats; the first one is 1.
-    `index`, over `axes`, refers to the entries of the result, ZERO and ONE among them.
+    rows. Literals are `mantissas` * 2**`exponents`, since products of many tables may leave the range of floats; the
+    first one is 1. `index`, over `axes`, refers to the entries of the result, ZERO and ONE among them.
 
     If inputs were rescaled, every product that adds to an entry of the result has one factor of each of them, so that
     their exponents add up.
@@ -182,8 +170,7 @@ class Structured(Operation):
             products = nonzero[self.terms[terms_of(bounds, level)]].all(axis=1)
             counts = bounds[level + 1] - bounds[level]
             nonzero[first + level] = np.logical_or.reduceat(products, np.cumsum(counts) - counts)
-        taken, real = np.maximum(self.index, 0), self.index >= 0
-        return Support(*(np.where(real, known[taken], self.index == ONE) for known in (nonzero, ones)))
+        return Support(*(gathered(known, self.index, False, True) for known in (nonzero, ones)))
 
     def step(self, setting: Setting, xp: ArrayLibrary) -> ArrayStep:
         first, levels = self.first_result(setting), self.levels(setting)

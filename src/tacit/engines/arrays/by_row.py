@@ -13,7 +13,8 @@ import numpy as np
 from tacit.base.floats import divide
 from tacit.base.machine import in_own_threads
 from tacit.compiler.operations import Constant, Parameter
-from tacit.compiler.operations.operation import Key, Value
+from tacit.compiler.operations.array_rules import Value
+from tacit.compiler.operations.axes import Key
 from tacit.compiler.program import Program
 from tacit.engines.arrays.evaluation import ArrayEvaluation, Fixed
 from tacit.engines.arrays.numpy_arrays import as_floats, lowest

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tacit.compiler.operations import Axes, Parameter, Select, Share
-from tacit.compiler.operations.operation import Array, ArrayLibrary, ArrayStep, Value
+from tacit.compiler.operations.array_rules import ArrayLibrary, ArrayStep, Value
+from tacit.compiler.operations.axes import Array
 from tacit.compiler.program import Program
 
 

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.base.floats import Floats, noting_underflow, representable, scaled
+from tacit.compiler.operations.array_rules import ArrayLibrary, Frame
+from tacit.compiler.operations.axes import Ids, Mask
 from tacit.compiler.operations.contract import AxisRoles
-from tacit.compiler.operations.operation import ArrayLibrary, Frame, Ids, Mask
 from tacit.engines.arrays.wide import Wide
 
 Array = Any  # of NumPy, or Wide

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.base.floats import Floats
 from tacit.base.machine import in_own_threads, limited
 from tacit.compiler.operations import Add, Contract, Select, Structured
-from tacit.compiler.operations.operation import Value
+from tacit.compiler.operations.array_rules import Value
 from tacit.compiler.program import Program
 from tacit.engines.arrays.evaluation import ArrayEvaluation, Fixed, Sources, Steps, changed
 from tacit.engines.arrays.numpy_arrays import NumpyArrays, WideArrays, as_floats, lowest

@@ -9,8 +9,8 @@ import numpy as np
 
 from tacit.base.floats import Floats, representable
 from tacit.compiler.operations import Structured
-from tacit.compiler.operations.by_level import terms_of
-from tacit.compiler.operations.operation import Ids, Mask, Setting
+from tacit.compiler.operations.axes import Ids, Mask, Setting
+from tacit.compiler.operations.structured import terms_of
 from tacit.engines.arrays.wide import Wide
 
 Array = Any  # of NumPy, or Wide

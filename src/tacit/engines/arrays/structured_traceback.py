@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tacit.base.floats import Floats
 from tacit.compiler.operations import Gather, Likelihood, Operation, Rescale, Structured
-from tacit.compiler.operations.operation import Ids, Mask
+from tacit.compiler.operations.axes import Ids, Mask
 from tacit.compiler.program import Program, traced_operations
 from tacit.engines.arrays.structured_choices import ChoiceInstructions
 from tacit.engines.results import States

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tacit.base.floats import Floats, representable, scaled
+from tacit.compiler.operations.array_rules import ArrayLibrary, Frame
+from tacit.compiler.operations.axes import Ids, Mask
 from tacit.compiler.operations.contract import AxisRoles
-from tacit.compiler.operations.operation import ArrayLibrary, Frame, Ids, Mask
 
 # The gradient of many narrow products by their tables, a sum over all rows for each of them, leaves a GPU idle; one
 # block-diagonal matrix of at most so many entries does not.

@@ -24,7 +24,7 @@ from tacit.base.errors import EvidenceError
 from tacit.base.floats import Floats, noting_underflow
 from tacit.base.machine import in_own_threads
 from tacit.compiler.operations import Likelihood, Parameter, Select
-from tacit.compiler.operations.operation import Key
+from tacit.compiler.operations.axes import Key
 from tacit.compiler.program import Program
 from tacit.engines.arrays.evaluation import ArrayEvaluation, Fixed, Sources, Steps, changed
 from tacit.engines.arrays.numpy_engine import NumpyEngine

@@ -24,7 +24,7 @@ from tacit.compiler.operations import (
     Structured,
     spread,
 )
-from tacit.compiler.operations.by_level import terms_of
+from tacit.compiler.operations.structured import terms_of
 from tacit.compiler.program import Program
 from tacit.engines.circuit import node_builder
 from tacit.engines.circuit.circuit import Circuit

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.base.floats import Floats
-from tacit.compiler.operations.operation import Mask
+from tacit.compiler.operations.axes import Mask
 from tacit.compiler.program import Program
 from tacit.engines.arrays.traceback import descend
 from tacit.engines.engine import Columns, Kernel, Packed, SeedOfRows, SingleRow, Slopes, Tables

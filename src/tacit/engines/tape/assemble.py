@@ -16,7 +16,7 @@ import numpy as np
 from tacit.base.errors import TooLargeError
 from tacit.compiler import operations as ops
 from tacit.compiler.operations import Axes, Axis, Setting, spread
-from tacit.compiler.operations.operation import Array, Ids, Key, Mask
+from tacit.compiler.operations.axes import Array, Ids, Key, Mask
 from tacit.compiler.program import Program
 from tacit.engines.tape import instructions as k
 from tacit.engines.tape.slots import NOTHING, ONES, Slots

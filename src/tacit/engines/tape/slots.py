@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from tacit.compiler.operations.operation import Ids, Mask
+from tacit.compiler.operations.axes import Ids, Mask
 
 NOTHING = -1  # an entry that is known to be 0
 ONES = 0  # the slot that always holds 1

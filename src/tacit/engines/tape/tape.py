@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tacit.base.floats import Floats, scaled
 from tacit.compiler.operations import Axis
-from tacit.compiler.operations.operation import Ids
+from tacit.compiler.operations.axes import Ids
 from tacit.engines.tape.traceback_plan import TracebackPlan
 
 ONE_CONSTANT, ZERO_CONSTANT = 0, 1

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tacit.base.floats import representable
 from tacit.base.machine import threads as usable_threads
 from tacit.compiler.operations import Parameter
-from tacit.compiler.operations.operation import Mask
+from tacit.compiler.operations.axes import Mask
 from tacit.compiler.program import Program
 from tacit.engines.arrays.numpy_engine import NumpyEngine
 from tacit.engines.engine import Columns, Engine, Packed, Slopes, Tables

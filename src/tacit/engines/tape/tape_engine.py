@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.base.floats import Floats, noting_underflow
-from tacit.compiler.operations.operation import Mask
+from tacit.compiler.operations.axes import Mask
 from tacit.compiler.program import Program
 from tacit.engines.engine import Columns, Kernel, Packed, SeedOfRows, Slopes, Tables, rows_too_small
 from tacit.engines.results import Array, Descent, Gradients, Results, Reverse, States

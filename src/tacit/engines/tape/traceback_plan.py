@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.compiler.operations import Axes
-from tacit.compiler.operations.operation import Ids
+from tacit.compiler.operations.axes import Ids
 from tacit.compiler.program import Program
 from tacit.engines.arrays.traceback import offsets_of, strides_of
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from tacit.base.atomic import write_atomically
 from tacit.base.errors import TacitError
-from tacit.compiler.operations.operation import Value
+from tacit.compiler.operations.array_rules import Value
 from tacit.engines.arrays.evaluation import ArrayEvaluation, Fixed, Sources, Steps
 from tacit.engines.arrays.numpy_engine import NumpyEngine
 from tacit.io.bridges.onnx_graph import Graph, OnnxArrays, Traced

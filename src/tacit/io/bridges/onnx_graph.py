@@ -15,8 +15,8 @@ import numpy as np
 from tacit.base.errors import TacitError, TooLargeError
 from tacit.base.floats import Floats
 from tacit.base.text import fresh_name
+from tacit.compiler.operations.axes import Ids
 from tacit.compiler.operations.contract import AxisRoles
-from tacit.compiler.operations.operation import Ids
 from tacit.engines.arrays.numpy_arrays import PlainArrays
 
 COMPARE = {">=": "GreaterOrEqual", ">": "Greater", "<=": "LessOrEqual", "<": "Less"}
