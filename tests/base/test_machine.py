@@ -11,7 +11,7 @@ import tacit
 from tacit import Network, TooLargeError, examples
 from tacit.base import machine
 from tacit.base.machine import Quota
-from tacit.compiler import eliminate, strategy
+from tacit.compiler import contraction, strategy
 from tacit.engines.arrays import numpy_engine
 from tacit.engines.circuit.circuit_tape import CircuitTape
 from tacit.engines.tape import assemble
@@ -366,9 +366,9 @@ def test_torch_is_limited_in_every_thread_and_left_as_it_was():
 def test_the_limit_is_half_of_the_memory_of_the_container(monkeypatch):
     net, names = wide()
     monkeypatch.setattr(strategy.Diagrams, "possible", False)  # diagrams would be smaller
-    monkeypatch.setattr(eliminate, "memory", lambda: 8192.0)
+    monkeypatch.setattr(contraction, "memory", lambda: 8192.0)
     tacit.compile(net, "C", names)
-    monkeypatch.setattr(eliminate, "memory", lambda: 8191.0)
+    monkeypatch.setattr(contraction, "memory", lambda: 8191.0)
     with pytest.raises(TooLargeError, match="too wide to compile"):
         tacit.compile(net, "C", names)
 
@@ -382,9 +382,9 @@ def test_values_that_fit_alone_must_also_fit_together(monkeypatch):
         net.add(name, ["R"], states=8, cpt=tacit.TestingCPT(plus, minus, [0.5, 0.5]))
     cost = tacit.compile(net, "R", ["R", *tests]).program.cost
     assert cost.live > 10 * cost.peak
-    monkeypatch.setattr(eliminate, "memory_limit", lambda: 8 * cost.live)
+    monkeypatch.setattr(contraction, "memory_limit", lambda: 8 * cost.live)
     tacit.compile(net, "R", ["R", *tests])
-    monkeypatch.setattr(eliminate, "memory_limit", lambda: 8 * cost.peak)
+    monkeypatch.setattr(contraction, "memory_limit", lambda: 8 * cost.peak)
     with pytest.raises(TooLargeError, match=r"values of one row that are needed at one time would take .* \(limit"):
         tacit.compile(net, "R", ["R", *tests])
 

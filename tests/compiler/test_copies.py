@@ -76,7 +76,7 @@ def test_answers(case, engine, diagrams):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(strategy, "CLEARLY_CHEAPER", np.inf)
         patch.setattr(strategy, "KNOWN_SHARE", -1.0 if diagrams else 2.0)
-        patch.setattr(strategy, "WORTH", 0)
+        patch.setattr(strategy, "MIN_WORK", 0)
         patch.setattr(strategy, "WEIGHT_OF_NUMBERS", 0)
         tac = tacit.compile(net, query, [name for name in columns if name not in hard], hard, engine=engine)
         close(tac.joint(columns)[rows], definition.joint(net, query, columns)[rows])

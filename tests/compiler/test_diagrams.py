@@ -3,7 +3,7 @@
 import numpy as np
 
 from tacit.compiler.diagrams import diagram_kernels as kernels
-from tacit.compiler.diagrams.elimination import Alphabet, Elimination
+from tacit.compiler.diagrams.elimination import Alphabet, DiagramElimination
 
 
 def test_a_diagram_of_any_depth_gets_other_ends():
@@ -11,7 +11,7 @@ def test_a_diagram_of_any_depth_gets_other_ends():
     depth = 30_000
     alphabet = Alphabet()
     even, odd = (-1 - alphabet.symbols(2, degree=2)).tolist()
-    elimination = Elimination(alphabet, [2] * depth, range(depth), 2**18, most_factors=2)
+    elimination = DiagramElimination(alphabet, [2] * depth, range(depth), 2**18, most_factors=2)
     store = elimination._store
     for level in reversed(range(depth)):
         below = [(even, odd), (odd, even)]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit import CPT, Network, TestingCPT, TooLargeError, examples, semantics
-from tacit.compiler import compile_program, eliminate, price, trace
+from tacit.compiler import compile_program, contraction, eliminate, price, trace
 from tacit.compiler.operations import (
     Add,
     Constant,
@@ -267,7 +267,7 @@ def test_rules_that_hard_evidence_indexes_count_as_their_dense_tables_do():
 
 
 def wide_problem(monkeypatch, limit):
-    monkeypatch.setattr(eliminate, "memory_limit", lambda: limit)
+    monkeypatch.setattr(contraction, "memory_limit", lambda: limit)
     rng = np.random.default_rng(0)
     net = Network()
     names = [f"R{i}" for i in range(6)]
@@ -294,14 +294,14 @@ def test_the_limit_is_on_what_one_row_needs(monkeypatch):
 def test_the_limits_are_the_largest_that_is_accepted(monkeypatch):
     p = Problem([0b011, 0b110], [True, True], ["A", "B", "C"], [2, 3, 5], keep=0b101)
     tree = Tree(p, [(0, 1)])  # a step of 30 multiply-adds that writes 10 entries; 15 are the most that one value has
-    monkeypatch.setattr(eliminate, "MAX_STEP", 30)
-    eliminate.check_size(tree, 8 * 15)
-    monkeypatch.setattr(eliminate, "MAX_STEP", 29)
+    monkeypatch.setattr(contraction, "MAX_STEP", 30)
+    contraction.check_size(tree, 8 * 15)
+    monkeypatch.setattr(contraction, "MAX_STEP", 29)
     with pytest.raises(TooLargeError, match=r"width 2, the cluster \(A, B, C\) has 30 states"):
-        eliminate.check_size(tree, 8 * 15)
-    monkeypatch.setattr(eliminate, "MAX_STEP", 30)
+        contraction.check_size(tree, 8 * 15)
+    monkeypatch.setattr(contraction, "MAX_STEP", 30)
     with pytest.raises(TooLargeError, match=r"would need 120 bytes per row \(limit 119\)"):
-        eliminate.check_size(tree, 8 * 15 - 1)
+        contraction.check_size(tree, 8 * 15 - 1)
 
 
 @pytest.mark.parametrize(("axes", "dots"), [(12, False), (13, True)])
@@ -309,14 +309,14 @@ def test_a_long_cluster_is_cut_in_the_message(axes, dots):
     names = [f"v{i}" for i in range(axes)]
     p = Problem([2**axes - 1, 1], [True, True], names, [2] * axes, keep=2**axes - 1)
     with pytest.raises(TooLargeError) as error:
-        eliminate.check_size(Tree(p, [(0, 1)]), 1)
+        contraction.check_size(Tree(p, [(0, 1)]), 1)
     assert f"({', '.join(names[:12])}{', ...' if dots else ''})" in str(error.value)
 
 
 def test_one_way_to_plan_that_does_not_fit_does_not_spoil_the_other(monkeypatch):
     net = examples.diamond()
     first = tacit.compile(net, "D", ["A"])
-    original, calls = eliminate.check_size, []
+    original, calls = contraction.check_size, []
 
     def refuse_the_second_elimination(tree, limit):
         calls.append(tree)
@@ -324,6 +324,6 @@ def test_one_way_to_plan_that_does_not_fit_does_not_spoil_the_other(monkeypatch)
         if len(calls) > 3:
             raise TooLargeError("too wide")
 
-    monkeypatch.setattr(eliminate, "check_size", refuse_the_second_elimination)
+    monkeypatch.setattr(contraction, "check_size", refuse_the_second_elimination)
     close(tacit.compile(net, "D", ["A"]).joint({"A": 0.3}), first.joint({"A": 0.3}))
     assert len(calls) > 3

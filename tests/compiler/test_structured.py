@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import tacit
 from tacit import CPT, Network, NetworkError, TacitError, TooLargeError
 from tacit import semantics as definition
-from tacit.compiler import compile_program, eliminate, strategy
+from tacit.compiler import compile_program, contraction, strategy
 from tacit.compiler.operations import Rescale
 from tacit.compiler.program import check
 from tacit.compiler.question import Question
@@ -45,7 +45,7 @@ def settings(**values):
 
 @pytest.fixture(autouse=True, scope="module")
 def everything_is_structured():
-    with settings(WORTH=0, KNOWN_SHARE=-1.0, WEIGHT_OF_NUMBERS=0, CLEARLY_CHEAPER=0):
+    with settings(MIN_WORK=0, KNOWN_SHARE=-1.0, WEIGHT_OF_NUMBERS=0, CLEARLY_CHEAPER=0):
         yield
 
 
@@ -492,8 +492,8 @@ def test_the_same_query_gets_the_same_program(case):
 @contextmanager
 def refusing():
     """With hardly any room for diagrams, and none for tables."""
-    with settings(FULL=(400, 500), FULL_ROWS=(400, 500)), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(eliminate, "memory_limit", lambda: 256.0)
+    with settings(NODE_BUDGETS=(400, 500), NODE_BUDGETS_ROWS=(400, 500)), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(contraction, "memory_limit", lambda: 256.0)
         yield
 
 

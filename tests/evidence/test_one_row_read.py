@@ -5,7 +5,7 @@ import pytest
 
 import tacit
 from tacit import Network, TooLargeError, semantics
-from tacit.compiler import eliminate, strategy
+from tacit.compiler import contraction, strategy
 from tacit.query import compiled_query, options
 from tests.helpers import close
 
@@ -46,7 +46,7 @@ def compiles(monkeypatch):
 @pytest.fixture
 def tight(monkeypatch):
     """So little memory that the table of a family is refused; diagrams would be smaller."""
-    monkeypatch.setattr(eliminate, "memory_limit", lambda: 300)
+    monkeypatch.setattr(contraction, "memory_limit", lambda: 300)
     monkeypatch.setattr(strategy.Diagrams, "possible", False)
 
 

@@ -112,7 +112,7 @@ def test_opening_a_table_opens_such_a_row():
 @pytest.mark.parametrize(("evidence", "diagrams"), [("A", False), ("B", True)])
 def test_new_numbers_give_the_answers_of_a_new_query(engine, evidence, diagrams, monkeypatch):
     if diagrams:
-        for name, value in {"KNOWN_SHARE": -1.0, "WORTH": 0, "WEIGHT_OF_NUMBERS": 0, "CLEARLY_CHEAPER": 0}.items():
+        for name, value in {"KNOWN_SHARE": -1.0, "MIN_WORK": 0, "WEIGHT_OF_NUMBERS": 0, "CLEARLY_CHEAPER": 0}.items():
             monkeypatch.setattr(f"tacit.compiler.strategy.{name}", value)
     nets = []
     for row in ([1.0, 1e-20], [0.3, 0.7]):

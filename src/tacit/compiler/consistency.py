@@ -36,45 +36,37 @@ def consistent(
     enough for every variable that no selection depends on.
     """
     fixed = frozenset(whole).difference(given)
-    left = {name: np.array(found) for name, found in states.items()}
+    left = {name: np.array(possible) for name, possible in states.items()}
     families = deque(name for name in states if name in given)
     waiting = set(families)
-    children = _children(net, states)
+    below = children(net, states)
     while families:
         name = families.popleft()
         waiting.discard(name)
         family = (*net.parents(name), name)
-        for other, found in zip(family, supported(net, name, left), strict=True):
-            if other in fixed or len(found) == len(left[other]) or selections[other] != selections[name]:
+        for other, support in zip(family, supported(net, name, left), strict=True):
+            if other in fixed or len(support) == len(left[other]) or selections[other] != selections[name]:
                 continue
-            if not len(found):
-                return _nothing_left(states, fixed, given, selections)
-            left[other] = found
-            touched = [n for n in (other, *children[other]) if n != name and n not in waiting]
+            if not len(support):
+                return {n: s if n in fixed or selections[n] else (given.get(n, 0),) for n, s in states.items()}
+            left[other] = support
+            touched = [n for n in (other, *below[other]) if n != name and n not in waiting]
             waiting.update(touched)
             families.extend(touched)
-    return {name: tuple(found.tolist()) for name, found in left.items()}
+    return {name: tuple(possible.tolist()) for name, possible in left.items()}
 
 
-def _children(net: Model, nodes: Iterable[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {name: [] for name in nodes}
-    for name in nodes:
+def children(net: Model, nodes: Iterable[str]) -> dict[str, list[str]]:
+    """The children of each of some nodes, which hold all their ancestors."""
+    below: dict[str, list[str]] = {name: [] for name in nodes}
+    for name in below:
         for parent in net.parents(name):
-            found[parent].append(name)
-    return found
-
-
-def _nothing_left(
-    states: Possible, fixed: Collection[str], given: Mapping[str, int], selections: Mapping[str, int]
-) -> Possible:
-    return {
-        name: (given.get(name, 0),) if name not in fixed and not selections[name] else found
-        for name, found in states.items()
-    }
+            below[parent].append(name)
+    return below
 
 
 def supported(net: Model, name: str, left: Mapping[str, States]) -> list[States]:
-    """The states of the parents of a node, in order, and of the node itself that its CPT leaves of those in `left`."""
+    """The states of a node's parents, in order, and of the node itself that its CPT allows of those in `left`."""
     cpt, parents = net.cpt(name), net.parents(name)
     above, own = [left[p] for p in parents], left[name]
     match cpt:
@@ -92,11 +84,13 @@ def supported(net: Model, name: str, left: Mapping[str, States]) -> list[States]
 
 def _in_table(support: NDArray[np.bool_], left: list[States]) -> list[States]:
     """The states of each axis that have an entry which is not 0 beside states that are left of the others."""
-    if support.all():
-        return left
-    entries = support[np.ix_(*left)]
-    axes = range(entries.ndim)
-    return [found[entries.any(axis=tuple(a for a in axes if a != axis))] for axis, found in enumerate(left)]
+    return left if support.all() else _on_each_axis(support[np.ix_(*left)], left)
+
+
+def _on_each_axis(holds: NDArray[np.bool_], left: list[States]) -> list[States]:
+    """The states of each axis for which something holds, whatever the states of the others."""
+    axes = range(holds.ndim)
+    return [states[holds.any(axis=tuple(a for a in axes if a != axis))] for axis, states in enumerate(left)]
 
 
 def _in_function(cpt: FunctionCPT, above: list[States], own: States) -> list[States]:
@@ -105,35 +99,33 @@ def _in_function(cpt: FunctionCPT, above: list[States], own: States) -> list[Sta
     codes = cpt.codes[np.ix_(*above)] if above else cpt.codes
     holds = rows[:, own].any(axis=1)[codes]
     reached = np.unique(codes[holds])
-    axes = range(codes.ndim)
-    parents = [found[holds.any(axis=tuple(a for a in axes if a != axis))] for axis, found in enumerate(above)]
-    return [*parents, own[rows[np.ix_(reached, own)].any(axis=0)]]
+    return [*_on_each_axis(holds, above), own[rows[np.ix_(reached, own)].any(axis=0)]]
 
 
 def _in_noisy_or(cpt: NoisyOr, above: list[States], own: States) -> list[States]:
     """No effect: every cause is inhibited. An effect: some cause works, which may be the only one that can."""
-    causes = [cause[found] for cause, found in zip(cpt.causes, above, strict=True)]
+    causes = [cause[states] for cause, states in zip(cpt.causes, above, strict=True)]
     inhibited = [cause < 1 for cause in causes]
     works = [cause > 0 for cause in causes]
     working = [i for i, states in enumerate(works) if states.any()]
     possible = cpt.leak > 0 or bool(working), cpt.leak < 1 and all(states.any() for states in inhibited)
     effects = [state for state in own.tolist() if possible[state]]
     if not effects:
-        above = [found[:0] for found in above]
+        above = [states[:0] for states in above]
     elif effects == [1]:
-        above = [found[states] for found, states in zip(above, inhibited, strict=True)]
+        above = [states[holds] for states, holds in zip(above, inhibited, strict=True)]
     elif effects == [0] and not cpt.leak and len(working) == 1:
-        above = [found[works[i]] if i == working[0] else found for i, found in enumerate(above)]
+        above = [states[works[i]] if i == working[0] else states for i, states in enumerate(above)]
     return [*above, np.array(effects, dtype=np.int64)]
 
 
 def _in_mux(cpt: Mux, parents: Sequence[str], above: list[States], own: States) -> list[States]:
     """The node has a state of an input that can be selected; an input that must be selected has the node's states."""
-    found = dict(zip(parents, above, strict=True))
-    shared = {i: np.intersect1d(found[cpt.inputs[i]], own) for i in found[cpt.selector].tolist()}
+    possible = dict(zip(parents, above, strict=True))
+    shared = {i: np.intersect1d(possible[cpt.inputs[i]], own) for i in possible[cpt.selector].tolist()}
     selecting = [i for i, states in shared.items() if len(states)]
-    found[cpt.selector] = np.array(selecting, dtype=np.int64)
+    possible[cpt.selector] = np.array(selecting, dtype=np.int64)
     if len(selecting) == 1:
-        found[cpt.inputs[selecting[0]]] = shared[selecting[0]]
+        possible[cpt.inputs[selecting[0]]] = shared[selecting[0]]
     reached = np.unique(np.concatenate([shared[i] for i in selecting])) if selecting else own[:0]
-    return [*(found[p] for p in parents), reached]
+    return [*(possible[p] for p in parents), reached]

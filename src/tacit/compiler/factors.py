@@ -12,12 +12,15 @@ factor. Rules become chains of small ones over auxiliary axes:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.base.text import fresh_name
+from tacit.compiler.consistency import children
 from tacit.compiler.operations import ONE, ZERO, Axes, Axis, Likelihood, Parameter
 from tacit.compiler.prune import Pruned
 from tacit.compiler.question import Question
@@ -26,11 +29,11 @@ from tacit.model.model import Model
 from tacit.model.rules import FunctionCPT, Mux, NoisyOr
 
 Index = NDArray[np.int64]
-DENSE_ENOUGH = 4096  # a function's table of at most so many entries is not worth an automaton
+MAX_DENSE_FUNCTION = 4096  # entries of a function's table up to which an automaton is not worth it
 
 
 @dataclass(frozen=True)
-class Factor:
+class IndexedFactor:
     """Numbers of `source` (None: constants only) arranged over `axes`."""
 
     source: Parameter | Likelihood | None
@@ -53,14 +56,13 @@ class AxisNames:
         self._taken = set(net.variables)
 
     def fresh(self, text: str) -> Axis:
-        """`text`, with primes where that is a variable or another axis already."""
-        while text in self._taken:
-            text += "'"
-        self._taken.add(text)
-        return text
+        """`text`, with apostrophes where that is a variable or another axis already."""
+        name = fresh_name(text, self._taken)
+        self._taken.add(name)
+        return name
 
 
-def node_factors(net: Model, name: str, readings: Mapping[str, Reading], names: AxisNames) -> list[Factor]:
+def node_factors(net: Model, name: str, readings: Mapping[str, Reading], names: AxisNames) -> list[IndexedFactor]:
     """The factors of a regular node over the full axes of its family."""
     cpt, parents = net.cpt(name), net.parents(name)
     family = (*parents, name)
@@ -79,7 +81,7 @@ def node_factors(net: Model, name: str, readings: Mapping[str, Reading], names: 
             raise AssertionError("testing nodes are flattened, not initialised")
 
 
-def likelihood_factors(net: Model, name: str, readings: Mapping[str, Reading]) -> list[Factor]:
+def likelihood_factors(net: Model, name: str, readings: Mapping[str, Reading]) -> list[IndexedFactor]:
     """The likelihoods of a variable with soft evidence."""
     source, card = Likelihood(name, (name,)), net.variable(name).card
     if name in readings:
@@ -87,17 +89,22 @@ def likelihood_factors(net: Model, name: str, readings: Mapping[str, Reading]) -
     return [whole(source, (card,))]
 
 
-def whole(source: Parameter | Likelihood, shape: tuple[int, ...]) -> Factor:
+def whole(source: Parameter | Likelihood, shape: Sequence[int]) -> IndexedFactor:
     """All numbers of a part, in their own order."""
-    return Factor(source, np.arange(int(np.prod(shape))).reshape(shape), source.axes)
+    return IndexedFactor(source, places(shape), source.axes)
+
+
+def places(shape: Sequence[int]) -> Index:
+    """The place of every entry of a table among all of them."""
+    return np.arange(math.prod(shape)).reshape(shape)
 
 
 @dataclass(frozen=True)
 class Thresholds:
     """The thresholds of a testing node: in the order in which tests come to hold, and the ends of the gaps between."""
 
-    in_turn: list[Factor]
-    gaps: list[tuple[Factor, Factor]]
+    in_turn: list[IndexedFactor]
+    gaps: list[tuple[IndexedFactor, IndexedFactor]]
 
     @staticmethod
     def of(name: str, cpt: TestingCPT, parents: Axes, names: AxisNames) -> Thresholds:
@@ -105,13 +112,14 @@ class Thresholds:
             return Thresholds([whole(Parameter(name, THRESHOLDS, parents), cpt.thresholds.shape)], [])
         source = Parameter(name, THRESHOLDS, (*parents, names.fresh(f"{name}|test")))
         count = cpt.thresholds.shape[-1]
-        first = count * np.arange(cpt.test.size).reshape(cpt.test.shape)
-        places = first[..., None] + cpt.in_turn()
-        pairs = [np.sort(places[..., j : j + 2]) for j in range(count - 1)]
-        return Thresholds(
-            [Factor(source, places[..., j], parents) for j in range(count)],
-            [(Factor(source, pair[..., 0], parents), Factor(source, pair[..., 1], parents)) for pair in pairs],
-        )
+        in_turn = count * places(cpt.test.shape)[..., None] + cpt.in_turn()
+        pairs = [np.sort(in_turn[..., j : j + 2]) for j in range(count - 1)]
+
+        def factor(index: Index) -> IndexedFactor:
+            return IndexedFactor(source, index, parents)
+
+        gaps = [(factor(pair[..., 0]), factor(pair[..., 1])) for pair in pairs]
+        return Thresholds([factor(in_turn[..., j]) for j in range(count)], gaps)
 
 
 def readings(net: Model, pruned: Pruned, question: Question, names: AxisNames) -> dict[str, Reading]:
@@ -122,32 +130,26 @@ def readings(net: Model, pruned: Pruned, question: Question, names: AxisNames) -
     """
     if question.every_node:  # somebody asks for every state
         return {}
-    users: dict[str, list[str]] = {n: [] for n in pruned.nodes}
-    for name in pruned.nodes:
-        for parent in net.parents(name):
-            users[parent].append(name)
-    found = {}
-    for name in pruned.nodes:
-        muxes = [net.cpt(user) for user in users[name]]
+    selectors = {}
+    for name, below in children(net, pruned.nodes).items():
+        muxes = [net.cpt(child) for child in below]
         only_selects = bool(muxes) and all(isinstance(m, Mux) and m.selector == name for m in muxes)
-        dense = isinstance(net.cpt(name), CPT)
         states = pruned.states[name]
-        if only_selects and dense and name not in question.named and len(states) > 2:
-            found[name] = Reading(states, (*(names.fresh(f"{name}>{i}") for i in states[:-1]), None))
-    return found
+        if only_selects and isinstance(net.cpt(name), CPT) and name not in question.named and len(states) > 2:
+            selectors[name] = Reading(states, (*(names.fresh(f"{name}>{i}") for i in states[:-1]), None))
+    return selectors
 
 
 def _read_selector(
-    name: str, source: Parameter | Likelihood, shape: tuple[int, ...], reading: Reading
-) -> Iterator[Factor]:
+    name: str, source: Parameter | Likelihood, shape: Sequence[int], reading: Reading
+) -> Iterator[IndexedFactor]:
     """A factor over the selector, as one factor per state that counts when the reading stops there."""
-    index = np.arange(int(np.prod(shape))).reshape(shape)
     rest = tuple(a for a in source.axes if a != name)
     for i, state in enumerate(reading.states):
-        yield _stop_at(source, reading, i, np.take(index, state, axis=-1), rest)
+        yield _stop_at(source, reading, i, places(shape)[..., state], rest)
 
 
-def _stop_at(source: Parameter | Likelihood | None, reading: Reading, i: int, here: Index, rest: Axes) -> Factor:
+def _stop_at(source: Parameter | Likelihood | None, reading: Reading, i: int, here: Index, rest: Axes) -> IndexedFactor:
     """A factor that is `here` if the reading stops at its i-th state, and 1 if it stopped earlier or goes on.
 
     State of the reading: 0 = going on, 1 = stopped. It starts going on and must stop at the last state.
@@ -155,20 +157,15 @@ def _stop_at(source: Parameter | Likelihood | None, reading: Reading, i: int, he
     index = np.full((2, 2, *here.shape), ONE, dtype=np.int64)
     index[0, 1] = here
     index[1, 0] = ZERO
-    axes: list[Axis] = []
     before, after = (reading.axes[i - 1] if i else None), reading.axes[i]
     if after is None:
         index = index[:, 1]
-    else:
-        axes.insert(0, after)
     if before is None:
         index = index[0]
-    else:
-        axes.insert(0, before)
-    return Factor(source, index, (*axes, *rest))
+    return IndexedFactor(source, index, (*(a for a in (before, after) if a is not None), *rest))
 
 
-def _mux(net: Model, name: str, cpt: Mux, reading: Reading | None) -> Iterator[Factor]:
+def _mux(net: Model, name: str, cpt: Mux, reading: Reading | None) -> Iterator[IndexedFactor]:
     card = net.variable(name).card
     same = np.where(np.eye(card, dtype=bool), ONE, ZERO)
     if reading is not None:
@@ -178,46 +175,37 @@ def _mux(net: Model, name: str, cpt: Mux, reading: Reading | None) -> Iterator[F
     for i, source in enumerate(cpt.inputs):
         index = np.full((len(cpt.inputs), card, card), ONE, dtype=np.int64)
         index[i] = same
-        yield Factor(None, index, (cpt.selector, name, source))
+        yield IndexedFactor(None, index, (cpt.selector, name, source))
 
 
-def _noisy_or(name: str, cpt: NoisyOr, parents: Axes, names: AxisNames) -> list[Factor]:
-    effects = [*(names.fresh(f"{name}|{i}") for i in range(len(parents) - 1)), name]
+def _noisy_or(name: str, cpt: NoisyOr, parents: Axes, names: AxisNames) -> list[IndexedFactor]:
     if not parents:
         return [whole(Parameter(name, "cause 0", (name,)), (2,))]
-    found = []
+    effects = [*(names.fresh(f"{name}|{i}") for i in range(len(parents) - 1)), name]
+    causes = []
     for i, (parent, table) in enumerate(zip(parents, cpt.parts().values(), strict=True)):
-        axes = (parent, effects[i]) if i == 0 else (parent, effects[i - 1], effects[i])
-        found.append(whole(Parameter(name, f"cause {i}", axes), table.shape))
-    return found
+        axes = (parent, *effects[max(0, i - 1) : i + 1])
+        causes.append(whole(Parameter(name, f"cause {i}", axes), table.shape))
+    return causes
 
 
-def _function(name: str, cpt: FunctionCPT, family: Axes, names: AxisNames) -> list[Factor]:
+def _function(name: str, cpt: FunctionCPT, family: Axes, names: AxisNames) -> list[IndexedFactor]:
     own = cpt.rows.shape[1]
     source = Parameter(name, "rows", (names.fresh(f"{name}|row"), name))
-    if cpt.codes.size * own > DENSE_ENOUGH:
+    if cpt.codes.size * own > MAX_DENSE_FUNCTION:
         steps, last = automaton(cpt.codes)
         if sum(s.size * s.max() for s in steps) + last.size * own < cpt.codes.size * own / 4:
             states = [names.fresh(f"{name}|{i}") for i in range(len(steps))]
-            return _automaton_factors(states, steps, last, own, source, family)
-    return [Factor(source, _entries(cpt.codes, own), family)]
+            before: list[Axes] = [(), *((state,) for state in states)]
+            tables = [np.where(step[..., None] == np.arange(step.max() + 1), ONE, ZERO) for step in steps]
+            axes = [(*b, parent, after) for b, parent, after in zip(before, family, states, strict=False)]
+            chain = [IndexedFactor(None, table, own_axes) for table, own_axes in zip(tables, axes, strict=True)]
+            return [*chain, IndexedFactor(source, _entries(last, own), (*before[-1], *family[-2:]))]
+    return [IndexedFactor(source, _entries(cpt.codes, own), family)]
 
 
 def _entries(codes: Index, own: int) -> Index:
     return codes[..., None] * own + np.arange(own)
-
-
-def _automaton_factors(
-    states: list[Axis], steps: list[Index], last: Index, own: int, source: Parameter, family: Axes
-) -> list[Factor]:
-    found = []
-    state: Axes = ()
-    for i, (step, after) in enumerate(zip(steps, states, strict=True)):
-        index = np.where(step[..., None] == np.arange(step.max() + 1), ONE, ZERO)
-        found.append(Factor(None, index, (*state, family[i], after)))
-        state = (after,)
-    found.append(Factor(source, _entries(last, own), (*state, *family[-2:])))
-    return found
 
 
 def automaton(codes: Index) -> tuple[list[Index], Index]:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from tacit.compiler import factors as initial
 from tacit.compiler.operations import Axis
 from tacit.compiler.order import search as ordering
-from tacit.compiler.order.tree import Path, Problem, Tree
+from tacit.compiler.order.tree import Path, Planner, Problem, Tree
 from tacit.compiler.prune import Pruned
 from tacit.compiler.question import Question
 from tacit.model.model import Model
-
-Planner = Callable[[Problem], Path]
 
 
 def searching(effort: str) -> Planner:

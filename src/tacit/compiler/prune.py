@@ -15,14 +15,11 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tacit.compiler.consistency import Possible, consistent
+from tacit.compiler.consistency import Possible, consistent, supported
 from tacit.compiler.question import Question
-from tacit.compiler.visibility import selections_of
-from tacit.model.cpt import CPT, TestingCPT
+from tacit.compiler.visibility import selections_by_node
 from tacit.model.model import Model
-from tacit.model.rules import FunctionCPT, Mux, NoisyOr
 
 
 @dataclass(frozen=True)
@@ -48,7 +45,7 @@ def prune(net: Model, question: Question) -> Pruned:
         return Pruned(nodes, states)
     telling = {name for name in nodes if not certain(net, name, states)}
     # selections report what they were decided by, so nothing is left out there
-    selections = selections_of(net, nodes, {*question.evidence, *dict(question.given)})
+    selections = selections_by_node(net, nodes, {*question.evidence, *dict(question.given)})
     kept = _behind_tests(net, nodes)
     determined = frozenset(
         n for n in nodes if len(states[n]) == 1 and n not in telling and not selections[n] and n not in kept
@@ -60,17 +57,17 @@ def _behind_tests(net: Model, nodes: Iterable[str]) -> set[str]:
     """Where selection is general, the nodes at or below testing nodes: without their parents, what is below them would
     be seen from elsewhere.
     """
-    found: set[str] = set()
+    behind: set[str] = set()
     for name in nodes if net.selection == "general" else ():
-        if net.cpt(name).testing or not found.isdisjoint(net.parents(name)):
-            found.add(name)
-    return found
+        if net.cpt(name).testing or not behind.isdisjoint(net.parents(name)):
+            behind.add(name)
+    return behind
 
 
 def certain(net: Model, name: str, states: Possible) -> bool:
     """Whether a node is in one of its possible states for sure, whichever possible states its parents are in."""
     card = net.variable(name).card
-    return len(states[name]) == card or set(np.flatnonzero(_support(net, name, states))) <= set(states[name])
+    return len(states[name]) == card or set(_support(net, name, states)) <= set(states[name])
 
 
 def relevant(net: Model, names: Iterable[str], determined: Collection[str] = ()) -> tuple[str, ...]:
@@ -99,41 +96,21 @@ def possible_states(
 
     Without any given, going from parents to children is enough: every row of a table has a state for the child.
     """
-    found: dict[str, tuple[int, ...]] = {}
+    states: dict[str, tuple[int, ...]] = {}
     known = given or {}
     for name in nodes:
         if name in known:
-            found[name] = (known[name],)
-            continue
-        card = net.variable(name).card
-        allowed = range(card) if name in whole else np.flatnonzero(_support(net, name, found))
-        found[name] = tuple(int(i) for i in allowed) or tuple(range(card))
+            states[name] = (known[name],)
+        else:
+            every = range(net.variable(name).card)
+            states[name] = tuple(every if name in whole else _support(net, name, states) or every)
     if not known:
-        return found
-    return consistent(net, found, whole, known, selections_of(net, tuple(found), {*evidence, *known}))
+        return states
+    return consistent(net, states, whole, known, selections_by_node(net, tuple(states), {*evidence, *known}))
 
 
-def _support(net: Model, name: str, found: Possible) -> NDArray[np.bool_]:
-    """Which states of a node have positive probability under some possible parent state."""
-    cpt, parents = net.cpt(name), net.parents(name)
-    above = [found[p] for p in parents]
-    match cpt:
-        case CPT():
-            return _any_row(cpt.table != 0, above)  # NaN, to be learned, is not 0
-        case TestingCPT():
-            return _any_row(np.any([table != 0 for table in cpt.tables], axis=0), above)
-        case FunctionCPT():
-            reached = np.unique(cpt.codes[np.ix_(*above)] if above else cpt.codes)
-            return np.asarray((cpt.rows[reached] != 0).any(axis=0))
-        case NoisyOr():
-            present = cpt.leak > 0 or any(c[list(s)].any() for c, s in zip(cpt.causes, above, strict=True))
-            absent = cpt.leak < 1 and all((c[list(s)] < 1).any() for c, s in zip(cpt.causes, above, strict=True))
-            return np.array([present, absent])
-        case Mux():
-            states = {s for i in found[cpt.selector] for s in found[cpt.inputs[i]]}
-            return np.isin(np.arange(net.variable(name).card), list(states))
-
-
-def _any_row(support: NDArray[np.bool_], above: list[tuple[int, ...]]) -> NDArray[np.bool_]:
-    rows = support[np.ix_(*above, range(support.shape[-1]))]
-    return np.asarray(rows.reshape(-1, support.shape[-1]).any(axis=0))
+def _support(net: Model, name: str, possible: Possible) -> list[int]:
+    """The states of a node that have positive probability under some possible states of its parents."""
+    family = {n: np.array(possible[n]) for n in net.parents(name)} | {name: np.arange(net.variable(name).card)}
+    states: list[int] = supported(net, name, family)[-1].tolist()
+    return states

@@ -16,22 +16,23 @@ from typing import NamedTuple
 
 from tacit.base import machine
 from tacit.base.errors import TacitError, TooLargeError
+from tacit.compiler.contraction import Plan
 from tacit.compiler.copies import can_copy
-from tacit.compiler.eliminate import Approach, Elimination, Plan
+from tacit.compiler.diagram_choice import Failure, StructureBudget
+from tacit.compiler.eliminate import Approach, Elimination
 from tacit.compiler.operations import Structured
 from tacit.compiler.order.search import EFFORTS
-from tacit.compiler.order.tree import ROWS, STEP
-from tacit.compiler.planners import Planner, following, global_order, searching
+from tacit.compiler.order.tree import ROWS, STEP, Planner
+from tacit.compiler.planners import following, global_order, searching
 from tacit.compiler.program import Program
 from tacit.compiler.prune import Pruned, prune
 from tacit.compiler.question import Question
-from tacit.compiler.structure_budget import Failure, Structure
 from tacit.model.model import Model
 
 EVIDENCE_PER_SCALE = {"float64": 8, "float32": 4}  # rows that underflow are computed again
 
 
-class Candidate(NamedTuple):
+class ProgramCandidate(NamedTuple):
     """A program, and the plan of its inference phase."""
 
     program: Program
@@ -78,46 +79,38 @@ class Compilation:
         self.pruned = prune(whole, question)
         self.net = _without_determined(whole, self.pruned)
         self.diagrams = Diagrams(whole, question, planner, dtype)
-        self.candidates: list[Candidate] = []
+        self.candidates: list[ProgramCandidate] = []
         self.refusals: list[TooLargeError] = []
         self._evidence_per_scale = EVIDENCE_PER_SCALE[dtype]
 
     def eliminated(
         self, planner: Planner, reuse_marginals: bool = True, index_first: bool = False, copying: bool = False
-    ) -> Candidate:
+    ) -> ProgramCandidate:
         """A program of tables."""
         approach = Approach(planner, self._evidence_per_scale, reuse_marginals, index_first, copying=copying)
-        return Candidate(*Elimination(self.net, self.pruned, self.question, approach).run())
+        return ProgramCandidate(*Elimination(self.net, self.pruned, self.question, approach).run())
 
     @property
-    def cheapest(self) -> Candidate:
+    def cheapest(self) -> ProgramCandidate:
         """The best candidate so far."""
-        return min(self.candidates, key=lambda way: (way.weight * price(way.program), not way.final))
-
-    @property
-    def has_diagrams(self) -> bool:
-        """Whether some candidate is structured."""
-        return any(candidate.program.structured for candidate in self.candidates)
+        return min(self.candidates, key=lambda c: (c.weight * price(c.program), not c.final))
 
 
 def _without_determined(net: Model, pruned: Pruned) -> Model:
     return net.cut(pruned.determined) if pruned.determined else net
 
 
-# budgets of nodes, for a single answer and for rows
-FULL, FULL_ROWS = (2**16, 2**18, 2**20, 2**22), (2**16, 2**18, 2**20)
+NODE_BUDGETS = (2**16, 2**18, 2**20, 2**22)  # of diagrams for a single answer
+NODE_BUDGETS_ROWS = (2**16, 2**18, 2**20)  # of diagrams for rows
 KNOWN_SHARE = 1 / 3  # of all entries are 0 or 1 where structure is looked for
-WORTH = 40_000  # multiply-adds of a row from which that may pay
-MANY_NUMBERS = 0.12  # for each node of the diagrams: there is hardly any structure
-TOO_MANY_NUMBERS = 0.5  # so few are equal that nothing will come of it
-HOPELESS_WORK = 1e24  # multiply-adds of a row that no search for a plan brings within reach
+MIN_WORK = 40_000  # multiply-adds of a row with tables from which that may pay
+MAX_NUMBERS_EARLY = 0.12  # for each node of the diagrams: with more, there is hardly any structure
+MAX_NUMBERS = 0.5  # for each node: with more, so few are equal that nothing will come of it
+MAX_SEARCHED_WORK = 1e24  # multiply-adds of a row beyond which no search brings a plan within reach
 SLOW_FIRST_ROW = 1e9  # multiply-adds, seconds, from which structure is looked for at any price
 CLEARLY_CHEAPER = 10  # times cheaper than a first plan with tables, diagrams need no comparison with the best one
 WEIGHT_OF_NUMBERS = 3  # of their price: a number takes longer than an entry of a table
-EVIDENCE_PER_STRUCTURE = {
-    "float64": 256,
-    "float32": 32,
-}  # likelihoods are rarely as small as assumed above
+EVIDENCE_PER_STRUCTURE = {"float64": 256, "float32": 32}  # likelihoods are rarely as small as assumed above
 
 
 class Diagrams:
@@ -128,13 +121,13 @@ class Diagrams:
     """
 
     def __init__(self, net: Model, question: Question, planner: Planner, dtype: str) -> None:
-        wanted = (*question.evidence, *question.best, *(net.variables if question.every_node else ()))
+        asked = (*question.evidence, *question.best, *(net.variables if question.every_node else ()))
         given = {name for name, _ in question.given}
-        evidence = tuple(dict.fromkeys(name for name in wanted if name not in given))
+        evidence = tuple(dict.fromkeys(name for name in asked if name not in given))
         self._question = replace(question, evidence=evidence, index=False)
         self._orders: dict[tuple[int, ...], list[int]] = {}
         self._failure: Failure | None = None  # of the first attempts
-        self.hopeless: TooLargeError | None = None  # why tables need not be planned
+        self.no_tables: TooLargeError | None = None  # why tables need not be planned
         self._whole, self._planner = net, planner
         self._evidence_per_scale, self.evidence_at_once = EVIDENCE_PER_SCALE[dtype], EVIDENCE_PER_STRUCTURE[dtype]
 
@@ -164,43 +157,46 @@ class Diagrams:
                     total += table.size
         return known >= KNOWN_SHARE * total
 
-    def early(self, copying: bool = False) -> Candidate | None:
-        """A program that is found before tables are planned, where these would take WORTH and more."""
-        elimination = self._elimination(FULL_ROWS, WORTH, MANY_NUMBERS, copying)
+    def early(self, copying: bool = False) -> ProgramCandidate | None:
+        """A program that is found before tables are planned, where these would take MIN_WORK and more."""
+        elimination = self._elimination(NODE_BUDGETS_ROWS, MIN_WORK, MAX_NUMBERS_EARLY, copying)
+        structuring = elimination.structuring
         try:
             program, plan = elimination.run()
         except TooLargeError:
             if not copying:
-                self._failure = elimination.failure
-                work, width = elimination.work
-                if work > HOPELESS_WORK:
-                    self.hopeless = TooLargeError(
-                        f"the query is too wide to compile: width {width}, tables would take about {work:.1g} "
-                        "multiply-adds; name what is the same in all rows in given=, or ask for less evidence"
+                self._failure = structuring.failure
+                if structuring.work > MAX_SEARCHED_WORK:
+                    self.no_tables = TooLargeError(
+                        f"the query is too wide to compile: width {structuring.width}, tables would take about "
+                        f"{structuring.work:.1g} multiply-adds; name what is the same in all rows in given=, or ask "
+                        "for less evidence"
                     )
             return None
-        if not elimination.saved:
+        if not structuring.saved:
             return None
         terms = sum(len(operation.terms) for operation in program if isinstance(operation, Structured))
-        return Candidate(program, plan, WEIGHT_OF_NUMBERS, copying or CLEARLY_CHEAPER * terms <= elimination.saved)
+        final = copying or CLEARLY_CHEAPER * terms <= structuring.saved
+        return ProgramCandidate(program, plan, WEIGHT_OF_NUMBERS, final)
 
-    def instead(self, refusal: TooLargeError) -> Candidate:
+    def instead(self, refusal: TooLargeError) -> ProgramCandidate:
         """A program in place of one that is refused."""
         if not self.possible:
             raise refusal
-        if self._failure is not None and self._question.soft and self._failure.numbers > TOO_MANY_NUMBERS:
+        if self._failure is not None and self._question.soft and self._failure.numbers > MAX_NUMBERS:
             raise TooLargeError(f"{refusal}; {self._failure}")
-        budgets, numbers = (FULL_ROWS, TOO_MANY_NUMBERS) if self._question.soft else (FULL, math.inf)
+        budgets, numbers = (NODE_BUDGETS_ROWS, MAX_NUMBERS) if self._question.soft else (NODE_BUDGETS, math.inf)
         elimination = self._elimination(budgets, 0.0, numbers)
         try:
-            return Candidate(*elimination.run())
+            return ProgramCandidate(*elimination.run())
         except TooLargeError:
-            raise TooLargeError(f"{refusal}; {elimination.failure}" if elimination.failure else str(refusal)) from None
+            failure = elimination.structuring.failure
+            raise TooLargeError(f"{refusal}; {failure}" if failure else str(refusal)) from None
 
     def _elimination(
         self, budgets: tuple[int, ...], worth: float, numbers: float, copying: bool = False
     ) -> Elimination:
-        structure = Structure(budgets, self.evidence_at_once, worth, numbers, self._orders)
+        structure = StructureBudget(budgets, self.evidence_at_once, worth, numbers, self._orders)
         approach = Approach(self._planner, self._evidence_per_scale, structure=structure, copying=copying)
         return Elimination(self._net, self._pruned, self._question, approach)
 
@@ -212,19 +208,19 @@ def by_diagrams(net: Model, question: Question, evidence_at_once: int = 1) -> Pr
     return diagrams.instead(TooLargeError("no diagrams")).program
 
 
-MAX_GLOBAL = 64  # testing nodes up to which one order for all phases is tried as well: it costs nodes x phases
+MAX_GLOBAL_TESTS = 64  # testing nodes up to which one order for all phases is tried as well: it costs nodes x phases
 SEARCH_AGAIN_PRICE = 5e9  # from which a second search is worth its time: 20 million multiply-adds per row
 
 
-def diagrams_first(task: Compilation) -> Iterable[Candidate]:
+def diagrams_first(task: Compilation) -> Iterable[ProgramCandidate]:
     """Decision diagrams, before tables are planned: final where tables cannot come close."""
     early = task.diagrams.early() if task.diagrams.promising else None
     return () if early is None else (early,)
 
 
-def functions_in_copies(task: Compilation) -> Iterable[Candidate]:
+def functions_in_copies(task: Compilation) -> Iterable[ProgramCandidate]:
     """Known functions in copies, as tables and as diagrams."""
-    copies: list[Candidate] = []
+    copies: list[ProgramCandidate] = []
     if can_copy(task.net, task.pruned, task.question):
         with suppress(TooLargeError):
             copies.append(task.eliminated(task.planner, copying=True)._replace(final=True))
@@ -233,39 +229,39 @@ def functions_in_copies(task: Compilation) -> Iterable[Candidate]:
     return copies
 
 
-def tables(task: Compilation) -> Iterable[Candidate]:
+def tables(task: Compilation) -> Iterable[ProgramCandidate]:
     """Tables, with an order for each phase."""
-    return () if task.diagrams.hopeless else (task.eliminated(task.planner),)
+    return () if task.diagrams.no_tables else (task.eliminated(task.planner),)
 
 
-def tables_in_one_order(task: Compilation) -> Iterable[Candidate]:
+def tables_in_one_order(task: Compilation) -> Iterable[ProgramCandidate]:
     """Tables, with one order for all phases."""
     net, pruned = task.net, task.pruned
-    if task.diagrams.hopeless or not 1 < sum(net.cpt(n).testing for n in pruned.nodes) <= MAX_GLOBAL:
+    if task.diagrams.no_tables or not 1 < sum(net.cpt(n).testing for n in pruned.nodes) <= MAX_GLOBAL_TESTS:
         return ()
     return (task.eliminated(following(global_order(net, pruned, task.question)), reuse_marginals=False),)
 
 
-def tables_indexed_first(task: Compilation) -> Iterable[Candidate]:
+def tables_indexed_first(task: Compilation) -> Iterable[ProgramCandidate]:
     """Tables indexed by observed states before all else: those over all states may have led the search astray."""
     prices = [price(candidate.program) for candidate in task.candidates if not candidate.program.structured]
-    if task.diagrams.hopeless or not task.question.indexed or min(prices, default=math.inf) <= SEARCH_AGAIN_PRICE:
+    if task.diagrams.no_tables or not task.question.indexed or min(prices, default=math.inf) <= SEARCH_AGAIN_PRICE:
         return ()
     return (task.eliminated(task.planner, index_first=True),)
 
 
-def diagrams_instead(task: Compilation) -> Iterable[Candidate]:
+def diagrams_instead(task: Compilation) -> Iterable[ProgramCandidate]:
     """Decision diagrams where tables are refused, or so slow that structure is looked for at any price."""
     if not task.candidates:
-        return (task.diagrams.instead(task.diagrams.hopeless or task.refusals[0]),)
-    if task.has_diagrams or not task.diagrams.promising:
+        return (task.diagrams.instead(task.diagrams.no_tables or task.refusals[0]),)
+    if not task.diagrams.promising or any(candidate.program.structured for candidate in task.candidates):
         return ()
     cost = task.cheapest.program.cost
     slow = cost.multiply_adds + cost.static_multiply_adds > SLOW_FIRST_ROW
     return (task.diagrams.instead(TooLargeError()),) if slow else ()
 
 
-Strategy = Callable[[Compilation], Iterable[Candidate]]
+Strategy = Callable[[Compilation], Iterable[ProgramCandidate]]
 STRATEGIES: tuple[Strategy, ...] = (
     diagrams_first,
     functions_in_copies,

@@ -15,7 +15,7 @@ from tacit.base.errors import EvidenceError, NetworkError, TacitError, TooLargeE
 from tacit.base.floats import Floats
 from tacit.base.text import plural
 from tacit.compiler import trace
-from tacit.compiler.eliminate import Plan
+from tacit.compiler.contraction import Plan
 from tacit.compiler.jointree import Jointree, jointree
 from tacit.compiler.program import Cost, Program
 from tacit.compiler.prune import certain, possible_states

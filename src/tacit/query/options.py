@@ -13,7 +13,7 @@ from tacit import engines
 from tacit.base import machine
 from tacit.base.errors import TacitError
 from tacit.compiler import compile_program
-from tacit.compiler.eliminate import Plan
+from tacit.compiler.contraction import Plan
 from tacit.compiler.program import Program
 from tacit.compiler.question import Question
 from tacit.evidence.read import read

@@ -15,8 +15,8 @@ from tacit.base.errors import NetworkError, TacitError, TooLargeError
 from tacit.base.floats import Floats
 from tacit.base.text import large
 from tacit.base.warnings import warn
+from tacit.compiler.contraction import Plan
 from tacit.compiler.diagrams.built_in import holds_for
-from tacit.compiler.eliminate import Plan
 from tacit.compiler.program import Program
 from tacit.compiler.question import Question
 from tacit.engines.engine import Sweep

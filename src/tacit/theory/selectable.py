@@ -27,7 +27,7 @@ from tacit.base.errors import EvidenceError, TooLargeError
 from tacit.base.floats import Floats, divide
 from tacit.base.text import fresh_name
 from tacit.compiler.order.tree import bits
-from tacit.compiler.visibility import taking_part
+from tacit.compiler.visibility import selection_scopes
 from tacit.engines.engine import Sweep
 from tacit.evidence.column import Column, blocks
 from tacit.evidence.read import EvidenceLike
@@ -263,7 +263,7 @@ class SelectorNetwork:
     def _marginals(self) -> dict[str, Query]:
         """For the first node of each group, the query of its selector, and so of its parents."""
         scope, queries = self.scope, {}
-        parts = taking_part(scope.network, scope.nodes, (*scope.inputs, *scope.soft, *scope.hard), scope.hard)
+        parts = selection_scopes(scope.network, scope.nodes, (*scope.inputs, *scope.soft, *scope.hard), scope.hard)
         for node in (group.nodes[0] for group in scope.groups):
             queries[node] = self._compiled(self.names[node], {scope.nodes[i] for i in bits(parts[node])}, "low")
         return queries

@@ -13,16 +13,16 @@ from tacit.base.floats import Floats
 from tacit.compiler.diagrams import diagram_kernels as k
 from tacit.compiler.diagrams import fingerprints
 from tacit.compiler.diagrams.fingerprints import Prints
-
-Ids = NDArray[np.int64]
+from tacit.compiler.operations.arrangement import distinct
+from tacit.compiler.operations.axes import Ids
 
 STEPS_PER_NODE = 4  # results looked for, for each node that may be made: what is remembered is bounded
 CELLS_PER_NODE = 8
-LARGEST_CACHE = 2**22
-FEW_NODES = 2**15  # that are not worth dropping
+MAX_REMEMBERED = 2**22  # results
+MIN_COLLECTED = 2**15  # nodes up to which dropping unused ones is not worth it
 
 
-class Factor(NamedTuple):
+class DiagramFactor(NamedTuple):
     """Numbers over some axes, which are known by their position."""
 
     numbers: Ids
@@ -48,7 +48,8 @@ class Alphabet:
         values, numbers = table.ravel()[first].tolist(), np.empty(len(different), dtype=np.int64)
         for i, print_ in enumerate(different.tolist()):
             if print_ not in self._known:
-                self._known[print_] = self._add(print_, values[i], k.CONSTANT, 0)
+                self._known[print_] = len(self)
+                self._extend([print_], [values[i]], k.CONSTANT, 0)
             numbers[i] = self._known[print_]
         return numbers[place].reshape(table.shape)
 
@@ -60,18 +61,14 @@ class Alphabet:
         """New symbols, each with a random fingerprint and a random value between 1 and 2."""
         first = len(self)
         values = np.random.default_rng([18, first]).uniform(1.0, 2.0, count)
-        self.prints += fingerprints.symbols(count, first).tolist()
-        self.values += values.tolist()
-        self.kinds += [k.SYMBOL] * count
-        self.degrees += [degree] * count
+        self._extend(fingerprints.symbols(count, first).tolist(), values.tolist(), k.SYMBOL, degree)
         return np.arange(first, first + count)
 
-    def _add(self, print_: int, value: float, kind: int, degree: int) -> int:
-        self.prints.append(print_)
-        self.values.append(value)
-        self.kinds.append(kind)
-        self.degrees.append(degree)
-        return len(self.prints) - 1
+    def _extend(self, prints: list[int], values: list[float], kind: int, degree: int) -> None:
+        self.prints += prints
+        self.values += values
+        self.kinds += [kind] * len(prints)
+        self.degrees += [degree] * len(prints)
 
 
 class Boundary(NamedTuple):
@@ -104,7 +101,6 @@ class Result:
     numbers: Numbers
     table: Ids
     boundaries: tuple[Boundary, ...]
-    nodes: int
 
 
 class OutOfBudgetError(Exception):
@@ -122,36 +118,27 @@ class OutOfBudgetError(Exception):
 class _Message(NamedTuple):
     root: int
     levels: frozenset[int]
-    size: int
+    size: int  # nodes
+    ends: int
     degree: int
 
 
-class Elimination:
+class DiagramElimination:
     """One attempt: an order of elimination, an order of levels (the topmost axis first), and a budget of nodes."""
 
     def __init__(
-        self,
-        alphabet: Alphabet,
-        cards: Sequence[int],
-        levels: Sequence[int],
-        budget: int,
-        most_factors: int,
+        self, alphabet: Alphabet, cards: Sequence[int], levels: Sequence[int], budget: int, most_factors: int
     ) -> None:
-        self._levels, self._axis_at = {axis: i for i, axis in enumerate(levels)}, list(levels)
-        self._most_factors = most_factors
-        by_level = [cards[axis] for axis in levels]
-        known = {card: alphabet.whole(card) for card in sorted(set(by_level))}
-        whole = [known[card] for card in by_level]
-        self._store = _store(alphabet, by_level, whole, budget)
+        self._levels, self._most_factors = {axis: i for i, axis in enumerate(levels)}, most_factors
+        self._store = _store(alphabet, [cards[axis] for axis in levels], budget)
         self._messages: dict[int, _Message] = {}
-        self._where: list[set[int]] = [set() for _ in levels]
+        self._holders: list[set[int]] = [set() for _ in levels]  # the messages that depend on each level
         self._boundaries: list[Boundary] = []
-        self._support = np.zeros(len(by_level), dtype=np.bool_)
         self._made = 0
-        self._crowded = FEW_NODES
+        self._crowded = MIN_COLLECTED
 
     def run(
-        self, factors: Sequence[Factor], order: Sequence[int], keep: Sequence[int], best: Collection[int] = ()
+        self, factors: Sequence[DiagramFactor], order: Sequence[int], keep: Sequence[int], best: Collection[int] = ()
     ) -> Result:
         """Eliminate the axes in `order`, those in `best`, which come last, by a maximum; the result is over `keep`."""
         self._begin(factors)
@@ -159,10 +146,9 @@ class Elimination:
         for done, axis in enumerate(order):
             if axis in best and not self._store.count[k.LARGEST]:
                 self._begin_maxima(summed=done > 0)
-            level = self._levels[axis]
-            self._put(self._eliminated(level))
+            self._put(self._eliminated(self._levels[axis]))
             self._check(axis, done / len(order))
-            self._tidy()
+            self._collect()
         root = k.ONE
         for message in self._taken(set(self._messages)):
             root = int(k.apply(self._store, k.MULTIPLY, root, message.root, 0))
@@ -173,7 +159,7 @@ class Elimination:
         if self._store.count[k.FULL]:
             raise OutOfBudgetError(axis, int(self._store.count[k.MADE]), int(self._store.count[k.NUMBERS]), reached)
 
-    def _tidy(self) -> None:
+    def _collect(self) -> None:
         """Drop nodes that no message uses, once they are most of all: tables that fit the caches are much faster."""
         if self._store.count[k.NODES] < self._crowded:
             return
@@ -181,9 +167,9 @@ class Elimination:
         k.collect(self._store, roots)
         for i, root in zip(self._messages, roots.tolist(), strict=True):
             self._messages[i] = self._messages[i]._replace(root=root)
-        self._crowded = max(FEW_NODES, 3 * int(self._store.count[k.NODES]))
+        self._crowded = max(MIN_COLLECTED, 3 * int(self._store.count[k.NODES]))
 
-    def _begin(self, factors: Sequence[Factor]) -> None:
+    def _begin(self, factors: Sequence[DiagramFactor]) -> None:
         """Make diagrams of all factors."""
         orders = [sorted(range(len(f.axes)), key=lambda i: self._levels[f.axes[i]]) for f in factors]
         levels = [[self._levels[f.axes[i]] for i in order] for f, order in zip(factors, orders, strict=True)]
@@ -198,44 +184,41 @@ class Elimination:
 
     def _put(self, root: int) -> None:
         """Keep a message for the axes that it depends on."""
-        self._add(self._look(root))
-
-    def _add(self, message: _Message) -> None:
-        self._messages[self._made] = message
+        message = self._messages[self._made] = self._look(root)
         for level in message.levels:
-            self._where[level].add(self._made)
+            self._holders[level].add(self._made)
         self._made += 1
 
     def _look(self, root: int) -> _Message:
-        ends = np.empty(0, dtype=np.int64)
-        self._support[:] = False
-        size, found = k.look(self._store, root, self._support, ends)
-        degree = 0
-        if self._most_factors:
-            ends = np.empty(found, dtype=np.int64)
-            k.look(self._store, root, self._support, ends)
-            degree = int(self._store.degree[ends].max(initial=0))
-        return _Message(root, frozenset(np.flatnonzero(self._support).tolist()), size, degree)
+        support = np.zeros(len(self._holders), dtype=np.bool_)
+        size, ends = k.look(self._store, root, support, np.empty(0, dtype=np.int64))
+        degree = int(self._store.degree[self._ends(root, ends)].max(initial=0)) if self._most_factors else 0
+        return _Message(root, frozenset(np.flatnonzero(support).tolist()), size, ends, degree)
+
+    def _ends(self, root: int, count: int) -> Ids:
+        """The numbers at the ends of a diagram that has so many."""
+        ends = np.empty(count, dtype=np.int64)
+        k.look(self._store, root, np.zeros(len(self._holders), dtype=np.bool_), ends)
+        return ends
 
     def _taken(self, ids: set[int]) -> list[_Message]:
         """Take messages out, smallest first; where they are many factors together, they are rescaled before."""
         taken = [self._messages.pop(i) for i in sorted(ids)]
         for i, message in zip(sorted(ids), taken, strict=True):
             for level in message.levels:
-                self._where[level].discard(i)
+                self._holders[level].discard(i)
         if self._most_factors and sum(message.degree for message in taken) > self._most_factors:
             taken = [self._renamed(message, rescaled=True) if message.degree > 1 else message for message in taken]
         return sorted(taken, key=lambda message: message.size)
 
     def _eliminated(self, level: int) -> int:
         """The product of all messages that depend on an axis, summed over it."""
-        taken = self._taken(set(self._where[level]))
+        taken = self._taken(set(self._holders[level]))
         if not taken:
             return k.ONE if self._store.count[k.LARGEST] else -1 - int(self._store.card_number[level])
         roots = [message.root for message in taken]
         while len(roots) > 2:
-            product = int(k.apply(self._store, k.MULTIPLY, roots[0], roots[1], 0))
-            roots = [product, *roots[2:]]
+            roots[:2] = [int(k.apply(self._store, k.MULTIPLY, roots[0], roots[1], 0))]
         return int(k.apply(self._store, k.ELIMINATE, roots[0], roots[1] if len(roots) > 1 else k.ONE, level))
 
     def _begin_maxima(self, summed: bool) -> None:
@@ -248,49 +231,41 @@ class Elimination:
 
     def _renamed(self, message: _Message, rescaled: bool) -> _Message:
         """A message with symbols in place of its numbers."""
-        store = self._store
-        _, found = k.look(store, message.root, self._support, np.empty(0, dtype=np.int64))
-        ends = np.empty(found, dtype=np.int64)
-        k.look(store, message.root, self._support, ends)
-        numbers = np.unique(ends[ends > 0])
+        store, ends = self._store, self._ends(message.root, message.ends)
+        numbers = distinct(ends[ends > 0])
         if not rescaled and (store.kind[numbers] < k.SUM).all():
             return message  # nothing was summed
-        symbols = self._symbols(len(numbers), message.degree if not rescaled else 1)
+        degree = 1 if rescaled else message.degree
+        symbols = self._symbols(len(numbers), degree)
         if store.count[k.FULL]:
             return message
         self._boundaries.append(Boundary(numbers, symbols, rescaled, bool(store.count[k.LARGEST])))
-        root = k.renamed(store, message.root, numbers, symbols)
-        return message._replace(root=int(root), degree=message.degree if not rescaled else 1)
+        return message._replace(root=int(k.renamed(store, message.root, numbers, symbols)), degree=degree)
 
     def _symbols(self, count: int, degree: int) -> Ids:
         store, first = self._store, int(self._store.count[k.NUMBERS])
         values = np.random.default_rng([19, first]).uniform(1.0, 2.0, count)
-        prints = fingerprints.symbols(count, first)
-        made = [k.number(store, k.SYMBOL, *numbers, 0, 0, 0, degree) for numbers in zip(prints, values, strict=True)]
-        return np.array(made, dtype=np.int64)
+        points = zip(fingerprints.symbols(count, first), values, strict=True)
+        return np.array([k.number(store, k.SYMBOL, *point, 0, 0, 0, degree) for point in points], dtype=np.int64)
 
     def _result(self, root: int, keep: Sequence[int]) -> Result:
         levels = sorted(self._levels[axis] for axis in keep)
         cards = [int(self._store.card[level]) for level in levels]
-        found = np.empty(int(np.prod(cards)), dtype=np.int64)
-        k.spelled(self._store, root, np.array(levels, dtype=np.int64), found)
-        table = found.reshape(cards)
-        if keep:
-            table = table.transpose([levels.index(self._levels[axis]) for axis in keep])
+        table = np.empty(cards, dtype=np.int64)
+        k.spelled(self._store, root, np.array(levels, dtype=np.int64), table.ravel())
+        table = table.transpose([levels.index(self._levels[axis]) for axis in keep])
         store, count = self._store, int(self._store.count[k.NUMBERS])
-        numbers = Numbers(*(
-            part[:count].copy()
-            for part in (store.kind, store.left, store.right, store.degree, store.mantissa, store.exponent)
-        ))  # fmt: skip
-        return Result(numbers, table, tuple(self._boundaries), int(store.count[k.MADE]) + count)
+        parts = store.kind, store.left, store.right, store.degree, store.mantissa, store.exponent
+        return Result(Numbers(*(part[:count].copy() for part in parts)), table, tuple(self._boundaries))
 
 
-def _store(alphabet: Alphabet, cards: Sequence[int], whole: Sequence[int], budget: int) -> k.Store:
-    """Room for the numbers of an alphabet and for a budget of nodes and numbers."""
+def _store(alphabet: Alphabet, cards: Sequence[int], budget: int) -> k.Store:
+    """Room for the numbers of an alphabet, with those of cardinalities, and for a budget of nodes and numbers."""
+    whole = {card: alphabet.whole(card) for card in sorted(set(cards))}
     first = len(alphabet)
     numbers, cells = first + budget, CELLS_PER_NODE * budget
     hashes = 1 << (2 * numbers).bit_length()
-    remembered = max(k.SMALLEST, min(LARGEST_CACHE, 1 << budget.bit_length()))
+    remembered = max(k.SMALLEST, min(MAX_REMEMBERED, 1 << budget.bit_length()))
     counts = np.zeros(k.COUNTERS, dtype=np.int64)
     counts[k.MOST_NUMBERS], counts[k.MOST_NODES] = numbers, budget
     counts[k.MOST_STEPS] = STEPS_PER_NODE * budget
@@ -307,7 +282,7 @@ def _store(alphabet: Alphabet, cards: Sequence[int], whole: Sequence[int], budge
         cells=np.empty(cells, dtype=np.int32),
         unique=np.empty(max(k.SMALLEST, 4 << budget.bit_length()), dtype=np.int32),
         card=np.array(cards, dtype=np.int64),
-        card_number=np.array(whole, dtype=np.int64),
+        card_number=np.array([whole[card] for card in cards], dtype=np.int64),
         memory=np.zeros((remembered, 2), dtype=np.int64),  # no two diagrams are 0 and 0
         work=np.empty(4 * sum(cards) + 1024, dtype=np.int32),
         frames=np.empty((4 * len(cards) + 64, k.FRAME), dtype=np.int64),

@@ -7,32 +7,23 @@ are built in, those of tables that may be learned and of evidence are symbols.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.compiler.builder import Builder
-from tacit.compiler.diagrams import diagram_kernels, fingerprints, listing_kernels
-from tacit.compiler.diagrams.elimination import Alphabet, Elimination, Factor, Ids, OutOfBudgetError, Result
+from tacit.compiler.diagrams import fingerprints, listing_kernels
+from tacit.compiler.diagrams.diagram_kernels import CONSTANT, SUM
+from tacit.compiler.diagrams.elimination import Alphabet, DiagramElimination, DiagramFactor, OutOfBudgetError, Result
 from tacit.compiler.operations import ONE, ZERO, Axis, Constant, Gather, Parameter, Select, Structured
+from tacit.compiler.operations.arrangement import distinct, gathered, order_of
+from tacit.compiler.operations.axes import Ids, Mask
 from tacit.compiler.order.sweep import sweep_order
 from tacit.compiler.order.tree import Problem
-from tacit.compiler.structure_budget import Failure, Structure
 from tacit.model.distributions import structural_ones
 from tacit.model.model import Model
-
-Mask = NDArray[np.bool_]
-
-
-@dataclass
-class Attempt:
-    """An order of elimination, and the order of the levels that goes with it, the topmost first."""
-
-    order: Sequence[int]
-    levels: Sequence[int]
-    reached: float = 0.0  # which part of the axes was eliminated when the budget was spent
 
 
 class Symbols:
@@ -60,11 +51,8 @@ class Symbols:
             case Constant():
                 return np.where(operation.table == 1, 1, 0)
             case Gather():
-                taken = self.of(operation.inputs[0]).ravel()[np.maximum(operation.index, 0)]
-                return np.where(operation.index >= 0, taken, np.where(operation.index == ONE, 1, 0))
-            case Select():
-                return self._symbols(value, self._possible(operation))
-        return self._symbols(value)
+                return gathered(self.of(operation.inputs[0]).ravel(), operation.index, 0, 1)
+        return self._symbols(value, self._support(value))
 
     def _table(self, value: int, parameter: Parameter) -> Ids:
         cpt = self._net.cpt(parameter.node)
@@ -77,114 +65,97 @@ class Symbols:
             self._equal[key] = self.alphabet.literals(table, fingerprints.of_rows(table))
         return self._equal[key]
 
-    def _possible(self, selection: Select) -> Mask:
-        """Which entries of a selected table may differ from 0."""
-        made = []
-        for side in selection.inputs[1:3]:
-            known = self._support(side)
-            axes = self._builder.axes(side)
-            made.append(known.transpose([axes.index(a) for a in selection.axes]))
-        return np.asarray(made[0] | made[1])
-
     def _support(self, value: int) -> Mask:
-        operation = self._builder.operations[value]
+        """Which entries of a value may differ from 0, as far as selected tables tell."""
+        operation, build = self._builder.operations[value], self._builder
         match operation:
             case Parameter():
                 return np.asarray(self._net.cpt(operation.node).parts()[operation.part] != 0)
-            case Select():
-                return self._possible(operation)
             case Gather():
-                taken = self._support(operation.inputs[0]).ravel()[np.maximum(operation.index, 0)]
-                return np.asarray(np.where(operation.index >= 0, taken, operation.index == ONE))
-        return np.ones([self._builder.sizes[a] for a in operation.axes], dtype=np.bool_)
+                return gathered(self._support(operation.inputs[0]).ravel(), operation.index, False, True)
+            case Select():
+                sides = operation.inputs[1:3]
+                plus, minus = (self._support(v).transpose(order_of(build.axes(v), operation.axes)) for v in sides)
+                return np.asarray(plus | minus)
+        return np.ones(build.shape(operation.axes), dtype=np.bool_)
 
-    def _symbols(self, value: int, possible: Mask | None = None) -> Ids:
+    def _symbols(self, value: int, possible: Mask) -> Ids:
         """A symbol for every entry that may differ from 0."""
-        shape = [self._builder.sizes[a] for a in self._builder.axes(value)]
-        found = np.zeros(shape, dtype=np.int64).ravel()
-        places = np.arange(len(found)) if possible is None else np.flatnonzero(possible)
-        found[places] = made = self.alphabet.symbols(len(places), int(self._builder.batched[value]))
-        self.sources |= zip(made.tolist(), ((value, int(i)) for i in places), strict=True)
-        return found.reshape(shape)
+        numbers, places = np.zeros(possible.size, dtype=np.int64), np.flatnonzero(possible)
+        numbers[places] = symbols = self.alphabet.symbols(len(places), int(self._builder.batched[value]))
+        self.sources |= zip(symbols.tolist(), ((value, i) for i in places.tolist()), strict=True)
+        return numbers.reshape(possible.shape)
 
 
 @dataclass
-class Search:
-    """The structured elimination of some values of a program under construction."""
+class Attempt:
+    """An order of elimination, and the order of the levels that goes with it, the topmost first."""
+
+    order: Sequence[int]
+    levels: Sequence[int]
+    reached: float = 0.0  # which part of the axes was eliminated when the budget was spent
+
+
+@dataclass
+class StructuredElimination:
+    """The structured elimination of a problem: sums down to the axes in `keep`, maxima over those in `best`.
+
+    `most_factors` that depend on evidence are multiplied without rescaling. It gives up at once where diagrams end in
+    more than `max_numbers` for each node.
+    """
 
     net: Model
     builder: Builder
-    structure: Structure
-    fixed: dict[str, None] = field(default_factory=dict)
-    failure: Failure | None = None
+    problem: Problem
+    keep: Sequence[int]
+    best: set[int]
+    most_factors: int
+    max_numbers: float
+    fixed: dict[str, None] = field(default_factory=dict)  # nodes whose numbers are built in
+    gave_up: tuple[Axis | None, int, float] | None = None  # the axis, nodes, and numbers per node of the last failure
 
-    def run(
-        self,
-        values: Sequence[int],
-        problem: Problem,
-        keep: Sequence[Axis],
-        best: frozenset[Axis],
-        fill: Sequence[int],
-        budgets: Sequence[int],
-    ) -> int | None:
-        """Their product, summed down to the axes in `keep`, in the order `fill`; the largest over those in `best`.
+    def run(self, values: Sequence[int], fill: Sequence[int], budgets: Sequence[int]) -> int | None:
+        """The value that some values make together, by the first attempt within its budget; None if there is none.
 
-        None where diagrams are too large.
+        One order is `fill`, the others are sweeps.
         """
-        numbers = Symbols(self.net, self.builder)
-        place = {axis: i for i, axis in enumerate(problem.names)}
-        factors = [Factor(numbers.of(v), tuple(place[a] for a in self.builder.axes(v))) for v in values]
-        kept, last = [place[a] for a in keep if a in place], {place[a] for a in best if a in place}
-        evidence = sum(self.builder.batched[v] for v in values)
-        most = self.structure.most_factors if evidence > self.structure.most_factors else 0
-        result = self._search(numbers.alphabet, factors, problem, kept, fill, most, last, budgets)
-        if result is None:
-            return None
-        self.fixed = numbers.fixed
-        axes = tuple(problem.names[i] for i in kept)
-        return Emission(self.builder, numbers.sources, result, bool(best)).run(axes)
+        names, build = self.problem.names, self.builder
+        symbols, place = Symbols(self.net, build), {axis: i for i, axis in enumerate(names)}
+        factors = [DiagramFactor(symbols.of(v), tuple(place[a] for a in build.axes(v))) for v in values]
+        most_factors = self.most_factors if sum(build.batched[v] for v in values) > self.most_factors else 0
+        for attempt, budget in self._attempts(fill, budgets):
+            elimination = DiagramElimination(symbols.alphabet, self.problem.sizes, attempt.levels, budget, most_factors)
+            try:
+                result = elimination.run(factors, attempt.order, self.keep, self.best)
+            except OutOfBudgetError as error:
+                numbers = error.numbers / max(1, error.nodes)
+                self.gave_up = None if error.axis < 0 else names[error.axis], error.nodes, numbers
+                attempt.reached = error.reached
+                if numbers > self.max_numbers:
+                    return None
+            else:
+                self.fixed = symbols.fixed
+                axes = tuple(names[i] for i in self.keep)
+                return Emission(build, symbols.sources, result, bool(self.best)).run(axes)
+        return None
 
-    def _search(
-        self,
-        alphabet: Alphabet,
-        factors: Sequence[Factor],
-        problem: Problem,
-        keep: Sequence[int],
-        fill: Sequence[int],
-        most_factors: int,
-        best: set[int],
-        budgets: Sequence[int],
-    ) -> Result | None:
-        """The first attempt that ends within its budget.
+    def _attempts(self, fill: Sequence[int], budgets: Sequence[int]) -> Iterator[tuple[Attempt, int]]:
+        """Attempts with their budgets.
 
-        The first budget goes to all attempts, unless the first one shows that there is little structure.
-        After that, of those that differ in their levels alone, the one that came farthest goes on, and the others only
-        come back in the end.
+        The first budget goes to all of them. After that, of those that differ in their levels alone, the one that came
+        farthest goes on, and the others only come back in the end.
         """
-        sweep, back = (sorted(order, key=best.__contains__) for order in _sweeps(problem))
+        keep, sweep = self.keep, sweep_order(self.problem)
         # the first axis at the bottom; children on top; the first axis on top
         levels = [(*keep, *reversed(fill)), (*keep, *sorted(fill, reverse=True)), (*fill, *keep)]
         fills = [Attempt(fill, each) for each in levels]
-        sweeps = [Attempt(order, (*keep, *reversed(order))) for order in (sweep, back)]
+        orders = [sorted(order, key=self.best.__contains__) for order in (sweep, sweep[::-1])]
+        sweeps = [Attempt(order, (*keep, *reversed(order))) for order in orders]
         for i, budget in enumerate(budgets):
             fills.sort(key=lambda attempt: -attempt.reached)
             later = [fills[0], *sweeps, *(fills[1:] if i == len(budgets) - 1 else ())]
             for attempt in later if i else [*fills, *sweeps]:
-                elimination = Elimination(alphabet, problem.sizes, attempt.levels, budget, most_factors)
-                try:
-                    return elimination.run(factors, attempt.order, keep, best)
-                except OutOfBudgetError as error:
-                    axis = None if error.axis < 0 else problem.names[error.axis]
-                    self.failure = Failure(axis, error.nodes, error.numbers / max(1, error.nodes))
-                    attempt.reached = error.reached
-                    if self.failure.numbers > self.structure.numbers:
-                        return None
-        return None
-
-
-def _sweeps(problem: Problem) -> tuple[list[int], list[int]]:
-    order = sweep_order(problem)
-    return order, order[::-1]
+                yield attempt, budget
 
 
 class Emission:
@@ -211,71 +182,65 @@ class Emission:
             value = self._operation(boundary.numbers, (axis,), boundary.largest)
             if boundary.rescaled:
                 value = self._builder.rescale(value)
-            self._sources |= zip(
-                boundary.symbols.tolist(), ((value, i) for i in range(len(boundary.symbols))), strict=True
-            )
+            self._refer(boundary.symbols, value)
         return self._operation(self._result.table, axes, self._largest)
+
+    def _refer(self, numbers: Ids, value: int) -> None:
+        """Let numbers stand for the entries of a value from now on."""
+        self._sources |= {number: (value, i) for i, number in enumerate(numbers.tolist())}
 
     def _operation(self, table: Ids, axes: tuple[Axis, ...], largest: bool) -> int:
         """A value of some numbers: what does not depend on rows is made apart, if anything else does."""
-        if not self._static[table].all():
-            needed = self._used_static(table)
-            if len(needed):
-                axis = self._builder.fresh_axis(len(needed))
-                value = self._built(needed, (axis,), np.zeros_like(self._static), largest, rows=False)
-                self._sources |= zip(needed.tolist(), ((value, i) for i in range(len(needed))), strict=True)
-            return self._built(table, axes, self._static, largest, rows=True)
-        return self._built(table, axes, np.zeros_like(self._static), largest, rows=False)
+        leaves, rows = np.zeros_like(self._static), not self._static[table].all()
+        if rows:
+            shared = self._shared_static(table)
+            if len(shared):
+                axis = self._builder.fresh_axis(len(shared))
+                self._refer(shared, self._built(shared, (axis,), leaves, largest, rows=False))
+            leaves = self._static
+        return self._built(table, axes, leaves, largest, rows)
 
-    def _used_static(self, table: Ids) -> Ids:
+    def _shared_static(self, table: Ids) -> Ids:
         """The static sums and products that others, or the table, use; symbols and constants are at hand."""
-        numbers = self._result.numbers
+        kind = self._result.numbers.kind
         _, _, _, terms, _ = self._listing(table, self._static, rows=True)
-        used = np.unique(np.concatenate([terms.ravel(), table.ravel()]))
-        used = used[used < len(numbers.kind)]
-        inner = self._static[used] & (numbers.kind[used] >= diagram_kernels.SUM)
-        fresh = [n for n in used[inner].tolist() if n not in self._sources]
-        return np.array(fresh, dtype=np.int64)
+        used = distinct(np.concatenate([terms.ravel(), table.ravel()]))
+        used = used[used < len(kind)]
+        inner = used[self._static[used] & (kind[used] >= SUM)]
+        return np.array([n for n in inner.tolist() if n not in self._sources], dtype=np.int64)
 
     def _listing(self, table: Ids, leaves: Mask, rows: bool) -> tuple[Ids, Ids, Mask, Ids, int]:
-        numbers = self._result.numbers
-        roots = np.unique(table)
-        inner = ~leaves[roots] & (numbers.kind[roots] >= diagram_kernels.SUM)
-        return listing_kernels.listing(numbers.kind, numbers.left, numbers.right, leaves, roots[inner], rows)  # type: ignore[no-any-return]
+        numbers, roots = self._result.numbers, distinct(table)
+        inner = roots[~leaves[roots] & (numbers.kind[roots] >= SUM)]
+        return listing_kernels.listing(numbers.kind, numbers.left, numbers.right, leaves, inner, rows)  # type: ignore[no-any-return]
 
     def _built(self, table: Ids, axes: tuple[Axis, ...], leaves: Mask, largest: bool, rows: bool) -> int:
-        numbers = self._result.numbers
+        """An operation that makes the numbers of a table."""
+        numbers, build = self._result.numbers, self._builder
         made, ends, linear, terms, parts = self._listing(table, leaves, rows)
-        count = len(numbers.kind)
-        reference = np.full(count + parts, -3, dtype=np.int64)
-        reference[made] = -4  # made here
-        used = np.unique(np.concatenate([terms.ravel(), table.ravel()]))
-        used = used[reference[used] == -3]
-        constants = used[(numbers.kind[used] == diagram_kernels.CONSTANT) & (used > 1)]
-        symbols = [int(n) for n in used if numbers.kind[n] != diagram_kernels.CONSTANT]
+        used = distinct(np.concatenate([terms.ravel(), table.ravel()]))
+        used = used[~np.isin(used, made)]
+        constants = used[(numbers.kind[used] == CONSTANT) & (used > 1)]
+        symbols = used[numbers.kind[used] != CONSTANT].tolist()
         inputs = sorted({self._sources[n][0] for n in symbols})
-        first: dict[int, int] = {}
-        size = 0
-        for value in inputs:
-            first[value] = size
-            size += int(np.prod([self._builder.sizes[a] for a in self._builder.axes(value)]))
-        for n in symbols:
-            value, entry = self._sources[n]
-            reference[n] = first[value] + entry
-        reference[1] = size
-        reference[constants] = size + 1 + np.arange(len(constants))
-        reference[made] = size + 1 + len(constants) + np.arange(len(made))
-        index = np.where(table == 0, ZERO, np.where(table == 1, ONE, reference[table]))
-        literals = np.concatenate([[1], constants])
+        sizes = [math.prod(build.shape(build.axes(value))) for value in inputs]
+        *starts, size = np.cumsum([0, *sizes]).tolist()
+        first = dict(zip(inputs, starts, strict=True))
+        # references as `Structured` counts them: entries of inputs, literals, results
+        reference = np.full(len(numbers.kind) + parts, ZERO, dtype=np.int64)
+        reference[symbols] = [first[value] + entry for value, entry in map(self._sources.__getitem__, symbols)]
+        literals = np.append(1, constants)
+        reference[literals] = size + np.arange(len(literals))
+        reference[made] = size + len(literals) + np.arange(len(made))
         operation = Structured(
-            tuple(inputs),
-            numbers.mantissa[literals],
-            numbers.exponent[literals],
-            np.concatenate([[0], ends]),
-            reference[terms],
-            linear,
-            index,
-            axes,
-            largest,
+            inputs=tuple(inputs),
+            mantissas=numbers.mantissa[literals],
+            exponents=numbers.exponent[literals],
+            starts=np.append(0, ends),
+            terms=reference[terms],
+            linear=linear,
+            index=np.where(table == 1, ONE, reference[table]),
+            axes=axes,
+            largest=largest,
         )
-        return self._builder.structured(operation, int(numbers.degree[table].max(initial=0)))
+        return build.structured(operation, int(numbers.degree[table].max(initial=0)))

@@ -11,9 +11,9 @@ from __future__ import annotations
 import math
 import operator
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import accumulate
 
 Pair = tuple[int, int]
@@ -82,6 +82,9 @@ class Problem:
         return (ROWS * work if soft else work) + STEP
 
 
+Planner = Callable[[Problem], Path]
+
+
 def mask_of(positions: Iterable[int]) -> int:
     """The mask with the bits at these positions set.
 
@@ -92,6 +95,11 @@ def mask_of(positions: Iterable[int]) -> int:
     for position in positions:
         mask |= 1 << position
     return mask
+
+
+def union_of(masks: Iterable[int]) -> int:
+    """The bits that are set in any of some masks."""
+    return reduce(operator.or_, masks, 0)
 
 
 def bits(mask: int) -> list[int]:

@@ -6,11 +6,11 @@ All other searches look at the whole network with every axis, so that they take 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from tacit.compiler.order.exact import neighbours
 from tacit.compiler.order.sweep import sweep_order, widest_front
-from tacit.compiler.order.tree import Path, Problem, Tree, bits, mask_of
+from tacit.compiler.order.tree import Path, Planner, Problem, Tree, bits, mask_of
 
 WINDOW = (
     120  # axes that are summed in a window: a multiple of most numbers of axes in a step, so that windows are equal
@@ -18,7 +18,6 @@ WINDOW = (
 MAX_FRONT = 2.0**12  # entries over the axes that are open at a time, up to which a problem is thin
 HUB = 100  # neighbours beyond which an axis is left open: what all steps share
 
-Planner = Callable[[Problem], Path]
 _Factor = tuple[int, bool]  # its axes, and whether it is soft
 
 
