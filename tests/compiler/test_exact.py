@@ -93,8 +93,8 @@ def test_the_highest_effort_stops_where_no_heat_finds_anything(monkeypatch):
         search(p, "high")
         return moves.count(200_000)
 
-    assert tried(order.TINY) == 5  # one run to begin with, then one for every heat
-    assert tried(order.TINY + 1) == 16
+    assert tried(order.MAX_SETTLED) == 5  # one run to begin with, then one for every heat
+    assert tried(order.MAX_SETTLED + 1) == 16
 
 
 # orders that add no edge ----------------------------------------------------------------------------------
@@ -210,7 +210,7 @@ def excess(p):
 
 def test_a_hopeless_plan_is_not_searched_any_further(runs, monkeypatch):
     p = grid(9, 200)
-    assert excess(p) > order.HOPELESS
+    assert excess(p) > order.MAX_EXCESS
     first = search(p, "low")
     monkeypatch.setattr(order, "_restarts", lambda total, leaves, effort: 0 if effort == "low" else fail())
     assert search(p) == first
@@ -219,7 +219,7 @@ def test_a_hopeless_plan_is_not_searched_any_further(runs, monkeypatch):
 
 def test_what_search_may_bring_back_is_searched(runs):
     p = grid(9, 13)
-    assert 1 < excess(p) < order.HOPELESS_ANNEALED
+    assert 1 < excess(p) < order.MAX_EXCESS_ANNEALED
     search(p)
     assert len(runs) > 1
 
@@ -227,7 +227,7 @@ def test_what_search_may_bring_back_is_searched(runs):
 def test_annealing_that_does_not_come_near_ends(runs, monkeypatch):
     monkeypatch.setattr(order, "_sweeps", lambda *_: [])
     p = grid(9, 20)
-    assert order.HOPELESS_ANNEALED < excess(p) < order.HOPELESS
+    assert order.MAX_EXCESS_ANNEALED < excess(p) < order.MAX_EXCESS
     search(p)
     assert len(runs) == 1
 
@@ -235,7 +235,7 @@ def test_annealing_that_does_not_come_near_ends(runs, monkeypatch):
 def test_sweeps_that_do_not_come_near_end_the_search(runs):
     p = grid(9, 20)
     plan = search(p)
-    assert Tree(p, plan).largest_step > order.HOPELESS_SWEPT * MAX_STEP
+    assert Tree(p, plan).largest_step > order.MAX_EXCESS_SWEPT * MAX_STEP
     assert Tree(p, plan).total < Tree(p, order.by_elimination(p, order.elimination_order(p, order.min_fill))).total
     assert not runs
 

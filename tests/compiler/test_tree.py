@@ -122,28 +122,32 @@ def test_annealing_improves_a_bad_tree():
 
 
 def test_scores_of_a_pair():
-    p = problem("ab", "bc", sizes={"a": 2, "b": 4, "c": 8})
-    a, b, union, out = 0b011, 0b110, 0b111, 0b101
-    assert order.score_cost(p, a, b, union, out, False, True, True) == p.cost(union, out, True)
-    assert order.score_growth(p, a, b, union, out, False, False, False) == 16 - 8 - 32
-    assert order.score_growth(p, a, b, union, out, False, True, True) == ROWS * 16 - 8 - ROWS * 32
-    assert order.score_growth(p, a, b, union, out, True, False, True) == ROWS * 16 - ROWS * 8 - 32
-    assert order.score_relative(p, a, b, union, out, False, False, False) == pytest.approx(-1, abs=0.02)
-    assert order.score_relative(p, a, b, union, out, True, False, True) == pytest.approx(1, abs=0.03)
-    assert order.score_relative(p, a, b, union, out, False, True, True) == pytest.approx(-1, abs=0.03)
-    cheap, dear = (order.score_relative(p, a, b, u, out, False, False, False) for u in (out, union))
-    assert cheap < dear  # of equal results, the one that costs less
+    p = problem("ab", "bc", keep="ac", sizes={"a": 2, "b": 4, "c": 8})
+
+    def score(by, *soft):
+        p.soft = [factor in soft for factor in ("ab", "bc")]
+        return by(order.Pool(p), 0, 1)
+
+    assert score(order.score_cost, "bc") == p.cost(0b111, 0b101, True)
+    assert score(order.score_growth) == 16 - 8 - 32
+    assert score(order.score_growth, "bc") == ROWS * 16 - 8 - ROWS * 32
+    assert score(order.score_growth, "ab") == ROWS * 16 - ROWS * 8 - 32
+    assert score(order.score_relative) == pytest.approx(-1, abs=0.02)
+    assert score(order.score_relative, "ab") == pytest.approx(1, abs=0.03)
+    assert score(order.score_relative, "bc") == pytest.approx(-1, abs=0.03)
+    cheap = problem("abc", "b", keep="ac", sizes={"a": 2, "b": 2, "c": 8})  # of equal results, the one that costs less
+    assert order.score_relative(order.Pool(cheap), 0, 1) < score(order.score_relative)
 
 
 def test_weights_of_a_hub_are_estimates():
-    degree = order.HUB + 1
+    degree = order.HUB_NEIGHBOURS + 1
     p = Problem([], [], [str(i) for i in range(degree + 1)], [2] * degree + [3], keep=0)
     adjacent = [1 << degree] * degree + [(1 << degree) - 1]
     assert order.min_fill(p, adjacent, degree) == degree * (degree - 1) / 2
     assert order.weighted_min_fill(p, adjacent, degree) == (2 * degree) ** 2
-    fewer = [1 << degree] * degree + [(1 << order.HUB) - 1]
-    assert order.min_fill(p, fewer, degree) == order.HUB * (order.HUB - 1) / 2
-    assert order.weighted_min_fill(p, fewer, degree) == 4 * order.HUB * (order.HUB - 1)
+    fewer = [1 << degree] * degree + [(1 << order.HUB_NEIGHBOURS) - 1]
+    assert order.min_fill(p, fewer, degree) == order.HUB_NEIGHBOURS * (order.HUB_NEIGHBOURS - 1) / 2
+    assert order.weighted_min_fill(p, fewer, degree) == 4 * order.HUB_NEIGHBOURS * (order.HUB_NEIGHBOURS - 1)
 
 
 def test_weights_do_not_depend_on_how_they_are_summed():

@@ -10,28 +10,15 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import compress
 
 import numpy as np
 
 from tacit.base.grid import Grid
 from tacit.base.html import table
 from tacit.base.text import plural
-from tacit.compiler.operations import (
-    ONE,
-    ZERO,
-    Axes,
-    Axis,
-    Contract,
-    Gather,
-    Likelihood,
-    Operation,
-    Parameter,
-    Rescale,
-    Select,
-    Setting,
-    Slice,
-    Structured,
-)
+from tacit.compiler import operations as ops
+from tacit.compiler.operations import Axes, Axis, Operation, Setting
 
 
 @dataclass(frozen=True)
@@ -47,7 +34,7 @@ class ParentMarginal:
 
 @dataclass(frozen=True)
 class Decision:
-    """One step of the way down from the joint, on which every axis that was summed out gets a state.
+    """One step of the traceback from the joint, in which every axis that was summed out gets a state.
 
     Given the states of all other axes, those of the axes in `chosen` count as much as the product of `inputs` there: a
     sample draws them with these weights. Of a program that maximises, the largest is taken.
@@ -69,7 +56,7 @@ class Program:
     nodes in `fixed`, which are never learned, are built into structured operations.
 
     `traced` says that every variable whose state is wanted has likelihoods, of which every product that adds to the
-    joint has exactly one: the way down follows single instructions (`traced_operations`), since structured operations
+    joint has exactly one: the traceback follows single instructions (`traced_operations`), since structured operations
     do not say what they sum.
     """
 
@@ -102,27 +89,27 @@ class Program:
     @cached_property
     def parameters(self) -> tuple[tuple[str, str], ...]:
         """The tables that the program reads, by node and part."""
-        return tuple(dict.fromkeys((op.node, op.part) for op in self if isinstance(op, Parameter)))
+        return tuple(dict.fromkeys((op.node, op.part) for op in self if isinstance(op, ops.Parameter)))
 
     @cached_property
     def selects(self) -> Mapping[str, tuple[int, ...]]:
         """For every testing node, its selections, one for each test, in the order in which these come to hold."""
-        found: dict[str, tuple[int, ...]] = {}
+        selects: dict[str, tuple[int, ...]] = {}
         for i, operation in enumerate(self):
-            if isinstance(operation, Select):
-                found[operation.node] = (*found.get(operation.node, ()), i)
-        return found
+            if isinstance(operation, ops.Select):
+                selects[operation.node] = (*selects.get(operation.node, ()), i)
+        return selects
 
     @cached_property
     def decisions(self) -> tuple[Decision, ...]:
         """How to choose states for all variables, from the joint down: see `Decision`."""
-        assert not self.traced, "the way down follows instructions, not decisions"
+        assert not self.traced, "the traceback follows instructions, not decisions"
         return tuple(_decisions(self))
 
     @property
     def structured(self) -> bool:
         """Whether some operation is structured: then known numbers are built in, not only the 0s and 1s among them."""
-        return any(isinstance(operation, Structured) for operation in self)
+        return any(isinstance(operation, ops.Structured) for operation in self)
 
     @property
     def draws(self) -> int:
@@ -137,7 +124,7 @@ class Program:
     @cached_property
     def observed(self) -> tuple[str, ...]:
         """The variables whose observed states the program reads: a query may declare more."""
-        return tuple(dict.fromkeys(name for op in self if isinstance(op, Slice) for name in op.variables))
+        return tuple(dict.fromkeys(name for op in self if isinstance(op, ops.Slice) for name in op.variables))
 
     @property
     def outputs(self) -> int:
@@ -159,41 +146,39 @@ class Program:
     @cached_property
     def cost(self) -> Cost:
         """What one row costs, and what is computed once for all rows."""
-        work = [self.multiply_adds(i) for i in range(len(self))]
-        sizes = [self.size(op.axes) for op in self.operations]
+        every = range(len(self))
+        work, unions = [self.multiply_adds(i) for i in every], [self.union(i) for i in every]
+        sizes = [self.size(op.axes) for op in self]
         written = [op.elements(self.setting(i)) for i, op in enumerate(self)]
-        largest = max(range(len(self)), key=lambda i: self.size(self.union(i)))
+        rows, once = self.batched, [not b for b in self.batched]
         return Cost(
-            width=max(1, *(len(self.union(i)) for i in range(len(self)))) - 1,
-            multiply_adds=sum(w for w, b in zip(work, self.batched, strict=True) if b),
-            static_multiply_adds=sum(w for w, b in zip(work, self.batched, strict=True) if not b),
-            elements=sum(s for s, b in zip(written, self.batched, strict=True) if b),
-            peak=max((s for s, b in zip(sizes, self.batched, strict=True) if b), default=0),
+            width=max(1, *map(len, unions)) - 1,
+            multiply_adds=sum(compress(work, rows)),
+            static_multiply_adds=sum(compress(work, once)),
+            elements=sum(compress(written, rows)),
+            peak=max(compress(sizes, rows), default=0),
             live=self._live(sizes),
-            static_elements=sum(s for s, b in zip(written, self.batched, strict=True) if not b),
+            static_elements=sum(compress(written, once)),
             operations=len(self),
-            cluster=self.union(largest),
+            cluster=max(unions, key=self.size),
         )
 
     def _live(self, sizes: Sequence[int]) -> int:
         """The most entries per row that exist at one time, if each value is dropped after its last use."""
-        last = self.last_uses()
-        alive = most = 0
-        for i, ends in enumerate(last):
+        live = most = 0
+        for i, ends in enumerate(self.last_uses()):
             if self.batched[i]:
-                most = max(most, alive + self.operations[i].alive(self.setting(i)))
-                alive += sizes[i]
-            alive -= sum(sizes[j] for j in ends if self.batched[j])
+                most = max(most, live + self.operations[i].live(self.setting(i)))
+                live += sizes[i]
+            live -= sum(sizes[j] for j in ends if self.batched[j])
         return most
 
     def last_uses(self, wanted: Iterable[int] = ()) -> list[list[int]]:
         """For every operation, the values that are not needed after it: all but the joint and those wanted."""
         kept = {self.joint, *wanted}
         last: dict[int, int] = {}
-        for i, operation in enumerate(self.operations):
-            last[i] = i
-            for j in operation.inputs:
-                last[j] = i
+        for i, operation in enumerate(self):
+            last |= dict.fromkeys((i, *operation.inputs), i)
         ends: list[list[int]] = [[] for _ in self.operations]
         for j, i in last.items():
             if j not in kept:
@@ -201,9 +186,8 @@ class Program:
         return ends
 
     def __repr__(self) -> str:
-        cost = self.cost
-        size = plural(len(self), "operation")
-        return f"Program({size}, width {cost.width}, {cost.multiply_adds:,} multiply-adds per row)"
+        width, work = self.cost.width, self.cost.multiply_adds
+        return f"Program({plural(len(self), 'operation')}, width {width}, {work:,} multiply-adds per row)"
 
     def __str__(self) -> str:
         return program_table(self)
@@ -213,31 +197,28 @@ class Program:
 
 
 def _decisions(program: Program) -> Iterator[Decision]:
-    """The contractions that the joint is made by, last ones first: selected tables are given, and so are sums below a
-    maximum.
-    """
+    """The contractions that make the joint, last ones first, down to selected tables and to sums below a maximum."""
     wanted = {program.joint}
     for i in reversed(range(len(program))):
         operation = program.operations[i]
-        if i not in wanted or isinstance(operation, Select):
+        if i not in wanted or isinstance(operation, ops.Select):
             continue
-        assert not isinstance(operation, Structured), "a program that was not compiled to be traced has no way down"
-        if isinstance(operation, Contract):
-            chosen = tuple(a for a in program.union(i) if a not in operation.axes)
-            if chosen and operation.largest != program.largest:
+        assert not isinstance(operation, ops.Structured), "a structured program that is not traced has no traceback"
+        chosen = tuple(a for a in program.union(i) if a not in operation.axes)
+        if chosen and isinstance(operation, ops.Contract):
+            if operation.largest != program.largest:
                 continue
-            if chosen:
-                yield Decision(operation.inputs, chosen)
+            yield Decision(operation.inputs, chosen)
         wanted.update(operation.inputs)
 
 
 def traced_operations(program: Program) -> frozenset[int]:
-    """What is on the way down of a traced program: selected tables are given, and so are sums below a maximum."""
+    """What the traceback of a traced program visits, down to selected tables and to sums below a maximum."""
     wanted = {program.joint}
     for i in reversed(range(len(program))):
         operation = program.operations[i]
-        passed = isinstance(operation, Structured) and operation.largest == program.largest
-        if i in wanted and (passed or isinstance(operation, Rescale | Gather)):
+        passed = isinstance(operation, ops.Structured) and operation.largest == program.largest
+        if i in wanted and (passed or isinstance(operation, ops.Rescale | ops.Gather)):
             wanted.update(operation.inputs)
     return frozenset(wanted)
 
@@ -268,7 +249,7 @@ class Cost:
         return 8 * self.elements
 
 
-KNOWN = {ZERO: None, ONE: 0}  # for `_check_traced`: no product at all, and one of nothing
+KNOWN = {ops.ZERO: None, ops.ONE: 0}  # for `_check_traced`: no product at all, and one of nothing
 HEAD = ("value", "operation", "axes", "entries", "multiply-adds", "per")
 
 
@@ -320,7 +301,7 @@ def check(program: Program) -> None:
         assert program.batched[i] == depends, f"operation {i} is marked as batched: {program.batched[i]}"
         assert not depends or hard.isdisjoint(operation.axes), f"operation {i} is batched and keeps an observed axis"
         operation.check(program.setting(i), hard)
-    unknown = {op.variable for op in program if isinstance(op, Likelihood)} - set(program.soft)
+    unknown = {op.variable for op in program if isinstance(op, ops.Likelihood)} - set(program.soft)
     assert not unknown, f"likelihoods of variables without soft evidence: {unknown}"
     assert program.operations[program.joint].axes == program.query, "the joint is over the states of the query"
     if program.traced:
@@ -331,38 +312,38 @@ def check(program: Program) -> None:
 
 
 def _check_traced(program: Program) -> None:
-    """Every product that adds to the joint has exactly one likelihood of each variable on the way down."""
+    """Every product that adds to the joint has exactly one likelihood of each variable that the traceback visits."""
     bit: dict[str, int] = {}
     below: dict[int, list[int | None]] = {}  # of every entry, the variables below it as a bit mask; None where it is 0
     for i in sorted(traced_operations(program)):
         operation, size = program.operations[i], program.size(program.operations[i].axes)
         sources = [mask for j in operation.inputs for mask in below.get(j, ())]  # selected tables are the end
-        if isinstance(operation, Likelihood):
+        if isinstance(operation, ops.Likelihood):
             below[i] = [bit.setdefault(operation.variable, 1 << len(bit))] * size
-        elif isinstance(operation, Rescale):
+        elif isinstance(operation, ops.Rescale):
             below[i] = sources
-        elif isinstance(operation, Gather):
+        elif isinstance(operation, ops.Gather):
             below[i] = [sources[k] if k >= 0 else KNOWN[k] for k in operation.index.ravel().tolist()]
-        elif isinstance(operation, Structured) and operation.largest == program.largest:
+        elif isinstance(operation, ops.Structured) and operation.largest == program.largest:
             masks = _variables_below(operation, sources)
             below[i] = [masks[k] if k >= 0 else KNOWN[k] for k in operation.index.ravel().tolist()]
         else:
-            dense = isinstance(operation, Contract) and operation.largest == program.largest
-            assert not (dense and program.batched[i]), f"operation {i} is dense and on a way down that is to be traced"
+            dense = isinstance(operation, ops.Contract) and operation.largest == program.largest
+            assert not (dense and program.batched[i]), f"operation {i} is dense and on a path that is to be traced"
             below[i] = [0] * size
     assert {*below[program.joint]} <= {sum(bit.values()), None}, "a product without a likelihood of some variable"
 
 
-def _variables_below(operation: Structured, masks: list[int | None]) -> list[int | None]:
+def _variables_below(operation: ops.Structured, masks: list[int | None]) -> list[int | None]:
     """For every reference, the variables whose likelihoods its products have, given those of the inputs."""
     masks = masks + [0 if mantissa else None for mantissa in operation.mantissas]
     for terms in np.split(operation.terms, operation.bounds[1:-1]) if len(operation.linear) else ():
-        found = set()
+        products = set()
         for a, b in terms.tolist():
             left, right = masks[a], masks[b]
             if left is not None and right is not None:
                 assert not left & right, "a product with two likelihoods of a variable"
-                found.add(left | right)
-        assert len(found) <= 1, "products that have likelihoods of other variables than those beside them"
-        masks.append(found.pop() if found else None)
+                products.add(left | right)
+        assert len(products) <= 1, "products that have likelihoods of other variables than those beside them"
+        masks.append(products.pop() if products else None)
     return masks

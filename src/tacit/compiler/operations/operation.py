@@ -72,7 +72,7 @@ class Operation:
         """The numbers that are written, for one row if the result has rows."""
         return setting.size(self.axes)
 
-    def alive(self, setting: Setting) -> int:
+    def live(self, setting: Setting) -> int:
         """The most of them that exist at one time."""
         return setting.size(self.axes)
 

@@ -81,7 +81,7 @@ class Structured(Operation):
         return last
 
     def levels(self, setting: Setting) -> list[Ids]:
-        """The instructions in groups that only read earlier groups, each as late as can be: so few are alive."""
+        """The instructions in groups that only read earlier groups, each as late as can be: so few are live."""
         count, bounds = len(self.linear), self.bounds
         read = self.terms - self.first_result(setting)
         uses = np.bincount(read[read >= 0], minlength=count)
@@ -153,10 +153,10 @@ class Structured(Operation):
     def elements(self, setting: Setting) -> int:
         return len(self.linear) + setting.size(self.axes)
 
-    def alive(self, setting: Setting) -> int:
+    def live(self, setting: Setting) -> int:
         count = len(self.linear)
         ended = np.cumsum(np.bincount(self.last_uses(setting), minlength=count + 1))
-        # a result is alive while its last reader runs
+        # a result is live while its last reader runs
         inside = np.arange(1, count + 1) - np.append(0, ended)[:count]
         return int(max(inside.max(initial=0), setting.size(self.axes)))
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import heapq
-from itertools import combinations
+from itertools import combinations, product
 from typing import NamedTuple
 
-from tacit.compiler.order.tree import Path, Problem, bits
+from tacit.compiler.order.tree import Path, Problem, bits, union_of
 
 
 class _Best(NamedTuple):
-    """The cheapest way found to multiply a set of factors: its cost, its axes, and the two halves it is made of."""
+    """The cheapest product of a set of factors: its cost, its axes, and the two halves it is made of."""
 
     cost: float
     out: int
@@ -24,63 +24,56 @@ def cheapest_path(problem: Problem) -> Path:
     """The cheapest plan of all, by dynamic programming over sets of factors: 3^n / 2 pairs of sets.
 
     What a product costs depends on its two operands' axes and softness alone, and these on which factors are in
-    them: so one best way for each set, soft or not, is enough.
+    them: so one best product of each set, soft or not, is enough.
     """
     best: dict[_Key, _Best] = {}
     for i, (mask, soft) in enumerate(zip(problem.masks, problem.soft, strict=True)):
         best[1 << i, soft] = _Best(0.0, mask & ~problem.hard if soft else mask, None)
     everything = (1 << len(problem.masks)) - 1
     for group in range(1, everything + 1):
-        wanted = problem.keep | problem.hard | _axes_outside(problem, everything & ~group)
+        outside = union_of(problem.masks[i] for i in bits(everything & ~group))
+        wanted = problem.keep | problem.hard | outside
         for part in _halves(group):
             _improve(problem, best, part, group ^ part, wanted)
-    last = min((found.cost, (everything, soft)) for soft in (False, True) if (found := best.get((everything, soft))))
-    return _as_path(best, last[1], len(problem.masks))
+    last = min((key for key in best if key[0] == everything), key=lambda key: (best[key].cost, key))
+    return _as_path(best, last, len(problem.masks))
 
 
 def _halves(group: int) -> list[int]:
     """One half of every way to split a set in two: the half that has its highest element."""
     rest = group ^ (1 << (group.bit_length() - 1))
-    found, part = [], rest
+    halves, part = [], rest
     while part:
-        found.append(group ^ part)
+        halves.append(group ^ part)
         part = (part - 1) & rest
-    return found
-
-
-def _axes_outside(problem: Problem, outside: int) -> int:
-    axes = 0
-    for i in bits(outside):
-        axes |= problem.masks[i]
-    return axes
+    return halves
 
 
 def _improve(problem: Problem, best: dict[_Key, _Best], a: int, b: int, wanted: int) -> None:
-    """Note what multiplying the sets a and b costs, where that is the cheapest way to their union so far."""
-    for soft_a in (False, True):
-        for soft_b in (False, True):
-            left, right = best.get((a, soft_a)), best.get((b, soft_b))
-            if left is None or right is None:
-                continue
-            union, soft = problem.meet(left.out, soft_a, right.out, soft_b)
-            out = union & wanted
-            cost = left.cost + right.cost + problem.cost(union, out, soft)
-            known = best.get((a | b, soft))
-            if known is None or cost < known.cost:
-                best[a | b, soft] = _Best(cost, out, ((a, soft_a), (b, soft_b)))
+    """Note the product of the sets a and b, where it is the cheapest of their union so far."""
+    for soft_a, soft_b in product((False, True), repeat=2):
+        left, right = best.get((a, soft_a)), best.get((b, soft_b))
+        if left is None or right is None:
+            continue
+        union, soft = problem.meet(left.out, soft_a, right.out, soft_b)
+        out = union & wanted
+        cost = left.cost + right.cost + problem.cost(union, out, soft)
+        known = best.get((a | b, soft))
+        if known is None or cost < known.cost:
+            best[a | b, soft] = _Best(cost, out, ((a, soft_a), (b, soft_b)))
 
 
 def _as_path(best: dict[_Key, _Best], last: _Key, leaves: int) -> Path:
     path: Path = []
 
-    def made(key: _Key) -> int:
+    def node(key: _Key) -> int:
         halves = best[key].halves
         if halves is None:
             return key[0].bit_length() - 1
-        path.append((made(halves[0]), made(halves[1])))
+        path.append((node(halves[0]), node(halves[1])))
         return leaves + len(path) - 1
 
-    made(last)
+    node(last)
     return path
 
 
@@ -99,8 +92,7 @@ def perfect_order(problem: Problem) -> list[int] | None:
             last = max(earlier, key=place.__getitem__)
             if any(other != last and other not in around[last] for other in earlier):
                 return None
-    kept = problem.keep
-    return [axis for axis in reversed(visited) if not kept >> axis & 1]
+    return [axis for axis in reversed(visited) if not problem.keep >> axis & 1]
 
 
 def neighbours(problem: Problem) -> dict[int, set[int]]:

@@ -52,10 +52,10 @@ def widest_front(problem: Problem, order: list[int]) -> float:
 
 def _layers(around: Mapping[int, set[int]], start: int) -> list[int]:
     """All axes that can be reached, nearest first."""
-    found, waiting = {start: None}, deque([start])
+    reached, waiting = {start: None}, deque([start])
     while waiting:
-        near = [axis for axis in around[waiting.popleft()] if axis not in found]
+        near = [axis for axis in around[waiting.popleft()] if axis not in reached]
         near.sort(key=lambda a: (len(around[a]), a))
-        found.update(dict.fromkeys(near))
+        reached.update(dict.fromkeys(near))
         waiting.extend(near)
-    return list(found)
+    return list(reached)

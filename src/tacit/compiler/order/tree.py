@@ -50,18 +50,16 @@ class Problem:
         """The number of entries over the axes of `mask`."""
         if self._powers:
             return self._powers[mask.bit_count()]
-        if not self._few:
-            return self._product(mask)
-        found = self._sizes.get(mask)
-        if found is None:
-            found = self._sizes[mask] = self._product(mask)
-        return found
+        size = self._sizes.get(mask) if self._few else None
+        if size is None:
+            size = math.prod([self.sizes[axis] for axis in bits(mask)], start=1.0)
+            if self._few:
+                self._sizes[mask] = size
+        return size
 
-    def _product(self, mask: int) -> float:
-        found = 1.0
-        for axis in bits(mask):
-            found *= self.sizes[axis]
-        return found
+    def entries(self, mask: int, soft: bool) -> float:
+        """The number of entries of a factor, of all rows of a batch if it is soft."""
+        return self.size(mask) * (ROWS if soft else 1)
 
     @cached_property
     def uniform(self) -> bool:
@@ -91,10 +89,7 @@ def mask_of(positions: Iterable[int]) -> int:
     >>> bin(mask_of([0, 3]))
     '0b1001'
     """
-    mask = 0
-    for position in positions:
-        mask |= 1 << position
-    return mask
+    return union_of(1 << position for position in positions)
 
 
 def union_of(masks: Iterable[int]) -> int:
@@ -104,29 +99,27 @@ def union_of(masks: Iterable[int]) -> int:
 
 def bits(mask: int) -> list[int]:
     """The positions of the bits that are set, low to high."""
-    found = []
+    positions = []
     while mask:  # from the top, where the length of an integer is known at once
         high = mask.bit_length() - 1
-        found.append(high)
+        positions.append(high)
         mask ^= 1 << high
-    found.reverse()
-    return found
+    positions.reverse()
+    return positions
 
 
 class Tree:
     """A plan as a tree, with the cost of every node."""
 
     def __init__(self, problem: Problem, path: Path) -> None:
-        self.problem = problem
-        n = len(problem.masks)
-        count = n + len(path)
-        self.leaves = n
+        self.problem, self.leaves = problem, len(problem.masks)
+        count = self.leaves + len(path)
         self.left, self.right = [-1] * count, [-1] * count
         self.out = [0] * count
         self.soft = [False] * count
         self.costs = [0.0] * count
-        for k, (i, j) in enumerate(path):
-            self.left[n + k], self.right[n + k] = i, j
+        for k, (i, j) in enumerate(path, start=self.leaves):
+            self.left[k], self.right[k] = i, j
         self._measure()
 
     @property

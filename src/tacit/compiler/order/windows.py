@@ -12,11 +12,9 @@ from tacit.compiler.order.exact import neighbours
 from tacit.compiler.order.sweep import sweep_order, widest_front
 from tacit.compiler.order.tree import Path, Planner, Problem, Tree, bits, mask_of
 
-WINDOW = (
-    120  # axes that are summed in a window: a multiple of most numbers of axes in a step, so that windows are equal
-)
+WINDOW_AXES = 120  # summed in a window: a multiple of most numbers of axes in a step, so that windows are equal
 MAX_FRONT = 2.0**12  # entries over the axes that are open at a time, up to which a problem is thin
-HUB = 100  # neighbours beyond which an axis is left open: what all steps share
+HUB_NEIGHBOURS = 100  # beyond which an axis is left open: what all steps share
 
 _Factor = tuple[int, bool]  # its axes, and whether it is soft
 
@@ -27,15 +25,15 @@ def by_windows(problem: Problem, plan: Planner) -> Path | None:
     In each window, what is linked by its axes is planned by itself, with `plan`, and its result is a factor of later
     windows. Equal windows have the same plan.
     """
-    hubs = {axis for axis, around in neighbours(problem).items() if len(around) > HUB}
+    hubs = {axis for axis, around in neighbours(problem).items() if len(around) > HUB_NEIGHBOURS}
     order = sweep_order(problem, hubs)
     open_always = math.prod(float(problem.sizes[axis]) for axis in hubs)
     if widest_front(problem, order) * open_always > MAX_FRONT:
         return None
     windows = _Windows(problem, plan)
-    for start in range(0, len(order), WINDOW):
-        windows.sum_out(order[start : start + WINDOW])
-    windows.finish()
+    for start in range(0, len(order), WINDOW_AXES):
+        windows.sum_out(order[start : start + WINDOW_AXES])
+    windows.merge(sorted(windows.factors), None)
     return windows.path
 
 
@@ -45,7 +43,6 @@ class _Windows:
     def __init__(self, problem: Problem, plan: Planner) -> None:
         self.problem, self.plan = problem, plan
         self.path: Path = []
-        self.next = len(problem.masks)
         self.factors: dict[int, _Factor] = {}
         self.holders: dict[int, set[int]] = {}
         self._plans: dict[tuple[object, ...], tuple[Path, int, bool]] = {}
@@ -70,13 +67,9 @@ class _Windows:
                     new = self.holders.get(axis, set()) - group
                     group |= new
                     waiting += [a for i in new for a in bits(self.factors[i][0]) if a in left]
-            self._merge(sorted(group), linked)
+            self.merge(sorted(group), linked)
 
-    def finish(self) -> None:
-        """Plan the product of all that is left, over the axes that stay and those left open so far."""
-        self._merge(sorted(self.factors), None)
-
-    def _merge(self, group: Sequence[int], summed: set[int] | None) -> None:
+    def merge(self, group: Sequence[int], summed: set[int] | None) -> None:
         """Plan the product of a group, summed over some axes; over all that do not stay, if None are named."""
         if len(group) < 2:
             return
@@ -86,10 +79,10 @@ class _Windows:
             self.holders.get(axis, set()).difference_update(group)
         stay = [a for a in axes if (self.problem.keep >> a & 1 if summed is None else a not in summed)]
         path, out, soft = self._planned(taken, axes, stay)
-        names = [*group, *range(self.next, self.next + len(path))]
-        self.path += [(names[i], names[j]) for i, j in path]
-        self.next += len(path)
-        self._put(self.next - 1, (mask_of(axes[i] for i in bits(out)), soft))
+        first = len(self.problem.masks) + len(self.path)
+        nodes = [*group, *range(first, first + len(path))]
+        self.path += [(nodes[i], nodes[j]) for i, j in path]
+        self._put(nodes[-1], (mask_of(axes[i] for i in bits(out)), soft))
 
     def _planned(self, taken: Sequence[_Factor], axes: Sequence[int], stay: Sequence[int]) -> tuple[Path, int, bool]:
         """The plan of a group with axes numbered anew, and the axes and softness of its result."""
