@@ -65,15 +65,18 @@ def children(net: Model, nodes: Iterable[str]) -> dict[str, list[str]]:
     return below
 
 
-def supported(net: Model, name: str, left: Mapping[str, States]) -> list[States]:
-    """The states of a node's parents, in order, and of the node itself that its CPT allows of those in `left`."""
+def supported(net: Model, name: str, left: Mapping[str, States], node_only: bool = False) -> list[States]:
+    """The states of a node's parents, in order, and of the node itself that its CPT allows of those in `left`.
+
+    With `node_only`, parents may be left out, which saves time.
+    """
     cpt, parents = net.cpt(name), net.parents(name)
     above, own = [left[p] for p in parents], left[name]
     match cpt:
         case CPT():
-            return _in_table(cpt.table != 0, [*above, own])  # NaN, to be learned, is not 0
+            return _in_table(cpt.table != 0, [*above, own], node_only)  # NaN, to be learned, is not 0
         case TestingCPT():
-            return _in_table(np.any([table != 0 for table in cpt.tables], axis=0), [*above, own])
+            return _in_table(np.any([table != 0 for table in cpt.tables], axis=0), [*above, own], node_only)
         case FunctionCPT():
             return _in_function(cpt, above, own)
         case NoisyOr():
@@ -82,9 +85,12 @@ def supported(net: Model, name: str, left: Mapping[str, States]) -> list[States]
             return _in_mux(cpt, parents, above, own)
 
 
-def _in_table(support: NDArray[np.bool_], left: list[States]) -> list[States]:
+def _in_table(support: NDArray[np.bool_], left: list[States], last_only: bool) -> list[States]:
     """The states of each axis that have an entry which is not 0 beside states that are left of the others."""
-    return left if support.all() else _on_each_axis(support[np.ix_(*left)], left)
+    if support.all():
+        return left
+    entries = support if support.shape == tuple(map(len, left)) else support[np.ix_(*left)]
+    return [left[-1][entries.reshape(-1, len(left[-1])).any(axis=0)]] if last_only else _on_each_axis(entries, left)
 
 
 def _on_each_axis(holds: NDArray[np.bool_], left: list[States]) -> list[States]:

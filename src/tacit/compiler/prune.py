@@ -112,5 +112,5 @@ def possible_states(
 def _support(net: Model, name: str, possible: Possible) -> list[int]:
     """The states of a node that have positive probability under some possible states of its parents."""
     family = {n: np.array(possible[n]) for n in net.parents(name)} | {name: np.arange(net.variable(name).card)}
-    states: list[int] = supported(net, name, family)[-1].tolist()
+    states: list[int] = supported(net, name, family, node_only=True)[-1].tolist()
     return states

@@ -16,15 +16,19 @@ import numpy as np
 
 from tacit.base.jit import jit
 
+# For kernels that allocate nothing: numba then counts no references, which takes more than half of the time where all
+# arrays of a store are passed.
+in_place = jit(_nrt=False)
+
 CONSTANT, SYMBOL, SUM, PRODUCT = range(4)
 # what is counted: numbers and nodes that there are, nodes ever made, ...; `UNIQUE` is the part of a hash table in use
 NUMBERS, NODES, MADE, CELLS, STEPS, MOST_NUMBERS, MOST_NODES, MOST_STEPS, FULL, STAMP, LARGEST, UNIQUE = range(12)
 COUNTERS = 12
 MARK, CHILDREN = 1, 2  # where the parts of a node are; the level comes first
 ZERO, ONE = -1, -2  # the diagrams of the numbers 0 and 1
-FIRST = 2  # the place of the first node: a remembered result of nodes 0 and 0 is none
-SMALLEST = 2**16  # slots of the hash table of nodes that are in use at least
-BELOW = 1 << 30  # the level of an end
+FIRST_NODE = 2  # its place: a remembered result of nodes 0 and 0 is none
+MIN_SLOTS = 2**16  # of the hash table of nodes that are in use at least
+END_LEVEL = 1 << 30  # below all others
 EMPTY = -1
 PRIME = np.uint64(2**64 - 59)
 GAP = np.uint64(59)  # 2**64 less the prime
@@ -34,10 +38,13 @@ MIX_A, MIX_B, MIX_C = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B
 SHIFT_A, SHIFT_B = np.uint64(29), np.uint64(32)
 POWERS = 2.0 ** -np.arange(100.0)
 SHIFTS = 2.0 ** np.arange(-1.0, 2.0)
-NEAR = 1e-8  # two ways to compute the same number differ by much less
+TOLERANCE = 1e-8  # two ways to compute the same number differ by much less
 MULTIPLY, ADD, ELIMINATE = range(3)  # what a remembered result is of; eliminating adds the level
-GATHERING, ADDING, ADDED, SCALING, KNOWN = range(5)  # stages of a frame: see `apply`
-FRAME = 7
+# A frame of `apply`: what it waits for, its task on two diagrams, the level of the topmost, the child at hand, and the
+# part of `work` for results.
+STAGE, TASK, LEFT, RIGHT, LEVEL, CHILD, BEGIN, END = range(8)
+FRAME_COLUMNS = 8
+GATHERING, ADDING, ADDED, SCALING = range(4)  # stages: children one by one; products, each then added; a sum to scale
 
 
 class Store(NamedTuple):
@@ -67,7 +74,7 @@ class Store(NamedTuple):
     count: Any
 
 
-@jit()
+@in_place
 def times(a, b):  # type: ignore[no-untyped-def]
     """The product of two elements of the field."""
     hi, lo = _wide_product(a, b)
@@ -91,7 +98,7 @@ def all_times(elements, factor):  # type: ignore[no-untyped-def]
     return found
 
 
-@jit()
+@in_place
 def _wide_product(a, b):  # type: ignore[no-untyped-def]
     """The upper and the lower half of a product of two numbers of 64 bits."""
     a0, a1, b0, b1 = a & LOW, a >> HALF, b & LOW, b >> HALF
@@ -100,7 +107,7 @@ def _wide_product(a, b):  # type: ignore[no-untyped-def]
     return a1 * b1 + (p01 >> HALF) + (p10 >> HALF) + (middle >> HALF), (p00 & LOW) | (middle << HALF)
 
 
-@jit()
+@in_place
 def plus(a, b):  # type: ignore[no-untyped-def]
     """The sum of two elements of the field."""
     total = a + b
@@ -109,14 +116,14 @@ def plus(a, b):  # type: ignore[no-untyped-def]
     return total - PRIME if total >= PRIME else total
 
 
-@jit()
+@in_place
 def _mixed(x):  # type: ignore[no-untyped-def]
     x = (x ^ (x >> SHIFT_B)) * MIX_B
     x = (x ^ (x >> SHIFT_A)) * MIX_C
     return x ^ (x >> SHIFT_B)
 
 
-@jit()
+@in_place
 def _scaled(mantissa, exponent):  # type: ignore[no-untyped-def]
     """A positive number with its mantissa in [1, 2)."""
     if mantissa == 0.0:
@@ -130,7 +137,7 @@ def _scaled(mantissa, exponent):  # type: ignore[no-untyped-def]
     return mantissa, exponent
 
 
-@jit()
+@in_place
 def _sum_of(s, a, b):  # type: ignore[no-untyped-def]
     """The sum of the real values of two numbers."""
     if s.exponent[a] < s.exponent[b]:
@@ -140,7 +147,7 @@ def _sum_of(s, a, b):  # type: ignore[no-untyped-def]
     return _scaled(s.mantissa[a] + small, s.exponent[a])
 
 
-@jit()
+@in_place
 def _larger_of(s, a, b):  # type: ignore[no-untyped-def]
     """Which of two numbers has the larger real value."""
     if s.exponent[a] != s.exponent[b]:
@@ -148,14 +155,14 @@ def _larger_of(s, a, b):  # type: ignore[no-untyped-def]
     return a if s.mantissa[a] >= s.mantissa[b] else b
 
 
-@jit()
+@in_place
 def _near(s, other, mantissa, exponent):  # type: ignore[no-untyped-def]
     """Whether the real value of a number is this one, too; otherwise two different numbers have one fingerprint."""
     shift = s.exponent[other] - exponent
-    return abs(shift) <= 1 and abs(s.mantissa[other] * SHIFTS[1 + shift] - mantissa) < NEAR
+    return abs(shift) <= 1 and abs(s.mantissa[other] * SHIFTS[1 + shift] - mantissa) < TOLERANCE
 
 
-@jit()
+@in_place
 def number(s, kind, print_, mantissa, exponent, left, right, degree):  # type: ignore[no-untyped-def]
     """The number with a fingerprint, made if there is none."""
     mask = len(s.known) - 1
@@ -176,8 +183,8 @@ def number(s, kind, print_, mantissa, exponent, left, right, degree):  # type: i
     return new
 
 
-@jit()
-def enter(s, count):  # type: ignore[no-untyped-def]
+@in_place
+def register(s, count):  # type: ignore[no-untyped-def]
     """Make the first numbers known by their fingerprints; 0 never comes up."""
     mask = len(s.known) - 1
     for i in range(1, count):
@@ -187,7 +194,7 @@ def enter(s, count):  # type: ignore[no-untyped-def]
         s.known[slot] = i
 
 
-@jit()
+@in_place
 def product_of(s, a, b):  # type: ignore[no-untyped-def]
     """The product of two numbers."""
     if a == 0 or b == 0:
@@ -202,7 +209,7 @@ def product_of(s, a, b):  # type: ignore[no-untyped-def]
     return number(s, kind, times(s.print[a], s.print[b]), mantissa, exponent, a, b, degree)
 
 
-@jit()
+@in_place
 def sum_of(s, a, b):  # type: ignore[no-untyped-def]
     """The sum of two numbers, or the larger one."""
     if a == 0:
@@ -222,31 +229,23 @@ def sum_of(s, a, b):  # type: ignore[no-untyped-def]
     return number(s, SUM, joined, s.mantissa[larger], s.exponent[larger], a, b, degree)
 
 
-@jit()
+@in_place
 def node(s, level, at, card):  # type: ignore[no-untyped-def]
     """The node of a level whose children are `work[at:at + card]`."""
-    first = s.work[at]
-    same = True
-    for c in range(1, card):
-        if s.work[at + c] != first:
-            same = False
-            break
-    if same:
-        return np.int64(first)
-    key = np.uint64(level) * MIX_A
-    for c in range(card):
-        key = _mixed(key + np.uint64(np.int64(s.work[at + c])) * MIX_A)
+    same = 1
+    while same < card and s.work[at + same] == s.work[at]:
+        same += 1
+    if same >= card:
+        return np.int64(s.work[at])
     mask = s.count[UNIQUE] - 1
-    slot = np.int64(key) & mask
+    slot = np.int64(_node_key(level, s.work, at, card)) & mask
     while s.unique[slot] != EMPTY:
         other = s.unique[slot]
         if s.cells[other] == level:
-            found = True
-            for c in range(card):
-                if s.cells[other + CHILDREN + c] != s.work[at + c]:
-                    found = False
-                    break
-            if found:
+            same = 0
+            while same < card and s.cells[other + CHILDREN + same] == s.work[at + same]:
+                same += 1
+            if same == card:
                 return np.int64(other)
         slot = (slot + 1) & mask
     new = s.count[CELLS]
@@ -265,19 +264,25 @@ def node(s, level, at, card):  # type: ignore[no-untyped-def]
     return np.int64(new)
 
 
-@jit()
+@in_place
+def _node_key(level, children, first, card):  # type: ignore[no-untyped-def]
+    """The hash of a node, whose children are in `children` from `first` on."""
+    key = np.uint64(level) * MIX_A
+    for c in range(first, first + card):
+        key = _mixed(key + np.uint64(np.int64(children[c])) * MIX_A)
+    return key
+
+
+@in_place
 def _spread_out(s, size):  # type: ignore[no-untyped-def]
     """Use so much of the hash table of nodes: little at first, since what is small stays in the caches."""
     s.count[UNIQUE] = size
     s.unique[:size] = EMPTY
-    place = FIRST
+    place = FIRST_NODE
     while place < s.count[CELLS]:
         level = s.cells[place]
         card = s.card[level]
-        key = np.uint64(level) * MIX_A
-        for c in range(card):
-            key = _mixed(key + np.uint64(np.int64(s.cells[place + CHILDREN + c])) * MIX_A)
-        slot = np.int64(key) & (size - 1)
+        slot = np.int64(_node_key(level, s.cells, place + CHILDREN, card)) & (size - 1)
         while s.unique[slot] != EMPTY:
             slot = (slot + 1) & (size - 1)
         s.unique[slot] = place
@@ -295,7 +300,7 @@ def collect(s, roots):  # type: ignore[no-untyped-def]
     forward = np.empty(s.count[CELLS], dtype=np.int32)
     # children were made before their parents
     last = np.empty(s.count[NODES], dtype=np.int32)
-    place, count = FIRST, 0
+    place, count = FIRST_NODE, 0
     while place < s.count[CELLS]:
         last[count] = place
         count += 1
@@ -307,7 +312,7 @@ def collect(s, roots):  # type: ignore[no-untyped-def]
                 child = s.cells[place + CHILDREN + c]
                 if child >= 0:
                     s.cells[child + MARK] = stamp
-    to, kept = FIRST, 0
+    to, kept = FIRST_NODE, 0
     for i in range(count):
         place = last[i]
         if s.cells[place + MARK] != stamp:
@@ -324,139 +329,24 @@ def collect(s, roots):  # type: ignore[no-untyped-def]
     for i in range(len(roots)):
         if roots[i] >= 0:
             roots[i] = forward[roots[i]]
-    size = SMALLEST
+    size = MIN_SLOTS
     while size < 4 * kept:
         size *= 2
     s.memory[: s.count[UNIQUE]] = 0
     _spread_out(s, min(size, len(s.unique)))
 
 
-@jit()
-def _place(s, f, g, task):  # type: ignore[no-untyped-def]
-    """Where the result of a task on two diagrams would be remembered, and its key."""
+@in_place
+def _memory(s, f, g, task, axis):  # type: ignore[no-untyped-def]
+    """Where the result of a task on two diagrams would be remembered, and what tells it from others."""
+    which = task + axis if task == ELIMINATE else task
     key = (np.uint64(f) << HALF) | (np.uint64(g) & LOW)
-    return np.int64(_mixed(key + np.uint64(task) * MIX_A)) & (min(s.count[UNIQUE], len(s.memory)) - 1), np.int64(key)
+    slots = min(s.count[UNIQUE], len(s.memory))
+    return np.int64(_mixed(key + np.uint64(which) * MIX_A)) & (slots - 1), np.int64(key), np.int64(which)
 
 
-@jit()
-def _remember(s, place, key, task, found):  # type: ignore[no-untyped-def]
-    s.memory[place, 0], s.memory[place, 1] = key, (np.int64(task) << 32) | (np.int64(found) & 0xFFFFFFFF)
-
-
-@jit()
-def _remembers(s, place, key, task):  # type: ignore[no-untyped-def]
-    return s.memory[place, 0] == key and s.memory[place, 1] >> 32 == task
-
-
-@jit()
-def _remembered(s, place):  # type: ignore[no-untyped-def]
-    return np.int64(np.int32(s.memory[place, 1] & 0xFFFFFFFF))
-
-
-@jit()
-def _child(s, f, over, level, child):  # type: ignore[no-untyped-def]
-    """A child of a node of that level; a diagram below it stays as it is."""
-    return np.int64(s.cells[f + CHILDREN + child]) if over == level else f
-
-
-@jit()
-def apply(s, task, f, g, axis):  # type: ignore[no-untyped-def]
-    """The product of two diagrams, their sum, or their product summed over the axis of a level (or its largest).
-
-    A loop with a stack of its own: recursion in compiled code would pass all arrays again and again. A frame is (stage,
-    task, f, g, level, next child, place of the results in `work`), and what is `found` goes to the frame on top.
-    """
-    frames = s.frames
-    depth = at = 0
-    found = np.int64(0)
-    calling = True
-    while True:
-        if calling:  # `task` on `f` and `g`
-            calling = False
-            if f > g:
-                f, g = g, f
-            if s.count[FULL]:
-                found = np.int64(ZERO)
-            elif task == ADD and (f == ZERO or g == ZERO):
-                found = g if f == ZERO else f
-            elif f == ZERO or g == ZERO:
-                found = np.int64(ZERO)
-            elif task == MULTIPLY and (f == ONE or g == ONE):
-                found = g if f == ONE else f
-            elif task != ELIMINATE and g < 0:  # both are ends
-                made = product_of(s, -1 - f, -1 - g) if task == MULTIPLY else sum_of(s, -1 - f, -1 - g)
-                found = np.int64(-1 - made)
-            else:
-                over_f = np.int64(s.cells[f]) if f >= 0 else np.int64(BELOW)
-                over_g = np.int64(s.cells[g]) if g >= 0 else np.int64(BELOW)
-                level = min(over_f, over_g)
-                if task == ELIMINATE and level > axis:  # neither depends on it
-                    stage = SCALING
-                else:
-                    stage = ADDING if task == ELIMINATE and level == axis else GATHERING
-                    place, key = _place(s, f, g, task + axis if task == ELIMINATE else task)
-                    if _remembers(s, place, key, task + axis if task == ELIMINATE else task):
-                        found = _remembered(s, place)
-                        stage = KNOWN
-                    elif _tired(s):
-                        found = np.int64(ZERO)
-                        stage = KNOWN
-                if stage != KNOWN:
-                    frames[depth, 0], frames[depth, 1], frames[depth, 2], frames[depth, 3] = stage, task, f, g
-                    frames[depth, 4], frames[depth, 5], frames[depth, 6] = level, 0, at
-                    depth += 1
-                    if stage == SCALING:
-                        task = MULTIPLY
-                    else:
-                        f, g = _child(s, f, over_f, level, 0), _child(s, g, over_g, level, 0)
-                        if stage == ADDING:
-                            s.work[at] = ZERO
-                            at += 1
-                            task = MULTIPLY
-                        else:
-                            at += s.card[level]
-                    calling = True
-            continue
-        if depth == 0:
-            return found
-        top = depth - 1
-        stage, level, begin = frames[top, 0], frames[top, 4], frames[top, 6]
-        if stage == SCALING:
-            depth -= 1
-            at = begin
-            if s.count[LARGEST] == 0:
-                task, f, g, calling = MULTIPLY, found, np.int64(-1 - s.card_number[axis]), True
-            continue
-        if stage == ADDING:  # a product was found: add it to the others
-            frames[top, 0] = ADDED
-            task, f, g, calling = ADD, np.int64(s.work[begin]), found, True
-            continue
-        child = frames[top, 5]
-        if stage == ADDED:
-            s.work[begin] = found
-            frames[top, 0] = ADDING
-        else:
-            s.work[begin + child] = found
-        child += 1
-        if child < s.card[level]:
-            frames[top, 5] = child
-            f, g = frames[top, 2], frames[top, 3]
-            over_f = np.int64(s.cells[f]) if f >= 0 else np.int64(BELOW)
-            over_g = np.int64(s.cells[g]) if g >= 0 else np.int64(BELOW)
-            f, g = _child(s, f, over_f, level, child), _child(s, g, over_g, level, child)
-            task, calling = (MULTIPLY if stage == ADDED else frames[top, 1]), True
-            continue
-        depth -= 1
-        at = begin
-        if stage != ADDED:
-            found = node(s, level, begin, s.card[level])
-        task = frames[top, 1]
-        place, key = _place(s, frames[top, 2], frames[top, 3], task + axis if task == ELIMINATE else task)
-        _remember(s, place, key, task + axis if task == ELIMINATE else task, found)
-
-
-@jit()
-def _tired(s):  # type: ignore[no-untyped-def]
+@in_place
+def _over_budget(s):  # type: ignore[no-untyped-def]
     """Count a step, and say whether there were too many."""
     s.count[STEPS] += 1
     if s.count[STEPS] > s.count[MOST_STEPS]:
@@ -464,7 +354,100 @@ def _tired(s):  # type: ignore[no-untyped-def]
     return s.count[FULL] != 0
 
 
-@jit()
+@in_place
+def _level(s, f):  # type: ignore[no-untyped-def]
+    return np.int64(s.cells[f]) if f >= 0 else np.int64(END_LEVEL)
+
+
+@in_place
+def _child(s, f, level, child):  # type: ignore[no-untyped-def]
+    """A child of a node of that level; a diagram below it stays as it is."""
+    return np.int64(s.cells[f + CHILDREN + child]) if _level(s, f) == level else f
+
+
+@in_place
+def apply(s, task, f, g, axis):  # type: ignore[no-untyped-def]
+    """The product of two diagrams, their sum, or their product summed over the axis of a level (or its largest).
+
+    A loop with a stack of its own: recursion in compiled code would pass all arrays again and again. For that reason,
+    what is done with a frame is inlined.
+    """
+    depth = 0
+    while True:
+        if f > g:
+            f, g = g, f
+        finished, result, task, f, g = _enter(s, depth, task, f, g, axis)
+        if not finished:
+            depth += 1
+        while finished:
+            if depth == 0:
+                return result
+            finished, depth, result, task, f, g = _resume(s, depth, result, axis)
+
+
+@jit(_nrt=False, forceinline=True)
+def _enter(s, depth, task, f, g, axis):  # type: ignore[no-untyped-def]
+    """Begin a task: whether it is finished, and its result; else a new frame, and the first task that it waits for."""
+    nothing = np.int64(ZERO)
+    if s.count[FULL] or (task != ADD and (f == ZERO or g == ZERO)):
+        return True, nothing, task, f, g
+    if task == ADD and (f == ZERO or g == ZERO):
+        return True, g if f == ZERO else f, task, f, g
+    if task == MULTIPLY and (f == ONE or g == ONE):
+        return True, g if f == ONE else f, task, f, g
+    if task != ELIMINATE and g < 0:  # both are ends
+        made = product_of(s, -1 - f, -1 - g) if task == MULTIPLY else sum_of(s, -1 - f, -1 - g)
+        return True, np.int64(-1 - made), task, f, g
+    level = min(_level(s, f), _level(s, g))
+    if task == ELIMINATE and level > axis:  # neither depends on it
+        stage, width, first = SCALING, 0, MULTIPLY
+    elif task == ELIMINATE and level == axis:
+        stage, width, first = ADDING, 1, MULTIPLY
+    else:
+        stage, width, first = GATHERING, s.card[level], task
+    if stage != SCALING:
+        place, key, which = _memory(s, f, g, task, axis)
+        if s.memory[place, 0] == key and s.memory[place, 1] >> 32 == which:
+            return True, np.int64(np.int32(s.memory[place, 1] & 0xFFFFFFFF)), task, f, g
+        if _over_budget(s):
+            return True, nothing, task, f, g
+    frame, begin = s.frames[depth], s.frames[depth - 1, END] if depth else 0
+    frame[STAGE], frame[TASK], frame[LEFT], frame[RIGHT] = stage, task, f, g
+    frame[LEVEL], frame[CHILD], frame[BEGIN], frame[END] = level, 0, begin, begin + width
+    if stage == ADDING:
+        s.work[begin] = ZERO
+    if stage != SCALING:
+        f, g = _child(s, f, level, 0), _child(s, g, level, 0)
+    return False, nothing, first, f, g
+
+
+@jit(_nrt=False, forceinline=True)
+def _resume(s, depth, result, axis):  # type: ignore[no-untyped-def]
+    """Hand a result to the frame on top: whether that is finished, and its result; else the next task it waits for."""
+    frame = s.frames[depth - 1]
+    stage, task, f, g, level, begin = frame[STAGE], frame[TASK], frame[LEFT], frame[RIGHT], frame[LEVEL], frame[BEGIN]
+    if stage == SCALING:
+        return s.count[LARGEST] != 0, depth - 1, result, MULTIPLY, result, np.int64(-1 - s.card_number[axis])
+    if stage == ADDING:  # a product was found: add it to the others
+        frame[STAGE] = ADDED
+        return False, depth, result, ADD, np.int64(s.work[begin]), result
+    if stage == ADDED:
+        s.work[begin] = result
+        frame[STAGE] = ADDING
+    else:
+        s.work[begin + frame[CHILD]] = result
+    frame[CHILD] += 1
+    if frame[CHILD] < s.card[level]:
+        f, g = _child(s, f, level, frame[CHILD]), _child(s, g, level, frame[CHILD])
+        return False, depth, result, MULTIPLY if stage == ADDED else task, f, g
+    if stage != ADDED:
+        result = node(s, level, begin, s.card[level])
+    place, key, which = _memory(s, f, g, task, axis)
+    s.memory[place, 0], s.memory[place, 1] = key, (which << 32) | (result & 0xFFFFFFFF)
+    return True, depth - 1, result, task, f, g
+
+
+@in_place
 def tables(s, numbers, ends, levels, level_ends, roots):  # type: ignore[no-untyped-def]
     """The diagrams of tables of numbers, one after the other, whose axes have these levels, the topmost first.
 
@@ -486,7 +469,7 @@ def tables(s, numbers, ends, levels, level_ends, roots):  # type: ignore[no-unty
         start, first = ends[t], level_ends[t]
 
 
-@jit()
+@in_place
 def look(s, f, support, ends):  # type: ignore[no-untyped-def]
     """Mark the levels that a diagram has nodes on, list the numbers at its ends, and count its nodes.
 
@@ -551,12 +534,12 @@ def renamed(s, f, old, new):  # type: ignore[no-untyped-def]
     return np.int64(forward[f])
 
 
-@jit()
+@in_place
 def _other_end(end, old, new):  # type: ignore[no-untyped-def]
     return np.int64(ZERO) if end == ZERO else np.int64(-1 - new[np.searchsorted(old, -1 - end)])
 
 
-@jit()
+@in_place
 def spelled(s, f, levels, found):  # type: ignore[no-untyped-def]
     """Write the table of a diagram whose axes have these levels, the topmost first: the numbers of all entries."""
     for i in range(len(found)):

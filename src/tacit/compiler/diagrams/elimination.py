@@ -265,11 +265,11 @@ def _store(alphabet: Alphabet, cards: Sequence[int], budget: int) -> k.Store:
     first = len(alphabet)
     numbers, cells = first + budget, CELLS_PER_NODE * budget
     hashes = 1 << (2 * numbers).bit_length()
-    remembered = max(k.SMALLEST, min(MAX_REMEMBERED, 1 << budget.bit_length()))
+    remembered = max(k.MIN_SLOTS, min(MAX_REMEMBERED, 1 << budget.bit_length()))
     counts = np.zeros(k.COUNTERS, dtype=np.int64)
     counts[k.MOST_NUMBERS], counts[k.MOST_NODES] = numbers, budget
     counts[k.MOST_STEPS] = STEPS_PER_NODE * budget
-    counts[k.CELLS], counts[k.UNIQUE] = k.FIRST, k.SMALLEST
+    counts[k.CELLS], counts[k.UNIQUE] = k.FIRST_NODE, k.MIN_SLOTS
     store = k.Store(
         print=np.empty(numbers, dtype=np.uint64),
         mantissa=np.empty(numbers),
@@ -280,12 +280,12 @@ def _store(alphabet: Alphabet, cards: Sequence[int], budget: int) -> k.Store:
         degree=np.empty(numbers, dtype=np.int32),
         known=np.full(hashes, k.EMPTY, dtype=np.int32),
         cells=np.empty(cells, dtype=np.int32),
-        unique=np.empty(max(k.SMALLEST, 4 << budget.bit_length()), dtype=np.int32),
+        unique=np.empty(max(k.MIN_SLOTS, 4 << budget.bit_length()), dtype=np.int32),
         card=np.array(cards, dtype=np.int64),
         card_number=np.array([whole[card] for card in cards], dtype=np.int64),
         memory=np.zeros((remembered, 2), dtype=np.int64),  # no two diagrams are 0 and 0
         work=np.empty(4 * sum(cards) + 1024, dtype=np.int32),
-        frames=np.empty((4 * len(cards) + 64, k.FRAME), dtype=np.int64),
+        frames=np.empty((4 * len(cards) + 64, k.FRAME_COLUMNS), dtype=np.int64),
         stack=np.empty(budget, dtype=np.int32),
         count=counts,
     )
@@ -295,6 +295,6 @@ def _store(alphabet: Alphabet, cards: Sequence[int], budget: int) -> k.Store:
     store.kind[:first], store.degree[:first] = alphabet.kinds, alphabet.degrees
     store.left[:first] = store.right[:first] = 0
     counts[k.NUMBERS] = first
-    store.unique[: k.SMALLEST] = k.EMPTY
-    k.enter(store, first)
+    store.unique[: k.MIN_SLOTS] = k.EMPTY
+    k.register(store, first)
     return store

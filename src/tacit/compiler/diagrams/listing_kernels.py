@@ -4,10 +4,29 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from tacit.base.jit import jit
-from tacit.compiler.diagrams.diagram_kernels import PRODUCT, SUM
+from tacit.compiler.diagrams.diagram_kernels import PRODUCT, SUM, in_place
+
+
+class Circuit(NamedTuple):
+    """What each number is and what it is made of; those that are static are leaves."""
+
+    kind: Any
+    left: Any
+    right: Any
+    static: Any
+
+
+class Terms(NamedTuple):
+    """Pairs of numbers: the terms of all instructions, and the linear ones of the instruction at hand."""
+
+    pairs: Any
+    linear: Any
+    stack: Any  # scratch
 
 
 @jit()
@@ -18,113 +37,135 @@ def listing(kind, left, right, static, roots, rows):  # type: ignore[no-untyped-
     and products that only it uses. With `rows`, products with a static number are linear terms; an instruction then
     has terms of one kind only: the products are added up first, as a number beyond all others. Returns the number that
     each instruction makes, the end of its terms, whether it is linear, and the terms, as pairs of numbers; number 1
-    is 1.
+    is 1. The last result is how many numbers there are beyond all others.
     """
-    count = len(kind)
-    uses = np.zeros(count, dtype=np.int32)
+    circuit = Circuit(kind, left, right, static)
     top = 0
-    for i in range(len(roots)):
-        uses[roots[i]] += 2  # never taken in
-        top = max(top, roots[i])
-    terms = 0
-    for i in range(top, -1, -1):
-        if uses[i] and not static[i] and (kind[i] == SUM or kind[i] == PRODUCT):
-            terms += 2
-            for child in (left[i], right[i]):
-                uses[child] += 1
-    made = np.empty(terms, dtype=np.int64)
-    ends = np.empty(terms, dtype=np.int64)
-    linear = np.empty(terms, dtype=np.bool_)
-    pairs = np.empty((2 * terms, 2), dtype=np.int64)
-    plain = np.empty((2 * terms, 2), dtype=np.int64)
-    stack = np.empty(terms + 2, dtype=np.int64)
-    # a product with a static number is a term of every sum that uses it
-    wanted = np.zeros(count, dtype=np.bool_)
-    for i in range(len(roots)):
-        wanted[roots[i]] = True
-    for i in range(top, -1, -1):
-        if wanted[i] and not static[i] and (kind[i] == SUM or kind[i] == PRODUCT):
-            depth = 1
-            stack[0] = i
-            while depth:
-                depth -= 1
-                at = stack[depth]
-                for child in (left[at], right[at]):
-                    inner = not static[child] and (kind[child] == SUM or kind[child] == PRODUCT)
-                    if not inner:
-                        continue
-                    if kind[at] == SUM and uses[child] == 1:
-                        stack[depth] = child
-                        depth += 1
-                    elif (
-                        kind[at] == SUM
-                        and rows
-                        and kind[child] == PRODUCT
-                        and (static[left[child]] or static[right[child]])
-                    ):
-                        wanted[right[child] if static[left[child]] else left[child]] = True
-                    else:
-                        wanted[child] = True
-    instructions = used = 0
-    parts = count
-    for i in range(top + 1):
-        if not wanted[i] or static[i] or not (kind[i] == SUM or kind[i] == PRODUCT):
-            continue
-        start, linears = used, 0
-        depth = 1
-        stack[0] = i
+    for root in roots:
+        top = max(top, root + 1)
+    uses, most = _count_uses(circuit, roots, top)
+    terms = Terms(
+        np.empty((2 * most, 2), dtype=np.int64),
+        np.empty((2 * most, 2), dtype=np.int64),
+        np.empty(most + 2, dtype=np.int64),
+    )
+    wanted = _mark_wanted(circuit, uses, roots, top, rows, terms.stack)
+    return _emit(circuit, uses, wanted[:top], rows, terms)
+
+
+@in_place
+def _inner(circuit, i):  # type: ignore[no-untyped-def]
+    """Whether a number is a sum or product, and no leaf."""
+    return not circuit.static[i] and (circuit.kind[i] == SUM or circuit.kind[i] == PRODUCT)
+
+
+@in_place
+def _is_linear(circuit, i):  # type: ignore[no-untyped-def]
+    """Whether a number is a product with a static one."""
+    return circuit.kind[i] == PRODUCT and (circuit.static[circuit.left[i]] or circuit.static[circuit.right[i]])
+
+
+@jit()
+def _count_uses(circuit, roots, top):  # type: ignore[no-untyped-def]
+    """How often each number is used, and a bound of the number of terms; roots are never taken in."""
+    uses = np.zeros(len(circuit.kind), dtype=np.int32)
+    for root in roots:
+        uses[root] += 2
+    most = 0
+    for i in range(top - 1, -1, -1):
+        if uses[i] and _inner(circuit, i):
+            most += 2
+            uses[circuit.left[i]] += 1
+            uses[circuit.right[i]] += 1
+    return uses, most
+
+
+@jit()
+def _mark_wanted(circuit, uses, roots, top, rows, stack):  # type: ignore[no-untyped-def]
+    """The numbers that have an instruction: a product with a static number is a term of every sum that uses it."""
+    wanted = np.zeros(len(circuit.kind), dtype=np.bool_)
+    wanted[roots] = True
+    for i in range(top - 1, -1, -1):
+        depth = 0
+        if wanted[i] and _inner(circuit, i):
+            stack[0], depth = i, 1
         while depth:
             depth -= 1
             at = stack[depth]
-            if at < 0:  # an end
-                at = -1 - at
-                if rows and not static[at]:
-                    plain[linears, 0], plain[linears, 1] = 1, at
-                elif rows:
-                    plain[linears, 0], plain[linears, 1] = at, 1
-                else:
-                    pairs[used, 0], pairs[used, 1] = 1, at
-                    used += 1
+            for child in (circuit.left[at], circuit.right[at]):
+                if not _inner(circuit, child):
                     continue
-                linears += 1
-            elif kind[at] == PRODUCT:
-                a, b = left[at], right[at]
-                if rows and (static[a] or static[b]):
-                    if static[b]:
-                        a, b = b, a
-                    plain[linears, 0], plain[linears, 1] = a, b
-                    linears += 1
-                else:
-                    pairs[used, 0], pairs[used, 1] = a, b
-                    used += 1
-            else:
-                for child in (right[at], left[at]):
-                    inner = not static[child] and (kind[child] == SUM or kind[child] == PRODUCT)
-                    scaled = inner and rows and kind[child] == PRODUCT and (static[left[child]] or static[right[child]])
-                    if inner and (uses[child] == 1 or scaled):
-                        stack[depth] = child
-                    else:
-                        stack[depth] = -1 - child
+                if circuit.kind[at] == SUM and uses[child] == 1:
+                    stack[depth] = child
                     depth += 1
+                elif circuit.kind[at] == SUM and rows and _is_linear(circuit, child):
+                    a, b = circuit.left[child], circuit.right[child]
+                    wanted[b if circuit.static[a] else a] = True
+                else:
+                    wanted[child] = True
+    return wanted
+
+
+@jit()
+def _emit(circuit, uses, wanted, rows, terms):  # type: ignore[no-untyped-def]
+    """An instruction for each wanted number, or two: its products, then a linear one."""
+    first, most = len(circuit.kind), len(terms.stack)  # the first number beyond all others
+    made, ends = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
+    linear = np.empty(most, dtype=np.bool_)
+    instructions = used = parts = 0
+    for i in range(len(wanted)):
+        if not wanted[i] or not _inner(circuit, i):
+            continue
+        start = used
+        used, linears = _write_terms(circuit, uses, i, rows, terms, used)
         if linears and used > start:
-            made[instructions], ends[instructions], linear[instructions] = parts, used, False
-            plain[linears, 0], plain[linears, 1] = 1, parts
+            made[instructions], ends[instructions], linear[instructions] = first + parts, used, False
+            terms.linear[linears, 0], terms.linear[linears, 1] = 1, first + parts
             linears += 1
             parts += 1
             instructions += 1
         for t in range(linears):
-            pairs[used, 0], pairs[used, 1] = plain[t, 0], plain[t, 1]
+            terms.pairs[used, 0], terms.pairs[used, 1] = terms.linear[t, 0], terms.linear[t, 1]
             used += 1
         made[instructions], ends[instructions], linear[instructions] = i, used, linears > 0
         instructions += 1
-    return made[:instructions], ends[:instructions], linear[:instructions], pairs[:used], parts - count
+    return made[:instructions], ends[:instructions], linear[:instructions], terms.pairs[:used], parts
+
+
+@in_place
+def _write_terms(circuit, uses, i, rows, terms, used):  # type: ignore[no-untyped-def]
+    """The products of a number, from `used` on, and its linear terms; returns where both end."""
+    static, stack = circuit.static, terms.stack
+    stack[0], depth, linears = i, 1, 0
+    while depth:
+        depth -= 1
+        at = stack[depth]
+        if at >= 0 and circuit.kind[at] == SUM:
+            for child in (circuit.right[at], circuit.left[at]):
+                taken_in = _inner(circuit, child) and (uses[child] == 1 or (rows and _is_linear(circuit, child)))
+                stack[depth] = child if taken_in else -1 - child
+                depth += 1
+            continue
+        if at < 0:  # a number as it is
+            a, b = np.int64(1), -1 - at
+        else:
+            a, b = np.int64(circuit.left[at]), np.int64(circuit.right[at])
+        if rows and (at < 0 or static[a] or static[b]):
+            if static[b]:
+                a, b = b, a
+            terms.linear[linears, 0], terms.linear[linears, 1] = a, b
+            linears += 1
+        else:
+            terms.pairs[used, 0], terms.pairs[used, 1] = a, b
+            used += 1
+    return used, linears
 
 
 @jit()
 def reached(kind, left, right, from_):  # type: ignore[no-untyped-def]
     """Which numbers depend on some symbols."""
-    found = from_.copy()
+    depends = from_.copy()
     for i in range(len(kind)):
         if kind[i] == SUM or kind[i] == PRODUCT:
-            found[i] = found[left[i]] or found[right[i]]
-    return found
+            depends[i] = depends[left[i]] or depends[right[i]]
+    return depends
