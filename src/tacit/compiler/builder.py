@@ -185,7 +185,10 @@ class Builder:
             if i in used or isinstance(operation, ops.Select):
                 used.update((i, *operation.inputs))
         place = {old: new for new, old in enumerate(sorted(used))}
-        operations = tuple(_moved(self.operations[i], place) for i in place)
+        used_operations: list[Any] = [self.operations[i] for i in place]
+        operations = tuple(
+            replace(op, inputs=tuple(place[j] for j in op.inputs)) if op.inputs else op for op in used_operations
+        )
         axes = {a for op in operations for a in (*op.axes, *(op.observed if isinstance(op, ops.Select) else ()))}
         return Program(
             operations=operations,
@@ -202,7 +205,3 @@ class Builder:
             fixed=tuple(fixed),
             traced=traced,
         )
-
-
-def _moved(operation: Any, place: Mapping[int, int]) -> Any:
-    return replace(operation, inputs=tuple(place[i] for i in operation.inputs)) if operation.inputs else operation

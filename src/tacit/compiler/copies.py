@@ -12,13 +12,14 @@ the order in which they are multiplied is then searched as always.
 from __future__ import annotations
 
 import heapq
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import combinations, count
 from typing import NamedTuple
 
-from tacit.compiler.order.tree import Problem, bits
+from tacit.compiler.order.tree import Problem, bits, union_of
 from tacit.compiler.prune import Pruned
 from tacit.compiler.question import Question
 from tacit.model.cpt import CPT
@@ -56,14 +57,9 @@ def can_copy(net: Model, pruned: Pruned, question: Question) -> bool:
 def known_function(net: Model, name: str) -> bool:
     """Whether a node is a function of its parents that is known and stays: every entry of its table is 0 or 1."""
     cpt = net.cpt(name)
-    if cpt.testing or getattr(cpt, "learn", False) or not net.parents(name):
+    if not isinstance(cpt, CPT | FunctionCPT) or getattr(cpt, "learn", False) or not net.parents(name):
         return False
-    match cpt:
-        case CPT():
-            return bool(((cpt.table == 0) | (cpt.table == 1)).all())
-        case FunctionCPT():
-            return bool(((cpt.rows == 0) | (cpt.rows == 1)).all())
-    return False
+    return all(bool(((table == 0) | (table == 1)).all()) for table in cpt.parts().values())
 
 
 @dataclass(frozen=True)
@@ -88,23 +84,20 @@ def copies(problem: Problem, functions: Mapping[int, int]) -> Copies | None:
     copying.run()
     if not copying.copied:
         return None
-    plain = _QuickElimination(problem, {}, limit=MIN_SAVING * copying.work)
-    plain.run()
+    plain = _QuickElimination(problem, {})
+    plain.run(limit=MIN_SAVING * copying.work)
     return Copies(copying.leaves, copying.order) if plain.work >= MIN_SAVING * copying.work else None
 
 
 class _QuickElimination:
     """All axes eliminated, cheapest first, which gives the work that this takes, and the copies that were made."""
 
-    def __init__(self, problem: Problem, functions: Mapping[int, int], limit: float = float("inf")) -> None:
-        self.problem, self.limit = problem, limit
-        self.work = 0.0
+    def __init__(self, problem: Problem, functions: Mapping[int, int]) -> None:
+        self.problem, self.work, self.copied = problem, 0.0, False
         self.order: list[int] = []
-        self.copied = False
-        self._names = count(1)
+        self._names, self._numbers = count(1), count()
         self._parts: dict[int, _Product] = {}
-        self._holders: dict[int, set[int]] = {axis: set() for axis in range(len(problem.sizes))}
-        self._next = count()
+        self._holders: list[set[int]] = [set() for _ in problem.sizes]
         for i, (mask, soft) in enumerate(zip(problem.masks, problem.soft, strict=True)):
             self._add(_Product(mask & ~problem.hard, soft or bool(mask & problem.hard), ((i, ()),)))
         self._definition = dict(functions)  # axis -> part, as long as that is nothing but the function
@@ -121,20 +114,18 @@ class _QuickElimination:
                 own.setdefault(axis, name)
         return [(factor, tuple(pair for pair in names if own[pair[0]] != pair[1])) for factor, names in leaves]
 
-    def run(self) -> None:
+    def run(self, limit: float = math.inf) -> None:
         """Eliminate until nothing is left, or until it takes more work than the limit."""
         keep = self.problem.keep | self.problem.hard
-        current = {v: self._cost(v) for v, parts in self._holders.items() if parts and not keep >> v & 1}
+        current = {v: self._cost(v) for v, parts in enumerate(self._holders) if parts and not keep >> v & 1}
         heap = [(cost, v) for v, cost in current.items()]
         heapq.heapify(heap)
-        while heap and self.work < self.limit:
+        while heap and self.work < limit:
             cost, v = heapq.heappop(heap)
             if current.get(v) != cost:
                 continue
             del current[v]
-            around = 0
-            for part in self._holders[v]:
-                around |= self._parts[part].mask
+            around = union_of(self._parts[part].mask for part in self._holders[v])
             self.work += sum(self._price(group, v) for group in self._groups(v))
             self.order.append(v)
             self._eliminate(v)
@@ -144,7 +135,7 @@ class _QuickElimination:
                     heapq.heappush(heap, (new, u))
 
     def _add(self, part: _Product) -> int:
-        number = next(self._next)
+        number = next(self._numbers)
         self._parts[number] = part
         for axis in bits(part.mask):
             self._holders[axis].add(number)
@@ -170,11 +161,8 @@ class _QuickElimination:
         return self.problem.cost(mask, mask & ~(1 << v), soft)
 
     def _product(self, group: Iterable[int]) -> tuple[int, bool]:
-        mask, soft = 0, False
-        for number in group:
-            mask |= self._parts[number].mask
-            soft |= self._parts[number].soft
-        return mask, soft
+        parts = [self._parts[number] for number in group]
+        return union_of(part.mask for part in parts), any(part.soft for part in parts)
 
     def _function(self, v: int) -> list[int]:
         """The part that says how an axis follows from others, if it still does."""
@@ -225,19 +213,15 @@ class _QuickElimination:
         defined = self._defined.get(group[0]) if function is not None and len(group) == 1 else None
         leaves = [leaf for number in group for leaf in self._remove(number).leaves]
         if function is not None:
-            mask, soft = mask | function.mask, soft or function.soft
-            name = next(self._names)
-            leaves = [(factor, self._named(factor, names, v, name)) for factor, names in leaves]
-            leaves += self._copy(function.leaves, v, name)
+            mask, soft, name = mask | function.mask, soft or function.soft, next(self._names)
+            leaves += self._copy(function.leaves)
+            holds = [self.problem.masks[factor] >> v & 1 for factor, _ in leaves]
+            leaves = [(i, (*names, (v, name)) if own else names) for (i, names), own in zip(leaves, holds, strict=True)]
         number = self._add(_Product(mask & ~(1 << v), soft, tuple(leaves)))
         if defined is not None:  # a function of a function
             self._definition[defined], self._defined[number] = number, defined
 
-    def _named(self, factor: int, names: Names, v: int, name: int) -> Names:
-        return (*names, (v, name)) if self.problem.masks[factor] >> v & 1 else names
-
-    def _copy(self, leaves: Iterable[Leaf], v: int, name: int) -> list[Leaf]:
-        """A copy of a function for an axis of a new name; all names within it are new as well."""
+    def _copy(self, leaves: Iterable[Leaf]) -> list[Leaf]:
+        """A copy of a function, in which all names are new."""
         new = {old: next(self._names) for old in {old for _, names in leaves for _, old in names}}
-        within = [(factor, tuple((axis, new[old]) for axis, old in names)) for factor, names in leaves]
-        return [(factor, self._named(factor, names, v, name)) for factor, names in within]
+        return [(factor, tuple((axis, new[old]) for axis, old in names)) for factor, names in leaves]

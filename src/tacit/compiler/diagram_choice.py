@@ -68,7 +68,10 @@ class Structuring:
         None where tables do as well; an error where diagrams are too large.
         """
         last = {i for i, axis in enumerate(problem.names) if axis in best}  # a maximum comes after all sums
-        fill = sorted(self._min_fill_order(problem), key=last.__contains__)
+        orders, key = self.budget.orders, (*problem.masks, problem.keep)
+        if key not in orders:
+            orders[key] = ordering.elimination_order(problem, ordering.min_fill)
+        fill = sorted(orders[key], key=last.__contains__)
         work, width = ordering.work(problem, fill)
         self.work, self.width = max(self.work, work), max(self.width, width)
         if work < self.budget.worth:
@@ -87,9 +90,3 @@ class Structuring:
         self.fixed |= elimination.fixed
         self.saved += work
         return value
-
-    def _min_fill_order(self, problem: Problem) -> list[int]:
-        key = (*problem.masks, problem.keep)
-        if key not in self.budget.orders:
-            self.budget.orders[key] = ordering.elimination_order(problem, ordering.min_fill)
-        return self.budget.orders[key]

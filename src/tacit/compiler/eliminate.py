@@ -171,12 +171,12 @@ class Elimination:
             if part != THRESHOLDS
         }
         tables = [values[part] for part in cpt.table_parts]
-        thresholds = initial.Thresholds.of(name, cpt, parents, build.names)
+        limits, gaps = initial.thresholds(name, cpt, parents, build.names)
         chosen = tables[0]  # among the first tables: see `operations.blend`
-        for j, limit in enumerate(thresholds.in_turn):
+        for j, limit in enumerate(limits):
             table = tables[j + 1]
-            if j < len(thresholds.gaps):
-                lower, upper = map(build.factor, thresholds.gaps[j])
+            if j < len(gaps):
+                lower, upper = map(build.factor, gaps[j])
                 own, rest = (build.share(name, (lower, upper, table), own) for own in (True, False))
                 table = build.add((own, build.contract((rest, chosen), build.axes(table))))
             inputs = (build.slice(table), build.slice(chosen), build.slice(build.factor(limit)))

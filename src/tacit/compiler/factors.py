@@ -67,10 +67,8 @@ def node_factors(net: Model, name: str, readings: Mapping[str, Reading], names: 
     cpt, parents = net.cpt(name), net.parents(name)
     family = (*parents, name)
     match cpt:
-        case CPT() if name in readings:
-            return list(_read_selector(name, Parameter(name, "table", family), cpt.table.shape, readings[name]))
         case CPT():
-            return [whole(Parameter(name, "table", family), cpt.table.shape)]
+            return _read_or_whole(name, Parameter(name, "table", family), cpt.table.shape, readings)
         case FunctionCPT():
             return _function(name, cpt, family, names)
         case NoisyOr():
@@ -83,10 +81,7 @@ def node_factors(net: Model, name: str, readings: Mapping[str, Reading], names: 
 
 def likelihood_factors(net: Model, name: str, readings: Mapping[str, Reading]) -> list[IndexedFactor]:
     """The likelihoods of a variable with soft evidence."""
-    source, card = Likelihood(name, (name,)), net.variable(name).card
-    if name in readings:
-        return list(_read_selector(name, source, (card,), readings[name]))
-    return [whole(source, (card,))]
+    return _read_or_whole(name, Likelihood(name, (name,)), [net.variable(name).card], readings)
 
 
 def whole(source: Parameter | Likelihood, shape: Sequence[int]) -> IndexedFactor:
@@ -99,27 +94,22 @@ def places(shape: Sequence[int]) -> Index:
     return np.arange(math.prod(shape)).reshape(shape)
 
 
-@dataclass(frozen=True)
-class Thresholds:
-    """The thresholds of a testing node: in the order in which tests come to hold, and the ends of the gaps between."""
+def thresholds(
+    name: str, cpt: TestingCPT, parents: Axes, names: AxisNames
+) -> tuple[list[IndexedFactor], list[tuple[IndexedFactor, IndexedFactor]]]:
+    """The thresholds of a testing node in the order in which tests come to hold, and the ends of the gaps between."""
+    if len(cpt.tables) == 2:
+        return [whole(Parameter(name, THRESHOLDS, parents), cpt.thresholds.shape)], []
+    source = Parameter(name, THRESHOLDS, (*parents, names.fresh(f"{name}|test")))
+    count = cpt.thresholds.shape[-1]
+    in_turn = count * places(cpt.test.shape)[..., None] + cpt.in_turn()
 
-    in_turn: list[IndexedFactor]
-    gaps: list[tuple[IndexedFactor, IndexedFactor]]
+    def factor(index: Index) -> IndexedFactor:
+        return IndexedFactor(source, index, parents)
 
-    @staticmethod
-    def of(name: str, cpt: TestingCPT, parents: Axes, names: AxisNames) -> Thresholds:
-        if len(cpt.tables) == 2:
-            return Thresholds([whole(Parameter(name, THRESHOLDS, parents), cpt.thresholds.shape)], [])
-        source = Parameter(name, THRESHOLDS, (*parents, names.fresh(f"{name}|test")))
-        count = cpt.thresholds.shape[-1]
-        in_turn = count * places(cpt.test.shape)[..., None] + cpt.in_turn()
-        pairs = [np.sort(in_turn[..., j : j + 2]) for j in range(count - 1)]
-
-        def factor(index: Index) -> IndexedFactor:
-            return IndexedFactor(source, index, parents)
-
-        gaps = [(factor(pair[..., 0]), factor(pair[..., 1])) for pair in pairs]
-        return Thresholds([factor(in_turn[..., j]) for j in range(count)], gaps)
+    pairs = [np.sort(in_turn[..., j : j + 2]) for j in range(count - 1)]
+    gaps = [(factor(pair[..., 0]), factor(pair[..., 1])) for pair in pairs]
+    return [factor(in_turn[..., j]) for j in range(count)], gaps
 
 
 def readings(net: Model, pruned: Pruned, question: Question, names: AxisNames) -> dict[str, Reading]:
@@ -140,13 +130,14 @@ def readings(net: Model, pruned: Pruned, question: Question, names: AxisNames) -
     return selectors
 
 
-def _read_selector(
-    name: str, source: Parameter | Likelihood, shape: Sequence[int], reading: Reading
-) -> Iterator[IndexedFactor]:
-    """A factor over the selector, as one factor per state that counts when the reading stops there."""
-    rest = tuple(a for a in source.axes if a != name)
-    for i, state in enumerate(reading.states):
-        yield _stop_at(source, reading, i, places(shape)[..., state], rest)
+def _read_or_whole(
+    name: str, source: Parameter | Likelihood, shape: Sequence[int], readings: Mapping[str, Reading]
+) -> list[IndexedFactor]:
+    """A factor over a variable; if that is read, one factor per state that counts when the reading stops there."""
+    if name not in readings:
+        return [whole(source, shape)]
+    rest, states = tuple(a for a in source.axes if a != name), readings[name].states
+    return [_stop_at(source, readings[name], i, places(shape)[..., k], rest) for i, k in enumerate(states)]
 
 
 def _stop_at(source: Parameter | Likelihood | None, reading: Reading, i: int, here: Index, rest: Axes) -> IndexedFactor:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from tacit.compiler import factors as initial
 from tacit.compiler.operations import Axis
 from tacit.compiler.order import search as ordering
-from tacit.compiler.order.tree import Path, Planner, Problem, Tree
+from tacit.compiler.order.tree import Path, Planner, Problem, Tree, mask_of
 from tacit.compiler.prune import Pruned
 from tacit.compiler.question import Question
 from tacit.model.model import Model
@@ -47,13 +47,21 @@ def or_in_order(planner: Planner, step: Mapping[Axis, int]) -> Planner:
 
 def global_order(net: Model, pruned: Pruned, question: Question, only_min_fill: bool = False) -> list[str]:
     """One elimination order for the whole network, from the axes of its factors."""
-    axes = list(_factor_axes(net, pruned, question))
-    names = list(dict.fromkeys([*pruned.nodes, *(name for factor in axes for name, _ in factor)]))
-    sizes = {name: size for factor in axes for name, size in factor}
-    bit = {name: 1 << i for i, name in enumerate(names)}
+    axis_names = initial.AxisNames(net)
+    readings = initial.readings(net, pruned, question, axis_names)
+    factors: list[dict[str, int]] = []  # axes, with their lengths
+    for name in pruned.nodes:
+        if net.cpt(name).testing:
+            factors.append({n: net.variable(n).card for n in (*net.parents(name), name)})
+        else:
+            made = initial.node_factors(net, name, readings, axis_names)
+            factors += [dict(zip(factor.axes, factor.index.shape, strict=True)) for factor in made]
+    names = list(dict.fromkeys([*pruned.nodes, *(name for factor in factors for name in factor)]))
+    sizes = {name: size for factor in factors for name, size in factor.items()}
+    place = {name: i for i, name in enumerate(names)}
     problem = Problem(
-        masks=[sum(bit[name] for name, _ in factor) for factor in axes],
-        soft=[True] * len(axes),
+        masks=[mask_of(place[name] for name in factor) for factor in factors],
+        soft=[True] * len(factors),
         names=names,
         sizes=[sizes.get(name, 1) for name in names],
         keep=0,
@@ -62,15 +70,3 @@ def global_order(net: Model, pruned: Pruned, question: Question, only_min_fill: 
     orders = [ordering.elimination_order(problem, weigh) for weigh in weighs[: 1 if only_min_fill else 3]]
     best = min(orders, key=lambda o: Tree(problem, ordering.by_elimination(problem, o)).total)
     return [names[i] for i in best]
-
-
-def _factor_axes(net: Model, pruned: Pruned, question: Question) -> Iterator[list[tuple[str, int]]]:
-    """The axes, with their lengths, of every factor that the nodes will be made into."""
-    names = initial.AxisNames(net)
-    readings = initial.readings(net, pruned, question, names)
-    for name in pruned.nodes:
-        if net.cpt(name).testing:
-            yield [(n, net.variable(n).card) for n in (*net.parents(name), name)]
-        else:
-            for factor in initial.node_factors(net, name, readings, names):
-                yield list(zip(factor.axes, factor.index.shape, strict=True))

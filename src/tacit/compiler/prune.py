@@ -46,7 +46,8 @@ def prune(net: Model, question: Question) -> Pruned:
     telling = {name for name in nodes if not certain(net, name, states)}
     # selections report what they were decided by, so nothing is left out there
     selections = selections_by_node(net, nodes, {*question.evidence, *dict(question.given)})
-    kept = _behind_tests(net, nodes)
+    # where selection is general, what is below a node without its parents would be seen from elsewhere
+    kept = _behind_tests(net, nodes) if net.selection == "general" else set()
     determined = frozenset(
         n for n in nodes if len(states[n]) == 1 and n not in telling and not selections[n] and n not in kept
     )
@@ -54,11 +55,9 @@ def prune(net: Model, question: Question) -> Pruned:
 
 
 def _behind_tests(net: Model, nodes: Iterable[str]) -> set[str]:
-    """Where selection is general, the nodes at or below testing nodes: without their parents, what is below them would
-    be seen from elsewhere.
-    """
+    """The nodes at or below testing nodes."""
     behind: set[str] = set()
-    for name in nodes if net.selection == "general" else ():
+    for name in nodes:
         if net.cpt(name).testing or not behind.isdisjoint(net.parents(name)):
             behind.add(name)
     return behind

@@ -22,11 +22,12 @@ from tacit.compiler.diagram_choice import Failure, StructureBudget
 from tacit.compiler.eliminate import Approach, Elimination
 from tacit.compiler.operations import Structured
 from tacit.compiler.order.search import EFFORTS
-from tacit.compiler.order.tree import ROWS, STEP, Planner
+from tacit.compiler.order.tree import ROWS, STEP
 from tacit.compiler.planners import following, global_order, searching
 from tacit.compiler.program import Program
 from tacit.compiler.prune import Pruned, prune
 from tacit.compiler.question import Question
+from tacit.model.cpt import THRESHOLDS
 from tacit.model.model import Model
 
 EVIDENCE_PER_SCALE = {"float64": 8, "float32": 4}  # rows that underflow are computed again
@@ -49,9 +50,10 @@ def compile_program(
         raise TacitError(f"effort is {effort!r}, expected one of {', '.join(map(repr, EFFORTS))}")
     for name in order or ():
         net.node(name)
-    task = Compilation(net.cut(question.do) if question.do else net, question, searching(effort), dtype)
+    approach = Approach(searching(effort), EVIDENCE_PER_SCALE[dtype])
+    task = Compilation(net.cut(question.do) if question.do else net, question, approach, EVIDENCE_PER_STRUCTURE[dtype])
     if order is not None:
-        return task.eliminated(following(order), reuse_marginals=False)[:2]
+        return task.eliminated(replace(approach, planner=following(order), reuse_marginals=False))[:2]
     for strategy in STRATEGIES:
         try:
             task.candidates += strategy(task)
@@ -71,33 +73,42 @@ def price(program: Program) -> float:
     return ROWS * per_row + cost.static_multiply_adds + cost.static_elements + STEP * cost.operations
 
 
-class Compilation:
-    """A question about a network, and what strategies found for it so far."""
+class Task:
+    """A question, the part of a network that it needs, and how to eliminate."""
 
-    def __init__(self, whole: Model, question: Question, planner: Planner, dtype: str) -> None:
-        self.question, self.planner = question, planner
-        self.pruned = prune(whole, question)
-        self.net = _without_determined(whole, self.pruned)
-        self.diagrams = Diagrams(whole, question, planner, dtype)
+    def __init__(self, whole: Model, question: Question, approach: Approach) -> None:
+        self.question, self.approach, self._whole = question, approach, whole
+
+    @cached_property
+    def pruned(self) -> Pruned:
+        return prune(self._whole, self.question)
+
+    @cached_property
+    def net(self) -> Model:
+        determined = self.pruned.determined
+        return self._whole.cut(determined) if determined else self._whole
+
+    def elimination(self, approach: Approach) -> Elimination:
+        return Elimination(self.net, self.pruned, self.question, approach)
+
+
+class Compilation(Task):
+    """A task, and what strategies found for it so far."""
+
+    def __init__(self, whole: Model, question: Question, approach: Approach, evidence_at_once: int) -> None:
+        super().__init__(whole, question, approach)
+        self.diagrams = Diagrams(whole, question, approach, evidence_at_once)
         self.candidates: list[ProgramCandidate] = []
         self.refusals: list[TooLargeError] = []
-        self._evidence_per_scale = EVIDENCE_PER_SCALE[dtype]
 
-    def eliminated(
-        self, planner: Planner, reuse_marginals: bool = True, index_first: bool = False, copying: bool = False
-    ) -> ProgramCandidate:
+    def eliminated(self, approach: Approach) -> ProgramCandidate:
         """A program of tables."""
-        approach = Approach(planner, self._evidence_per_scale, reuse_marginals, index_first, copying=copying)
-        return ProgramCandidate(*Elimination(self.net, self.pruned, self.question, approach).run())
+        return ProgramCandidate(*self.elimination(approach).run())
 
     @property
     def cheapest(self) -> ProgramCandidate:
         """The best candidate so far."""
         return min(self.candidates, key=lambda c: (c.weight * price(c.program), not c.final))
-
-
-def _without_determined(net: Model, pruned: Pruned) -> Model:
-    return net.cut(pruned.determined) if pruned.determined else net
 
 
 NODE_BUDGETS = (2**16, 2**18, 2**20, 2**22)  # of diagrams for a single answer
@@ -113,36 +124,26 @@ WEIGHT_OF_NUMBERS = 3  # of their price: a number takes longer than an entry of 
 EVIDENCE_PER_STRUCTURE = {"float64": 256, "float32": 32}  # likelihoods are rarely as small as assumed above
 
 
-class Diagrams:
+class Diagrams(Task):
     """Structured elimination of a question.
 
     Observed states are likelihoods, which leave known 0s and 1s as they are. So are the states of variables that are
     asked for, of which a structured program does not know the axes.
     """
 
-    def __init__(self, net: Model, question: Question, planner: Planner, dtype: str) -> None:
-        asked = (*question.evidence, *question.best, *(net.variables if question.every_node else ()))
+    def __init__(self, whole: Model, question: Question, approach: Approach, evidence_at_once: int) -> None:
+        asked = (*question.evidence, *question.best, *(whole.variables if question.every_node else ()))
         given = {name for name, _ in question.given}
         evidence = tuple(dict.fromkeys(name for name in asked if name not in given))
-        self._question = replace(question, evidence=evidence, index=False)
-        self._orders: dict[tuple[int, ...], list[int]] = {}
+        super().__init__(whole, replace(question, evidence=evidence, index=False), approach)
+        self._budget = StructureBudget(most_factors=evidence_at_once)
         self._failure: Failure | None = None  # of the first attempts
         self.no_tables: TooLargeError | None = None  # why tables need not be planned
-        self._whole, self._planner = net, planner
-        self._evidence_per_scale, self.evidence_at_once = EVIDENCE_PER_SCALE[dtype], EVIDENCE_PER_STRUCTURE[dtype]
-
-    @cached_property
-    def _pruned(self) -> Pruned:
-        return prune(self._whole, self._question)
-
-    @cached_property
-    def _net(self) -> Model:
-        return _without_determined(self._whole, self._pruned)
 
     @property
     def possible(self) -> bool:
         """Not where derivatives by 0s are wanted, nor where compiled code cannot run."""
-        return not self._question.every_state and machine.can_run_code()
+        return not self.question.every_state and machine.can_run_code()
 
     @cached_property
     def promising(self) -> bool:
@@ -150,16 +151,17 @@ class Diagrams:
         if not self.possible:
             return False
         known = total = 0
-        for name in self._pruned.nodes:
-            for part, table in self._net.cpt(name).parts().items():
-                if part != "thresholds":
+        for name in self.pruned.nodes:
+            for part, table in self.net.cpt(name).parts().items():
+                if part != THRESHOLDS:
                     known += int(((table == 0) | (table == 1)).sum())
                     total += table.size
         return known >= KNOWN_SHARE * total
 
     def early(self, copying: bool = False) -> ProgramCandidate | None:
         """A program that is found before tables are planned, where these would take MIN_WORK and more."""
-        elimination = self._elimination(NODE_BUDGETS_ROWS, MIN_WORK, MAX_NUMBERS_EARLY, copying)
+        budget = replace(self._budget, budgets=NODE_BUDGETS_ROWS, worth=MIN_WORK, numbers=MAX_NUMBERS_EARLY)
+        elimination = self.elimination(replace(self.approach, structure=budget, copying=copying))
         structuring = elimination.structuring
         try:
             program, plan = elimination.run()
@@ -183,29 +185,23 @@ class Diagrams:
         """A program in place of one that is refused."""
         if not self.possible:
             raise refusal
-        if self._failure is not None and self._question.soft and self._failure.numbers > MAX_NUMBERS:
+        soft = bool(self.question.soft)
+        if self._failure is not None and soft and self._failure.numbers > MAX_NUMBERS:
             raise TooLargeError(f"{refusal}; {self._failure}")
-        budgets, numbers = (NODE_BUDGETS_ROWS, MAX_NUMBERS) if self._question.soft else (NODE_BUDGETS, math.inf)
-        elimination = self._elimination(budgets, 0.0, numbers)
+        budgets, numbers = (NODE_BUDGETS_ROWS, MAX_NUMBERS) if soft else (NODE_BUDGETS, math.inf)
+        budget = replace(self._budget, budgets=budgets, numbers=numbers)
+        elimination = self.elimination(replace(self.approach, structure=budget))
         try:
             return ProgramCandidate(*elimination.run())
         except TooLargeError:
             failure = elimination.structuring.failure
             raise TooLargeError(f"{refusal}; {failure}" if failure else str(refusal)) from None
 
-    def _elimination(
-        self, budgets: tuple[int, ...], worth: float, numbers: float, copying: bool = False
-    ) -> Elimination:
-        structure = StructureBudget(budgets, self.evidence_at_once, worth, numbers, self._orders)
-        approach = Approach(self._planner, self._evidence_per_scale, structure=structure, copying=copying)
-        return Elimination(self._net, self._pruned, self._question, approach)
-
 
 def by_diagrams(net: Model, question: Question, evidence_at_once: int = 1) -> Program:
     """A program of decision diagrams, whether tables would do or not; numbers are rescaled after so much evidence."""
-    diagrams = Diagrams(net, question, searching("low"), "float64")
-    diagrams.evidence_at_once = evidence_at_once
-    return diagrams.instead(TooLargeError("no diagrams")).program
+    approach = Approach(searching("low"), EVIDENCE_PER_SCALE["float64"])
+    return Diagrams(net, question, approach, evidence_at_once).instead(TooLargeError("no diagrams")).program
 
 
 MAX_GLOBAL_TESTS = 64  # testing nodes up to which one order for all phases is tried as well: it costs nodes x phases
@@ -223,7 +219,7 @@ def functions_in_copies(task: Compilation) -> Iterable[ProgramCandidate]:
     copies: list[ProgramCandidate] = []
     if can_copy(task.net, task.pruned, task.question):
         with suppress(TooLargeError):
-            copies.append(task.eliminated(task.planner, copying=True)._replace(final=True))
+            copies.append(task.eliminated(replace(task.approach, copying=True))._replace(final=True))
             if task.diagrams.promising and (structured := task.diagrams.early(copying=True)) is not None:
                 copies.append(structured)
     return copies
@@ -231,7 +227,7 @@ def functions_in_copies(task: Compilation) -> Iterable[ProgramCandidate]:
 
 def tables(task: Compilation) -> Iterable[ProgramCandidate]:
     """Tables, with an order for each phase."""
-    return () if task.diagrams.no_tables else (task.eliminated(task.planner),)
+    return () if task.diagrams.no_tables else (task.eliminated(task.approach),)
 
 
 def tables_in_one_order(task: Compilation) -> Iterable[ProgramCandidate]:
@@ -239,7 +235,8 @@ def tables_in_one_order(task: Compilation) -> Iterable[ProgramCandidate]:
     net, pruned = task.net, task.pruned
     if task.diagrams.no_tables or not 1 < sum(net.cpt(n).testing for n in pruned.nodes) <= MAX_GLOBAL_TESTS:
         return ()
-    return (task.eliminated(following(global_order(net, pruned, task.question)), reuse_marginals=False),)
+    planner = following(global_order(net, pruned, task.question))
+    return (task.eliminated(replace(task.approach, planner=planner, reuse_marginals=False)),)
 
 
 def tables_indexed_first(task: Compilation) -> Iterable[ProgramCandidate]:
@@ -247,7 +244,7 @@ def tables_indexed_first(task: Compilation) -> Iterable[ProgramCandidate]:
     prices = [price(candidate.program) for candidate in task.candidates if not candidate.program.structured]
     if task.diagrams.no_tables or not task.question.indexed or min(prices, default=math.inf) <= SEARCH_AGAIN_PRICE:
         return ()
-    return (task.eliminated(task.planner, index_first=True),)
+    return (task.eliminated(replace(task.approach, index_first=True)),)
 
 
 def diagrams_instead(task: Compilation) -> Iterable[ProgramCandidate]:
@@ -261,8 +258,7 @@ def diagrams_instead(task: Compilation) -> Iterable[ProgramCandidate]:
     return (task.diagrams.instead(TooLargeError()),) if slow else ()
 
 
-Strategy = Callable[[Compilation], Iterable[ProgramCandidate]]
-STRATEGIES: tuple[Strategy, ...] = (
+STRATEGIES: tuple[Callable[[Compilation], Iterable[ProgramCandidate]], ...] = (
     diagrams_first,
     functions_in_copies,
     tables,

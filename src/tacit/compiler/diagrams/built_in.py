@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tacit.base.floats import Floats
 from tacit.compiler.program import Program
-from tacit.model.cpt import AnyCPT
+from tacit.model.cpt import THRESHOLDS, AnyCPT
 from tacit.model.distributions import structural
 from tacit.model.model import Model
 
@@ -24,16 +23,14 @@ def holds_for(program: Program, old: Model, new: Model) -> bool:
 
 
 def _same_numbers(old: AnyCPT, new: AnyCPT, fixed: bool) -> bool:
+    """Whether all numbers are the same, or only the structural 0s and 1s."""
     if old is new:
         return True
     if fixed and getattr(new, "learn", False):
         return False
-    before, now = old.parts(), new.parts()
-    tables = [part for part in before if part != "thresholds"]
-    return all(_stays(before[part], now[part], fixed) for part in tables)
-
-
-def _stays(before: Floats, now: Floats, fixed: bool) -> bool:
-    """Whether all numbers are the same, or only the structural 0s and 1s."""
-    built_in = np.full(before.shape, True) if fixed else structural(before)
-    return bool((before[built_in] == now[built_in]).all())
+    now = new.parts()
+    for part, before in old.parts().items():
+        built_in = np.full(before.shape, fixed) | structural(before)
+        if part != THRESHOLDS and (before[built_in] != now[part][built_in]).any():
+            return False
+    return True

@@ -82,20 +82,20 @@ def times(a, b):  # type: ignore[no-untyped-def]
     total = lo + low
     if total < lo:
         more += np.uint64(1)
-    found = total + more * GAP
-    if found < total:
-        found += GAP
-    return found - PRIME if found >= PRIME else found
+    product = total + more * GAP
+    if product < total:
+        product += GAP
+    return product - PRIME if product >= PRIME else product
 
 
 @jit()
 def all_times(elements, factor):  # type: ignore[no-untyped-def]
     """The products of some elements of the field with one."""
-    found = np.empty_like(elements)
-    flat, made = elements.ravel(), found.ravel()
+    products = np.empty_like(elements)
+    flat, into = elements.ravel(), products.ravel()
     for i in range(len(flat)):
-        made[i] = times(flat[i], factor)
-    return found
+        into[i] = times(flat[i], factor)
+    return products
 
 
 @in_place
@@ -135,24 +135,6 @@ def _scaled(mantissa, exponent):  # type: ignore[no-untyped-def]
         mantissa *= 2.0
         exponent -= 1
     return mantissa, exponent
-
-
-@in_place
-def _sum_of(s, a, b):  # type: ignore[no-untyped-def]
-    """The sum of the real values of two numbers."""
-    if s.exponent[a] < s.exponent[b]:
-        a, b = b, a
-    shift = s.exponent[a] - s.exponent[b]
-    small = s.mantissa[b] * POWERS[shift] if shift < len(POWERS) else 0.0
-    return _scaled(s.mantissa[a] + small, s.exponent[a])
-
-
-@in_place
-def _larger_of(s, a, b):  # type: ignore[no-untyped-def]
-    """Which of two numbers has the larger real value."""
-    if s.exponent[a] != s.exponent[b]:
-        return a if s.exponent[a] > s.exponent[b] else b
-    return a if s.mantissa[a] >= s.mantissa[b] else b
 
 
 @in_place
@@ -212,16 +194,16 @@ def product_of(s, a, b):  # type: ignore[no-untyped-def]
 @in_place
 def sum_of(s, a, b):  # type: ignore[no-untyped-def]
     """The sum of two numbers, or the larger one."""
-    if a == 0:
-        return b
-    if b == 0:
-        return a
+    if a == 0 or b == 0:
+        return max(a, b)
     constant = s.kind[a] == CONSTANT and s.kind[b] == CONSTANT
     degree = max(s.degree[a], s.degree[b])
+    shift = s.exponent[a] - s.exponent[b]
+    larger, smaller = (a, b) if shift > 0 or (shift == 0 and s.mantissa[a] >= s.mantissa[b]) else (b, a)
     if s.count[LARGEST] == 0:
-        mantissa, exponent = _sum_of(s, a, b)
+        small = s.mantissa[smaller] * POWERS[abs(shift)] if abs(shift) < len(POWERS) else 0.0
+        mantissa, exponent = _scaled(s.mantissa[larger] + small, s.exponent[larger])
         return number(s, CONSTANT if constant else SUM, plus(s.print[a], s.print[b]), mantissa, exponent, a, b, degree)
-    larger = _larger_of(s, a, b)
     if constant or a == b:
         return larger
     # equal sums are not equal maxima: only what is made of the same two numbers is the same
@@ -294,27 +276,23 @@ def collect(s, roots):  # type: ignore[no-untyped-def]
     """Drop all nodes that no diagram in `roots` uses, and move the others together; `roots` follow."""
     s.count[STAMP] += 1
     stamp = s.count[STAMP]
-    for i in range(len(roots)):
-        if roots[i] >= 0:
-            s.cells[roots[i] + MARK] = stamp
+    for root in roots:
+        if root >= 0:
+            s.cells[root + MARK] = stamp
     forward = np.empty(s.count[CELLS], dtype=np.int32)
-    # children were made before their parents
-    last = np.empty(s.count[NODES], dtype=np.int32)
-    place, count = FIRST_NODE, 0
-    while place < s.count[CELLS]:
-        last[count] = place
-        count += 1
+    places = np.empty(s.count[NODES], dtype=np.int32)
+    place = FIRST_NODE
+    for i in range(len(places)):
+        places[i] = place
         place += CHILDREN + s.card[s.cells[place]]
-    for i in range(count - 1, -1, -1):
-        place = last[i]
+    for place in places[::-1]:  # children were made before their parents
         if s.cells[place + MARK] == stamp:
             for c in range(s.card[s.cells[place]]):
                 child = s.cells[place + CHILDREN + c]
                 if child >= 0:
                     s.cells[child + MARK] = stamp
     to, kept = FIRST_NODE, 0
-    for i in range(count):
-        place = last[i]
+    for place in places:
         if s.cells[place + MARK] != stamp:
             continue
         forward[place] = to
@@ -343,15 +321,6 @@ def _memory(s, f, g, task, axis):  # type: ignore[no-untyped-def]
     key = (np.uint64(f) << HALF) | (np.uint64(g) & LOW)
     slots = min(s.count[UNIQUE], len(s.memory))
     return np.int64(_mixed(key + np.uint64(which) * MIX_A)) & (slots - 1), np.int64(key), np.int64(which)
-
-
-@in_place
-def _over_budget(s):  # type: ignore[no-untyped-def]
-    """Count a step, and say whether there were too many."""
-    s.count[STEPS] += 1
-    if s.count[STEPS] > s.count[MOST_STEPS]:
-        s.count[FULL] = 1
-    return s.count[FULL] != 0
 
 
 @in_place
@@ -409,7 +378,9 @@ def _enter(s, depth, task, f, g, axis):  # type: ignore[no-untyped-def]
         place, key, which = _memory(s, f, g, task, axis)
         if s.memory[place, 0] == key and s.memory[place, 1] >> 32 == which:
             return True, np.int64(np.int32(s.memory[place, 1] & 0xFFFFFFFF)), task, f, g
-        if _over_budget(s):
+        s.count[STEPS] += 1
+        if s.count[STEPS] > s.count[MOST_STEPS]:
+            s.count[FULL] = 1
             return True, nothing, task, f, g
     frame, begin = s.frames[depth], s.frames[depth - 1, END] if depth else 0
     frame[STAGE], frame[TASK], frame[LEFT], frame[RIGHT] = stage, task, f, g
@@ -470,46 +441,10 @@ def tables(s, numbers, ends, levels, level_ends, roots):  # type: ignore[no-unty
 
 
 @in_place
-def look(s, f, support, ends):  # type: ignore[no-untyped-def]
-    """Mark the levels that a diagram has nodes on, list the numbers at its ends, and count its nodes.
-
-    Returns the number of nodes and of ends; ends beyond the length of `ends` are not listed.
-    """
-    size = found = 0
+def _reached(s, f):  # type: ignore[no-untyped-def]
+    """List the nodes of a diagram in `stack`; returns how many there are."""
     if f < 0:
-        if len(ends):
-            ends[0] = -1 - f
-        return 0, 1
-    s.count[STAMP] += 1
-    stamp = s.count[STAMP]
-    s.stack[0] = f
-    s.cells[f + MARK] = stamp
-    top = 1
-    while top:
-        top -= 1
-        f = s.stack[top]
-        size += 1
-        level = s.cells[f]
-        support[level] = True
-        for c in range(s.card[level]):
-            child = s.cells[f + CHILDREN + c]
-            if child >= 0:
-                if s.cells[child + MARK] != stamp:
-                    s.cells[child + MARK] = stamp
-                    s.stack[top] = child
-                    top += 1
-            else:
-                if found < len(ends):
-                    ends[found] = -1 - child
-                found += 1
-    return size, found
-
-
-@jit()
-def renamed(s, f, old, new):  # type: ignore[no-untyped-def]
-    """A diagram with other numbers at its ends: `new[k]` for `old[k]`, which are in order; 0 stays."""
-    if f < 0:
-        return _other_end(f, old, new)
+        return 0
     s.count[STAMP] += 1
     stamp = s.count[STAMP]
     s.stack[0] = f
@@ -524,8 +459,39 @@ def renamed(s, f, old, new):  # type: ignore[no-untyped-def]
                 s.cells[child + MARK] = stamp
                 s.stack[size] = child
                 size += 1
+    return size
+
+
+@in_place
+def look(s, f, support, ends):  # type: ignore[no-untyped-def]
+    """Mark the levels that a diagram has nodes on, list the numbers at its ends, and count its nodes.
+
+    Returns the number of nodes and of ends; ends beyond the length of `ends` are not listed.
+    """
+    size, count = _reached(s, f), 0
+    if f < 0:
+        if len(ends):
+            ends[0] = -1 - f
+        return 0, 1
+    for place in s.stack[:size]:
+        level = s.cells[place]
+        support[level] = True
+        for c in range(s.card[level]):
+            child = s.cells[place + CHILDREN + c]
+            if child < 0:
+                if count < len(ends):
+                    ends[count] = -1 - child
+                count += 1
+    return size, count
+
+
+@jit()
+def renamed(s, f, old, new):  # type: ignore[no-untyped-def]
+    """A diagram with other numbers at its ends: `new[k]` for `old[k]`, which are in order; 0 stays."""
+    if f < 0:
+        return _other_end(f, old, new)
     forward = np.empty(f + 1, dtype=np.int32)
-    for place in np.sort(s.stack[:size]):  # children were made before their parents
+    for place in np.sort(s.stack[: _reached(s, f)]):  # children were made before their parents
         level = s.cells[place]
         for c in range(s.card[level]):
             child = np.int64(s.cells[place + CHILDREN + c])

@@ -106,13 +106,9 @@ class Result:
 class OutOfBudgetError(Exception):
     """More nodes than the attempt was allowed to make.
 
-    The axis that was being eliminated, if any, the nodes and numbers so far, and which part of the axes had been
-    eliminated.
+    Its arguments are the axis that was being eliminated (-1: none), the nodes and numbers so far, and which part of the
+    axes had been eliminated.
     """
-
-    def __init__(self, axis: int, nodes: int, numbers: int, reached: float) -> None:
-        self.axis, self.nodes, self.numbers, self.reached = axis, nodes, numbers, reached
-        super().__init__(f"axis {axis} after {nodes} nodes")
 
 
 class _Message(NamedTuple):

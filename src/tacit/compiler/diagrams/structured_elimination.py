@@ -128,10 +128,9 @@ class StructuredElimination:
             try:
                 result = elimination.run(factors, attempt.order, self.keep, self.best)
             except OutOfBudgetError as error:
-                numbers = error.numbers / max(1, error.nodes)
-                self.gave_up = None if error.axis < 0 else names[error.axis], error.nodes, numbers
-                attempt.reached = error.reached
-                if numbers > self.max_numbers:
+                axis, nodes, numbers, attempt.reached = error.args
+                self.gave_up = None if axis < 0 else names[axis], nodes, numbers / max(1, nodes)
+                if self.gave_up[2] > self.max_numbers:
                     return None
             else:
                 self.fixed = symbols.fixed
@@ -169,11 +168,11 @@ class Emission:
             batched[symbol] = builder.batched[value]
         # what is rescaled depends on evidence; sums below a maximum, which come after all of that, may not
         for rescaled in (True, False):
-            reached = listing_kernels.reached(numbers.kind, numbers.left, numbers.right, batched)
+            reached = listing_kernels.reached(numbers, batched)
             for boundary in result.boundaries:
                 if boundary.rescaled == rescaled:
                     batched[boundary.symbols] = rescaled or reached[boundary.numbers].any()
-        self._static = ~listing_kernels.reached(numbers.kind, numbers.left, numbers.right, batched)
+        self._static = ~listing_kernels.reached(numbers, batched)
 
     def run(self, axes: tuple[Axis, ...]) -> int:
         """The value over the axes that were kept."""
@@ -212,7 +211,7 @@ class Emission:
     def _listing(self, table: Ids, leaves: Mask, rows: bool) -> tuple[Ids, Ids, Mask, Ids, int]:
         numbers, roots = self._result.numbers, distinct(table)
         inner = roots[~leaves[roots] & (numbers.kind[roots] >= SUM)]
-        return listing_kernels.listing(numbers.kind, numbers.left, numbers.right, leaves, inner, rows)  # type: ignore[no-any-return]
+        return listing_kernels.listing(numbers, leaves, inner, rows)  # type: ignore[no-any-return]
 
     def _built(self, table: Ids, axes: tuple[Axis, ...], leaves: Mask, largest: bool, rows: bool) -> int:
         """An operation that makes the numbers of a table."""

@@ -18,9 +18,7 @@ HUB_NEIGHBOURS = 100  # of an axis, beyond which the pairs that elimination woul
 MAX_GROUP = 8  # factors of one axis up to which all pairs of them are compared
 MAX_EXACT = 4  # factors up to which the cheapest plan of all is taken, ...
 MAX_EXACT_HIGH = 9  # ... and with the highest effort: 3^9 / 2 pairs of sets take a tenth of a second
-MAX_SEARCHED = (
-    2000  # factors beyond which an order that adds no edge, or a plan by windows, is not searched any further
-)
+MAX_SEARCHED = 2000  # factors beyond which an order that adds no edge, or a plan by windows, is taken at once
 MAX_PAIRED = 300  # factors up to which greedy pairing is tried: beyond, elimination orders always won
 MIN_LONG_SEARCH = 40  # factors below which a plan is found with less search
 MAX_SETTLED = 16  # factors up to which annealing that finds nothing at any heat will find nothing any more
@@ -94,7 +92,10 @@ def _tried(problem: Problem, method: Method, rng: random.Random | None = None) -
 
 def _sweeps(problem: Problem, least: float) -> list[_Tried]:
     """Sweeps in both directions that cost less than the best plan so far, where plans are dear; cheapest first."""
-    if least < SWEEP_PRICE or widest_front(problem, order := sweep_order(problem)) > least:
+    if least < SWEEP_PRICE:
+        return []
+    order = sweep_order(problem)
+    if widest_front(problem, order) > least:
         return []
     both = [_tried(problem, _following(axes)) for axes in (order, order[::-1])]
     return sorted((plan for plan in both if plan.total < least), key=lambda plan: plan.total)
