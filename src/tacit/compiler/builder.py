@@ -23,7 +23,6 @@ class Builder:
     """Adds operations with a unique table, keyed by type and inputs.
 
     `axis` gives the axis of each variable: none if one state is possible, one of another name if not all are.
-
     `evidence_per_scale` bounds how many evidence-dependent factors are multiplied without rescaling: 8 keep float64
     above 2^-1022 as long as no single one shrinks a row's largest entry below 2^-120. A table that observed states
     will index counts, too; products of more of them than that are indexed first, since only rows can be rescaled.

@@ -30,10 +30,8 @@ def consistent(
 ) -> Possible:
     """The states that are left of `states`, parents first, where some are given; `whole` variables keep theirs.
 
-    `selections` are those that each node takes part in.
-
-    Where nothing is left of a variable, what is given is impossible. Any sum over states is 0 then, so one state is
-    enough for every variable that no selection depends on.
+    `selections` are those that each node takes part in. Where nothing is left of a variable, what is given is
+    impossible. Any sum over states is 0 then, so one state is enough for every variable that no selection depends on.
     """
     fixed = frozenset(whole).difference(given)
     left = {name: np.array(possible) for name, possible in states.items()}
@@ -66,10 +64,7 @@ def children(net: Model, nodes: Iterable[str]) -> dict[str, list[str]]:
 
 
 def supported(net: Model, name: str, left: Mapping[str, States], node_only: bool = False) -> list[States]:
-    """The states of a node's parents, in order, and of the node itself that its CPT allows of those in `left`.
-
-    With `node_only`, parents may be left out, which saves time.
-    """
+    """The states of a family, the node last, that its CPT allows of those in `left`; parents only if they matter."""
     cpt, parents = net.cpt(name), net.parents(name)
     above, own = [left[p] for p in parents], left[name]
     match cpt:

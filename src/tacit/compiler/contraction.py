@@ -16,10 +16,7 @@ from tacit.compiler.program import Program
 
 @dataclass(frozen=True)
 class Plan:
-    """The contraction tree of one elimination: the factors and the pairs in which they are multiplied.
-
-    If elimination was structured, there are no pairs.
-    """
+    """The contraction tree of one elimination: factors, and the pairs in which they are multiplied, if they are."""
 
     problem: Problem
     path: tuple[tuple[int, int], ...]
@@ -63,14 +60,14 @@ class Contractor:
         """Some values as one over the axes in `keep`: summed, or the largest."""
         tree = self.planned(values, keep, planner)
         check_size(tree, self._limit)
-        made = list(values)
+        nodes = list(values)
         for i in range(tree.leaves, len(tree.out)):
-            pair = (made[tree.left[i]], made[tree.right[i]])
+            pair = (nodes[tree.left[i]], nodes[tree.right[i]])
             if tree.soft[i]:  # also where both are tables that observed states index
                 pair = (self._builder.slice(pair[0]), self._builder.slice(pair[1]))
             axes = [tree.problem.names[axis] for axis in bits(tree.out[i])]
-            made.append(self._builder.contract(pair, axes, largest))
-        return made[-1], Plan(tree.problem, tuple(tree.path()))
+            nodes.append(self._builder.contract(pair, axes, largest))
+        return nodes[-1], Plan(tree.problem, tuple(tree.path()))
 
     def closed(self, values: Sequence[int], keep: Collection[Axis], largest: bool = False) -> list[int]:
         """The values with every axis that one of them alone holds summed out, or the largest. Observed axes stay."""

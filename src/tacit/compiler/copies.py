@@ -150,10 +150,7 @@ class _QuickElimination:
         return part
 
     def _cost(self, v: int) -> float:
-        """What it takes to eliminate an axis in one row.
-
-        It is as much where no row is needed: else all that is static would go first, and functions with it.
-        """
+        """What it takes to eliminate an axis in one row, also where none is needed: else functions would go first."""
         return sum(self.problem.size(self._product([*group, *self._function(v)])[0]) for group in self._groups(v))
 
     def _price(self, group: Iterable[int], v: int) -> float:
@@ -169,10 +166,7 @@ class _QuickElimination:
         return [self._definition[v]] if v in self._definition else []
 
     def _groups(self, v: int) -> list[list[int]]:
-        """The parts that hold an axis, in groups that are to have a copy of its function each; one if it has none.
-
-        What defines another function stays alone, so that it remains one.
-        """
+        """The parts that hold an axis, in groups to have a copy of its function each; other functions stay alone."""
         function = self._function(v)
         others = sorted(self._holders[v].difference(function))
         size = sum(len(self._parts[number].leaves) for number in function)

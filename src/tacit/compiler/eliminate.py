@@ -300,10 +300,7 @@ class Elimination:
         return values or [self.builder.factor(IndexedFactor(None, np.array(ONE), ()))]  # the product of nothing
 
     def _reusable(self, nodes: int, keep: Axes) -> list[Marginal]:
-        """Earlier marginals that can stand for the factors they cover.
-
-        What a marginal has summed out must neither be kept nor occur in a factor that it does not cover.
-        """
+        """Earlier marginals whose sums are neither over what is kept nor over axes of factors they do not cover."""
         kept, taken = mask_of(self._position[name] for name in keep), 0
         reusable: list[Marginal] = []
         for marginal in reversed(self._latest) if self.approach.reuse_marginals else ():

@@ -54,8 +54,8 @@ def global_order(net: Model, pruned: Pruned, question: Question, only_min_fill: 
         if net.cpt(name).testing:
             factors.append({n: net.variable(n).card for n in (*net.parents(name), name)})
         else:
-            made = initial.node_factors(net, name, readings, axis_names)
-            factors += [dict(zip(factor.axes, factor.index.shape, strict=True)) for factor in made]
+            small = initial.node_factors(net, name, readings, axis_names)
+            factors += [dict(zip(factor.axes, factor.index.shape, strict=True)) for factor in small]
     names = list(dict.fromkeys([*pruned.nodes, *(name for factor in factors for name in factor)]))
     sizes = {name: size for factor in factors for name, size in factor.items()}
     place = {name: i for i, name in enumerate(names)}

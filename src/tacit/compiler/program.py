@@ -23,13 +23,10 @@ from tacit.compiler.operations import Axes, Axis, Operation, Setting
 
 @dataclass(frozen=True)
 class ParentMarginal:
-    """Where to find the marginal of a testing node's parents, and which axis each parent has there.
-
-    None: the parent is indexed (hard evidence) or has one possible state.
-    """
+    """Where to find the marginal of a testing node's parents, and which axis each parent has there."""
 
     marginal: int
-    axes: tuple[Axis | None, ...]
+    axes: tuple[Axis | None, ...]  # None: the parent is indexed (hard evidence) or has one possible state
 
 
 @dataclass(frozen=True)
@@ -264,17 +261,10 @@ def program_table(program: Program, limit: int = 200) -> str:
 
 def _steps(program: Program, limit: int) -> list[tuple[str | int, ...]]:
     """A row of a table for every operation; of many, for the first and the last ones."""
-    body: list[tuple[str | int, ...]] = [
-        (
-            f"v{i}",
-            str(operation),
-            " ".join(operation.axes) or "-",
-            program.size(operation.axes),
-            program.multiply_adds(i),
-            "row" if program.batched[i] else "query",
-        )
-        for i, operation in enumerate(program)
-    ]
+    body: list[tuple[str | int, ...]] = []
+    for i, op in enumerate(program):
+        per = "row" if program.batched[i] else "query"
+        body.append((f"v{i}", str(op), " ".join(op.axes) or "-", program.size(op.axes), program.multiply_adds(i), per))
     hidden = len(body) - limit
     if hidden <= 0:
         return body

@@ -91,9 +91,8 @@ def possible_states(
 ) -> Possible:
     """The states of each node that known 0s leave possible, or the one that is given; all states for `whole`.
 
-    `evidence` may be seen by testing nodes.
-
-    Without any given, going from parents to children is enough: every row of a table has a state for the child.
+    Testing nodes may see `evidence`. Without any states given, going from parents to children is enough: every row of a
+    table has a state for the child.
     """
     states: dict[str, tuple[int, ...]] = {}
     known = given or {}

@@ -258,6 +258,7 @@ def diagrams_instead(task: Compilation) -> Iterable[ProgramCandidate]:
     return (task.diagrams.instead(TooLargeError()),) if slow else ()
 
 
+# in turn, until one is final
 STRATEGIES: tuple[Callable[[Compilation], Iterable[ProgramCandidate]], ...] = (
     diagrams_first,
     functions_in_copies,
@@ -265,7 +266,7 @@ STRATEGIES: tuple[Callable[[Compilation], Iterable[ProgramCandidate]], ...] = (
     tables_in_one_order,
     tables_indexed_first,
     diagrams_instead,
-)  # in turn, until one is final
+)
 
 
 def trace(net: Model, query: Sequence[str], evidence: Sequence[str]) -> Program:

@@ -111,11 +111,9 @@ class _Sight:
         self._seen: dict[int, int] = {}
 
     def of(self, node: int, nearest: int, ancestors: int) -> int:
-        """What a testing node sees, given the nearest testing nodes above it, and all its ancestors.
-
-        Right below a single one, only evidence behind that one is new, so that long chains stay linear.
-        """
+        """What a testing node sees, given the nearest testing nodes above it, and all its ancestors."""
         above = bits(nearest)
+        # right below a single one, only evidence behind that one is new: so long chains stay linear
         new = self._at.get(above[0], []) if len(above) == 1 else list(self._behind)
         inherited = union_of(self._seen[t] for t in above)
         self._seen[node] = inherited | union_of(self._behind[f] for f in new if not f & ~ancestors)

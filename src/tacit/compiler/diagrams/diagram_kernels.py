@@ -365,8 +365,8 @@ def _enter(s, depth, task, f, g, axis):  # type: ignore[no-untyped-def]
     if task == MULTIPLY and (f == ONE or g == ONE):
         return True, g if f == ONE else f, task, f, g
     if task != ELIMINATE and g < 0:  # both are ends
-        made = product_of(s, -1 - f, -1 - g) if task == MULTIPLY else sum_of(s, -1 - f, -1 - g)
-        return True, np.int64(-1 - made), task, f, g
+        end = product_of(s, -1 - f, -1 - g) if task == MULTIPLY else sum_of(s, -1 - f, -1 - g)
+        return True, np.int64(-1 - end), task, f, g
     level = min(_level(s, f), _level(s, g))
     if task == ELIMINATE and level > axis:  # neither depends on it
         stage, width, first = SCALING, 0, MULTIPLY
@@ -420,10 +420,7 @@ def _resume(s, depth, result, axis):  # type: ignore[no-untyped-def]
 
 @in_place
 def tables(s, numbers, ends, levels, level_ends, roots):  # type: ignore[no-untyped-def]
-    """The diagrams of tables of numbers, one after the other, whose axes have these levels, the topmost first.
-
-    `numbers` is used up.
-    """
+    """Make diagrams of tables of numbers, whose axes have these levels, the topmost first; `numbers` is used up."""
     start = first = 0
     for t in range(len(roots)):
         size = ends[t] - start
@@ -464,10 +461,7 @@ def _reached(s, f):  # type: ignore[no-untyped-def]
 
 @in_place
 def look(s, f, support, ends):  # type: ignore[no-untyped-def]
-    """Mark the levels that a diagram has nodes on, list the numbers at its ends, and count its nodes.
-
-    Returns the number of nodes and of ends; ends beyond the length of `ends` are not listed.
-    """
+    """Mark the levels of a diagram, list the numbers at its ends, if there is room, and count its nodes and ends."""
     size, count = _reached(s, f), 0
     if f < 0:
         if len(ends):
@@ -506,10 +500,10 @@ def _other_end(end, old, new):  # type: ignore[no-untyped-def]
 
 
 @in_place
-def spelled(s, f, levels, found):  # type: ignore[no-untyped-def]
+def write_table(s, f, levels, table):  # type: ignore[no-untyped-def]
     """Write the table of a diagram whose axes have these levels, the topmost first: the numbers of all entries."""
-    for i in range(len(found)):
-        rest, stride = i, len(found)
+    for i in range(len(table)):
+        rest, stride = i, len(table)
         at = f
         for k in range(len(levels)):
             card = s.card[levels[k]]
@@ -517,4 +511,4 @@ def spelled(s, f, levels, found):  # type: ignore[no-untyped-def]
             state, rest = rest // stride, rest % stride
             if at >= 0 and s.cells[at] == levels[k]:
                 at = np.int64(s.cells[at + CHILDREN + state])
-        found[i] = -1 - at
+        table[i] = -1 - at

@@ -72,15 +72,12 @@ class Alphabet:
 
 
 class Boundary(NamedTuple):
-    """Where a message was rescaled, or sums end and maxima begin: numbers, and the symbols that stand for them then.
-
-    `largest` says that the numbers are maxima.
-    """
+    """Where a message was rescaled, or sums end and maxima begin: numbers, and the symbols that stand for them then."""
 
     numbers: Ids
     symbols: Ids
     rescaled: bool
-    largest: bool
+    largest: bool  # whether the numbers are maxima
 
 
 class Numbers(NamedTuple):
@@ -248,7 +245,7 @@ class DiagramElimination:
         levels = sorted(self._levels[axis] for axis in keep)
         cards = [int(self._store.card[level]) for level in levels]
         table = np.empty(cards, dtype=np.int64)
-        k.spelled(self._store, root, np.array(levels, dtype=np.int64), table.ravel())
+        k.write_table(self._store, root, np.array(levels, dtype=np.int64), table.ravel())
         table = table.transpose([levels.index(self._levels[axis]) for axis in keep])
         store, count = self._store, int(self._store.count[k.NUMBERS])
         parts = store.kind, store.left, store.right, store.degree, store.mantissa, store.exponent

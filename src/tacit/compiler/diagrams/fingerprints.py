@@ -37,12 +37,12 @@ def of_rows(table: Floats) -> Prints:
     the sum, in rationals.
     """
     flat = np.ascontiguousarray(table, dtype=np.float64).reshape(-1, table.shape[-1])
-    found = np.empty(flat.shape, dtype=np.uint64)
+    prints = np.empty(flat.shape, dtype=np.uint64)
     left = np.arange(len(flat))
     for digits in range(MOST_DIGITS + 1):
         written = np.rint(flat[left] * 10.0**digits)
         exact = (written / 10.0**digits == flat[left]).all(axis=1) & (written.sum(axis=1) == 10.0**digits)
-        found[left[exact]] = all_times(written[exact].astype(np.uint64), np.uint64(pow(10**digits, -1, PRIME)))
+        prints[left[exact]] = all_times(written[exact].astype(np.uint64), np.uint64(pow(10**digits, -1, PRIME)))
         left = left[~exact]
         if not len(left):
             break
@@ -51,8 +51,8 @@ def of_rows(table: Floats) -> Prints:
         key = flat[k].tobytes()
         if key not in known:
             known[key] = _row(flat[k].tolist())
-        found[k] = known[key]
-    return found.reshape(table.shape)
+        prints[k] = known[key]
+    return prints.reshape(table.shape)
 
 
 def _row(row: list[float]) -> list[int]:

@@ -34,11 +34,8 @@ def listing(numbers, static, roots, rows):  # type: ignore[no-untyped-def]
     for root in roots:
         top = max(top, root + 1)
     uses, most = _count_uses(numbers, static, roots, top)
-    terms = Terms(
-        np.empty((2 * most, 2), dtype=np.int64),
-        np.empty((2 * most, 2), dtype=np.int64),
-        np.empty(most + 2, dtype=np.int64),
-    )
+    pairs = np.empty((2, 2 * most, 2), dtype=np.int64)
+    terms = Terms(pairs[0], pairs[1], np.empty(most + 2, dtype=np.int64))
     wanted = _mark_wanted(numbers, static, uses, roots, top, rows, terms.stack)
     return _emit(numbers, static, uses, wanted[:top], rows, terms)
 

@@ -115,10 +115,7 @@ class StructuredElimination:
     gave_up: tuple[Axis | None, int, float] | None = None  # the axis, nodes, and numbers per node of the last failure
 
     def run(self, values: Sequence[int], fill: Sequence[int], budgets: Sequence[int]) -> int | None:
-        """The value that some values make together, by the first attempt within its budget; None if there is none.
-
-        One order is `fill`, the others are sweeps.
-        """
+        """The result of the first attempt within its budget, in the order `fill` or in sweeps, if there is one."""
         names, build = self.problem.names, self.builder
         symbols, place = Symbols(self.net, build), {axis: i for i, axis in enumerate(names)}
         factors = [DiagramFactor(symbols.of(v), tuple(place[a] for a in build.axes(v))) for v in values]

@@ -87,7 +87,7 @@ class ArrayStep:
         """The table as `forward` reads it."""
         raise NotImplementedError
 
-    def floor(self, frame: Frame, made: Value) -> Any:
+    def floor(self, frame: Frame, value: Value) -> Any:
         """A bound of the entries of a table that the step made, before they are looked at; None: nothing to add."""
         return None
 

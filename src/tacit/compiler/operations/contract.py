@@ -83,17 +83,12 @@ class AxisRoles(NamedTuple):
     def of(cls, setting: Setting, out: Axes) -> AxisRoles:
         """The roles of two operands; one alone is multiplied by a number."""
         a, b = (*setting.axes, ())[:2]
-        return cls(
-            setting,
-            a,
-            b,
-            out,
-            kept=tuple(x for x in a if x in b and x in out),
-            left=tuple(x for x in a if x not in b and x in out),
-            summed=tuple(x for x in a if x in b and x not in out),
-            right=tuple(x for x in b if x not in a and x in out),
-            lone=tuple(x for x in (*a, *b) if x not in out and not (x in a and x in b)),
-        )
+        kept = tuple(x for x in a if x in b and x in out)
+        left = tuple(x for x in a if x not in b and x in out)
+        summed = tuple(x for x in a if x in b and x not in out)
+        right = tuple(x for x in b if x not in a and x in out)
+        lone = tuple(x for x in (*a, *b) if x not in out and not (x in a and x in b))
+        return cls(setting, a, b, out, kept, left, summed, right, lone)
 
     def own(self, axes: Axes) -> Axes:
         """The axes of an operand that are left when the lone ones are summed out."""
@@ -137,7 +132,7 @@ class _Contraction(ArrayStep):
         floor = self._xp.product_floor(frame, self._inputs) if self._batched else None
         return Value(self._multiplied(frame), total_exponent(frame, self._inputs), floor)
 
-    def floor(self, frame: Frame, made: Value) -> Any:
+    def floor(self, frame: Frame, value: Value) -> Any:
         return self._xp.product_floor(frame, self._inputs)
 
 

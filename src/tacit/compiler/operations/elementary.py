@@ -157,8 +157,8 @@ class _SliceStep(ArrayStep):
         flat = adjoint.reshape(-1, adjoint.shape[-1])  # (entries, rows)
         states = math.prod(self._cards)
         places = np.arange(len(flat))[:, None] * states + backward.frame.place(self._variables, self._cards)
-        made = added_up(flat, places, len(flat) * states)
-        backward.add(self._source, made.reshape(self._arranged).transpose(self._back))
+        by_source = added_up(flat, places, len(flat) * states)
+        backward.add(self._source, by_source.reshape(self._arranged).transpose(self._back))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -201,10 +201,10 @@ class _GatherStep(ArrayStep):
         value = frame.values[self._source]
         assert value.exponent is None or not self._has_ones, "a rescaled value has no constant 1"
         taken = self._xp.take(self._xp.reshape(value.array, self._flat), self._taken, 0)
-        made = self._xp.reshape(taken, self._shape)
+        array = self._xp.reshape(taken, self._shape)
         if self._real is not None:
-            made = self._xp.where(self._real, made, self._known)
-        return Value(made, value.exponent, frame.floor(self._source) if len(self._flat) > 1 else None)
+            array = self._xp.where(self._real, array, self._known)
+        return Value(array, value.exponent, frame.floor(self._source) if len(self._flat) > 1 else None)
 
     def reverse(self, backward: BackwardPass, adjoint: Array) -> None:
         index = self._index.ravel()
@@ -212,8 +212,8 @@ class _GatherStep(ArrayStep):
         flat = adjoint.reshape(index.size, -1)
         places = index[:, None] * flat.shape[1] + np.arange(flat.shape[1])
         real = index >= 0
-        made = added_up(flat[real], places[real], math.prod([*self._input, *rows]))
-        backward.add(self._source, made.reshape([*self._input, *rows]))
+        by_source = added_up(flat[real], places[real], math.prod([*self._input, *rows]))
+        backward.add(self._source, by_source.reshape([*self._input, *rows]))
 
 
 def added_up(adjoint: Array, places: NDArray[np.int64], size: int) -> Array:

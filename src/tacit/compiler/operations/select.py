@@ -150,9 +150,9 @@ class _SelectStep(ArrayStep):
         shape, order = self._weight
         return self._xp.permute(self._xp.reshape(value.weight, shape), order)
 
-    def floor(self, frame: Frame, made: Value) -> Any:
+    def floor(self, frame: Frame, value: Value) -> Any:
         _, plus, minus, _ = aligned(self._views, frame, self._inputs)
-        return self._floor(frame, made.array, (plus, minus))
+        return self._floor(frame, value.array, (plus, minus))
 
     def _floor(self, frame: Frame, table: Array, sides: tuple[Array, Array]) -> Any:
         tests = frame.gamma(self._node) is None

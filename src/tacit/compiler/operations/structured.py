@@ -96,22 +96,19 @@ class Structured(Operation):
         count, bounds = len(self.linear), self.bounds
         read = self.terms - self.first_result(setting)
         uses = np.bincount(read[read >= 0], minlength=count)
-        found, ready = [], np.flatnonzero(uses == 0)
+        levels, ready = [], np.flatnonzero(uses == 0)
         while len(ready):
-            found.append(ready)
+            levels.append(ready)
             taken = np.sort(read[terms_of(bounds, ready)], axis=None)
             taken = taken[np.searchsorted(taken, 0) :]
             ends = np.flatnonzero(np.append(taken[1:] != taken[:-1], True)) if len(taken) else taken
             which = taken[ends]
             uses[which] -= np.diff(ends, prepend=-1)
             ready = which[uses[which] == 0]
-        return found[::-1]
+        return levels[::-1]
 
     def shortened(self, setting: Setting, most: int) -> Structured:
-        """The same with at most so many terms for each instruction: sums of parts, then the sum of these.
-
-        For operations with rows.
-        """
+        """An operation with rows with at most so many terms for each instruction: sums of parts, then of these."""
         counts, first = np.diff(self.bounds), self.first_result(setting)
         parts = -(-counts // most)
         if not (parts > 1).any():
@@ -232,15 +229,12 @@ def _add(into: Adjoints, block: int, positions: Ids, adjoint: Array) -> None:
 
 
 class _TermGroup(NamedTuple):
-    """Instructions of a level with the same number of terms: (terms, instructions) pairs of positions.
-
-    `fixed`: the first of each is that of a number in TABLES; all others are positions among those that the level reads.
-    """
+    """Instructions of a level with the same number of terms: pairs of positions among the numbers that it reads."""
 
     shape: list[int]
-    first: Ids
+    first: Ids  # (terms, instructions)
     second: Ids
-    fixed: bool
+    fixed: bool  # the first of each pair is a position in TABLES
     indices: tuple[Array, Array]
 
     def factors(self, xp: ArrayLibrary, tables: Array, working: Array) -> tuple[Array, Array]:
@@ -339,15 +333,15 @@ class _ByLevel(ArrayStep):
     def forward(self, frame: Frame) -> Value:
         exponent = total_exponent(frame, self._inputs)
         assert exponent is None or not (self._operation.index == ONE).any(), "a rescaled value has no constant 1"
-        made, lost = self._run(frame)
-        floor = self._floor(frame, made, lost) if self._batched else None
-        return Value(self._xp.reshape(made, self._shape), exponent, floor)
+        result, lost = self._run(frame)
+        floor = self._floor(frame, result, lost) if self._batched else None
+        return Value(self._xp.reshape(result, self._shape), exponent, floor)
 
-    def floor(self, frame: Frame, made: Value) -> Any:
+    def floor(self, frame: Frame, value: Value) -> Any:
         return self._floor(frame, *self._run(frame))
 
-    def _floor(self, frame: Frame, made: Array, lost: Sequence[Array]) -> Any:
-        return self._xp.listed_floor(frame, self._inputs, made, lost, self._in_range)
+    def _floor(self, frame: Frame, result: Array, lost: Sequence[Array]) -> Any:
+        return self._xp.listed_floor(frame, self._inputs, result, lost, self._in_range)
 
     def _run(self, frame: Frame) -> tuple[Array, list[Array]]:
         """The result (entries, rows), and where digits were lost, row by row."""
@@ -425,9 +419,9 @@ class _ByLevel(ArrayStep):
             inputs = [k for k, own in enumerate(self._with_rows) if own is with_rows]
             more = 0 if with_rows else len(self._operation.mantissas) + 1  # a 0 follows the literals
             if inputs and block in into:
-                made, first = _collected(into[block], sum(self._sizes[k] for k in inputs) + more), 0
+                by_entry, first = _collected(into[block], sum(self._sizes[k] for k in inputs) + more), 0
                 for k in inputs:
-                    own = made[first : first + self._sizes[k]]
+                    own = by_entry[first : first + self._sizes[k]]
                     backward.add(self._inputs[k], own.reshape([*self._shapes[k], *(rows if with_rows else ())]))
                     first += self._sizes[k]
 

@@ -33,20 +33,12 @@ def cheapest_path(problem: Problem) -> Path:
     for group in range(1, everything + 1):
         outside = union_of(problem.masks[i] for i in bits(everything & ~group))
         wanted = problem.keep | problem.hard | outside
-        for part in _halves(group):
-            _improve(problem, best, part, group ^ part, wanted)
+        rest = part = group ^ (1 << (group.bit_length() - 1))
+        while part:  # every subset of the group without its highest element
+            _improve(problem, best, group ^ part, part, wanted)
+            part = (part - 1) & rest
     last = min((key for key in best if key[0] == everything), key=lambda key: (best[key].cost, key))
     return _as_path(best, last, len(problem.masks))
-
-
-def _halves(group: int) -> list[int]:
-    """One half of every way to split a set in two: the half that has its highest element."""
-    rest = group ^ (1 << (group.bit_length() - 1))
-    halves, part = [], rest
-    while part:
-        halves.append(group ^ part)
-        part = (part - 1) & rest
-    return halves
 
 
 def _improve(problem: Problem, best: dict[_Key, _Best], a: int, b: int, wanted: int) -> None:

@@ -137,10 +137,7 @@ def _restarts(total: float, leaves: int, effort: str) -> int:
 def _annealed(
     problem: Problem, starts: list[Path], effort: str, rng: random.Random, most: int = 16
 ) -> tuple[float, Path]:
-    """The best of some annealing runs, the later ones from the best plan so far, hot and cool in turn.
-
-    A run takes some tenths of a second; the more a plan costs, the more of them are worth it.
-    """
+    """The best of some annealing runs, hot and cool in turn: the more a plan costs, the more of them are worth it."""
     total, leaves = Tree(problem, starts[0]).total, len(problem.masks)
     if effort == "high":
         moves, runs = 200_000, 16

@@ -33,10 +33,7 @@ def sweep_order(problem: Problem, without: Collection[int] = ()) -> list[int]:
 
 
 def widest_front(problem: Problem, order: list[int]) -> float:
-    """How many entries there are over the axes that are open at a time: seen by one that is summed, and not summed yet.
-
-    A sweep costs that at least, so it need not be priced where this is too much.
-    """
+    """The most entries over the axes that are open at a time, seen but not summed yet: a sweep costs that at least."""
     around = neighbours(problem)
     place = {axis: i for i, axis in enumerate(order)}
     opened: list[list[int]] = [[] for _ in order]

@@ -114,6 +114,7 @@ class Tree:
     def __init__(self, problem: Problem, path: Path) -> None:
         self.problem, self.leaves = problem, len(problem.masks)
         count = self.leaves + len(path)
+        self.root = count - 1
         self.left, self.right = [-1] * count, [-1] * count
         self.out = [0] * count
         self.soft = [False] * count
@@ -121,10 +122,6 @@ class Tree:
         for k, (i, j) in enumerate(path, start=self.leaves):
             self.left[k], self.right[k] = i, j
         self._measure()
-
-    @property
-    def root(self) -> int:
-        return len(self.out) - 1
 
     @property
     def total(self) -> float:
