@@ -11,18 +11,7 @@ from hypothesis import strategies as st
 import tacit
 from tacit import CPT, Network, TestingCPT, TooLargeError, examples, semantics
 from tacit.compiler import compile_program, contraction, eliminate, price, trace
-from tacit.compiler.operations import (
-    Add,
-    Constant,
-    Contract,
-    Gather,
-    Likelihood,
-    Parameter,
-    Rescale,
-    Select,
-    Share,
-    Slice,
-)
+from tacit.compiler import operations as ops
 from tacit.compiler.order.tree import ROWS, STEP, Problem, Tree
 from tacit.compiler.planners import global_order, quick
 from tacit.compiler.program import check
@@ -68,7 +57,7 @@ def test_a_long_chain_still_agrees_with_the_definition_step_by_step(engine):
 def test_testing_nodes_with_the_same_parents_share_one_marginal():
     tac = tacit.compile(examples.layer(8), "Q", ["E1", "E2"])
     assert len({s.marginal for s in tac.program.selections.values()}) == 1
-    assert sum(isinstance(op, Select) for op in tac.program) == 8
+    assert sum(isinstance(op, ops.Select) for op in tac.program) == 8
     split = tacit.compile(examples.split_layer(8), "Q", ["E1", "E2"])
     assert len({s.marginal for s in split.program.selections.values()}) == 2
 
@@ -93,7 +82,7 @@ def test_the_cost_of_a_testing_hmm_is_linear_in_its_length():
 
 def test_equal_operations_are_one():
     program = tacit.compile(examples.diamond(), "D", ["A"]).program
-    contractions = [(op.inputs, frozenset(op.axes)) for op in program if isinstance(op, Contract)]
+    contractions = [(op.inputs, frozenset(op.axes)) for op in program if isinstance(op, ops.Contract)]
     assert len(set(contractions)) == len(contractions)
 
 
@@ -145,8 +134,6 @@ def test_a_program_is_priced_for_a_batch_of_rows(part, price_of_one):
     assert price(more) - price(program) == price_of_one
 
 
-# rescaling ------------------------------------------------------------------------------------------------
-
 SMALLEST = {"float64": 1022, "float32": 126}  # the least normal number is 2 to minus this
 SHRINKS = {"float64": 120, "float32": 60}  # a factor may make a row's largest entry smaller by 2 to minus this
 
@@ -158,21 +145,21 @@ def evidence_in(program):
         observed = not set(operation.axes).isdisjoint(program.hard)
         below = [counts[j] for j in operation.inputs]
         match operation:
-            case Likelihood():
+            case ops.Likelihood():
                 counts.append(1)
-            case Parameter() | Select() | Share():
+            case ops.Parameter() | ops.Select() | ops.Share():
                 counts.append(int(observed or program.batched[len(counts)]))
-            case Gather() if isinstance(program.operations[operation.inputs[0]], Parameter):
+            case ops.Gather() if isinstance(program.operations[operation.inputs[0]], ops.Parameter):
                 counts.append(int(observed))
-            case Gather() | Slice():
+            case ops.Gather() | ops.Slice():
                 counts.append(below[0])
-            case Contract():
+            case ops.Contract():
                 counts.append(sum(below))
-            case Add():
+            case ops.Add():
                 counts.append(max(below))
-            case Rescale():
+            case ops.Rescale():
                 counts.append(1)
-            case Constant():
+            case ops.Constant():
                 counts.append(0)
     return counts
 
@@ -223,10 +210,10 @@ def test_no_product_has_more_evidence_than_cannot_underflow(dtype, kind, make):
     hard = {"soft": [], "hard": names, "mixed": names[::2]}[kind]
     program = tacit.compile(net, net.variables[0], names, hard, dtype=dtype).program
     counts = evidence_in(program)
-    products = [counts[i] for i, op in enumerate(program) if isinstance(op, Contract) and len(op.inputs) == 2]
+    products = [counts[i] for i, op in enumerate(program) if isinstance(op, ops.Contract) and len(op.inputs) == 2]
     assert 1 < max(products) <= EVIDENCE_PER_SCALE[dtype]
     assert counts[program.joint] <= EVIDENCE_PER_SCALE[dtype]
-    assert max(counts[j] for op in program if isinstance(op, Rescale) for j in op.inputs) > 1
+    assert max(counts[j] for op in program if isinstance(op, ops.Rescale) for j in op.inputs) > 1
 
 
 @pytest.mark.parametrize("kind", ["soft", "hard"])
@@ -236,7 +223,7 @@ def test_products_that_cannot_underflow_are_not_rescaled(kind):
             names = [f"X{i}" for i in range(count)]
             soft, hard = (names, ()) if kind == "soft" else ((), names)
             program = tacit.compile(sensors(count), "R", soft, hard, dtype=dtype).program
-            assert any(isinstance(op, Rescale) for op in program) == (count > limit)
+            assert any(isinstance(op, ops.Rescale) for op in program) == (count > limit)
 
 
 @tries(60)
@@ -248,7 +235,9 @@ def test_random_products_have_no_more_evidence_than_allowed(case, limit, indexed
         patch.setitem(EVIDENCE_PER_SCALE, "float64", limit)
         program = tacit.compile(net, query, [n for n in columns if n not in hard], hard).program
     counts = evidence_in(program)
-    assert all(counts[i] <= limit for i, op in enumerate(program) if isinstance(op, Contract) and program.batched[i])
+    assert all(
+        counts[i] <= limit for i, op in enumerate(program) if isinstance(op, ops.Contract) and program.batched[i]
+    )
 
 
 def test_rules_that_hard_evidence_indexes_count_as_their_dense_tables_do():
@@ -261,7 +250,7 @@ def test_rules_that_hard_evidence_indexes_count_as_their_dense_tables_do():
     dense = net.with_cpts({n: net.table(n) for n in net})
     hard = [f"P{i}" for i in range(1, 21)]
     rules, tables = (
-        sum(isinstance(op, Rescale) for op in tacit.compile(n, "X20", (), hard).program) for n in (net, dense)
+        sum(isinstance(op, ops.Rescale) for op in tacit.compile(n, "X20", (), hard).program) for n in (net, dense)
     )
     assert rules == tables > 0
 

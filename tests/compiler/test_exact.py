@@ -97,9 +97,6 @@ def test_the_highest_effort_stops_where_no_heat_finds_anything(monkeypatch):
     assert tried(order.MAX_SETTLED + 1) == 16
 
 
-# orders that add no edge ----------------------------------------------------------------------------------
-
-
 def edges_added(p, eliminated):
     """How many pairs of axes an order makes neighbours that no factor (nor the result) has together."""
     groups = [{*bits(m & ~p.hard)} for m in (*p.masks, p.keep)]
@@ -182,9 +179,6 @@ def test_a_large_problem_that_is_neither_a_tree_nor_thin_is_still_searched(monke
     masks = [1 << i | 1 << (i + 1) % axes for i in range(axes)]  # a cycle
     search(Problem(masks, [True] * axes, [f"v{i}" for i in range(axes)], [2] * axes, keep=1), "low")
     assert len(tried) == 1
-
-
-# problems beyond all bounds -------------------------------------------------------------------------------
 
 
 def grid(side, size):

@@ -44,9 +44,6 @@ def product(net, factors, keep):
     return whole.transpose([axes.index(a) for a in keep])
 
 
-# automata -------------------------------------------------------------------------------------------------
-
-
 def run(steps, last, arguments):
     state = None
     for step, argument in zip(steps, arguments, strict=False):
@@ -72,9 +69,6 @@ def test_automata_are_minimal():
     assert [int(s.max()) + 1 for s in steps] == list(range(2, 9))
     steps, _ = automaton(np.zeros((2,) * 8, dtype=int))
     assert [int(s.max()) + 1 for s in steps] == [1] * 7
-
-
-# factors against dense tables -----------------------------------------------------------------------------
 
 
 @given(networks(testing=False))
@@ -193,9 +187,6 @@ def test_a_function_becomes_an_automaton_beyond_a_small_table(parents, automaton
     factors = node_factors(net, "Y", {}, AxisNames(net))
     assert (len(factors) == parents) == automaton_used
     assert (len(factors) == 1) == (not automaton_used)
-
-
-# compiled -------------------------------------------------------------------------------------------------
 
 
 def agrees(net, query, columns, engine, hard=()):

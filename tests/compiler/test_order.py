@@ -60,10 +60,6 @@ def named(p, found):
     return "".join(p.names[i] for i in found)
 
 
-def test_bits_are_positions_from_low_to_high():
-    assert list(bits(0b101001)) == [0, 3, 5]
-
-
 @pytest.mark.parametrize("weigh", ELIMINATIONS)
 def test_a_path_is_eliminated_from_its_ends(weigh):
     p = problem("ab", "bc", "cd", "de")

@@ -108,9 +108,6 @@ def is_best(best, net, names, columns):
             close(joints[i][tuple(place)], largest[i])
 
 
-# the definition -------------------------------------------------------------------------------------------
-
-
 @tries(20)
 @given(case=asked(), rescaled=st.booleans())
 def test_answers(engine, case, rescaled):
@@ -225,9 +222,6 @@ def test_the_way_is_structured_here_and_nowhere_else():
         assert not tacit.compile(net, "S", names).program.structured
 
 
-# underflow ------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("engine", "dtype"), [("numpy", "float64"), ("tape", "float64"), ("torch", "float64"), ("tape", "float32")]
 )
@@ -275,9 +269,6 @@ def test_given_states_of_probability_1e_400(engine, dtype):
     np.testing.assert_allclose(alone.log_evidence(), [expected], tolerance)
 
 
-# derivatives ----------------------------------------------------------------------------------------------
-
-
 def gradients(net, query, columns, hard, through, engine):
     tac = compiled(net, query, columns, hard, engine=engine)
     known = tac.read(columns)
@@ -319,9 +310,6 @@ def agree(found, expected, tolerance=1e-9):
     """Equal arrays; what one side leaves out is 0."""
     for key in {*found, *expected}:
         close(found.get(key, 0.0), expected.get(key, 0.0), tolerance)
-
-
-# numbers that change --------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -469,9 +457,6 @@ def test_modules_of_torch_learn_what_is_not_built_in():
         module.load_network(filled.with_cpts({"X0": [0.25, 0.75]}))
 
 
-# programs -------------------------------------------------------------------------------------------------
-
-
 def same(a, b):
     """Whether two programs are equal, to the last bit of their arrays."""
 
@@ -514,9 +499,6 @@ def test_refusals_name_the_variable_and_the_nodes(soft):
     told = r"width \d+.*; structured elimination gave up at 'X\d,\d' after [\d,]+ nodes"
     with refusing(), pytest.raises(TooLargeError, match=told):
         tacit.compile(net, "X5,5", net.variables if soft else [])
-
-
-# elsewhere in the library ---------------------------------------------------------------------------------
 
 
 def mixed():

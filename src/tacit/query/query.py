@@ -16,8 +16,7 @@ from tacit.base.floats import Floats
 from tacit.base.text import large
 from tacit.base.warnings import warn
 from tacit.compiler.contraction import Plan
-from tacit.compiler.diagrams.built_in import holds_for
-from tacit.compiler.program import Program
+from tacit.compiler.program import Program, holds_for
 from tacit.compiler.question import Question
 from tacit.engines.engine import Sweep
 from tacit.evidence.column import Evidence, blocks

@@ -167,9 +167,6 @@ def test_derivatives_of_any_operation_are_those_of_its_polynomial(name, operatio
     np.testing.assert_allclose(own, expected, rtol=1e-11, atol=1e-300)
 
 
-# numbers that leave the range of floats --------------------------------------------------------------------
-
-
 def chain(literal, length=6):
     """literal * A0 * B0 * B0 ..., of the inputs A, B and T: A0 has reference 0, B0 3, the literal 12."""
     instructions = [[(12, 0)], *([(13 + k, 3)] for k in range(length - 1))]
@@ -220,8 +217,6 @@ def test_exponents_of_rescaled_inputs_add_up(name):
     found = engine(name, made).run(given, ROWS)
     agrees(found, [exactly(made, TABLE, given, row) for row in range(ROWS)], 1e-12)
 
-
-# other ways to run it --------------------------------------------------------------------------------------
 
 # A0 B0 + A1 B1, times 0.75/8, and A2 T5 + B1: with a literal, the results 13, 14 and 15
 SMALL = structured(
@@ -335,9 +330,6 @@ def test_derivatives_row_by_row(operation):
 def test_a_page_does_not_run_it():
     with pytest.raises(TooLargeError, match="tacit serve"):
         plain_program(NET, program(SMALL), PageTables(NET), {})
-
-
-# what is known of it ---------------------------------------------------------------------------------------
 
 
 @given(operations(static=True, largest=False))

@@ -145,8 +145,9 @@ def _near(s, other, mantissa, exponent):  # type: ignore[no-untyped-def]
 
 
 @in_place
-def number(s, kind, print_, mantissa, exponent, left, right, degree):  # type: ignore[no-untyped-def]
-    """The number with a fingerprint, made if there is none."""
+def number(s, kind, point, left, right, degree):  # type: ignore[no-untyped-def]
+    """The number with these values in the field and (mantissa, exponent) in the reals, made if there is none."""
+    print_, mantissa, exponent = point
     mask = len(s.known) - 1
     slot = np.int64(_mixed(print_)) & mask
     while s.known[slot] != EMPTY:
@@ -188,7 +189,7 @@ def product_of(s, a, b):  # type: ignore[no-untyped-def]
     mantissa, exponent = _scaled(s.mantissa[a] * s.mantissa[b], s.exponent[a] + s.exponent[b])
     kind = CONSTANT if s.kind[a] == CONSTANT and s.kind[b] == CONSTANT else PRODUCT
     degree = s.degree[a] + s.degree[b]
-    return number(s, kind, times(s.print[a], s.print[b]), mantissa, exponent, a, b, degree)
+    return number(s, kind, (times(s.print[a], s.print[b]), mantissa, exponent), a, b, degree)
 
 
 @in_place
@@ -203,12 +204,13 @@ def sum_of(s, a, b):  # type: ignore[no-untyped-def]
     if s.count[LARGEST] == 0:
         small = s.mantissa[smaller] * POWERS[abs(shift)] if abs(shift) < len(POWERS) else 0.0
         mantissa, exponent = _scaled(s.mantissa[larger] + small, s.exponent[larger])
-        return number(s, CONSTANT if constant else SUM, plus(s.print[a], s.print[b]), mantissa, exponent, a, b, degree)
+        point = plus(s.print[a], s.print[b]), mantissa, exponent
+        return number(s, CONSTANT if constant else SUM, point, a, b, degree)
     if constant or a == b:
         return larger
     # equal sums are not equal maxima: only what is made of the same two numbers is the same
     joined = plus(_mixed(s.print[a]) % PRIME, _mixed(s.print[b]) % PRIME)
-    return number(s, SUM, joined, s.mantissa[larger], s.exponent[larger], a, b, degree)
+    return number(s, SUM, (joined, s.mantissa[larger], s.exponent[larger]), a, b, degree)
 
 
 @in_place

@@ -238,8 +238,8 @@ class DiagramElimination:
     def _symbols(self, count: int, degree: int) -> Ids:
         store, first = self._store, int(self._store.count[k.NUMBERS])
         values = np.random.default_rng([19, first]).uniform(1.0, 2.0, count)
-        points = zip(fingerprints.symbols(count, first), values, strict=True)
-        return np.array([k.number(store, k.SYMBOL, *point, 0, 0, 0, degree) for point in points], dtype=np.int64)
+        points = [(*point, 0) for point in zip(fingerprints.symbols(count, first), values, strict=True)]
+        return np.array([k.number(store, k.SYMBOL, point, 0, 0, degree) for point in points], dtype=np.int64)
 
     def _result(self, root: int, keep: Sequence[int]) -> Result:
         levels = sorted(self._levels[axis] for axis in keep)
