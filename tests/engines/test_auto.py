@@ -133,7 +133,7 @@ def test_engines_that_need_code_say_so(monkeypatch):
     for name in ("native", "tape"):
         with pytest.raises(TacitError, match=f"engine='{name}' compiles code"):
             compile_(name).posterior(EVIDENCE)
-    engines._warn_once.cache_clear()
+    engines.choice._warn_once.cache_clear()
     with pytest.warns(RuntimeWarning, match="NumPy"):
         assert isinstance(compile_().engine(), NumpyEngine)
     assert isinstance(compile_().engine(), NumpyEngine)  # warned of once

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit import engines
+from tacit.engines import choice
 from tacit.engines.tape.instructions import MEAN_SQUARED
 from tacit.learn.fitting.loss_kernels import learn
 from tacit.learn.fitting.losses import evaluate
@@ -71,11 +71,11 @@ def test_an_engine_has_a_jacobian_or_says_why_not(name):
 
 def test_what_is_large_is_learned_on_a_gpu(monkeypatch):
     program = tacit.compile(tacit.examples.abc(), "B", ["A"]).program
-    rows = int(engines.GPU_WORK)
+    rows = int(choice.GPU_WORK)
     for gpu in (False, True):
-        monkeypatch.setattr(engines, "_has_gpu", lambda gpu=gpu: gpu)
-        assert engines.for_learning("auto", program, rows) == ("torch" if gpu else "native")
-        assert engines.for_learning("numpy", program, rows) == "numpy"
+        monkeypatch.setattr(choice, "_has_gpu", lambda gpu=gpu: gpu)
+        assert choice.for_learning("auto", program, rows) == ("torch" if gpu else "native")
+        assert choice.for_learning("numpy", program, rows) == "numpy"
 
 
 def test_nobody_else_asks_which_engine_it_is():
@@ -86,10 +86,10 @@ def test_nobody_else_asks_which_engine_it_is():
 
 def test_what_learns_depends_on_the_size_alone(monkeypatch):
     program = tacit.compile(tacit.examples.abc(), "B", ["A"]).program
-    assert [engines.engine_for_many_passes(program, rows) for rows in (1, engines.LEARNED_ROWS)] == ["native", "native"]
-    monkeypatch.setattr(engines, "QUICKLY_GENERATED", 0)
-    assert [engines.engine_for_many_passes(program, rows) for rows in (1, engines.LEARNED_ROWS)] == ["tape", "native"]
-    monkeypatch.setattr(engines, "MAX_GENERATED", 0)
-    assert engines.engine_for_many_passes(program, engines.LEARNED_ROWS) == "tape"
-    monkeypatch.setattr(engines, "MAX_TAPE", program.cost.multiply_adds)
-    assert engines.engine_for_many_passes(program, 1) == "numpy"
+    assert [choice.engine_for_many_passes(program, rows) for rows in (1, choice.LEARNED_ROWS)] == ["native", "native"]
+    monkeypatch.setattr(choice, "QUICKLY_GENERATED", 0)
+    assert [choice.engine_for_many_passes(program, rows) for rows in (1, choice.LEARNED_ROWS)] == ["tape", "native"]
+    monkeypatch.setattr(choice, "MAX_GENERATED", 0)
+    assert choice.engine_for_many_passes(program, choice.LEARNED_ROWS) == "tape"
+    monkeypatch.setattr(choice, "MAX_TAPE", program.cost.multiply_adds)
+    assert choice.engine_for_many_passes(program, 1) == "numpy"

@@ -18,11 +18,11 @@ UPWARDS = {  # methods of what users hold, for what most programs never call
     ("tacit.query.tac", "tacit.theory.explain"),
     ("tacit.query.tac", "tacit.io.bridges.onnx"),
     ("tacit.compiler.diagram_choice", "tacit.compiler.diagrams.structured_elimination"),  # loads numba
+    ("tacit.engines.choice", "tacit.engines.native.llvm"),  # loads llvmlite
 }
 IN_FUNCTIONS = UPWARDS | {
     ("tacit.engines", "tacit.engines.native.native_engine"),  # loads llvmlite
     ("tacit.engines", "tacit.engines.native.auto"),  # loads llvmlite
-    ("tacit.engines", "tacit.engines.native.llvm"),  # loads llvmlite
     ("tacit.engines", "tacit.engines.cuda.cuda_engine"),  # loads llvmlite
     ("tacit.engines", "tacit.engines.cuda.ptx"),  # loads llvmlite
     ("tacit.engines", "tacit.engines.cuda.driver"),  # asks a driver, which few machines have

@@ -26,6 +26,15 @@ Slopes = Mapping[str, float | None]  # of testing nodes, None for hard tests
 SeedOfRows = Callable[[Array, slice | NDArray[np.intp]], tuple[float, Array]]
 Kernel = Callable[..., float]
 
+MAX_CHUNK = 2**14  # rows
+CHUNK_ELEMENTS = 2**19  # entries alive at one time: a few megabytes, about the size of the caches
+GRADIENT_ELEMENTS = 2**22  # entries kept for a backward pass: 32 megabytes, beyond which more rows gain nothing
+
+
+def rows_within(entries: int, each: int, most: int = MAX_CHUNK) -> int:
+    """How many rows to run at a time, of so many entries each."""
+    return max(1, min(most, entries // max(1, each)))
+
 
 class Sweep(Enum):
     """What a call asks of an engine: see `Engine.runner`."""

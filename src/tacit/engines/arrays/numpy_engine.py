@@ -26,16 +26,13 @@ from tacit.engines.arrays.reverse import gradients, parameter_gradients
 from tacit.engines.arrays.structured_traceback import Tracing
 from tacit.engines.arrays.traceback import descend
 from tacit.engines.arrays.wide import Wide
-from tacit.engines.engine import Columns, Engine, Slopes, Tables
+from tacit.engines.engine import CHUNK_ELEMENTS, GRADIENT_ELEMENTS, Columns, Engine, Slopes, Tables, rows_within
 from tacit.engines.results import Array, Decided, Descent, Gradients, Results, Reverse
 from tacit.evidence.column import blocks
 
 T = TypeVar("T")
 
-CHUNK_ELEMENTS = 2**19  # entries alive at one time: a few megabytes, about the size of the caches
-MAX_CHUNK = 2**14
 THREADED_PRODUCT = 2**26  # multiply-adds, milliseconds, from which a product is worth the threads of BLAS
-GRADIENT_ELEMENTS = 2**22  # entries kept for the reverse: 32 megabytes, beyond which more rows gain nothing
 
 
 class NumpyEngine(Engine):
@@ -43,9 +40,8 @@ class NumpyEngine(Engine):
 
     def __init__(self, program: Program, parameters: Tables, gammas: Slopes, dtype: str = "float64") -> None:
         self.program, self.dtype = program, np.dtype(dtype)
-        self.chunk = self.chunk_of(program)
-        # all values of these rows are kept for the reverse
-        self.gradient_chunk = max(1, min(MAX_CHUNK, GRADIENT_ELEMENTS // max(1, program.cost.elements)))
+        self.chunk = rows_within(CHUNK_ELEMENTS, program.cost.live)
+        self.gradient_chunk = rows_within(GRADIENT_ELEMENTS, program.cost.elements)
         # for every testing node, where the marginal of its parents is, and its selected tables
         self._selections = {node: (place.marginal, program.selects[node]) for node, place in program.selections.items()}
         self._batched = [i for i in range(len(program)) if program.batched[i]]
@@ -146,11 +142,6 @@ class NumpyEngine(Engine):
         floor = lowest(made.array.reshape(-1, 1))
         lost = any(doubt is not None and np.isneginf(doubt).any() for doubt in doubts)
         return np.full(1, -np.inf) if lost or (floor < self._rows.limit).any() else floor
-
-    @staticmethod
-    def chunk_of(program: Program) -> int:
-        """How many rows of a program to run at a time, so that what is alive stays in cache."""
-        return max(1, min(MAX_CHUNK, CHUNK_ELEMENTS // max(1, program.cost.live)))
 
     @in_own_threads
     def attempt(self, columns: Columns, rows: int, selections: bool = False) -> Results:
