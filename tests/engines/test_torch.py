@@ -193,7 +193,7 @@ def test_gradients_against_finite_differences(gamma, hard):
     evidence |= {n: [net.states(n)[i % 2] for i in range(4)] for n in hard}
     tac = tacit.compile(net, "Q", [n for n in evidence if n not in hard], hard, engine="torch")
     engine, (soft, codes) = on_cpu(tac), tensors(tac, evidence)
-    own = dict(engine._own)
+    own = dict(engine._tensors)
 
     def posteriors(*leaves):
         likelihoods = dict(zip(soft, leaves, strict=False))
@@ -219,7 +219,7 @@ def test_a_hard_test_passes_gradients_to_the_selected_table_only():
     net.add("A", cpt=[0.5, 0.5])
     net.add("B", ["A"], cpt=TestingCPT([[0.9, 0.1], [0.7, 0.3]], [[0.2, 0.8], [0.1, 0.9]], [0.6, 0.6]))
     tac = tacit.compile(net, "B", ["A"], engine="torch")
-    tables = {key: table.clone().requires_grad_() for key, table in on_cpu(tac)._own.items()}
+    tables = {key: table.clone().requires_grad_() for key, table in on_cpu(tac)._tensors.items()}
     likelihood = torch.tensor([[0.7], [0.3]], dtype=torch.float64, requires_grad=True)
     joint, _, _ = on_cpu(tac).forward({"A": likelihood}, {}, tables)
     joint[0, 0].backward()
@@ -237,7 +237,7 @@ def test_evidence_above_a_testing_node_may_be_impossible(gamma):
     net.add("T", ["B"], cpt=TestingCPT([[0.9, 0.1], [0.7, 0.3]], [[0.2, 0.8], [0.1, 0.9]], [0.3, 0.6], gamma=gamma))
     tac = tacit.compile(net, "T", ["A"], engine="torch")
     likelihood = torch.tensor([[0.0, 0.5], [1.0, 0.5]], dtype=torch.float64, requires_grad=True)
-    tables = {key: table.clone().requires_grad_() for key, table in on_cpu(tac)._own.items()}
+    tables = {key: table.clone().requires_grad_() for key, table in on_cpu(tac)._tensors.items()}
     joint, _, _ = on_cpu(tac).forward({"A": likelihood}, {}, tables)
     assert (joint[:, 0] == 0).all()
     joint.sum().backward()
@@ -281,8 +281,8 @@ def test_given_tables_replace_the_engines_own():
     net, other = mixed(4.0), mixed(9.0, seed=5)
     evidence = rows_for(net, ["A", "B", "C"], 6)
     tac, expected = (tacit.compile(n, "Q", list(evidence), engine="torch") for n in (net, other))
-    close(forward(tac, evidence, on_cpu(expected)._own, {"T": 9.0, "U": 9.0}), expected.posterior(evidence))
-    some = {key: table for key, table in on_cpu(expected)._own.items() if key[0] == "Q"}
+    close(forward(tac, evidence, on_cpu(expected)._tensors, {"T": 9.0, "U": 9.0}), expected.posterior(evidence))
+    some = {key: table for key, table in on_cpu(expected)._tensors.items() if key[0] == "Q"}
     partly = tacit.Network.from_dict(net.to_dict())
     close(forward(tac, evidence, some), with_table(partly, "Q", other).posterior("Q", evidence))
     close(forward(tac, evidence), tac.posterior(evidence))  # its own are as they were
@@ -366,7 +366,7 @@ def test_new_numbers():
     tac, expected = (tacit.compile(n, "Q", list(evidence), engine="torch") for n in (net, other))
     engine, columns = on_cpu(tac), columns_of(net, evidence)
     before = engine.run(columns, 6).joint.copy()
-    new = {key: table.numpy() for key, table in on_cpu(expected)._own.items()}
+    new = {key: table.numpy() for key, table in on_cpu(expected)._tensors.items()}
     clone = engine.clone()
     clone.update(new, {"T": 9.0, "U": 9.0})
     close(clone.run(columns, 6).joint, on_cpu(expected).run(columns, 6).joint)
@@ -411,7 +411,7 @@ def test_recorded_runs_take_new_numbers():
         tac.joint(evidence)
     engine = tac.engine()
     assert all(slot.recorded for slot in engine._slots.values())
-    new = {key: table.numpy() for key, table in on_cpu(tacit.compile(other, "Q", list(evidence)))._own.items()}
+    new = {key: table.numpy() for key, table in on_cpu(tacit.compile(other, "Q", list(evidence)))._tensors.items()}
     engine.update(new, {"T": 9.0, "U": 9.0})
     for _ in range(3):
         close(tac.joint(evidence), tacit.compile(other, "Q", list(evidence), engine="numpy").joint(evidence))

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.base.floats import Floats
 from tacit.compiler.program import Program
-from tacit.engines.results import Array, Descent, Gradients, Results, Reverse
+from tacit.engines.results import Array, Descent, Gradients, Results, Reverse, added
 from tacit.evidence.column import Column, blocks, take
 
 T = TypeVar("T")
@@ -245,10 +245,7 @@ class Engine(ABC):
 
             value, gradients = self.value_and_gradients(block.columns, block.rows, seed_of_block)
             total += value
-            for key, table in gradients.tables.items():
-                tables[key] = tables[key] + table if key in tables else table
-            for node, slope in gradients.slopes.items():
-                slopes[node] = slopes.get(node, 0.0) + slope
+            tables, slopes = added(tables, gradients.tables), added(slopes, gradients.slopes)
         return total, Gradients(tables, slopes, {})
 
     def lacks_jacobian(self) -> str:

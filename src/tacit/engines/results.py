@@ -16,6 +16,8 @@ Array = NDArray[np.floating]
 States = dict[str, NDArray[np.integer]]  # of axes, or of the variables of a traced program: (rows, samples)
 N = TypeVar("N", bound=np.generic)
 F = TypeVar("F", bound=np.floating)
+K = TypeVar("K")
+V = TypeVar("V", float, Floats)
 
 
 class Decided(NamedTuple):
@@ -135,13 +137,16 @@ class Gradients:
 
     def with_rows_replaced(self, rows: NDArray[np.intp], others: Gradients) -> Gradients:
         """With the derivatives that some rows, which had none, got from another run."""
-        tables = {key: table + others.tables[key] for key, table in self.tables.items()}
-        slopes = {n: self.slopes.get(n, 0.0) + others.slopes.get(n, 0.0) for n in (*self.slopes, *others.slopes)}
         likelihoods = {}
         for name, old in self.likelihoods.items():
             new = others.likelihoods[name]
             likelihoods[name] = _put(old.astype(new.dtype), rows, new)  # the range of the new ones may be wider
-        return Gradients(tables, slopes, likelihoods)
+        return Gradients(added(self.tables, others.tables), added(self.slopes, others.slopes), likelihoods)
+
+
+def added(a: Mapping[K, V], b: Mapping[K, V]) -> dict[K, V]:
+    """Two mappings of numbers, or arrays, whose sums are taken where both have an entry."""
+    return {**a, **{key: a[key] + value if key in a else value for key, value in b.items()}}
 
 
 def normalised(joint: NDArray[F], numbers: Sequence[int] | NDArray[np.intp] | None = None) -> NDArray[F]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from tacit.compiler.operations import Axes, Parameter, Select, Share
@@ -32,24 +33,18 @@ class Steps:
         return step
 
 
+@dataclass(frozen=True)
 class Fixed:
     """What depends on parameters alone: values and, on first use, tables as their readers want them, and bounds."""
 
-    def __init__(self, values: Mapping[int, Value] | None = None) -> None:
-        self.values = dict(values or {})
-        self.ready: dict[int, Array] = {}
-        self.floors: dict[int, Any] = {}
+    values: Mapping[int, Value] = field(default_factory=dict)
+    ready: dict[int, Array] = field(default_factory=dict)
+    floors: dict[int, Any] = field(default_factory=dict)
 
-    def without(self, stale: Iterable[int], readers: Iterable[int]) -> Fixed:
-        """A copy that forgets some values, and how their readers want them."""
-        kept = Fixed(self.values)
-        kept.ready, kept.floors = dict(self.ready), dict(self.floors)
-        for i in stale:
-            kept.floors.pop(i, None)
-            kept.ready.pop(i, None)
-        for i in readers:
-            kept.ready.pop(i, None)
-        return kept
+    def without(self, gone: Collection[int]) -> Fixed:
+        """A copy without the bounds of some values, and the tables of some readers."""
+        ready, floors = ({i: x for i, x in own.items() if i not in gone} for own in (self.ready, self.floors))
+        return Fixed(self.values, ready, floors)
 
 
 class Sources(NamedTuple):
@@ -73,12 +68,9 @@ class ArrayEvaluation:
         through: bool = True,
     ) -> None:
         self.steps, self.tables, self.values, self.through = steps, tables, dict(tables.values), through
-        self.table, self._gammas, self.likelihood, self._states = sources
-        self._table_floor = table_floor
+        self.table, gammas, self.likelihood, self._states = sources
+        self.gamma, self._table_floor = gammas.__getitem__, table_floor
         self._places: dict[Axes, Array] = {}
-
-    def gamma(self, node: str) -> Any:
-        return self._gammas[node]
 
     def place(self, variables: Axes, cards: Sequence[int]) -> Array:
         place = self._places.get(variables)
@@ -101,19 +93,17 @@ class ArrayEvaluation:
         floor = self.values[i].floor
         if floor is not None or self._table_floor is None:
             return floor
-        floors, waiting = self.tables.floors, [i]
+        floors = self.tables.floors
+        waiting = [] if i in floors else [i]
         while waiting:  # no recursion: the tables of a long chain are made of each other, thousands deep
-            j = waiting[-1]
-            below = [] if j in floors else [k for k in self.steps.program.operations[j].inputs if self._unbounded(k)]
-            if not below and j not in floors:
+            j = waiting.pop()
+            inputs = self.steps.program.operations[j].inputs
+            below = [k for k in inputs if self.values[k].floor is None and k not in floors]
+            if below:
+                waiting += [j, *below]
+            elif j not in floors:
                 floors[j] = self._table_floor(self, j)
-            if not below:
-                waiting.pop()
-            waiting += below
         return floors[i]
-
-    def _unbounded(self, i: int) -> bool:
-        return self.values[i].floor is None and i not in self.tables.floors
 
     def follow(self, operations: Iterable[int], ends: Sequence[Sequence[int]] | None = None) -> None:
         """Run some operations; values that no later one needs are dropped, where `ends` names them."""

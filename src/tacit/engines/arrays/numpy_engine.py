@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from copy import copy
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,45 +20,36 @@ from tacit.base.machine import in_own_threads, limited
 from tacit.compiler.operations import Add, Contract, Select, Structured
 from tacit.compiler.operations.array_rules import Value
 from tacit.compiler.program import Program
+from tacit.engines.arrays.array_engine import ArrayEngine
 from tacit.engines.arrays.evaluation import ArrayEvaluation, Fixed, Sources, Steps, changed
-from tacit.engines.arrays.numpy_arrays import NumpyArrays, WideArrays, as_floats, lowest
+from tacit.engines.arrays.numpy_arrays import NumpyArrays, WideArrays, lowest
 from tacit.engines.arrays.reverse import gradients, parameter_gradients
 from tacit.engines.arrays.structured_traceback import Tracing
-from tacit.engines.arrays.traceback import descend
 from tacit.engines.arrays.wide import Wide
 from tacit.engines.engine import CHUNK_ELEMENTS, GRADIENT_ELEMENTS, Columns, Engine, Slopes, Tables, rows_within
-from tacit.engines.results import Array, Decided, Descent, Gradients, Results, Reverse
+from tacit.engines.results import Array, Decided, Descent, Gradients, Results
 from tacit.evidence.column import blocks
-
-T = TypeVar("T")
 
 THREADED_PRODUCT = 2**26  # multiply-adds, milliseconds, from which a product is worth the threads of BLAS
 
 
-class NumpyEngine(Engine):
+class NumpyEngine(ArrayEngine):
     """A program with its numbers. `gammas` gives the slope of each testing node, None for hard tests."""
+
+    arrays: type[NumpyArrays] = NumpyArrays
 
     def __init__(self, program: Program, parameters: Tables, gammas: Slopes, dtype: str = "float64") -> None:
         self.program, self.dtype = program, np.dtype(dtype)
         self.chunk = rows_within(CHUNK_ELEMENTS, program.cost.live)
         self.gradient_chunk = rows_within(GRADIENT_ELEMENTS, program.cost.elements)
-        # for every testing node, where the marginal of its parents is, and its selected tables
-        self._selections = {node: (place.marginal, program.selects[node]) for node, place in program.selections.items()}
-        self._batched = [i for i in range(len(program)) if program.batched[i]]
-        self._fixed = [i for i in range(len(program)) if not program.batched[i]]
         # what is computed once is computed with all digits and the whole range
-        self._once, self._rows = self._arrays(np.dtype(np.float64)), self._arrays(self.dtype)
+        self._once, self._rows = self.arrays(np.float64), self.arrays(dtype)
         self._steps = Steps(program, self._once, self._rows)
         self.gammas: Slopes = {}
         self.parameters: Tables = {}
         self._exact = Fixed()
         self._reached: dict[frozenset[Any], list[int]] = {}
         self.update(parameters, gammas)
-
-    def _arrays(self, dtype: np.dtype[np.floating]) -> NumpyArrays:
-        return NumpyArrays(dtype)
-
-    threads: int | None = None  # those of BLAS, where they are limited
 
     @in_own_threads
     def update(self, parameters: Tables, gammas: Slopes) -> None:
@@ -79,19 +70,14 @@ class NumpyEngine(Engine):
         return self._reached[keys]
 
     def _evaluation(self, tables: Fixed, columns: Columns | None = None, through: bool = True) -> ArrayEvaluation:
-        given = columns or {}
-        return ArrayEvaluation(
-            self._steps,
-            tables,
-            Sources(
-                self._parameter,
-                self.gammas,
-                lambda variable: given[variable].likelihoods() if variable in given else None,
-                lambda variable: given[variable].states(),
-            ),
-            self._table_floor,
-            through,
+        known = columns or {}
+        sources = Sources(
+            self._parameter,
+            self.gammas,
+            lambda variable: known[variable].likelihoods() if variable in known else None,
+            lambda variable: known[variable].states(),
         )
+        return ArrayEvaluation(self._steps, tables, sources, self._table_floor, through)
 
     def _parameter(self, node: str, part: str) -> Array:
         table = self.parameters[node, part]
@@ -137,18 +123,17 @@ class NumpyEngine(Engine):
     def _table_floor(self, frame: ArrayEvaluation, i: int) -> Floats:
         """A lower bound of the logarithms of a table's entries, or minus infinity where digits may be lost: (1,)."""
         exact = frame if frame.tables is self._exact else self._evaluation(self._exact)
-        made, inputs = exact.values[i], self.program.operations[i].inputs
-        doubts = [*(frame.floor(j) for j in inputs), self._steps.step(i).floor(exact, made)]
-        floor = lowest(made.array.reshape(-1, 1))
+        table, inputs = exact.values[i], self.program.operations[i].inputs
+        doubts = [*(frame.floor(j) for j in inputs), self._steps.step(i).floor(exact, table)]
+        floor = lowest(table.array.reshape(-1, 1))
         lost = any(doubt is not None and np.isneginf(doubt).any() for doubt in doubts)
         return np.full(1, -np.inf) if lost or (floor < self._rows.limit).any() else floor
 
     @in_own_threads
     def attempt(self, columns: Columns, rows: int, selections: bool = False) -> Results:
         frame = self._evaluation(self._tables, columns)
-        wanted = [i for marginal, tables in self._selections.values() for i in (marginal, *tables)]
         with limited(None if rows * self._largest_product >= THREADED_PRODUCT else 1):
-            frame.follow(self._batched, self.program.last_uses(wanted) if selections else self._ends)
+            frame.follow(self._batched, self._last_uses_but_selections if selections else self._last_uses)
         return self._results(frame, rows, selections)
 
     @cached_property
@@ -158,69 +143,69 @@ class NumpyEngine(Engine):
         return max(map(self.program.multiply_adds, products), default=0)
 
     @cached_property
-    def _ends(self) -> list[list[int]]:
-        return self.program.last_uses()
+    def _last_uses_but_selections(self) -> list[list[int]]:
+        """The last uses of values but those that selections are made of."""
+        places = self.program.selections.items()
+        return self.program.last_uses(
+            i for node, place in places for i in (place.marginal, *self.program.selects[node])
+        )
 
-    def _results(self, frame: ArrayEvaluation, rows: int, selections: bool) -> Results:
+    def _results(self, frame: ArrayEvaluation, rows: int, selections: bool = False) -> Results:
         joint, imprecise = frame.values[self.program.joint], np.isneginf(frame.floor(self.program.joint))
+        nodes = self.program.selections if selections else ()
         return Results(
             self._with_rows(self.program.joint, joint.array, rows).reshape(-1, rows),
             np.broadcast_to(0 if joint.exponent is None else joint.exponent, (rows,)),
             np.broadcast_to(imprecise, (rows,)) if imprecise.any() else None,
-            {node: self._decided(node, frame.values, rows) for node in self._selections} if selections else {},
-        )
-
-    def _decided(self, node: str, values: Mapping[int, Value], rows: int) -> Decided:
-        marginal, tables = self._selections[node]
-        weights = [as_floats(self._steps.step(i).weight(values[i]).astype(self.dtype)) for i in tables]  # type: ignore[attr-defined]
-        return Decided.of(
-            self._with_rows(marginal, values[marginal].array, rows),
-            [self._with_rows(i, weight, rows) for i, weight in zip(tables, weights, strict=True)],
+            {node: self._decided(node, frame.values, rows) for node in nodes},
         )
 
     def decided(self, rows: int) -> dict[str, Decided]:
         """How the testing nodes are decided whose selection does not depend on evidence."""
-        fixed = [node for node, (_, tables) in self._selections.items() if not self.program.batched[tables[-1]]]
+        fixed = [node for node, tables in self.program.selects.items() if not self.program.batched[tables[-1]]]
         return {node: self._decided(node, self._tables.values, rows) for node in fixed}
 
-    @in_own_threads
-    def attempt_gradients(self, columns: Columns, rows: int, seeds: Array, through_selection: bool) -> Reverse:
-        """Derivatives in plain floats. All values are kept between the sweeps: give at most `gradient_chunk` rows."""
-        frame = self._up(columns, through_selection)
-        results = self._results(frame, rows, selections=False)
-        with np.errstate(over="ignore", invalid="ignore"):  # what is no number is computed again
-            return Reverse(self._down(frame, seeds), results.exponent, results.imprecise is not None)
+    def _numpy(self, array: Array) -> Array:
+        return array.astype(self.dtype, copy=False)
 
-    @in_own_threads
-    def value_and_gradients(
-        self, columns: Columns, rows: int, seed_of: Callable[[Array], tuple[T, Array]]
-    ) -> tuple[T, Gradients]:
-        """A function of the joint and its derivatives, with one forward pass; see `Engine.value_and_gradients`."""
-        frame = self._up(columns)
-        results = self._results(frame, rows, selections=False)
-        if results.imprecise is not None:
-            return super().value_and_gradients(columns, rows, seed_of)
-        value, seeds = seed_of(results.joint)
-        with np.errstate(over="ignore", invalid="ignore"):
-            derivatives = self._down(frame, seeds)
-        return value, derivatives if derivatives.finite else self.gradients(columns, rows, seeds, results.exponent)
+    def _forward(self, columns: Columns, through_selection: bool = True) -> ArrayEvaluation:
+        frame = self._evaluation(self._tables, columns, through_selection)
+        frame.follow(self._batched)
+        return frame
 
-    @in_own_threads
+    def _kept(self, columns: Columns, rows: int) -> tuple[ArrayEvaluation, Results]:
+        frame = self._forward(columns)
+        return frame, self._results(frame, rows)
+
+    def _differentiable(
+        self, columns: Columns, rows: int, through_selection: bool = True
+    ) -> tuple[Results, Callable[[Array], Gradients]]:
+        frame = self._forward(columns, through_selection)
+
+        def backward(seeds: Array) -> Gradients:
+            with np.errstate(over="ignore", invalid="ignore"):  # what is no number is computed again
+                return self._backward(frame, seeds)
+
+        return self._results(frame, rows), backward
+
+    def _backward(self, frame: ArrayEvaluation, seeds: Array) -> Gradients:
+        once = self._evaluation(self._exact, through=frame.through)
+        return gradients(frame, self._batched, once, self._fixed, seeds.astype(self.dtype, copy=False))
+
     def attempt_descent(self, columns: Columns, rows: int, draws: Floats | None) -> Descent:
-        """States from plain floats. All values are kept: give at most `gradient_chunk` rows."""
-        if self.program.traced:
-            parts = blocks(columns, rows, self._tracing.chunk)
-            return Descent.joined([self._traced(b.columns, b.rows, _rows_of(draws, some)) for some, b in parts])
-        frame = self._up(columns)
-        observed = {name: columns[name].states() for name in self.program.observed}
-        states = descend(self.program, lambda i: frame.values[i].array, observed, rows, draws)
-        return Descent(states, self._results(frame, rows, selections=False))
+        if not self.program.traced:
+            return super().attempt_descent(columns, rows, draws)
+        parts = []
+        for some, block in blocks(columns, rows, self._tracing.chunk):
+            own = None if draws is None else np.ascontiguousarray(draws[:, some])
+            parts.append(self._traced(block.columns, block.rows, own))
+        return Descent.joined(parts)
 
+    @in_own_threads
     def _traced(self, columns: Columns, rows: int, draws: Floats | None) -> Descent:
         """States of variables, for a traced program."""
-        frame = self._up(columns)
+        frame, results = self._kept(columns, rows)
         states = self._tracing.states(lambda i: frame.values[i].array, rows, draws)
-        results = self._results(frame, rows, selections=False)
         possible = results.joint[0] > 0 if results.imprecise is None else (results.joint[0] > 0) & ~results.imprecise
         assert all((codes[possible] >= 0).all() for codes in states.values()), "a product without some variable"
         return Descent(states, results)
@@ -234,9 +219,8 @@ class NumpyEngine(Engine):
         return self if self.dtype == np.float64 else self.fallback
 
     def make_fallback(self) -> NumpyEngine:
-        if self.dtype == np.float64:
-            return WideEngine(self.program, self.parameters, self.gammas)
-        return NumpyEngine(self.program, self.parameters, self.gammas)
+        wider = WideEngine if self.dtype == np.float64 else NumpyEngine
+        return wider(self.program, self.parameters, self.gammas)
 
     def parameter_gradients(
         self, adjoints: Mapping[int, Array], through_selection: bool = True
@@ -244,32 +228,13 @@ class NumpyEngine(Engine):
         """Derivatives by the tables and by the slopes, given those by some values that evidence does not reach."""
         return parameter_gradients(self._evaluation(self._exact, through=through_selection), self._fixed, adjoints)
 
-    def _up(self, columns: Columns, through_selection: bool = True) -> ArrayEvaluation:
-        """Evaluate some rows and keep all values."""
-        frame = self._evaluation(self._tables, columns, through_selection)
-        frame.follow(self._batched)
-        return frame
-
-    def _down(self, frame: ArrayEvaluation, seeds: Array) -> Gradients:
-        once = self._evaluation(self._exact, through=frame.through)
-        return gradients(frame, self._batched, once, self._fixed, seeds.astype(self.dtype, copy=False))
-
-    def _with_rows(self, i: int, array: Array, rows: int) -> Array:
-        array = array if self.program.batched[i] else array[..., None]
-        return np.broadcast_to(array, (*array.shape[:-1], rows))
-
-
-def _rows_of(draws: Floats | None, rows: slice) -> Floats | None:
-    return None if draws is None else np.ascontiguousarray(draws[:, rows])
-
 
 class WideEngine(NumpyEngine):
     """An engine whose numbers have an exponent each and cannot underflow: the last fallback."""
 
-    def _arrays(self, dtype: np.dtype[np.floating]) -> NumpyArrays:
-        return WideArrays(dtype)
+    arrays = WideArrays
 
-    def _results(self, frame: ArrayEvaluation, rows: int, selections: bool) -> Results:
+    def _results(self, frame: ArrayEvaluation, rows: int, selections: bool = False) -> Results:
         results = super()._results(frame, rows, selections)
         exponent = self._exponent(frame)
         decided = {}
@@ -295,8 +260,7 @@ class WideEngine(NumpyEngine):
         through_selection: bool = True,
         imprecise: NDArray[np.intp] | None = None,
     ) -> Gradients:
-        frame = self._up(columns, through_selection)
-        states = self.program.outputs
-        by_joint = np.broadcast_to(np.asarray(seeds, dtype=self.dtype), (states, rows))
+        by_joint = np.broadcast_to(np.asarray(seeds, dtype=self.dtype), (self.program.outputs, rows))
         scale = np.broadcast_to(np.asarray(exponent, dtype=np.int64), (rows,))
-        return self._down(frame, Wide.of(by_joint, -scale))  # type: ignore[arg-type]
+        frame = self._forward(columns, through_selection)
+        return self._backward(frame, Wide.of(by_joint, -scale))  # type: ignore[arg-type]

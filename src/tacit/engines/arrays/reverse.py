@@ -7,15 +7,48 @@ value is one row that speaks for all.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from tacit.base.floats import Floats
 from tacit.compiler.operations import Likelihood, Parameter
+from tacit.compiler.operations.operation import Key
 from tacit.engines.arrays.evaluation import ArrayEvaluation
 from tacit.engines.arrays.numpy_arrays import as_floats
-from tacit.engines.results import Array, Gradients
+from tacit.engines.results import Array, Gradients, added
+
+
+class Adjoints:
+    """Derivatives by the values of an evaluation, and by slopes: those that the operations begin with are left."""
+
+    def __init__(self, frame: ArrayEvaluation) -> None:
+        self.frame = frame
+        self.by_value: dict[int, Array] = {}
+        self.slopes: dict[str, float] = {}
+
+    def add(self, i: int, adjoint: Array) -> None:
+        self.by_value[i] = self.by_value[i] + adjoint if i in self.by_value else adjoint
+
+    def add_slope(self, node: str, derivative: Array) -> None:
+        self.slopes[node] = self.slopes.get(node, 0.0) + float(as_floats(derivative))
+
+    def run(self, operations: Sequence[int]) -> None:
+        """Go from the results of some operations back to what they begin with."""
+        steps = self.frame.steps
+        for i in reversed(operations):
+            if i in self.by_value and steps.program.operations[i].inputs:
+                steps.step(i).reverse(self, self.by_value.pop(i))
+
+    def by_table(self, operations: Iterable[int], rows: Sequence[int] = ()) -> dict[Key, Floats]:
+        """Derivatives by the tables that some operations read: (entries..., *rows)."""
+        program, tables = self.frame.steps.program, dict[Key, Floats]()
+        for i in operations:
+            if isinstance(operation := program.operations[i], Parameter):
+                key, shape = (operation.node, operation.part), [*(program.sizes[a] for a in operation.axes), *rows]
+                derivative = as_floats(self.by_value[i]) if i in self.by_value else np.zeros(shape)
+                tables[key] = tables[key] + derivative if key in tables else derivative
+        return tables
 
 
 def gradients(
@@ -25,56 +58,26 @@ def gradients(
 
     `frame` holds all values of the `batched` operations, `once` those of the `static` ones, with all digits.
     """
-    program = frame.steps.program
-    sweep = BackwardPass(frame)
+    program, adjoints = frame.steps.program, Adjoints(frame)
     by_joint = seeds.reshape([*(program.sizes[a] for a in program.query), seeds.shape[-1]])
-    sweep.add(program.joint, by_joint if program.batched[program.joint] else by_joint.sum(axis=-1))
-    sweep.run(batched)
+    adjoints.add(program.joint, by_joint if program.batched[program.joint] else by_joint.sum(axis=-1))
+    adjoints.run(batched)
     likelihoods = {}
     for i in batched:
         if isinstance(operation := program.operations[i], Likelihood):
             nothing = np.zeros((program.sizes[operation.variable], seeds.shape[-1]), dtype=seeds.dtype)
-            likelihoods[operation.variable] = as_floats(sweep.adjoints.get(i, nothing))
-    tables, slopes = parameter_gradients(once, static, sweep.adjoints)
-    for node, slope in sweep.slopes.items():
-        slopes[node] = slopes.get(node, 0.0) + slope
-    return Gradients(tables, slopes, likelihoods)
+            likelihoods[operation.variable] = as_floats(adjoints.by_value.get(i, nothing))
+    tables, slopes = parameter_gradients(once, static, adjoints.by_value)
+    return Gradients(tables, added(slopes, adjoints.slopes), likelihoods)
 
 
 def parameter_gradients(
-    once: ArrayEvaluation, static: Sequence[int], adjoints: Mapping[int, Array]
-) -> tuple[dict[tuple[str, str], Floats], dict[str, float]]:
+    once: ArrayEvaluation, static: Sequence[int], by_value: Mapping[int, Array]
+) -> tuple[dict[Key, Floats], dict[str, float]]:
     """Derivatives by the tables and by the slopes, given those by some values that only depend on parameters."""
-    sweep = BackwardPass(once)
+    adjoints = Adjoints(once)
     for i in static:
-        if i in adjoints:
-            sweep.add(i, adjoints[i].astype(np.float64, copy=False))
-    sweep.run(static)
-    tables: dict[tuple[str, str], Floats] = {}
-    for i in static:
-        if isinstance(operation := once.steps.program.operations[i], Parameter):
-            key = operation.node, operation.part
-            derivative = as_floats(sweep.adjoints[i]) if i in sweep.adjoints else np.zeros(once.values[i].array.shape)
-            tables[key] = np.asarray(tables[key] + derivative if key in tables else derivative, dtype=np.float64)
-    return tables, sweep.slopes
-
-
-class BackwardPass:
-    """Adjoints of values; in the end, of those that the operations began with."""
-
-    def __init__(self, frame: ArrayEvaluation) -> None:
-        self.frame = frame
-        self.adjoints: dict[int, Array] = {}
-        self.slopes: dict[str, float] = {}
-
-    def add(self, i: int, adjoint: Array) -> None:
-        self.adjoints[i] = self.adjoints[i] + adjoint if i in self.adjoints else adjoint
-
-    def add_slope(self, node: str, derivative: Array) -> None:
-        self.slopes[node] = self.slopes.get(node, 0.0) + float(as_floats(derivative))
-
-    def run(self, operations: Sequence[int]) -> None:
-        steps = self.frame.steps
-        for i in reversed(operations):
-            if i in self.adjoints and steps.program.operations[i].inputs:
-                steps.step(i).reverse(self, self.adjoints.pop(i))
+        if i in by_value:
+            adjoints.add(i, by_value[i].astype(np.float64, copy=False))
+    adjoints.run(static)
+    return adjoints.by_table(static), adjoints.slopes
