@@ -1,5 +1,7 @@
 """Numbers with an exponent each: the same as floats where floats suffice, and right where they do not."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -81,7 +83,8 @@ def test_adding_up_by_place():
 
 def test_exponentials():
     x = np.linspace(-50_000, 0, 101)
-    np.testing.assert_allclose(Wide.exp(x).logarithm(), x, rtol=1e-14)
+    found = Wide.exp(x)
+    np.testing.assert_allclose((np.log2(found.mantissa) + found.exponent) / math.log2(math.e), x, rtol=1e-14)
     np.testing.assert_allclose(Wide.exp(x[-1:] - 3).floats(), np.exp(-3.0), rtol=1e-15)
 
 

@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from html import escape
 
 from tacit.base.atomic import write_atomically
-from tacit.base.errors import TacitError, TooLargeError
+from tacit.base.errors import TacitError
 from tacit.base.text import visible
 from tacit.engines.circuit import Circuit
-from tacit.engines.circuit.circuit_text import MAX_DRAWN, SIGNS
-from tacit.engines.circuit.nodes import KINDS, LEAVES, node_name
-from tacit.model.cpt import TESTS
+from tacit.engines.circuit.circuit_text import drawn_nodes
 from tacit.query.network import Network
 from tacit.views.layout import BoxLayout, Edge, Point, Size, arrange, text_width
 
@@ -77,17 +75,9 @@ def _of_network(net: Network) -> tuple[list[Shape], list[Edge]]:
 
 
 def _of_circuit(circuit: Circuit) -> tuple[list[Shape], list[Edge]]:
-    if len(circuit) > MAX_DRAWN:
-        raise TooLargeError(f"a drawing of {len(circuit):,} nodes cannot be read (limit {MAX_DRAWN:,}); see to_text")
-    outputs = set(circuit.outputs.tolist())
-    shapes = []
-    for i in range(len(circuit)):
-        kind = KINDS[circuit.kind[i]]
-        form = "text" if kind in LEAVES else "box" if kind in ("test", "sigmoid") else "ellipse"
-        label = f"x {TESTS[circuit.owner[i]]} T ? θ⁺ : θ⁻" if kind == "test" else SIGNS.get(kind, node_name(circuit, i))
-        shapes.append(Shape(visible(label), form, shaded=kind in ("test", "sigmoid"), ringed=i in outputs))
-    children = [circuit.children[circuit.start[i] : circuit.start[i + 1]].tolist() for i in range(len(circuit))]
-    return shapes, [(child, i) for i, below in enumerate(children) for child in below]
+    nodes = list(drawn_nodes(circuit))
+    shapes = [Shape(visible(node.label), node.form, node.form == "box", node.output) for node in nodes]
+    return shapes, [(child, i) for i, node in enumerate(nodes) for child in node.children]
 
 
 def _svg(shapes: Sequence[Shape], edges: Sequence[Edge], upwards: bool = False) -> Iterator[str]:

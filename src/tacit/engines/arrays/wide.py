@@ -8,28 +8,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tacit.compiler.operations.operation import spread
+
 NOTHING = -(2**44)  # the exponent of 0: smaller than any other, and far from overflow in sums
 PRODUCTS_AT_ONCE = 2**20  # products that are written out at a time, before they are summed
 
 
+@dataclass(eq=False)
 class Wide(np.lib.mixins.NDArrayOperatorsMixin):
     """An array of numbers with an exponent each; mantissas are 0 or between 1/2 and 1 in size.
 
-    >>> tiny = Wide.of([1e-300, 0.25])
-    >>> (tiny * tiny * tiny).logarithm(2).round(2)
-    array([-2989.74,    -6.  ])
+    >>> tiny = Wide.of([1e-300, 2e-300])
+    >>> (tiny * tiny * tiny).floats(2990).round(2)
+    array([1.2 , 9.61])
     """
 
-    __array_priority__: ClassVar[float] = 1000.0
-    dtype = np.dtype(np.float64)  # of the mantissas, which is what counts for precision
+    dtype: ClassVar[np.dtype[np.float64]] = np.dtype(np.float64)  # of the mantissas: what counts for precision
 
-    def __init__(self, mantissa: NDArray[np.float64], exponent: NDArray[np.int64]) -> None:
-        self.mantissa, self.exponent = mantissa, exponent
+    mantissa: NDArray[np.float64]
+    exponent: NDArray[np.int64]
 
     @staticmethod
     def of(values: ArrayLike | Wide, exponent: ArrayLike = 0) -> Wide:
@@ -57,12 +61,6 @@ class Wide(np.lib.mixins.NDArrayOperatorsMixin):
         with np.errstate(under="ignore", over="ignore"):
             return np.asarray(np.ldexp(self.mantissa, exponent.astype(np.int32)))
 
-    def logarithm(self, base: float = math.e) -> NDArray[np.float64]:
-        """Logarithms; minus infinity for 0."""
-        with np.errstate(divide="ignore"):
-            logs = np.log2(np.abs(self.mantissa)) + self.exponent
-        return np.asarray(logs / math.log2(base))
-
     def top(self, axis: int | tuple[int, ...] | None = None) -> NDArray[np.int64]:
         """The largest exponent along some axes; 0 where all entries are 0."""
         largest = self.exponent.max(axis=axis)
@@ -75,10 +73,6 @@ class Wide(np.lib.mixins.NDArrayOperatorsMixin):
     @property
     def ndim(self) -> int:
         return self.mantissa.ndim
-
-    @property
-    def size(self) -> int:
-        return self.mantissa.size
 
     @property
     def T(self) -> Wide:  # noqa: N802 - NumPy's name
@@ -100,18 +94,12 @@ class Wide(np.lib.mixins.NDArrayOperatorsMixin):
     def reshape(self, *shape: Any) -> Wide:
         return self._each(lambda part: part.reshape(*shape))
 
-    def copy(self) -> Wide:
-        return self._each(np.copy)
-
     def astype(self, dtype: Any, copy: bool = True) -> Wide:
         """Nothing changes: there is one precision."""
         return self
 
     def _each(self, change: Callable[[NDArray[Any]], NDArray[Any]]) -> Wide:
         return Wide(change(self.mantissa), change(self.exponent))
-
-    def __repr__(self) -> str:
-        return f"Wide({self.mantissa!r}, {self.exponent!r})"
 
     def sum(self, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Wide:
         if axis == ():
@@ -155,20 +143,12 @@ def _add(a: Wide, b: Wide) -> Wide:
     return Wide(np.stack(both[0]), np.stack(both[1])).sum(axis=0)
 
 
-def _negative(a: Wide) -> Wide:
-    return Wide(-a.mantissa, a.exponent)
-
-
 def _sign_of_difference(a: Wide, b: Wide) -> NDArray[np.float64]:
     """Exact: the larger exponent decides, then the mantissas."""
     same_exponent = a.exponent == b.exponent
     larger = np.where(a.exponent > b.exponent, np.sign(a.mantissa), -np.sign(b.mantissa))
     opposite = np.sign(a.mantissa) * np.sign(b.mantissa) < 0
     return np.where(same_exponent | opposite, np.sign(a.mantissa - b.mantissa), larger)
-
-
-def _matmul(a: Wide, b: Wide) -> Wide:
-    return einsum("ab,bc->ac", a, b)
 
 
 def einsum(subscripts: str, *operands: Wide | NDArray[np.float64]) -> Wide:
@@ -181,28 +161,14 @@ def einsum(subscripts: str, *operands: Wide | NDArray[np.float64]) -> Wide:
         own = "".join(letter for letter in term if letter in needed)
         given[k] = own, x.sum(axis=tuple(i for i, letter in enumerate(term) if letter not in needed))
     summed = "".join(dict.fromkeys(letter for term, _ in given for letter in term if letter not in out))
-    aligned = [_aligned(x, term, summed + out) for term, x in given]
+    aligned: list[Any] = [spread(x, tuple(term), (*summed, *out)) for term, x in given]  # type: ignore[arg-type]
     shape = np.broadcast_shapes(*(x.shape for x in aligned))
     count, rest = math.prod(shape[: len(summed)]), shape[len(summed) :]
     flat = [_broadcast(x, (*shape[: len(summed)], *x.shape[len(summed) :])) for x in aligned]
     flat = [x.reshape(count, *x.shape[len(summed) :]) for x in flat]
     step = max(1, PRODUCTS_AT_ONCE // max(1, math.prod(rest)))
-    parts = [_product([x[i : i + step] for x in flat]).sum(axis=0) for i in range(0, count, step)]
-    total = parts[0]
-    for part in parts[1:]:
-        total = _add(total, part)
-    return _broadcast(total, rest)
-
-
-def _product(factors: Sequence[Wide]) -> Wide:
-    return factors[0] if len(factors) == 1 else _multiply(*factors)
-
-
-def _aligned(x: Wide, term: str, order: str) -> Wide:
-    """With the axes of `order`, of length 1 where there is none."""
-    present = [letter for letter in order if letter in term]
-    moved = x.transpose([term.index(letter) for letter in present])
-    return moved.reshape([moved.shape[present.index(letter)] if letter in term else 1 for letter in order])
+    blocks = ([x[i : i + step] for x in flat] for i in range(0, count, step))
+    return _broadcast(reduce(_add, (reduce(_multiply, factors).sum(axis=0) for factors in blocks)), rest)
 
 
 def _where(condition: NDArray[np.bool_], a: Any, b: Any) -> Wide:
@@ -212,11 +178,6 @@ def _where(condition: NDArray[np.bool_], a: Any, b: Any) -> Wide:
 
 def _broadcast(x: Wide, shape: tuple[int, ...]) -> Wide:
     return x._each(lambda part: np.broadcast_to(part, shape))
-
-
-def _shaping(function: Callable[..., Any]) -> Callable[..., Wide]:
-    """A function that only moves entries about."""
-    return lambda x, *args, **kwargs: x._each(lambda part: function(part, *args, **kwargs))
 
 
 def _concatenate(arrays: Sequence[Any], axis: int = 0) -> Wide:
@@ -230,9 +191,9 @@ UFUNCS: dict[np.ufunc, Callable[..., Any]] = {
     np.multiply: _multiply,
     np.divide: _divide,
     np.add: _add,
-    np.subtract: lambda a, b: _add(a, _negative(b)),
-    np.negative: _negative,
-    np.matmul: _matmul,
+    np.subtract: lambda a, b: _add(a, -b),
+    np.negative: lambda a: Wide(-a.mantissa, a.exponent),
+    np.matmul: lambda a, b: einsum("ab,bc->ac", a, b),
     np.maximum: lambda a, b: _where(_sign_of_difference(a, b) >= 0, a, b),
     np.greater_equal: lambda a, b: _sign_of_difference(a, b) >= 0,
     np.greater: lambda a, b: _sign_of_difference(a, b) > 0,
@@ -244,7 +205,6 @@ FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.einsum: einsum,
     np.where: _where,
     np.concatenate: _concatenate,
-    np.zeros_like: lambda x: Wide.of(np.zeros(x.shape)),
     np.broadcast_to: _broadcast,
-    **{f: _shaping(f) for f in (np.expand_dims, np.moveaxis)},
+    np.expand_dims: lambda x, axis: x._each(lambda part: np.expand_dims(part, axis)),
 }

@@ -1,4 +1,4 @@
-"""Circuits as text, JSON and Graphviz.
+"""Circuits as lines of text and as drawings, and checks of what was read.
 
 Text: one line per node, `n7 = product n3 n5`, numbered from 0 without gaps, and a last line `outputs n8 n9`. Names are
 JSON strings, so that any name survives.
@@ -7,93 +7,101 @@ JSON strings, so that any name survives.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from itertools import accumulate, chain
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.base.errors import FormatError, TooLargeError
-from tacit.base.text import quote
-from tacit.engines.circuit.nodes import ARRAYS, CODE, KINDS, LEAVES, Ids, Nodes, node_name
+from tacit.engines.circuit.nodes import CODE, KINDS, LEAVES, Ids, Nodes
 from tacit.model.cpt import TESTS
 from tacit.model.variable import Variable, variable
 
-FORMAT, VERSION = "tacit-circuit", 1
 SIGNS = {"sum": "+", "product": "*", "divide": "/", "complement": "1-x", "normalise": "Σ=1"}
 MAX_DRAWN = 2000
-N = TypeVar("N", bound=Nodes)
 MAX_SHOWN = 200  # characters of a fault in a message
 
 
-def to_dot(circuit: Nodes) -> str:
-    """A drawing, leaves at the bottom; refused where nobody could read it."""
+class DrawnNode(NamedTuple):
+    """What a drawing shows of a node; `form` is "text", "box" or "ellipse"."""
+
+    label: str
+    form: str
+    output: bool
+    children: list[int]
+
+
+def drawn_nodes(circuit: Nodes) -> Iterator[DrawnNode]:
+    """The nodes of a drawing; refused where nobody could read it."""
     if len(circuit) > MAX_DRAWN:
         raise TooLargeError(f"a drawing of {len(circuit):,} nodes cannot be read (limit {MAX_DRAWN:,}); see to_text")
-    lines = ["digraph circuit {", '  rankdir=BT; node [fontname="Helvetica"];']
+    outputs = set(circuit.outputs.tolist())
     for i in range(len(circuit)):
         kind = KINDS[circuit.kind[i]]
-        shape = "plaintext" if kind in LEAVES else "box" if kind in ("test", "sigmoid") else "circle"
-        label = f"x {TESTS[circuit.owner[i]]} T ? θ⁺ : θ⁻" if kind == "test" else SIGNS.get(kind, node_name(circuit, i))
-        ring = ", peripheries=2" if i in circuit.outputs else ""
-        lines.append(f"  {i} [shape={shape}, label={quote(label)}{ring}];")
-        lines.extend(f"  {child} -> {i};" for child in _children(circuit, i))
-    return "\n".join([*lines, "}"]) + "\n"
+        form = "text" if kind in LEAVES else "box" if kind in ("test", "sigmoid") else "ellipse"
+        yield DrawnNode(_label(circuit, kind, i), form, i in outputs, circuit.children_of(i))
 
 
-def to_text(circuit: Nodes) -> str:
-    """One line per node."""
-    lines = [_line(circuit, i) for i in range(len(circuit))]
-    states = {v.name: list(v.states) for v in circuit.inputs}
-    head = f"# inputs {json.dumps(states)}"
-    return "\n".join([head, *lines, "outputs " + " ".join(f"n{i}" for i in circuit.outputs)]) + "\n"
+def _label(circuit: Nodes, kind: str, i: int) -> str:
+    owner, entry = circuit.owner[i], circuit.entry[i]
+    match kind:
+        case "constant":
+            return f"{circuit.number[i]:g}"
+        case "parameter":
+            return f"{'.'.join(circuit.tables[owner])}[{entry}]"
+        case "input":
+            states = circuit.inputs[owner].states
+            return f"{circuit.inputs[owner].name}={states[entry]}" if states else circuit.inputs[owner].name
+        case "test":
+            return f"x {TESTS[owner]} T ? θ⁺ : θ⁻"
+    return SIGNS.get(kind, kind)
 
 
-def _line(circuit: Nodes, i: int) -> str:
+def node_line(circuit: Nodes, i: int) -> str:
+    """A node as a line of text."""
     kind, owner, entry = KINDS[circuit.kind[i]], int(circuit.owner[i]), int(circuit.entry[i])
     number = repr(float(circuit.number[i]))
-    detail = {
-        "constant": [number],
-        "parameter": [*map(json.dumps, circuit.tables[owner]), str(entry), number] if kind == "parameter" else [],
-        "input": [json.dumps(circuit.inputs[owner].name), str(entry)] if kind == "input" else [],
-        "slice": [json.dumps(circuit.inputs[owner].name)] if kind == "slice" else [],
-        "test": [TESTS[owner]] if kind == "test" else [],
-        "sigmoid": [TESTS[owner], number] if kind == "sigmoid" else [],
-        "normalise": [str(owner)],
-    }.get(kind, [])
-    children = [f"n{child}" for child in _children(circuit, i)]
-    return " ".join([f"n{i} =", kind, *detail, *children])
+    detail: list[str] = []
+    match kind:
+        case "constant":
+            detail = [number]
+        case "parameter":
+            detail = [*map(json.dumps, circuit.tables[owner]), str(entry), number]
+        case "input":
+            detail = [json.dumps(circuit.inputs[owner].name), str(entry)]
+        case "slice":
+            detail = [json.dumps(circuit.inputs[owner].name)]
+        case "test" | "sigmoid":
+            detail = [TESTS[owner]] if kind == "test" else [TESTS[owner], number]
+        case "normalise":
+            detail = [str(owner)]
+    return " ".join([f"n{i} =", kind, *detail, *(f"n{child}" for child in circuit.children_of(i))])
 
 
-def _children(circuit: Nodes, i: int) -> list[int]:
-    children: list[int] = circuit.children[circuit.start[i] : circuit.start[i + 1]].tolist()
-    return children
-
-
-def from_text(lines: str, kind: type[N]) -> N:
-    """The circuit, of a given class, that `to_text` wrote."""
+def read_text(lines: str) -> dict[str, Any]:
+    """What lines of text say, as plain data."""
     reader = _TextReader()
     for number, line in enumerate(lines.splitlines(), start=1):
         try:
             reader.read(line.strip())
         except (ValueError, IndexError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise FormatError(f"line {number}: cannot read {_brief(repr(line))}: {_brief(error)}") from None
-    return reader.circuit(kind)
+            raise FormatError(f"line {number}: cannot read {brief(repr(line))}: {brief(error)}") from None
+    return reader.data()
 
 
 class _TextReader:
     def __init__(self) -> None:
         self.rows: list[tuple[int, list[int], int, int, float]] = []
         self.tables: dict[tuple[str, str], int] = {}
-        self.variables: dict[str, Variable] = {}
-        self.places: dict[str, int] = {}  # of the variables
+        self.inputs: dict[str, int] = {}
+        self.states: dict[str, Any] = {}
         self.outputs: list[int] = []
 
     def read(self, line: str) -> None:
         if line.startswith("# inputs "):
-            states = json.loads(line[len("# inputs ") :])
-            self.variables = {name: _variable(name, labels) for name, labels in states.items()}
-            self.places = {name: place for place, name in enumerate(self.variables)}
+            self.states = json.loads(line.removeprefix("# inputs "))
+            self.inputs = {input_variable(*own).name: place for place, own in enumerate(self.states.items())}
         elif line.startswith("outputs"):
             self.outputs = [self._node(word) for word in line.split()[1:]]
         elif line:
@@ -110,7 +118,7 @@ class _TextReader:
             owner = self.tables.setdefault((rest[0], rest[1]), len(self.tables))
             entry, number, rest = _integer(rest[2]), float(rest[3]), rest[4:]
         elif kind in ("input", "slice"):
-            owner = self.places[rest[0]]
+            owner = self.inputs[rest[0]]
             entry, rest = (_integer(rest[1]), rest[2:]) if kind == "input" else (0, rest[1:])
         elif kind in ("test", "sigmoid"):
             owner, rest = TESTS.index(rest[0]), rest[1:]
@@ -126,24 +134,22 @@ class _TextReader:
             raise ValueError(f"{word!r} is not an earlier node")
         return i
 
-    def circuit(self, kind: type[N]) -> N:
+    def data(self) -> dict[str, Any]:
         if not self.outputs:
             raise FormatError("the circuit has no line 'outputs ...'")
-        arity = [len(children) for _, children, _, _, _ in self.rows]
-        circuit = kind(
-            kind=np.array([r[0] for r in self.rows], dtype=np.uint8),
-            start=np.concatenate([[0], np.cumsum(arity)]).astype(np.int64),
-            children=np.array([c for r in self.rows for c in r[1]], dtype=np.int64),
-            owner=np.array([r[2] for r in self.rows], dtype=np.int64),
-            entry=np.array([r[3] for r in self.rows], dtype=np.int64),
-            number=np.array([r[4] for r in self.rows]),
-            blocks=np.arange(len(self.rows) + 1),
-            outputs=np.array(self.outputs, dtype=np.int64),
-            tables=tuple(self.tables),
-            inputs=tuple(self.variables.values()),
-        )
-        _check(circuit)
-        return circuit
+        kind, children, owner, entry, number = map(list, zip(*self.rows, strict=True))
+        return {
+            "kind": kind,
+            "start": [0, *accumulate(map(len, children))],
+            "children": list(chain.from_iterable(children)),
+            "owner": owner,
+            "entry": entry,
+            "number": number,
+            "blocks": list(range(len(kind) + 1)),
+            "outputs": self.outputs,
+            "tables": list(self.tables),
+            "inputs": [{"name": name, "states": states} for name, states in self.states.items()],
+        }
 
 
 def _integer(word: str) -> int:
@@ -154,14 +160,15 @@ def _integer(word: str) -> int:
     return number
 
 
-def _variable(name: Any, states: Any) -> Variable:
+def input_variable(name: Any, states: Any) -> Variable:
     """A checked variable; one without states is a plain number."""
     if not isinstance(states, list):
         raise ValueError(f"the states of {name!r} must be a list")
     return variable(name, states) if states else Variable(variable(name, 1).name, ())
 
 
-def _brief(what: object) -> str:
+def brief(what: object) -> str:
+    """A fault as a message shows it."""
     text = str(what)
     return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
 
@@ -185,49 +192,7 @@ def _words(line: str) -> list[Any]:
     return words
 
 
-def to_dict(circuit: Nodes) -> dict[str, Any]:
-    """Plain data, ready for JSON."""
-    data: dict[str, Any] = {"format": FORMAT, "version": VERSION, "kinds": list(KINDS)}
-    data |= {name: getattr(circuit, name).tolist() for name in ARRAYS}
-    data["number"] = [None if np.isnan(x) else x for x in circuit.number.tolist()]
-    data["tables"] = [list(t) for t in circuit.tables]
-    data["inputs"] = [{"name": v.name, "states": list(v.states)} for v in circuit.inputs]
-    return data
-
-
-def from_dict(data: Mapping[str, Any], kind: type[N]) -> N:
-    """The circuit, of a given class, that `to_dict` described."""
-    if not isinstance(data, Mapping) or [data.get(key) for key in ("format", "version", "kinds")] != [
-        FORMAT,
-        VERSION,
-        list(KINDS),
-    ]:
-        raise FormatError(f"not a {FORMAT} of version {VERSION}")
-    try:
-        arrays = {name: _integers(data[name]) for name in ARRAYS}
-        if not ((arrays["kind"] >= 0) & (arrays["kind"] < len(KINDS))).all():
-            raise ValueError("a node is of no known kind")
-        arrays["kind"] = arrays["kind"].astype(np.uint8)
-        circuit = kind(
-            number=np.array([np.nan if x is None else float(x) for x in data["number"]], dtype=np.float64),
-            tables=tuple((str(n), str(p)) for n, p in data["tables"]),
-            inputs=tuple(_variable(v["name"], v["states"]) for v in data["inputs"]),
-            **arrays,
-        )
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise FormatError(f"the circuit is damaged: {type(error).__name__}: {_brief(error)}") from None
-    _check(circuit)
-    return circuit
-
-
-def _integers(values: Any) -> NDArray[Any]:
-    array = np.array(values, dtype=None if len(values) else np.int64)
-    if array.ndim != 1 or array.dtype.kind != "i":
-        raise ValueError("expected a list of integers of 64 bits")
-    return array.astype(np.int64)
-
-
-def _check(circuit: Nodes) -> None:
+def check(circuit: Nodes) -> None:
     """The arrays fit together, children come before parents, and every node has what its kind needs."""
     n = len(circuit.kind)
     lengths = all(len(a) == n for a in (circuit.owner, circuit.entry, circuit.number)) and len(circuit.start) == n + 1

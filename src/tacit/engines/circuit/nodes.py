@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tacit.base.errors import TacitError, UnsetError
 from tacit.base.floats import Floats
+from tacit.engines.arrays.numpy_arrays import PlainArrays
 from tacit.engines.circuit.plain_inputs import read_numbers
 from tacit.evidence.column import Column, Evidence
 from tacit.evidence.read import EvidenceLike, read
@@ -102,6 +103,11 @@ class Nodes:
             first, last = self.start[begin], self.start[end]
             yield begin, end, KINDS[self.kind[begin]], self.children[first:last], self.start[begin:end] - first
 
+    def children_of(self, i: int) -> list[int]:
+        """The nodes that a node is computed of."""
+        children: list[int] = self.children[self.start[i] : self.start[i + 1]].tolist()
+        return children
+
     def evaluate(self, evidence: EvidenceLike | None = None, numbers: Floats | None = None) -> Floats:
         """The outputs for every row of evidence, or of numbers: (rows, outputs).
 
@@ -182,8 +188,11 @@ def _computed(kind: str, below: Floats, offsets: Ids, numbers: Floats, owner: Id
             holds = [x >= limit, x > limit, x <= limit, x < limit]
             return np.where(np.select([owner[:, None] == i for i in range(len(TESTS))], holds), plus, minus)
         case "sigmoid":
+            x, threshold, plus, minus = (below[offsets + i] for i in range(4))
             slope = np.where(owner < 2, numbers, -numbers)[:, None]  # mirrored for <= and <
-            return _mixture(slope, *(below[offsets + i] for i in range(4)))
+            z = np.nan_to_num(slope * (x - threshold), nan=0.0)  # 0/0: weight 1/2
+            weight, rest = PlainArrays().sigmoids(z, z)
+            return np.asarray(weight * plus + rest * minus)
         case "divide":
             return _quotient(below[offsets], below[offsets + 1])
         case "complement":
@@ -193,28 +202,6 @@ def _computed(kind: str, below: Floats, offsets: Ids, numbers: Floats, owner: Id
     return numbers[:, None]  # a constant, or a parameter
 
 
-def _mixture(slope: Floats, x: Floats, threshold: Floats, plus: Floats, minus: Floats) -> Floats:
-    """Plus with the weight sigmoid(slope (x - threshold)), and minus with the rest."""
-    z = np.nan_to_num(slope * (x - threshold), nan=0.0)  # 0/0: weight 1/2
-    small = np.exp(-np.abs(z))
-    larger, smaller = 1.0 / (1.0 + small), small / (1.0 + small)  # taken from 1, the smaller would lose its digits
-    return np.where(z >= 0, larger, smaller) * plus + np.where(z >= 0, smaller, larger) * minus
-
-
 def _quotient(x: Floats, total: Floats) -> Floats:
     """Unlike totals of probabilities, those of a circuit may be negative."""
     return np.asarray(np.divide(x, total, out=np.full_like(x, np.nan), where=total != 0))
-
-
-def node_name(circuit: Nodes, i: int) -> str:
-    """What a leaf stands for, or the kind of an inner node."""
-    kind = KINDS[circuit.kind[i]]
-    if kind == "constant":
-        return f"{circuit.number[i]:g}"
-    if kind == "parameter":
-        node, part = circuit.tables[circuit.owner[i]]
-        return f"{node}.{part}[{circuit.entry[i]}]"
-    if kind == "input":
-        variable = circuit.inputs[circuit.owner[i]]
-        return f"{variable.name}={variable.states[circuit.entry[i]]}" if variable.states else variable.name
-    return kind
