@@ -5,7 +5,7 @@ Edges lead from lower to higher numbers: parents first. The explorer page and dr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -18,13 +18,13 @@ Edge = tuple[int, int]
 Size = tuple[float, float]
 
 GAP, CHANNEL = 18, 9  # between boxes of a row, between an edge and its neighbours
-BETWEEN = 38  # between two rows
+ROW_GAP = 38
 MARGIN = 12.0
-ASPECT, NO_TOWER = 1.25, 0.9  # width / height: about that of a window beside the panels, and the least that is sought
-SWEEPS, MOVES = 24, 12
-RIGID = 6.0  # how much more a long edge minds a bend than a box minds its place
-NARROW = frozenset("iljtfrI.,:;'|!()[]{} -")
-WIDE = frozenset("mwMW@%—")
+ASPECT, MIN_ASPECT = 1.25, 0.9  # width / height: about that of a window beside the panels, and the least that is sought
+MAX_SWEEPS, MAX_MOVES = 24, 12
+EDGE_WEIGHT = 6.0  # how much more a long edge minds a bend than a box minds its place
+NARROW_LETTERS = frozenset("iljtfrI.,:;'|!()[]{} -")
+WIDE_LETTERS = frozenset("mwMW@%—")
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,9 @@ def arrange(sizes: Sequence[Size], edges: Sequence[Edge]) -> BoxLayout:
 
 def text_width(text: str, scale: float = 1.0) -> float:
     """About how wide a text is in a sans-serif of 12 pixels; generous, since fonts differ."""
-    return scale * sum(4.2 if c in NARROW else 10.4 if c in WIDE else 7.6 if c.isupper() else 6.9 for c in text)
+    return scale * sum(
+        4.2 if c in NARROW_LETTERS else 10.4 if c in WIDE_LETTERS else 7.6 if c.isupper() else 6.9 for c in text
+    )
 
 
 def wrap_rows(sizes: Sequence[Size], edges: Sequence[Edge]) -> list[int]:
@@ -71,9 +73,9 @@ def _layout_cost(rows: Sequence[int], sizes: Sequence[Size]) -> float:
     widths, heights = np.zeros(max(rows) + 1), np.zeros(max(rows) + 1)
     for row, (width, height) in zip(rows, sizes, strict=True):
         widths[row] += width + GAP
-        heights[row] = max(heights[row], height + BETWEEN)
+        heights[row] = max(heights[row], height + ROW_GAP)
     height = heights.sum()
-    width = max(widths.max(), NO_TOWER * height) / ASPECT
+    width = max(widths.max(), MIN_ASPECT * height) / ASPECT
     return float(max(width, height) + 0.1 * (width + height))
 
 
@@ -133,7 +135,7 @@ def _shorten_edges(
     children: Sequence[Sequence[int]],
 ) -> None:
     """Move boxes to rows with room where their edges are shorter, until nothing moves."""
-    for _ in range(MOVES):
+    for _ in range(MAX_MOVES):
         moved = False
         for i in range(len(rows)):
             low = max((rows[p] + 1 for p in parents[i]), default=0)
@@ -154,16 +156,11 @@ def _best_row(now: int, near: Sequence[int], allowed: range, used: Sequence[floa
     low, high = (min(max(near[k], allowed[0]), allowed[-1]) for k in ((len(near) - 1) // 2, len(near) // 2))
     if low <= now <= high:
         return now
-    ways = (range(low, high + 1), range(low - 1, allowed[0] - 1, -1), range(high + 1, allowed[-1] + 1))
-    between, *beyond = (next((r for r in way if r == now or used[r] <= room), None) for way in ways)
+    runs = (range(low, high + 1), range(low - 1, allowed[0] - 1, -1), range(high + 1, allowed[-1] + 1))
+    between, *beyond = (next((r for r in run if r == now or used[r] <= room), None) for run in runs)
     if between is not None:
         return between
-    return min((r for r in beyond if r is not None), key=lambda r: (_lengths(r, near), r != now))
-
-
-def _lengths(row: int, near: Sequence[int]) -> int:
-    """Of all edges of a box in this row together."""
-    return sum(abs(row - other) for other in near)
+    return min((r for r in beyond if r is not None), key=lambda r: (sum(abs(r - other) for other in near), r != now))
 
 
 def neighbours(count: int, edges: Sequence[Edge]) -> tuple[list[list[int]], list[list[int]]]:
@@ -178,60 +175,56 @@ def neighbours(count: int, edges: Sequence[Edge]) -> tuple[list[list[int]], list
 
 @dataclass(frozen=True)
 class Layered:
-    """Boxes, and the points where long edges pass a row: those of one parent share theirs, as cables share a duct."""
+    """Boxes, and the points where long edges pass a row, which those of one parent share."""
 
     layers: list[list[int]]  # nodes by row
     row: list[int]
     width: Floats
+    room: Floats  # the width, and the gap to the neighbours
     above: list[list[int]]
     below: list[list[int]]
-    ducts: dict[int, list[int]]  # by parent: its points in the rows below it, as far as they are needed
+    waypoints: dict[int, list[int]]  # by parent: its points in the rows below it, as far as they are needed
     boxes: int
 
     @classmethod
     def of(cls, rows: Sequence[int], sizes: Sequence[Size], edges: Sequence[Edge]) -> Layered:
         """Add the points that long edges pass."""
         row, links = list(rows), set[Edge]()
-        ducts: dict[int, list[int]] = {tail: [] for tail, _ in edges}
+        waypoints: dict[int, list[int]] = {tail: [] for tail, _ in edges}
         for tail, head in edges:
             length = rows[head] - rows[tail] - 1
-            while len(ducts[tail]) < length:
-                ducts[tail].append(len(row))
-                row.append(rows[tail] + len(ducts[tail]))
-            links.update(pairwise([tail, *ducts[tail][:length], head]))
+            while len(waypoints[tail]) < length:
+                waypoints[tail].append(len(row))
+                row.append(rows[tail] + len(waypoints[tail]))
+            links.update(pairwise([tail, *waypoints[tail][:length], head]))
         layers: list[list[int]] = [[] for _ in range(max(row) + 1)]
         for i, r in enumerate(row):
             layers[r].append(i)
-        width = np.array([w for w, _ in sizes] + [2.0] * (len(row) - len(sizes)))
-        return cls(layers, row, width, *neighbours(len(row), sorted(links)), ducts, len(sizes))
+        points = len(row) - len(sizes)
+        width = np.array([w for w, _ in sizes] + [2.0] * points)
+        room = width + np.repeat([GAP, CHANNEL], [len(sizes), points])
+        return cls(layers, row, width, room, *neighbours(len(row), sorted(links)), waypoints, len(sizes))
 
 
 def reduce_crossings(net: Layered) -> list[list[int]]:
     """An order of every row with few crossings: rows follow the middle of their neighbours, downwards and upwards."""
     layers = [list(layer) for layer in net.layers]
     best, fewest = net.layers, _crossings(layers, net)
-    position = {i: k for layer in layers for i, k in _positions(layer)}
-    for sweep in range(SWEEPS):
+    position = {i: (k + 0.5) / len(layer) for layer in layers for k, i in enumerate(layer)}
+    for sweep in range(MAX_SWEEPS):
         if not fewest:
             break
         downwards = sweep % 2 == 0
         fixed = net.above if downwards else net.below
         for layer in layers if downwards else reversed(layers):
-            middle = {i: _middle([position[j] for j in fixed[i]], position[i]) for i in layer}
+            near = {i: [position[j] for j in fixed[i]] or [position[i]] for i in layer}
+            middle = {i: sum(positions) / len(positions) for i, positions in near.items()}
             layer.sort(key=middle.__getitem__)
-            position.update(_positions(layer))
+            position.update((i, (k + 0.5) / len(layer)) for k, i in enumerate(layer))
         crossings = _crossings(layers, net)
         if crossings < fewest:
             best, fewest = [list(layer) for layer in layers], crossings
     return best
-
-
-def _positions(layer: Sequence[int]) -> Iterator[tuple[int, float]]:
-    return ((i, (k + 0.5) / len(layer)) for k, i in enumerate(layer))
-
-
-def _middle(positions: Sequence[float], otherwise: float) -> float:
-    return sum(positions) / len(positions) if positions else otherwise
 
 
 def _crossings(layers: Sequence[Sequence[int]], net: Layered) -> int:
@@ -246,20 +239,18 @@ def _crossings(layers: Sequence[Sequence[int]], net: Layered) -> int:
 def x_positions(net: Layered, layers: Sequence[Sequence[int]]) -> Floats:
     """The middle of every node, from left to right: near its neighbours, and apart from those beside it."""
     x = np.zeros(len(net.row))
-    gaps = [np.array([GAP if i < net.boxes else CHANNEL for i in layer]) for layer in layers]
-    widths = [net.width[layer] + gap for layer, gap in zip(layers, gaps, strict=True)]
-    half = max(float(wide.sum()) for wide in widths) / 2
-    along = {point: duct for duct in net.ducts.values() for point in duct}
-    for layer, wide in zip(layers, widths, strict=True):
-        x[layer] = np.cumsum(wide) - wide / 2 - wide.sum() / 2
+    half = max(float(net.room[layer].sum()) for layer in layers) / 2
+    along = {point: points for points in net.waypoints.values() for point in points}
+    near = [along.get(i, []) + net.above[i] + net.below[i] or [i] for i in range(len(x))]
+    weights = np.repeat([1.0, EDGE_WEIGHT], [net.boxes, len(x) - net.boxes])
+    for layer in layers:
+        x[layer] = np.cumsum(net.room[layer]) - net.room[layer] / 2 - net.room[layer].sum() / 2
     before = [x.copy(), x.copy()]
-    for sweep in range(SWEEPS):
-        order = range(len(layers)) if sweep % 2 == 0 else reversed(range(len(layers)))
-        for r in order:
-            layer = layers[r]
-            wanted = np.array([_wanted(i, x, net, along.get(i, [])) for i in layer])
-            weights = np.array([1.0 if i < net.boxes else RIGID for i in layer])
-            x[layer] = _pushed_inside(half, spread(wanted, widths[r], 0.0, weights), widths[r])
+    for sweep in range(MAX_SWEEPS):
+        for layer in layers if sweep % 2 == 0 else reversed(layers):
+            middles, room = np.array([np.mean(x[near[i]]) for i in layer]), net.room[layer]
+            left = np.cumsum(room) - room / 2  # what sticks out of the widest row is pushed back
+            x[layer] = np.clip(spread(middles, room, weights[layer]), left - half, left - room.sum() + half)
         if sweep and all(np.array_equal(x, earlier) for earlier in before):  # neither way moves anything
             break
         before = [before[1], x.copy()]
@@ -270,13 +261,13 @@ def x_positions(net: Layered, layers: Sequence[Sequence[int]]) -> Floats:
 def _straighten(x: Floats, net: Layered, layers: Sequence[Sequence[int]], half: float) -> None:
     """Let each long edge go straight down as far as the nodes beside it allow, then turn, then straight down again."""
     place = {i: k for layer in layers for k, i in enumerate(layer)}
-    for duct in net.ducts.values():
+    for points in net.waypoints.values():
         straight: list[int] = []
         low, high = -half, half
-        for point in duct:
+        for point in points:
             layer, k = layers[net.row[point]], place[point]
-            left = x[layer[k - 1]] + _distance(net, layer[k - 1], point) if k else -half
-            right = x[layer[k + 1]] - _distance(net, point, layer[k + 1]) if k + 1 < len(layer) else half
+            left = x[layer[k - 1]] + net.room[layer[k - 1 : k + 1]].sum() / 2 if k else -half
+            right = x[layer[k + 1]] - net.room[layer[k : k + 2]].sum() / 2 if k + 1 < len(layer) else half
             if straight and max(low, left) > min(high, right):
                 x[straight] = np.clip(np.median(x[straight]), low, high)
                 straight, low, high = [], -half, half
@@ -286,50 +277,32 @@ def _straighten(x: Floats, net: Layered, layers: Sequence[Sequence[int]], half: 
             x[straight] = np.clip(np.median(x[straight]), low, high)
 
 
-def _distance(net: Layered, i: int, j: int) -> float:
-    """Between the middles of neighbours, at least."""
-    gaps = [GAP if k < net.boxes else CHANNEL for k in (i, j)]
-    return float(net.width[i] + net.width[j] + sum(gaps)) / 2
-
-
-def _pushed_inside(half: float, x: Floats, wide: Floats) -> Floats:
-    """Push nodes back that stick out at the left or right of the widest row, those beside them as far as needed."""
-    before = np.cumsum(wide) - wide / 2
-    return np.clip(x, before - half, before - wide.sum() + half)
-
-
-def _wanted(i: int, x: Floats, net: Layered, along: list[int]) -> float:
-    """In the middle of its neighbours; a long edge would go straight down."""
-    near = along + net.above[i] + net.below[i]
-    return float(np.mean(x[near])) if near else float(x[i])
-
-
 def _placed(net: Layered, x: Floats, sizes: Sequence[Size], edges: Sequence[Edge]) -> BoxLayout:
     heights = np.zeros(len(net.layers))
     for i, (_, height) in enumerate(sizes):
         heights[net.row[i]] = max(heights[net.row[i]], height)
-    tops = MARGIN + np.concatenate([[0.0], np.cumsum(heights[:-1] + BETWEEN)])
+    tops = MARGIN + np.concatenate([[0.0], np.cumsum(heights[:-1] + ROW_GAP)])
     x = np.round(x - float((x - net.width / 2).min()) + MARGIN, 1)
     boxes = [(float(x[i]) - w / 2, float(tops[net.row[i]]), w, h) for i, (w, h) in enumerate(sizes)]
     routes = []
     for tail, head in edges:
         points = [(float(x[tail]), boxes[tail][1] + boxes[tail][3])]
         for r in range(net.row[tail] + 1, net.row[head]):
-            at = float(x[net.ducts[tail][r - net.row[tail] - 1]])
+            at = float(x[net.waypoints[tail][r - net.row[tail] - 1]])
             points += [(at, float(tops[r])), (at, float(tops[r] + heights[r]))]
         routes.append([*points, (float(x[head]), boxes[head][1])])
     width = float(np.round((x + net.width / 2).max() + MARGIN, 1))
     return BoxLayout(width, float(tops[-1] + heights[-1] + MARGIN), boxes, routes)
 
 
-def spread(x: Floats, widths: Floats, gap: float, weights: Floats | None = None) -> Floats:
+def spread(x: Floats, widths: Floats, weights: Floats) -> Floats:
     """The places nearest to `x` for nodes side by side, from left to right; `weights` say how much each one minds.
 
-    >>> spread(np.array([0.0, 0.0]), np.array([10.0, 20.0]), gap=5.0).tolist()
-    [-10.0, 10.0]
+    >>> spread(np.array([0.0, 0.0]), np.array([10.0, 20.0]), np.ones(2)).tolist()
+    [-7.5, 7.5]
     """
-    needed = np.concatenate([[0.0], np.cumsum((widths[:-1] + widths[1:]) / 2 + gap)])
-    nearest: Floats = isotonic(x - needed, np.ones(len(x)) if weights is None else weights) + needed
+    needed = np.concatenate([[0.0], np.cumsum((widths[:-1] + widths[1:]) / 2)])
+    nearest: Floats = isotonic(x - needed, weights) + needed
     return nearest
 
 

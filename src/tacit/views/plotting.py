@@ -27,9 +27,9 @@ from tacit.theory.universal.approximation import Approximation
 Axes = Any  # of matplotlib, which carries no types
 INK, ACCENT, PALE = "#1b2a41", "#c8553d", "#8d99ae"
 POINTS = 400  # samples of a curve; a surface has an eighth of them along each side
-MAX_REGIONS = 12  # regions that get a number of their own on a map
-LABEL = 44  # characters in a line of a tornado's labels
-LOOKED_AT = 40  # entries whose bars are worked out by asking again
+MAX_NUMBERED_REGIONS = 12
+LABEL_WIDTH = 44  # characters in a line of a tornado's labels
+MIN_TRIED_ENTRIES = 40  # entries whose bars are worked out by asking again
 
 
 def curve(
@@ -48,8 +48,7 @@ def curve(
     (name,) = _inputs(tac, None if input is None else [input], given, 1)
     which = state_of(tac, state)
     borders = [] if _soft(tac) else pieces(tac, [name], given).borders
-    ends = [0.0, *borders, 1.0]
-    for low, high in itertools.pairwise(ends):
+    for low, high in itertools.pairwise([0.0, *borders, 1.0]):
         inside = np.linspace(low, high, max(2, int(POINTS * (high - low))) + 2)[1:-1]
         x = np.concatenate([[low + 1e-9 * (high - low)], inside, [high - 1e-9 * (high - low)]])
         y = tac.posterior({**_fixed(given), name: x})[:, which]
@@ -100,7 +99,7 @@ def regions(
     count = int(where.max()) + 1
     image = where.reshape(points, points).T
     ax.imshow(image, origin="lower", extent=(0, 1, 0, 1), cmap=plt.get_cmap("Pastel1", max(count, 2)), vmin=0)
-    for region in range(count if count <= MAX_REGIONS else 0):
+    for region in range(count if count <= MAX_NUMBERED_REGIONS else 0):
         i, j = _middle(image == region)
         ax.text((j + 0.5) / points, (i + 0.5) / points, str(region + 1), ha="center", va="center", color=INK)
     ax.set(xlabel=_likelihood(tac, names[0]), ylabel=_likelihood(tac, names[1]), title=f"{count} regions")
@@ -149,8 +148,7 @@ def tornado(
     """
     if not isinstance(found, Sensitivity):
         raise TacitError(f"found is a {type(found).__name__}, expected what tac.sensitivity(evidence) returns")
-    title = found.title(row, state)
-    which = found.state(row, state)
+    title, which = found.title(row, state), found.state(row, state)
     now = float(found.posterior[row][which])
     if np.isnan(now):
         raise TacitError(f"row {row}: the evidence has probability 0, so there is no posterior to vary")
@@ -158,10 +156,10 @@ def tornado(
         raise TacitError(f"n is {n!r}, expected the number of bars, a whole number >= 1")
     if not 0 < change <= 1:
         raise TacitError(f"change is {change!r}, expected a number above 0, at most 1")
-    most = max(LOOKED_AT, 2 * int(n)) if found.selects else None  # to select anew takes a while
+    most = max(MIN_TRIED_ENTRIES, 2 * int(n)) if found.selects else None  # to select anew takes a while
     bars = [_bar(found, row, which, entry, change) for entry in _entries(found, row, state)[:most]]
     bars = sorted(bars, key=lambda bar: abs(bar.raised - bar.lowered))[-int(n) :]
-    labels = [textwrap.fill(bar.label, LABEL, break_long_words=False, break_on_hyphens=False) for bar in bars]
+    labels = [textwrap.fill(bar.label, LABEL_WIDTH, break_long_words=False, break_on_hyphens=False) for bar in bars]
     height = 0.22 + 0.16 * max((label.count("\n") + 1 for label in labels), default=1)  # inches for a bar
     ax = _axes(ax, size=(7, height * max(len(bars), 1) + 1))
     for word, color in (("lowered", PALE), ("raised", ACCENT)):
@@ -182,9 +180,8 @@ def _entries(sensitivity: Sensitivity, row: int, state: Label | tuple[Label, ...
     for entry in sensitivity.entries(row, state):
         binary = sensitivity.network.variable(entry.node).card == 2 and entry.part != THRESHOLDS
         key = (entry.node, entry.part, entry.place[:-1] if binary else entry.place)
-        if not abs(entry.derivative) > 0:  # also where it is NaN
-            continue
-        if key not in chosen or entry.place < chosen[key].place:
+        matters = abs(entry.derivative) > 0  # not where it is NaN, either
+        if matters and (key not in chosen or entry.place < chosen[key].place):
             chosen[key] = entry
     return list(chosen.values())
 
@@ -199,10 +196,8 @@ class _Bar(NamedTuple):
 
 def _bar(sensitivity: Sensitivity, row: int, which: tuple[int, ...], entry: Entry, change: float) -> _Bar:
     ends = np.clip([entry.value - change, entry.value + change], 0, 1)
-    lowered, raised = np.clip(
-        sensitivity.changed(row, which, (entry.node, entry.part), entry.place, ends), 0, 1
-    ).tolist()
-    return _Bar(f"{entry.name} = {entry.value:.3g}", lowered, raised)
+    posteriors = sensitivity.changed(row, which, (entry.node, entry.part), entry.place, ends)
+    return _Bar(f"{entry.name} = {entry.value:.3g}", *np.clip(posteriors, 0, 1).tolist())
 
 
 def _axes(ax: Any, size: tuple[float, float] = (5, 4), **how: Any) -> Any:
@@ -212,12 +207,8 @@ def _axes(ax: Any, size: tuple[float, float] = (5, 4), **how: Any) -> Any:
         raise TacitError(f"pictures need matplotlib, which is not installed: {how_to_install('plot')}") from None
     if ax is None:
         ax = plt.figure(figsize=size, layout="constrained").add_subplot(**how)
-        ax._ipython_display_ = _say_nothing
+        ax._ipython_display_ = lambda: None  # a notebook shows the figure of axes that end a cell anyway
     return ax
-
-
-def _say_nothing() -> None:
-    """What a notebook prints of new axes that end a cell: it shows their figure anyway."""
 
 
 def _plain(ax: Any) -> Any:

@@ -17,7 +17,7 @@ from tacit.base.text import visible
 from tacit.engines.circuit import Circuit
 from tacit.engines.circuit.circuit_text import drawn_nodes
 from tacit.query.network import Network
-from tacit.views.layout import BoxLayout, Edge, Point, Size, arrange, text_width
+from tacit.views.layout import Edge, Point, Size, arrange, text_width
 
 HEIGHT, NARROWEST, BESIDE, RING = 28.0, 34.0, 22.0, 3.0  # of a node; what is beside its label; between its two outlines
 IN_A_CELL = "max-width:100%;height:auto;background:#fff"  # as wide as a notebook's cell at most, and not dark on dark
@@ -82,7 +82,7 @@ def _of_circuit(circuit: Circuit) -> tuple[list[Shape], list[Edge]]:
 
 def _svg(shapes: Sequence[Shape], edges: Sequence[Edge], upwards: bool = False) -> Iterator[str]:
     layout = arrange([shape.size for shape in shapes], edges)
-    points, routes = _middles(layout), layout.routes
+    points, routes = [(x + w / 2, y + h / 2) for x, y, w, h in layout.boxes], layout.routes
     if upwards:
         points = [(x, layout.height - y) for x, y in points]
         routes = [[(x, layout.height - y) for x, y in route] for route in routes]
@@ -93,15 +93,9 @@ def _svg(shapes: Sequence[Shape], edges: Sequence[Edge], upwards: bool = False) 
         f'font-size="12"><defs><marker id="tip" viewBox="0 0 8 8" refX="7.5" refY="4" markerWidth="7" markerHeight="7" '
         f'orient="auto"><path d="M0 0 8 4 0 8z" fill="{EDGE}"/></marker></defs>'
     )
-    for route in routes:
-        yield _arrow(route)
-    for point, shape in zip(points, shapes, strict=True):
-        yield _node(point, shape)
+    yield from map(_arrow, routes)
+    yield from map(_node, points, shapes)
     yield "</svg>"
-
-
-def _middles(layout: BoxLayout) -> list[Point]:
-    return [(x + w / 2, y + h / 2) for x, y, w, h in layout.boxes]
 
 
 def _arrow(route: Sequence[Point]) -> str:
@@ -113,14 +107,13 @@ def _arrow(route: Sequence[Point]) -> str:
 
 
 def _node(point: Point, shape: Shape) -> str:
-    x, y = point
-    fill = SHADE if shape.shaded else LIGHT
-    made = []
+    (x, y), outline = point, ""
+    style = f'fill="{SHADE if shape.shaded else LIGHT}" stroke="{INK}" stroke-width="1.2"'
     for inside in (0, RING) if shape.ringed else (0,):
-        w, h = (own - 2 * inside for own in shape.size)
+        w, h = (length - 2 * inside for length in shape.size)
         if shape.form == "ellipse":
-            made.append(f'<ellipse cx="{x:.1f}" cy="{y:.1f}" rx="{w / 2:.1f}" ry="{h / 2:.1f}"')
+            outline += f'<ellipse cx="{x:.1f}" cy="{y:.1f}" rx="{w / 2:.1f}" ry="{h / 2:.1f}" {style}/>'
         elif shape.form == "box":
-            made.append(f'<rect x="{x - w / 2:.1f}" y="{y - h / 2:.1f}" width="{w:.1f}" height="{h:.1f}" rx="3"')
-    outline = "".join(f'{start} fill="{fill}" stroke="{INK}" stroke-width="1.2"/>' for start in made)
+            corner = f'x="{x - w / 2:.1f}" y="{y - h / 2:.1f}"'
+            outline += f'<rect {corner} width="{w:.1f}" height="{h:.1f}" rx="3" {style}/>'
     return f'{outline}<text x="{x:.1f}" y="{y + 4:.1f}" text-anchor="middle" fill="{INK}">{escape(shape.label)}</text>'

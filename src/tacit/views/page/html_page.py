@@ -30,7 +30,7 @@ def page_html(net: Model, captions: Captions | None = None, remote: bool = False
     source = _web("page.html")
     if remote:
         source = source.replace(ENGINE, f"{ENGINE}\n{REMOTE}", 1).replace(NOWHERE, SERVER, 1)
-    page = PARTS.sub(_inlined, source)
+    page = PARTS.sub(lambda p: f"<style>\n{_web(p[1])}</style>" if p[1] else f"<script>\n{_web(p[2])}</script>", source)
     data = json.dumps(model, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     data = ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", data)
     page = page.replace(MODEL, MODEL.replace("></", f">{data}</"), 1)
@@ -55,11 +55,6 @@ class Explorer:
             f'<iframe srcdoc="{escape(self.html, quote=True)}" sandbox="allow-scripts allow-downloads" '
             f'title="Explorer" style="width: 100%; height: {HEIGHT}px; border: 0"></iframe>'
         )
-
-
-def _inlined(part: re.Match[str]) -> str:
-    style, script = part.groups()
-    return f"<style>\n{_web(style)}</style>" if style else f"<script>\n{_web(script)}</script>"
 
 
 def _web(name: str) -> Any:

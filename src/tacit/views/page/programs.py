@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -27,24 +27,21 @@ from tacit.compiler.program import Program
 from tacit.model.cpt import CPT, TESTS, THRESHOLDS, TestingCPT
 from tacit.model.model import Model
 
-Key = tuple[str, str]
-
 
 class PageTables:
     """The tables that programs read, each written once."""
 
     def __init__(self, net: Model) -> None:
-        self._net, self._places = net, {name: i for i, name in enumerate(net.variables)}
-        self._numbers: dict[Key, int] = {}
+        self._net, self.number = net, {name: i for i, name in enumerate(net.variables)}
+        self._places: dict[tuple[str, str], int] = {}
         self.tables: list[dict[str, Any]] = []
 
     def place(self, node: str, part: str) -> int:
         """Where a table is in the list."""
-        key = (node, part)
-        if key not in self._numbers:
-            self._numbers[key] = len(self.tables)
+        if (node, part) not in self._places:
+            self._places[node, part] = len(self.tables)
             self.tables.append(self._table(node, part))
-        return self._numbers[key]
+        return self._places[node, part]
 
     def _table(self, node: str, part: str) -> dict[str, Any]:
         cpt = self._net.cpt(node)
@@ -52,7 +49,7 @@ class PageTables:
         smooth = isinstance(cpt, TestingCPT) and cpt.gamma is not None
         varies = isinstance(cpt, CPT | TestingCPT) and (part != THRESHOLDS or smooth)
         return {
-            "node": self._places[node],
+            "node": self.number[node],
             "part": part,
             "shape": list(table.shape),
             "varies": varies,
@@ -63,66 +60,58 @@ class PageTables:
 def plain_program(
     net: Model, program: Program, tables: PageTables, slopes: Mapping[str, float | None]
 ) -> dict[str, Any]:
-    """The operations of a program; axes are numbered."""
+    """The operations of a program, and the decisions of its traceback; axes are numbered."""
     axes = {axis: i for i, axis in enumerate(program.sizes)}
-    places = {name: i for i, name in enumerate(net.variables)}
-
-    def written(operation: Operation, rows: bool) -> dict[str, Any]:
-        own: dict[str, Any] = {"axes": [axes[a] for a in operation.axes], "rows": rows}
-        if operation.inputs:
-            own["inputs"] = list(operation.inputs)
-        match operation:
-            case Parameter():
-                return {"kind": "parameter", "table": tables.place(operation.node, operation.part), **own}
-            case Constant():
-                return {"kind": "constant", "values": operation.table.ravel().tolist(), **own}
-            case Likelihood():
-                return {"kind": "likelihood", "variable": places[operation.variable], **own}
-            case Gather():
-                return {"kind": "gather", "index": operation.index.ravel().tolist(), **own}
-            case Contract():
-                return {"kind": "contract", **({"largest": True} if operation.largest else {}), **own}
-            case Select():
-                tests = [TESTS[code] for code in operation.tests.ravel().tolist()]
-                return {"kind": "select", "gamma": slopes[operation.node], "tests": tests, **own}
-            case Share():
-                return {"kind": "share", "gamma": slopes[operation.node], "own": operation.own, **own}
-            case Add():
-                return {"kind": "add", **own}
-            case Rescale():
-                return {"kind": "rescale", **own}
-            case Structured():
-                raise TooLargeError("too wide for a page, which works on whole tables; `tacit serve` answers it")
-        raise AssertionError(f"{type(operation).__name__} indexes tables: pages have likelihoods only")
-
+    operations = []
+    for operation, rows in zip(program.operations, program.batched, strict=True):
+        detail = _detail(operation, tables, slopes)
+        inputs = {"inputs": list(operation.inputs)} if operation.inputs else {}
+        kind = {"kind": type(operation).__name__.lower()}
+        operations.append(kind | detail | {"axes": [axes[a] for a in operation.axes], "rows": rows} | inputs)
     return {
         "sizes": list(program.sizes.values()),
         "cards": [net.variable(name).card for name in net.variables],
         "joint": program.joint,
-        "operations": [written(*pair) for pair in zip(program.operations, program.batched, strict=True)],
-    }
-
-
-def plain_decisions(net: Model, program: Program) -> dict[str, Any]:
-    """The way down from a maximum, and where the state of each variable is found there."""
-    axes = {axis: i for i, axis in enumerate(program.sizes)}
-    axis_of = {name: axis for axis, name in program.owners.items()}
-    return {
+        "operations": operations,
         "decisions": [
             {"inputs": list(decision.inputs), "chosen": [axes[a] for a in decision.chosen]}
             for decision in program.decisions
         ],
-        "axes": [_states_on_axis(net, program, name, axis_of.get(name), axes) for name in net.variables],
+        "axes": list(_axes_of_variables(net, program, axes)),
     }
 
 
-def _states_on_axis(
-    net: Model, program: Program, name: str, axis: str | None, axes: Mapping[str, int]
-) -> dict[str, Any]:
-    if axis is None:
-        return {"axis": None, "possible": [program.states[name][0]]}
-    states: Sequence[int] = range(net.variable(name).card) if axis == name else program.states[name]
-    return {"axis": axes[axis], "possible": list(states)}
+def _detail(operation: Operation, tables: PageTables, slopes: Mapping[str, float | None]) -> dict[str, Any]:
+    match operation:
+        case Parameter():
+            return {"table": tables.place(operation.node, operation.part)}
+        case Constant():
+            return {"values": operation.table.ravel().tolist()}
+        case Likelihood():
+            return {"variable": tables.number[operation.variable]}
+        case Gather():
+            return {"index": operation.index.ravel().tolist()}
+        case Contract():
+            return {"largest": True} if operation.largest else {}
+        case Select():
+            tests = [TESTS[code] for code in operation.tests.ravel().tolist()]
+            return {"gamma": slopes[operation.node], "tests": tests}
+        case Share():
+            return {"gamma": slopes[operation.node], "own": operation.own}
+        case Add() | Rescale():
+            return {}
+        case Structured():
+            raise TooLargeError("too wide for a page, which works on whole tables; `tacit serve` answers it")
+    raise AssertionError(f"{type(operation).__name__} indexes tables: pages have likelihoods only")
+
+
+def _axes_of_variables(net: Model, program: Program, axes: Mapping[str, int]) -> Iterator[dict[str, Any]]:
+    """Which axis gives the state of each variable in the traceback, if it has several, and which states these are."""
+    axis_of = {name: axis for axis, name in program.owners.items()}
+    for name in net.variables:
+        axis = axis_of.get(name)
+        states = range(net.variable(name).card) if axis == name else program.states[name]
+        yield {"axis": None if axis is None else axes[axis], "possible": list(states[:1] if axis is None else states)}
 
 
 def plain_tests(net: Model, program: Program) -> list[dict[str, Any]]:
