@@ -262,7 +262,7 @@ def test_every_product_has_one_likelihood_of_each_variable(terms, message):
 
 def test_random_numbers_of_a_sample_are_as_good_as_any():
     """Uniform, for samples with starts next to each other, and not correlated from one instruction to the next."""
-    starts = tracing.scattered(np.arange(2000, dtype=np.uint64))
+    starts = tracing.splitmix(np.arange(2000, dtype=np.uint64))
     numbers = np.stack([tracing.fractions(starts, np.full(2000, k)) for k in range(20)])
     assert ((numbers >= 0) & (numbers < 1)).all()
     counts = np.histogram(numbers, 50, (0, 1))[0]

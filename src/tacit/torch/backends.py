@@ -92,9 +92,10 @@ class ForwardPass:
         # later evaluations have other numbers
         self.engine = backend.engine.runner(inputs.rows, Sweep.FORWARD, Sweep.THROUGH).clone()
         self.engine.update(backend.learned.tables(self.numbers), backend.learned.slopes(self.numbers))
-        self.columns = {v.name: Column(v, soft=own.numpy()) for v, own in inputs.by_variable(likelihoods).items()}
+        soft, variable = inputs.by_name(likelihoods), backend.tac.network.variable
+        self.columns = {name: Column(variable(name), soft=own.numpy()) for name, own in soft.items()}
         for name, codes in inputs.codes.items():
-            self.columns[name] = Column(backend.tac.network.variable(name), codes.cpu().numpy().copy())
+            self.columns[name] = Column(variable(name), codes.cpu().numpy().copy())
         parts = blocks(self.columns, self.rows, self.engine.chunk)
         results = Results.joined([self.engine.run(part.columns, part.rows) for _, part in parts])
         self.total, self.exponent = results.joint.sum(axis=0), results.exponent
@@ -119,28 +120,31 @@ class OnTensors:
     """A query on tensors of one device, by the torch engine."""
 
     def __init__(self, tac: TAC, learned: Parameters, device: torch.device) -> None:
-        self.device, self._learned = device, learned
-        self._careful = tac.with_network(tac.network, "float64", "auto")
+        self.device, self._tac, self._learned = device, tac, learned
         self.engine = TorchEngine(tac.program, *tac.numbers(), tac.dtype, device)
         self.tables = Tables(learned, self.engine.dtype, device)
 
     def posterior(self, weights: Tensor, inputs: Inputs) -> Tensor:
         """The posterior (rows, states)."""
-        soft = {v.name: own for v, own in inputs.by_variable(inputs.likelihoods).items()}
+        soft = inputs.by_name(inputs.likelihoods)
         with torch.autocast(self.device.type, enabled=False):  # half precision is for networks of neurons
-            joint, _, doubtful = self.engine.forward(soft, inputs.codes, *self.tables(weights))
+            joint, _, imprecise = self.engine.forward(soft, inputs.codes, *self.tables(weights))
         total = joint.sum(dim=0)
         possible = total > 0
         # the division must be harmless also where its result is not taken, or its gradient would be NaN
         posterior = torch.where(possible, joint / torch.where(possible, total, 1.0), torch.nan).T
-        return self.mended(posterior, doubtful, weights, inputs)
+        return self.with_fallback(posterior, imprecise, weights, inputs)
 
-    def mended(self, posterior: Tensor, doubtful: Tensor, weights: Tensor, inputs: Inputs) -> Tensor:
-        """With rows that are doubtful computed again, on arrays."""
-        rows = doubtful.nonzero().flatten()
+    def with_fallback(self, posterior: Tensor, imprecise: Tensor, weights: Tensor, inputs: Inputs) -> Tensor:
+        """With imprecise rows computed again, on arrays, whose numbers have a wider range."""
+        rows = imprecise.nonzero().flatten()
         if not len(rows):
             return posterior
         return posterior.index_put((rows,), self._on_arrays.posterior(weights, inputs.take(rows)).to(posterior))
+
+    @cached_property
+    def _on_arrays(self) -> OnArrays:
+        return OnArrays(self._tac.with_network(self._tac.network, "float64", "auto"), self._learned)
 
     def derivatives(
         self, weights: Tensor, likelihoods: Tensor, inputs: Inputs, by_posterior: Tensor
@@ -150,11 +154,6 @@ class OnTensors:
         leaves = [t for t in (weights, likelihoods) if t.requires_grad]
         slopes = iter(torch.autograd.grad(posterior, leaves, by_posterior, create_graph=True, materialize_grads=True))
         return [next(slopes) if t.requires_grad else None for t in (weights, likelihoods)]
-
-    @cached_property
-    def _on_arrays(self) -> OnArrays:
-        """The query for rows whose numbers leave the range of these tensors."""
-        return OnArrays(self._careful, self._learned)
 
 
 class OnGPU:
@@ -167,19 +166,15 @@ class OnGPU:
 
     def posterior(self, weights: Tensor, inputs: Inputs) -> Tensor:
         """The posterior (rows, states)."""
-        given = weights, self.constants(weights), inputs.likelihoods
-        posterior, doubtful = _ByKernels.apply(*given, inputs, self)  # type: ignore[no-untyped-call, unused-ignore]
-        return self.on_tensors.mended(posterior, doubtful, weights, inputs)
-
-    def constants(self, weights: Tensor) -> Tensor:
-        """The constants of the kernels, as a function of the weights."""
         tables, slopes = self.on_tensors.tables(weights)
-        return self.query.constants(self.on_tensors.engine.static(tables, slopes), slopes)
+        constants = self.query.constants(self.on_tensors.engine.static(tables, slopes), slopes)
+        given = weights, constants, inputs.likelihoods, inputs, self
+        posterior, imprecise = _ByKernels.apply(*given)  # type: ignore[no-untyped-call, unused-ignore]
+        return self.on_tensors.with_fallback(posterior, imprecise, weights, inputs)
 
     def evidence(self, likelihoods: Tensor, inputs: Inputs) -> DeviceEvidence:
         """The evidence where it is."""
-        own = inputs.by_variable(likelihoods)
-        return self.query.evidence({v.name: part for v, part in own.items()}, inputs.codes, inputs.rows)
+        return self.query.evidence(inputs.by_name(likelihoods), inputs.codes, inputs.rows)
 
 
 class _ByKernels(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
@@ -191,11 +186,11 @@ class _ByKernels(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
     ) -> tuple[Tensor, Tensor]:
         ctx.save_for_backward(weights, constants, likelihoods)
         ctx.inputs, ctx.backend = inputs, backend
-        joint, doubtful = backend.query.forward(constants, backend.evidence(likelihoods, inputs))
+        joint, imprecise = backend.query.forward(constants, backend.evidence(likelihoods, inputs))
         ctx.total = joint.sum(dim=0)
         ctx.posterior = joint / ctx.total
-        ctx.mark_non_differentiable(doubtful)
-        return ctx.posterior.T.contiguous(), doubtful
+        ctx.mark_non_differentiable(imprecise)
+        return ctx.posterior.T.contiguous(), imprecise
 
     @staticmethod
     def backward(ctx: Any, by_posterior: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
@@ -251,15 +246,13 @@ class Tables:
     def __call__(self, weights: Tensor) -> tuple[dict[Key, Tensor], dict[str, Tensor]]:
         """The tables that hold learned numbers, complete, and the learned slopes."""
         padded = torch.cat([weights, weights.new_zeros(1)])
-        rows = [_row_numbers(padded[index].softmax(dim=1) * mass, begin).flatten() for index, mass, begin in self._rows]
+        rows = []
+        for index, mass, begin in self._rows:
+            shares = padded[index].softmax(dim=1) * mass  # of a table, or the gaps between thresholds
+            rows.append((shares if begin is None else begin + shares.cumsum(dim=1)).flatten())
         numbers = torch.cat([*rows, weights[self._exponents].exp()])[self._order]
         tables = {
             key: table.flatten().index_copy(0, index, numbers[own]).view(table.shape)
             for key, own, table, index in self._places
         }
         return tables, {node: numbers[entry] for node, entry in self._slopes.items()}
-
-
-def _row_numbers(shares: Tensor, begin: Tensor | None) -> Tensor:
-    """The numbers of rows: shares of tables, or thresholds, whose gaps the shares are."""
-    return shares if begin is None else begin + shares.cumsum(dim=1)

@@ -37,9 +37,10 @@ class Inputs:
         codes = {name: own[rows] for name, own in self.codes.items()}
         return Inputs(len(rows), self.variables, self.likelihoods[:, rows], codes)
 
-    def by_variable(self, likelihoods: Tensor) -> dict[Variable, Tensor]:
-        """The likelihoods (states, rows) of every variable."""
-        return dict(zip(self.variables, likelihoods.split_with_sizes([v.card for v in self.variables]), strict=True))
+    def by_name(self, likelihoods: Tensor) -> dict[str, Tensor]:
+        """The likelihoods (states, rows) of every variable, out of those of all."""
+        tensors = likelihoods.split_with_sizes([v.card for v in self.variables])
+        return {v.name: tensor for v, tensor in zip(self.variables, tensors, strict=True)}
 
 
 def read(tac: TAC, evidence: EvidenceTensors, like: Tensor) -> Inputs:
@@ -73,7 +74,12 @@ def _from_table(tac: TAC, table: Tensor, like: Tensor) -> Inputs:
 
 def _from_columns(tac: TAC, columns: dict[str, Tensor], like: Tensor) -> Inputs:
     for name, column in columns.items():
-        _check_name(tac, name)
+        if name not in tac.network:
+            raise EvidenceError(
+                f"evidence names {name!r}, which is not a variable of the network{similar(name, tac.network)}"
+            )
+        if name not in tac.evidence:
+            raise undeclared(name, tac.evidence, tac.question.query)
         _check_kind(tac, tac.network.variable(name), column)
     for name in tac.always_known:
         if name not in columns:
@@ -102,15 +108,6 @@ def _by_state(variable: Variable, column: Tensor, like: Tensor) -> Tensor:
     return torch.stack([column, 1 - column]) if column.dim() == 1 else column.T
 
 
-def _check_name(tac: TAC, name: str) -> None:
-    if name not in tac.network:
-        raise EvidenceError(
-            f"evidence names {name!r}, which is not a variable of the network{similar(name, tac.network)}"
-        )
-    if name not in tac.evidence:
-        raise undeclared(name, tac.evidence, tac.question.query)
-
-
 def _check_kind(tac: TAC, variable: Variable, column: Tensor) -> None:
     """The shape and dtype of a column, which need not be waited for."""
     if not isinstance(column, Tensor):
@@ -134,10 +131,10 @@ def _check_kind(tac: TAC, variable: Variable, column: Tensor) -> None:
 def _check_likelihoods(inputs: Inputs) -> None:
     likelihoods = inputs.likelihoods.detach()
     if likelihoods.numel() and likelihoods.min() < 0:
-        for variable, own in inputs.by_variable(likelihoods).items():
+        for name, own in inputs.by_name(likelihoods).items():
             for row in (own < 0).any(dim=0).nonzero().flatten().tolist()[:1]:
                 raise EvidenceError(
-                    f"evidence on {variable.name!r}, row {row}: likelihoods must not be negative, nor those of a first "
+                    f"evidence on {name!r}, row {row}: likelihoods must not be negative, nor those of a first "
                     "state exceed 1"
                 )
 

@@ -49,7 +49,7 @@ class TACModule(nn.Module):  # type: ignore[misc, unused-ignore]
         super().__init__()
         tac.variable  # noqa: B018  (an error where the query is not one variable)
         self.tac = tac.with_network(tac.network)
-        self._learned = Parameters(tac.network, _nodes(tac), slopes)
+        self._learned = Parameters(tac.network, tac.program.nodes, slopes)
         start = torch.tensor(self._learned.start(np.random.default_rng(seed)), dtype=getattr(torch, tac.dtype))
         if self._learned.count:
             self.weights = nn.Parameter(start)
@@ -88,34 +88,27 @@ class TACModule(nn.Module):  # type: ignore[misc, unused-ignore]
 
     def _backend(self) -> Backend:
         device, dtype = key = self.weights.device, self.weights.dtype
-        if key not in self._backends:
-            self._backends[key] = backend(self._with_numbers(dtype), self._learned, device)
-        return self._backends[key]
-
-    def _with_numbers(self, dtype: torch.dtype) -> TAC:
-        """The query in this dtype, with numbers to start from: engines rely on their exact 0s and 1s, which stay."""
         if dtype not in DTYPES:
             raise TacitError(f"the module is in {dtype}, expected torch.float32 or torch.float64")
-        tac, name = self.tac, DTYPES[dtype]
-        if name == "float32" and tac.dtype == "float64":  # its program does not rescale often enough
-            tac = tac.in_dtype(name)
-        net = self._learned.fill(self._learned.start(np.random.default_rng(0)))
-        return tac.with_network(net, name)
+        if key not in self._backends:
+            tac, name = self.tac, DTYPES[dtype]
+            if name == "float32" and tac.dtype == "float64":  # its program does not rescale often enough
+                tac = tac.in_dtype(name)
+            # numbers to start from: engines rely on their exact 0s and 1s, which stay
+            net = self._learned.fill(self._learned.start(np.random.default_rng(0)))
+            self._backends[key] = backend(tac.with_network(net, name), self._learned, device)
+        return self._backends[key]
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_backends": {}}  # engines are made anew where the copy is used
 
 
-def _nodes(tac: TAC) -> list[str]:
-    return list(tac.program.nodes)
-
-
 def _numbers(learned: Parameters, tac: TAC, net: Network) -> Floats:
     """The learned numbers as `net` has them; an error where it differs in what is known."""
     check_same_structure(tac, net)
-    net.require_numbers(_nodes(tac))
+    net.require_numbers(tac.program.nodes)
     numbers, places = np.empty(learned.entries), {place.key: place for place in learned.places}
-    for node in dict.fromkeys((*_nodes(tac), *tac.program.fixed)):
+    for node in dict.fromkeys((*tac.program.nodes, *tac.program.fixed)):
         known = tac.network.cpt(node).parts()
         for part, table in net.cpt(node).parts().items():
             same, place = (table == known[part]).ravel(), places.get((node, part))

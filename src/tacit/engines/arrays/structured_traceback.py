@@ -160,7 +160,7 @@ def _largest(own: ChoiceInstructions, weights: Floats) -> Choose:
 def _drawn(own: ChoiceInstructions, weights: Floats, draws: Floats, counted: int) -> Choose:
     """Terms drawn by their weights. So many instructions are counted before these."""
     own.heap_up(weights)
-    starts, samples = scattered(draws.ravel().view(np.uint64)), draws.shape[2]
+    starts, samples = splitmix(draws.ravel().view(np.uint64)), draws.shape[2]
 
     def choose(numbers: Ids, at: Ids) -> Ids:
         terms, several = own.starts[numbers], own.counts[numbers] > 1
@@ -178,12 +178,12 @@ def fractions(starts: NDArray[np.uint64], numbers: Ids) -> Floats:
     depend on the samples beside it. These are those of SplitMix64 (Steele, Lea and Flood 2014).
     """
     step = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio
-    mixed = scattered(starts + (numbers + 1).astype(np.uint64) * step)
+    mixed = splitmix(starts + (numbers + 1).astype(np.uint64) * step)
     return np.asarray((mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53)
 
 
-def scattered(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Other bits, one to one, of which every one depends on all that there were."""
+def splitmix(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The finaliser of SplitMix64: one to one, and every bit of the result depends on all bits."""
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return bits ^ (bits >> np.uint64(31))
+    return np.asarray(bits ^ (bits >> np.uint64(31)))

@@ -39,19 +39,14 @@ MAX_STEP = 100_000_000
 
 def lower(program: Program, net: Model, fold: bool = True) -> Circuit:
     """The circuit that computes the joint of a program, with the numbers of `net`."""
-    if not fold:
-        _check_size(program)
+    if not fold:  # its size is known before any of it is made
+        nodes = sum(_nodes_of(program, i, operation) for i, operation in enumerate(program))
+        if nodes > node_builder.MAX_NODES:
+            raise TooLargeError(
+                f"the circuit would have about {large(nodes)} nodes (limit {node_builder.MAX_NODES:,}); evaluate the "
+                "query instead, or take the folded circuit"
+            )
     return _Lowering(program, net, fold).run()
-
-
-def _check_size(program: Program) -> None:
-    """Refuse a circuit that would be too large, before any of it is made: without folding its size is known."""
-    nodes = sum(_nodes_of(program, i, operation) for i, operation in enumerate(program))
-    if nodes > node_builder.MAX_NODES:
-        raise TooLargeError(
-            f"the circuit would have about {large(nodes)} nodes (limit {node_builder.MAX_NODES:,}); evaluate the query "
-            "instead, or take the folded circuit"
-        )
 
 
 def _nodes_of(program: Program, i: int, operation: Operation) -> int:
@@ -97,10 +92,10 @@ class _Lowering:
     def parameters(self, operation: Parameter) -> Ids:
         table = self.net.cpt(operation.node).parts()[operation.part]
         ids = self.build.parameters(operation.node, operation.part, table)
-        if self.build.fold:
-            ones = table == 1 if operation.part == THRESHOLDS else structural_ones(table)
-            ids = np.where(table == 0, self.zero, np.where(ones, self.one, ids))
-        return ids
+        if not self.build.fold:
+            return ids
+        ones = table == 1 if operation.part == THRESHOLDS else structural_ones(table)
+        return np.where(table == 0, self.zero, np.where(ones, self.one, ids))
 
     def constants(self, table: Floats) -> Ids:
         return self.build.constants(table)
@@ -127,19 +122,29 @@ class _Lowering:
                 f"the circuit would need {setting.size(order):,} nodes for one step (limit {MAX_STEP:,}); "
                 "evaluate the program instead"
             )
-        operands = zip(operation.inputs, setting.axes, strict=True)
-        terms = [spread(self.values[j], axes, order) for j, axes in operands]
+        terms = self._spread(operation, setting, order)
         product = terms[0] if len(terms) == 1 else self.build.products(terms[0], terms[1])
         if len(order) == len(operation.axes):
             return product
         return self.build.sums(product.reshape(*setting.shape(operation.axes), -1))
 
+    def _spread(self, operation: Operation, setting: Setting, order: Axes) -> list[Ids]:
+        operands = zip(operation.inputs, setting.axes, strict=True)
+        return [spread(self.values[j], axes, order) for j, axes in operands]
+
     def structured(self, operation: Structured, setting: Setting) -> Ids:
         """Level by level, and of a level, those instructions together that have the same number of terms."""
         assert not operation.largest, "a circuit has no largest product"
+        outside = ~representable(operation.mantissas, operation.exponents, np.dtype(np.float64))
+        if outside.any():
+            raise TooLargeError(
+                f"the circuit would need a constant out of the range of floats, about "
+                f"2**{int(operation.exponents[outside][0])}; evaluate the query instead"
+            )
         bounds, first = operation.bounds, operation.first_result(setting)
+        literals = self.build.constants(np.ldexp(operation.mantissas, operation.exponents.astype(np.int32)))
         nothing = np.full(len(bounds) - 1, self.zero)
-        ids = np.concatenate([*(self.values[j].ravel() for j in operation.inputs), self._literals(operation), nothing])
+        ids = np.concatenate([*(self.values[j].ravel() for j in operation.inputs), literals, nothing])
         counts = np.diff(bounds)
         for level in operation.levels(setting):
             for count in sorted(set(counts[level].tolist())):
@@ -149,21 +154,10 @@ class _Lowering:
         index = operation.index
         return np.where(index >= 0, ids[np.maximum(index, 0)], np.where(index == ONE, self.one, self.zero))
 
-    def _literals(self, operation: Structured) -> Ids:
-        outside = ~representable(operation.mantissas, operation.exponents, np.dtype(np.float64))
-        if outside.any():
-            power = int(operation.exponents[outside][0])
-            raise TooLargeError(
-                f"the circuit would need a constant out of the range of floats, about 2**{power}; "
-                "evaluate the query instead"
-            )
-        return self.build.constants(np.ldexp(operation.mantissas, operation.exponents.astype(np.int32)))
-
     def shares(self, operation: Share, setting: Setting) -> Ids:
         cpt = self.net.cpt(operation.node)
         assert isinstance(cpt, TestingCPT)
-        views = zip(operation.inputs, setting.axes, strict=True)
-        lower, upper, table = (spread(self.values[j], axes, operation.axes) for j, axes in views)
+        lower, upper, table = self._spread(operation, setting, operation.axes)
         if cpt.gamma is None:
             return table if operation.own else np.full(table.shape, self.zero)
         one, zero, rising = np.array(self.one), np.array(self.zero), np.zeros((), dtype=np.int64)
@@ -174,8 +168,7 @@ class _Lowering:
         return self.build.products(self.build.complements(rest), table)
 
     def added(self, operation: Add, setting: Setting) -> Ids:
-        views = zip(operation.inputs, setting.axes, strict=True)
-        terms = [spread(self.values[j], axes, operation.axes) for j, axes in views]
+        terms = self._spread(operation, setting, operation.axes)
         return self.build.sums(np.stack(np.broadcast_arrays(*terms), axis=-1))
 
     def choices(self, operation: Select, setting: Setting) -> Ids:
@@ -190,9 +183,9 @@ class _Lowering:
         a, b, c, d = (spread(ids, axes, out) for ids, axes in ((x, parents), (limit, parents), *sides))
         operators = operation.operators(setting, out)
         if cpt.gamma is None:
-            made = self.build.tests(a, b, c, d, operators)
+            selected = self.build.tests(a, b, c, d, operators)
         else:
-            made = self.build.sigmoids(a, b, c, d, operators, cpt.gamma)
+            selected = self.build.sigmoids(a, b, c, d, operators, cpt.gamma)
         for name in reversed(operation.observed):
-            made = self.build.slices(self.net.variable(name), made)
-        return made
+            selected = self.build.slices(self.net.variable(name), selected)
+        return selected

@@ -6,10 +6,14 @@ checked by a second hash with another seed. The hash of a sum or product does no
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.base.errors import TooLargeError
+from tacit.base.floats import Floats
+from tacit.engines.arrays.structured_traceback import splitmix
 from tacit.engines.circuit.circuit import Circuit
 from tacit.engines.circuit.nodes import CODE, Ids
 from tacit.model.variable import Variable
@@ -33,13 +37,13 @@ class CircuitBuilder:
         self._inputs: dict[str, tuple[int, Variable]] = {}
         self.zero, self.one = self.constants(np.array([0.0, 1.0])).tolist()
 
-    def constants(self, values: NDArray[np.float64]) -> Ids:
+    def constants(self, values: Floats) -> Ids:
         """Constants are shared by value."""
         flat = values.ravel()
         bits = flat.view(np.uint64).astype(np.int64)
         return self._leaves("constant", np.zeros_like(bits), bits, flat).reshape(values.shape)
 
-    def parameters(self, node: str, part: str, values: NDArray[np.float64]) -> Ids:
+    def parameters(self, node: str, part: str, values: Floats) -> Ids:
         """One leaf per number of a table: never merged, even where their values are equal."""
         owner = self._tables.setdefault((node, part), len(self._tables))
         entry = np.arange(values.size)
@@ -55,8 +59,8 @@ class CircuitBuilder:
         """The position of a variable among those that the circuit takes evidence on, whether or not it is used."""
         return self._inputs.setdefault(variable.name, (len(self._inputs), variable))[0]
 
-    def _leaves(self, kind: str, owner: Ids, entry: Ids, number: NDArray[np.float64]) -> Ids:
-        block = _NodeBlock(CODE[kind], np.empty((len(owner), 0), dtype=np.int64), owner, entry, number)
+    def _leaves(self, kind: str, owner: Ids, entry: Ids, number: Floats) -> Ids:
+        block = _NodeBlock(self._count, CODE[kind], np.empty((len(owner), 0), dtype=np.int64), owner, entry, number)
         return self._add(block, *_keys(kind, block.children, owner, entry.astype(np.uint64)))
 
     def products(self, a: Ids, b: Ids) -> Ids:
@@ -66,11 +70,11 @@ class CircuitBuilder:
         if not self.fold:
             return self._nodes("product", pairs).reshape(a.shape)
         x, y = pairs[:, 0], pairs[:, 1]
-        made = np.where(x == self.one, y, x)
-        made[(x == self.zero) | (y == self.zero)] = self.zero
+        nodes = np.where(x == self.one, y, x)
+        nodes[(x == self.zero) | (y == self.zero)] = self.zero
         real = (x != self.zero) & (y != self.zero) & (x != self.one) & (y != self.one)
-        made[real] = self._nodes("product", pairs[real])
-        return made.reshape(a.shape)
+        nodes[real] = self._nodes("product", pairs[real])
+        return nodes.reshape(a.shape)
 
     def sums(self, terms: Ids) -> Ids:
         """The sums over the last axis of an array of nodes."""
@@ -82,10 +86,10 @@ class CircuitBuilder:
             return self._nodes("sum", rows).reshape(shape)
         rows = np.sort(np.where(rows == self.zero, np.iinfo(np.int64).max, rows), axis=1)
         arity = (rows < np.iinfo(np.int64).max).sum(axis=1)
-        made = np.where(arity == 1, rows[:, 0], self.zero)
+        nodes = np.where(arity == 1, rows[:, 0], self.zero)
         for n in np.unique(arity[arity > 1]).tolist():  # nodes of one arity at a time
-            made[arity == n] = self._nodes("sum", rows[arity == n, :n])
-        return made.reshape(shape)
+            nodes[arity == n] = self._nodes("sum", rows[arity == n, :n])
+        return nodes.reshape(shape)
 
     def tests(self, x: Ids, limit: Ids, plus: Ids, minus: Ids, operator: Ids) -> Ids:
         """`plus` where `x operator limit` holds, else `minus`."""
@@ -95,13 +99,13 @@ class CircuitBuilder:
         """A mixture of `plus` and `minus` with weight sigmoid(gamma (x - threshold)), mirrored for <= and <."""
         return self._choices("sigmoid", (x, threshold, plus, minus), operator, np.array(gamma))
 
-    def _choices(self, kind: str, parts: tuple[Ids, Ids, Ids, Ids], operator: Ids, number: NDArray[np.float64]) -> Ids:
+    def _choices(self, kind: str, parts: tuple[Ids, Ids, Ids, Ids], operator: Ids, number: Floats) -> Ids:
         *parts_, operator, number = np.broadcast_arrays(*parts, operator, number)
         rows = np.stack([p.ravel() for p in parts_], axis=1)
-        made = self._nodes(kind, rows, operator.ravel(), number.ravel())
+        nodes = self._nodes(kind, rows, operator.ravel(), number.ravel())
         if self.fold:  # both sides alike: nothing to choose
-            made = np.where(rows[:, 2] == rows[:, 3], rows[:, 2], made)
-        return made.reshape(operator.shape)
+            nodes = np.where(rows[:, 2] == rows[:, 3], rows[:, 2], nodes)
+        return nodes.reshape(operator.shape)
 
     def quotients(self, x: Ids, total: Ids) -> Ids:
         """x divided by total; undefined where total is 0."""
@@ -120,18 +124,16 @@ class CircuitBuilder:
     def slices(self, variable: Variable, x: Ids) -> Ids:
         """The entry along the last axis that the observed state of `variable` points to."""
         rows = x.reshape(-1, x.shape[-1])
-        made = self._nodes("slice", rows, np.full(len(rows), self.declare(variable)))
+        nodes = self._nodes("slice", rows, np.full(len(rows), self.declare(variable)))
         if self.fold:
-            made = np.where((rows == rows[:, :1]).all(axis=1), rows[:, 0], made)
-        return made.reshape(x.shape[:-1])
+            nodes = np.where((rows == rows[:, :1]).all(axis=1), rows[:, 0], nodes)
+        return nodes.reshape(x.shape[:-1])
 
-    def _nodes(
-        self, kind: str, children: Ids, owner: Ids | None = None, number: NDArray[np.float64] | None = None
-    ) -> Ids:
+    def _nodes(self, kind: str, children: Ids, owner: Ids | None = None, number: Floats | None = None) -> Ids:
         count = len(children)
         owner = np.zeros(count, dtype=np.int64) if owner is None else owner
         number = np.zeros(count) if number is None else number
-        block = _NodeBlock(CODE[kind], children, owner, np.zeros(count, dtype=np.int64), number)
+        block = _NodeBlock(self._count, CODE[kind], children, owner, np.zeros(count, dtype=np.int64), number)
         return self._add(block, *_keys(kind, children, owner, number.view(np.uint64)))
 
     def _add(self, block: _NodeBlock, key: Hashes, check: Hashes) -> Ids:
@@ -164,27 +166,22 @@ class CircuitBuilder:
     def finish(self, outputs: Ids) -> Circuit:
         """The circuit below `outputs`: nodes nobody uses are dropped."""
         outputs = np.asarray(outputs, dtype=np.int64)
-        bounds = np.cumsum([0, *(len(b.owner) for b in self._blocks)])
         used = np.zeros(self._count, dtype=bool)
         used[outputs] = True
-        for block, begin, end in zip(self._blocks[::-1], bounds[-2::-1], bounds[:0:-1], strict=True):
-            used[block.children[used[begin:end]].ravel()] = True
-        place = np.cumsum(used) - 1
-        kept = [
-            block.take(np.flatnonzero(used[begin:end]))
-            for block, begin, end in zip(self._blocks, bounds[:-1], bounds[1:], strict=True)
-        ]
-        kept = [block for block in kept if len(block.owner)]
-        arity = np.concatenate([np.full(len(b.owner), b.children.shape[1]) for b in kept])
-        children = np.concatenate([b.children.ravel() for b in kept])
+        for block in reversed(self._blocks):
+            used[block.children[used[block.first : block.first + len(block.owner)]].ravel()] = True
+        blocks = (b.take(np.flatnonzero(used[b.first : b.first + len(b.owner)])) for b in self._blocks)
+        kept = [block for block in blocks if len(block.owner)]
+        lengths, place = [len(block.owner) for block in kept], np.cumsum(used) - 1
+        arity = np.repeat([block.children.shape[1] for block in kept], lengths)
         return Circuit(
-            kind=np.concatenate([np.full(len(b.owner), b.code, dtype=np.uint8) for b in kept]),
+            kind=np.repeat(np.array([block.code for block in kept], dtype=np.uint8), lengths),
             start=np.concatenate([[0], np.cumsum(arity)]).astype(np.int64),
-            children=place[children],
-            owner=np.concatenate([b.owner for b in kept]),
-            entry=np.concatenate([b.entry for b in kept]),
-            number=np.concatenate([b.number for b in kept]),
-            blocks=np.cumsum([0, *(len(b.owner) for b in kept)]),
+            children=place[np.concatenate([block.children.ravel() for block in kept])],
+            owner=np.concatenate([block.owner for block in kept]),
+            entry=np.concatenate([block.entry for block in kept]),
+            number=np.concatenate([block.number for block in kept]),
+            blocks=np.cumsum([0, *lengths]),
             outputs=place[outputs],
             tables=tuple(self._tables),
             inputs=tuple(variable for _, variable in self._inputs.values()),
@@ -205,38 +202,33 @@ def _distinct(key: Hashes) -> tuple[Ids, Ids]:
     return first[order], rank[inverse]
 
 
-class _NodeBlock:
-    """Nodes of one kind and one arity that were made together."""
+class _NodeBlock(NamedTuple):
+    """Nodes of one kind and one arity that were made together, and the number of the first."""
 
-    def __init__(self, code: int, children: Ids, owner: Ids, entry: Ids, number: NDArray[np.float64]) -> None:
-        self.code, self.children, self.owner, self.entry, self.number = code, children, owner, entry, number
+    first: int
+    code: int
+    children: Ids
+    owner: Ids
+    entry: Ids
+    number: Floats
 
     def take(self, which: Ids) -> _NodeBlock:
-        return _NodeBlock(self.code, self.children[which], self.owner[which], self.entry[which], self.number[which])
+        children, owner, entry, number = self.children[which], self.owner[which], self.entry[which], self.number[which]
+        return _NodeBlock(self.first, self.code, children, owner, entry, number)
 
 
 def _keys(kind: str, children: Ids, owner: Ids, detail: Hashes) -> tuple[Hashes, Hashes]:
     """Two independent hashes of each node; `detail` is the entry of a leaf, the number of an inner node."""
     keys = []
     for seed in SEEDS:
-        own = _mix(owner.astype(np.uint64) + _salt(kind), detail, seed)
+        salt = np.uint64((CODE[kind] + 1) << 48)
+        own = _mix(owner.astype(np.uint64) + salt, detail, seed)
         values = children.astype(np.uint64)
         if kind not in COMMUTATIVE:
             values = values + (np.arange(children.shape[1], dtype=np.uint64) << np.uint64(40))
-        keys.append(_mix(_scramble(values * seed + seed).sum(axis=1, dtype=np.uint64), own, seed))
+        keys.append(_mix(splitmix(values * seed + seed).sum(axis=1, dtype=np.uint64), own, seed))
     return keys[0], keys[1]
 
 
-def _salt(kind: str) -> np.uint64:
-    return np.uint64((CODE[kind] + 1) << 48)
-
-
 def _mix(a: Hashes, b: Hashes, seed: np.uint64) -> Hashes:
-    return _scramble(a * seed ^ _scramble(b + seed))
-
-
-def _scramble(x: Hashes) -> Hashes:
-    """The finaliser of splitmix64: every bit of the result depends on every bit of x."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(x ^ (x >> np.uint64(31)))
+    return splitmix(a * seed ^ splitmix(b + seed))
