@@ -12,7 +12,8 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import TypeAlias
+from types import MappingProxyType
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -37,6 +38,14 @@ Slope: TypeAlias = "float | Tensor | None"
 CUDA_ELEMENTS, CUDA_CHUNK = 2**28, 2**17  # enough rows that a kernel outlasts its launch
 SMALLEST_SLOT = 2**10  # rows of the smallest set of CUDA buffers; sizes double from here
 MAX_RECORDED = 20_000  # operations up to which a recording is worth its memory
+
+
+class Numbers(NamedTuple):
+    """Tables and slopes in place of an engine's own, and whether derivatives pass through selections."""
+
+    tables: Mapping[Key, Tensor] = MappingProxyType({})
+    gammas: Mapping[str, Slope] = MappingProxyType({})
+    through_selection: bool = True
 
 
 class TorchEngine(ArrayEngine):
@@ -72,7 +81,7 @@ class TorchEngine(ArrayEngine):
         self._lock = threading.Lock()  # the buffers of a slot serve one run at a time
         self._tables = Fixed()
         with torch.no_grad():
-            self._tables = self._computed({}, {}, self._fixed, self._readers(self._fixed))
+            self._tables = self._computed(Numbers(), self._fixed, self._readers(self._fixed))
         # the widest product that is written out before it is summed adds to what is alive
         largest = max((self._steps.step(i).scratch for i in self._batched), default=0)
         self.chunk = self._rows_at_a_time(CHUNK_ELEMENTS, program.cost.live + largest)
@@ -83,7 +92,7 @@ class TorchEngine(ArrayEngine):
     def update(self, parameters: Tables, gammas: Slopes) -> None:
         with torch.no_grad(), self._lock:
             tensors = {key: self._tensor(table) for key, table in parameters.items()}
-            self._tables = self._with(tensors, gammas)
+            self._tables = self._with(Numbers(tensors, gammas))
             self.gammas, self._tensors = {**self.gammas, **gammas}, {**self._tensors, **tensors}
             self._parameters, self._fallback = {**self._parameters, **parameters}, None
             self._lost = (self._lost - frozenset(parameters)) | self._too_small(parameters)
@@ -117,7 +126,7 @@ class TorchEngine(ArrayEngine):
         `gammas` replace some of the engine's own numbers. Gradients flow into likelihoods, tables and slopes, not into
         exponents: a posterior does not depend on its scale.
         """
-        frame = self._frame(likelihoods, codes, tables or {}, gammas or {})
+        frame = self._frame(likelihoods, codes, Numbers(tables or {}, gammas or {}))
         frame.follow(self._batched, self._last_uses)
         rows = max((t.shape[-1] for t in (*likelihoods.values(), *codes.values())), default=1)
         return self._joint(frame, rows)
@@ -125,62 +134,45 @@ class TorchEngine(ArrayEngine):
     def static(self, tables: Mapping[Key, Tensor], gammas: Mapping[str, Slope]) -> Mapping[int, Tensor]:
         """What depends on parameters alone, with some numbers replaced, by its place in the program."""
         stale = changed(self.program, frozenset([*tables, *gammas]))
-        return {i: value.array for i, value in self._computed(self._here(tables), gammas, stale, ()).values.items()}
-
-    def _here(self, tables: Mapping[Key, Tensor]) -> dict[Key, Tensor]:
-        return {key: table.to(self.device, self.dtype) for key, table in tables.items()}
+        return {i: value.array for i, value in self._computed(Numbers(tables, gammas), stale, ()).values.items()}
 
     def _frame(
-        self,
-        likelihoods: Mapping[str, Tensor],
-        codes: Mapping[str, Tensor],
-        tables: Mapping[Key, Tensor],
-        gammas: Mapping[str, Slope],
-        through_selection: bool = True,
+        self, likelihoods: Mapping[str, Tensor], codes: Mapping[str, Tensor], numbers: Numbers
     ) -> ArrayEvaluation:
         missing = [name for name in self.hard if name not in codes]
         if missing:
             raise EvidenceError(f"there are no codes for {missing[0]!r}, which the query was compiled to have (hard=)")
         soft = {n: t.to(self.device, self.dtype) for n, t in likelihoods.items() if n in self.soft}
         hard = {n: codes[n].to(self.device) for n in self.hard}
-        fixed = self._with(self._here(tables), gammas, through_selection) if tables or gammas else self._tables
-        return self._evaluation(fixed, {**self.gammas, **gammas}, soft, hard, through_selection)
+        fixed = self._with(numbers) if numbers.tables or numbers.gammas else self._tables
+        return self._evaluation(fixed, numbers, soft, hard)
 
     def _evaluation(
-        self,
-        tables: Fixed,
-        gammas: Mapping[str, Slope],
-        likelihoods: Mapping[str, Tensor],
-        codes: Mapping[str, Tensor],
-        through_selection: bool = True,
+        self, fixed: Fixed, numbers: Numbers, likelihoods: Mapping[str, Tensor], codes: Mapping[str, Tensor]
     ) -> ArrayEvaluation:
-        sources = Sources(lambda *key: self._tensors[key], gammas, likelihoods.get, codes.__getitem__)
-        return ArrayEvaluation(self._steps, tables, sources, self._table_floor, through_selection)
+        def table(node: str, part: str) -> Tensor:
+            given = numbers.tables.get((node, part))
+            return self._tensors[node, part] if given is None else given.to(self.device, self.dtype)
 
-    def _with(self, tables: Mapping[Key, Tensor], gammas: Mapping[str, Slope], through_selection: bool = True) -> Fixed:
+        sources = Sources(table, {**self.gammas, **numbers.gammas}, likelihoods.get, codes.__getitem__)
+        return ArrayEvaluation(self._steps, fixed, sources, self._table_floor, numbers.through_selection)
+
+    def _with(self, numbers: Numbers) -> Fixed:
         """What depends on parameters alone, where some of these are others: only what they change is computed."""
-        keys: frozenset[Key | str] = frozenset([*tables, *gammas])
+        keys: frozenset[Key | str] = frozenset([*numbers.tables, *numbers.gammas])
         if keys not in self._reached:  # training changes the same ones again and again
             stale = changed(self.program, keys)
             self._reached = {keys: (stale, self._readers(stale))}
-        return self._computed(tables, gammas, *self._reached[keys], through_selection=through_selection)
+        return self._computed(numbers, *self._reached[keys])
 
     def _readers(self, tables: Sequence[int]) -> list[int]:
         """The batched operations that read some values without rows."""
         read = set(tables)
         return [i for i in self._batched if not read.isdisjoint(self.program.operations[i].inputs)]
 
-    def _computed(
-        self,
-        tables: Mapping[Key, Tensor],
-        gammas: Mapping[str, Slope],
-        stale: Sequence[int],
-        readers: Sequence[int],
-        through_selection: bool = True,
-    ) -> Fixed:
-        tensors, kept = {**self._tensors, **tables}, self._tables.without({*stale, *readers})
-        frame = self._evaluation(kept, {**self.gammas, **gammas}, {}, {}, through_selection)
-        frame.table = lambda *key: tensors[key]
+    def _computed(self, numbers: Numbers, stale: Sequence[int], readers: Sequence[int]) -> Fixed:
+        kept = self._tables.without({*stale, *readers})
+        frame = self._evaluation(kept, numbers, {}, {})
         frame.follow(stale)
         for i in readers:
             if self._steps.step(i).table is not None:
@@ -216,7 +208,7 @@ class TorchEngine(ArrayEngine):
     def _run(self, columns: Columns, rows: int, drop: bool) -> tuple[ArrayEvaluation, Results]:
         with noting_underflow() as noted:
             soft = {n: self._likelihood(n, columns) for n in self.soft if n in columns}
-        frame = self._frame(soft, self._codes(columns), {}, {})
+        frame = self._frame(soft, self._codes(columns), Numbers())
         frame.follow(self._batched, self._last_uses if drop else None)
         return frame, self._results(self._joint(frame, rows), columns, rows, noted)
 
@@ -236,7 +228,7 @@ class TorchEngine(ArrayEngine):
         return self._results((joint[:, :rows], exponent[:rows], imprecise[:rows]), columns, rows, noted)
 
     def _compute(self, slot: GraphSlot) -> Outputs:
-        frame = self._evaluation(self._tables, self.gammas, slot.likelihoods, slot.codes)
+        frame = self._evaluation(self._tables, Numbers(), slot.likelihoods, slot.codes)
         frame.follow(self._batched, self._last_uses)
         return self._joint(frame, slot.size)
 
@@ -265,7 +257,7 @@ class TorchEngine(ArrayEngine):
         tables = {key: self._leaf(table) for key, table in self._tensors.items()}
         slopes = {n: self._leaf(torch.tensor(g, dtype=torch.float64)) for n, g in self.gammas.items() if g is not None}
         with torch.enable_grad():
-            frame = self._frame(soft, self._codes(columns), tables, slopes, through_selection)
+            frame = self._frame(soft, self._codes(columns), Numbers(tables, slopes, through_selection))
             frame.follow(self._batched, self._last_uses)
             outputs = self._joint(frame, rows)
 

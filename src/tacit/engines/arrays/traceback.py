@@ -7,6 +7,8 @@ networks, that is far less than the forward pass does.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import reduce
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ from numpy.typing import NDArray
 
 from tacit.base.floats import Floats
 from tacit.compiler.operations import Axes
-from tacit.compiler.program import Decision, Program
+from tacit.compiler.program import Program
 from tacit.engines.arrays.wide import Wide
 from tacit.engines.results import States
 
@@ -37,11 +39,22 @@ def descend(
     states: dict[str, NDArray[np.int64]] = {
         name: np.broadcast_to(codes, rows)[of_row] for name, codes in observed.items()
     }
+
+    def entries(i: int, chosen: Axes) -> Array:
+        """The entries of value i for all states of some axes: (states, rows of `of_row`), or (states, 1)."""
+        strides = strides_of(program, i)
+        flat = value(i).reshape(program.size(program.operations[i].axes), -1)
+        width = flat.shape[1]
+        place = of_row.copy() if width > 1 else np.zeros(1, dtype=np.int64)
+        for axis, stride in strides.items():
+            if axis not in chosen:
+                step = states[axis] * (stride * width)
+                place = step if len(place) < len(step) else np.add(place, step, out=place)
+        index = width * offsets_of(program, chosen, strides)[:, None] + place
+        return flat.reshape(-1)[index]  # one index is faster than two
+
     for k, decision in enumerate(program.decisions):
-        weights: Array = None
-        for i in decision.inputs:
-            entries = _entries(program, i, value(i), decision, states, of_row)
-            weights = entries if weights is None else weights * entries
+        weights: Array = reduce(mul, (entries(i, decision.chosen) for i in decision.inputs))
         if isinstance(weights, Wide):
             weights = weights.floats(-weights.top(axis=0))
         place = weights.argmax(axis=0) if draws is None else _drawn(weights, draws[k].ravel())
@@ -50,27 +63,6 @@ def descend(
         chosen = [place] if len(shape) == 1 else np.unravel_index(place, shape)
         states |= zip(decision.chosen, chosen, strict=True)
     return {axis: codes.reshape(rows, samples) for axis, codes in states.items()}
-
-
-def _entries(
-    program: Program,
-    i: int,
-    array: Array,
-    decision: Decision,
-    states: Mapping[str, NDArray[np.int64]],
-    of_row: NDArray[np.int64],
-) -> Array:
-    """The entries of value i for all states of the axes that are chosen: (states, rows of `of_row`), or (states, 1)."""
-    strides = strides_of(program, i)
-    flat = array.reshape(program.size(program.operations[i].axes), -1)
-    rows = flat.shape[1]
-    place = of_row.copy() if rows > 1 else np.zeros(1, dtype=np.int64)
-    for axis, stride in strides.items():
-        if axis not in decision.chosen:
-            step = states[axis] * (stride * rows)
-            place = step if len(place) < len(step) else np.add(place, step, out=place)
-    index = rows * offsets_of(program, decision.chosen, strides)[:, None] + place
-    return flat.reshape(-1)[index]  # one index is faster than two
 
 
 def strides_of(program: Program, i: int) -> dict[str, int]:

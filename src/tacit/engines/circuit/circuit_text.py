@@ -60,23 +60,20 @@ def _label(circuit: Nodes, kind: str, i: int) -> str:
 
 def node_line(circuit: Nodes, i: int) -> str:
     """A node as a line of text."""
-    kind, owner, entry = KINDS[circuit.kind[i]], int(circuit.owner[i]), int(circuit.entry[i])
-    number = repr(float(circuit.number[i]))
-    detail: list[str] = []
-    match kind:
-        case "constant":
-            detail = [number]
-        case "parameter":
-            detail = [*map(json.dumps, circuit.tables[owner]), str(entry), number]
-        case "input":
-            detail = [json.dumps(circuit.inputs[owner].name), str(entry)]
-        case "slice":
-            detail = [json.dumps(circuit.inputs[owner].name)]
-        case "test" | "sigmoid":
-            detail = [TESTS[owner]] if kind == "test" else [TESTS[owner], number]
-        case "normalise":
-            detail = [str(owner)]
-    return " ".join([f"n{i} =", kind, *detail, *(f"n{child}" for child in circuit.children_of(i))])
+    kind, owner, words = KINDS[circuit.kind[i]], int(circuit.owner[i]), list[str]()
+    if kind == "parameter":
+        words += map(json.dumps, circuit.tables[owner])
+    elif kind in ("input", "slice"):
+        words.append(json.dumps(circuit.inputs[owner].name))
+    elif kind in ("test", "sigmoid"):
+        words.append(TESTS[owner])
+    elif kind == "normalise":
+        words.append(str(owner))
+    if kind in ("parameter", "input"):
+        words.append(str(circuit.entry[i]))
+    if kind in ("constant", "parameter", "sigmoid"):
+        words.append(repr(float(circuit.number[i])))
+    return " ".join([f"n{i} =", kind, *words, *(f"n{child}" for child in circuit.children_of(i))])
 
 
 def read_text(lines: str) -> dict[str, Any]:
