@@ -217,11 +217,8 @@ class Engine(ABC):
         return value, self.gradients(columns, rows, seeds, results.exponent)
 
     def small(self, rows: int) -> bool:
-        """Whether so many rows are too little work for several threads, so that clones may share them.
-
-        Not where BLAS or torch have threads of their own.
-        """
-        return False
+        """Whether so many rows are too little work for several threads: then clones may share them."""
+        return False  # where BLAS or torch have threads of their own
 
     def pack(self, columns: Columns, rows: int) -> Packed:
         """Rows that are asked about again and again, for `fused` and `jacobian`."""
@@ -258,19 +255,12 @@ class Engine(ABC):
         raise NotImplementedError(self.lacks_jacobian())
 
     def jacobian(self, data: Packed, first: int, stop: int) -> tuple[Array, dict[tuple[str, str], Array]]:
-        """The probability that the query is in states first .. stop-1, and its derivatives by the tables.
-
-        Row by row: (rows,) and (entries of a table, rows).
-        """
+        """The probability of states first .. stop-1, (rows,), and its derivatives by the tables: (entries, rows)."""
         raise NotImplementedError(self.lacks_jacobian())
 
 
 class RowLayout(NamedTuple):
-    """The order in which single rows are read.
-
-    First the likelihoods of all states of the `inputs`, as doubles, then the states of the variables in `codes`, as
-    integers of 32 bits.
-    """
+    """The order of a row: likelihoods of the states of `inputs`, as doubles, then `codes`, as 32-bit integers."""
 
     inputs: Sequence[str]
     codes: Sequence[str]

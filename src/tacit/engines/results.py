@@ -78,10 +78,7 @@ class Results:
 
 
 class Reverse(NamedTuple):
-    """What one attempt at derivatives gives back: they are by the joint times 2**-`exponent` (rows,).
-
-    `imprecise` says whether digits of some rows may be lost.
-    """
+    """Derivatives by the joint times 2**-`exponent` (rows,), and whether digits of some rows may be lost."""
 
     gradients: Gradients
     exponent: NDArray[np.int64]

@@ -13,10 +13,7 @@ from tacit.compiler.program import Program
 
 
 class Steps:
-    """How to run the operations of a program, whatever its numbers: each worked out on first use.
-
-    `once` are the arrays of what depends on parameters alone, `rows` those of what depends on evidence.
-    """
+    """How to run each operation, on first use worked out for arrays of parameters (`once`), or of evidence (`rows`)."""
 
     def __init__(self, program: Program, once: ArrayLibrary, rows: ArrayLibrary) -> None:
         self.program, self._once, self._rows = program, once, rows

@@ -55,8 +55,6 @@ class PlainArrays(ArrayLibrary):
         return array if isinstance(array, Wide) else np.asarray(array, order="C")
 
     def take(self, array: Array, index: Array, axis: int) -> Array:
-        if isinstance(array, Wide):
-            return array[index] if axis == 0 else array[:, index]
         return np.take(array, index, axis=axis)
 
     def where(self, condition: Array, a: Any, b: Any) -> Array:
@@ -100,9 +98,8 @@ class PlainArrays(ArrayLibrary):
         return np.concatenate([np.broadcast_to(array, (len(array), rows)) for array in arrays])
 
     def literals(self, mantissas: Floats, exponents: Ids) -> tuple[Array, bool]:
-        return scaled(mantissas, exponents, self.dtype)[:, None], bool(
-            representable(mantissas, exponents, self.dtype).all()
-        )
+        fit = bool(representable(mantissas, exponents, self.dtype).all())
+        return scaled(mantissas, exponents, self.dtype)[:, None], fit
 
     def algorithm(self, layout: AxisRoles | None, tables: int) -> str:
         """A table times a batch is a matrix product, if it is nothing else; einsum can do the rest."""
@@ -128,7 +125,7 @@ class NumpyArrays(PlainArrays):
 
     def sum_floor(self, frame: Frame, inputs: Sequence[int]) -> Floats:
         a, b = (frame.floor(i) for i in inputs)
-        return np.where(np.isneginf(a) | np.isneginf(b), -np.inf, np.minimum(a, b))
+        return np.asarray(np.minimum(a, b))
 
     def selected_floor(
         self, frame: Frame, inputs: Sequence[int], tests: bool, table: Array, sides: tuple[Array, Array], rows: bool

@@ -55,19 +55,16 @@ class NumpyEngine(ArrayEngine):
     def update(self, parameters: Tables, gammas: Slopes) -> None:
         self.gammas = {**self.gammas, **gammas}
         self.parameters = {**self.parameters, **parameters}
-        stale = self._stale(frozenset((*parameters, *gammas))) if self._exact.values else self._fixed
+        keys = frozenset((*parameters, *gammas))
+        if self._exact.values and keys not in self._reached:  # training changes the same ones again and again
+            self._reached = {keys: changed(self.program, keys)}
         exact = self._evaluation(Fixed(self._exact.values))
-        exact.follow(stale)
+        exact.follow(self._reached[keys] if self._exact.values else self._fixed)
         self._exact = self._tables = Fixed(exact.values)
         if self.dtype != np.float64:
             cast = {i: value._replace(array=self._rows.cast(value.array)) for i, value in exact.values.items()}
             self._tables = Fixed(cast)
         self._fallback = None
-
-    def _stale(self, keys: frozenset[Any]) -> list[int]:
-        if keys not in self._reached:
-            self._reached = {keys: changed(self.program, keys)}  # training changes the same ones again and again
-        return self._reached[keys]
 
     def _evaluation(self, tables: Fixed, columns: Columns | None = None, through: bool = True) -> ArrayEvaluation:
         known = columns or {}

@@ -56,10 +56,7 @@ class ChoiceInstructions:
         return Level(self.first + numbers, terms, left, right, np.cumsum(counts) - counts, counts)
 
     def weights(self, inputs: Sequence[Array], rows: int) -> Floats:
-        """How much each term counts, beside the others of its instruction: (terms, rows).
-
-        `inputs` are the values of the inputs as (entries, rows), or (entries, 1).
-        """
+        """How much each term counts in its instruction, (terms, rows); values of inputs are (entries, rows or 1)."""
         if not self._wide and not any(isinstance(value, Wide) for value in inputs):
             with np.errstate(over="ignore", invalid="ignore"):
                 weights = self._weights(np.empty((len(self.leads), rows)), (*inputs, self._literals.floats()))
@@ -113,10 +110,7 @@ class ChoiceInstructions:
             yield place, order[: having[place]]
 
     def drawn(self, heaps: Floats, numbers: Ids, rows: Ids, draws: Floats) -> Ids:
-        """A term of each of some instructions, in proportion to its weight, from numbers between 0 and 1.
-
-        Never one of weight 0, unless all of them are 0.
-        """
+        """A term of each of some instructions, drawn by its weight: one of weight 0 only where all of them are 0."""
         low, last = self.starts[numbers], self.starts[numbers] + self.counts[numbers] - 1
         total, high = heaps[last, rows], last
         limit = np.minimum(draws * total, np.nextafter(total, 0))  # a product may be rounded up to all there is

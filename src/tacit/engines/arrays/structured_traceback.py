@@ -35,10 +35,6 @@ class Visits(NamedTuple):
     def only(self, some: Mask) -> Visits:
         return Visits(self.entries[some], self.samples[some])
 
-    def moved(self, entries: Ids) -> Visits:
-        """A copy with the samples at other entries."""
-        return Visits(entries, self.samples)
-
 
 class Tracing:
     """The operations that the traceback of a program follows, and which of their entries lead to a likelihood."""
@@ -46,11 +42,11 @@ class Tracing:
     def __init__(self, program: Program) -> None:
         assert program.traced, "the program was compiled without likelihoods of all variables"
         self._program = program
-        self._way = sorted(traced_operations(program))
-        self._variables = [op.variable for i in self._way if isinstance(op := program.operations[i], Likelihood)]
+        self._path = sorted(traced_operations(program))
+        self._variables = [op.variable for i in self._path if isinstance(op := program.operations[i], Likelihood)]
         self._instructions: dict[int, ChoiceInstructions] = {}
         self._leads: dict[int, Mask] = {}
-        for i in self._way:
+        for i in self._path:
             self._leads[i] = self._leading(i, program.operations[i])
 
     def _leading(self, i: int, operation: Operation) -> Mask:
@@ -103,7 +99,7 @@ class Tracing:
     def _descend(self, choices: Mapping[int, Choose], samples: Ids, states: Mapping[str, NDArray[np.int32]]) -> None:
         """Find the states of some samples."""
         visits: dict[int, list[Visits]] = {self._program.joint: [Visits(np.zeros_like(samples), samples)]}
-        for i in reversed(self._way):
+        for i in reversed(self._path):
             here = _joined(visits.pop(i, []))
             here = here.only(self._leads[i][here.entries])
             operation = self._program.operations[i]
@@ -112,10 +108,12 @@ class Tracing:
             elif isinstance(operation, Rescale):
                 visits.setdefault(operation.inputs[0], []).append(here)
             elif isinstance(operation, Gather):
-                visits.setdefault(operation.inputs[0], []).append(here.moved(operation.index.ravel()[here.entries]))
+                visits.setdefault(operation.inputs[0], []).append(
+                    here._replace(entries=operation.index.ravel()[here.entries])
+                )
             elif i in choices:
                 assert isinstance(operation, Structured)
-                here = here.moved(operation.index.ravel()[here.entries])
+                here = here._replace(entries=operation.index.ravel()[here.entries])
                 below = _joined(list(_reached(self._instructions[i], choices[i], here)))
                 for j, there in zip(operation.inputs, self._apart(operation, below), strict=True):
                     visits.setdefault(j, []).append(there)

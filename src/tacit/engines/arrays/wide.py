@@ -207,4 +207,5 @@ FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.concatenate: _concatenate,
     np.broadcast_to: _broadcast,
     np.expand_dims: lambda x, axis: x._each(lambda part: np.expand_dims(part, axis)),
+    np.take: lambda x, index, axis: x._each(lambda part: np.take(part, index, axis)),
 }

@@ -206,10 +206,7 @@ def _slots(operation: int, terms: Ids) -> NDArray[np.bool_]:
 
 
 def _places(listing: Listing, fixed: NDArray[np.bool_]) -> tuple[Ids, int, Ids]:
-    """A slot for every node that needs one, the number of slots, and the constants that keep theirs throughout.
-
-    A slot is used again after the last instruction that reads it.
-    """
+    """A slot for every node while it is read, how many there are, and the constants that keep theirs throughout."""
     place, last = np.full(len(fixed), NOWHERE), np.full(len(fixed), NOWHERE)
     for i, (operation, _, terms) in enumerate(listing):
         last[terms[_slots(operation, terms)]] = i

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tacit.base.errors import TooLargeError
-from tacit.base.floats import Floats, representable
+from tacit.base.floats import representable
 from tacit.base.text import large
 from tacit.compiler.operations import (
     ONE,
@@ -73,8 +73,9 @@ class _Lowering:
     def __init__(self, program: Program, net: Model, fold: bool) -> None:
         self.program, self.net = program, net
         self.build = CircuitBuilder(fold)
-        self.zero, self.one = self.build.zero, self.build.one
+        self.zero, self.one, self.constants = self.build.zero, self.build.one, self.build.constants
         self.values: dict[int, Ids] = {}
+        self.value = self.values.__getitem__
 
     def run(self) -> Circuit:
         for name in (*self.program.soft, *self.program.hard):
@@ -86,9 +87,6 @@ class _Lowering:
                 self.values.pop(j, None)
         return self.build.finish(self.values[self.program.joint].ravel())
 
-    def value(self, i: int) -> Ids:
-        return self.values[i]
-
     def parameters(self, operation: Parameter) -> Ids:
         table = self.net.cpt(operation.node).parts()[operation.part]
         ids = self.build.parameters(operation.node, operation.part, table)
@@ -96,9 +94,6 @@ class _Lowering:
             return ids
         ones = table == 1 if operation.part == THRESHOLDS else structural_ones(table)
         return np.where(table == 0, self.zero, np.where(ones, self.one, ids))
-
-    def constants(self, table: Floats) -> Ids:
-        return self.build.constants(table)
 
     def likelihoods(self, variable: str) -> Ids:
         return self.build.inputs(self.net.variable(variable))

@@ -149,27 +149,16 @@ class Nodes:
         """What every node is in some rows: (nodes, rows)."""
         values = np.empty((len(self), rows))
         for begin, end, kind, children, offsets in self.iter_blocks():
-            if kind == "input":
-                values[begin:end] = self._input(columns, begin, end)
-            elif kind == "slice":
-                values[begin:end] = self._slice(columns, values[children], begin, end, offsets)
+            block, below = slice(begin, end), values[children]
+            if kind not in ("input", "slice"):
+                values[block] = _computed(kind, below, offsets, numbers[block], self.owner[block])
+                continue
+            name = self.inputs[self.owner[begin]].name
+            if kind == "slice":
+                values[block] = below[offsets[:, None] + columns[name].states(), np.arange(rows)]
             else:
-                block = slice(begin, end)
-                values[block] = _computed(kind, values[children], offsets, numbers[block], self.owner[block])
+                values[block] = columns[name].likelihoods()[self.entry[block]] if name in columns else 1.0
         return values
-
-    def _input(self, columns: Mapping[str, Column], begin: int, end: int) -> Floats:
-        variable = self.inputs[self.owner[begin]]
-        column = columns.get(variable.name)
-        if column is None:
-            return np.ones((end - begin, 1))
-        return column.likelihoods()[self.entry[begin:end]]
-
-    def _slice(self, columns: Mapping[str, Column], below: Floats, begin: int, end: int, offsets: Ids) -> Floats:
-        variable = self.inputs[self.owner[begin]]
-        states = np.broadcast_to(columns[variable.name].states(), (below.shape[1],))
-        picked: Floats = below[offsets[:, None] + states, np.arange(below.shape[1])]
-        return picked
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{self.count(k):,} {k}" for k in KINDS if self.count(k))

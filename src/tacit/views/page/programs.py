@@ -115,10 +115,7 @@ def _axes_of_variables(net: Model, program: Program, axes: Mapping[str, int]) ->
 
 
 def plain_tests(net: Model, program: Program) -> list[dict[str, Any]]:
-    """For every testing node, its tests, and where the posteriors of its parents are found.
-
-    Of more than two tables, each state of the parents has several tests, in the order in which they come to hold.
-    """
+    """The tests of every testing node, in the order in which they come to hold, and where to find their posteriors."""
     tests = []
     for node in program.selections:
         cpt = net.cpt(node)
