@@ -27,8 +27,9 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="package")
 def engine(browser: Any) -> Any:
     """A page that has the engine and nothing else: `engine.evaluate("([model, ...]) => ...", [...])`."""
-    source = Path(__file__).parents[3] / "src/tacit/views/page/web/engine.js"
+    folder = Path(__file__).parents[3] / "src/tacit/views/page/web"
     page = browser.new_page()
     page.set_content("<html></html>")
-    page.add_script_tag(path=str(source))
+    for name in ("run.js", "questions.js"):
+        page.add_script_tag(path=str(folder / name))
     return page

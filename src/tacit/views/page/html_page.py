@@ -18,8 +18,7 @@ from tacit.views.page.page_model import page_model
 PARTS = re.compile(r'<link rel="stylesheet" href="([\w.-]+)">|<script src="([\w.-]+)"></script>')
 ESCAPED = re.compile("[<\ud800-\udfff]")  # what would end the script, and what UTF-8 cannot hold
 MODEL = '<script type="application/json" id="model"></script>'
-ENGINE = '<script src="engine.js"></script>'
-REMOTE = '<script src="remote.js"></script>'
+LOCAL, REMOTE = '<script src="questions.js"></script>', '<script src="remote.js"></script>'  # what answers questions
 NOWHERE, SERVER = "default-src 'none';", "default-src 'none'; connect-src 'self';"  # where a page may connect to
 HEIGHT = 640  # of the explorer in a notebook, in pixels
 
@@ -29,7 +28,7 @@ def page_html(net: Model, captions: Captions | None = None, remote: bool = False
     model = page_model(net, captions or Captions(), remote)
     source = _web("page.html")
     if remote:
-        source = source.replace(ENGINE, f"{ENGINE}\n{REMOTE}", 1).replace(NOWHERE, SERVER, 1)
+        source = source.replace(LOCAL, f"{LOCAL}\n{REMOTE}", 1).replace(NOWHERE, SERVER, 1)
     page = PARTS.sub(lambda p: f"<style>\n{_web(p[1])}</style>" if p[1] else f"<script>\n{_web(p[2])}</script>", source)
     data = json.dumps(model, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     data = ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", data)

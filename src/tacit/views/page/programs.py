@@ -1,4 +1,4 @@
-"""Compiled programs as plain data, for a page that runs them: `web/engine.js` has the rules of the operations."""
+"""Compiled programs as plain data, for a page that runs them: `web/run.js` has the rules of the operations."""
 
 from __future__ import annotations
 

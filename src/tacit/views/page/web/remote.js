@@ -104,7 +104,7 @@ class RemoteEngine {
       const own = limits.slice(u * tests, (u + 1) * tests);
       if (signs[u].startsWith("<")) own.reverse(); // in the order in which tests come to hold
       const held = weights.slice(u * (tests + 1), (u + 1) * (tests + 1)); // the weights of all tables
-      const after = (j) => held.slice(j + 1).reduce((sum, x) => sum + x, 0);
+      const after = (j) => sumOf(held.slice(j + 1));
       return own.map((threshold, j) => ({ ...common, threshold, weight: after(j), table: j + 1 }));
     });
     return { node, gamma, rows };

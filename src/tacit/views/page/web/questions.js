@@ -1,0 +1,309 @@
+"use strict";
+// What the page asks of a query: posteriors, best states, information, sensitivity, curves and surfaces.
+
+const NOISE = 1e-14; // what rounding leaves of a difference of equals, relative to them
+
+function difference(a, b) {
+  const made = a - b;
+  return Math.abs(made) <= NOISE * (Math.abs(a) + Math.abs(b)) ? 0 : made;
+}
+
+function normalised(likelihoods) {
+  if (!likelihoods) return null;
+  const total = sumOf(likelihoods);
+  return likelihoods.map((x) => x / total);
+}
+
+function isObserved(likelihoods) {
+  return Boolean(likelihoods) && likelihoods.length > 1 && likelihoods.filter((x) => x > 0).length === 1;
+}
+
+class LocalEngine {
+  constructor(model) {
+    this.local = true;
+    this.variables = model.variables;
+    this.tables = model.tables;
+    this.tests = model.tests;
+    this.sum = new Run(model.programs.sum, model.tables);
+    this.other = new Run(model.programs.sum, model.tables); // the same query with other evidence, selected as `sum` is
+    this.best = model.programs.max ?? withMaxima(model.programs.sum);
+    this.max = new Run(this.best, model.tables);
+  }
+
+  // log p*(evidence), the posteriors of all variables, and how tests came out: one sweep up and one down.
+  ask(evidence) {
+    const known = evidence.map(normalised);
+    const { mantissa, exponent } = this.sum.forward(known);
+    const beyond = this.sum.faint; // findings that are too improbable for floats
+    const possible = mantissa > 0 && !beyond;
+    return {
+      possible,
+      beyond,
+      logEvidence: possible ? Math.log(mantissa) + exponent * Math.LN2 : -Infinity,
+      posteriors: this.marginals(this.sum, known, possible ? 1 / mantissa : NaN),
+      tests: this.tests.map((test) => this.tested(test)),
+    };
+  }
+
+  // p*(state, evidence) of all states of all variables, times a factor; NaN where that is.
+  marginals(run, known, factor) {
+    run.reverse(Number.isNaN(factor) ? 0 : factor);
+    return this.variables.map(({ states }, i) => {
+      const likelihoods = known[i] ?? states.map(() => 1);
+      if (Number.isNaN(factor)) return states.map(() => NaN);
+      if (!run.likelihoods[i].length) return [...likelihoods]; // a single state
+      return likelihoods.map((x, k) => x * sumOf(run.likelihoods[i].map((op) => op.adjoint[k])));
+    });
+  }
+
+  // How one testing node was decided: a row for every test of every state of its parents.
+  tested({ node, operations, gamma, places, thresholds, operators }) {
+    const selects = operations.map((i) => this.sum.operations[i]);
+    const marginal = this.sum.operations[selects[0].inputs[0]].array;
+    const total = sumOf(marginal);
+    const cards = this.variables[node].parents.map((p) => this.variables[p].states.length);
+    const rows = places.flatMap((place, u) => {
+      const parents = digits(u, cards);
+      const operator = operators[u];
+      const posterior = total > 0 ? (place < 0 ? 0 : marginal[place]) / total : NaN;
+      return selects.map((op, j) => {
+        const threshold = thresholds[u * selects.length + j];
+        const weight = place < 0 ? weightOfPlus(gamma, operator, 0, 1, threshold) : op.weight[place];
+        return { parents, posterior, threshold, operator, weight, table: selects.length > 1 ? j + 1 : null };
+      });
+    });
+    return { node, gamma, rows };
+  }
+
+  // The states that are jointly most probable, and log p*(states, evidence).
+  mpe(evidence) {
+    const known = evidence.map(normalised);
+    if (this.best.borrowed) this.sum.forward(known);
+    const { mantissa, exponent } = this.max.forward(known, this.best.borrowed ? this.sum : null);
+    if (!(mantissa > 0)) return { possible: false, states: this.variables.map(() => null), logProbability: -Infinity };
+    const found = this.max.decide(this.best.decisions);
+    const states = this.best.axes.map(({ axis, possible }) => possible[axis === null ? 0 : found.get(axis)]);
+    return { possible: true, states, logProbability: Math.log(mantissa) + exponent * Math.LN2 };
+  }
+
+  // By how much, in nats, the entropy of the query is expected to drop if a variable's state were observed.
+  information(evidence, query) {
+    const known = evidence.map(normalised);
+    const whole = this.sum.forward(known);
+    if (!(whole.mantissa > 0)) return this.variables.map(() => NaN);
+    // P*(state of the query, state of a variable) for all variables, with the tables that `sum` selected
+    const pairs = this.variables[query].states.map((_, state) => {
+      const { masked, factor } = this.fixed(known, query, state, whole);
+      return this.marginals(this.other, masked, factor);
+    });
+    return this.variables.map((_, i) => {
+      return i === query || isObserved(evidence[i]) ? NaN : mutualInformation(pairs.map((of) => of[i]));
+    });
+  }
+
+  // Runs the query with one of its states only; the factor makes probabilities given the evidence of derivatives.
+  fixed(known, query, state, whole) {
+    const masked = known.slice();
+    masked[query] = this.variables[query].states.map((_, k) => (k === state ? (known[query] ? known[query][k] : 1) : 0));
+    const part = this.other.forward(masked, this.sum);
+    return { masked, factor: 2 ** (part.exponent - whole.exponent) / whole.mantissa };
+  }
+
+  // How the posterior of a state depends on every number, the rest of its row co-varied; the largest effects first.
+  // `growth` is how much p*(evidence) grows with the number, relative to what it is.
+  sensitivity(evidence, query, state) {
+    const known = evidence.map(normalised);
+    const whole = this.sum.forward(known);
+    if (!(whole.mantissa > 0)) return [];
+    const posterior = this.marginals(this.sum, known, 1 / whole.mantissa)[query][state];
+    const own = this.slopes(this.fixed(known, query, state, whole).factor);
+    this.other.forward(known, this.sum);
+    const all = this.slopes(1 / whole.mantissa);
+    const found = [];
+    this.tables.forEach((table, t) => {
+      if (!table.varies) return;
+      const [a, b] = [own[t], all[t]].map((slopes) => (table.part === "thresholds" ? slopes : covaried(table, slopes)));
+      table.values.forEach((value, k) => {
+        if (value === 0 || value === 1) return;
+        const derivative = difference(a[k], posterior * b[k]);
+        if (derivative !== 0) found.push({ ...this.entry(table, k), table: t, place: k, value, derivative, growth: b[k] });
+      });
+    });
+    const room = ({ value, derivative }) => Math.abs(derivative) * Math.min(value, 1 - value);
+    return found.sort((x, y) => room(y) - room(x));
+  }
+
+  // Derivatives of what `other` computed by all tables, also through sigmoids, by which `sum` selected.
+  slopes(factor) {
+    const found = this.tables.map((table) => new Float64Array(table.values.length));
+    const add = (run) => run.parameters.forEach((op) => op.adjoint.forEach((x, k) => (found[op.table][k] += x)));
+    this.other.reverse(factor, true);
+    add(this.other);
+    if (this.sum.selects.length) {
+      this.sum.reverseSelections(this.other);
+      add(this.sum);
+    }
+    return found;
+  }
+
+  // The posterior of a state if a number had another value, the rest of its row co-varied; tests may flip.
+  changed(evidence, query, state, { table, place }, value) {
+    const { values, shape, part, node } = this.tables[table];
+    const before = values.slice();
+    if (part === "thresholds") {
+      value = betweenNeighbours(values, place, this.variables[node].tests, value);
+    } else {
+      const first = place - (place % shape[shape.length - 1]);
+      const factor = (1 - value) / (1 - before[place]);
+      for (let k = first; k < first + shape[shape.length - 1]; k++) values[k] *= factor;
+    }
+    values[place] = value;
+    this.sum.refresh();
+    const found = this.ask(evidence).posteriors[query][state];
+    before.forEach((x, k) => (values[k] = x));
+    this.sum.refresh();
+    return found;
+  }
+
+  entry(table, k) {
+    const made = { node: table.node, part: table.part, row: null, state: null };
+    const cards = this.variables[table.node].parents.map((p) => this.variables[p].states.length);
+    if (table.part === "thresholds") return { ...made, row: digits(k, table.shape) };
+    const card = this.variables[table.node].states.length;
+    return { ...made, row: digits(Math.floor(k / card), cards), state: k % card };
+  }
+
+  // The posterior of the query as the likelihood of one state of an input goes from 0 to 1.
+  curve(evidence, query, input, steps = 100) {
+    const at = (x) => along(this.variables, evidence, [[input, x]]);
+    const points = grid(steps).map((x) => ({ x, ...this.seen(at(x), query) }));
+    return {
+      x: points.map(({ x }) => x),
+      posteriors: points.map(({ posterior }) => posterior),
+      breaks: this.breaks(points, at, query),
+    };
+  }
+
+  // Where tests flip between points: nothing else lets the answer jump.
+  breaks(points, at, query) {
+    const found = [];
+    for (let k = 1; k < points.length; k++) {
+      let left = points[k - 1];
+      while (left.pieces !== points[k].pieces && found.length < 1000) {
+        let [low, high] = [left.x, points[k].x];
+        let beyond = points[k];
+        for (let halving = 0; halving < 50; halving++) {
+          const x = (low + high) / 2;
+          if (x <= low || x >= high) break;
+          const middle = { x, ...this.seen(at(x), query) };
+          if (middle.pieces === left.pieces) low = x;
+          else [high, beyond] = [x, middle];
+        }
+        found.push(high);
+        left = beyond;
+      }
+    }
+    return found;
+  }
+
+  surface(evidence, query, first, second, steps = 40) {
+    const [x, y] = [grid(steps), grid(steps)];
+    const values = this.variables[query].states.map(() => []);
+    const pieces = [];
+    const number = numbering();
+    for (const v of y) {
+      const row = x.map((u) => this.seen(along(this.variables, evidence, [[first, u], [second, v]]), query));
+      values.forEach((rows, state) => rows.push(row.map(({ posterior }) => posterior[state])));
+      pieces.push(row.map(({ pieces: piece }) => number(piece)));
+    }
+    return { x, y, values, pieces };
+  }
+
+  // The posterior of one variable, and which tests hold.
+  seen(evidence, query) {
+    const { posteriors, tests } = this.ask(evidence);
+    const pieces = tests.flatMap(({ gamma, rows }) => (gamma === null ? rows.map(({ weight }) => weight) : [])).join("");
+    return { posterior: posteriors[query], pieces };
+  }
+}
+
+// A program of sums with maxima in their place; how tests come out, it borrows from the one with sums.
+function withMaxima(program) {
+  return { ...program, borrowed: true, operations: program.operations.map((op) => ({ ...op, largest: true })) };
+}
+
+// A threshold stays between its neighbours, where a state of the parents has several.
+function betweenNeighbours(thresholds, place, count, value) {
+  const rank = place % count;
+  const low = rank > 0 ? thresholds[place - 1] : 0;
+  const high = rank < count - 1 ? thresholds[place + 1] : 1;
+  return Math.min(Math.max(value, low), high);
+}
+
+// A flat place as one state for each of some variables, the last fastest.
+function digits(place, cards) {
+  const found = [];
+  for (let k = cards.length - 1; k >= 0; k--) {
+    found.unshift(place % cards[k]);
+    place = Math.floor(place / cards[k]);
+  }
+  return found;
+}
+
+// Numbers things in the order in which they come.
+function numbering() {
+  const found = new Map();
+  return (thing) => found.get(thing) ?? (found.set(thing, found.size), found.size - 1);
+}
+
+function shares(likelihoods, count) {
+  return normalised(likelihoods) ?? Array(count).fill(1 / count);
+}
+
+// The share of one state becomes x; the others keep their proportions.
+function withShare(likelihoods, count, state, x) {
+  const old = shares(likelihoods, count);
+  const rest = 1 - old[state];
+  return old.map((share, k) => (k === state ? x : rest > 0 ? (share / rest) * (1 - x) : (1 - x) / (count - 1)));
+}
+
+// Evidence with the shares of some states set. It comes by the evidence itself, where a share is what it is now.
+function along(variables, evidence, inputs) {
+  const made = evidence.slice();
+  for (const [{ variable, state }, x] of inputs)
+    made[variable] = withShare(evidence[variable], variables[variable].states.length, state, x);
+  return made;
+}
+
+function grid(steps) {
+  return Array.from({ length: steps + 1 }, (_, k) => k / steps);
+}
+
+// If an entry grows, the others of its row shrink in proportion.
+function covaried({ values, shape }, slopes) {
+  const card = shape[shape.length - 1];
+  return slopes.map((slope, k) => {
+    const first = k - (k % card);
+    let [rest, moved] = [0, 0];
+    for (let j = first; j < first + card; j++) {
+      if (j === k) continue;
+      rest += values[j];
+      moved += values[j] * slopes[j];
+    }
+    return difference(slope, moved / rest);
+  });
+}
+
+// Of two variables whose joint distribution is both[state of the one][state of the other], in nats.
+function mutualInformation(both) {
+  const rows = both.map(sumOf);
+  const columns = both[0].map((_, k) => sumOf(both.map((row) => row[k])));
+  let sum = 0;
+  // divided twice: the product of two tiny sums may be too small for a float
+  both.forEach((row, i) => row.forEach((p, k) => (sum += p > 0 ? p * Math.log(p / rows[i] / columns[k]) : 0)));
+  return Math.max(sum, 0);
+}
+
+function localEngine(model) {
+  return new LocalEngine(model);
+}
