@@ -52,7 +52,7 @@ class LocalEngine {
       const likelihoods = known[i] ?? states.map(() => 1);
       if (Number.isNaN(factor)) return states.map(() => NaN);
       if (!run.likelihoods[i].length) return [...likelihoods]; // a single state
-      return likelihoods.map((x, k) => x * sumOf(run.likelihoods[i].map((op) => op.adjoint[k])));
+      return likelihoods.map((x, k) => x * run.likelihoods[i].reduce((sum, op) => sum + op.adjoint[k], 0));
     });
   }
 
@@ -297,7 +297,7 @@ function covaried({ values, shape }, slopes) {
 // Of two variables whose joint distribution is both[state of the one][state of the other], in nats.
 function mutualInformation(both) {
   const rows = both.map(sumOf);
-  const columns = both[0].map((_, k) => sumOf(both.map((row) => row[k])));
+  const columns = both[0].map((_, k) => both.reduce((sum, row) => sum + row[k], 0));
   let sum = 0;
   // divided twice: the product of two tiny sums may be too small for a float
   both.forEach((row, i) => row.forEach((p, k) => (sum += p > 0 ? p * Math.log(p / rows[i] / columns[k]) : 0)));
