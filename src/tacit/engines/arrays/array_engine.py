@@ -11,7 +11,7 @@ import numpy as np
 
 from tacit.base.floats import Floats
 from tacit.base.machine import in_own_threads
-from tacit.compiler.operations.operation import Value
+from tacit.compiler.operations.array_rules import Value
 from tacit.engines.arrays.evaluation import ArrayEvaluation, Steps
 from tacit.engines.arrays.numpy_arrays import as_floats
 from tacit.engines.arrays.traceback import descend

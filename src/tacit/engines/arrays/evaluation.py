@@ -45,28 +45,26 @@ class Fixed:
 
 
 class Sources(NamedTuple):
-    """Where an evaluation takes numbers from: tables, slopes, and likelihoods and states of variables."""
+    """Where an evaluation takes numbers from, and whether derivatives pass `through` selections.
+
+    `table_floor` gives the bound of a table, where bounds are watched.
+    """
 
     table: Callable[[str, str], Array]
     gammas: Mapping[str, Any]
     likelihood: Callable[[str], Array | None] = lambda variable: None
     states: Callable[[str], Array] | None = None
+    table_floor: Callable[[ArrayEvaluation, int], Any] | None = None
+    through: bool = True
 
 
 class ArrayEvaluation:
     """One evaluation of a program: a frame of the operations' rules."""
 
-    def __init__(
-        self,
-        steps: Steps,
-        tables: Fixed,
-        sources: Sources,
-        table_floor: Callable[[ArrayEvaluation, int], Any] | None = None,
-        through: bool = True,
-    ) -> None:
-        self.steps, self.tables, self.values, self.through = steps, tables, dict(tables.values), through
-        self.table, gammas, self.likelihood, self._states = sources
-        self.gamma, self._table_floor = gammas.__getitem__, table_floor
+    def __init__(self, steps: Steps, tables: Fixed, sources: Sources) -> None:
+        self.steps, self.tables, self.values = steps, tables, dict(tables.values)
+        self.table, gammas, self.likelihood, self._states, self._table_floor, self.through = sources
+        self.gamma = gammas.__getitem__
         self._places: dict[Axes, Array] = {}
 
     def place(self, variables: Axes, cards: Sequence[int]) -> Array:

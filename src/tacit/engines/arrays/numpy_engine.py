@@ -73,8 +73,10 @@ class NumpyEngine(ArrayEngine):
             self.gammas,
             lambda variable: known[variable].likelihoods() if variable in known else None,
             lambda variable: known[variable].states(),
+            self._table_floor,
+            through,
         )
-        return ArrayEvaluation(self._steps, tables, sources, self._table_floor, through)
+        return ArrayEvaluation(self._steps, tables, sources)
 
     def _parameter(self, node: str, part: str) -> Array:
         table = self.parameters[node, part]

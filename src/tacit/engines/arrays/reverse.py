@@ -13,7 +13,7 @@ import numpy as np
 
 from tacit.base.floats import Floats
 from tacit.compiler.operations import Likelihood, Parameter
-from tacit.compiler.operations.operation import Key
+from tacit.compiler.operations.axes import Key
 from tacit.engines.arrays.evaluation import ArrayEvaluation
 from tacit.engines.arrays.numpy_arrays import as_floats
 from tacit.engines.results import Array, Gradients, added

@@ -7,23 +7,139 @@ likelihood of each of these variables: those that it ends at say their states.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.base.floats import Floats
+from tacit.base.floats import Floats, representable
 from tacit.compiler.operations import Gather, Likelihood, Operation, Rescale, Structured
-from tacit.compiler.operations.axes import Ids, Mask
+from tacit.compiler.operations.axes import Ids, Mask, Setting
+from tacit.compiler.operations.structured import terms_of
 from tacit.compiler.program import Program, traced_operations
-from tacit.engines.arrays.structured_choices import ChoiceInstructions
+from tacit.engines.arrays.wide import Wide
 from tacit.engines.results import States
 
 Array = Any  # of NumPy, or Wide
 Choose = Callable[[Ids, Ids], Ids]  # a term for each of some instructions, and the sample that is there
 MAX_WEIGHTS = 2**22  # numbers that terms are chosen by, at one time: 32 megabytes
 MAX_VISITS = 2**21  # entries that samples are led to, at one time
+
+
+class Level(NamedTuple):
+    """Instructions that need only those of lower levels, with their terms, one instruction after the other."""
+
+    results: Ids  # references
+    terms: Ids
+    left: Ids  # the factors of the terms
+    right: Ids
+    firsts: Ids  # where the terms of each instruction begin
+    counts: Ids
+
+
+class ChoiceInstructions:
+    """The instructions of a structured operation, in levels.
+
+    References below `inputs` are those of entries of the inputs, from `first` on those of instructions. `leads` says of
+    every reference whether something that is looked for is below it, given of which entries of each input it is.
+    """
+
+    def __init__(self, operation: Structured, setting: Setting, inputs: Sequence[Mask]) -> None:
+        self._operation, self.terms = operation, operation.terms
+        self.inputs, self.first = operation.first_literal(setting), operation.first_result(setting)
+        self.starts, self.counts = operation.bounds[:-1], np.diff(operation.bounds)
+        self._levels = [self._level(numbers) for numbers in operation.levels(setting)]
+        self.leads = np.zeros(self.first + len(self), dtype=np.bool_)
+        self.leads[: self.inputs] = np.concatenate(inputs) if inputs else False
+        for level in self._levels:
+            leads = self.leads[level.left] | self.leads[level.right]
+            self.leads[level.results] = np.logical_or.reduceat(leads, level.firsts)
+        self._literals = Wide.of(operation.mantissas, operation.exponents)[:, None]
+        self._wide = not representable(operation.mantissas, operation.exponents, np.dtype(np.float64)).all()
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def _level(self, numbers: Ids) -> Level:
+        counts, terms = self.counts[numbers], terms_of(self._operation.bounds, numbers)
+        left, right = self.terms[terms].T
+        return Level(self.first + numbers, terms, left, right, np.cumsum(counts) - counts, counts)
+
+    def weights(self, inputs: Sequence[Array], rows: int) -> Floats:
+        """How much each term counts in its instruction, (terms, rows); values of inputs are (entries, rows or 1)."""
+        if not self._wide and not any(isinstance(value, Wide) for value in inputs):
+            with np.errstate(over="ignore", invalid="ignore"):
+                weights = self._weights(np.empty((len(self.leads), rows)), (*inputs, self._literals.floats()))
+            if np.isfinite(weights).all():
+                return weights
+        room = np.empty((len(self.leads), rows))
+        return self._weights(Wide(room, np.empty(room.shape, dtype=np.int64)), (*inputs, self._literals))
+
+    def _weights(self, values: Array, given: Sequence[Array]) -> Floats:
+        """All values of the instructions, in an array whose first ones are given."""
+        first = 0
+        for value in given:
+            values[first : first + len(value)] = value
+            first += len(value)
+        weights = np.empty((len(self.terms), values.shape[1]))
+        for level in self._levels:
+            products = values[level.left] * values[level.right]
+            values[level.results], weights[level.terms] = self._reduced(products, level)
+        return weights
+
+    def _reduced(self, products: Array, level: Level) -> tuple[Array, Floats]:
+        """The results of a level, and its products, scaled for each instruction to the range of floats."""
+        reduce = np.maximum.reduceat if self._operation.largest else np.add.reduceat
+        if not isinstance(products, Wide):
+            return reduce(products, level.firsts, axis=0), products
+        top = np.maximum.reduceat(products.exponent, level.firsts, axis=0)
+        scaled = products.floats(-np.repeat(top, level.counts, axis=0))
+        return Wide.of(reduce(scaled, level.firsts, axis=0), top), scaled
+
+    def largest(self, weights: Floats) -> Choose:
+        """The first of the largest terms of an instruction, for one sample of each row."""
+        best = np.repeat(self.starts[:, None], weights.shape[1], axis=1)
+        row = np.arange(weights.shape[1])
+        for place, some in self._longer():
+            challenger = self.starts[some] + place
+            better = weights[challenger] > weights[best[some], row]
+            best[some] = np.where(better, challenger[:, None], best[some])
+        return lambda numbers, rows: best[numbers, rows]
+
+    def drawn(self, weights: Floats, draws: Floats, counted: int) -> Choose:
+        """Terms drawn by their weights, which are added up. So many instructions are counted before these."""
+        for place, some in self._longer():
+            term = self.starts[some] + place
+            weights[term] += weights[term - 1]
+        starts, samples = splitmix(draws.ravel().view(np.uint64)), draws.shape[2]
+
+        def choose(numbers: Ids, at: Ids) -> Ids:
+            terms, several = self.starts[numbers], self.counts[numbers] > 1
+            numbers, at = numbers[several], at[several]
+            terms[several] = self._bisected(weights, numbers, at // samples, fractions(starts[at], counted + numbers))
+            return terms
+
+        return choose
+
+    def _longer(self) -> Iterator[tuple[int, Ids]]:
+        """For every place in an instruction but the first, the instructions that have such a term."""
+        order = np.argsort(-self.counts, kind="stable")
+        having = np.searchsorted(-self.counts[order], -np.arange(self.counts.max(initial=0)), side="left")
+        for place in range(1, len(having)):
+            yield place, order[: having[place]]
+
+    def _bisected(self, sums: Floats, numbers: Ids, rows: Ids, draws: Floats) -> Ids:
+        """A term of each of some instructions, by the sums up to each: of weight 0 only where all of them are."""
+        low, last = self.starts[numbers], self.starts[numbers] + self.counts[numbers] - 1
+        total, high = sums[last, rows], last
+        limit = np.minimum(draws * total, np.nextafter(total, 0))  # a product may be rounded up to all there is
+        for _ in range(int(self.counts[numbers].max(initial=1) - 1).bit_length()):
+            middle = (low + high) // 2
+            beyond = sums[middle, rows] > limit
+            low, high = np.where(beyond, low, np.minimum(middle + 1, last)), np.where(beyond, middle, high)
+        return low
 
 
 class Visits(NamedTuple):
@@ -92,31 +208,27 @@ class Tracing:
         for i, own in self._instructions.items():
             inputs = self._program.operations[i].inputs
             weights = own.weights([value(j).reshape(len(self._leads[j]), -1) for j in inputs], rows)
-            choices[i] = _largest(own, weights) if draws is None else _drawn(own, weights, draws, counted)
+            choices[i] = own.largest(weights) if draws is None else own.drawn(weights, draws, counted)
             counted += len(own)
         return choices
 
     def _descend(self, choices: Mapping[int, Choose], samples: Ids, states: Mapping[str, NDArray[np.int32]]) -> None:
         """Find the states of some samples."""
-        visits: dict[int, list[Visits]] = {self._program.joint: [Visits(np.zeros_like(samples), samples)]}
+        visits = defaultdict(list, {self._program.joint: [Visits(np.zeros_like(samples), samples)]})
         for i in reversed(self._path):
             here = _joined(visits.pop(i, []))
             here = here.only(self._leads[i][here.entries])
             operation = self._program.operations[i]
+            if isinstance(operation, Gather | Structured):
+                here = here._replace(entries=operation.index.ravel()[here.entries])
             if isinstance(operation, Likelihood):
                 states[operation.variable][here.samples] = here.entries
-            elif isinstance(operation, Rescale):
-                visits.setdefault(operation.inputs[0], []).append(here)
-            elif isinstance(operation, Gather):
-                visits.setdefault(operation.inputs[0], []).append(
-                    here._replace(entries=operation.index.ravel()[here.entries])
-                )
-            elif i in choices:
-                assert isinstance(operation, Structured)
-                here = here._replace(entries=operation.index.ravel()[here.entries])
+            elif isinstance(operation, Rescale | Gather):
+                visits[operation.inputs[0]].append(here)
+            elif isinstance(operation, Structured) and i in choices:
                 below = _joined(list(_reached(self._instructions[i], choices[i], here)))
                 for j, there in zip(operation.inputs, self._apart(operation, below), strict=True):
-                    visits.setdefault(j, []).append(there)
+                    visits[j].append(there)
 
     def _apart(self, operation: Structured, visits: Visits) -> Iterator[Visits]:
         """The visits to each of the inputs of an operation, which are counted one after the other."""
@@ -148,25 +260,6 @@ def _joined(visits: list[Visits]) -> Visits:
 def _at(leads: Mask, index: Ids) -> Mask:
     """Which entries of an index lead on: known 0s and 1s do not."""
     return ((index >= 0) & leads[np.maximum(index, 0)]).ravel()
-
-
-def _largest(own: ChoiceInstructions, weights: Floats) -> Choose:
-    best = own.best(weights)
-    return lambda numbers, rows: best[numbers, rows]  # a sample for each row
-
-
-def _drawn(own: ChoiceInstructions, weights: Floats, draws: Floats, counted: int) -> Choose:
-    """Terms drawn by their weights. So many instructions are counted before these."""
-    own.heap_up(weights)
-    starts, samples = splitmix(draws.ravel().view(np.uint64)), draws.shape[2]
-
-    def choose(numbers: Ids, at: Ids) -> Ids:
-        terms, several = own.starts[numbers], own.counts[numbers] > 1
-        numbers, at = numbers[several], at[several]
-        terms[several] = own.drawn(weights, numbers, at // samples, fractions(starts[at], counted + numbers))
-        return terms
-
-    return choose
 
 
 def fractions(starts: NDArray[np.uint64], numbers: Ids) -> Floats:

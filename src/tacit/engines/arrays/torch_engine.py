@@ -154,8 +154,9 @@ class TorchEngine(ArrayEngine):
             given = numbers.tables.get((node, part))
             return self._tensors[node, part] if given is None else given.to(self.device, self.dtype)
 
-        sources = Sources(table, {**self.gammas, **numbers.gammas}, likelihoods.get, codes.__getitem__)
-        return ArrayEvaluation(self._steps, fixed, sources, self._table_floor, numbers.through_selection)
+        gammas, through = {**self.gammas, **numbers.gammas}, numbers.through_selection
+        sources = Sources(table, gammas, likelihoods.get, codes.__getitem__, self._table_floor, through)
+        return ArrayEvaluation(self._steps, fixed, sources)
 
     def _with(self, numbers: Numbers) -> Fixed:
         """What depends on parameters alone, where some of these are others: only what they change is computed."""
