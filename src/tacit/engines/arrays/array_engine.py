@@ -80,7 +80,7 @@ class ArrayEngine(Engine):
     def _decided(self, node: str, values: Mapping[int, Value], rows: int) -> Decided:
         """How a testing node was decided."""
         marginal, tables = self.program.selections[node].marginal, self.program.selects[node]
-        weights = [self._numpy(self._steps.step(i).weight(values[i])) for i in tables]  # type: ignore[attr-defined]
+        weights = [self._numpy(self._steps[i].weight(values[i])) for i in tables]  # type: ignore[attr-defined]
         return Decided.of(
             self._with_rows(marginal, self._numpy(values[marginal].array), rows),
             [self._with_rows(i, as_floats(weight), rows) for i, weight in zip(tables, weights, strict=True)],

@@ -12,21 +12,18 @@ from tacit.compiler.operations.axes import Array
 from tacit.compiler.program import Program
 
 
-class Steps:
+class Steps(dict[int, ArrayStep]):
     """How to run each operation, on first use worked out for arrays of parameters (`once`), or of evidence (`rows`)."""
 
     def __init__(self, program: Program, once: ArrayLibrary, rows: ArrayLibrary) -> None:
+        super().__init__()
         self.program, self._once, self._rows = program, once, rows
-        self._steps: dict[int, ArrayStep] = {}
 
-    def step(self, i: int) -> ArrayStep:
-        """How to run operation i."""
-        step = self._steps.get(i)
-        if step is None:
-            xp = self._rows if self.program.batched[i] else self._once
-            step = self.program.operations[i].step(self.program.setting(i), xp)
-            step.place = i
-            self._steps[i] = step
+    def __missing__(self, i: int) -> ArrayStep:
+        xp = self._rows if self.program.batched[i] else self._once
+        step = self.program.operations[i].step(self.program.setting(i), xp)
+        step.place = i
+        self[i] = step  # complete: other threads may be reading
         return step
 
 
@@ -102,9 +99,9 @@ class ArrayEvaluation:
 
     def follow(self, operations: Iterable[int], ends: Sequence[Sequence[int]] | None = None) -> None:
         """Run some operations; values that no later one needs are dropped, where `ends` names them."""
-        values, batched, step = self.values, self.steps.program.batched, self.steps.step
+        values, batched, steps = self.values, self.steps.program.batched, self.steps
         for i in operations:
-            values[i] = step(i).forward(self)
+            values[i] = steps[i].forward(self)
             if ends is not None:
                 for j in ends[i]:
                     if batched[j]:

@@ -123,7 +123,7 @@ class NumpyEngine(ArrayEngine):
         """A lower bound of the logarithms of a table's entries, or minus infinity where digits may be lost: (1,)."""
         exact = frame if frame.tables is self._exact else self._evaluation(self._exact)
         table, inputs = exact.values[i], self.program.operations[i].inputs
-        doubts = [*(frame.floor(j) for j in inputs), self._steps.step(i).floor(exact, table)]
+        doubts = [*(frame.floor(j) for j in inputs), self._steps[i].floor(exact, table)]
         floor = lowest(table.array.reshape(-1, 1))
         lost = any(doubt is not None and np.isneginf(doubt).any() for doubt in doubts)
         return np.full(1, -np.inf) if lost or (floor < self._rows.limit).any() else floor

@@ -38,7 +38,7 @@ class Adjoints:
         steps = self.frame.steps
         for i in reversed(operations):
             if i in self.by_value and steps.program.operations[i].inputs:
-                steps.step(i).reverse(self, self.by_value.pop(i))
+                steps[i].reverse(self, self.by_value.pop(i))
 
     def by_table(self, operations: Iterable[int], rows: Sequence[int] = ()) -> dict[Key, Floats]:
         """Derivatives by the tables that some operations read: (entries..., *rows)."""

@@ -83,7 +83,7 @@ class TorchEngine(ArrayEngine):
         with torch.no_grad():
             self._tables = self._computed(Numbers(), self._fixed, self._readers(self._fixed))
         # the widest product that is written out before it is summed adds to what is alive
-        largest = max((self._steps.step(i).scratch for i in self._batched), default=0)
+        largest = max((self._steps[i].scratch for i in self._batched), default=0)
         self.chunk = self._rows_at_a_time(CHUNK_ELEMENTS, program.cost.live + largest)
         # operands of a matrix product are kept twice: as values, and as matrices
         self.gradient_chunk = self._rows_at_a_time(GRADIENT_ELEMENTS, 2 * program.cost.elements + largest)
@@ -176,8 +176,8 @@ class TorchEngine(ArrayEngine):
         frame = self._evaluation(kept, numbers, {}, {})
         frame.follow(stale)
         for i in readers:
-            if self._steps.step(i).table is not None:
-                frame.ready(self._steps.step(i))
+            if self._steps[i].table is not None:
+                frame.ready(self._steps[i])
             for j in self.program.operations[i].inputs:
                 if not self.program.batched[j]:
                     frame.floor(j)
@@ -188,7 +188,7 @@ class TorchEngine(ArrayEngine):
         table, operation = frame.values[i], self.program.operations[i]
         if isinstance(operation, Parameter) and (operation.node, operation.part) in self._lost:
             return torch.tensor(-math.inf, dtype=self.dtype, device=self.device)
-        floor, own = lowest(table.array, tuple(range(table.array.dim()))), self._steps.step(i).floor(frame, table)
+        floor, own = lowest(table.array, tuple(range(table.array.dim()))), self._steps[i].floor(frame, table)
         for doubt in [frame.floor(j) for j in operation.inputs] if own is None else [own]:
             floor = torch.where(torch.isneginf(self._xp.settled(doubt)), -math.inf, floor)
         return floor
@@ -295,8 +295,7 @@ class TorchEngine(ArrayEngine):
         return from_numpy(array).to(self.device, self.dtype)
 
     def _numpy(self, array: Tensor) -> Array:
-        result: Array = array.to(self.dtype).cpu().numpy()
-        return result
+        return np.asarray(array.to(self.dtype).cpu())
 
     def _rows_at_a_time(self, entries: int, alive: int) -> int:
         """How many rows, each with so many entries alive, to have at a time; `entries` is the limit of a CPU."""

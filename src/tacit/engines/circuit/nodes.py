@@ -106,8 +106,7 @@ class Nodes:
 
     def children_of(self, i: int) -> list[int]:
         """The nodes that a node is computed of."""
-        children: list[int] = self.children[self.start[i] : self.start[i + 1]].tolist()
-        return children
+        return [*self.children[self.start[i] : self.start[i + 1]].tolist()]
 
     def evaluate(self, evidence: EvidenceLike | None = None, numbers: Floats | None = None) -> Floats:
         """The outputs for every row of evidence, or of numbers: (rows, outputs).
