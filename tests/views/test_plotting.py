@@ -1,5 +1,7 @@
 """Pictures show what the functions are: checked by what is on the axes, not by pixels."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -45,6 +47,13 @@ def test_a_curve_of_sigmoids_is_one_piece():
     tac = two_tests()
     soft = tacit.compile(tac.network.with_gamma(16.0), "Q", ["E"])
     assert len(plot.curve(soft, state="false").lines) == 1
+
+
+@pytest.mark.parametrize("draw", [plot.curve, plot.surface, plot.regions])
+def test_without_matplotlib_an_error_says_how_to_install_it(draw, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(TacitError, match="pictures need matplotlib, which is not installed: pip install"):
+        draw(two_tests())
 
 
 def test_a_surface_and_a_map_of_regions():

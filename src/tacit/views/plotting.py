@@ -85,9 +85,9 @@ def regions(
 
     Regions are found on a grid of points x points; `tacit.theory.pieces` finds them all.
     """
-    import matplotlib.pyplot as plt
-
     ax = _axes(ax)
+    import matplotlib.pyplot as plt  # after the check that it is there
+
     if _soft(tac):
         raise TacitError("a query with sigmoids has no regions; make its tests hard with net.with_gamma(None)")
     names = _inputs(tac, inputs, given, 2)
