@@ -92,19 +92,14 @@ function start() {
 }
 
 function describe(model) {
-  const edges = model.variables.reduce((sum, { parents }) => sum + parents.length, 0);
+  const edges = sumOf(model.variables.map(({ parents }) => parents.length));
   const tests = model.variables.filter(({ testing }) => testing).length;
   setText(document.getElementById("title"), model.title ?? model.name);
   if (model.remote) setText(document.getElementById("computed"), "The server that sent this page computes the answers.");
   const counted = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
-  setText(
-    document.getElementById("summary"),
-    [
-      counted(model.variables.length, "variable"),
-      counted(edges, "edge"),
-      ...(tests ? [counted(tests, "testing node")] : []),
-    ].join(", "),
-  );
+  const counts = [counted(model.variables.length, "variable"), counted(edges, "edge")];
+  if (tests) counts.push(counted(tests, "testing node"));
+  setText(document.getElementById("summary"), counts.join(", "));
 }
 
 // Bring a variable to the screen and its first state under the keyboard.
@@ -130,9 +125,7 @@ function themes() {
   const follow = () => use(dark.matches ? "dark" : "light");
   follow();
   dark.addEventListener("change", follow);
-  document
-    .getElementById("theme")
-    .addEventListener("click", () => use(document.documentElement.dataset.theme === "dark" ? "light" : "dark"));
+  onClick("theme", () => use(document.documentElement.dataset.theme === "dark" ? "light" : "dark"));
 }
 
 function show(view) {
@@ -159,17 +152,17 @@ function views(cards, camera) {
 
 function help() {
   const dialog = document.getElementById("manual");
-  document.getElementById("close-manual").addEventListener("click", () => dialog.close());
-  document.getElementById("help").addEventListener("click", () => dialog.showModal());
-  document.getElementById("skip").addEventListener("click", (event) => {
+  onClick("close-manual", () => dialog.close());
+  onClick("help", () => dialog.showModal());
+  onClick("skip", (event) => {
     event.preventDefault();
     document.getElementById("side").focus();
   });
 }
 
 function globalKeys(session, search) {
-  document.getElementById("undo").addEventListener("click", () => session.undo());
-  document.getElementById("clear").addEventListener("click", () => session.clear());
+  onClick("undo", () => session.undo());
+  onClick("clear", () => session.clear());
   document.addEventListener("keydown", (event) => {
     const typing = event.target.closest?.("input, textarea, select");
     if (typing || document.getElementById("manual").open) return;

@@ -15,9 +15,9 @@ class Camera {
     map.svg.addEventListener("pointermove", (event) => this.move(event));
     for (const end of ["pointerup", "pointercancel"]) map.svg.addEventListener(end, (event) => this.up(event));
     new ResizeObserver(() => this.resized()).observe(host);
-    document.getElementById("zoom-in").addEventListener("click", () => this.zoom(1.3));
-    document.getElementById("zoom-out").addEventListener("click", () => this.zoom(1 / 1.3));
-    document.getElementById("fit").addEventListener("click", () => this.fit());
+    onClick("zoom-in", () => this.zoom(1.3));
+    onClick("zoom-out", () => this.zoom(1 / 1.3));
+    onClick("fit", () => this.fit());
   }
 
   get room() {

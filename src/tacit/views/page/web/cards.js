@@ -3,14 +3,8 @@
 
 class Cards {
   constructor(session, host) {
-    Object.assign(this, {
-      session,
-      host,
-      model: session.model,
-      parts: null,
-      before: null,
-      narrow: matchMedia("(max-width: 720px)"),
-    });
+    Object.assign(this, { session, host, model: session.model, parts: null, before: null });
+    this.narrow = matchMedia("(max-width: 720px)");
   }
 
   // By what decides it, not by asking where the cards are: that would lay out the whole page.
@@ -58,9 +52,7 @@ class Cards {
     if (!this.parts) this.make();
     const { answer, evidence } = this.session;
     this.parts.forEach((part, i) => {
-      const seen = observedState(evidence[i]);
-      part.card.classList.toggle("observed", seen >= 0);
-      part.card.classList.toggle("soft", evidence[i] !== null && seen < 0);
+      markEvidence(part.card, evidence[i]);
       updateRows(this.session, part.rows, i);
     });
     for (const [node, { rows, holding, flipped }] of testsByNode(answer, this.before)) {

@@ -20,7 +20,7 @@ class ChartPanel {
     this.figure = element("figure", {});
     this.read = element("p", { class: "readout" });
     this.key = element("ul", { class: "key" });
-    this.note = element("p", { class: "quiet" });
+    this.note = quiet("p");
     host.append(this.choices, this.figure, this.read, this.key, this.note);
   }
 
@@ -55,10 +55,8 @@ class ChartPanel {
     this.timer = setTimeout(() => {
       const same =
         evidence === this.session.evidence && query === this.session.query && this.second && !this.host.hidden;
-      if (same)
-        this.newest(this.session.engine.surface(evidence, query, this.first, this.second, steps), (surface) =>
-          this.surface(surface),
-        );
+      const { engine } = this.session;
+      if (same) this.newest(engine.surface(evidence, query, this.first, this.second, steps), (found) => this.surface(found));
     }, 60);
   }
 
@@ -111,16 +109,8 @@ class ChartPanel {
         this[key] = i < 0 ? null : this.input(i);
         again();
       });
-      const states = this[key]
-        ? [
-            chooser(
-              `State of ${model.variables[chosen].label}`,
-              model.variables[chosen].states.map((one, k) => [k, one]),
-              this[key].state,
-              (state) => ((this[key].state = state), again()),
-            ),
-          ]
-        : [];
+      const changed = (state) => ((this[key].state = state), again());
+      const states = this[key] ? [stateChooser(model.variables[chosen], this[key].state, changed)] : [];
       return element("div", { class: "line" }, element("span", {}, text), variable, ...states);
     };
     if (this.first === null) return;
@@ -162,21 +152,11 @@ class ChartPanel {
       const [px, py] = at(x, x);
       plot.append(svgElement("path", { class: "grid", d: `M${px} ${top}v${h}M${left} ${py}h${w}` }));
       plot.append(svgElement("text", { class: "tick", x: px, y: top + h + 13, "text-anchor": "middle" }, String(x)));
-      plot.append(
-        svgElement(
-          "text",
-          { class: "tick", x: left - 5, y: py + 3.5, "text-anchor": "end" },
-          kind === "lines" ? `${100 * x}%` : String(x),
-        ),
-      );
+      const beside = { class: "tick", x: left - 5, y: py + 3.5, "text-anchor": "end" };
+      plot.append(svgElement("text", beside, kind === "lines" ? `${100 * x}%` : String(x)));
     }
-    plot.append(
-      svgElement(
-        "text",
-        { class: "axis", x: left + w / 2, y: height - 5, "text-anchor": "middle" },
-        fitted(this.axis(this.first), w, 11),
-      ),
-    );
+    const below = { class: "axis", x: left + w / 2, y: height - 5, "text-anchor": "middle" };
+    plot.append(svgElement("text", below, fitted(this.axis(this.first), w, 11)));
     return { plot, at, w, h, left, top };
   }
 

@@ -19,6 +19,18 @@ function furnished(node, attributes, children) {
   return node;
 }
 
+function button(text, click, attributes = {}) {
+  return element("button", { type: "button", click, ...attributes }, text);
+}
+
+function quiet(name, ...children) {
+  return element(name, { class: "quiet" }, ...children);
+}
+
+function onClick(id, f) {
+  document.getElementById(id).addEventListener("click", f);
+}
+
 // Set only what differs: most texts and attributes stay the same from one click to the next.
 function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;

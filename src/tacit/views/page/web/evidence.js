@@ -12,6 +12,13 @@ function observedState(likelihoods) {
   return positive.length === 1 ? likelihoods.findIndex((x) => x > 0) : -1;
 }
 
+// What shows a variable looks different where it is observed, and where there is soft evidence on it.
+function markEvidence(node, likelihoods) {
+  const seen = observedState(likelihoods);
+  node.classList.toggle("observed", seen >= 0);
+  node.classList.toggle("soft", likelihoods !== null && seen < 0);
+}
+
 function rounded(x) {
   return Number(x.toPrecision(6));
 }

@@ -9,34 +9,15 @@ class ExplanationPanel {
 
   make(host) {
     this.head = element("p", {});
-    this.table = element(
-      "table",
-      {},
-      element(
-        "thead",
-        {},
-        element(
-          "tr",
-          {},
-          element("th", { scope: "col" }, "Variable"),
-          element("th", { scope: "col" }, "State"),
-          element("th", { scope: "col", class: "number" }, "On its own"),
-        ),
-      ),
-    );
+    const column = (text, attributes = {}) => element("th", { scope: "col", ...attributes }, text);
+    const heads = [column("Variable"), column("State"), column("On its own", { class: "number" })];
+    this.table = element("table", {}, element("thead", {}, element("tr", {}, ...heads)));
     this.body = this.table.appendChild(element("tbody"));
-    const take = element("button", { type: "button", click: () => this.take() }, "Observe all of it");
-    host.append(
-      element(
-        "p",
-        { class: "quiet" },
-        "The states that are most probable together, given the findings. " +
-          "A marked one is not the most probable state of its variable alone.",
-      ),
-      this.head,
-      this.table,
-      element("div", { class: "buttons" }, take),
-    );
+    const what =
+      "The states that are most probable together, given the findings. " +
+      "A marked one is not the most probable state of its variable alone.";
+    const take = button("Observe all of it", () => this.take());
+    host.append(quiet("p", what), this.head, this.table, element("div", { class: "buttons" }, take));
   }
 
   update() {

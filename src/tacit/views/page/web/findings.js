@@ -9,14 +9,10 @@ class FindingsPanel {
   make(host) {
     this.likely = element("p", { class: "likely" });
     this.list = element("ul", { class: "findings" });
-    this.none = element(
-      "p",
-      { class: "quiet" },
-      "Nothing is observed yet. Click a state to observe it, or drag its bar for soft evidence.",
-    );
-    this.undo = element("button", { type: "button", click: () => this.session.undo() }, "Undo");
-    this.redo = element("button", { type: "button", click: () => this.session.redo() }, "Redo");
-    this.clear = element("button", { type: "button", click: () => this.session.clear() }, "Clear all");
+    this.none = quiet("p", "Nothing is observed yet. Click a state to observe it, or drag its bar for soft evidence.");
+    this.undo = button("Undo", () => this.session.undo());
+    this.redo = button("Redo", () => this.session.redo());
+    this.clear = button("Clear all", () => this.session.clear());
     this.told = element("p", { class: "told", role: "status" });
     this.steps = element("div", { class: "buttons" }, this.undo, this.redo, this.clear);
     host.append(this.none, this.list, this.steps, this.likely, this.carry(), this.told);
@@ -30,7 +26,6 @@ class FindingsPanel {
       "aria-label": "Findings as text",
       placeholder: `${model.variables[0].name} = ${model.variables[0].names[0]}`,
     });
-    const button = (text, click) => element("button", { type: "button", click }, text);
     return element(
       "details",
       { class: "carry", open: true },
@@ -44,11 +39,7 @@ class FindingsPanel {
         button("Picture as PNG", () => this.session.tell({ picture: true })),
       ),
       element("label", { class: "paste" }, "Paste findings or a link", this.text),
-      element(
-        "div",
-        { class: "buttons" },
-        button("Observe these", () => this.paste()),
-      ),
+      element("div", { class: "buttons" }, button("Observe these", () => this.paste())),
     );
   }
 
@@ -93,11 +84,7 @@ class FindingsPanel {
     const { model } = this.session;
     const { label, states } = model.variables[i];
     const state = observedState(likelihoods);
-    const clear = element(
-      "button",
-      { type: "button", class: "icon", "aria-label": `Clear ${label}`, title: "Clear", click: () => this.forget(i) },
-      "×",
-    );
+    const clear = button("×", () => this.forget(i), { class: "icon", "aria-label": `Clear ${label}`, title: "Clear" });
     const what =
       state >= 0 ? states[state] : states.map((one, k) => `${one} ${brief(shares(likelihoods)[k])}`).join(", ");
     return element(

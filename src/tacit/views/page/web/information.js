@@ -2,7 +2,7 @@
 // What to ask next: how much each observation would tell about the query.
 
 const MANY_QUESTIONS = 25;
-const LEAST = 0.0005; // what is less reads 0.000
+const MIN_SHOWN = 0.0005; // what is less reads 0.000
 
 class InformationPanel {
   constructor(session) {
@@ -11,19 +11,9 @@ class InformationPanel {
   }
 
   make(host) {
-    const unit = chooser(
-      "Unit",
-      [
-        [1, "bits"],
-        [0, "nats"],
-      ],
-      1,
-      (bits) => {
-        this.bits = Boolean(bits);
-        this.update();
-      },
-    );
-    this.head = element("p", { class: "quiet" });
+    const units = [[1, "bits"], [0, "nats"]];
+    const unit = chooser("Unit", units, 1, (bits) => ((this.bits = Boolean(bits)), this.update()));
+    this.head = quiet("p");
     this.list = element("ol", { class: "ranking" });
     host.append(this.head, element("div", { class: "line" }, element("span", {}, "Unit"), unit), this.list);
   }
@@ -35,7 +25,7 @@ class InformationPanel {
       `How much an observation would lower the uncertainty about ${model.variables[query].label}, on average.`,
     );
     const nothing = this.session.unanswerable ?? this.session.fixed;
-    if (nothing) this.list.replaceChildren(element("li", { class: "quiet" }, nothing));
+    if (nothing) this.list.replaceChildren(quiet("li", nothing));
     else this.newest(engine.information(evidence, query), (nats) => this.show(nats));
   }
 
@@ -45,27 +35,15 @@ class InformationPanel {
     const entropy = posterior.reduce((sum, p) => sum - (p > 0 ? p * Math.log(p) : 0), 0);
     const order = nats
       .map((_, i) => i)
-      .filter((i) => nats[i] / unit >= LEAST)
+      .filter((i) => nats[i] / unit >= MIN_SHOWN)
       .sort((a, b) => nats[b] - nats[a]);
     const lines = order.slice(0, MANY_QUESTIONS).map((i) => this.line(i, nats[i] / unit, nats[i] / entropy));
     const { label } = this.session.model.variables[this.session.query];
-    const none = element(
-      "li",
-      { class: "quiet" },
-      entropy < 1e-9
-        ? `${label} is certain already.`
-        : `Nothing that is left to observe would tell more about ${label}.`,
-    );
-    this.list.replaceChildren(...(lines.length ? lines : [none]));
+    const none = entropy < 1e-9 ? `${label} is certain already.` : `Nothing that is left to observe would tell more about ${label}.`;
+    this.list.replaceChildren(...(lines.length ? lines : [quiet("li", none)]));
     const shown = `${brief(entropy / unit)} ${this.bits ? "bits" : "nats"}`;
-    if (lines.length)
-      this.list.append(
-        element(
-          "li",
-          { class: "quiet" },
-          `A full bar would settle it: ${shown}. What would tell next to nothing is left out.`,
-        ),
-      );
+    const full = `A full bar would settle it: ${shown}. What would tell next to nothing is left out.`;
+    if (lines.length) this.list.append(quiet("li", full));
   }
 
   line(i, amount, part) {

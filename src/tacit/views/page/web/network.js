@@ -82,8 +82,7 @@ class NetworkMap {
     const columns = { labels, bar: pad + labels + 7, length: w - 2 * pad - labels - 7 - number, right: w - pad };
     const part = { rows: [], gauges: [], tests, w, h };
     const frame = svgElement("rect", { class: "frame", width: w, height: h, rx: 5 });
-    const name = this.title(variable, i, w);
-    part.title = name;
+    part.title = this.title(variable, i, w);
     const full = svgElement("g", { class: "full" });
     variable.states.forEach((state, k) => {
       const row = this.state(state, i, k, title + k * this.m.row, columns, w);
@@ -95,7 +94,7 @@ class NetworkMap {
       "g",
       { class: "box", "data-box": i, transform: `translate(${x} ${y})`, role: "group", "aria-label": variable.label },
       frame,
-      name,
+      part.title,
       full,
       part.folded.group,
     );
@@ -120,11 +119,7 @@ class NetworkMap {
       "aria-pressed": "false",
     });
     name.append(
-      svgElement(
-        "title",
-        {},
-        variable.label === variable.name ? variable.label : `${variable.label} (${variable.name})`,
-      ),
+      svgElement("title", {}, variable.label === variable.name ? variable.label : `${variable.label} (${variable.name})`),
       svgElement("path", { class: "hit", d: `M0 ${title}V5a5 5 0 0 1 5-5H${w - 5}a5 5 0 0 1 5 5V${title}z` }),
       svgElement("circle", { class: "group-dot", cx: w - pad - 4, cy: title / 2, r: 4 }),
       svgElement("text", { x: pad, y: title / 2 + 4.2 }, shown),
@@ -215,17 +210,8 @@ class NetworkMap {
     );
     const track = svgElement("rect", { class: "gauge-track", x: bar, y: middle - 2.5, width: length, height: 5 });
     if (!test) [track, made.fill].forEach((node) => node.setAttribute("visibility", "hidden"));
-    made.group = svgElement(
-      "g",
-      { class: "gauge" },
-      made.note,
-      label,
-      track,
-      made.fill,
-      made.tick,
-      made.sign,
-      made.number,
-    );
+    const { note, fill, tick, sign, number } = made;
+    made.group = svgElement("g", { class: "gauge" }, note, label, track, fill, tick, sign, number);
     part.full.append(made.group);
     return made;
   }
@@ -240,8 +226,7 @@ class NetworkMap {
 
   updateBox(part, i, posterior, likelihoods) {
     const seen = observedState(likelihoods);
-    part.group.classList.toggle("observed", seen >= 0);
-    part.group.classList.toggle("soft", likelihoods !== null && seen < 0);
+    markEvidence(part.group, likelihoods);
     const soft = likelihoods && seen < 0 ? shares(likelihoods) : null;
     part.rows.forEach((row, k) => {
       setAttribute(row.bar, "width", (row.length * share01(posterior[k])).toFixed(2));

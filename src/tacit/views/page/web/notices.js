@@ -5,9 +5,9 @@
 function notices(session) {
   const place = document.getElementById("problem");
   const [text, button] = [place.querySelector("span"), place.querySelector("button")];
-  const say = (message, way) => {
+  const say = (message, undoable) => {
     setText(text, message);
-    button.hidden = !way;
+    button.hidden = !undoable;
     place.hidden = !message;
   };
   button.addEventListener("click", () => session.undo());

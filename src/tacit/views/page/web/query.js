@@ -21,9 +21,7 @@ class QueryBox {
 
   update() {
     const { query, evidence } = this.session;
-    const seen = observedState(evidence[query]);
-    this.host.classList.toggle("observed", seen >= 0);
-    this.host.classList.toggle("soft", evidence[query] !== null && seen < 0);
+    markEvidence(this.host, evidence[query]);
     if (this.rows.length) updateRows(this.session, this.rows, query);
   }
 

@@ -129,8 +129,7 @@ class LocalEngine {
         if (derivative !== 0) found.push({ ...this.entry(table, k), table: t, place: k, value, derivative, growth: b[k] });
       });
     });
-    const room = ({ value, derivative }) => Math.abs(derivative) * Math.min(value, 1 - value);
-    return found.sort((x, y) => room(y) - room(x));
+    return byEffect(found);
   }
 
   // Derivatives of what `other` computed by all tables, also through sigmoids, by which `sum` selected.
@@ -225,6 +224,12 @@ class LocalEngine {
     const pieces = tests.flatMap(({ gamma, rows }) => (gamma === null ? rows.map(({ weight }) => weight) : [])).join("");
     return { posterior: posteriors[query], pieces };
   }
+}
+
+// The largest effects first, as far as numbers have room to change.
+function byEffect(entries) {
+  const room = ({ value, derivative }) => Math.abs(derivative) * Math.min(value, 1 - value);
+  return entries.sort((x, y) => room(y) - room(x));
 }
 
 // A program of sums with maxima in their place; how tests come out, it borrows from the one with sums.

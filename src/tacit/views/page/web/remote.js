@@ -133,8 +133,7 @@ class RemoteEngine {
       const asked = { query: this.variables[query].name, state: this.labels[query][state], top: MOST_ENTRIES };
       const { entries } = await send("sensitivity", { ...asked, rows: [this.row(evidence)] });
       const changing = entries[0].filter(({ part, value, derivative }) => DENSE.test(part) && derivative && value > 0 && value < 1);
-      const room = ({ value, derivative }) => Math.abs(derivative) * Math.min(value, 1 - value);
-      return changing.map((entry) => this.entry(entry)).sort((x, y) => room(y) - room(x));
+      return byEffect(changing.map((entry) => this.entry(entry)));
     });
   }
 

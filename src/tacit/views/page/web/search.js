@@ -52,25 +52,12 @@ class Search {
         "li",
         { role: "option", id: `found-${k}`, "data-found": k, "aria-selected": k === this.at ? "true" : "false" },
         variables[i].label,
-        element(
-          "small",
-          {},
-          variables[i].label === variables[i].name ? variables[i].states.join(", ") : variables[i].name,
-        ),
+        element("small", {}, variables[i].label === variables[i].name ? variables[i].states.join(", ") : variables[i].name),
       ),
     );
-    if (open && !items.length)
-      items.push(
-        element("li", { role: "option", "aria-disabled": "true", class: "quiet" }, "No variable has such a name"),
-      );
-    if (count > items.length)
-      items.push(
-        element(
-          "li",
-          { role: "option", "aria-disabled": "true", class: "quiet" },
-          `… and ${count - items.length} more`,
-        ),
-      );
+    const note = (text) => element("li", { role: "option", "aria-disabled": "true", class: "quiet" }, text);
+    if (open && !items.length) items.push(note("No variable has such a name"));
+    if (count > items.length) items.push(note(`… and ${count - items.length} more`));
     this.list.replaceChildren(...items);
     this.list.hidden = !open;
     this.input.setAttribute("aria-expanded", open);

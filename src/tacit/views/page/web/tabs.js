@@ -13,17 +13,8 @@ class Tabs {
   }
 
   add(panel) {
-    panel.tab = element(
-      "button",
-      {
-        type: "button",
-        role: "tab",
-        id: `tab-${panel.id}`,
-        "aria-controls": `panel-${panel.id}`,
-        click: () => this.open(panel),
-      },
-      panel.label,
-    );
+    const attributes = { role: "tab", id: `tab-${panel.id}`, "aria-controls": `panel-${panel.id}` };
+    panel.tab = button(panel.label, () => this.open(panel), attributes);
     panel.host = element("section", {
       role: "tabpanel",
       id: `panel-${panel.id}`,
@@ -88,11 +79,15 @@ function chooser(label, options, chosen, change) {
   return select;
 }
 
+function stateChooser({ label, states }, chosen, change) {
+  return chooser(`State of ${label}`, states.map((state, k) => [k, state]), chosen, change);
+}
+
 function namesOf(model, keep = () => true) {
   return model.variables.map(({ label }, i) => [i, label]).filter(([i]) => keep(i));
 }
 
 // A name in a panel that leads to its box.
 function link(session, i, text = session.model.variables[i].label) {
-  return element("button", { type: "button", class: "link", click: () => session.tell({ go: i }) }, text);
+  return button(text, () => session.tell({ go: i }), { class: "link" });
 }

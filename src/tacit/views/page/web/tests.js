@@ -9,15 +9,11 @@ class TestsPanel {
   }
 
   make(host) {
-    host.append(
-      element(
-        "p",
-        { class: "quiet" },
-        "A testing node compares the probability of each state of its parents, P*, given the evidence that it sees, " +
-          "with a threshold. Where the test holds, the row comes from the first table (plus), otherwise from the " +
-          "second (minus). Where there are more tables, the row comes from table i if i of the tests hold.",
-      ),
-    );
+    const what =
+      "A testing node compares the probability of each state of its parents, P*, given the evidence that it sees, " +
+      "with a threshold. Where the test holds, the row comes from the first table (plus), otherwise from the " +
+      "second (minus). Where there are more tables, the row comes from table i if i of the tests hold.";
+    host.append(quiet("p", what));
     this.host = host;
     this.nodes = new Map();
   }
@@ -35,8 +31,7 @@ class TestsPanel {
     const count = element("span", { class: "count" });
     const slope = gamma === null ? "" : `slope ${brief(gamma)}`;
     const gauges = rows.slice(0, MANY_TESTS).map((row) => this.gauge(node, row));
-    const more =
-      rows.length > MANY_TESTS ? [element("p", { class: "quiet" }, `… and ${rows.length - MANY_TESTS} more`)] : [];
+    const more = rows.length > MANY_TESTS ? [quiet("p", `… and ${rows.length - MANY_TESTS} more`)] : [];
     this.host.append(
       element(
         "div",

@@ -13,16 +13,10 @@ class TornadoPanel {
 
   make(host) {
     this.choice = element("div", { class: "line" });
-    this.head = element("p", { class: "quiet" });
+    this.head = quiet("p");
     this.list = element("ol", { class: "tornado" });
-    this.key = element(
-      "p",
-      { class: "quiet" },
-      element("i", { class: "swatch less" }),
-      "lowered",
-      element("i", { class: "swatch more" }),
-      "raised",
-    );
+    const swatch = (kind) => element("i", { class: `swatch ${kind}` });
+    this.key = quiet("p", swatch("less"), "lowered", swatch("more"), "raised");
     host.append(this.choice, this.head, this.key, this.list);
   }
 
@@ -44,19 +38,11 @@ class TornadoPanel {
   }
 
   // Another query: the state that is most probable, unless one chooses.
-  ask(query, { label, states }) {
+  ask(query, variable) {
     this.query = query;
     this.state = largest(this.session.answer.posteriors[query].map((p) => p || 0));
-    const select = chooser(
-      `State of ${label}`,
-      states.map((state, k) => [k, state]),
-      this.state,
-      (state) => {
-        this.state = state;
-        this.update();
-      },
-    );
-    this.choice.replaceChildren(element("span", {}, `${label} =`), select);
+    const select = stateChooser(variable, this.state, (state) => ((this.state = state), this.update()));
+    this.choice.replaceChildren(element("span", {}, `${variable.label} =`), select);
   }
 
   empty(text) {
