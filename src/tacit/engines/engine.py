@@ -177,14 +177,14 @@ class Engine(ABC):
         array([0.2, 0.7])
         """
         scale = np.broadcast_to(np.asarray(exponent), (rows,))
-        given = np.broadcast_to(np.asarray(seeds, dtype=np.float64), (self.program.outputs, rows))
-        first = self.attempt_gradients(columns, rows, given, through_selection)
-        own = given
+        by_joint = np.broadcast_to(np.asarray(seeds, dtype=np.float64), (self.program.outputs, rows))
+        first = self.attempt_gradients(columns, rows, by_joint, through_selection)
+        rescaled = by_joint
         if (first.exponent != scale).any():
             with np.errstate(over="ignore"):  # in rows that are in doubt, which have others
-                own = np.ldexp(given, (first.exponent - scale).astype(np.int32))
+                rescaled = np.ldexp(by_joint, (first.exponent - scale).astype(np.int32))
             if not first.imprecise:
-                first = self.attempt_gradients(columns, rows, own, through_selection)
+                first = self.attempt_gradients(columns, rows, rescaled, through_selection)
         if not first.imprecise and first.gradients.finite:
             return first.gradients
         # derivatives overflow where a probability is too small for a float to be their divisor
@@ -194,14 +194,14 @@ class Engine(ABC):
         elif (plain := self.attempt(columns, rows)).imprecise is not None:
             lost |= plain.imprecise
         rare = np.flatnonzero(lost if lost.any() or first.gradients.finite else np.ones(rows, dtype=np.bool_))
-        if not rare.size and own is given:
+        if not rare.size and rescaled is by_joint:
             return first.gradients
-        others = own.copy()
+        others = rescaled.copy()
         others[:, rare] = 0.0
         gradients = self.attempt_gradients(columns, rows, others, through_selection).gradients
         if not rare.size:
             return gradients
-        theirs = take(columns, rare), len(rare), given[:, rare], scale[rare], through_selection
+        theirs = take(columns, rare), len(rare), by_joint[:, rare], scale[rare], through_selection
         return gradients.with_rows_replaced(rare, self.fallback.gradients(*theirs))
 
     def value_and_gradients(

@@ -164,6 +164,6 @@ def _scaled(array: Array) -> tuple[Array, NDArray[np.int64]]:
 
 def _put(old: NDArray[N], rows: NDArray[np.intp], new: NDArray[N]) -> NDArray[N]:
     """A copy with other numbers in some rows."""
-    made = old.copy()
-    made[..., rows] = new
-    return made
+    copy = old.copy()
+    copy[..., rows] = new
+    return copy

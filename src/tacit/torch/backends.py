@@ -110,8 +110,8 @@ class ForwardPass:
             slopes = self.engine.gradients(part.columns, part.rows, seeds[:, rows], self.exponent[rows])
             by_number += self.learned.by_number(slopes.tables, slopes.slopes)
             # what does not reach the query has no derivatives
-            own = [slopes.likelihoods.get(v.name, np.zeros((v.card, part.rows))) for v in self.variables]
-            by_likelihood.append(np.concatenate([np.empty((0, part.rows)), *own]))
+            by_state = [slopes.likelihoods.get(v.name, np.zeros((v.card, part.rows))) for v in self.variables]
+            by_likelihood.append(np.concatenate([np.empty((0, part.rows)), *by_state]))
         by_weight = self.learned.by_weight(self.numbers, by_number)
         return by_weight, np.concatenate(by_likelihood, axis=1)
 
@@ -168,8 +168,8 @@ class OnGPU:
         """The posterior (rows, states)."""
         tables, slopes = self.on_tensors.tables(weights)
         constants = self.query.constants(self.on_tensors.engine.static(tables, slopes), slopes)
-        given = weights, constants, inputs.likelihoods, inputs, self
-        posterior, imprecise = _ByKernels.apply(*given)  # type: ignore[no-untyped-call, unused-ignore]
+        arguments = weights, constants, inputs.likelihoods, inputs, self
+        posterior, imprecise = _ByKernels.apply(*arguments)  # type: ignore[no-untyped-call, unused-ignore]
         return self.on_tensors.with_fallback(posterior, imprecise, weights, inputs)
 
     def evidence(self, likelihoods: Tensor, inputs: Inputs) -> DeviceEvidence:
@@ -201,13 +201,13 @@ class _ByKernels(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
         by, posterior, total = by_posterior.T, ctx.posterior, ctx.total
         inner = by - (by * posterior).sum(dim=0)
         seeds = torch.where(total > 0, inner / total, 0.0).contiguous()  # what is impossible has no derivatives
-        wanted = ctx.needs_input_grad[2]
-        by_constant, by_input = backend.query.backward(constants, backend.evidence(likelihoods, inputs), seeds, wanted)
+        needed = ctx.needs_input_grad[2]
+        by_constant, by_input = backend.query.backward(constants, backend.evidence(likelihoods, inputs), seeds, needed)
         if by_input is None:
             return None, by_constant.to(constants), None, None, None
         # what does not reach the query has no derivatives
-        own = [by_input.get(v.name, likelihoods.new_zeros((v.card, inputs.rows))) for v in inputs.variables]
-        by_likelihood = torch.cat([likelihoods.new_empty((0, inputs.rows)), *own])
+        by_state = [by_input.get(v.name, likelihoods.new_zeros((v.card, inputs.rows))) for v in inputs.variables]
+        by_likelihood = torch.cat([likelihoods.new_empty((0, inputs.rows)), *by_state])
         return None, by_constant.to(constants), by_likelihood, None, None
 
 
@@ -221,7 +221,7 @@ class Tables:
         kinds, weight, entry, count, mass, low, _ = learned.units
         slopes, limits = kinds == EXPONENTIAL, (kinds == LOGISTIC) | (kinds == SORTED)
         lengths = count + limits  # thresholds have a gap more
-        order, made = np.empty(learned.entries, dtype=np.int64), 0
+        order, placed = np.empty(learned.entries, dtype=np.int64), 0
         # for each length of rows: their weights, and their mass; of thresholds, also where they begin
         self._rows: list[tuple[Tensor, Tensor, Tensor | None]] = []
         kept = [(own, length) for own in (False, True) for length in np.unique(lengths[~slopes & (limits == own)])]
@@ -234,9 +234,9 @@ class Tables:
             self._rows.append((tensor(index), tensor(mass[units, None]), begin))
             for j in range(length):
                 taken = np.flatnonzero(count[units] > j)
-                order[entry[units[taken]] + j] = made + taken * length + j
-            made += index.size
-        order[entry[slopes]] = made + np.arange(slopes.sum())
+                order[entry[units[taken]] + j] = placed + taken * length + j
+            placed += index.size
+        order[entry[slopes]] = placed + np.arange(slopes.sum())
         self._exponents, self._order, self._slopes = tensor(weight[slopes]), tensor(order), learned.slope_entries
         self._places = [
             (place.key, slice(place.first, place.first + len(place.index)), tensor(place.table), tensor(place.index))

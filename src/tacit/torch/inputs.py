@@ -92,10 +92,10 @@ def _from_columns(tac: TAC, columns: dict[str, Tensor], like: Tensor) -> Inputs:
     soft = sorted((tac.network.variable(n) for n in columns if n not in codes), key=lambda v: v.card)
     likelihoods = [like.new_empty((0, rows))]
     for _, group in groupby(soft, key=lambda v: v.card):  # together: on many small tensors, calls are what takes time
-        given = torch.stack([_by_state(v, columns[v.name], like).expand(-1, rows) for v in group])
+        unscaled = torch.stack([_by_state(v, columns[v.name], like).expand(-1, rows) for v in group])
         # scales need no gradient: a posterior does not depend on them
-        scales = given.detach().sum(dim=1, keepdim=True).clamp_min(torch.finfo(like.dtype).tiny)
-        likelihoods.append((given / scales).flatten(0, 1))
+        scales = unscaled.detach().sum(dim=1, keepdim=True).clamp_min(torch.finfo(like.dtype).tiny)
+        likelihoods.append((unscaled / scales).flatten(0, 1))
     return Inputs(rows, soft, torch.cat(likelihoods), codes)
 
 

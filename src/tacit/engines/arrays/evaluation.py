@@ -37,7 +37,7 @@ class Fixed:
 
     def without(self, gone: Collection[int]) -> Fixed:
         """A copy without the bounds of some values, and the tables of some readers."""
-        ready, floors = ({i: x for i, x in own.items() if i not in gone} for own in (self.ready, self.floors))
+        ready, floors = ({i: x for i, x in entries.items() if i not in gone} for entries in (self.ready, self.floors))
         return Fixed(self.values, ready, floors)
 
 
@@ -112,8 +112,8 @@ def changed(program: Program, keys: frozenset[Any]) -> list[int]:
     """The values without rows that depend on some tables (node, part) and slopes (node), in order."""
     stale: dict[int, None] = {}
     for i, operation in enumerate(program):
-        own = isinstance(operation, Parameter) and (operation.node, operation.part) in keys
-        own = own or (isinstance(operation, Select | Share) and operation.node in keys)
-        if not program.batched[i] and (own or any(j in stale for j in operation.inputs)):
+        reads = isinstance(operation, Parameter) and (operation.node, operation.part) in keys
+        reads = reads or (isinstance(operation, Select | Share) and operation.node in keys)
+        if not program.batched[i] and (reads or any(j in stale for j in operation.inputs)):
             stale[i] = None
     return list(stale)

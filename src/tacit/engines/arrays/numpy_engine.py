@@ -67,12 +67,12 @@ class NumpyEngine(ArrayEngine):
         self._fallback = None
 
     def _evaluation(self, tables: Fixed, columns: Columns | None = None, through: bool = True) -> ArrayEvaluation:
-        known = columns or {}
+        evidence = columns or {}
         sources = Sources(
             self._parameter,
             self.gammas,
-            lambda variable: known[variable].likelihoods() if variable in known else None,
-            lambda variable: known[variable].states(),
+            lambda variable: evidence[variable].likelihoods() if variable in evidence else None,
+            lambda variable: evidence[variable].states(),
             self._table_floor,
             through,
         )
@@ -196,8 +196,8 @@ class NumpyEngine(ArrayEngine):
             return super().attempt_descent(columns, rows, draws)
         parts = []
         for some, block in blocks(columns, rows, self._tracing.chunk):
-            own = None if draws is None else np.ascontiguousarray(draws[:, some])
-            parts.append(self._traced(block.columns, block.rows, own))
+            drawn = None if draws is None else np.ascontiguousarray(draws[:, some])
+            parts.append(self._traced(block.columns, block.rows, drawn))
         return Descent.joined(parts)
 
     @in_own_threads

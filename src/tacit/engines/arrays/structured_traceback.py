@@ -77,10 +77,10 @@ class ChoiceInstructions:
         room = np.empty((len(self.leads), rows))
         return self._weights(Wide(room, np.empty(room.shape, dtype=np.int64)), (*inputs, self._literals))
 
-    def _weights(self, values: Array, given: Sequence[Array]) -> Floats:
-        """All values of the instructions, in an array whose first ones are given."""
+    def _weights(self, values: Array, firsts: Sequence[Array]) -> Floats:
+        """The weights of all terms, by way of all values: `firsts` are those of the inputs and literals, in order."""
         first = 0
-        for value in given:
+        for value in firsts:
             values[first : first + len(value)] = value
             first += len(value)
         weights = np.empty((len(self.terms), values.shape[1]))
@@ -178,8 +178,8 @@ class Tracing:
             return _at(self._leads[operation.inputs[0]], operation.index)
         if isinstance(operation, Structured) and operation.largest == self._program.largest:
             below = [self._leads[j] for j in operation.inputs]
-            own = self._instructions[i] = ChoiceInstructions(operation, self._program.setting(i), below)
-            return _at(own.leads, operation.index)
+            instructions = self._instructions[i] = ChoiceInstructions(operation, self._program.setting(i), below)
+            return _at(instructions.leads, operation.index)
         return nowhere
 
     @property
@@ -205,11 +205,11 @@ class Tracing:
         """How to choose terms of the instructions of each structured operation."""
         choices: dict[int, Choose] = {}
         counted = 0
-        for i, own in self._instructions.items():
+        for i, instructions in self._instructions.items():
             inputs = self._program.operations[i].inputs
-            weights = own.weights([value(j).reshape(len(self._leads[j]), -1) for j in inputs], rows)
-            choices[i] = own.largest(weights) if draws is None else own.drawn(weights, draws, counted)
-            counted += len(own)
+            weights = instructions.weights([value(j).reshape(len(self._leads[j]), -1) for j in inputs], rows)
+            choices[i] = instructions.largest(weights) if draws is None else instructions.drawn(weights, draws, counted)
+            counted += len(instructions)
         return choices
 
     def _descend(self, choices: Mapping[int, Choose], samples: Ids, states: Mapping[str, NDArray[np.int32]]) -> None:
@@ -237,19 +237,19 @@ class Tracing:
         first = 0
         for j in operation.inputs:
             after = first + len(self._leads[j])
-            own = slice(*np.searchsorted(entries, [first, after]))
-            yield Visits(entries[own] - first, samples[own])
+            there = slice(*np.searchsorted(entries, [first, after]))
+            yield Visits(entries[there] - first, samples[there])
             first = after
 
 
-def _reached(own: ChoiceInstructions, choose: Choose, visits: Visits) -> Iterator[Visits]:
+def _reached(instructions: ChoiceInstructions, choose: Choose, visits: Visits) -> Iterator[Visits]:
     """The entries of the inputs that samples come to from some references."""
     while len(visits.entries):
-        yield visits.only(visits.entries < own.inputs)
-        inside = visits.only(visits.entries >= own.first)
-        factors = own.terms[choose(inside.entries - own.first, inside.samples)]  # (visits, 2)
+        yield visits.only(visits.entries < instructions.inputs)
+        inside = visits.only(visits.entries >= instructions.first)
+        factors = instructions.terms[choose(inside.entries - instructions.first, inside.samples)]  # (visits, 2)
         visits = Visits(factors.ravel(), np.repeat(inside.samples, 2))
-        visits = visits.only(own.leads[visits.entries])
+        visits = visits.only(instructions.leads[visits.entries])
 
 
 def _joined(visits: list[Visits]) -> Visits:

@@ -85,8 +85,8 @@ class Wide(np.lib.mixins.NDArrayOperatorsMixin):
         return self._each(lambda part: np.asarray(part[index]))
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        given = Wide.of(value)
-        self.mantissa[index], self.exponent[index] = given.mantissa, given.exponent
+        wide = Wide.of(value)
+        self.mantissa[index], self.exponent[index] = wide.mantissa, wide.exponent
 
     def transpose(self, *order: Any) -> Wide:
         return self._each(lambda part: part.transpose(*order))
@@ -154,14 +154,14 @@ def _sign_of_difference(a: Wide, b: Wide) -> NDArray[np.float64]:
 def einsum(subscripts: str, *operands: Wide | NDArray[np.float64]) -> Wide:
     """The sum of products, with an explicit result, for one or two operands."""
     terms, out = subscripts.split("->")
-    given = [(term, Wide.of(x)) for term, x in zip(terms.split(","), operands, strict=True)]
+    factors = [(term, Wide.of(x)) for term, x in zip(terms.split(","), operands, strict=True)]
     # what one operand alone sums out is summed first
-    for k, (term, x) in enumerate(given):
-        needed = {*out, *(letter for other, _ in given[:k] + given[k + 1 :] for letter in other)}
-        own = "".join(letter for letter in term if letter in needed)
-        given[k] = own, x.sum(axis=tuple(i for i, letter in enumerate(term) if letter not in needed))
-    summed = "".join(dict.fromkeys(letter for term, _ in given for letter in term if letter not in out))
-    aligned: list[Any] = [spread(x, tuple(term), (*summed, *out)) for term, x in given]  # type: ignore[arg-type]
+    for k, (term, x) in enumerate(factors):
+        needed = {*out, *(letter for other, _ in factors[:k] + factors[k + 1 :] for letter in other)}
+        kept = "".join(letter for letter in term if letter in needed)
+        factors[k] = kept, x.sum(axis=tuple(i for i, letter in enumerate(term) if letter not in needed))
+    summed = "".join(dict.fromkeys(letter for term, _ in factors for letter in term if letter not in out))
+    aligned: list[Any] = [spread(x, tuple(term), (*summed, *out)) for term, x in factors]  # type: ignore[arg-type]
     shape = np.broadcast_shapes(*(x.shape for x in aligned))
     count, rest = math.prod(shape[: len(summed)]), shape[len(summed) :]
     flat = [_broadcast(x, (*shape[: len(summed)], *x.shape[len(summed) :])) for x in aligned]

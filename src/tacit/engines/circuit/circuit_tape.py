@@ -56,12 +56,12 @@ class CircuitTape:
         blocks = self.circuit.read(evidence).blocks(MAX_CHUNK)
         return np.concatenate([self._run(self._packed(block)) for block in blocks], axis=1).T
 
-    def _packed(self, known: Evidence) -> Floats:
+    def _packed(self, evidence: Evidence) -> Floats:
         """The input nodes of some rows: (input nodes, rows); 1 where there is no evidence."""
         circuit = self.circuit
-        packed = np.ones((len(self._inputs), known.rows))
+        packed = np.ones((len(self._inputs), evidence.rows))
         for i, node in enumerate(self._inputs.tolist()):
-            column = known.columns.get(circuit.inputs[circuit.owner[node]].name)
+            column = evidence.columns.get(circuit.inputs[circuit.owner[node]].name)
             if column is not None:
                 packed[i] = column.likelihoods()[circuit.entry[node]]
         return packed

@@ -143,9 +143,9 @@ class _Lowering:
         counts = np.diff(bounds)
         for level in operation.levels(setting):
             for count in sorted(set(counts[level].tolist())):
-                own = level[counts[level] == count]
-                terms = ids[operation.terms[terms_of(bounds, own)]].reshape(len(own), count, 2)
-                ids[first + own] = self.build.sums(self.build.products(terms[..., 0], terms[..., 1]))
+                alike = level[counts[level] == count]
+                terms = ids[operation.terms[terms_of(bounds, alike)]].reshape(len(alike), count, 2)
+                ids[first + alike] = self.build.sums(self.build.products(terms[..., 0], terms[..., 1]))
         index = operation.index
         return np.where(index >= 0, ids[np.maximum(index, 0)], np.where(index == ONE, self.one, self.zero))
 

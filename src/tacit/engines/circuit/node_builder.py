@@ -222,11 +222,11 @@ def _keys(kind: str, children: Ids, owner: Ids, detail: Hashes) -> tuple[Hashes,
     keys = []
     for seed in SEEDS:
         salt = np.uint64((CODE[kind] + 1) << 48)
-        own = _mix(owner.astype(np.uint64) + salt, detail, seed)
+        root = _mix(owner.astype(np.uint64) + salt, detail, seed)
         values = children.astype(np.uint64)
         if kind not in COMMUTATIVE:
             values = values + (np.arange(children.shape[1], dtype=np.uint64) << np.uint64(40))
-        keys.append(_mix(splitmix(values * seed + seed).sum(axis=1, dtype=np.uint64), own, seed))
+        keys.append(_mix(splitmix(values * seed + seed).sum(axis=1, dtype=np.uint64), root, seed))
     return keys[0], keys[1]
 
 

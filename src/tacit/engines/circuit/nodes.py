@@ -116,8 +116,8 @@ class Nodes:
         """
         numbers = self.number if numbers is None else numbers
         self.require(numbers)
-        known = self.read(evidence)
-        observed = Evidence(known.rows, self._observed(known.columns))
+        checked = self.read(evidence)
+        observed = Evidence(checked.rows, self._observed(checked.columns))
         blocks = observed.blocks(max(1, CHUNK // max(1, len(self))))
         return np.concatenate([self.values(b.columns, b.rows, numbers)[self.outputs].T for b in blocks])
 

@@ -52,43 +52,41 @@ class Captions:
     @classmethod
     def of(cls, data: Mapping[str, Any], net: Model) -> Captions:
         """Captions from plain data, checked against the network."""
-        _known(data, KEYS, "a file of captions")
-        variables = _table(data.get("variables", {}), "variables")
+        variables = _table(_table(data, "a file of captions", KEYS).get("variables", {}), "variables")
         labels, groups, states = {}, {}, {}
-        for name, own in variables.items():
+        for name, table in variables.items():
             where = f"variables.{name}"
             variable = net.variable(name)  # an error where there is none
-            _known(_table(own, where), OF_VARIABLES, where)
-            if "label" in own:
-                labels[name] = _text(own["label"], f"{where}.label")
-            if "group" in own:
-                groups[name] = _text(own["group"], f"{where}.group")
-            if "states" in own:
-                states[name] = _states(own["states"], [str(state) for state in variable.states], f"{where}.states")
+            captions = _table(table, where, OF_VARIABLES)
+            if "label" in captions:
+                labels[name] = _text(captions["label"], f"{where}.label")
+            if "group" in captions:
+                groups[name] = _text(captions["group"], f"{where}.group")
+            if "states" in captions:
+                states[name] = _states(captions["states"], [str(s) for s in variable.states], f"{where}.states")
         query = None if "query" not in data else net.variable(_text(data["query"], "query")).name
         return cls(None if "title" not in data else _text(data["title"], "title"), query, labels, groups, states)
 
 
-def _states(given: Any, own: list[str], where: str) -> dict[str, str]:
-    for state in _table(given, where):
-        if state not in own:
-            raise TacitError(f"{where}: {state!r} is not a state; expected one of {', '.join(map(repr, own))}")
-    return {state: _text(text, f"{where}.{state}") for state, text in given.items()}
+def _states(value: Any, states: list[str], where: str) -> dict[str, str]:
+    texts = _table(value, where)
+    for state in texts:
+        if state not in states:
+            raise TacitError(f"{where}: {state!r} is not a state; expected one of {', '.join(map(repr, states))}")
+    return {state: _text(text, f"{where}.{state}") for state, text in texts.items()}
 
 
-def _known(given: Mapping[str, Any], keys: tuple[str, ...], where: str) -> None:
-    for key in given:
-        if key not in keys:
+def _table(value: Any, where: str, keys: tuple[str, ...] = ()) -> Mapping[str, Any]:
+    """A table, with none but these keys, if they are named."""
+    if not isinstance(value, Mapping):
+        raise TacitError(f"{where} is {value!r}, expected a table")
+    for key in value:
+        if keys and key not in keys:
             raise TacitError(f"{key!r} is not known in {where}; expected {', '.join(keys)}")
+    return value
 
 
-def _table(given: Any, where: str) -> Mapping[str, Any]:
-    if not isinstance(given, Mapping):
-        raise TacitError(f"{where} is {given!r}, expected a table")
-    return given
-
-
-def _text(given: Any, where: str) -> str:
-    if not isinstance(given, str) or not given.strip():
-        raise TacitError(f"{where} is {given!r}, expected some text")
-    return given
+def _text(value: Any, where: str) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise TacitError(f"{where} is {value!r}, expected some text")
+    return value
