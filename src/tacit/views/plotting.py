@@ -26,7 +26,7 @@ from tacit.theory.universal.approximation import Approximation
 
 Axes = Any  # of matplotlib, which carries no types
 INK, ACCENT, PALE = "#1b2a41", "#c8553d", "#8d99ae"
-POINTS = 400  # samples of a curve; a surface has an eighth of them along each side
+CURVE_POINTS = 400  # samples of a curve; a surface has an eighth of them along each side
 MAX_NUMBERED_REGIONS = 12
 LABEL_WIDTH = 44  # characters in a line of a tornado's labels
 MIN_TRIED_ENTRIES = 40  # entries whose bars are worked out by asking again
@@ -49,7 +49,7 @@ def curve(
     which = state_of(tac, state)
     borders = [] if _soft(tac) else pieces(tac, [name], given).borders
     for low, high in itertools.pairwise([0.0, *borders, 1.0]):
-        inside = np.linspace(low, high, max(2, int(POINTS * (high - low))) + 2)[1:-1]
+        inside = np.linspace(low, high, max(2, int(CURVE_POINTS * (high - low))) + 2)[1:-1]
         x = np.concatenate([[low + 1e-9 * (high - low)], inside, [high - 1e-9 * (high - low)]])
         y = tac.posterior({**_fixed(given), name: x})[:, which]
         ax.plot(x, y, color=ACCENT, linewidth=2, solid_capstyle="round")
@@ -69,7 +69,7 @@ def surface(
     """P*(q) as a surface over the soft evidence on two binary variables."""
     ax = _axes(ax, projection="3d")
     names, which = _inputs(tac, inputs, given, 2), state_of(tac, state)
-    side = np.linspace(0, 1, POINTS // 8)
+    side = np.linspace(0, 1, CURVE_POINTS // 8)
     x, y = np.meshgrid(side, side, indexing="ij")
     z = tac.posterior({**_fixed(given), names[0]: x.ravel(), names[1]: y.ravel()})[:, which].reshape(x.shape)
     ax.plot_surface(x, y, z, cmap="viridis", linewidth=0, antialiased=True, vmin=0, vmax=1, rcount=60, ccount=60)
@@ -111,7 +111,7 @@ def staircase(f: Callable[..., Any], approximation: Approximation, ax: Any = Non
     ax = _axes(ax)
     if len(approximation.evidence) != 1:
         raise TacitError(f"a staircase has one input, but the approximation has {len(approximation.evidence)}")
-    x = np.linspace(0, 1, 4 * POINTS)
+    x = np.linspace(0, 1, 4 * CURVE_POINTS)
     steps = approximation.staircase.value(x[:, None])
     exact = np.array([float(f(float(v))) for v in x])
     error = approximation.error

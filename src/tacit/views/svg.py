@@ -19,8 +19,8 @@ from tacit.engines.circuit.circuit_text import drawn_nodes
 from tacit.query.network import Network
 from tacit.views.layout import Edge, Point, Size, arrange, text_width
 
-HEIGHT, NARROWEST, BESIDE, RING = 28.0, 34.0, 22.0, 3.0  # of a node; what is beside its label; between its two outlines
-IN_A_CELL = "max-width:100%;height:auto;background:#fff"  # as wide as a notebook's cell at most, and not dark on dark
+NODE_HEIGHT, MIN_WIDTH, LABEL_PADDING, RING_GAP = 28.0, 34.0, 22.0, 3.0
+CELL_STYLE = "max-width:100%;height:auto;background:#fff"  # as wide as a notebook's cell at most, and not dark on dark
 INK, EDGE, SHADE, LIGHT = "#1b2a41", "#5a667a", "#d9dee7", "#ffffff"
 
 
@@ -36,8 +36,8 @@ class Shape:
     @property
     def size(self) -> Size:
         """Width and height."""
-        ring = 2 * RING * self.ringed
-        return max(NARROWEST, text_width(self.label) + BESIDE) + ring, HEIGHT + ring
+        ring = 2 * RING_GAP * self.ringed
+        return max(MIN_WIDTH, text_width(self.label) + LABEL_PADDING) + ring, NODE_HEIGHT + ring
 
 
 class Drawing:
@@ -51,7 +51,7 @@ class Drawing:
         write_atomically(path, lambda file: file.write(self.svg))
 
     def _repr_svg_(self) -> str:
-        return self.svg.replace("<svg ", f'<svg style="{IN_A_CELL}" ', 1)
+        return self.svg.replace("<svg ", f'<svg style="{CELL_STYLE}" ', 1)
 
 
 def draw(what: Network | Circuit) -> Drawing:
@@ -109,7 +109,7 @@ def _arrow(route: Sequence[Point]) -> str:
 def _node(point: Point, shape: Shape) -> str:
     (x, y), outline = point, ""
     style = f'fill="{SHADE if shape.shaded else LIGHT}" stroke="{INK}" stroke-width="1.2"'
-    for inside in (0, RING) if shape.ringed else (0,):
+    for inside in (0, RING_GAP) if shape.ringed else (0,):
         w, h = (length - 2 * inside for length in shape.size)
         if shape.form == "ellipse":
             outline += f'<ellipse cx="{x:.1f}" cy="{y:.1f}" rx="{w / 2:.1f}" ry="{h / 2:.1f}" {style}/>'

@@ -178,7 +178,7 @@ def test_unset_parameters_are_refused_unless_other_numbers_are_given():
 def test_an_unobserved_row_is_named_by_its_place_among_all_rows(monkeypatch):
     build = CircuitBuilder()
     circuit = build.finish(build.slices(X, build.constants(np.array([[2.0, 3.0]]))))
-    monkeypatch.setattr("tacit.engines.circuit.nodes.CHUNK", 2 * len(circuit))
+    monkeypatch.setattr("tacit.engines.circuit.nodes.CHUNK_NUMBERS", 2 * len(circuit))
     assert circuit.evaluate({"X": ["true", "false", "false"]})[:, 0].tolist() == [2.0, 3.0, 3.0]
     with pytest.raises(EvidenceError, match="evidence on 'X', row 5: a state is needed"):
         circuit.evaluate({"X": ["true"] * 5 + [None]})
@@ -189,5 +189,5 @@ def test_many_rows_are_evaluated_in_blocks(monkeypatch):
     circuit = build.finish(build.products(build.inputs(X), theta(build, 0.2, 0.7)))
     x = np.linspace(0, 1, 101)
     whole = circuit.evaluate({"X": x})
-    monkeypatch.setattr("tacit.engines.circuit.nodes.CHUNK", 7 * len(circuit))
+    monkeypatch.setattr("tacit.engines.circuit.nodes.CHUNK_NUMBERS", 7 * len(circuit))
     close(circuit.evaluate({"X": x}), whole)

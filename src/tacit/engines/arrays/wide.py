@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.compiler.operations.operation import spread
 
-NOTHING = -(2**44)  # the exponent of 0: smaller than any other, and far from overflow in sums
+ZERO_EXPONENT = -(2**44)  # smaller than any other exponent, and far from overflow in sums
 PRODUCTS_AT_ONCE = 2**20  # products that are written out at a time, before they are summed
 
 
@@ -45,7 +45,7 @@ class Wide(np.lib.mixins.NDArrayOperatorsMixin):
     @staticmethod
     def _scaled(mantissa: NDArray[np.float64], exponent: NDArray[np.int64]) -> Wide:
         fraction, more = np.frexp(mantissa)
-        return Wide(np.asarray(fraction), np.where(fraction == 0, NOTHING, exponent + more))
+        return Wide(np.asarray(fraction), np.where(fraction == 0, ZERO_EXPONENT, exponent + more))
 
     @staticmethod
     def exp(x: NDArray[np.float64]) -> Wide:
@@ -64,7 +64,7 @@ class Wide(np.lib.mixins.NDArrayOperatorsMixin):
     def top(self, axis: int | tuple[int, ...] | None = None) -> NDArray[np.int64]:
         """The largest exponent along some axes; 0 where all entries are 0."""
         largest = self.exponent.max(axis=axis)
-        return np.asarray(np.where(largest == NOTHING, 0, largest))
+        return np.asarray(np.where(largest == ZERO_EXPONENT, 0, largest))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -113,7 +113,7 @@ class Wide(np.lib.mixins.NDArrayOperatorsMixin):
     def added_up(self, places: NDArray[np.int64], size: int) -> Wide:
         """The sum of the entries of each place, from 0 to size - 1."""
         flat, at = self.reshape(-1), places.ravel()
-        largest = np.full(size, NOTHING)
+        largest = np.full(size, ZERO_EXPONENT)
         np.maximum.at(largest, at, flat.exponent)
         with np.errstate(under="ignore"):
             shifted = np.ldexp(flat.mantissa, np.maximum(flat.exponent - largest[at], -2000).astype(np.int32))

@@ -25,7 +25,7 @@ LEAVES = ("constant", "parameter", "input")
 KINDS = (*LEAVES, "sum", "product", "test", "sigmoid", "divide", "complement", "normalise", "slice")
 CODE = {kind: i for i, kind in enumerate(KINDS)}
 ARRAYS = ("kind", "start", "children", "owner", "entry", "blocks", "outputs")  # of integers
-CHUNK = 2**23  # numbers held at one time while a circuit is evaluated
+CHUNK_NUMBERS = 2**23  # numbers held at one time while a circuit is evaluated
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +118,7 @@ class Nodes:
         self.require(numbers)
         checked = self.read(evidence)
         observed = Evidence(checked.rows, self._observed(checked.columns))
-        blocks = observed.blocks(max(1, CHUNK // max(1, len(self))))
+        blocks = observed.blocks(max(1, CHUNK_NUMBERS // max(1, len(self))))
         return np.concatenate([self.values(b.columns, b.rows, numbers)[self.outputs].T for b in blocks])
 
     def read(self, evidence: EvidenceLike | None) -> Evidence:

@@ -12,7 +12,7 @@ from tacit.base.errors import TacitError
 from tacit.model.model import Model
 
 KEYS = ("title", "query", "variables")
-OF_VARIABLES = ("label", "group", "states")
+VARIABLE_KEYS = ("label", "group", "states")
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Captions:
         for name, table in variables.items():
             where = f"variables.{name}"
             variable = net.variable(name)  # an error where there is none
-            captions = _table(table, where, OF_VARIABLES)
+            captions = _table(table, where, VARIABLE_KEYS)
             if "label" in captions:
                 labels[name] = _text(captions["label"], f"{where}.label")
             if "group" in captions:

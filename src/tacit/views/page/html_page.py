@@ -19,8 +19,8 @@ PARTS = re.compile(r'<link rel="stylesheet" href="([\w.-]+)">|<script src="([\w.
 ESCAPED = re.compile("[<\ud800-\udfff]")  # what would end the script, and what UTF-8 cannot hold
 MODEL = '<script type="application/json" id="model"></script>'
 LOCAL, REMOTE = '<script src="questions.js"></script>', '<script src="remote.js"></script>'  # what answers questions
-NOWHERE, SERVER = "default-src 'none';", "default-src 'none'; connect-src 'self';"  # where a page may connect to
-HEIGHT = 640  # of the explorer in a notebook, in pixels
+NO_CONNECTIONS, TO_SERVER = "default-src 'none';", "default-src 'none'; connect-src 'self';"
+FRAME_HEIGHT = 640  # of the explorer in a notebook, in pixels
 
 
 def page_html(net: Model, captions: Captions | None = None, remote: bool = False) -> str:
@@ -28,7 +28,7 @@ def page_html(net: Model, captions: Captions | None = None, remote: bool = False
     model = page_model(net, captions or Captions(), remote)
     source = _web("page.html")
     if remote:
-        source = source.replace(LOCAL, f"{LOCAL}\n{REMOTE}", 1).replace(NOWHERE, SERVER, 1)
+        source = source.replace(LOCAL, f"{LOCAL}\n{REMOTE}", 1).replace(NO_CONNECTIONS, TO_SERVER, 1)
     page = PARTS.sub(lambda p: f"<style>\n{_web(p[1])}</style>" if p[1] else f"<script>\n{_web(p[2])}</script>", source)
     data = json.dumps(model, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     data = ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", data)
@@ -52,7 +52,7 @@ class Explorer:
         """The page in a frame of its own: its styles and scripts do not meet those of the notebook."""
         return (
             f'<iframe srcdoc="{escape(self.html, quote=True)}" sandbox="allow-scripts allow-downloads" '
-            f'title="Explorer" style="width: 100%; height: {HEIGHT}px; border: 0"></iframe>'
+            f'title="Explorer" style="width: 100%; height: {FRAME_HEIGHT}px; border: 0"></iframe>'
         )
 
 

@@ -24,8 +24,8 @@ MEASURES = {
     "label": 110,  # the longest label that is shown in full
     "tests": 4,  # so many tests are shown in a box; of more, only how many hold
 }
-NARROWEST, WIDEST = 132, 280
-SMALL = 0.85  # the letters of tests beside those of states
+MIN_WIDTH, MAX_WIDTH = 132, 280
+TEST_SCALE = 0.85  # the letters of tests beside those of states
 
 
 def places(net: Model, titles: Sequence[str], states: Sequence[Sequence[str]]) -> dict[str, Any]:
@@ -79,11 +79,11 @@ def tests_per_state(net: Model, name: str) -> int:
 def size(title: str, states: Sequence[str], tests: Sequence[str]) -> tuple[float, float]:
     """The width and height of a box."""
     m = MEASURES
-    longest = max(*map(text_width, states), *(text_width(test, SMALL) for test in tests), 0.0)
+    longest = max(*map(text_width, states), *(text_width(test, TEST_SCALE) for test in tests), 0.0)
     row = min(longest, m["label"]) + m["bar"] + m["number"] + 2 * m["pad"] + 6
-    width = max(NARROWEST, row, text_width(title, 1.22) + 2 * m["pad"] + 22)
+    width = max(MIN_WIDTH, row, text_width(title, 1.22) + 2 * m["pad"] + 22)
     height = m["title"] + m["row"] * len(states) + (4 + m["gauge"] * len(tests) if tests else 0) + m["pad"]
-    return float(math.ceil(min(width, WIDEST))), float(height)
+    return float(math.ceil(min(width, MAX_WIDTH))), float(height)
 
 
 def _numbers(points: Sequence[Sequence[float]]) -> list[list[float]]:
