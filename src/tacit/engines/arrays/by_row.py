@@ -19,7 +19,7 @@ from tacit.compiler.program import Program
 from tacit.engines.arrays.evaluation import ArrayEvaluation, Fixed
 from tacit.engines.arrays.numpy_arrays import lowest
 from tacit.engines.arrays.numpy_engine import NumpyEngine, WideEngine
-from tacit.engines.arrays.reverse import Adjoints
+from tacit.engines.arrays.reverse import ArrayAdjoints
 from tacit.engines.arrays.wide import Wide
 from tacit.engines.engine import Columns, Slopes, Tables
 from tacit.engines.results import Array
@@ -74,7 +74,7 @@ class ByRow(NumpyEngine):
         return posterior, derivatives
 
     def _by_table(self, frame: ArrayEvaluation, seeds: Array) -> dict[Key, Floats]:
-        adjoints, program, rows = Adjoints(frame), self.program, seeds.shape[-1]
+        adjoints, program, rows = ArrayAdjoints(frame), self.program, seeds.shape[-1]
         by_joint = self._scaled(frame, seeds).reshape([*(program.sizes[name] for name in program.query), rows])
         adjoints.add(program.joint, by_joint)
         adjoints.run(self._batched)

@@ -19,7 +19,7 @@ from tacit.engines.arrays.numpy_arrays import as_floats
 from tacit.engines.results import Array, Gradients, added
 
 
-class Adjoints:
+class ArrayAdjoints:
     """Derivatives by the values of an evaluation, and by slopes: those that the operations begin with are left."""
 
     def __init__(self, frame: ArrayEvaluation) -> None:
@@ -58,7 +58,7 @@ def gradients(
 
     `frame` holds all values of the `batched` operations, `once` those of the `static` ones, with all digits.
     """
-    program, adjoints = frame.steps.program, Adjoints(frame)
+    program, adjoints = frame.steps.program, ArrayAdjoints(frame)
     by_joint = seeds.reshape([*(program.sizes[a] for a in program.query), seeds.shape[-1]])
     adjoints.add(program.joint, by_joint if program.batched[program.joint] else by_joint.sum(axis=-1))
     adjoints.run(batched)
@@ -75,7 +75,7 @@ def parameter_gradients(
     once: ArrayEvaluation, static: Sequence[int], by_value: Mapping[int, Array]
 ) -> tuple[dict[Key, Floats], dict[str, float]]:
     """Derivatives by the tables and by the slopes, given those by some values that only depend on parameters."""
-    adjoints = Adjoints(once)
+    adjoints = ArrayAdjoints(once)
     for i in static:
         if i in by_value:
             adjoints.add(i, by_value[i].astype(np.float64, copy=False))
