@@ -40,7 +40,7 @@ SMALLEST_SLOT = 2**10  # rows of the smallest set of CUDA buffers; sizes double 
 MAX_RECORDED = 20_000  # operations up to which a recording is worth its memory
 
 
-class ReplacedNumbers(NamedTuple):
+class Replacements(NamedTuple):
     """Tables and slopes in place of an engine's own, and whether derivatives pass through selections."""
 
     tables: Mapping[Key, Tensor] = MappingProxyType({})
@@ -81,7 +81,7 @@ class TorchEngine(ArrayEngine):
         self._lock = threading.Lock()  # the buffers of a slot serve one run at a time
         self._tables = Fixed()
         with torch.no_grad():
-            self._tables = self._computed(ReplacedNumbers(), self._fixed, self._readers(self._fixed))
+            self._tables = self._computed(Replacements(), self._fixed, self._readers(self._fixed))
         # the widest product that is written out before it is summed adds to what is alive
         largest = max((self._steps[i].scratch for i in self._batched), default=0)
         self.chunk = self._rows_at_a_time(CHUNK_ELEMENTS, program.cost.live + largest)
@@ -92,7 +92,7 @@ class TorchEngine(ArrayEngine):
     def update(self, parameters: Tables, gammas: Slopes) -> None:
         with torch.no_grad(), self._lock:
             tensors = {key: self._tensor(table) for key, table in parameters.items()}
-            self._tables = self._with(ReplacedNumbers(tensors, gammas))
+            self._tables = self._with(Replacements(tensors, gammas))
             self.gammas, self._tensors = {**self.gammas, **gammas}, {**self._tensors, **tensors}
             self._parameters, self._fallback = {**self._parameters, **parameters}, None
             self._lost = (self._lost - frozenset(parameters)) | self._too_small(parameters)
@@ -126,7 +126,7 @@ class TorchEngine(ArrayEngine):
         `gammas` replace some of the engine's own numbers. Gradients flow into likelihoods, tables and slopes, not into
         exponents: a posterior does not depend on its scale.
         """
-        frame = self._frame(likelihoods, codes, ReplacedNumbers(tables or {}, gammas or {}))
+        frame = self._frame(likelihoods, codes, Replacements(tables or {}, gammas or {}))
         frame.follow(self._batched, self._last_uses)
         rows = max((t.shape[-1] for t in (*likelihoods.values(), *codes.values())), default=1)
         return self._joint(frame, rows)
@@ -134,12 +134,10 @@ class TorchEngine(ArrayEngine):
     def static(self, tables: Mapping[Key, Tensor], gammas: Mapping[str, Slope]) -> Mapping[int, Tensor]:
         """What depends on parameters alone, with some numbers replaced, by its place in the program."""
         stale = changed(self.program, frozenset([*tables, *gammas]))
-        return {
-            i: value.array for i, value in self._computed(ReplacedNumbers(tables, gammas), stale, ()).values.items()
-        }
+        return {i: value.array for i, value in self._computed(Replacements(tables, gammas), stale, ()).values.items()}
 
     def _frame(
-        self, likelihoods: Mapping[str, Tensor], codes: Mapping[str, Tensor], numbers: ReplacedNumbers
+        self, likelihoods: Mapping[str, Tensor], codes: Mapping[str, Tensor], numbers: Replacements
     ) -> ArrayEvaluation:
         missing = [name for name in self.hard if name not in codes]
         if missing:
@@ -150,7 +148,7 @@ class TorchEngine(ArrayEngine):
         return self._evaluation(fixed, numbers, soft, hard)
 
     def _evaluation(
-        self, fixed: Fixed, numbers: ReplacedNumbers, likelihoods: Mapping[str, Tensor], codes: Mapping[str, Tensor]
+        self, fixed: Fixed, numbers: Replacements, likelihoods: Mapping[str, Tensor], codes: Mapping[str, Tensor]
     ) -> ArrayEvaluation:
         def table(node: str, part: str) -> Tensor:
             given = numbers.tables.get((node, part))
@@ -160,7 +158,7 @@ class TorchEngine(ArrayEngine):
         sources = Sources(table, gammas, likelihoods.get, codes.__getitem__, self._table_floor, through)
         return ArrayEvaluation(self._steps, fixed, sources)
 
-    def _with(self, numbers: ReplacedNumbers) -> Fixed:
+    def _with(self, numbers: Replacements) -> Fixed:
         """What depends on parameters alone, where some of these are others: only what they change is computed."""
         keys: frozenset[Key | str] = frozenset([*numbers.tables, *numbers.gammas])
         if keys not in self._reached:  # training changes the same ones again and again
@@ -173,7 +171,7 @@ class TorchEngine(ArrayEngine):
         read = set(tables)
         return [i for i in self._batched if not read.isdisjoint(self.program.operations[i].inputs)]
 
-    def _computed(self, numbers: ReplacedNumbers, stale: Sequence[int], readers: Sequence[int]) -> Fixed:
+    def _computed(self, numbers: Replacements, stale: Sequence[int], readers: Sequence[int]) -> Fixed:
         kept = self._tables.without({*stale, *readers})
         frame = self._evaluation(kept, numbers, {}, {})
         frame.follow(stale)
@@ -211,7 +209,7 @@ class TorchEngine(ArrayEngine):
     def _run(self, columns: Columns, rows: int, drop: bool) -> tuple[ArrayEvaluation, Results]:
         with noting_underflow() as noted:
             soft = {n: self._likelihood(n, columns) for n in self.soft if n in columns}
-        frame = self._frame(soft, self._codes(columns), ReplacedNumbers())
+        frame = self._frame(soft, self._codes(columns), Replacements())
         frame.follow(self._batched, self._last_uses if drop else None)
         return frame, self._results(self._joint(frame, rows), columns, rows, noted)
 
@@ -231,7 +229,7 @@ class TorchEngine(ArrayEngine):
         return self._results((joint[:, :rows], exponent[:rows], imprecise[:rows]), columns, rows, noted)
 
     def _compute(self, slot: GraphSlot) -> Outputs:
-        frame = self._evaluation(self._tables, ReplacedNumbers(), slot.likelihoods, slot.codes)
+        frame = self._evaluation(self._tables, Replacements(), slot.likelihoods, slot.codes)
         frame.follow(self._batched, self._last_uses)
         return self._joint(frame, slot.size)
 
@@ -260,7 +258,7 @@ class TorchEngine(ArrayEngine):
         tables = {key: self._leaf(table) for key, table in self._tensors.items()}
         slopes = {n: self._leaf(torch.tensor(g, dtype=torch.float64)) for n, g in self.gammas.items() if g is not None}
         with torch.enable_grad():
-            frame = self._frame(soft, self._codes(columns), ReplacedNumbers(tables, slopes, through_selection))
+            frame = self._frame(soft, self._codes(columns), Replacements(tables, slopes, through_selection))
             frame.follow(self._batched, self._last_uses)
             outputs = self._joint(frame, rows)
 

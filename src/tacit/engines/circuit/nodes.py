@@ -201,7 +201,8 @@ def read_numbers(values: Any, variables: Sequence[Variable]) -> Evidence:
     names = [v.name for v in variables]
     table = _table(values, names) if isinstance(values, Mapping) else _floats(values, "the inputs")
     if table.ndim != 2 or table.shape[1] != len(names):
-        raise EvidenceError(f"the inputs have shape {table.shape}, expected (rows, {len(names)}): {_some(names)}")
+        some = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
+        raise EvidenceError(f"the inputs have shape {table.shape}, expected (rows, {len(names)}): {some}")
     if not len(table):
         raise EvidenceError("the inputs have no rows; expected at least one")
     for row, i in np.argwhere(~np.isfinite(table))[:1].tolist():
@@ -230,7 +231,3 @@ def _floats(values: Any, what: str) -> Floats:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
         raise EvidenceError(f"{what}: expected numbers, got {type(values).__name__}") from None
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
