@@ -92,10 +92,10 @@ class ForwardPass:
         # later evaluations have other numbers
         self.engine = backend.engine.runner(inputs.rows, Sweep.FORWARD, Sweep.THROUGH).clone()
         self.engine.update(backend.learned.tables(self.numbers), backend.learned.slopes(self.numbers))
-        soft, variable = inputs.by_name(likelihoods), backend.tac.network.variable
-        self.columns = {name: Column(variable(name), soft=own.numpy()) for name, own in soft.items()}
+        soft = inputs.by_name(likelihoods)
+        self.columns = {v.name: Column(v, soft=soft[v.name].numpy()) for v in inputs.variables}
         for name, codes in inputs.codes.items():
-            self.columns[name] = Column(variable(name), codes.cpu().numpy().copy())
+            self.columns[name] = Column(backend.tac.network.variable(name), codes.cpu().numpy().copy())
         parts = blocks(self.columns, self.rows, self.engine.chunk)
         results = Results.joined([self.engine.run(part.columns, part.rows) for _, part in parts])
         self.total, self.exponent = results.joint.sum(axis=0), results.exponent

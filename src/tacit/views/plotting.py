@@ -207,8 +207,12 @@ def _axes(ax: Any, size: tuple[float, float] = (5, 4), **how: Any) -> Any:
         raise TacitError(f"pictures need matplotlib, which is not installed: {how_to_install('plot')}") from None
     if ax is None:
         ax = plt.figure(figsize=size, layout="constrained").add_subplot(**how)
-        ax._ipython_display_ = lambda: None  # a notebook shows the figure of axes that end a cell anyway
+        ax._ipython_display_ = _say_nothing
     return ax
+
+
+def _say_nothing() -> None:
+    """What a notebook prints of new axes that end a cell: it shows their figure anyway. Named, so that it pickles."""
 
 
 def _plain(ax: Any) -> Any:

@@ -26,6 +26,7 @@ class ArrayEngine(Engine):
 
     threads: int | None = None  # of BLAS or torch, where they are limited
     _steps: Steps
+    _numpy_dtype: np.dtype[np.floating]
 
     @cached_property
     def _batched(self) -> list[int]:
@@ -37,7 +38,11 @@ class ArrayEngine(Engine):
 
     @cached_property
     def _last_uses(self) -> list[list[int]]:
-        return self.program.last_uses()
+        return self._last_uses_but()
+
+    def _last_uses_but(self, *kept: int) -> list[list[int]]:
+        """For every operation, the batched values that none after it needs, nor anybody else."""
+        return [[j for j in ends if self.program.batched[j]] for ends in self.program.last_uses(kept)]
 
     @abstractmethod
     def _differentiable(
@@ -51,7 +56,7 @@ class ArrayEngine(Engine):
 
     @abstractmethod
     def _numpy(self, array: Any) -> Array:
-        """An array of the library as one of NumPy, in the engine's type of floats."""
+        """An array of the library as one of NumPy."""
 
     @in_own_threads
     def attempt_gradients(self, columns: Columns, rows: int, seeds: Array, through_selection: bool) -> Reverse:
@@ -80,10 +85,11 @@ class ArrayEngine(Engine):
     def _decided(self, node: str, values: Mapping[int, Value], rows: int) -> Decided:
         """How a testing node was decided."""
         marginal, tables = self.program.selections[node].marginal, self.program.selects[node]
-        weights = [self._numpy(self._steps[i].weight(values[i])) for i in tables]  # type: ignore[attr-defined]
+        arrays = [self._numpy(self._steps[i].weight(values[i])) for i in tables]  # type: ignore[attr-defined]
+        weights = [as_floats(weight).astype(self._numpy_dtype) for weight in arrays]
         return Decided.of(
             self._with_rows(marginal, self._numpy(values[marginal].array), rows),
-            [self._with_rows(i, as_floats(weight), rows) for i, weight in zip(tables, weights, strict=True)],
+            [self._with_rows(i, weight, rows) for i, weight in zip(tables, weights, strict=True)],
         )
 
     def _with_rows(self, i: int, array: Array, rows: int) -> Array:

@@ -27,7 +27,7 @@ class Steps(dict[int, ArrayStep]):
         return step
 
 
-@dataclass(frozen=True)
+@dataclass
 class Fixed:
     """What depends on parameters alone: values and, on first use, tables as their readers want them, and bounds."""
 
@@ -98,14 +98,12 @@ class ArrayEvaluation:
         return floors[i]
 
     def follow(self, operations: Iterable[int], ends: Sequence[Sequence[int]] | None = None) -> None:
-        """Run some operations; values that no later one needs are dropped, where `ends` names them."""
-        values, batched, steps = self.values, self.steps.program.batched, self.steps
+        """Run some operations; after each, drop the values that `ends` names."""
+        values, steps = self.values, self.steps
         for i in operations:
             values[i] = steps[i].forward(self)
-            if ends is not None:
-                for j in ends[i]:
-                    if batched[j]:
-                        del values[j]
+            for j in ends[i] if ends else ():
+                del values[j]
 
 
 def changed(program: Program, keys: frozenset[Any]) -> list[int]:

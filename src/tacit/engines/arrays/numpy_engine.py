@@ -39,7 +39,7 @@ class NumpyEngine(ArrayEngine):
     arrays: type[NumpyArrays] = NumpyArrays
 
     def __init__(self, program: Program, parameters: Tables, gammas: Slopes, dtype: str = "float64") -> None:
-        self.program, self.dtype = program, np.dtype(dtype)
+        self.program, self.dtype, self._numpy_dtype = program, np.dtype(dtype), np.dtype(dtype)
         self.chunk = rows_within(CHUNK_ELEMENTS, program.cost.live)
         self.gradient_chunk = rows_within(GRADIENT_ELEMENTS, program.cost.elements)
         # what is computed once is computed with all digits and the whole range
@@ -143,11 +143,8 @@ class NumpyEngine(ArrayEngine):
 
     @cached_property
     def _last_uses_but_selections(self) -> list[list[int]]:
-        """The last uses of values but those that selections are made of."""
-        places = self.program.selections.items()
-        return self.program.last_uses(
-            i for node, place in places for i in (place.marginal, *self.program.selects[node])
-        )
+        selected = [i for tables in self.program.selects.values() for i in tables]
+        return self._last_uses_but(*(place.marginal for place in self.program.selections.values()), *selected)
 
     def _results(self, frame: ArrayEvaluation, rows: int, selections: bool = False) -> Results:
         joint, imprecise = frame.values[self.program.joint], np.isneginf(frame.floor(self.program.joint))
@@ -165,7 +162,7 @@ class NumpyEngine(ArrayEngine):
         return {node: self._decided(node, self._tables.values, rows) for node in fixed}
 
     def _numpy(self, array: Array) -> Array:
-        return array.astype(self.dtype, copy=False)
+        return array
 
     def _forward(self, columns: Columns, through_selection: bool = True) -> ArrayEvaluation:
         frame = self._evaluation(self._tables, columns, through_selection)

@@ -45,9 +45,10 @@ class ArrayAdjoints:
         program, tables = self.frame.steps.program, dict[Key, Floats]()
         for i in operations:
             if isinstance(operation := program.operations[i], Parameter):
-                key, shape = (operation.node, operation.part), [*(program.sizes[a] for a in operation.axes), *rows]
-                derivative = as_floats(self.by_value[i]) if i in self.by_value else np.zeros(shape)
-                tables[key] = tables[key] + derivative if key in tables else derivative
+                key, adjoint = (operation.node, operation.part), self.by_value.get(i)
+                if adjoint is None:
+                    adjoint = np.zeros([*(program.sizes[a] for a in operation.axes), *rows])
+                tables[key] = tables[key] + as_floats(adjoint) if key in tables else as_floats(adjoint)
         return tables
 
 

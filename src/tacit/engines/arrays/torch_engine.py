@@ -12,7 +12,6 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -43,9 +42,12 @@ MAX_RECORDED = 20_000  # operations up to which a recording is worth its memory
 class Replacements(NamedTuple):
     """Tables and slopes in place of an engine's own, and whether derivatives pass through selections."""
 
-    tables: Mapping[Key, Tensor] = MappingProxyType({})
-    gammas: Mapping[str, Slope] = MappingProxyType({})
+    tables: Mapping[Key, Tensor]
+    gammas: Mapping[str, Slope]
     through_selection: bool = True
+
+
+UNCHANGED = Replacements({}, {})
 
 
 class TorchEngine(ArrayEngine):
@@ -81,7 +83,7 @@ class TorchEngine(ArrayEngine):
         self._lock = threading.Lock()  # the buffers of a slot serve one run at a time
         self._tables = Fixed()
         with torch.no_grad():
-            self._tables = self._computed(Replacements(), self._fixed, self._readers(self._fixed))
+            self._tables = self._computed(UNCHANGED, self._fixed, self._readers(self._fixed))
         # the widest product that is written out before it is summed adds to what is alive
         largest = max((self._steps[i].scratch for i in self._batched), default=0)
         self.chunk = self._rows_at_a_time(CHUNK_ELEMENTS, program.cost.live + largest)
@@ -181,7 +183,7 @@ class TorchEngine(ArrayEngine):
             for j in self.program.operations[i].inputs:
                 if not self.program.batched[j]:
                     frame.floor(j)
-        return replace(kept, values=frame.values)
+        return Fixed(frame.values, kept.ready, kept.floors)
 
     def _table_floor(self, frame: ArrayEvaluation, i: int) -> Tensor:
         """A lower bound of the logarithms of a table's entries; of one that was computed, by the tables it is of."""
@@ -199,8 +201,10 @@ class TorchEngine(ArrayEngine):
             if self.device.type == "cuda" and rows <= self.chunk and not selections:
                 return self._run_in_slot(columns, rows)
             frame, results = self._run(columns, rows, drop=not selections)
-            nodes = self.program.selections if selections else ()
-            return replace(results, selections={node: self._decided(node, frame.values, rows) for node in nodes})
+            if not selections:
+                return results
+            decided = {node: self._decided(node, frame.values, rows) for node in self.program.selections}
+            return replace(results, selections=decided)
 
     def _kept(self, columns: Columns, rows: int) -> tuple[ArrayEvaluation, Results]:
         with torch.no_grad(), self._lock:
@@ -209,7 +213,7 @@ class TorchEngine(ArrayEngine):
     def _run(self, columns: Columns, rows: int, drop: bool) -> tuple[ArrayEvaluation, Results]:
         with noting_underflow() as noted:
             soft = {n: self._likelihood(n, columns) for n in self.soft if n in columns}
-        frame = self._frame(soft, self._codes(columns), Replacements())
+        frame = self._frame(soft, self._codes(columns), UNCHANGED)
         frame.follow(self._batched, self._last_uses if drop else None)
         return frame, self._results(self._joint(frame, rows), columns, rows, noted)
 
@@ -229,7 +233,7 @@ class TorchEngine(ArrayEngine):
         return self._results((joint[:, :rows], exponent[:rows], imprecise[:rows]), columns, rows, noted)
 
     def _compute(self, slot: GraphSlot) -> Outputs:
-        frame = self._evaluation(self._tables, Replacements(), slot.likelihoods, slot.codes)
+        frame = self._evaluation(self._tables, UNCHANGED, slot.likelihoods, slot.codes)
         frame.follow(self._batched, self._last_uses)
         return self._joint(frame, slot.size)
 
@@ -244,7 +248,7 @@ class TorchEngine(ArrayEngine):
 
     def _results(self, outputs: Outputs, columns: Columns, rows: int, noted: list[str]) -> Results:
         """What a run gives back; where NumPy noted an underflow, with the likelihoods that are too small."""
-        joint, exponent, imprecise = (tensor.detach().cpu().numpy() for tensor in outputs)
+        joint, exponent, imprecise = (tensor.cpu().numpy() for tensor in outputs)
         if noted:
             read = {n: columns[n] for n in self.soft if n in columns}
             imprecise = imprecise | rows_too_small(read, rows, self._numpy_dtype)
@@ -260,18 +264,18 @@ class TorchEngine(ArrayEngine):
         with torch.enable_grad():
             frame = self._frame(soft, self._codes(columns), Replacements(tables, slopes, through_selection))
             frame.follow(self._batched, self._last_uses)
-            outputs = self._joint(frame, rows)
+            joint, exponent, imprecise = self._joint(frame, rows)
 
         def backward(seeds: Array) -> Gradients:
             leaves = [*tables.values(), *slopes.values(), *soft.values()]
-            by = iter(self._derivatives(outputs[0], leaves, seeds))
+            by = iter(self._derivatives(joint, leaves, seeds))
             return Gradients(
                 {key: next(by).double().cpu().numpy() for key in tables},
                 {node: next(by).item() for node in slopes},
                 {name: next(by).cpu().numpy() for name in soft},
             )
 
-        return self._results(outputs, columns, rows, noted), backward
+        return self._results((joint.detach(), exponent, imprecise), columns, rows, noted), backward
 
     def _leaf(self, tensor: Tensor) -> Tensor:
         return tensor.to(self.device, self.dtype).detach().requires_grad_()
@@ -279,7 +283,7 @@ class TorchEngine(ArrayEngine):
     def _derivatives(self, joint: Tensor, leaves: Sequence[Tensor], seeds: Array) -> Sequence[Tensor]:
         if not joint.requires_grad:  # a constant, of which torch refuses to make derivatives
             return [torch.zeros_like(leaf) for leaf in leaves]
-        by_joint = self._tensor(np.broadcast_to(seeds, tuple(joint.shape)))
+        by_joint = self._tensor(seeds if seeds.shape == joint.shape else np.broadcast_to(seeds, tuple(joint.shape)))
         return torch.autograd.grad(joint, leaves, by_joint, allow_unused=True, materialize_grads=True)
 
     def _likelihood(self, name: str, columns: Columns) -> Tensor:
@@ -295,7 +299,8 @@ class TorchEngine(ArrayEngine):
         return from_numpy(array).to(self.device, self.dtype)
 
     def _numpy(self, array: Tensor) -> Array:
-        return np.asarray(array.to(self.dtype).cpu())
+        result: Array = array.cpu().numpy()
+        return result
 
     def _rows_at_a_time(self, entries: int, alive: int) -> int:
         """How many rows, each with so many entries alive, to have at a time; `entries` is the limit of a CPU."""
