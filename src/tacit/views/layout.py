@@ -16,6 +16,7 @@ from tacit.base.floats import Floats
 Point = tuple[float, float]
 Edge = tuple[int, int]
 Size = tuple[float, float]
+Neighbours = Sequence[Sequence[int]]  # of each node
 
 GAP, CHANNEL = 18, 9  # between boxes of a row, between an edge and its neighbours
 ROW_GAP = 38
@@ -93,11 +94,7 @@ def rows_within(limit: float, sizes: Sequence[Size], edges: Sequence[Edge]) -> l
 
 
 def _filled(
-    limit: float,
-    sizes: Sequence[Size],
-    order: Sequence[int],
-    parents: Sequence[Sequence[int]],
-    children: Sequence[Sequence[int]],
+    limit: float, sizes: Sequence[Size], order: Sequence[int], parents: Neighbours, children: Neighbours
 ) -> tuple[list[int], list[float]]:
     """Row by row, the boxes that fit of those whose parents lie above, in their order; and how full the rows are."""
     rank = {i: k for k, i in enumerate(order)}
@@ -127,12 +124,7 @@ def _filled(
 
 
 def _shorten_edges(
-    rows: list[int],
-    used: list[float],
-    limit: float,
-    sizes: Sequence[Size],
-    parents: Sequence[Sequence[int]],
-    children: Sequence[Sequence[int]],
+    rows: list[int], used: list[float], limit: float, sizes: Sequence[Size], parents: Neighbours, children: Neighbours
 ) -> None:
     """Move boxes to rows with room where their edges are shorter, until nothing moves."""
     for _ in range(MAX_MOVES):

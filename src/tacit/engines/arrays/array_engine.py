@@ -19,6 +19,7 @@ from tacit.engines.engine import Columns, Engine
 from tacit.engines.results import Array, Decided, Descent, Gradients, Results, Reverse
 
 T = TypeVar("T")
+Backward = Callable[[Array], Gradients]  # from derivatives by the mantissas of a joint (states, rows)
 
 
 class ArrayEngine(Engine):
@@ -45,10 +46,8 @@ class ArrayEngine(Engine):
         return [[j for j in ends if self.program.batched[j]] for ends in self.program.last_uses(kept)]
 
     @abstractmethod
-    def _differentiable(
-        self, columns: Columns, rows: int, through_selection: bool = True
-    ) -> tuple[Results, Callable[[Array], Gradients]]:
-        """A forward pass, and the backward pass from derivatives by its mantissas (states, rows)."""
+    def _differentiable(self, columns: Columns, rows: int, through_selection: bool = True) -> tuple[Results, Backward]:
+        """A forward pass, and the backward pass that goes with it."""
 
     @abstractmethod
     def _kept(self, columns: Columns, rows: int) -> tuple[ArrayEvaluation, Results]:

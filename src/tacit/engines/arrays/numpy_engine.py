@@ -7,7 +7,7 @@ tells where numbers may have become too small for floats: such rows are computed
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from copy import copy
 from functools import cached_property
 from typing import Any
@@ -20,10 +20,10 @@ from tacit.base.machine import in_own_threads, limited
 from tacit.compiler.operations import Add, Contract, Select, Structured
 from tacit.compiler.operations.array_rules import Value
 from tacit.compiler.program import Program
-from tacit.engines.arrays.array_engine import ArrayEngine
+from tacit.engines.arrays.array_engine import ArrayEngine, Backward
 from tacit.engines.arrays.evaluation import ArrayEvaluation, Fixed, Sources, Steps, changed
 from tacit.engines.arrays.numpy_arrays import NumpyArrays, WideArrays, lowest
-from tacit.engines.arrays.reverse import gradients, parameter_gradients
+from tacit.engines.arrays.reverse import ByParameter, gradients, parameter_gradients
 from tacit.engines.arrays.structured_traceback import Tracing
 from tacit.engines.arrays.wide import Wide
 from tacit.engines.engine import CHUNK_ELEMENTS, GRADIENT_ELEMENTS, Columns, Engine, Slopes, Tables, rows_within
@@ -173,9 +173,7 @@ class NumpyEngine(ArrayEngine):
         frame = self._forward(columns)
         return frame, self._results(frame, rows)
 
-    def _differentiable(
-        self, columns: Columns, rows: int, through_selection: bool = True
-    ) -> tuple[Results, Callable[[Array], Gradients]]:
+    def _differentiable(self, columns: Columns, rows: int, through_selection: bool = True) -> tuple[Results, Backward]:
         frame = self._forward(columns, through_selection)
 
         def backward(seeds: Array) -> Gradients:
@@ -218,9 +216,7 @@ class NumpyEngine(ArrayEngine):
         wider = WideEngine if self.dtype == np.float64 else NumpyEngine
         return wider(self.program, self.parameters, self.gammas)
 
-    def parameter_gradients(
-        self, adjoints: Mapping[int, Array], through_selection: bool = True
-    ) -> tuple[dict[tuple[str, str], Floats], dict[str, float]]:
+    def parameter_gradients(self, adjoints: Mapping[int, Array], through_selection: bool = True) -> ByParameter:
         """Derivatives by the tables and by the slopes, given those by some values that evidence does not reach."""
         return parameter_gradients(self._evaluation(self._exact, through=through_selection), self._fixed, adjoints)
 

@@ -18,6 +18,8 @@ from tacit.engines.arrays.evaluation import ArrayEvaluation
 from tacit.engines.arrays.numpy_arrays import as_floats
 from tacit.engines.results import Array, Gradients, added
 
+ByParameter = tuple[dict[Key, Floats], dict[str, float]]  # derivatives by tables and by slopes
+
 
 class ArrayAdjoints:
     """Derivatives by the values of an evaluation, and by slopes: those that the operations begin with are left."""
@@ -72,9 +74,7 @@ def gradients(
     return Gradients(tables, added(slopes, adjoints.slopes), likelihoods)
 
 
-def parameter_gradients(
-    once: ArrayEvaluation, static: Sequence[int], by_value: Mapping[int, Array]
-) -> tuple[dict[Key, Floats], dict[str, float]]:
+def parameter_gradients(once: ArrayEvaluation, static: Sequence[int], by_value: Mapping[int, Array]) -> ByParameter:
     """Derivatives by the tables and by the slopes, given those by some values that only depend on parameters."""
     adjoints = ArrayAdjoints(once)
     for i in static:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import NamedTuple, TypeAlias
@@ -24,7 +24,7 @@ from tacit.base.machine import in_own_threads
 from tacit.compiler.operations import Likelihood, Parameter
 from tacit.compiler.operations.axes import Key
 from tacit.compiler.program import Program
-from tacit.engines.arrays.array_engine import ArrayEngine
+from tacit.engines.arrays.array_engine import ArrayEngine, Backward
 from tacit.engines.arrays.evaluation import ArrayEvaluation, Fixed, Sources, Steps, changed
 from tacit.engines.arrays.graph_slot import GraphSlot, Outputs
 from tacit.engines.arrays.numpy_engine import NumpyEngine
@@ -32,6 +32,7 @@ from tacit.engines.arrays.torch_arrays import TorchArrays, from_numpy, lowest
 from tacit.engines.engine import CHUNK_ELEMENTS, GRADIENT_ELEMENTS, Columns, Slopes, Tables, rows_too_small, rows_within
 from tacit.engines.results import Array, Gradients, Results
 
+Tensors = Mapping[str, Tensor]  # by variable
 Slope: TypeAlias = "float | Tensor | None"
 
 CUDA_ELEMENTS, CUDA_CHUNK = 2**28, 2**17  # enough rows that a kernel outlasts its launch
@@ -116,8 +117,8 @@ class TorchEngine(ArrayEngine):
 
     def forward(
         self,
-        likelihoods: Mapping[str, Tensor],
-        codes: Mapping[str, Tensor],
+        likelihoods: Tensors,
+        codes: Tensors,
         tables: Mapping[Key, Tensor] | None = None,
         gammas: Mapping[str, Slope] | None = None,
     ) -> Outputs:
@@ -138,9 +139,7 @@ class TorchEngine(ArrayEngine):
         stale = changed(self.program, frozenset([*tables, *gammas]))
         return {i: value.array for i, value in self._computed(Replacements(tables, gammas), stale, ()).values.items()}
 
-    def _frame(
-        self, likelihoods: Mapping[str, Tensor], codes: Mapping[str, Tensor], numbers: Replacements
-    ) -> ArrayEvaluation:
+    def _frame(self, likelihoods: Tensors, codes: Tensors, numbers: Replacements) -> ArrayEvaluation:
         missing = [name for name in self.hard if name not in codes]
         if missing:
             raise EvidenceError(f"there are no codes for {missing[0]!r}, which the query was compiled to have (hard=)")
@@ -149,9 +148,7 @@ class TorchEngine(ArrayEngine):
         fixed = self._with(numbers) if numbers.tables or numbers.gammas else self._tables
         return self._evaluation(fixed, numbers, soft, hard)
 
-    def _evaluation(
-        self, fixed: Fixed, numbers: Replacements, likelihoods: Mapping[str, Tensor], codes: Mapping[str, Tensor]
-    ) -> ArrayEvaluation:
+    def _evaluation(self, fixed: Fixed, numbers: Replacements, likelihoods: Tensors, codes: Tensors) -> ArrayEvaluation:
         def table(node: str, part: str) -> Tensor:
             given = numbers.tables.get((node, part))
             return self._tensors[node, part] if given is None else given.to(self.device, self.dtype)
@@ -254,9 +251,7 @@ class TorchEngine(ArrayEngine):
             imprecise = imprecise | rows_too_small(read, rows, self._numpy_dtype)
         return Results(joint, exponent, imprecise if imprecise.any() else None)
 
-    def _differentiable(
-        self, columns: Columns, rows: int, through_selection: bool = True
-    ) -> tuple[Results, Callable[[Array], Gradients]]:
+    def _differentiable(self, columns: Columns, rows: int, through_selection: bool = True) -> tuple[Results, Backward]:
         with noting_underflow() as noted:
             soft = {n: self._leaf(self._likelihood(n, columns).expand(-1, rows)) for n in self.soft}
         tables = {key: self._leaf(table) for key, table in self._tensors.items()}

@@ -12,10 +12,9 @@ from operator import mul
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.base.floats import Floats
-from tacit.compiler.operations import Axes
+from tacit.compiler.operations.axes import Axes, Ids
 from tacit.compiler.program import Program
 from tacit.engines.arrays.wide import Wide
 from tacit.engines.results import States
@@ -24,11 +23,7 @@ Array = Any  # of NumPy, or Wide
 
 
 def descend(
-    program: Program,
-    value: Callable[[int], Array],
-    observed: Mapping[str, NDArray[np.int64]],
-    rows: int,
-    draws: Floats | None,
+    program: Program, value: Callable[[int], Array], observed: Mapping[str, Ids], rows: int, draws: Floats | None
 ) -> States:
     """States of all axes: (rows, samples). Without `draws` (decisions, rows, samples), one sample, the largest.
 
@@ -36,9 +31,7 @@ def descend(
     """
     samples = 1 if draws is None else draws.shape[2]
     of_row = np.repeat(np.arange(rows), samples)
-    states: dict[str, NDArray[np.int64]] = {
-        name: np.broadcast_to(codes, rows)[of_row] for name, codes in observed.items()
-    }
+    states: dict[str, Ids] = {name: np.broadcast_to(codes, rows)[of_row] for name, codes in observed.items()}
 
     def entries(i: int, chosen: Axes) -> Array:
         """The entries of value i for all states of some axes: (states, rows of `of_row`), or (states, 1)."""
@@ -74,13 +67,13 @@ def strides_of(program: Program, i: int) -> dict[str, int]:
     return strides
 
 
-def offsets_of(program: Program, chosen: Axes, strides: Mapping[str, int]) -> NDArray[np.int64]:
+def offsets_of(program: Program, chosen: Axes, strides: Mapping[str, int]) -> Ids:
     """Where the states of some axes are in a value, one after the other; axes that it lacks do not move."""
     states = np.indices([program.sizes[a] for a in chosen]).reshape(len(chosen), -1)
     return np.asarray(np.array([strides.get(a, 0) for a in chosen], dtype=np.int64) @ states)
 
 
-def _drawn(weights: Floats, draws: Floats) -> NDArray[np.int64]:
+def _drawn(weights: Floats, draws: Floats) -> Ids:
     """States drawn in proportion to their weights, from numbers between 0 and 1; never one of weight 0."""
     heaps = [weights[0]]
     for weight in weights[1:]:  # each is a whole row: faster than a sum along the other axis

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.compiler.operations.operation import spread
+from tacit.compiler.operations import spread
 
 ZERO_EXPONENT = -(2**44)  # smaller than any other exponent, and far from overflow in sums
 PRODUCTS_AT_ONCE = 2**20  # products that are written out at a time, before they are summed
