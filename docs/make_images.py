@@ -92,7 +92,7 @@ def classical_abc() -> tacit.Network:
 # pictures -------------------------------------------------------------------------------------------------
 
 
-def drawings() -> dict[str, tacit.Network | tacit.engines.circuit.Circuit]:
+def drawings() -> dict[str, tacit.Network | tacit.Circuit]:
     """What `tacit.drawing` draws: networks, testing nodes shaded, and circuits."""
     square = theory.approximate(lambda x: x * x, levels=5)
     wave = theory.approximate(_wave, levels=2, error=0.6)

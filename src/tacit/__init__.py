@@ -21,6 +21,7 @@ from tacit.query.network import Network
 from tacit.query.tac import TAC, compile
 
 if TYPE_CHECKING:
+    from tacit.engines.circuit import Circuit
     from tacit.io.bridges.pgmpy import from_pgmpy, to_pgmpy
     from tacit.io.bridges.pyagrum import from_pyagrum, to_pyagrum
     from tacit.learn import Estimate, Fit, estimate, fit
@@ -33,6 +34,7 @@ __version__ = VERSION
 __all__ = [
     "CPT",
     "TAC",
+    "Circuit",
     "Estimate",
     "EvidenceError",
     "FactorGraph",
@@ -68,7 +70,14 @@ __all__ = [
     "write",
 ]
 
-LATER = ("dask", "drawing", "learn", "plot", "ray", "semantics", "sklearn", "spark", "theory", "torch")
+ELSEWHERE = {  # names that are loaded on first use, with their modules
+    "Circuit": "tacit.engines.circuit",
+    **dict.fromkeys(("Estimate", "Fit", "estimate", "fit"), "tacit.learn"),
+    **dict.fromkeys(("from_pgmpy", "to_pgmpy"), "tacit.io.bridges.pgmpy"),
+    **dict.fromkeys(("from_pyagrum", "to_pyagrum"), "tacit.io.bridges.pyagrum"),
+}
+MODULES = ("dask", "drawing", "learn", "plot", "ray", "semantics", "sklearn", "spark", "theory", "torch")
+LATER = {"circuit": "tacit.engines.circuit", **{name: f"tacit.{name}" for name in MODULES}}
 
 
 def __dir__() -> list[str]:
@@ -79,10 +88,8 @@ def __getattr__(name: str) -> Any:
     """What needs more packages, or more time to load, is loaded when it is first used."""
     from importlib import import_module
 
-    if name in ("Estimate", "Fit", "estimate", "fit"):
-        return getattr(import_module("tacit.learn"), name)
-    if name in ("from_pgmpy", "to_pgmpy", "from_pyagrum", "to_pyagrum"):
-        return getattr(import_module(f"tacit.io.bridges.{name.partition('_')[2]}"), name)
+    if name in ELSEWHERE:
+        return getattr(import_module(ELSEWHERE[name]), name)
     if name in LATER:
-        return import_module(f"tacit.{name}")
+        return import_module(LATER[name])
     raise AttributeError(f"module 'tacit' has no attribute {name!r}")
