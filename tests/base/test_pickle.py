@@ -6,6 +6,7 @@ import pickle
 import pickletools
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -82,6 +83,10 @@ def test_a_pickle_that_names_a_former_module_is_refused(module):
     data = f"ctacit.{module}\nNetwork\n.".encode()
     with pytest.raises(ModuleNotFoundError, match=rf"tacit\.{module}': if a pickle names it.* tacit\.save keeps"):
         pickle.loads(data)
+
+
+def test_other_modules_may_be_looked_for():
+    assert find_spec("tacit.nowhere") is None
 
 
 def test_a_pickle_without_a_form_is_refused():

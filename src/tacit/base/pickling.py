@@ -10,6 +10,14 @@ from tacit.base.errors import FormatError
 from tacit.base.version import VERSION
 
 ADVICE = "pickles are for processes that run the same release, tacit.save keeps a network for later ones"
+FORMER = frozenset(  # modules of earlier releases whose classes people pickled
+    [
+        *("tacit.answer", "tacit.assignments", "tacit.circuit", "tacit.cpt", "tacit.errors", "tacit.factor_graph"),
+        *("tacit.factor_query", "tacit.factored", "tacit.marginals", "tacit.network", "tacit.pickling"),
+        *("tacit.probabilities", "tacit.sensitivity", "tacit.tac", "tacit.variable", "tacit.learn.estimation"),
+        *("tacit.learn.placement", "tacit.learn.training", "tacit.sklearn.columns", "tacit.sklearn.estimators"),
+    ]
+)
 FORM = 2  # raise it whenever what one release pickles would be something else in the next
 
 
@@ -40,10 +48,13 @@ def unmarked(state: dict[str, Any]) -> dict[str, Any]:
 
 
 class FormerModules(MetaPathFinder):
-    """Raises the error for modules that no longer exist, which pickles of earlier releases name before their form."""
+    """Raises the error for modules that no longer exist, which pickles of earlier releases name before their form.
+
+    It is asked last, after all that is installed. Other names are none of its business: people probe for modules.
+    """
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:
-        if fullname.startswith("tacit."):
+        if fullname in FORMER:
             why = f"if a pickle names it, another release wrote that; {ADVICE}"
             raise ModuleNotFoundError(f"No module named {fullname!r}: {why}", name=fullname)
 
