@@ -47,22 +47,15 @@ def read(path: str | os.PathLike[str], form: str, key: str, parse: Callable[[dic
     # zipfile, NumPy and JSON raise whatever a damaged file leads them to
     try:
         head, arrays = _unpacked(Path(path).read_bytes(), form)
+        if head.get("key") == key:
+            return parse(head, arrays)
     except Exception as error:
-        raise _damaged(path, error) from None
-    if head.get("key") != key:
-        raise FormatError(
-            f"{path} is the checkpoint of a training run with another network, other data or other settings; "
-            "remove it to start over, or name another file"
-        )
-    try:
-        return parse(head, arrays)
-    except Exception as error:
-        raise _damaged(path, error) from None
-
-
-def _damaged(path: str | os.PathLike[str], error: Exception) -> FormatError:
-    reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
-    return FormatError(f"{path} is not a checkpoint of a training run ({reason}); remove it to start over")
+        reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+        raise FormatError(f"{path} is not a checkpoint of a training run ({reason}); remove it to start over") from None
+    raise FormatError(
+        f"{path} is the checkpoint of a training run with another network, other data or other settings; "
+        "remove it to start over, or name another file"
+    )
 
 
 def packed(head: Any, arrays: Arrays) -> bytes:

@@ -12,7 +12,7 @@ import math
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from typing import Any, TypeVar
 
 import numpy as np
@@ -38,6 +38,7 @@ from tacit.query.query import Query, compiled
 
 K = TypeVar("K")
 N = TypeVar("N", int, Floats)
+Tables = Mapping[Key, Floats]
 
 # Without tests, all numbers are at most 1, and none makes another larger: what underflows changes the probability of a
 # row by 2**-1074 at most, and 2**30 such losses by 2**-1044. Beside a probability of 2**-700, and a weight of 2**-40,
@@ -51,7 +52,7 @@ NEGLIGIBLE = 1e-70  # times all rows
 class ExpectedCounts:
     """Counts by node and part, and the log-likelihood of the rows; an error about an impossible row, if any."""
 
-    tables: Mapping[Key, Floats] = field(default_factory=dict)
+    tables: Tables = field(default_factory=dict)
     log_likelihood: float = 0.0
     impossible: EvidenceError | None = None
 
@@ -65,8 +66,7 @@ def _added(first: Mapping[K, N], second: Mapping[K, N]) -> dict[K, N]:
     return {**first, **{key: first[key] + value if key in first else value for key, value in second.items()}}
 
 
-def add_each(first: Sequence[ExpectedCounts], second: Sequence[ExpectedCounts]) -> list[ExpectedCounts]:
-    """The sums of expected counts, one by one."""
+def _add_each(first: Sequence[ExpectedCounts], second: Sequence[ExpectedCounts]) -> list[ExpectedCounts]:
     return [a + b for a, b in zip(first, second, strict=True)]
 
 
@@ -76,7 +76,7 @@ class RowTotals:
 
     count: int = 0  # of rows
     rows: float = 0.0  # the sum of their weights
-    complete: Mapping[Key, Floats] = field(default_factory=dict)
+    complete: Tables = field(default_factory=dict)
     seen: frozenset[str] = frozenset()  # the variables that some row has evidence on
     batches: int = 0  # that were kept
     certain: Mapping[str, int] = field(default_factory=dict)  # by column: in how many of them every row has a state
@@ -184,20 +184,19 @@ class ExpectationStep:
 
     def counts(self, nets: Sequence[Network]) -> list[ExpectedCounts]:
         """The counts of all rows, with the numbers of each network."""
-        complete = [self._complete(net) for net in nets]
+        counts = self.totals.complete
+        logs = [sum(log_sum(table, net.table(name)) for (name, _), table in counts.items()) for net in nets]
+        complete = [ExpectedCounts(counts, log_likelihood) for log_likelihood in logs]
         if not self.incomplete:
             return complete
         parameters = self._query.get().program.parameters
         numbers = [{(node, part): net.cpt(node).parts()[part] for node, part in parameters} for net in nets]
-        totals = self.scanned.sum(PartExpectation(self._query, numbers, self.totals.seen), add_each)
+        work = partial(_expected_in_part, query=self._query, numbers=numbers, seen=self.totals.seen)
+        totals = self.scanned.sum(work, _add_each)
         return [
             counted + replace(expected, tables={key: tables[key] * table for key, table in expected.tables.items()})
             for counted, tables, expected in zip(complete, numbers, totals, strict=True)
         ]
-
-    def _complete(self, net: Network) -> ExpectedCounts:
-        tables = self.totals.complete
-        return ExpectedCounts(tables, sum(log_sum(counts, net.table(name)) for (name, _), counts in tables.items()))
 
     @cached_property
     def _query(self) -> Broadcast[Query]:
@@ -210,28 +209,22 @@ class ExpectationStep:
         return self.scanned.broadcast(query.with_network(query.network, engine=engine))
 
 
-@dataclass(frozen=True)
-class PartExpectation:
-    """The log-likelihood of the incomplete rows of a part, and its derivatives by all tables."""
-
-    query: Broadcast[Query]
-    numbers: Sequence[Mapping[Key, Floats]]  # several sets of tables
-    seen: frozenset[str]
-
-    def __call__(self, rows: ScannedRows, number: int | None) -> list[ExpectedCounts]:
-        if not rows.totals.batches:
-            return [ExpectedCounts() for _ in self.numbers]
-        engine = self.query.get().engine().runner(rows.totals.count, Sweep.FORWARD, Sweep.HELD).clone()
-        totals = []
-        for tables in self.numbers:
-            engine.update(tables, {})
-            try:
-                batches = (_expected(batch.only(self.seen), engine) for batch in rows.buffer)
-                totals.append(reduce(operator.add, batches))
-            except EvidenceError as error:  # whether that is the end, depends on the numbers
-                placed = error if number is None else in_partition(error, number)
-                totals.append(ExpectedCounts({}, -math.inf, placed))
-        return totals
+def _expected_in_part(
+    rows: ScannedRows, number: int | None, *, query: Broadcast[Query], numbers: Sequence[Tables], seen: frozenset[str]
+) -> list[ExpectedCounts]:
+    """The log-likelihood of the incomplete rows of a part, with several sets of tables, and its derivatives by all."""
+    if not rows.totals.batches:
+        return [ExpectedCounts() for _ in numbers]
+    engine = query.get().engine().runner(rows.totals.count, Sweep.FORWARD, Sweep.HELD).clone()
+    totals = []
+    for tables in numbers:
+        engine.update(tables, {})
+        try:
+            totals.append(reduce(operator.add, (_expected(batch.only(seen), engine) for batch in rows.buffer)))
+        except EvidenceError as error:  # whether that is the end, depends on the numbers
+            placed = error if number is None else in_partition(error, number)
+            totals.append(ExpectedCounts({}, -math.inf, placed))
+    return totals
 
 
 def _expected(batch: RowBatch, engine: Engine) -> ExpectedCounts:

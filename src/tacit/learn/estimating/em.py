@@ -1,7 +1,7 @@
 """Expectation maximisation: expected counts with the present numbers, then the best numbers for these counts.
 
-All starts go on side by side, so that one pass over the rows serves them all. `EMRuns` are the whole state after an
-iteration, so runs that are stored and read again go on to the same result.
+All starts go on side by side, so that one pass over the rows serves them all. A list with a run for each of them is the
+whole state after an iteration, so runs that are stored and read again go on to the same result.
 """
 
 from __future__ import annotations
@@ -34,20 +34,9 @@ class EMRun:
     converged: bool = False
 
 
-@dataclass
-class EMRuns:
-    """The state of EM: a run from each start."""
-
-    starts: list[EMRun]
-
-    @property
-    def best(self) -> EMRun:
-        """The best run so far; of equal ones, the first."""
-        return max(self.starts, key=lambda run: run.objective)
-
-    @property
-    def iterations(self) -> int:
-        return max(len(run.history) for run in self.starts)
+def best(runs: Sequence[EMRun]) -> EMRun:
+    """The best run so far; of equal ones, the first."""
+    return max(runs, key=lambda run: run.objective)
 
 
 @dataclass(frozen=True)
@@ -58,33 +47,32 @@ class EM:
     expectation: ExpectationStep
     options: EstimateOptions
 
-    def begin(self) -> EMRuns:
+    def begin(self) -> list[EMRun]:
         """The runs before the first iteration."""
         rngs = [np.random.default_rng([self.options.seed, restart]) for restart in range(self.options.restarts)]
-        return EMRuns([EMRun(self.estimable.start(rng)) for rng in rngs])
+        return [EMRun(self.estimable.start(rng)) for rng in rngs]
 
-    def run(self, runs: EMRuns, after: Callable[[EMRuns], None]) -> None:
-        """Continue runs to their end; complete rows need one iteration. `after` is called after each iteration."""
+    def run(self, runs: list[EMRun], after: Callable[[], None]) -> None:
+        """Continue runs, in place, to their end; complete rows need one iteration. `after` is called after each."""
         measured: dict[int, ExpectedCounts] = {}
         while active := self.active(runs):
             if fresh := [i for i in active if i not in measured]:
-                measured |= zip(fresh, self._measured([runs.starts[i].numbers for i in fresh]), strict=True)
+                measured |= zip(fresh, self._measured([runs[i].numbers for i in fresh]), strict=True)
                 for error in [error for i in fresh if (error := measured[i].impossible)]:
                     raise error
-            several = [runs.starts[i] for i in active]
+            several = [runs[i] for i in active]
             numbers = [
                 self.estimable.maximised(measured[i].tables, run.numbers, self.expectation.negligible)
                 for i, run in zip(active, several, strict=True)
             ]
             for i, run, new, counts in zip(active, several, numbers, self._measured(numbers), strict=True):
-                runs.starts[i] = self._next(run, measured[i], new, counts)
+                runs[i] = self._next(run, measured[i], new, counts)
                 measured[i] = counts
-            after(runs)
+            after()
 
-    def active(self, runs: EMRuns) -> list[int]:
+    def active(self, runs: Sequence[EMRun]) -> list[int]:
         """The starts that go on."""
-        starts = enumerate(runs.starts)
-        return [i for i, run in starts if not run.converged and len(run.history) < self.options.steps]
+        return [i for i, run in enumerate(runs) if not run.converged and len(run.history) < self.options.steps]
 
     def _measured(self, several: Sequence[Floats]) -> list[ExpectedCounts]:
         return self.expectation.counts([self.estimable.filled(numbers) for numbers in several])
@@ -106,19 +94,18 @@ class EM:
         return EMRun(numbers, history, counts.log_likelihood, new, converged)
 
 
-def write_runs(path: Path, key: str, runs: EMRuns) -> None:
-    lines = [[run.history, run.log_likelihood, run.objective, run.converged] for run in runs.starts]
-    write(path, FORMAT, key, {"trails": lines}, {f"numbers{i}": run.numbers for i, run in enumerate(runs.starts)})
+def write_runs(path: Path, key: str, runs: Sequence[EMRun]) -> None:
+    lines = [[run.history, run.log_likelihood, run.objective, run.converged] for run in runs]
+    write(path, FORMAT, key, {"trails": lines}, {f"numbers{i}": run.numbers for i, run in enumerate(runs)})
 
 
-def read_runs(path: Path, key: str, fresh: EMRuns) -> EMRuns | None:
+def read_runs(path: Path, key: str, fresh: Sequence[EMRun]) -> list[EMRun] | None:
     """The runs that were stored, if there are any; `fresh` are those before their first iteration."""
 
-    def parse(head: dict[str, Any], arrays: Arrays) -> EMRuns:
-        lines = list_of(head["trails"])
-        require(len(lines) == len(fresh.starts), "number of starts")
-        size = len(fresh.starts[0].numbers)
-        return EMRuns([_run(line, arrays[f"numbers{i}"], size) for i, line in enumerate(lines)])
+    def parse(head: dict[str, Any], arrays: Arrays) -> list[EMRun]:
+        lines, size = list_of(head["trails"]), len(fresh[0].numbers)
+        require(len(lines) == len(fresh), "number of starts")
+        return [_run(line, arrays[f"numbers{i}"], size) for i, line in enumerate(lines)]
 
     return read(path, FORMAT, key, parse)
 

@@ -18,7 +18,7 @@ from tacit.base.html import curve, facts
 from tacit.base.text import counted, plural
 from tacit.learn.checkpoint import fingerprint
 from tacit.learn.estimating.counting import ExpectationStep, FirstPass, ScannedRows
-from tacit.learn.estimating.em import EM, EMRuns, read_runs, write_runs
+from tacit.learn.estimating.em import EM, best, read_runs, write_runs
 from tacit.learn.estimating.estimable import Estimable
 from tacit.learn.estimating.sources import RowBuffer, SpooledRows, is_stream, row_batches
 from tacit.learn.options import EM_STEPS, EstimateOptions
@@ -176,25 +176,24 @@ class Estimation:
             key = fingerprint([*networks, settings, totals.digests], [])
             runs = read_runs(path, key, runs) or runs
             save = partial(write_runs, path, key, runs)
-        session = Session("EM", save, lambda: bool(runs.best.history))
+        session = Session("EM", save, lambda: bool(best(runs).history))
         starts = f"{em.options.restarts} starts  " if em.options.restarts > 1 else ""
 
-        def after(runs: EMRuns) -> None:
-            likelihood = f"log-likelihood {runs.best.log_likelihood:.8g}"
-            self.line.say(f"{starts}iteration {runs.iterations}  {likelihood}")
+        def after() -> None:
+            iteration = max(len(run.history) for run in runs)
+            self.line.say(f"{starts}iteration {iteration}  log-likelihood {best(runs).log_likelihood:.8g}")
             session.checkpoint(last=not em.active(runs))
 
         interrupted = session.run(lambda: em.run(runs, after))
-        best = runs.best
-        iterations = plural(len(best.history), "iteration")
-        self.line.end(f"log-likelihood {best.log_likelihood:.8g} after {iterations}")
+        run = best(runs)
+        self.line.end(f"log-likelihood {run.log_likelihood:.8g} after {plural(len(run.history), 'iteration')}")
         return Estimate(
-            network=self.estimable.filled(best.numbers),
-            log_likelihood=best.log_likelihood,
-            history=best.history,
+            network=self.estimable.filled(run.numbers),
+            log_likelihood=run.log_likelihood,
+            history=run.history,
             rows=totals.rows,
             parameters=self.estimable.count,
-            converged=best.converged,
+            converged=run.converged,
             seconds=time.monotonic() - options.started,
             interrupted=interrupted,
         )

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,14 +85,6 @@ def _unpacked(
     return RowBatch(columns, np.ones(rows) if weights is None else weights, numbers, path)
 
 
-class RowBuffer(Protocol):
-    """The rows that are needed again: a list, or a temporary file."""
-
-    def append(self, batch: RowBatch, /) -> None: ...
-
-    def __iter__(self) -> Iterator[RowBatch]: ...
-
-
 class SpooledRows:
     """Batches in memory while they are few, and else in a temporary file that nobody else sees."""
 
@@ -111,6 +103,9 @@ class SpooledRows:
         self._file.seek(0)
         for _ in range(self._count):
             yield pickle.load(self._file)
+
+
+RowBuffer = list[RowBatch] | SpooledRows  # the rows that are needed again
 
 
 def is_stream(rows: Any) -> bool:
@@ -147,7 +142,8 @@ def _of_batches(net: Network, batches: Iterable[Any], weights: Any) -> Iterator[
     whole = None if weights is None or isinstance(weights, str) else checked_weights(weights)
     first = 0
     for table in batches:
-        if _is_empty(table):
+        columns = table.values() if isinstance(table, Mapping) else (table,)
+        if any(hasattr(column, "__len__") and not len(column) for column in columns):
             continue
         try:
             batch = _row_batch(net, table, weights if whole is None else None, first)
@@ -161,12 +157,6 @@ def _of_batches(net: Network, batches: Iterable[Any], weights: Any) -> Iterator[
         yield batch
     if whole is not None and first < len(whole):
         raise EvidenceError(f"there are {len(whole):,} weights for {first:,} rows; expected one per row")
-
-
-def _is_empty(batch: Any) -> bool:
-    if isinstance(batch, Mapping):
-        return any(hasattr(column, "__len__") and not len(column) for column in batch.values())
-    return hasattr(batch, "__len__") and not len(batch)
 
 
 def _gathered(batches: Iterable[RowBatch]) -> Iterator[RowBatch]:
