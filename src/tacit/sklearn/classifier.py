@@ -20,7 +20,7 @@ from tacit.sklearn.estimator import Start, TACEstimator
 from tacit.sklearn.explanation import Feature, Prediction
 from tacit.sklearn.model_selection import STRENGTHS, LabelledTable, candidates, choose
 from tacit.sklearn.table import FeatureTable, read_table
-from tacit.theory.findings import log_odds
+from tacit.theory.findings import weights_of_evidence
 
 ESTIMATED_PRIOR = 1.0  # pseudo-counts of the tables that a given network starts from
 ESTIMATED_STRENGTH = 10.0  # how many rows these tables count as in training
@@ -190,10 +190,7 @@ class TACClassifier(ClassifierMixin, TACEstimator):  # type: ignore[misc]
         """
         names_and_values, posterior = self._explained(X)
         posterior = self._by_class(posterior)
-        odds = log_odds(posterior)
-        with np.errstate(invalid="ignore"):
-            weights = odds[0] - odds[1:]
-        triples = zip(names_and_values, posterior[1:], weights, strict=True)
+        triples = zip(names_and_values, posterior[1:], weights_of_evidence(posterior), strict=True)
         features = tuple(Feature(*pair, without, weight) for pair, without, weight in triples)
         return Prediction(tuple(self.classes_.tolist()), posterior[0], features, self._compared(X))
 

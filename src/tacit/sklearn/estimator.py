@@ -34,7 +34,7 @@ from tacit.learn import Fit, fit, options
 from tacit.learn.fitting.losses import Loss, check_loss
 from tacit.learn.fitting.training import FULL_BATCH_ROWS
 from tacit.model.cpt import check_gamma
-from tacit.model.variable import Label, Variable, similar
+from tacit.model.variable import Label, similar
 from tacit.query.network import Network
 from tacit.query.tac import TAC, compile
 from tacit.sklearn.default import Ranks, Scaled, default_network
@@ -98,19 +98,10 @@ class TACEstimator(BaseEstimator):  # type: ignore[misc]
         validation: float | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
-        self.network = network
-        self.query = query
-        self.evidence = evidence
-        self.tests = tests
-        self.components = components
-        self.gamma = gamma
-        self.loss = loss
-        self.optimizer = optimizer
-        self.steps = steps
-        self.restarts = restarts
-        self.prior = prior
-        self.validation = validation
-        self.random_state = random_state
+        self.network, self.query, self.evidence = network, query, evidence
+        self.tests, self.components, self.gamma = tests, components, gamma
+        self.loss, self.optimizer, self.steps, self.restarts = loss, optimizer, steps, restarts
+        self.prior, self.validation, self.random_state = prior, validation, random_state
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -160,7 +151,7 @@ class TACEstimator(BaseEstimator):  # type: ignore[misc]
         return compared(self.network_, self.tac_.selected(self.to_evidence(X)), self._encoder.ranks, names, row)
 
     def _posterior(self, X: Any) -> Floats:
-        evidence = self.to_evidence(X)  # an error before training
+        evidence = self.to_evidence(X)  # raises an error before training
         posterior = self.tac_.posterior(evidence)
         return np.broadcast_to(posterior, (_num_samples(X), posterior.shape[1]))  # there may be no evidence at all
 
@@ -173,7 +164,6 @@ class TACEstimator(BaseEstimator):  # type: ignore[misc]
         return validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False)
 
     def _labelled(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> tuple[Any, NDArray[Any], Floats]:
-        """X, y and the weights of the same rows."""
         X, y = self._read(X, reset=True), column_or_1d(y, warn=True)
         assert_all_finite(y, input_name="y")
         check_consistent_length(X, y)
@@ -235,7 +225,6 @@ class TACEstimator(BaseEstimator):  # type: ignore[misc]
             ) from None
 
     def _default(self, X: Floats, states: Sequence[Label], weights: Floats) -> Start:
-        """The start of the default network."""
         tests = DEFAULT_TESTS if self.tests is None else self.tests
         components = DEFAULT_COMPONENTS if self.components is None else self.components
         net = default_network(X.shape[1], states, tests, components)
@@ -247,11 +236,11 @@ class TACEstimator(BaseEstimator):  # type: ignore[misc]
         return Start(tac, self._prior, DEFAULT_STEPS if all_rows else None, restarts=1)
 
     def _given(self, X: Any) -> TAC:
-        """The query of the network that the user gave."""
         net, query = self._network_and_query()
         names = self._names(X)
         tac = compile(net, query, names)
-        soft = [name for name in names if _is_soft(net.variable(name), X[name])] if hasattr(X, "columns") else []
+        columns = {name: read_column(net.variable(name), X[name])[0] for name in names if hasattr(X, "columns")}
+        soft = (name for name, column in columns.items() if column is not None and column.soft is not None)
         self._encoder = Named(names, frozenset(soft))
         return tac
 
@@ -293,8 +282,3 @@ def _values(X: Any) -> list[Any]:
     else:
         values = list(X[0])
     return [value.item() if isinstance(value, np.generic) else value for value in values]
-
-
-def _is_soft(variable: Variable, values: Any) -> bool:
-    column, _ = read_column(variable, values)
-    return column is not None and column.soft is not None

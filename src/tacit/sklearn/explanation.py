@@ -84,17 +84,15 @@ class Prediction:
         return int(self.predicted.argmax())
 
     def __str__(self) -> str:
-        return "\n\n".join([self._answer(), *map(str, self._grids())])
+        answer = f"prediction {self.predicted[0]:.6g}"
+        if self.classes is not None:
+            answer = f"P*(class)\n{bars(self.classes, self.predicted.tolist())}"
+        return "\n\n".join([answer, *map(str, self._grids())])
 
     def _repr_html_(self) -> str:
         rows = list(enumerate(self.classes or ("prediction",)))
         answer = Grid([("", "")], [(str(label), self._number(float(self.predicted[i]))) for i, label in rows])
         return "".join(grid.html() for grid in (answer, *self._grids()))
-
-    def _answer(self) -> str:
-        if self.classes is None:
-            return f"prediction {self.predicted[0]:.6g}"
-        return f"P*(class)\n{bars(self.classes, self.predicted.tolist())}"
 
     def _number(self, value: float) -> str:
         return f"{value:.6g}" if self.classes is None else probability(value)
@@ -120,11 +118,10 @@ class Prediction:
     def _tests(self) -> Grid:
         """The tests that were decided by the smallest distance."""
         close = sorted(self.tests, key=lambda test: test.distance)[:MAX_SHOWN]
-        body = [
-            (f"{test.feature} {test.operator} {test.threshold:.6g}", _in_words(test.value), _holds(test.holds))
-            for test in self.tests
-            if test in close
-        ]
+        body = []
+        for test in [test for test in self.tests if test in close]:
+            holds = {1.0: "yes", 0.0: "no"}.get(test.holds, f"{test.holds:.1%}")
+            body.append((f"{test.feature} {test.operator} {test.threshold:.6g}", _in_words(test.value), holds))
         hidden = len(self.tests) - MAX_SHOWN
         note = f"... and {hidden} more, with values farther away" if hidden > 0 else ""
         return Grid([("test", "value", "holds")], body, note=note)
@@ -163,7 +160,3 @@ def compared(
 
 def _in_words(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float | np.floating) else str(value)
-
-
-def _holds(share: float) -> str:
-    return {1.0: "yes", 0.0: "no"}.get(share, f"{share:.1%}")

@@ -80,6 +80,5 @@ class TACRegressor(RegressorMixin, TACEstimator):  # type: ignore[misc]
         return Prediction(None, predicted[0], features, self._compared(X))
 
     def _number(self, p: Floats) -> Floats:
-        """The numbers that probabilities stand for."""
         low, high = self._range
         return low + (high - low) * p

@@ -43,9 +43,7 @@ def findings(tac: Query, columns: Mapping[str, Column], said: Mapping[str, str])
     if not names:
         return ()
     posterior = without_each(tac, columns, names)
-    odds = log_odds(posterior)
-    with np.errstate(invalid="ignore"):
-        weights = odds[0] - odds[1:]
+    weights = weights_of_evidence(posterior)
     return tuple(Finding(name, said[name], posterior[i + 1], weights[i]) for i, name in enumerate(names))
 
 
@@ -72,8 +70,9 @@ def _left_out(column: Column, rows: int, names: Sequence[str]) -> Column:
     return Column(column.variable, soft=likelihoods)
 
 
-def log_odds(posterior: Floats) -> Floats:
-    """log(P(q) / (1 - P(q))) of distributions (..., states), with all digits where P(q) is near 1."""
-    others = posterior @ (1.0 - np.eye(posterior.shape[-1]))
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(posterior) - np.log(others))
+def weights_of_evidence(posterior: Floats) -> Floats:
+    """By how much the log-odds of every state are higher in the first row than in each other: (rows - 1, states)."""
+    others = posterior @ (1.0 - np.eye(posterior.shape[-1]))  # 1 - P(q), with all digits where P(q) is near 1
+    with np.errstate(divide="ignore", invalid="ignore"):
+        odds = np.log(posterior) - np.log(others)
+        return np.asarray(odds[0] - odds[1:])

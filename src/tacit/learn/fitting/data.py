@@ -174,23 +174,19 @@ def read_weights(weights: ArrayLike | None, rows: int) -> Floats:
 
 def checked_weights(weights: ArrayLike, rows: int | None = None) -> Floats:
     """The weights of rows: finite numbers >= 0, as many as there are rows, where that is known."""
-    numbers = _numbers(weights)
+    try:
+        array: Any = np.ma.asarray(weights)
+        if array.dtype.kind not in "biufO":
+            raise TypeError
+        numbers = np.asarray(array.astype(np.float64).filled(np.nan))
+    except (TypeError, ValueError, OverflowError):
+        raise EvidenceError("weights are not numbers; expected one number >= 0 per row") from None
     if numbers.ndim != 1 or rows not in (None, len(numbers)):
         expected = "(rows,)" if rows is None else f"({rows},)"
         raise EvidenceError(f"weights have shape {numbers.shape}, expected {expected}: one per row")
     for row in np.flatnonzero(~(np.isfinite(numbers) & (numbers >= 0)))[:1].tolist():
         raise EvidenceError(f"{numbers[row]:g} is not a finite number >= 0", subject="weights", row=row)
     return numbers
-
-
-def _numbers(weights: ArrayLike) -> Floats:
-    try:
-        numbers: Any = np.ma.asarray(weights)
-        if numbers.dtype.kind not in "biufO":
-            raise TypeError
-        return np.asarray(numbers.astype(np.float64).filled(np.nan))
-    except (TypeError, ValueError, OverflowError):
-        raise EvidenceError("weights are not numbers; expected one number >= 0 per row") from None
 
 
 def _error(variable: Variable, row: int, problem: str) -> EvidenceError:

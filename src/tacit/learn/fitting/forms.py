@@ -93,7 +93,9 @@ class Sigmoids(Transform):
         self._scale = -self._sign * divide(np.ones(len(unit)), self._mass, 0.0)
         ends = np.concatenate([[0], np.cumsum(units.size)])
         self._slopes = csr_array((self._scale, self._entries, ends), shape=(len(units.kind), entries))
-        self._weights = _slice(units.weight)
+        first, last = units.weight[[0, -1]].tolist()
+        neighbours = bool((np.diff(units.weight) == 1).all())
+        self._weights = slice(first, last + 1) if neighbours else units.weight  # a slice avoids a copy
 
     def make(self, weights: Floats, numbers: Floats) -> None:
         values = weights[self._weight]
@@ -221,12 +223,6 @@ class Sorted(Transform):
     def complete(self, numbers: Floats, draws: Floats) -> None:
         for row, low, high in zip(self._entries, self._low[:, 0].tolist(), self._high[:, 0].tolist(), strict=True):
             numbers[row] = _spread(numbers[row], draws[row], low, high)
-
-
-def _slice(index: Ints) -> Any:
-    """An index, as a slice if its places follow one another, which avoids a copy."""
-    first = int(index[0])
-    return slice(first, first + len(index)) if (np.diff(index) == 1).all() else index
 
 
 def _shared(numbers: Floats, draws: Floats, mass: Floats) -> Floats:

@@ -60,31 +60,27 @@ class _Growth:
 
     def _place(self, name: str) -> str:
         """The node of that name, or of tests the first that is free and has the same parents."""
-        parents = tuple(self.places[parent] for parent in self.small.parents(name))
-        alike = [node for node in self.large.variables if self._is_alike(name, node)]
-        if self.small.cpt(name).testing:
+        small, large, testing = self.small, self.large, self.small.cpt(name).testing
+        parents = tuple(self.places[parent] for parent in small.parents(name))
+        same = [n for n in large if large.states(n) == small.states(name) and large.cpt(n).testing == testing]
+        alike = [node for node in same if node not in self.places.values()]
+        if testing:
             for node in sorted(alike, key=lambda node: node != name):
-                if self.large.parents(node) == parents:
+                if large.parents(node) == parents:
                     return node
         if name not in alike:
-            kind = "testing node" if self.small.cpt(name).testing else "regular node"
+            kind = "testing node" if testing else "regular node"
             raise TacitError(
                 f"node {name!r} of the small network has no place in the large one; expected a {kind} of that name "
-                f"with states {list(self.small.states(name))}"
+                f"with states {list(small.states(name))}"
             )
-        missing = [parent for parent in parents if parent not in map(self._origin, self.large.parents(name))]
+        missing = [parent for parent in parents if parent not in map(self._origin, large.parents(name))]
         if missing:
             raise TacitError(
-                f"node {name!r} of the large network hangs below {list(self.large.parents(name))}, expected also "
+                f"node {name!r} of the large network hangs below {list(large.parents(name))}, expected also "
                 f"{missing[0]!r}, or links below it that are testing nodes with the same number of states"
             )
         return name
-
-    def _is_alike(self, name: str, node: str) -> bool:
-        """Whether a node that is still free has the states and the kind of one of the small network."""
-        same = self.large.states(node) == self.small.states(name)
-        kind = self.large.cpt(node).testing == self.small.cpt(name).testing
-        return same and kind and node not in self.places.values()
 
     def _links_above(self, node: str) -> list[str]:
         """The new links between a node, itself included, and the place of a node above; empty if there is no place."""

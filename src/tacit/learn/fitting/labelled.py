@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -28,6 +27,7 @@ MAX_JACOBIAN = 50_000_000  # derivatives of some rows by all numbers, known ones
 MAX_CONCURRENT_RESTARTS = 16  # that wait for a cluster
 
 Part = Data | None  # the rows of a part, with weights as they were given; None where there are none
+Learned = tuple[Parameters, TAC]
 Ask = Callable[[Objective], Any]  # what it is asked for: a number, or a tuple of numbers and arrays
 
 
@@ -47,11 +47,6 @@ class LabelledRows:
                                 "probabilities of the first state; expected one kind in all of them")  # fmt: skip
         self.groups: int = groups[0]
 
-    @property
-    def optimizers(self) -> tuple[str, ...]:
-        """The optimizers that can be used; mini-batches are drawn in this process only."""
-        return ("lm", "lbfgs") if self.data is None else ("lm", "lbfgs", "adam")
-
     def objective(self, parameters: Parameters, tac: TAC, loss: Loss, prior: Floats | None = None) -> Trainable:
         """The loss of the rows, to be minimised."""
         if self.data is None:
@@ -60,8 +55,8 @@ class LabelledRows:
 
     def require_possible(self, tac: TAC, what: str = "row") -> None:
         """Raise an error that names the first row of probability 0, if there is one."""
-        error = self.parts.sum(partial(_impossible, tac=self.parts.broadcast(tac), what=what), _first)
-        if error is not None:
+        work = partial(_impossible, tac=self.parts.broadcast(tac), what=what)
+        for error in self.parts.sum(work, operator.add)[:1]:
             raise error
 
     def split(self, share: float, seed: int) -> tuple[LabelledRows, LabelledRows]:
@@ -87,33 +82,24 @@ class LabelledRows:
         return fingerprint(digests, []) if self.data is None else digests[0]
 
 
-def _totals(data: Part, number: int | None) -> list[Any] | None:
-    """The number of rows of a part, their weight, and the number of groups of their targets."""
-    return None if data is None else [data.rows, float(data.weights.sum()), (len(data.targets),)]
+def _totals(data: Part, number: int | None) -> list[Any]:
+    """The number of rows of a part, their weight, and the number of groups of their targets; empty without rows."""
+    return [] if data is None else [data.rows, float(data.weights.sum()), (len(data.targets),)]
 
 
-def _impossible(data: Part, number: int | None, *, tac: Broadcast[TAC], what: str) -> EvidenceError | None:
+def _impossible(data: Part, number: int | None, *, tac: Broadcast[TAC], what: str) -> list[EvidenceError]:
     """An error about the first row of a part that has probability 0; it may be called a "validation row"."""
-    row = None if data is None else first_impossible(data, tac.get())
-    if row is None:
-        return None
-    problem = "the evidence has probability 0; known 0s rule it out"
-    error = EvidenceError(problem, row=row) if what == "row" else EvidenceError(problem, subject=f"{what} {row}")
-    return error if number is None else in_partition(error, number)
-
-
-def first_impossible(data: Data, tac: TAC) -> int | None:
-    """The first row that has probability 0."""
-    engine = tac.engine().runner(data.rows, Sweep.FORWARD)
+    if data is None:
+        return []
+    engine = tac.get().engine().runner(data.rows, Sweep.FORWARD)
     for rows, block in blocks(data.columns, data.rows, engine.chunk):
         total = engine.run(block.columns, block.rows).joint.sum(axis=0)
-        for row in np.flatnonzero(total <= 0)[:1].tolist():
-            return int(rows.start + row)
-    return None
-
-
-def _first(one: EvidenceError | None, other: EvidenceError | None) -> EvidenceError | None:
-    return one or other
+        for place in np.flatnonzero(total <= 0)[:1].tolist():
+            problem, row = "the evidence has probability 0; known 0s rule it out", int(rows.start + place)
+            subject = None if what == "row" else f"{what} {row}"
+            error = EvidenceError(problem, subject=subject, row=row if subject is None else None)
+            return [error if number is None else in_partition(error, number)]
+    return []
 
 
 def _drawn(data: Part, number: int | None, *, share: float, seed: int, held_out: bool) -> Part:
@@ -152,12 +138,10 @@ class SharedObjective:
         return self  # which holds nothing that changes
 
     def loss_of_rows(self) -> float:
-        (loss,) = self._sum(operator.methodcaller("loss_of_rows"))
-        return float(loss)
+        return float(self._sum(operator.methodcaller("loss_of_rows"))[0])
 
     def value(self, weights: Floats) -> float:
-        (loss,) = self._sum(operator.methodcaller("value", weights))
-        return float(loss)
+        return float(self._sum(operator.methodcaller("value", weights))[0])
 
     def value_and_gradient(self, weights: Floats) -> tuple[float, Floats]:
         loss, gradient = self._sum(operator.methodcaller("value_and_gradient", weights))
@@ -169,38 +153,29 @@ class SharedObjective:
         return Squares(float(loss), gradient, normal)
 
     def _sum(self, ask: Ask, jacobian: bool = False) -> list[Any]:
-        work = PartEvaluation(self._broadcast, self.loss, self._labelled.weight, ask, jacobian)
-        total = self._labelled.parts.sum(work, _added)
-        assert total is not None, "some part has rows"
-        return total
+        same = partial(_evaluated, learned=self._broadcast, loss=self.loss, weight=self._labelled.weight)
+        return self._labelled.parts.sum(partial(same, ask=ask, jacobian=jacobian), _added)
 
 
-@dataclass(frozen=True)
-class PartEvaluation:
-    """The part that the rows of a part have in the loss and its derivatives; None if there are no rows."""
+def _evaluated(
+    data: Part, number: int | None, *, learned: Broadcast[Learned], loss: Loss, weight: float, ask: Ask, jacobian: bool
+) -> list[Any]:
+    """The share of a part's rows in the loss and its derivatives; empty if there are no rows.
 
-    broadcast: Broadcast[tuple[Parameters, TAC]]
-    loss: Loss
-    weight: float  # of all rows of all parts
-    ask: Ask
-    jacobian: bool  # whether every row has derivatives of its own: then some rows at a time
-
-    def __call__(self, data: Part, number: int | None) -> list[Any] | None:
-        if data is None:
-            return None
-        parameters, tac = self.broadcast.get()
-        size = max(1, MAX_JACOBIAN // max(1, tac.engine().jacobian_size)) if self.jacobian else data.rows
-        weights = data.weights / self.weight
-        total: list[Any] | None = None
-        for rows, block in blocks(data.columns, data.rows, size):
-            some = Data(block.columns, np.ascontiguousarray(data.targets[:, rows]), weights[rows])
-            answer = self.ask(Objective(parameters, tac.engine().clone(), some, self.loss))
-            total = _added(total, answer if isinstance(answer, tuple) else (answer,))
-        return total
+    `weight` is that of all parts. With `jacobian`, every row has derivatives of its own: then some rows at a time.
+    """
+    if data is None:
+        return []
+    parameters, tac = learned.get()
+    size = max(1, MAX_JACOBIAN // max(1, tac.engine().jacobian_size)) if jacobian else data.rows
+    weights = data.weights / weight
+    total: list[Any] = []
+    for rows, block in blocks(data.columns, data.rows, size):
+        some = Data(block.columns, np.ascontiguousarray(data.targets[:, rows]), weights[rows])
+        answer = ask(Objective(parameters, tac.engine().clone(), some, loss))
+        total = _added(total, list(answer) if isinstance(answer, tuple) else [answer])
+    return total
 
 
-def _added(one: Sequence[Any] | None, other: Sequence[Any] | None) -> list[Any] | None:
-    if one is None or other is None:
-        only = other if one is None else one
-        return None if only is None else list(only)
-    return [a + b for a, b in zip(one, other, strict=True)]
+def _added(one: list[Any], other: list[Any]) -> list[Any]:
+    return [a + b for a, b in zip(one, other, strict=True)] if one and other else one or other

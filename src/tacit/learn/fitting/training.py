@@ -255,7 +255,8 @@ class Training:
 
     def _choose(self, optimizer: str) -> str:
         """The optimizer asked for, or the one that suits the training."""
-        offered, groups = self.rows.optimizers, self.rows.groups
+        groups, here = self.rows.groups, self.rows.data is not None
+        offered = ("lm", "lbfgs", "adam") if here else ("lm", "lbfgs")  # mini-batches are drawn in this process only
         if optimizer not in ("auto", *offered):
             raise TacitError(f"optimizer={optimizer!r} needs all rows in one place; expected one of {offered!r} here")
         entries = self.parameters.count * self.rows.rows * (1 if groups == 2 else groups)
@@ -268,7 +269,7 @@ class Training:
                 raise TacitError(f"optimizer='lm' is for squared errors of soft evidence: {reason}; use 'lbfgs'")
         if optimizer == "auto":
             few = self.rows.rows <= FULL_BATCH_ROWS and self.parameters.largest < LARGE_TABLE
-            return "lbfgs" if few or "adam" not in offered else "adam"
+            return "adam" if here and not few else "lbfgs"
         return optimizer
 
     def _not_least_squares(self) -> str:
@@ -341,7 +342,11 @@ class Restarts:
         """The states that the restarts start from."""
         assert self.options.restarts is not None
         parameters = self.training.parameters_of(stage)
-        copies = (COPIED_SHARE, 0.0) if self._is_deep(parameters) else (0.0, 0.0)
+        learned = {place.key[0] for place in parameters.places}
+        depth = depths(parameters.network, self.training.tac.program.nodes)
+        # of links that could not grow: tied ones, or those with numbers of their own
+        long_chain = any(above > SHORT_CHAIN for node, above in depth.items() if node in learned)
+        copies = (COPIED_SHARE, 0.0) if long_chain else (0.0, 0.0)
         return [State(parameters.start(self._rng(r), copies[r % 2])) for r in range(self.options.restarts)]
 
     def grow(self, run: Run, before: Stage, after: Stage) -> tuple[list[State], Floats | None]:
@@ -357,12 +362,6 @@ class Restarts:
         if run.best is None:
             return states, None
         return states, large.taking(small, kept[0], large.start(self._rng(0), copies=1.0))
-
-    def _is_deep(self, parameters: Parameters) -> bool:
-        """Whether there is a long chain of links that could not grow: tied ones, or those with numbers of their own."""
-        learned = {place.key[0] for place in parameters.places}
-        depth = depths(parameters.network, self.training.tac.program.nodes)
-        return any(above > SHORT_CHAIN for node, above in depth.items() if node in learned)
 
     def _rng(self, *which: int) -> np.random.Generator:
         return np.random.default_rng((self.options.seed, *which))

@@ -11,8 +11,8 @@ from tacit.base.text import listed, plural
 from tacit.base.version import package
 from tacit.query.network import Network
 
-SHOWN = 20
-SEEN = 2  # names of evidence that a table has room for
+MAX_SHOWN = 20
+MAX_NAMES = 2  # of evidence, that a table has room for
 
 HELPS = "helps"
 NOT_CLEAR = "no clear gain"
@@ -63,8 +63,8 @@ class Place:
         return (
             *([str(self.round)] * rounds),
             self.name,
-            f"P*({listed(self.parents, SEEN)})",
-            listed(self.sees, SEEN) or "nothing",
+            f"P*({listed(self.parents, MAX_NAMES)})",
+            listed(self.sees, MAX_NAMES) or "nothing",
             _number(self.screened, "+.2g"),
             _number(self.loss, ".4g"),
             _number(self.without, ".4g"),
@@ -126,10 +126,10 @@ class Placement:
         """The table for people."""
         rounds = max((place.round for place in self.table), default=1) > 1
         head = ("node", "tests", "sees", "screened", "loss with", "without", "difference", "verdict")
-        left = len(self.table) - SHOWN
+        left = len(self.table) - MAX_SHOWN
         note = [f"and {plural(left, 'more place')}"] * (left > 0) + self._sentences()
         title = f"Where a test helps to predict {self.query} from {plural(self.rows, 'row')}"
-        body = [place.cells(rounds) for place in self.table[:SHOWN]]
+        body = [place.cells(rounds) for place in self.table[:MAX_SHOWN]]
         return Grid([(*["round"] * rounds, *head)], body, 3 + rounds, title, "\n".join(note))
 
     def __str__(self) -> str:

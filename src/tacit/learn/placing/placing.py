@@ -107,8 +107,8 @@ def place_tests(
     >>> net.add("T", ["E"])
     >>> net.add("Q", ["T"])
     >>> labels = np.where(rng.random(400) < 0.2 + 0.6 * (abs(x - 0.5) < 0.2), "true", "false")
-    >>> found = place_tests(net, "Q", {"E": x}, labels, progress=False)
-    >>> found.best.helps, found.network.testing_nodes == found.best.nodes
+    >>> placement = place_tests(net, "Q", {"E": x}, labels, progress=False)
+    >>> placement.best.helps, placement.network.testing_nodes == placement.best.nodes
     (True, True)
     """
     if not isinstance(net, Network):

@@ -28,7 +28,7 @@ from tacit.model.cpt import CPT, TestingCPT
 from tacit.model.distributions import structural
 from tacit.query.network import Network
 from tacit.query.options import CompileOptions
-from tacit.query.query import Query, compiled
+from tacit.query.query import compiled
 from tacit.query.tac import TAC
 
 
@@ -124,13 +124,9 @@ class Learner:
         engine = engine_for_many_passes(self.tac.program, self.task.data.rows)
         return self.tac.with_network(self.random((self.task.options.seed, 0)), engine=engine)
 
-    @cached_property
-    def _every_state(self) -> Query:
-        return with_every_state(self.tac)
-
     def slopes(self, net: Network, rows: Data, nodes: Sequence[str]) -> Slopes:
         """The derivatives of the answers of a learned network by the tables of some nodes."""
-        return slopes(self._every_state.with_network(net), rows, nodes)
+        return slopes(with_every_state(self.tac).with_network(net), rows, nodes)
 
     def losses(self, net: Network, rows: Data | None) -> Floats:
         """The loss of every row."""

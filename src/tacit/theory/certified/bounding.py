@@ -134,10 +134,10 @@ def bounds(
 
     >>> import tacit
     >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
-    >>> found = bounds(tac, {"A": (0.2, 0.9)}, given={"C": "lo"})
-    >>> print(found)
+    >>> result = bounds(tac, {"A": (0.2, 0.9)}, given={"C": "lo"})
+    >>> print(result)
     P*(B=true): minimum 0.442857 approached near A=0.777778; maximum 0.785714 at A=0.777778
-    >>> low, high = found
+    >>> low, high = result
     """
     ends = _box(box)
     query = make_selectable(tac, box, given, posterior_only=True)
@@ -241,7 +241,9 @@ class _BoxSearch:
     def run(self, low: Floats, high: Floats, budget: int) -> Maximum:
         self._take([SearchBox(np.inf, low, high, self.query.tests.open_sides)])
         boxes = 1
-        while self.heap and boxes < budget and not self._done():
+        while self.heap and boxes < budget and self._promising(self.heap[0].bound):
+            if self.level is not None and not self._met() <= self.level < self._bound():
+                break  # it is answered
             children: list[SearchBox] = []
             while self.heap and len(children) < BOXES_PER_BATCH and self._promising(self.heap[0].bound):
                 children.extend(self._branched(heapq.heappop(self.heap)))
@@ -255,10 +257,6 @@ class _BoxSearch:
 
     def _met(self) -> float:
         return -np.inf if self.best is None else self.best.value
-
-    def _done(self) -> bool:
-        answered = self.level is not None and not self._met() <= self.level < self._bound()
-        return answered or not self._promising(self.heap[0].bound)
 
     def _promising(self, bound: float) -> bool:
         """Whether a box is worth pursuing; half the tolerance is left for a smaller value of a better kind."""
