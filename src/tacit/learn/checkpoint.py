@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -34,28 +33,26 @@ def fingerprint(settings: Any, arrays: Iterable[NDArray[Any]]) -> str:
     return digest.hexdigest()
 
 
-def write(path: str | os.PathLike[str], form: str, key: str, head: Mapping[str, Any], arrays: Arrays) -> None:
+def write(path: Path, form: str, key: str, head: Mapping[str, Any], arrays: Arrays) -> None:
     """Store a head, which JSON must be able to hold, and arrays."""
     content = packed({"format": form, "key": key, **head}, arrays)
     write_atomically(path, lambda file: file.write(content), binary=True)
 
 
-def read(path: str | os.PathLike[str], form: str, key: str, parse: Callable[[dict[str, Any], Arrays], T]) -> T | None:
+def read(path: Path, form: str, key: str, parse: Callable[[dict[str, Any], Arrays], T]) -> T | None:
     """The content of a checkpoint, parsed, if there is one; an error if it is damaged or of another training."""
-    if not Path(path).exists():
+    if not path.exists():
         return None
     # zipfile, NumPy and JSON raise whatever a damaged file leads them to
     try:
-        head, arrays = _unpacked(Path(path).read_bytes(), form)
+        head, arrays = _unpacked(path.read_bytes(), form)
         if head.get("key") == key:
             return parse(head, arrays)
     except Exception as error:
         reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
         raise FormatError(f"{path} is not a checkpoint of a training run ({reason}); remove it to start over") from None
-    raise FormatError(
-        f"{path} is the checkpoint of a training run with another network, other data or other settings; "
-        "remove it to start over, or name another file"
-    )
+    problem = f"{path} is the checkpoint of a training run with another network, other data or other settings"
+    raise FormatError(f"{problem}; remove it to start over, or name another file")
 
 
 def packed(head: Any, arrays: Arrays) -> bytes:

@@ -27,10 +27,8 @@ class Prior(NamedTuple):
             raise TacitError(f"prior: that network has no node {name!r} with the same states and parents")
         axes, parts = (*centre.parents(name), name), centre.cpt(name).parts()
         if set(axes) != set(family) or part not in parts:
-            raise TacitError(
-                f"prior: node {name!r} of that network has no {part} below {list(net.parents(name))}; give one of the "
-                "same structure"
-            )
+            problem = f"prior: node {name!r} of that network has no {part} below {list(net.parents(name))}"
+            raise TacitError(f"{problem}; give one of the same structure")
         if np.isnan(parts[part]).any():
             raise UnsetError(f"prior: node {name!r} of that network has unset numbers (NaN)")
         return self.strength * parts[part].transpose([axes.index(n) for n in family])

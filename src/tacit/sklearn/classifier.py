@@ -160,7 +160,11 @@ class TACClassifier(ClassifierMixin, TACEstimator):  # type: ignore[misc]
         else:
             net, query = self._network_and_query()
             states = net.states(query)
-            self.classes_ = _sorted(query, states)
+            try:
+                self.classes_ = np.array(sorted(states))  # type: ignore[type-var]
+            except TypeError:
+                problem = f"the states of {query!r} are of different kinds, {list(states)}"
+                raise TacitError(f"{problem}; expected all strings or all numbers") from None
         if len(states) == 1:
             raise TacitError(f"there is one class only, {states[0]!r}; expected two or more")
         return self._learn(X, _indicators(y, states), states, weights)
@@ -170,7 +174,6 @@ class TACClassifier(ClassifierMixin, TACEstimator):  # type: ignore[misc]
         return self._by_class(self._posterior(X))
 
     def _by_class(self, posterior: Floats) -> Floats:
-        """Columns in the order of `classes_`."""
         states = self.tac_.variable.states
         return posterior[:, [states.index(label) for label in self.classes_.tolist()]]
 
@@ -210,15 +213,6 @@ def _startable(net: Network, estimated: Network) -> Network:
         if isinstance(cpt, CPT) and isinstance(learned, CPT) and (cpt.learn or np.isnan(cpt.table).all()):
             cpts[name] = CPT(learned.table, True, cpt.tie)
     return net.with_cpts(cpts)
-
-
-def _sorted(query: str, states: Sequence[Label]) -> NDArray[Any]:
-    try:
-        return np.array(sorted(states))  # type: ignore[type-var]
-    except TypeError:
-        raise TacitError(
-            f"the states of {query!r} are of different kinds, {list(states)}; expected all strings or all numbers"
-        ) from None
 
 
 def _indicators(y: NDArray[Any], states: Sequence[Label]) -> Floats:

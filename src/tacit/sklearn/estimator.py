@@ -60,9 +60,6 @@ class Named:
         return {name: as_array(X[name]) if name in self.soft else X[name] for name in self.names}
 
 
-Encoder = Callable[[Any], dict[str, Any]]  # from X, as read, to evidence
-
-
 @dataclass(frozen=True, eq=False)
 class Start:
     """A query to train, with the settings that suit it; `prior` is for every entry, or for the tables of `centre`."""
@@ -80,7 +77,7 @@ class TACEstimator(BaseEstimator):  # type: ignore[misc]
 
     _loss: str
     _prior: float  # pseudo-counts, for the default network
-    _encoder: Encoder
+    _encoder: Callable[[Any], dict[str, Any]]  # from X, as read, to evidence
 
     def __init__(
         self,
@@ -219,10 +216,8 @@ class TACEstimator(BaseEstimator):  # type: ignore[misc]
         try:
             return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         except (TypeError, ValueError):
-            raise TacitError(
-                f"random_state is {self.random_state!r}, expected None, a whole number from 0 to 2**32 - 1, or a "
-                "numpy.random.RandomState"
-            ) from None
+            expected = "None, a whole number from 0 to 2**32 - 1, or a numpy.random.RandomState"
+            raise TacitError(f"random_state is {self.random_state!r}, expected {expected}") from None
 
     def _default(self, X: Floats, states: Sequence[Label], weights: Floats) -> Start:
         tests = DEFAULT_TESTS if self.tests is None else self.tests
@@ -274,7 +269,6 @@ class TACEstimator(BaseEstimator):  # type: ignore[misc]
 
 
 def _values(X: Any) -> list[Any]:
-    """The values of one row of X, as read."""
     if isinstance(X, FeatureTable):
         values = [column[0] for column in X.columns]
     elif hasattr(X, "columns"):

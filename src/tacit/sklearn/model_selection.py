@@ -145,9 +145,7 @@ def choose(among: Sequence[Candidate], strengths: Sequence[float], rows: Labelle
     return min(choices, key=lambda choice: choice.loss)
 
 
-def _follow(
-    built: Built, rows: LabelledTable, folds: Sequence[NDArray[np.bool_]], strengths: Sequence[float]
-) -> Choice:
+def _follow(built: Built, rows: LabelledTable, folds: list[NDArray[np.bool_]], strengths: Sequence[float]) -> Choice:
     """The best strength for one network."""
     path = RegularizationPath(built, rows)
     total = np.zeros(len(strengths))

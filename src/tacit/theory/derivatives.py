@@ -25,8 +25,8 @@ def derivative_ends(query: SelectableQuery, ranges: Ranges, objective: Floats) -
     for group in query.groups:
         if not soft[group.tests].any():
             continue
-        states = group.tests.shape[1]
-        of_parents = _total(count, _quotients(query.derivatives(ranges, group), np.eye(states)), weights)
+        states = np.eye(group.tests.shape[1])
+        of_parents = _total(count, _quotients(query.derivatives(ranges, group), states), weights)
         for tests in group.tests:
             steep = _steepness(query, tests, ranges.least[tests], ranges.most[tests])
             sign = query.tests.sign[tests, None, None]

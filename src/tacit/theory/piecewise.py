@@ -154,10 +154,8 @@ class Pieces(Sequence[Region]):
         for i, name in enumerate(self.inputs):
             points[i] = first_state(checked, name)
             for row in np.flatnonzero(np.isnan(points[i]))[:1].tolist():
-                raise EvidenceError(
-                    f"evidence on {name!r}, row {row}: there is none, but the pieces are functions of a likelihood of "
-                    f"every input ({', '.join(self.inputs)})"
-                )
+                needed = f"the pieces are functions of a likelihood of every input ({', '.join(self.inputs)})"
+                raise EvidenceError(f"evidence on {name!r}, row {row}: there is none, but {needed}")
         return points
 
     @overload
@@ -250,14 +248,10 @@ def pieces(
     for i, table in enumerate(coefficients(query, (reachable.sides > 0).T)):
         sides, margins = reachable.sides[i], reachable.margins[i]
         interval = _interval(query, sides, margins) if len(query.inputs) == 1 else None
-        region = Region(
-            selection=query.by_node(sides > 0),
-            coefficients=dict(zip(subsets(query.inputs), table, strict=True)),
-            conditions=tuple(_conditions(query, sides, margins, interval)),
-            inside=query.evidence(reachable.points[:, i]),
-            interval=interval,
-        )
-        regions.append(region)
+        terms = dict(zip(subsets(query.inputs), table, strict=True))
+        conditions = tuple(_conditions(query, sides, margins, interval))
+        inside = query.evidence(reachable.points[:, i])
+        regions.append(Region(query.by_node(sides > 0), terms, conditions, inside, interval))
     return Pieces(query, regions, reachable.sides > 0, len(regions) + reachable.unknown)
 
 
@@ -279,17 +273,12 @@ def _conditions(query: SelectableQuery, sides: Sides, margins: Floats, interval:
         ends, (first, last) = np.array(interval[:2])[:, None], holding[open_tests].T
         implied = ((1 - ends) * first + ends * last > TIE).all(axis=0)
     open_tests = _distinct(open_tests[~implied], holding, rejects)
-    return [
-        Condition(
-            query.threshold(test).node,
-            query.name(test),
-            bool(sides[test] > 0),
-            bool(rejects[test]),
-            dict(zip(subsets(query.inputs), moebius(holding[test]).tolist(), strict=True)),
-            query.threshold(test).table,
-        )
-        for test in open_tests.tolist()
-    ]
+    conditions = []
+    for test in open_tests.tolist():
+        (node, table), plus, strict = query.threshold(test), bool(sides[test] > 0), bool(rejects[test])
+        terms = dict(zip(subsets(query.inputs), moebius(holding[test]).tolist(), strict=True))
+        conditions.append(Condition(node, query.name(test), plus, strict, terms, table))
+    return conditions
 
 
 def _implied(holding: Floats) -> Bools:
@@ -324,22 +313,21 @@ def _interval(query: SelectableQuery, sides: Sides, margins: Floats) -> Interval
     return Interval(low, high, *closed)
 
 
-def _selection_text(net: Model, selection: Mapping[str, Ruling], limit: int = 6) -> str:
+def _selection_text(net: Model, selection: Mapping[str, Ruling]) -> str:
     """Which table rules at each testing node: "B: plus at A='true', minus at A='false'"."""
-    nodes = list(selection)
-    shown = [f"{node}: {_sides(net, node, selection[node])}" for node in nodes[:limit]]
-    if len(nodes) > limit:
-        shown.append(f"and {len(nodes) - limit} more")
-    return "; ".join(shown) or "no testing node"
+    shown = [f"{node}: {_sides(net, node, selection[node])}" for node in list(selection)[:6]]
+    return "; ".join([*shown, *_others(len(selection) - 6)]) or "no testing node"
 
 
-def _sides(net: Model, node: str, ruling: Ruling, limit: int = 8) -> str:
+def _others(count: int) -> list[str]:
+    return [f"and {count} more"] if count > 0 else []
+
+
+def _sides(net: Model, node: str, ruling: Ruling) -> str:
     parents = [net.variable(p) for p in net.parents(node)]
     states: Sequence[tuple[int, ...]] = list(np.ndindex(ruling.shape))
     names = {u: ("plus" if ruling[u] else "minus") if ruling.dtype == bool else f"table {ruling[u]}" for u in states}
     if len(set(names.values())) == 1:
         return names[states[0]]
-    shown = [f"{names[u]} at {describe(parents, u)}" for u in states[:limit]]
-    if len(states) > limit:
-        shown.append(f"and {len(states) - limit} more")
-    return ", ".join(shown)
+    shown = [f"{names[u]} at {describe(parents, u)}" for u in states[:8]]
+    return ", ".join([*shown, *_others(len(states) - 8)])

@@ -65,8 +65,7 @@ def _tests(cpt: TestingCPT) -> list[TestingCPT]:
     for j in range(limits.shape[-1]):
         idle = (cpt.tables[j] == cpt.tables[j + 1]).all(axis=-1) & (cpt.gamma is None)
         plus = np.where(idle[..., None], FAILS, HOLDS)
-        minus = np.broadcast_to(FAILS, plus.shape)
-        cpts.append(TestingCPT(plus, minus, limits[..., j], cpt.test, cpt.gamma))
+        cpts.append(TestingCPT(plus, np.broadcast_to(FAILS, plus.shape), limits[..., j], cpt.test, cpt.gamma))
     return cpts
 
 

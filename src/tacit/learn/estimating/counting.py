@@ -85,15 +85,9 @@ class RowTotals:
     def __add__(self, other: RowTotals) -> RowTotals:
         with np.errstate(over="ignore"):  # an infinite sum is refused by those who ask for it
             rows = self.rows + other.rows
-        return RowTotals(
-            self.count + other.count,
-            rows,
-            _added(self.complete, other.complete),
-            self.seen | other.seen,
-            self.batches + other.batches,
-            _added(self.certain, other.certain),
-            self.digests + other.digests,
-        )
+        count, batches, digests = self.count + other.count, self.batches + other.batches, self.digests + other.digests
+        complete, certain = _added(self.complete, other.complete), _added(self.certain, other.certain)
+        return RowTotals(count, rows, complete, self.seen | other.seen, batches, certain, digests)
 
 
 @dataclass(frozen=True)

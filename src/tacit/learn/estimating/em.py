@@ -55,18 +55,15 @@ class EM:
     def run(self, runs: list[EMRun], after: Callable[[], None]) -> None:
         """Continue runs, in place, to their end; complete rows need one iteration. `after` is called after each."""
         measured: dict[int, ExpectedCounts] = {}
+        negligible = self.expectation.negligible
         while active := self.active(runs):
             if fresh := [i for i in active if i not in measured]:
                 measured |= zip(fresh, self._measured([runs[i].numbers for i in fresh]), strict=True)
                 for error in [error for i in fresh if (error := measured[i].impossible)]:
                     raise error
-            several = [runs[i] for i in active]
-            numbers = [
-                self.estimable.maximised(measured[i].tables, run.numbers, self.expectation.negligible)
-                for i, run in zip(active, several, strict=True)
-            ]
-            for i, run, new, counts in zip(active, several, numbers, self._measured(numbers), strict=True):
-                runs[i] = self._next(run, measured[i], new, counts)
+            numbers = [self.estimable.maximised(measured[i].tables, runs[i].numbers, negligible) for i in active]
+            for i, new, counts in zip(active, numbers, self._measured(numbers), strict=True):
+                runs[i] = self._next(runs[i], measured[i], new, counts)
                 measured[i] = counts
             after()
 

@@ -34,10 +34,8 @@ class Estimable:
         for names in members.values():
             self.units += self._tables(names)
         if not self.units:
-            raise TacitError(
-                "no table of the network is to be learned; leave tables out (cpt=None), mark them with learn=True, or "
-                "estimate net.learnable(), a copy in which all of them are"
-            )
+            remedy = "mark them with learn=True, or estimate net.learnable(), a copy in which all of them are"
+            raise TacitError(f"no table of the network is to be learned; leave tables out (cpt=None), {remedy}")
 
     @property
     def count(self) -> int:
@@ -85,17 +83,15 @@ class Estimable:
         return self.network.with_cpts(cpts)
 
     def _split(self, numbers: Floats) -> list[tuple[FreeTable | Causes, Floats]]:
-        ends = np.cumsum([unit.size for unit in self.units])
-        return list(zip(self.units, np.split(numbers, ends[:-1]), strict=True))
+        ends = np.cumsum([unit.size for unit in self.units])[:-1]
+        return list(zip(self.units, np.split(numbers, ends), strict=True))
 
     def _tables(self, names: list[str]) -> list[FreeTable]:
         """The tables of a node, and of those that are tied to it."""
         cpt = self.network.cpt(names[0])
         if isinstance(cpt, TestingCPT) and np.isnan(cpt.thresholds).any():
-            raise UnsetError(
-                f"node {names[0]!r}: thresholds are unset (NaN), and estimating leaves them as they are; give them, or "
-                "learn them with tacit.fit"
-            )
+            problem = f"node {names[0]!r}: thresholds are unset (NaN), and estimating leaves them as they are"
+            raise UnsetError(f"{problem}; give them, or learn them with tacit.fit")
         tables = []
         for part, table in cpt.parts().items():
             free = ~structural(table) if cpt.learn else np.isnan(table)

@@ -57,10 +57,9 @@ class Estimate:
 
     def __repr__(self) -> str:
         end = "" if self.converged else ", not converged"
-        return (
-            f"Estimate(log-likelihood {self.log_likelihood:.6g} of {counted(self.rows)}, "
-            f"{plural(self.parameters, 'free number')}, {plural(len(self.history), 'iteration')}{end})"
-        )
+        likelihood = f"log-likelihood {self.log_likelihood:.6g} of {counted(self.rows)}"
+        numbers, iterations = plural(self.parameters, "free number"), plural(len(self.history), "iteration")
+        return f"Estimate({likelihood}, {numbers}, {iterations}{end})"
 
     def _repr_html_(self) -> str:
         values = {
@@ -139,9 +138,8 @@ class Estimation:
 
     def __init__(self, net: Network, options: EstimateOptions) -> None:
         if not isinstance(net, Network):
-            raise TacitError(
-                f"net is a {type(net).__name__}, expected a Network; tacit.read(path) reads one from a file"
-            )
+            problem = f"net is a {type(net).__name__}, expected a Network"
+            raise TacitError(f"{problem}; tacit.read(path) reads one from a file")
         self.network, self.options, self.line = net, options, Line(options.progress)
         self.estimable = Estimable(net, options.prior)
 

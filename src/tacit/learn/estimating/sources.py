@@ -19,7 +19,7 @@ from tacit.base.text import listed
 from tacit.base.warnings import warn
 from tacit.evidence.column import Column, Evidence, take
 from tacit.evidence.column_names import UnusedColumnWarning
-from tacit.evidence.read import named_columns, read, without_column
+from tacit.evidence.read import is_frame, named_columns, read, without_column
 from tacit.evidence.states import MISSING
 from tacit.evidence.tables.columns import TableReader, choose, columns_of, floats_of, unused
 from tacit.evidence.tables.csv_parquet import open_table
@@ -112,7 +112,7 @@ def is_stream(rows: Any) -> bool:
     """Whether rows come as batches, which need not all be in memory at once."""
     if isinstance(rows, str | os.PathLike | Iterator):
         return True
-    if not isinstance(rows, Iterable) or isinstance(rows, Mapping | Evidence | np.ndarray) or _is_frame(rows):
+    if not isinstance(rows, Iterable) or isinstance(rows, Mapping | Evidence | np.ndarray) or is_frame(rows):
         return False
     # a sequence of rows of numbers is an array; one of tables, or of what must be read to be seen, is not
     return not isinstance(rows, Sequence) or bool(rows and _is_table(rows[0]))
@@ -130,12 +130,8 @@ def row_batches(net: Network, rows: Any, weights: Any = None) -> Iterator[RowBat
         yield _row_batch(net, rows, weights, 0)
 
 
-def _is_frame(rows: Any) -> bool:
-    return hasattr(rows, "columns") or hasattr(rows, "column_names")
-
-
 def _is_table(rows: Any) -> bool:
-    return isinstance(rows, Mapping | Evidence) or _is_frame(rows) or getattr(rows, "ndim", 0) == 2
+    return isinstance(rows, Mapping | Evidence) or is_frame(rows) or getattr(rows, "ndim", 0) == 2
 
 
 def _of_batches(net: Network, batches: Iterable[Any], weights: Any) -> Iterator[RowBatch]:

@@ -73,13 +73,10 @@ def _without_label(X: Any, label: Any) -> tuple[dict[Any, Any], Any]:
 
 
 def _check_no_label(tac: TAC, X: Any, y: Any) -> None:
-    """Raise an error if a column of labels is among the evidence."""
     for name in named_columns(X) or ():
         if name in (tac.query, getattr(y, "name", None)) and name not in tac.evidence:
-            raise EvidenceError(
-                f"X has a column {name!r}, which holds labels and is no evidence; take it out of X, or leave out y and "
-                f"pass label={name!r}"
-            )
+            problem = f"X has a column {name!r}, which holds labels and is no evidence"
+            raise EvidenceError(f"{problem}; take it out of X, or leave out y and pass label={name!r}")
 
 
 def read_labels(variable: Variable, y: Any) -> Floats:
@@ -125,10 +122,8 @@ def _one_column(variable: Variable, frame: Any) -> Any:
         return frame[names[0]]
     place = {str(name): name for name in names}
     if len(names) != variable.card or set(place) != {str(state) for state in variable.states}:
-        raise EvidenceError(
-            f"labels of {variable.name!r} are a frame with columns {names}; expected one column, or one per state: "
-            f"{list(variable.states)}"
-        )
+        expected = f"one column, or one per state: {list(variable.states)}"
+        raise EvidenceError(f"labels of {variable.name!r} are a frame with columns {names}; expected {expected}")
     return np.stack([np.asarray(frame[place[str(state)]]) for state in variable.states], axis=1)
 
 
@@ -137,20 +132,16 @@ def _probabilities(variable: Variable, values: Floats, framed: bool) -> Floats:
         number = shown_number(values[row])
         raise _error(variable, row, f"{number} is not a probability in [0, 1] of state {variable.states[0]!r}")
     if framed and is_ambiguous(variable, values):
-        raise _error(
-            variable, 0, f"{shown_number(values[0])} may be a code or the probability of the first state, "
-            f"{variable.states[0]!r}, since the column holds only 0 and 1; pass labels, or probabilities of shape "
-            "(rows, 2)"
-        )  # fmt: skip
+        meanings = f"a code or the probability of the first state, {variable.states[0]!r}"
+        problem = f"{shown_number(values[0])} may be {meanings}, since the column holds only 0 and 1"
+        raise _error(variable, 0, f"{problem}; pass labels, or probabilities of shape (rows, 2)")
     return np.stack([values, 1 - values])
 
 
 def _distributions(variable: Variable, array: NDArray[Any]) -> Floats:
     if array.shape[1] != variable.card:
-        raise EvidenceError(
-            f"labels of {variable.name!r} have shape {array.shape}, expected (rows, {variable.card}): one probability "
-            "per state"
-        )
+        expected = f"(rows, {variable.card}): one probability per state"
+        raise EvidenceError(f"labels of {variable.name!r} have shape {array.shape}, expected {expected}")
     try:
         table = np.array(array.T, dtype=np.float64, order="C")
     except (TypeError, ValueError):

@@ -70,16 +70,13 @@ class _Growth:
                     return node
         if name not in alike:
             kind = "testing node" if testing else "regular node"
-            raise TacitError(
-                f"node {name!r} of the small network has no place in the large one; expected a {kind} of that name "
-                f"with states {list(small.states(name))}"
-            )
+            problem = f"node {name!r} of the small network has no place in the large one"
+            raise TacitError(f"{problem}; expected a {kind} of that name with states {list(small.states(name))}")
         missing = [parent for parent in parents if parent not in map(self._origin, large.parents(name))]
         if missing:
-            raise TacitError(
-                f"node {name!r} of the large network hangs below {list(large.parents(name))}, expected also "
-                f"{missing[0]!r}, or links below it that are testing nodes with the same number of states"
-            )
+            problem = f"node {name!r} of the large network hangs below {list(large.parents(name))}"
+            expected = f"{missing[0]!r}, or links below it that are testing nodes with the same number of states"
+            raise TacitError(f"{problem}, expected also {expected}")
         return name
 
     def _links_above(self, node: str) -> list[str]:
@@ -110,10 +107,9 @@ class _Growth:
         if not isinstance(cpt, TestingCPT):
             return CPT(self._repeated(name, cpt.table), learn=True, tie=self.large.cpt(place).tie)
         if len(self.large.parents(place)) > len(self.small.parents(name)):
-            raise TacitError(
-                f"node {name!r} is a testing node with more parents in the large network, {self.large.parents(place)}, "
-                f"than in the small one, {self.small.parents(name)}: its tests would be others"
-            )
+            parents = f"{self.large.parents(place)}, than in the small one, {self.small.parents(name)}"
+            problem = f"node {name!r} is a testing node with more parents in the large network, {parents}"
+            raise TacitError(f"{problem}: its tests would be others")
         parts = {part: self._repeated(name, table) for part, table in cpt.parts().items()}
         return cpt.with_parts(parts, learn=True, tie=self.large.cpt(place).tie)
 

@@ -43,8 +43,8 @@ class LabelledRows:
         if not np.isfinite(self.weight):
             raise EvidenceError("the weights sum to more than a float holds; divide them by their mean")
         if len(set(groups)) > 1:
-            raise EvidenceError("some partitions have labels, or probabilities of all states, and others "
-                                "probabilities of the first state; expected one kind in all of them")  # fmt: skip
+            kinds = "labels, or probabilities of all states, and others probabilities of the first state"
+            raise EvidenceError(f"some partitions have {kinds}; expected one kind in all of them")
         self.groups: int = groups[0]
 
     def objective(self, parameters: Parameters, tac: TAC, loss: Loss, prior: Floats | None = None) -> Trainable:
@@ -103,7 +103,6 @@ def _impossible(data: Part, number: int | None, *, tac: Broadcast[TAC], what: st
 
 
 def _drawn(data: Part, number: int | None, *, share: float, seed: int, held_out: bool) -> Part:
-    """The rows of a part that are held out, or all others."""
     if data is None:
         return None
     chosen = np.random.default_rng((seed, number or 0)).random(data.rows) < share
@@ -127,12 +126,10 @@ class SharedObjective:
     small = True  # an evaluation is no work here: restarts wait for the cluster side by side
     at_once = MAX_CONCURRENT_RESTARTS
 
-    def __init__(
-        self, labelled: LabelledRows, parameters: Parameters, tac: TAC, loss: Loss, prior: Floats | None = None
-    ) -> None:
-        self.parameters, self.loss, self._labelled = parameters, loss, labelled
-        self._penalty = Penalty(parameters, prior, labelled.rows)
-        self._broadcast = labelled.parts.broadcast((parameters, tac))
+    def __init__(self, rows: LabelledRows, parameters: Parameters, tac: TAC, loss: Loss, prior: Floats | None) -> None:
+        self.parameters, self.loss, self._rows = parameters, loss, rows
+        self._penalty = Penalty(parameters, prior, rows.rows)
+        self._broadcast = rows.parts.broadcast((parameters, tac))
 
     def clone(self) -> SharedObjective:
         return self  # which holds nothing that changes
@@ -153,8 +150,8 @@ class SharedObjective:
         return Squares(float(loss), gradient, normal)
 
     def _sum(self, ask: Ask, jacobian: bool = False) -> list[Any]:
-        same = partial(_evaluated, learned=self._broadcast, loss=self.loss, weight=self._labelled.weight)
-        return self._labelled.parts.sum(partial(same, ask=ask, jacobian=jacobian), _added)
+        same = partial(_evaluated, learned=self._broadcast, loss=self.loss, weight=self._rows.weight)
+        return self._rows.parts.sum(partial(same, ask=ask, jacobian=jacobian), _added)
 
 
 def _evaluated(

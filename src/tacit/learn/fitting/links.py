@@ -49,19 +49,15 @@ def shortened(net: Network, nodes: Iterable[str], depth: int) -> Network:
 
 
 def deeper(net: Network, nodes: Iterable[str], depth: int) -> dict[str, TestingCPT]:
-    """Exact copies for the links below a depth that have no numbers of their own, nor a tie."""
-    copies = {node: _exact_copy(net, node) for node, above in depths(net, nodes).items() if above > depth}
-    return {node: cpt for node, cpt in copies.items() if cpt is not None}
-
-
-def _exact_copy(net: Network, node: str) -> TestingCPT | None:
-    """A link that copies its parent; None if the parent has other states, or some number of the link is known."""
-    cpt, axis = net.cpt(node), axis_of(net, node)
-    if axis is None or not isinstance(cpt, TestingCPT) or cpt.tie is not None:
-        return None
-    shape = cpt.tables[0].shape
-    if shape[axis] != shape[-1] or not all(np.isnan(part).all() for part in cpt.parts().values()):
-        return None
-    thresholds = np.full(cpt.thresholds.shape, 0.5)
-    parts = {**dict.fromkeys(cpt.table_parts, copy_of(shape, axis)), THRESHOLDS: thresholds}
-    return cpt.with_parts(parts, learn=False)
+    """Exact copies for the links below a depth that have the states of their parent, no known number and no tie."""
+    copies = {}
+    for node in (node for node, above in depths(net, nodes).items() if above > depth):
+        cpt, axis = net.cpt(node), axis_of(net, node)
+        if axis is None or not isinstance(cpt, TestingCPT) or cpt.tie is not None:
+            continue
+        shape = cpt.tables[0].shape
+        if shape[axis] == shape[-1] and all(np.isnan(part).all() for part in cpt.parts().values()):
+            tables = dict.fromkeys(cpt.table_parts, copy_of(shape, axis))
+            thresholds = {THRESHOLDS: np.full(cpt.thresholds.shape, 0.5)}
+            copies[node] = cpt.with_parts(tables | thresholds, learn=False)
+    return copies

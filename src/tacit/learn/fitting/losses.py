@@ -52,10 +52,8 @@ def identity(loss: Loss, groups: int) -> str:
         first, second = (np.concatenate([np.ravel(a) for a in _arrays(loss(p.copy(), y.copy()))]) for _ in range(2))
         digest = first.astype(np.float32)  # the last digits may depend on the machine
     if not np.array_equal(first, second, equal_nan=True):
-        raise TacitError(
-            "loss gives other numbers each time it is called, so that a checkpoint cannot tell it from another one; "
-            "train without checkpoint="
-        )
+        reason = "so that a checkpoint cannot tell it from another one; train without checkpoint="
+        raise TacitError(f"loss gives other numbers each time it is called, {reason}")
     return hashlib.sha256(digest.tobytes()).hexdigest()
 
 
@@ -89,10 +87,8 @@ def _of_rows(loss: Loss, p: Floats, targets: Array, weights: Array) -> tuple[Arr
     if callable(loss):
         values, slopes = _arrays(loss(p.T, np.asarray(targets.T, dtype=np.float64)))
         if values.shape != weights.shape or slopes.shape != p.T.shape:
-            raise TacitError(
-                f"loss returned shapes {values.shape} and {slopes.shape}, expected {weights.shape}: the loss of every "
-                f"row, and {p.T.shape}: its derivatives with respect to p"
-            )
+            expected = f"{weights.shape}: the loss of every row, and {p.T.shape}: its derivatives with respect to p"
+            raise TacitError(f"loss returned shapes {values.shape} and {slopes.shape}, expected {expected}")
         return values, slopes.T
     if loss == "mse":
         off = p - targets
@@ -107,8 +103,6 @@ def _arrays(result: Any) -> tuple[Array, Array]:
     try:
         values, slopes = (np.asarray(a, dtype=np.float64) for a in result)
     except (TypeError, ValueError):
-        raise TacitError(
-            f"loss returned a {type(result).__name__}, expected two arrays of numbers: the loss of every row, and its "
-            "derivatives with respect to p"
-        ) from None
+        expected = "two arrays of numbers: the loss of every row, and its derivatives with respect to p"
+        raise TacitError(f"loss returned a {type(result).__name__}, expected {expected}") from None
     return values, slopes

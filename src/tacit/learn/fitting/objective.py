@@ -211,7 +211,6 @@ class Objective:
 
 
 def _learn(*arguments: Any) -> float:
-    """The kernel that learns on a tape."""
     from tacit.learn.fitting.loss_kernels import learn  # loads numba
 
     return float(learn(*arguments))

@@ -99,11 +99,9 @@ class Parameters:
                 self._unit(kind, count, weights, high - low, low, high)
         return free
 
-    def _unit(
-        self, kind: int, entries: int, weights: int, mass: float = 1.0, low: float = 0.0, high: float = 1.0
-    ) -> None:
-        self._units.append((kind, self.count, self.entries, entries, mass, low, high))
-        self.count, self.entries = self.count + weights, self.entries + entries
+    def _unit(self, kind: int, size: int, weights: int, mass: float = 1.0, low: float = 0.0, high: float = 1.0) -> None:
+        self._units.append((kind, self.count, self.entries, size, mass, low, high))
+        self.count, self.entries = self.count + weights, self.entries + size
 
     def numbers(self, weights: Floats) -> Floats:
         """The numbers that weights make, in the order of the units."""

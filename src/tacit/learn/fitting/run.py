@@ -7,10 +7,10 @@ read again goes on to the same result.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 from numpy.typing import NDArray
@@ -74,10 +74,6 @@ class Run:
         self.alive = self.alive or list(range(len(self.states)))
 
 
-Objectives = Callable[[Stage], tuple[Trainable, Trainable | None]]
-Grow = Callable[[Run, Stage, Stage], tuple[list[State], Floats | None]]
-
-
 @dataclass(frozen=True)
 class Trainer:
     """Takes a run through the stages; `objectives` gives those of a stage, for training and for validation.
@@ -87,14 +83,9 @@ class Trainer:
     """
 
     stages: Sequence[Stage]
-    objectives: Objectives
+    objectives: Callable[[Stage], tuple[Trainable, Trainable | None]]
     patience: int
-    grow: Grow | None = None
-
-    @property
-    def rounds(self) -> int:
-        """How many rounds there are, if nothing ends early."""
-        return sum(stage.rounds for stage in self.stages)
+    grow: Callable[[Run, Stage, Stage], tuple[list[State], Floats | None]] | None = None
 
     def done(self, run: Run) -> int:
         """How many rounds are done."""
@@ -170,7 +161,7 @@ class Trainer:
         return run.stage > 0 and self.stages[run.stage - 1].depth is not None
 
 
-def write_run(path: str | os.PathLike[str], run: Run, key: str) -> None:
+def write_run(path: Path, run: Run, key: str) -> None:
     head = {
         "states": [{"loss": s.loss, "steps": s.steps, "done": s.done, "memory": sorted(s.memory)} for s in run.states],
         "run": {name: getattr(run, name) for name in SCALARS},
@@ -183,9 +174,7 @@ def write_run(path: str | os.PathLike[str], run: Run, key: str) -> None:
     write(path, FORMAT, key, head, arrays)
 
 
-def read_run(
-    path: str | os.PathLike[str], key: str, fresh: Run, stages: Sequence[Stage], sizes: Sequence[int]
-) -> Run | None:
+def read_run(path: Path, key: str, fresh: Run, stages: Sequence[Stage], sizes: Sequence[int]) -> Run | None:
     """The stored run of a training, if there is one; `fresh` is its first run, `sizes` the weights of each stage."""
     return read(path, FORMAT, key, lambda head, arrays: _run(head, arrays, fresh, stages, sizes))
 

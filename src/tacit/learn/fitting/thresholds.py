@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from tacit.base.floats import Floats
@@ -125,7 +126,7 @@ def _learned_rows(parameters: Parameters) -> Iterator[tuple[tuple[str, str, int]
                     yield (*place.key, state), (weights, (1 - float(known.sum()), *column[learned].tolist()))
 
 
-def sweep(objective: Objective, state: State, tests: list[LearnedTest], draws: int, rng: np.random.Generator) -> None:
+def sweep(objective: Objective, state: State, tests: list[LearnedTest], draws: int, rng: Generator) -> None:
     """Split the rows anew at every test once, node by node in any order."""
     nodes = list(dict.fromkeys(test.places[0][0] for test in tests))
     for i in rng.permutation(len(nodes)):
@@ -140,9 +141,7 @@ def sweep(objective: Objective, state: State, tests: list[LearnedTest], draws: i
                 _try(objective, state, at_node[j], values, draws, rng)
 
 
-def split(
-    objective: Objective, state: State, test: LearnedTest, values: Floats, draws: int, rng: np.random.Generator
-) -> None:
+def split(objective: Objective, state: State, test: LearnedTest, values: Floats, draws: int, rng: Generator) -> None:
     """Take the best threshold for tested posteriors, with the best rows tried on either side, if that is better."""
     order = np.argsort(values)
     tried = list(_tried(objective, state.weights, test, draws, rng))
@@ -168,7 +167,7 @@ def split(
 
 
 def _tried(
-    objective: Objective, weights: Floats, test: LearnedTest, draws: int, rng: np.random.Generator
+    objective: Objective, weights: Floats, test: LearnedTest, draws: int, rng: Generator
 ) -> Iterator[tuple[Floats, tuple[int, ...]]]:
     """Weights with which all rows (between its neighbours) are below the threshold (0), above it (1), or either."""
     if test.below is None or test.above is None:
@@ -183,7 +182,7 @@ def _tried(
         yield objective.within_limits(equal), (0, 1)
 
 
-def _drawn(count: int, draws: int, rng: np.random.Generator) -> Floats:
+def _drawn(count: int, draws: int, rng: Generator) -> Floats:
     """The weights of rows of tables, all equally likely: (draws, weights)."""
     if count == 1:  # one of each of so many parts of the unit interval
         shares = (np.arange(draws) + rng.random(draws)) / draws
@@ -227,9 +226,7 @@ def _middle(ends: Floats, cut: int) -> float:
     return float(np.clip((ends[cut] + ends[cut + 1]) / 2, 1e-15, 1 - 1e-15))
 
 
-def _try(
-    objective: Objective, state: State, test: LearnedTest, values: Floats, draws: int, rng: np.random.Generator
-) -> None:
+def _try(objective: Objective, state: State, test: LearnedTest, values: Floats, draws: int, rng: Generator) -> None:
     """Try some thresholds of a tied test, which change more than one selection, each by itself."""
     ends = _with_ends(np.sort(values), *_window(objective, state.weights, test))
     cuts = _cuts(ends)

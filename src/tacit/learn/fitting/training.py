@@ -163,9 +163,8 @@ def fit(
     True
     """
     if not isinstance(tac, TAC):
-        raise TacitError(
-            f"tac is a {type(tac).__name__}, expected a compiled query: tacit.compile(net, query, evidence)"
-        )
+        expected = "a compiled query: tacit.compile(net, query, evidence)"
+        raise TacitError(f"tac is a {type(tac).__name__}, expected {expected}")
     options = FitOptions.among(locals())
     training = Training(tac, LabelledRows(Local(read_data(tac, X, y, weights, label))), options)
     if isinstance(validation, tuple) and len(validation) == 2:
@@ -186,10 +185,8 @@ class Training:
         self.network = tac.network if slope is None or isinstance(slope, str) else tac.network.with_gamma(slope)
         self.parameters = Parameters(self.network, tac.program.nodes, slopes=slope == "learn")
         if not self.parameters.count:
-            raise TacitError(
-                "there is nothing to learn: every number that the query needs is known; leave a CPT out, set some "
-                "entries to NaN, or give it with learn=True"
-            )
+            problem = "there is nothing to learn: every number that the query needs is known"
+            raise TacitError(f"{problem}; leave a CPT out, set some entries to NaN, or give it with learn=True")
         rows.require_possible(self._start())
         if rows.data is not None:  # rows without weight are of no more use
             self.rows = LabelledRows(Local(rows.data.take(np.flatnonzero(rows.data.weights))))
@@ -307,19 +304,11 @@ class Training:
         network = self.parameters_of(stages[min(run.stage, len(stages) - 1)]).fill(run.best)
         if stages[run.best_stage].slope == "hard":
             network = network.with_gamma(None)
-        loss = self._loss(network, self.rows)
-        hard = network.with_gamma(None)
-        return Fit(
-            network=network,
-            tac=self.tac.with_network(network),  # on the engine that was asked for, which need not be that of learning
-            loss=loss,
-            hard_loss=loss if hard == network else self._loss(hard, self.rows),
-            validation_loss=None if self.held_out is None else self._loss(network, self.held_out),
-            history=run.history,
-            optimizer=optimizer,
-            seconds=seconds,
-            interrupted=interrupted,
-        )
+        loss, hard = self._loss(network, self.rows), network.with_gamma(None)
+        hard_loss = loss if hard == network else self._loss(hard, self.rows)
+        validation_loss = None if self.held_out is None else self._loss(network, self.held_out)
+        tac = self.tac.with_network(network)  # on the engine that was asked for, which need not be that of learning
+        return Fit(network, tac, loss, hard_loss, validation_loss, run.history, optimizer, seconds, interrupted)
 
     def _loss(self, network: Network, rows: LabelledRows) -> float:
         return rows.objective(self.parameters, self._filled(network), self.loss).loss_of_rows()
@@ -383,7 +372,8 @@ def train(training: Training) -> Fit:
         run = read_run(path, key, run, stages, sizes) or run
         save = partial(write_run, path, run, key)
     session = Session("training", save, lambda: run.best is not None)
-    bar = Bar(trainer.rounds, options.progress, before=(trainer.done(run), run.steps))
+    rounds = sum(stage.rounds for stage in stages)  # if nothing ends early
+    bar = Bar(rounds, options.progress, before=(trainer.done(run), run.steps))
 
     def after_round(run: Run) -> bool:
         bar.show(trainer.done(run), run.steps, f"loss {min(run.best_loss, run.history[-1].loss):.3g}")
@@ -417,7 +407,6 @@ def _stages(options: FitOptions, depths: Sequence[int]) -> list[Stage]:
 
 
 def _optimizer(options: FitOptions, steps: int) -> Optimizer:
-    """An optimizer for so many steps."""
     if options.optimizer == "lm":
         return LevenbergMarquardt()
     if options.optimizer == "lbfgs":

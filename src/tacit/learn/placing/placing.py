@@ -203,10 +203,8 @@ class PlaceSearch:
         for name in names:
             self.base.network.node(name)
             if not self.possible(name):
-                raise TacitError(
-                    f"node {name!r} cannot be made testing here; expected a node with parents and a regular table, not "
-                    "all 0s and 1s, that the query depends on"
-                )
+                expected = "a node with parents and a regular table, not all 0s and 1s, that the query depends on"
+                raise TacitError(f"node {name!r} cannot be made testing here; expected {expected}")
         return names
 
     def round(self, number: int, allowed: frozenset[str] | None, budget: int) -> list[Place]:
@@ -218,10 +216,8 @@ class PlaceSearch:
         places.sort(key=lambda place: -np.nan_to_num(place.screened, nan=-math.inf))
         tried = [place for place in places if not math.isnan(place.screened)][:budget]
         bar = self.judging.bar(len(tried))
-        judged = [
-            self.judging.judged(place, self._losses(place, f"{i + 1} of {len(tried)}"), bar)
-            for i, place in enumerate(tried)
-        ]
+        losses = [self._losses(place, f"{i} of {len(tried)}") for i, place in enumerate(tried, start=1)]
+        judged = [self.judging.judged(place, some, bar) for place, some in zip(tried, losses, strict=True)]
         judged.sort(key=lambda place: (not place.helps, -place.difference))
         return judged + [place for place in places if place not in tried]
 
@@ -247,8 +243,8 @@ class PlaceSearch:
     def refit(self, place: Place, number: int = -1) -> Network:
         """The network with the test, learned from a fold of the rows; from all of them, if left out."""
         net, rows = self.fitted[number].first, self.folds[number].rows
-        start = _with(net, place, self.screening.start(place, net, rows))
-        return self._refits[place.node].learned(rows, [start])
+        cpt = self.screening.start(place, net, rows)
+        return self._refits[place.node].learned(rows, [_with(net, place, cpt)])
 
     def with_test(self, place: Place) -> PlaceSearch:
         """The search that goes on from a network with the test."""

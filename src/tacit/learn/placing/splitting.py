@@ -78,8 +78,7 @@ def parent_posterior(net: Network, data: Data, parents: tuple[str, ...], seen: t
     evidence = Evidence(data.rows, {name: data.columns[name] for name in seen})
     soft = [name for name in seen if name not in evidence.fully_observed]
     query = compiled(Query, net, parents, soft, evidence.fully_observed, CompileOptions(effort="low"))
-    posterior = query.posterior(evidence)
-    states = flat(posterior).T
+    states = flat(query.posterior(evidence)).T
     return np.ascontiguousarray(np.broadcast_to(states, (len(states), data.rows)))
 
 

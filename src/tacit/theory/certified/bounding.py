@@ -145,14 +145,8 @@ def bounds(
     of_state = np.eye(len(states))[which]
     least, most = (maximise(query, ends, sign * of_state, tolerance, budget) for sign in (-1.0, 1.0))
     minimum, maximum = _extreme(tac, query, least, -1.0), _extreme(tac, query, most, 1.0)
-    return Bounds(
-        query=query.query,
-        state=states[which],
-        minimum=minimum,
-        maximum=maximum,
-        exact=max(minimum.gap, maximum.gap) <= tolerance,
-        boxes=least.boxes + most.boxes,
-    )
+    exact, boxes = max(minimum.gap, maximum.gap) <= tolerance, least.boxes + most.boxes
+    return Bounds(query.query, states[which], minimum, maximum, exact, boxes)
 
 
 def _box(box: Mapping[str, tuple[float, float]]) -> Box:

@@ -104,9 +104,8 @@ Rule = tuple[int, float] | None  # a state and a threshold; None: the most proba
 
 
 def _survives(query: SelectableQuery, point: Floats, radius: float, rule: Rule, budget: int) -> Robustness:
-    low = np.where(np.isnan(point), 0.5, np.clip(point - radius, 0, 1))  # no evidence: both states are as likely
-    high = np.where(np.isnan(point), 0.5, np.clip(point + radius, 0, 1))
-    posterior = query.posterior(np.nan_to_num(point, nan=0.5)[:, None])[:, 0]
+    low, high = (np.nan_to_num(np.clip(end, 0, 1), nan=0.5) for end in (point - radius, point + radius))
+    posterior = query.posterior(np.nan_to_num(point, nan=0.5)[:, None])[:, 0]  # no evidence: both states are as likely
     decision, others = _others(query, posterior, rule)
     margin, undecided = np.inf, False
     for other in others:

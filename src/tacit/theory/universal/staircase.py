@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -42,9 +43,13 @@ class Function:
 
     def __call__(self, points: Floats) -> Floats:
         """The values at some points, refused where they leave [0, 1]."""
-        values = self._together(points) if self.takes_arrays else self._one_by_one(points)
-        wrong = ~((values >= -SLACK) & (values <= 1 + SLACK))
-        for row in np.flatnonzero(wrong)[:1].tolist():
+        values = None
+        if self.takes_arrays:
+            with suppress(Exception):  # one point by one, the error can name the point
+                values = np.asarray(self.f(*points.T.copy()), dtype=np.float64).reshape(len(points))
+        if values is None:
+            values = self._one_by_one(points)
+        for row in np.flatnonzero(~((values >= -SLACK) & (values <= 1 + SLACK)))[:1].tolist():
             problem = f"{self.shown(points[row])} = {values[row]:g}, expected a number in [0, 1]"
             raise TacitError(f"{problem}; scale the function first")
         return np.clip(values, 0.0, 1.0)
@@ -52,12 +57,6 @@ class Function:
     def shown(self, point: Floats) -> str:
         """A call of the function in a message."""
         return f"f({', '.join(f'{x:.6g}' for x in point.tolist())})"
-
-    def _together(self, points: Floats) -> Floats:
-        try:
-            return np.asarray(self.f(*points.T.copy()), dtype=np.float64).reshape(len(points))
-        except Exception:  # one point by one, the error can name the point
-            return self._one_by_one(points)
 
     def _one_by_one(self, points: Floats) -> Floats:
         return np.array([self._number(point) for point in points], dtype=np.float64)
@@ -69,11 +68,9 @@ class Function:
             raise TacitError(f"{self.shown(point)} failed: {type(error).__name__}: {error}") from error
         if isinstance(value, float):  # as nearly always
             return value
-        try:
+        with suppress(TypeError, ValueError):
             if np.ndim(value) == 0:
                 return float(value)
-        except (TypeError, ValueError):
-            pass
         raise TacitError(f"{self.shown(point)} is {value!r}, expected a number in [0, 1]")
 
 
