@@ -8,7 +8,7 @@ import tacit
 from tacit import CPT, Network, TacitError
 from tacit.learn import place_tests
 from tacit.learn.options import PlaceOptions
-from tacit.learn.placing.placement import BLIND, HELPS, LEARN_TABLE, NO_MATTER, NOT_CLEAR, NOT_TRIED, SAME
+from tacit.learn.placing.placement import BLIND, CONSTANT, HELPS, IRRELEVANT, LEARN_TABLE, NOT_CLEAR, NOT_TRIED
 from tacit.learn.placing.refitting import Learner, PlacingTask, collapsed, read_rows
 from tacit.learn.progress_line import Line
 from tests.helpers import close
@@ -173,9 +173,9 @@ def test_what_cannot_matter_is_not_refitted():
     drawn = net.with_cpts({"B": [[0.6, 0.4], [0.5, 0.5]]}).sample(100)
     soft = np.full(100, 0.3)
     found = place_tests(net, "B", {"A": drawn["A"], "C": soft, "D": soft}, drawn["B"], **QUICK)
-    assert {place.node: place.verdict for place in found.table}["C"] == NO_MATTER
+    assert {place.node: place.verdict for place in found.table}["C"] == IRRELEVANT
     everywhere = place_tests(net, "B", {"A": soft}, drawn["B"], **QUICK)
-    assert [place.verdict for place in everywhere.table] == [SAME]
+    assert [place.verdict for place in everywhere.table] == [CONSTANT]
     assert np.isnan(everywhere.table[0].difference)
 
 

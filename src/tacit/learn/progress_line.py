@@ -8,7 +8,7 @@ from typing import TextIO
 
 from tacit.base.progress import Cell, in_notebook, is_terminal
 
-WIDTH = 24
+BAR_WIDTH = 24
 
 
 class Line:
@@ -50,8 +50,8 @@ class Bar(Line):
         spent = self.spent
         left = spent / max(1, done - self.before[0]) * (self.total - done)
         rate = (steps - self.before[1]) / max(spent, 1e-9)
-        full = round(WIDTH * done / self.total)
-        bar = "█" * full + "░" * (WIDTH - full)
+        full = round(BAR_WIDTH * done / self.total)
+        bar = "█" * full + "░" * (BAR_WIDTH - full)
         self.say(f"{bar} {done}/{self.total}  {text}  {rate:,.0f} steps/s  {clock(left)} left")
 
 

@@ -13,7 +13,7 @@ from tacit.base.floats import Floats
 from tacit.model.variable import DEFAULT_STATES, Label
 from tacit.query.network import Network
 
-SLOPE = 16.0  # of the default network's tests
+DEFAULT_SLOPE = 16.0  # of tests
 KNOTS = 256  # points of the scaling of a feature that are kept, at most
 
 
@@ -46,7 +46,7 @@ def default_network(
     for i in range(features):
         net.add(f"E{i}", cpt=[0.5, 0.5])
         for j in range(tests):
-            net.add(f"T{i}.{j}", [f"E{i}"], testing=True, gamma=SLOPE)
+            net.add(f"T{i}.{j}", [f"E{i}"], testing=True, gamma=DEFAULT_SLOPE)
             net.add(f"V{i}.{j}", [f"T{i}.{j}", "C"])
     return net
 

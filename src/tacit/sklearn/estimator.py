@@ -234,8 +234,9 @@ class TACEstimator(BaseEstimator):  # type: ignore[misc]
         net, query = self._network_and_query()
         names = self._names(X)
         tac = compile(net, query, names)
-        columns = {name: read_column(net.variable(name), X[name])[0] for name in names if hasattr(X, "columns")}
-        soft = (name for name, column in columns.items() if column is not None and column.soft is not None)
+        framed = names if hasattr(X, "columns") else ()
+        columns = [(name, read_column(net.variable(name), X[name])[0]) for name in framed]
+        soft = (name for name, column in columns if column is not None and column.soft is not None)
         self._encoder = Named(names, frozenset(soft))
         return tac
 

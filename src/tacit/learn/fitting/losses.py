@@ -26,7 +26,7 @@ from tacit.engines.tape.instructions import CROSS_ENTROPY, LEAST_PROBABILITY, ME
 
 Loss = str | Callable[[NDArray[np.float64], NDArray[np.float64]], tuple[Array, Array]]
 
-PROBES = 256  # distributions that tell a loss from others
+PROBE_COUNT = 256  # of distributions that tell a loss from others
 KINDS = {"mse": MEAN_SQUARED, "cross_entropy": CROSS_ENTROPY}
 
 
@@ -46,8 +46,8 @@ def identity(loss: Loss, groups: int) -> str:
     if not callable(loss):
         return loss
     rng = np.random.default_rng(0)
-    p = np.concatenate([rng.dirichlet(np.full(groups, 0.2), PROBES), np.eye(groups)])
-    y = np.resize(np.concatenate([rng.dirichlet(np.full(groups, 0.2), PROBES // 2), np.eye(groups)]), p.shape)
+    p = np.concatenate([rng.dirichlet(np.full(groups, 0.2), PROBE_COUNT), np.eye(groups)])
+    y = np.resize(np.concatenate([rng.dirichlet(np.full(groups, 0.2), PROBE_COUNT // 2), np.eye(groups)]), p.shape)
     with np.errstate(all="ignore"):  # at probability 0 a loss may be infinite
         first, second = (np.concatenate([np.ravel(a) for a in _arrays(loss(p.copy(), y.copy()))]) for _ in range(2))
         digest = first.astype(np.float32)  # the last digits may depend on the machine

@@ -14,7 +14,7 @@ from tacit.base.machine import limited
 from tacit.learn.fitting.batches import MiniBatches
 from tacit.learn.fitting.objective import Objective, Smooth, Trainable
 
-MEMORY = {"damping": 3, "first": None, "second": None}  # names in a memory: so many numbers, or one per weight
+MEMORY_SIZES = {"damping": 3, "first": None, "second": None}  # names in a memory: so many numbers, or one per weight
 MAX_TRIALS = 40  # dampings tried before a point counts as the lowest around
 
 

@@ -19,7 +19,7 @@ from tacit.base.floats import Floats
 from tacit.base.machine import limited
 from tacit.learn.checkpoint import Arrays, is_number, is_whole, list_of, read, require, vector, write
 from tacit.learn.fitting.objective import Trainable
-from tacit.learn.fitting.optimizers import MEMORY, Optimizer, State
+from tacit.learn.fitting.optimizers import MEMORY_SIZES, Optimizer, State
 
 FORMAT = "tacit-training-2"
 SCALARS = ("alive", "stage", "round", "best_stage", "best_loss", "stale", "steps", "finished")  # stored as JSON
@@ -203,7 +203,7 @@ def _run(head: dict[str, Any], arrays: Arrays, fresh: Run, stages: Sequence[Stag
 
 def _state(line: dict[str, Any], i: int, arrays: Arrays, size: int) -> State:
     weights = vector(arrays[f"weights{i}"], size)
-    memory = {name: vector(arrays[f"{name}{i}"], MEMORY[name] or size) for name in list_of(line["memory"])}
+    memory = {name: vector(arrays[f"{name}{i}"], MEMORY_SIZES[name] or size) for name in list_of(line["memory"])}
     require("damping" not in memory or bool((memory["damping"][:2] > 0).all()), "damping")
     require(is_number(line["loss"]) and is_whole(line["steps"]) and type(line["done"]) is bool, "state")
     return State(weights, line["loss"], line["steps"], line["done"], memory)

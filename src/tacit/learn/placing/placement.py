@@ -19,8 +19,8 @@ NOT_CLEAR = "no clear gain"
 LEARN_TABLE = "learn its table instead"
 NOT_TRIED = "not refitted"
 BLIND = "sees no evidence"
-NO_MATTER = "does not matter to the query"
-SAME = "sees nothing that tells rows apart"
+IRRELEVANT = "does not matter to the query"
+CONSTANT = "sees nothing that tells rows apart"
 
 
 @dataclass(frozen=True)
@@ -119,8 +119,7 @@ class Placement:
 
     def to_frame(self) -> Any:
         """The table as a pandas frame."""
-        pandas = package("pandas", "frames", "to_frame")
-        return pandas.DataFrame([vars(place) for place in self.table])
+        return package("pandas", "frames", "to_frame").DataFrame([vars(place) for place in self.table])
 
     def grid(self) -> Grid:
         """The table for people."""

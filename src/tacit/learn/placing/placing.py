@@ -21,7 +21,7 @@ from tacit.learn.fitting.losses import Loss, check_loss
 from tacit.learn.fitting.parameters import Parameters
 from tacit.learn.options import PlaceOptions
 from tacit.learn.partitions import Local
-from tacit.learn.placing.placement import BLIND, HELPS, LEARN_TABLE, NO_MATTER, NOT_CLEAR, SAME, Place, Placement
+from tacit.learn.placing.placement import BLIND, CONSTANT, HELPS, IRRELEVANT, LEARN_TABLE, NOT_CLEAR, Place, Placement
 from tacit.learn.placing.refitting import (
     Fold,
     Learner,
@@ -276,9 +276,9 @@ class Screening:
                 continue
             rows = self._rows(place, data, slopes, posterior)
             if np.ptp(rows.posterior, axis=-1).max() <= MIN_VARIATION:
-                screened.append(replace(place, verdict=SAME))
+                screened.append(replace(place, verdict=CONSTANT))
             elif not any(slopes.matters(node) for node in place.nodes):
-                screened.append(replace(place, verdict=NO_MATTER))
+                screened.append(replace(place, verdict=IRRELEVANT))
             else:
                 screened.append(replace(place, screened=self._gain(place, net, rows)))
         return screened

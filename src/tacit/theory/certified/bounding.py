@@ -246,8 +246,7 @@ class _BoxSearch:
         return Maximum(self._bound(), self.best, boxes)
 
     def _bound(self) -> float:
-        waiting = self.heap[0].bound if self.heap else -np.inf
-        return max(self._met(), waiting, self.dropped)
+        return max(self._met(), self.dropped, self.heap[0].bound if self.heap else -np.inf)
 
     def _met(self) -> float:
         return -np.inf if self.best is None else self.best.value

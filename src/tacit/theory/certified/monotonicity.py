@@ -31,7 +31,7 @@ from tacit.theory.selectable import SelectableQuery, make_selectable
 
 BUDGET = 5_000
 BOXES_PER_BATCH = 16
-LINES, POINTS_PER_LINE = 256, 33  # sampled at first: values of the other inputs, and of the one in question
+SAMPLED_LINES, POINTS_PER_LINE = 256, 33  # sampled at first: values of the other inputs, and of the one in question
 BOX_LINES, POINTS_PER_BOX_LINE = 8, 9  # sampled in every box that is to be cut
 MAX_OPEN_TESTS = 4  # up to which all outcomes in a box are listed
 MIN_WIDTH = 1e-9  # a box of which no side is wider is not cut any more
@@ -134,7 +134,7 @@ class _MonotonicitySearch:
         """Look at boxes until the claims left are shown of all of them."""
         count = len(self.query.inputs)
         boxes = [(np.zeros(count), np.ones(count))]
-        self._meet(*boxes[0], LINES, POINTS_PER_LINE)
+        self._meet(*boxes[0], SAMPLED_LINES, POINTS_PER_LINE)
         while boxes and budget > 0 and self.claims:
             batch, boxes = boxes[-BOXES_PER_BATCH:], boxes[:-BOXES_PER_BATCH]
             budget -= len(batch)
