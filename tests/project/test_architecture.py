@@ -36,6 +36,8 @@ IN_FUNCTIONS = UPWARDS | {
     ("tacit.query.tac", "tacit.query.sensitivity"),  # as for the methods that lead upwards
     ("tacit.cli", "tacit.cli.app"),  # typer is optional
     ("tacit.cli.commands.warm", "tacit.cli.shared.all_kernels"),  # loads numba
+    ("tacit.cli.commands.batch", "tacit.cli.shared.batch_files"),  # loads pyarrow
+    ("tacit.cli.commands.batch", "tacit.query.answer_columns"),  # loads pyarrow
     ("tacit.cli.commands.serving", "tacit.serve"),  # starlette and uvicorn are optional
 }
 OTHERS_PRIVATE = {

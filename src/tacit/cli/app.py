@@ -29,15 +29,11 @@ class Commands(TyperGroup):
                 note("interrupted")
                 raise typer.Exit(130) from None
             except Exception as error:
-                if ctx.params["debug"] or _is_for_typer(error):
+                by_typer = type(error).__module__.partition(".")[0] in ("typer", "click")  # wrong usage, or an exit
+                if ctx.params["debug"] or by_typer or isinstance(error, BrokenPipeError):
                     raise
                 note(_line(error))
                 raise typer.Exit(1) from None
-
-
-def _is_for_typer(error: Exception) -> bool:
-    """Whether Typer reports an error itself: wrong usage, an exit that a command asked for, or a closed pipe."""
-    return type(error).__module__.partition(".")[0] in ("typer", "click") or isinstance(error, BrokenPipeError)
 
 
 def _line(error: Exception) -> str:

@@ -9,6 +9,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from tacit.base.errors import TacitError
 from tacit.evidence.column import Evidence
@@ -66,8 +67,6 @@ class PosteriorColumns(AnswerColumns):
 
     def fields(self, net: Network) -> list[tuple[str, Any]]:
         """A column for each combination of states, and for each most probable state."""
-        import pyarrow as pa
-
         kind = pa.from_numpy_dtype(self.dtype)
         fields: list[tuple[str, Any]] = []
         for group in self.groups:
@@ -78,8 +77,6 @@ class PosteriorColumns(AnswerColumns):
 
     def columns(self, net: Network, tacs: Sequence[TAC], known: Evidence) -> list[Any]:
         """Probabilities, the states of the largest, and the logarithm of the probability of the evidence."""
-        import pyarrow as pa
-
         columns = []
         for group, tac in zip(self.groups, tacs, strict=True):
             answer = tac.ask(known)
@@ -110,15 +107,11 @@ class MostProbable(AnswerColumns):
 
     def fields(self, net: Network) -> list[tuple[str, Any]]:
         """A column for each variable, and logarithms."""
-        import pyarrow as pa
-
         names = ["log_probability", *["log_evidence"] * self.log_evidence]
         return super().fields(net) + [(name, pa.float64()) for name in names]
 
     def columns(self, net: Network, tacs: Sequence[TAC], known: Evidence) -> list[Any]:
         """States, and the logarithm of their probability together with the evidence."""
-        import pyarrow as pa
-
         (tac,) = tacs
         with quietly():
             best = tac.map(known) if self.names else tac.mpe(known)
@@ -134,14 +127,10 @@ class LogEvidence(AnswerColumns):
     """The logarithm of the probability of the evidence, and nothing else."""
 
     def fields(self, net: Network) -> list[tuple[str, Any]]:
-        import pyarrow as pa
-
         return [("log_evidence", pa.float64())]
 
     def columns(self, net: Network, tacs: Sequence[TAC], known: Evidence) -> list[Any]:
         """Minus infinity where the evidence is impossible."""
-        import pyarrow as pa
-
         (tac,) = tacs
         return [pa.array(tac.log_evidence(known))]
 

@@ -33,6 +33,7 @@ from tacit.query.query import Query
 Key = tuple[str, str]
 CAUSE = "cause "  # the parts of a noisy-or
 MAX_LINES = 10  # entries that are printed
+HEADINGS = ("entry", "value", "derivative", "decision changes at")
 COPIES_KEPT = 2  # of every derivative: as a slope, and as that of the posterior
 NOISE = 1e-14  # what rounding leaves of a difference of equals, relative to them
 # A slope may be beyond the range of floats: evidence can be so improbable that an entry changes it by any factor. Then
@@ -57,6 +58,12 @@ class Entry(NamedTuple):
     value: float
     derivative: float
     flips_at: float
+
+    @property
+    def cells(self) -> tuple[str, str, str, str]:
+        """The entry as a line of a table, below the `HEADINGS`."""
+        flips_at = "" if math.isnan(self.flips_at) else f"{self.flips_at:.6g}"
+        return self.name, f"{self.value:.6g}", f"{self.derivative:+.6g}", flips_at
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,13 +235,9 @@ class Sensitivity:
             return "the evidence has probability 0, so there is no posterior to depend on anything"
         count = len(self.posterior)
         where = f" in the first of {count:,} rows" if count > 1 else ""
-        head, body = ("entry", "value", "derivative", "decision changes at"), []
-        for entry in self.entries()[:MAX_LINES]:
-            flips_at = "" if np.isnan(entry.flips_at) else f"{entry.flips_at:.6g}"
-            if entry.derivative:
-                body.append((entry.name, f"{entry.value:.6g}", f"{entry.derivative:+.6g}", flips_at))
+        body = [entry.cells for entry in self.entries()[:MAX_LINES] if entry.derivative]
         note = "\nAs long as tests come out as they do now: a change that turns one does more." * self.selects
-        return str(Grid([head], body, title=f"{self.title()}{where}: the entries it depends on most", note=note))
+        return str(Grid([HEADINGS], body, title=f"{self.title()}{where}: the entries it depends on most", note=note))
 
     def __repr__(self) -> str:
         entries, rows = sum(table.size for table in self._tables.values()), plural(len(self.posterior), "row")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -16,37 +16,27 @@ import typer
 import tacit
 from tacit.base.errors import EvidenceError, TacitError
 from tacit.base.text import listed, plural
-from tacit.cli.shared.arguments import (
-    Columns,
-    Json,
-    Model,
-    Only,
-    Rows,
-    check_folder,
-    names,
-    note_unused,
-    options_of,
-    read_network,
-    variables,
-)
-from tacit.cli.shared.batch_files import ResultFiles, only_writer, typed_schema
+from tacit.cli.shared import arguments
 from tacit.cli.shared.output import note, show_json
 from tacit.evidence.column import Evidence
 from tacit.evidence.tables import csv_parquet
 from tacit.evidence.tables.columns import Source, TableReader, choose, columns_of
 from tacit.evidence.tables.csv_parquet import FileTable, TableBatch, is_parquet, open_table, repeated
 from tacit.evidence.tables.messages import in_file
-from tacit.query.answer_columns import AnswerColumns, MostProbable, PosteriorColumns
 from tacit.query.network import Network
 from tacit.query.tac import TAC, compile
+
+if TYPE_CHECKING:  # loaded by the command, since they load pyarrow
+    from tacit.cli.shared.batch_files import ResultFiles
+    from tacit.query.answer_columns import AnswerColumns
 
 
 @dataclass(frozen=True)
 class BatchJob:
     """The arguments and options of `tacit batch`."""
 
-    model: Model
-    table: Rows
+    model: arguments.Model
+    table: arguments.Rows
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The .csv or .parquet file to write.")]
     query: Annotated[
         list[str] | None,
@@ -59,12 +49,12 @@ class BatchJob:
     mpe: Annotated[
         bool, typer.Option("--mpe", help="The states that are jointly most probable, in a column for each variable.")
     ] = False
-    only: Only = None
+    only: arguments.Only = None
     do: Annotated[
         list[str] | None,
         typer.Option(metavar="VARIABLES", help="The variables that each row sets, not observes. Separated by commas."),
     ] = None
-    columns: Columns = None
+    columns: arguments.Columns = None
     keep: Annotated[
         list[str] | None,
         typer.Option(metavar="COLUMNS", help="Columns of the table to copy to the output, with commas between."),
@@ -78,10 +68,10 @@ class BatchJob:
     log_evidence: Annotated[
         bool, typer.Option("--log-evidence", help="Add the logarithm of the probability of the evidence.")
     ] = False
-    json: Json = False
+    json: arguments.Json = False
 
 
-@options_of(BatchJob)
+@arguments.options_of(BatchJob)
 def batch(job: BatchJob) -> None:
     """Answer a query for every row of a table.
 
@@ -109,11 +99,13 @@ def batch(job: BatchJob) -> None:
       tacit batch alarm.bif rows.csv --mpe -o explanations.csv
       tacit batch alarm.bif rows.csv --mpe --only LVFAILURE,HYPOVOLEMIA -o explanations.csv
     """
+    from tacit.cli.shared.batch_files import ResultFiles, only_writer, typed_schema
+
     started = time.perf_counter()
     output = job.output.resolve() if job.output.is_symlink() else job.output
     is_parquet(output)  # an error, now rather than at the end, if it is no table
-    check_folder(output)
-    net = read_network(job.model)
+    arguments.check_folder(output)
+    net = arguments.read_network(job.model)
     wanted = _wanted(net, job)
     table = open_table(job.table)
     if output.exists() and output.samefile(table.path):
@@ -210,28 +202,30 @@ class Answers:
 
 def _wanted(net: Network, job: BatchJob) -> AnswerColumns:
     """The question about every row; wrong usage where options contradict each other."""
+    from tacit.query.answer_columns import MostProbable, PosteriorColumns
+
     if job.mpe:
         if job.query or job.joint or job.argmax:
             raise typer.BadParameter("--mpe finds states, and takes no -q, --joint or --argmax; see --only")
-        return MostProbable(variables(net, job.only), job.log_evidence)
+        return MostProbable(arguments.variables(net, job.only), job.log_evidence)
     if job.only:
         raise typer.BadParameter("--only names variables for --mpe; give --mpe as well")
     if not job.query:
         raise typer.BadParameter("there is no query; name a variable with -q, or use --mpe")
-    queries = variables(net, job.query)
+    queries = arguments.variables(net, job.query)
     groups = (queries,) if job.joint else tuple((name,) for name in queries)
     return PosteriorColumns(groups, job.argmax, job.log_evidence)
 
 
 def _planned(net: Network, table: FileTable, wanted: AnswerColumns, job: BatchJob) -> BatchPlan:
-    do, columns, keep = variables(net, job.do), names(job.columns), names(job.keep)
+    do, columns, keep = arguments.variables(net, job.do), arguments.names(job.columns), arguments.names(job.keep)
     _require_columns(table, keep, "to keep")
     chosen = list(dict.fromkeys([*columns, *do])) if columns else []
     sources = choose(net, table.names, chosen, but=[name for name in wanted.names if name not in do])
     _require_columns(table, do, "to set", sources)
     plan = BatchPlan(wanted, sources, do, keep)
     if not columns:
-        note_unused(net, table.names, plan.columns, wanted.names)
+        arguments.note_unused(net, table.names, plan.columns, wanted.names)
     return plan
 
 

@@ -55,7 +55,14 @@ def info(
     print(aligned([("variable", "states", "parents", "CPT"), *rows]))
     if cost is not None:
         heading(f"\n{asked(query or '', evidence or ())}")
-        print(indent(aligned(_cost_rows(cost)), "  "))
+        nodes = "not counted, very many" if cost.circuit_nodes is None else f"{cost.circuit_nodes:,}"
+        costs = [
+            ("width", f"{cost.width} (largest cluster: {listed(cost.cluster)})"),
+            ("multiply-adds per row", large(cost.multiply_adds)),
+            ("bytes per row", large(cost.bytes)),
+            ("circuit nodes", nodes),
+        ]
+        print(indent(aligned(costs), "  "))
 
 
 def convert(
@@ -129,15 +136,6 @@ def _summary(net: Network) -> list[tuple[str, str]]:
         ("parameters", f"{counts.parameters:,}"),
         ("thresholds", f"{counts.thresholds:,}"),
         ("to be learned", f"{numbers} of {listed(list(open_nodes))}" if open_nodes else "nothing"),
-    ]
-
-
-def _cost_rows(cost: Cost) -> list[tuple[str, str]]:
-    return [
-        ("width", f"{cost.width} (largest cluster: {listed(cost.cluster)})"),
-        ("multiply-adds per row", large(cost.multiply_adds)),
-        ("bytes per row", large(cost.bytes)),
-        ("circuit nodes", "not counted, very many" if cost.circuit_nodes is None else f"{cost.circuit_nodes:,}"),
     ]
 
 

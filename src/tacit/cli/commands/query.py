@@ -19,7 +19,6 @@ from tacit.cli.shared.row import Row
 from tacit.cli.shared.values import read_box, state_of
 from tacit.model.factor_graph import FactorGraph
 from tacit.model.variable import Label, Variable
-from tacit.query.tac import TAC
 
 GRID_WIDTH = 100  # above which a grid becomes a list
 MAX_COMBINATIONS = 20  # in a list
@@ -125,18 +124,15 @@ class Posterior:
 
 
 def posterior(row: Row, names: tuple[str, ...], with_drops: bool) -> Posterior:
-    """The posterior of some variables for a row, and the expected drops of its entropy if they are asked for."""
+    """The posterior of some variables for a row, and the expected drops of its entropy, largest first, if asked for."""
     tac = row.compile(names if len(names) > 1 else names[0])
     answer = row.ask(tac)
-    drops = _drops(tac, row, names) if with_drops else None
+    drops = None
+    if with_drops:  # not of variables that are asked for, observed or set
+        told = {name: float(drop[0]) for name, drop in tac.information(row.values(tac)).items()}
+        new = [name for name, drop in told.items() if name not in names and not np.isnan(drop)]
+        drops = {name: told[name] for name in sorted(new, key=lambda name: -told[name])}
     return Posterior([row.net.variable(n) for n in names], answer.posterior[0], float(answer.log_evidence[0]), drops)
-
-
-def _drops(tac: TAC, row: Row, names: tuple[str, ...]) -> dict[str, float]:
-    """The expected drops of the entropy, the largest first; not of variables that are asked for, observed or set."""
-    drops = {name: float(drop[0]) for name, drop in tac.information(row.values(tac)).items()}
-    new = [name for name, drop in drops.items() if name not in names and not np.isnan(drop)]
-    return {name: drops[name] for name in sorted(new, key=lambda name: -drops[name])}
 
 
 def _nested(variables: Sequence[Variable], values: Floats) -> dict[str, Any]:

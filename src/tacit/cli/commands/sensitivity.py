@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import isnan
 from typing import Annotated
 
 import typer
@@ -12,7 +11,7 @@ from tacit.cli.shared.arguments import Do, Evidence, Json, Model, Query
 from tacit.cli.shared.output import aligned, asked, heading, show_json
 from tacit.cli.shared.row import Row
 from tacit.cli.shared.values import state_of
-from tacit.query.sensitivity import Entry
+from tacit.query.sensitivity import HEADINGS
 
 ROUNDING = 1e-13  # of a derivative that is 0
 
@@ -53,12 +52,6 @@ def sensitivity(
     heading(f"{asked(f'{query}={label}', row.given)}: {probability:.6f}")
     if not entries:
         return print("no entry changes this")
-    head = ("entry", "value", "derivative", "decision changes at")
-    print(aligned([head, *map(_cells, entries[:top])], stubs=1))
+    print(aligned([HEADINGS, *(entry.cells for entry in entries[:top])], stubs=1))
     if len(entries) > top:
         print(f"and {len(entries) - top:,} more; see --top")
-
-
-def _cells(entry: Entry) -> tuple[str, str, str, str]:
-    flips = "" if isnan(entry.flips_at) else f"{entry.flips_at:.6g}"
-    return entry.name, f"{entry.value:.6g}", f"{entry.derivative:+.6g}", flips

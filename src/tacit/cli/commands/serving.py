@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import webbrowser
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -43,8 +43,11 @@ def serve(job: ServeJob) -> None:
       curl http://127.0.0.1:8000/api/posterior -H "Content-Type: application/json" \\
         -d '{"query": "LVFAILURE", "rows": [{"HISTORY": "TRUE", "CVP": [0.1, 0.2, 0.7]}]}'
     """
-    serving = _serving()
-    if job.host not in serving.guard.LOOPBACK:
+    try:
+        from tacit import serve as server
+    except ModuleNotFoundError as error:
+        raise TacitError(str(error)) from None
+    if job.host not in server.guard.LOOPBACK:
         if not job.public:
             raise typer.BadParameter(f"other machines could reach {job.host}; give --public as well if that is meant")
         note(f"anybody who can reach {job.host} can query this network: there is no password and no encryption")
@@ -56,13 +59,5 @@ def serve(job: ServeJob) -> None:
         if job.open_:
             webbrowser.open(address)
 
-    limits = serving.Limits(seconds=job.seconds, rows=job.rows)
-    serving.serve(net, job.host, job.port, limits, captions, started)
-
-
-def _serving() -> Any:
-    try:
-        import tacit.serve
-    except ModuleNotFoundError as error:
-        raise TacitError(str(error)) from None
-    return tacit.serve
+    limits = server.Limits(seconds=job.seconds, rows=job.rows)
+    server.serve(net, job.host, job.port, limits, captions, started)

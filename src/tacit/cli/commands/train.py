@@ -12,19 +12,7 @@ import tacit
 from tacit.base.errors import EvidenceError, TacitError
 from tacit.base.text import listed, plural
 from tacit.cli.commands.models import learned
-from tacit.cli.shared.arguments import (
-    Columns,
-    Json,
-    Model,
-    NetworkOutput,
-    Query,
-    Rows,
-    check_output,
-    names,
-    note_unused,
-    options_of,
-    read_network,
-)
+from tacit.cli.shared import arguments
 from tacit.cli.shared.output import show_json
 from tacit.evidence.read import read
 from tacit.evidence.tables.columns import Source, choose, columns_of, find
@@ -40,15 +28,15 @@ RESULTS = ("loss", "hard_loss", "validation_loss", "optimizer", "seconds", "inte
 class TrainJob:
     """The arguments and options of `tacit train`."""
 
-    model: Model
-    table: Rows
-    query: Query
+    model: arguments.Model
+    table: arguments.Rows
+    query: arguments.Query
     label: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help="The column of answers; the one named like the query, if left out."),
     ] = None
-    output: NetworkOutput = Path("trained.json")
-    columns: Columns = None
+    output: arguments.NetworkOutput = Path("trained.json")
+    columns: arguments.Columns = None
     learn: Annotated[
         list[str] | None,
         typer.Option(metavar="NODES", help="Nodes whose numbers are not known but a start, or 'all' (0s and 1s stay)."),
@@ -66,10 +54,10 @@ class TrainJob:
     checkpoint: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Saved while training; an interrupted run resumes from it.")
     ] = None
-    json: Json = False
+    json: arguments.Json = False
 
 
-@options_of(TrainJob)
+@arguments.options_of(TrainJob)
 def train(job: TrainJob) -> None:
     """Learn what a network leaves open from a table.
 
@@ -81,19 +69,20 @@ def train(job: TrainJob) -> None:
       tacit train layer.json rows.csv -q Q --label y --validation 0.2
       tacit train asia.bif rows.csv -q lung --learn all --loss cross_entropy -o asia.json
     """
-    check_output(job.output)
-    net, table, query = with_starts(read_network(job.model), names(job.learn)), open_table(job.table), job.query
+    arguments.check_output(job.output)
+    net = with_starts(arguments.read_network(job.model), arguments.names(job.learn))
+    table, query = open_table(job.table), job.query
     answers = find(net.variable(query), set(table.names), job.label)
     if answers is None:
         called = job.label or query
         raise EvidenceError(f"{table.path} has no column {called!r}; it has {listed(table.names, 20)}; see --label")
-    chosen = choose(net, table.names, names(job.columns), but=[query, *answers.columns])
+    chosen = choose(net, table.names, arguments.names(job.columns), but=[query, *answers.columns])
     answered = set(answers.columns)
     leaks = [name for name in chosen if name == query or not answered.isdisjoint(chosen[name].columns)]
     if leaks:
         raise EvidenceError(f"{leaks[0]!r} is the answer to be learned; it cannot be evidence, too (--columns)")
     if not job.columns:
-        note_unused(net, table.names, columns_of([*chosen.values(), answers]), [query])
+        arguments.note_unused(net, table.names, columns_of([*chosen.values(), answers]), [query])
     if not job.learn and not learned(net):
         raise TacitError(f"all numbers of {job.model} are known: name the nodes to learn with --learn, or --learn all")
     try:

@@ -21,6 +21,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+from pyarrow import compute, ipc
+
 from tacit.base.atomic import write_atomically
 from tacit.base.errors import TacitError
 from tacit.cli.shared.output import note
@@ -59,8 +62,6 @@ class ResultFiles:
 
     def add(self, table: Any) -> None:
         """Store the next part."""
-        from pyarrow import ipc
-
         table = table.replace_schema_metadata({**(table.schema.metadata or {}), RUN: self._key})
 
         def write(file: Any) -> None:
@@ -99,8 +100,6 @@ class ResultFiles:
 
     def _is_ours(self, number: int) -> bool:
         """Whether a part exists, and belongs to this computation."""
-        import pyarrow as pa
-
         try:
             with self._open(number) as file:
                 return self._has_key(file)
@@ -111,9 +110,6 @@ class ResultFiles:
         return bool((file.schema.metadata or {}).get(RUN) == self._key)
 
     def _open(self, number: int) -> Any:
-        import pyarrow as pa
-        from pyarrow import ipc
-
         return ipc.open_file(pa.memory_map(str(self._path(number))))
 
     def _path(self, number: int) -> Path:
@@ -167,8 +163,6 @@ def _lock(handle: int, path: Path) -> bool:
 
 def typed_schema(schema: Any, names: Sequence[str], parts: Iterable[Any]) -> Any:
     """A schema in which some columns of text get the type that all of their cells have."""
-    import pyarrow as pa
-
     kinds_of_parts = [[kinds(part.column(name)) for name in names] for part in parts]
     for name, *of_column in zip(names, *kinds_of_parts, strict=True):
         schema = schema.set(schema.get_field_index(name), pa.field(name, pa.type_for_alias(common(of_column))))
@@ -177,8 +171,6 @@ def typed_schema(schema: Any, names: Sequence[str], parts: Iterable[Any]) -> Any
 
 def _typed(part: Any, schema: Any) -> Any:
     """A table whose columns have the types of a schema."""
-    import pyarrow as pa
-
     columns = [
         column if column.type == field.type else _without_gaps(column).cast(field.type)
         for column, field in zip(part.columns, schema, strict=True)
@@ -189,7 +181,6 @@ def _typed(part: Any, schema: Any) -> Any:
 def kinds(column: Any) -> list[str] | None:
     """The kinds that all cells of a column of text have; None if there are only gaps.
 
-    >>> import pyarrow as pa
     >>> kinds(pa.array(["7", "", "12"])), kinds(pa.array(["007", "12"])), kinds(pa.array(["NA"]))
     (['int64', 'double'], [], None)
     """
@@ -209,18 +200,12 @@ def common(of_parts: Iterable[list[str] | None]) -> str:
 
 def _without_gaps(column: Any) -> Any:
     """A column of text, with nulls for empty cells and words such as NA."""
-    import pyarrow as pa
-    from pyarrow import compute
-
     gaps = compute.is_in(compute.utf8_lower(column), value_set=pa.array(sorted(MISSING_WORDS)))
     return compute.if_else(gaps, pa.scalar(None, pa.string()), column)
 
 
 def _are(words: Any, kind: str) -> bool:
     """Whether all words are of a kind, and within its range."""
-    import pyarrow as pa
-    from pyarrow import compute
-
     if not compute.all(compute.match_substring_regex(words, KINDS[kind])).as_py():
         return False
     try:
