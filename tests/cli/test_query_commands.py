@@ -366,7 +366,7 @@ def test_after_an_interruption_a_batch_goes_on_to_an_identical_file(abc, monkeyp
 
 
 def test_parts_of_another_question_are_not_used(abc, rows):
-    """The same table and model, asked otherwise, begins anew."""
+    """A command that asks otherwise about a table and a model begins anew."""
     for asked in (("--mpe",), ("--mpe", "--only", "B"), ("-q", "A", "-q", "B"), ("-q", "A", "-q", "B", "--joint")):
         with pytest.MonkeyPatch.context() as patch:
             add = parts.ResultFiles.add

@@ -6,7 +6,8 @@ import pytest
 import tacit
 from tacit import Network, TooLargeError, semantics
 from tacit.compiler import contraction, strategy
-from tacit.query import compiled_query, options
+from tacit.query import options
+from tacit.query import query as queries
 from tests.helpers import close
 
 pytest.importorskip("typer")
@@ -77,7 +78,7 @@ def test_rows_of_ordinary_networks_share_a_query(net, compiles):
 
 
 def test_a_row_that_is_slow(net, monkeypatch, compiles):
-    monkeypatch.setattr(compiled_query, "SLOW_ROW", 10)
+    monkeypatch.setattr(queries, "SLOW_ROW", 10)
     row = {"all": ["true"]}
     close(net.posterior("some", row), semantics.posterior(net, "some", row))
     assert compiles == [(("all",), {}), ((), {"all": 0})]
@@ -95,7 +96,7 @@ def test_the_command_line_asks_about_one_row(net, tight, tmp_path):
 
 
 def test_the_command_line_minds_the_work(net, monkeypatch, tmp_path):
-    monkeypatch.setattr(compiled_query, "SLOW_ROW", 10)
+    monkeypatch.setattr(queries, "SLOW_ROW", 10)
     path = tmp_path / "net.json"
     tacit.save(net, path)
     row = {"all": "true", "X0": [0.3]}

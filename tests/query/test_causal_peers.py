@@ -82,7 +82,7 @@ def test_ancestors_and_descendants_are_those_of_networkx(case):
 
 
 def impact(model, cause, outcome):
-    """The same by pyAgrum, which first finds a formula without hidden variables."""
+    """The effect by pyAgrum, which first finds a formula without hidden variables."""
     _, found, _ = pyagrum.causalImpact(model, on=outcome, doing=cause)
     return found.toarray() if found.names[0] == outcome else found.toarray().T
 

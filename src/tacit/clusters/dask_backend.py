@@ -20,9 +20,8 @@ from tacit.base.floats import Floats
 from tacit.clusters.front import ClusterBackend
 from tacit.clusters.learning import Tables
 from tacit.clusters.plan import Columns
-from tacit.clusters.remote import Remote
 from tacit.clusters.scoring import Request, Scorer
-from tacit.clusters.work import ONE_THREAD, ClusterParts, apply_work, plain_errors, tree_sum
+from tacit.clusters.work import ONE_THREAD, ClusterParts, Remote, apply_work, plain_errors, tree_sum
 from tacit.evidence.tables.messages import in_partition
 from tacit.learn.partitions import Distributed
 from tacit.query.answer import quietly
@@ -71,7 +70,17 @@ def _scored_array(request: Request, rows: Any) -> Any:
     if request.keep or request.names or request.likelihoods:
         raise TacitError("keep=, names= and likelihoods= name columns, and an Array has no names; pass a DataFrame")
     tac = request.tac
-    _check_array(tac, rows)
+    expected = len(tac.evidence)
+    if rows.ndim != 2 or rows.shape[1] != expected:
+        raise EvidenceError(
+            f"the array has shape {rows.shape}, expected (rows, {expected}): a column for each variable in tac.evidence"
+        )
+    for name in tac.evidence:
+        if (card := tac.network.variable(name).card) != 2:
+            raise EvidenceError(
+                f"an array needs variables of two states, but {name!r} has {card}; pass a DataFrame with labels, "
+                "or with a column for each state"
+            )
     tac.numbers()  # an error, now rather than in a worker, where some are not set
     whole = rows.rechunk({1: -1})
     log = isinstance(request.wanted, LogEvidence)
@@ -98,20 +107,6 @@ def _answer_array(block: Floats, query: Remote[TAC], log: bool, block_id: Sequen
         raise in_partition(error, None if block_id is None else block_id[0]) from None
 
 
-def _check_array(tac: TAC, rows: Any) -> None:
-    expected = len(tac.evidence)
-    if rows.ndim != 2 or rows.shape[1] != expected:
-        raise EvidenceError(
-            f"the array has shape {rows.shape}, expected (rows, {expected}): a column for each variable in tac.evidence"
-        )
-    for name in tac.evidence:
-        if (card := tac.network.variable(name).card) != 2:
-            raise EvidenceError(
-                f"an array needs variables of two states, but {name!r} has {card}; pass a DataFrame with labels, "
-                "or with a column for each state"
-            )
-
-
 class DaskParts(ClusterParts[T]):
     """Delayed values, one for each part. Results of `map` stay in the memory of workers, or spill to their disks."""
 
@@ -136,8 +131,4 @@ class DaskParts(ClusterParts[T]):
 
 _applied = delayed(apply_work, pure=False, traverse=False)
 _summed = delayed(reduce, pure=False)
-
-
-@delayed(pure=False, traverse=False)
-def _alone(frame: Any) -> list[Any]:
-    return [frame]
+_alone = delayed(lambda frame: [frame], pure=False, traverse=False)

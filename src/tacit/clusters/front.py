@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
 from tacit.base.errors import TacitError
 from tacit.clusters.learning import ClusterTable, Roles, Tables, estimated
 from tacit.clusters.plan import Columns
-from tacit.clusters.scoring import Request, posteriors
+from tacit.clusters.scoring import Names, Renamed, Request, posteriors
 from tacit.learn.estimating.estimation import Estimate, Estimation
 from tacit.learn.fitting.losses import Loss
 from tacit.learn.fitting.run import Run
@@ -61,14 +61,7 @@ class ClusterBackend(ABC):
         self.require_table(rows, "the method of the compiled query", self.also_scored)
         return self.score(request, rows)
 
-    def posterior(
-        self,
-        tac: TAC,
-        rows: Any,
-        keep: Sequence[str] = (),
-        names: Mapping[str, str] | None = None,
-        likelihoods: Sequence[str] = (),
-    ) -> Any:
+    def posterior(self, tac: TAC, rows: Any, keep: Names = (), names: Renamed = None, likelihoods: Names = ()) -> Any:
         """The posterior of the query for every row of a table, computed where the rows are.
 
         Nothing is computed yet: the answer is another table. In Spark's expressions, names with a dot need backticks.
@@ -97,12 +90,7 @@ class ClusterBackend(ABC):
         return self.scored(Request(tac, posteriors(tac), keep, names, likelihoods), rows)
 
     def log_evidence(
-        self,
-        tac: TAC,
-        rows: Any,
-        keep: Sequence[str] = (),
-        names: Mapping[str, str] | None = None,
-        likelihoods: Sequence[str] = (),
+        self, tac: TAC, rows: Any, keep: Names = (), names: Renamed = None, likelihoods: Names = ()
     ) -> Any:
         """The logarithm of the probability of the evidence for every row of a table: a column `log_evidence`.
 
@@ -111,14 +99,7 @@ class ClusterBackend(ABC):
         """
         return self.scored(Request(tac, LogEvidence(), keep, names, likelihoods), rows)
 
-    def mpe(
-        self,
-        tac: TAC,
-        rows: Any,
-        keep: Sequence[str] = (),
-        names: Mapping[str, str] | None = None,
-        likelihoods: Sequence[str] = (),
-    ) -> Any:
+    def mpe(self, tac: TAC, rows: Any, keep: Names = (), names: Renamed = None, likelihoods: Names = ()) -> Any:
         """The states of all variables that are jointly most probable, for every row of a table.
 
         The result has a column for each variable, named like it, and `log_probability`. Parameters are as in
@@ -132,9 +113,9 @@ class ClusterBackend(ABC):
         self,
         tac: TAC,
         rows: Any,
-        keep: Sequence[str] = (),
-        names: Mapping[str, str] | None = None,
-        likelihoods: Sequence[str] = (),
+        keep: Names = (),
+        names: Renamed = None,
+        likelihoods: Names = (),
         seed: int | None = 0,
     ) -> Any:
         """One draw of all variables given the evidence, for every row of a table.

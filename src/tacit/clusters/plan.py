@@ -24,14 +24,10 @@ MAX_NAMES = 20  # of columns in a message
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns that are evidence. Made by `planned`.
-
-    `soft` are the variables whose one column is known to hold likelihoods of the first of two states, even where some
-    part of the table has only 0s and 1s.
-    """
+    """The columns that are evidence. Made by `planned`."""
 
     sources: tuple[Source, ...]
-    soft: frozenset[str]
+    soft: frozenset[str]  # variables whose one column holds likelihoods, even where a part has only 0s and 1s
 
     @property
     def names(self) -> list[str]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -16,9 +16,8 @@ from tacit.base import machine
 from tacit.clusters.front import ClusterBackend
 from tacit.clusters.learning import Tables
 from tacit.clusters.plan import Columns
-from tacit.clusters.remote import Remote
-from tacit.clusters.scoring import Request, Scorer
-from tacit.clusters.work import ClusterParts, apply_work, plain_errors, tree_sum
+from tacit.clusters.scoring import Names, Renamed, Request, Scorer
+from tacit.clusters.work import ClusterParts, Remote, apply_work, plain_errors, tree_sum
 from tacit.learn.partitions import Distributed
 from tacit.query.answer_columns import SampleColumns
 from tacit.query.tac import TAC
@@ -48,7 +47,6 @@ class RayBackend(ClusterBackend):
         return Blocks(rows.select_columns([*evidence.names, *others]))
 
     def score(self, request: Request, rows: Any) -> Any:
-        """Another Dataset."""
         columns = rows.columns(fetch_if_missing=False)
         if columns:
             rows = rows.select_columns(request.announced(columns).columns)
@@ -76,9 +74,9 @@ class RayBackend(ClusterBackend):
 def posterior(
     tac: TAC,
     rows: Any,
-    keep: Sequence[str] = (),
-    names: Mapping[str, str] | None = None,
-    likelihoods: Sequence[str] = (),
+    keep: Names = (),
+    names: Renamed = None,
+    likelihoods: Names = (),
     *,
     num_cpus: float | None = None,
     num_gpus: float | None = None,
@@ -124,9 +122,9 @@ def posterior(
 def log_evidence(
     tac: TAC,
     rows: Any,
-    keep: Sequence[str] = (),
-    names: Mapping[str, str] | None = None,
-    likelihoods: Sequence[str] = (),
+    keep: Names = (),
+    names: Renamed = None,
+    likelihoods: Names = (),
     *,
     num_cpus: float | None = None,
     num_gpus: float | None = None,
@@ -142,9 +140,9 @@ def log_evidence(
 def mpe(
     tac: TAC,
     rows: Any,
-    keep: Sequence[str] = (),
-    names: Mapping[str, str] | None = None,
-    likelihoods: Sequence[str] = (),
+    keep: Names = (),
+    names: Renamed = None,
+    likelihoods: Names = (),
     *,
     num_cpus: float | None = None,
     num_gpus: float | None = None,
@@ -162,9 +160,9 @@ def mpe(
 def sample(
     tac: TAC,
     rows: Any,
-    keep: Sequence[str] = (),
-    names: Mapping[str, str] | None = None,
-    likelihoods: Sequence[str] = (),
+    keep: Names = (),
+    names: Renamed = None,
+    likelihoods: Names = (),
     *,
     num_cpus: float | None = None,
     num_gpus: float | None = None,
@@ -207,10 +205,7 @@ class Worker:
 
 
 def _with_task(batch: Any) -> Any:
-    """Add the number of the task in a column, since actors call functions in a thread that has no task.
-
-    Ray does this in the actor, too, before it calls the worker.
-    """
+    """Add the number of the task as a column: in an actor, Ray calls the worker from a thread that has no task."""
     task = current_task()
     if task is None:
         return batch
@@ -237,23 +232,18 @@ class Blocks(ClusterParts[Tables]):
     def map(self, work: Callable[[Tables, int | None], S]) -> Distributed[S]:
         """The result of the work on every block, in Ray's object store."""
         with plain_errors():
-            packed = self.rows.map_batches(_Packing(work), **WHOLE_BLOCKS, zero_copy_batch=True)
+            packed = self.rows.map_batches(partial(_packed, work), **WHOLE_BLOCKS, zero_copy_batch=True)
             unpacked = [_unpacked.remote(block) for block in packed.to_arrow_refs()]
             numbers = ray.get([number for number, _ in unpacked])
         order = sorted((i for i, number in enumerate(numbers) if number is not None), key=lambda i: numbers[i])
         return RayParts([unpacked[i][1] for i in order])
 
 
-class _Packing:
-    """Makes one row of a block: its number, and a pickle of the result of the work."""
-
-    def __init__(self, work: Callable[[Tables, int | None], Any]) -> None:
-        self.work = work
-
-    def __call__(self, rows: Any) -> Any:
-        number = current_task()
-        packed = pickle.dumps(apply_work(self.work, [rows], 0 if number is None else number), protocol=5)
-        return pa.table({"number": [number], "pickle": pa.array([packed], pa.large_binary())})
+def _packed(work: Callable[[Tables, int | None], Any], rows: Any) -> Any:
+    """One row from a block: its number, and a pickle of the result of the work."""
+    number = current_task()
+    packed = pickle.dumps(apply_work(work, [rows], 0 if number is None else number), protocol=5)
+    return pa.table({"number": [number], "pickle": pa.array([packed], pa.large_binary())})
 
 
 class RayParts(ClusterParts[T]):

@@ -12,28 +12,26 @@ import pyarrow as pa
 from tacit.base.errors import EvidenceError, TacitError
 from tacit.base.text import listed
 from tacit.clusters.plan import MAX_NAMES, Columns, has, hinting, planned
-from tacit.clusters.remote import Remote
+from tacit.clusters.work import Remote
 from tacit.evidence.tables.csv_parquet import repeated
 from tacit.evidence.tables.messages import in_partition
 from tacit.model.variable import similar
 from tacit.query.answer_columns import AnswerColumns, PosteriorColumns, SampleColumns
 from tacit.query.tac import TAC
 
+Names = Sequence[str]
+Renamed = Mapping[str, str] | None  # other names for columns of the result
+
 
 @dataclass(frozen=True)
 class Request:
-    """A question about every row of a table, whatever columns it has.
-
-    `keep` are columns of the table that the answer has, too, `names` are other names for columns of the result, and
-    `likelihoods` are the variables whose columns hold likelihoods of the first of two states, even if some part of the
-    table has only 0s and 1s.
-    """
+    """A question about every row of a table, whatever columns it has."""
 
     tac: TAC
     wanted: AnswerColumns
-    keep: Sequence[str] = ()
-    names: Mapping[str, str] | None = None
-    likelihoods: Sequence[str] = ()
+    keep: Names = ()  # columns of the table that the answer has, too
+    names: Renamed = None
+    likelihoods: Names = ()  # variables whose columns hold likelihoods, even where a part has only 0s and 1s
 
     def scorer(self, columns: Sequence[Any]) -> Scorer:
         """The plan for a table with these columns; an error if they do not fit."""
@@ -108,10 +106,7 @@ class Scorer:
         return list(dict.fromkeys([*self.keep, *self.evidence.names]))
 
     def score(self, rows: Any, partition: int | None = None, first: int = 0) -> Any:
-        """The result for rows of a pandas frame or a pyarrow table, as a pyarrow table.
-
-        In messages, the rows are those of a partition from `first` on.
-        """
+        """The result, a pyarrow table, for rows of a frame or table: those of a partition from `first` on."""
         schema = pa.schema(self.fields)
         if not len(rows):
             return schema.empty_table()
@@ -122,8 +117,8 @@ class Scorer:
         except EvidenceError as error:
             raise in_partition(error, partition, first) from None
         wanted = self.wanted
-        if isinstance(wanted, SampleColumns) and partition is not None:
-            wanted = wanted.of_part(partition, first)
+        if isinstance(wanted, SampleColumns) and wanted.seeds and partition is not None:
+            wanted = SampleColumns((*wanted.seeds, partition, first))  # each part has draws of its own
         return pa.Table.from_arrays(wanted.columns(tac.network, [tac], evidence), schema=schema)
 
     def with_kept(self, rows: Any, partition: int | None = None, first: int = 0, sent: Any = None) -> Any:

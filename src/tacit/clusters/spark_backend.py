@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -49,32 +49,27 @@ class SparkBackend(ClusterBackend):
         return Partitions(rows, Coding.of(rows, evidence, others))
 
     def score(self, request: Request, rows: Any) -> Any:
-        """Another DataFrame."""
         scorer = request.announced(rows.columns)
         coding = Coding.of(rows, scorer.evidence, scorer.keep)
         kept = [rows.schema[name] for name in scorer.keep]
         schema = StructType(kept + [StructField(name, TYPES[kind]()) for name, kind in scorer.fields])
-        return coding.sent(rows).mapInArrow(_scoring(scorer, coding), schema)
+        return coding.sent(rows).mapInArrow(partial(_scored, scorer, coding), schema)
 
 
-def _scoring(scorer: Scorer, coding: Coding) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """A function that Spark calls with the batches of a partition."""
-
-    def scored(batches: Iterable[Any]) -> Iterator[Any]:
-        context = TaskContext.get()
-        partition, threads = (None, 1) if context is None else (context.partitionId(), context.cpus())
-        first = 0
-        for chunk in _chunks(batches):
-            try:
-                rows = coding.received(chunk, first)
-            except EvidenceError as error:
-                raise in_partition(error, partition) from None
-            with machine.within(machine.Quota(threads=threads)):
-                answer = scorer.with_kept(rows, partition, first, rows.plain)
-            first += len(chunk)
-            yield from answer.to_batches()
-
-    return scored
+def _scored(scorer: Scorer, coding: Coding, batches: Iterable[Any]) -> Iterator[Any]:
+    """The answers to the batches of a partition, as Spark asks for them."""
+    context = TaskContext.get()
+    partition, threads = (None, 1) if context is None else (context.partitionId(), context.cpus())
+    first = 0
+    for chunk in _chunks(batches):
+        try:
+            rows = coding.received(chunk, first)
+        except EvidenceError as error:
+            raise in_partition(error, partition) from None
+        with machine.within(machine.Quota(threads=threads)):
+            answer = scorer.with_kept(rows, partition, first, rows.plain)
+        first += len(chunk)
+        yield from answer.to_batches()
 
 
 def _chunks(batches: Iterable[Any]) -> Iterator[Any]:
@@ -123,22 +118,22 @@ class SparkParts(ClusterParts[T]):
 
     def sum(self, work: Callable[[T, int | None], S], add: Callable[[S, S], S]) -> S:
         """A tree of sums of neighbours: of groups of parts by Spark, of the groups here."""
-        partial = self._applied(work)
+
+        def summed(rows: Any) -> Any:
+            group = sorted(zip(*(rows.column(name).to_pylist() for name in ARROW.names), strict=True))
+            total = reduce(add, [pickle.loads(packed) for _, packed in group])
+            return pa.Table.from_batches([_row(group[0][0] // FAN_IN, total)])
+
+        sums = self._applied(work)
         with plain_errors():
-            for _ in range(self._levels):
-                partial = partial.groupBy((functions.col("part") / FAN_IN).cast("int").alias("group"))
-                partial = partial.applyInArrow(_summing(add), SCHEMA)
-            collected = sorted((row["part"], bytes(row["pickle"])) for row in partial.collect())
+            parts = self.parts.rdd.getNumPartitions()
+            while parts > MAX_COLLECTED:
+                sums = sums.groupBy((functions.col("part") / FAN_IN).cast("int").alias("group"))
+                sums = sums.applyInArrow(summed, SCHEMA)
+                parts //= FAN_IN
+            collected = sorted((row["part"], bytes(row["pickle"])) for row in sums.collect())
         partial_sums: list[S] = [pickle.loads(packed) for _, packed in collected]
         return reduce(add, partial_sums)
-
-    @property
-    def _levels(self) -> int:
-        """How often groups are summed before the rest is collected."""
-        parts, levels = self.parts.rdd.getNumPartitions(), 0
-        while parts > MAX_COLLECTED:
-            parts, levels = parts // FAN_IN, levels + 1
-        return levels
 
     def _applied(self, work: Callable[[T, int | None], S]) -> Any:
         def worked(batches: Iterator[Any]) -> Iterator[Any]:
@@ -147,17 +142,6 @@ class SparkParts(ClusterParts[T]):
                     yield _row(number, apply_work(work, pickle.loads(packed), number))
 
         return self.parts.mapInArrow(worked, SCHEMA)
-
-
-def _summing(add: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
-    """A function that sums a group of parts."""
-
-    def sum_of(rows: Any) -> Any:
-        group = sorted(zip(*(rows.column(name).to_pylist() for name in ARROW.names), strict=True))
-        total = reduce(add, [pickle.loads(packed) for _, packed in group])
-        return pa.Table.from_batches([_row(group[0][0] // FAN_IN, total)])
-
-    return sum_of
 
 
 def _received(coding: Coding, batches: Iterator[Any]) -> Iterator[Any]:

@@ -80,7 +80,8 @@ class Coding:
         word = shift = 0
         for source in evidence.sources:
             variable, name = source.variable, source.columns[0]
-            if not source.per_state and variable.name not in evidence.soft and _is_text(variable, types[name]):
+            labels = variable.card <= MAX_STATES and all(isinstance(state, str) for state in variable.states)
+            if labels and types[name] == StringType() and not source.per_state and variable.name not in evidence.soft:
                 field = Field(name, variable, word, shift)
                 if shift + field.bits > WORD_BITS:
                     word, shift = word + 1, 0
@@ -132,11 +133,6 @@ class Received:
 
     def __getitem__(self, name: str) -> Any:
         return self.evidence[name]
-
-
-def _is_text(variable: Variable, kind: Any) -> bool:
-    labels = all(isinstance(state, str) for state in variable.states)
-    return labels and variable.card <= MAX_STATES and kind == StringType()
 
 
 def _column(name: str) -> Any:

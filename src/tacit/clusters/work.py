@@ -1,16 +1,17 @@
-"""Work on the parts of a cluster: its threads, its errors, and sums over the parts."""
+"""Work on the parts of a cluster: what is sent to its processes, its threads, its errors, and sums over the parts."""
 
 from __future__ import annotations
 
+import pickle
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TypeVar
+from functools import lru_cache
+from typing import Generic, TypeVar
 
 from tacit.base import machine
 from tacit.base.errors import EvidenceError, TacitError
-from tacit.clusters.remote import Remote
 from tacit.evidence.tables.messages import in_partition
 from tacit.learn.partitions import Broadcast, Distributed
 from tacit.query.answer import quietly
@@ -21,8 +22,29 @@ S = TypeVar("S")
 FAN_IN = 16  # partial sums that are added at a time: sums form a tree, and no process has to hold them all
 ONE_THREAD = machine.Quota(threads=1)  # the engines themselves run a task on each core
 
+MAX_UNPACKED = 8  # things that a process holds: one for every query or training that goes on at the same time
+_unpacked = lru_cache(maxsize=MAX_UNPACKED)(pickle.loads)
+
 # the last line of a traceback, since all that Spark hands over of an error is its text
 _OURS = re.compile(r"^\s*(tacit\.[\w.]+)\.(\w*Error): (.*)", re.MULTILINE)
+
+
+class Remote(Generic[T]):
+    """A thing and its pickle. Tasks carry the pickle; all those of a process share one copy of the thing.
+
+    So a compiled query builds its engine once per process, on first use, however many partitions there are.
+
+    >>> query = Remote({"any": "thing"})
+    >>> query.get() is pickle.loads(pickle.dumps(query)).get()
+    True
+    """
+
+    def __init__(self, thing: T) -> None:
+        self._packed = pickle.dumps(thing, protocol=5)
+
+    def get(self) -> T:
+        """The copy of this process."""
+        return _unpacked(self._packed)  # type: ignore[no-any-return]
 
 
 class ClusterParts(Distributed[T]):
@@ -34,11 +56,7 @@ class ClusterParts(Distributed[T]):
 
     def sum(self, work: Callable[[T, int | None], S], add: Callable[[S, S], S]) -> S:
         """The sum over the results of the work, which are kept while they are added."""
-        return self.map(work).sum(_identity, add)
-
-
-def _identity(thing: S, number: int | None) -> S:
-    return thing
+        return self.map(work).sum(lambda result, number: result, add)
 
 
 def apply_work(work: Callable[[T, int | None], S], thing: T, number: int) -> S:

@@ -35,7 +35,9 @@ def distinct(known: Evidence) -> DistinctRows:
     columns = [column for column in known.columns.values() if column.rows > 1]
     step = max(1, known.rows // SAMPLE_ROWS)
     some = [column.take(slice(None, None, step)) for column in columns]
-    if _expected(_numbers(some, len(range(0, known.rows, step)))) > MAX_DISTINCT * known.rows:
+    counts = np.unique(_numbers(some, len(range(0, known.rows, step))), return_counts=True)[1]
+    once, twice = int((counts == 1).sum()), int((counts == 2).sum())
+    if len(counts) + once * (once - 1) / (2 * (twice + 1)) > MAX_DISTINCT * known.rows:  # Chao's estimate
         return DistinctRows(known, None)
     different, places = np.unique(_numbers(columns, known.rows), return_inverse=True)
     if len(different) > MAX_DISTINCT * known.rows:
@@ -43,13 +45,6 @@ def distinct(known: Evidence) -> DistinctRows:
     chosen = np.empty(len(different), dtype=np.int64)
     chosen[places] = np.arange(known.rows)
     return DistinctRows(Evidence(len(chosen), take(known.columns, chosen)), places)
-
-
-def _expected(sample: NDArray[np.int64]) -> float:
-    """An estimate, Chao's, of how many distinct numbers there are where a sample was taken from."""
-    counts = np.unique(sample, return_counts=True)[1]
-    once, twice = int((counts == 1).sum()), int((counts == 2).sum())
-    return len(counts) + once * (once - 1) / (2 * (twice + 1))
 
 
 def _numbers(columns: Sequence[Column], rows: int) -> NDArray[np.int64]:

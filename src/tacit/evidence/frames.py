@@ -30,10 +30,7 @@ class TextColumn:
 
 @dataclass(frozen=True)
 class Plain:
-    """An array, whose values mean nothing where `missing` is true.
-
-    NaN among floats, and None among objects, are missing too.
-    """
+    """An array whose values mean nothing where they are `missing`, as NaN among floats and None among objects do."""
 
     values: NDArray[Any]
     missing: NDArray[np.bool_] | None = None
@@ -181,19 +178,16 @@ def _in_one_piece(column: Any) -> Any:
 def decoded(column: Any) -> Any:
     """A column of pyarrow in one piece: text as a DictionaryArray, all else without any encoding."""
     import pyarrow as pa
+    import pyarrow.compute
 
     column = _in_one_piece(column)
     kind = column.type.value_type if isinstance(column, pa.DictionaryArray) else column.type
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        return column if isinstance(column, pa.DictionaryArray) else _encoded(column)
-    return column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
-
-
-def _encoded(column: Any) -> Any:
-    """Text as a DictionaryArray, if possible with the labels of a sample: to find all distinct ones is slower."""
-    import pyarrow as pa
-    import pyarrow.compute
-
+    text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    if isinstance(column, pa.DictionaryArray):
+        return column if text else column.dictionary_decode()
+    if not text:
+        return column
+    # if possible with the labels of a sample: to find all distinct ones is slower
     sampled = pa.array(range(0, len(column), len(column) // SAMPLED_ROWS + 1), pa.int64())
     some = column.take(sampled).unique().drop_null()
     indices = pyarrow.compute.index_in(column, value_set=some)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -106,7 +106,6 @@ class MostProbable(AnswerColumns):
         return [self.names or None]
 
     def fields(self, net: Network) -> list[tuple[str, Any]]:
-        """A column for each variable, and logarithms."""
         names = ["log_probability", *["log_evidence"] * self.log_evidence]
         return super().fields(net) + [(name, pa.float64()) for name in names]
 
@@ -141,12 +140,7 @@ class SampleColumns(AnswerColumns):
 
     seeds: tuple[int, ...] = ()
 
-    def of_part(self, *place: int) -> SampleColumns:
-        """For one part of the rows, with draws of its own."""
-        return replace(self, seeds=(*self.seeds, *place)) if self.seeds else self
-
     def columns(self, net: Network, tacs: Sequence[TAC], known: Evidence) -> list[Any]:
-        """The states that were drawn."""
         (tac,), seed = tacs, None
         if self.seeds:  # they are mixed, so that neighbours have nothing in common
             seed = int(np.random.SeedSequence(self.seeds).generate_state(1, np.uint64)[0])

@@ -32,19 +32,14 @@ from tacit.model.rules import FunctionCPT, Mux, NoisyOr
 from tacit.model.variable import Label, Variable
 from tacit.query.options import Asked, CompileOptions
 
-SLOW_ROW = 1e9  # multiply-adds of one row, seconds, from which a query for the states of that row alone pays
 MAX_COUNTED = 2_000_000  # multiply-adds up to which cost() counts the nodes of the circuit
 
 
 class CompiledQuery:
-    """A question about a network, compiled; `refused` says why there is a program of the evidence only, if so.
+    """A question about a network, compiled; `refused` says why there is a program of the evidence only, if so."""
 
-    Of a factor graph, `hidden` are nodes that its users know nothing of, and probabilities are to be multiplied by
-    e**`log_scale`.
-    """
-
-    hidden: Collection[str] = ()
-    log_scale = 0.0
+    hidden: Collection[str] = ()  # nodes of a factor graph that its users know nothing of
+    log_scale = 0.0  # of a factor graph, the logarithm of a factor of all probabilities
 
     def __init__(
         self,
@@ -160,20 +155,17 @@ class CompiledQuery:
                 raise EvidenceError(f"there is no evidence on {name!r}, which the query {problem}")
             known.columns[name].certain_codes()  # an error where a row has none
         for name in self.do:
-            self._check_set(name, known.columns.get(name))
+            column = known.columns.get(name)
+            if column is None:
+                problem = "was compiled to set in every row (do=); give the state that it is set to"
+                raise EvidenceError(f"there is no state on {name!r}, which the query {problem}")
+            if not (seen := column.observed).all():
+                problem = "a state is needed in every row (do=); it may be neither missing nor soft"
+                raise EvidenceError(problem, variable=name, subject=f"intervention on {name!r}", row=int(seen.argmin()))
+            column.certain_codes()
         if known.rows and is_frame(evidence):
             warn_missing([name for name in self.evidence if name not in known.columns])
         return known
-
-    def _check_set(self, name: str, column: Column | None) -> None:
-        """An error where some row does not set a variable of `do`."""
-        if column is None:
-            problem = "was compiled to set in every row (do=); give the state that it is set to"
-            raise EvidenceError(f"there is no state on {name!r}, which the query {problem}")
-        if not (seen := column.observed).all():
-            problem = "a state is needed in every row (do=); it may be neither missing nor soft"
-            raise EvidenceError(problem, variable=name, subject=f"intervention on {name!r}", row=int(seen.argmin()))
-        column.certain_codes()
 
     def _beside_given(self, evidence: Evidence) -> Evidence:
         """Evidence that was read before, without what is given; an error where it says something else."""
@@ -230,11 +222,6 @@ class CompiledQuery:
             problem = "the query was compiled by structured elimination, which has no clusters and so no jointree"
             raise TacitError(f"{problem}; give an order= to compile it with tables")
         return jointree(self.plan.problem, self.plan.path)
-
-    @property
-    def is_slow(self) -> bool:
-        """Whether the first row takes seconds, or is refused."""
-        return self.refused is not None or self.multiply_adds > SLOW_ROW
 
     @property
     def multiply_adds(self) -> int:

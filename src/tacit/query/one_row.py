@@ -56,7 +56,9 @@ class OneRow:
                 continue
             self._parts[self._places[name]] = None if name in self._required else texts[MISSING]
             self._states[name] = variable, texts
-            if name not in without and all(map(_is_plain, variable.states)):
+            # labels that are found by equality alone, whatever kind of number is given
+            plain = all(isinstance(s, str) or (isinstance(s, int) and abs(s) <= MAX_INT) for s in variable.states)
+            if name not in without and plain:
                 self._labels[name] = dict(zip(variable.states, texts, strict=False))
                 if name not in self._required:
                     self._labels[name][None] = texts[MISSING]
@@ -150,11 +152,6 @@ class OneRow:
             return b"".join(parts)  # type: ignore[arg-type]
         except (KeyError, IndexError, TypeError):
             return None
-
-
-def _is_plain(label: Any) -> bool:
-    """Whether a label is found by equality alone, whatever kind of number is given."""
-    return isinstance(label, str) or (isinstance(label, int) and abs(label) <= MAX_INT)
 
 
 def _of_pandas(frame: Any) -> dict[Any, Any]:

@@ -41,14 +41,14 @@ class Probabilities(NDArrayOperatorsMixin):
 
     >>> import tacit
     >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
-    >>> found = tac.posterior({"A": 0.8, "C": ["lo", "hi"]}, labels=True)
-    >>> found
+    >>> posterior = tac.posterior({"A": 0.8, "C": ["lo", "hi"]}, labels=True)
+    >>> posterior
     B      true     false
     0  0.469231  0.530769
     1  0.676000  0.324000
-    >>> found[:, 0].round(4), found.shape
+    >>> posterior[:, 0].round(4), posterior.shape
     (array([0.4692, 0.676 ]), (2, 2))
-    >>> found.to_pandas().round(4).to_dict("list")
+    >>> posterior.to_pandas().round(4).to_dict("list")
     {'true': [0.4692, 0.676], 'false': [0.5308, 0.324]}
     """
 
@@ -114,8 +114,11 @@ class Probabilities(NDArrayOperatorsMixin):
     def _grid(self) -> Grid:
         count = math.prod(self.shape[1:])
         rows, columns = ends(len(self), MAX_ROWS), ends(count, MAX_COLUMNS)
-        labels = [_labels(column, self.shape[1:], self.states) for column in columns]
-        head = [(name, *(of[i] for of in labels)) for i, name in enumerate(self.variables)]
+        places = [None if column is None else np.unravel_index(column, self.shape[1:]) for column in columns]
+        head = [
+            (name, *(GAP if place is None else str(states[int(place[i])]) for place in places))
+            for i, (name, states) in enumerate(zip(self.variables, self.states, strict=True))
+        ]
         body = [(_row_name(self.index, row), *_cells(flat(self.array), row, columns)) for row in rows]
         hidden = None in rows or None in columns
         return Grid(head, body, note=f"[{len(self):,} rows x {count:,} columns]" if hidden else "")
@@ -220,13 +223,6 @@ def _by_name(columns: Iterable[tuple[str, Floats]]) -> dict[str, Floats]:
             raise TacitError(f"two columns would be called {name!r}; {remedy}")
         by_name[name] = column
     return by_name
-
-
-def _labels(place: int | None, shape: tuple[int, ...], states: Sequence[Sequence[Label]]) -> list[str]:
-    """The states of all variables in a column."""
-    if place is None:
-        return [GAP] * len(states)
-    return [str(of[int(i)]) for of, i in zip(states, np.unravel_index(place, shape), strict=True)]
 
 
 def _cells(values: Floats, row: int | None, columns: Sequence[int | None]) -> list[str]:

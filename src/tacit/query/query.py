@@ -30,6 +30,7 @@ from tacit.query.probabilities import Probabilities, with_labels
 from tacit.query.selection import Selected, join_rows, no_rows, selected_rows
 
 Q = TypeVar("Q", bound="Query")
+SLOW_ROW = 1e9  # multiply-adds of one row, seconds, from which a query for the states of that row alone pays
 MAX_JOINT = 2**22  # joint states of several query variables up to which their posterior is compiled
 MAX_COMPANIONS = 16  # other questions that a query keeps compiled
 DEFAULTS = CompileOptions()
@@ -263,7 +264,7 @@ def for_one_row(usual: Callable[[], Q], special: Callable[[], Q] | None) -> Q:
         query = usual()
     if query is None:
         return special()
-    if query.is_slow:
+    if query.refused is not None or query.multiply_adds > SLOW_ROW:
         with suppress(TooLargeError):
             other = special()
             return other if query.refused or other.multiply_adds < query.multiply_adds else query

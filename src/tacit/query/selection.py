@@ -47,14 +47,10 @@ def selected_rows(net: Model, program: Program, node: str, how: Decided, columns
         impossible, _ = weigh(NumpyArrays(), tests, np.zeros_like(full), n, limits[..., j, None], cpt.gamma)
         others = np.broadcast_to(impossible, full.shape)
         weights.append(np.moveaxis(_over_all_states(net, program, node, held[..., j, :], columns, others), -1, 0))
-    return Selected(posterior, weights[0] if len(weights) == 1 else _steps(np.stack(weights, axis=-1)))
-
-
-def _steps(holding: Floats) -> Floats:
-    """The weights of all tables, from whether tests hold (1 or 0), each test after the one before."""
-    end = np.ones((*holding.shape[:-1], 1))
-    all_held = np.concatenate([end, holding, 0 * end], axis=-1)
-    return np.asarray(all_held[..., :-1] - all_held[..., 1:])
+    if len(weights) == 1:
+        return Selected(posterior, weights[0])
+    held_in_turn = np.stack([np.ones_like(weights[0]), *weights, np.zeros_like(weights[0])], axis=-1)
+    return Selected(posterior, held_in_turn[..., :-1] - held_in_turn[..., 1:])
 
 
 def _sigmoid_weights(cpt: TestingCPT, posterior: Floats) -> Floats:

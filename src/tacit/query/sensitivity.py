@@ -245,15 +245,17 @@ class Sensitivity:
 
 
 def sensitivity(query: Query, evidence: EvidenceLike | None, pause: Callable[[], None] = no_pause) -> Sensitivity:
-    """Derivatives of the posterior of a query by every entry of every table, for every row: see `TAC.sensitivity`.
-
-    `pause` is called between sweeps, and may raise to end the work.
-    """
+    """Derivatives of the posterior by every table entry; `pause` is called between sweeps, and may raise to end it."""
     require_few_sweeps(query, "sensitivity")
     query.network.require_numbers()
     asked = query.companion(replace(query.question, every_state=True, index=False, by_row=True))
     known = query.read(evidence)
-    _require_room(query, known.rows)
+    entries, states = sum(table.size for table in _tables(query.network).values()), math.prod(query._states)
+    needed, there = 8.0 * known.rows * states * entries * COPIES_KEPT, machine.memory()
+    if needed > there:
+        what = f"the derivatives of {plural(known.rows, 'row')} by {entries:,} table entries"
+        room = f"take {needed / 2**30:,.3g} GiB of memory, and there are {there / 2**30:,.3g}"
+        raise TooLargeError(f"{what}, for each of {states:,} states, {room}; ask about fewer rows at once")
     rows = distinct(known)
     posterior, slopes = _slopes(asked, rows.known, pause)
     whole = rows.for_all(posterior)
@@ -283,16 +285,6 @@ def _put(place: Floats, values: Array, possible: NDArray[np.bool_]) -> None:
     by_row = np.moveaxis(place.reshape(len(place), -1, *values.shape[1:-1]), 0, -1)
     by_row[:] = values
     by_row[..., ~possible] = np.nan
-
-
-def _require_room(query: Query, rows: int) -> None:
-    """An error where the derivatives of all rows would not fit into memory."""
-    entries, states = sum(table.size for table in _tables(query.network).values()), math.prod(query._states)
-    needed, there = 8.0 * rows * states * entries * COPIES_KEPT, machine.memory()
-    if needed > there:
-        what = f"the derivatives of {plural(rows, 'row')} by {entries:,} table entries, for each of {states:,} states,"
-        room = f"take {needed / 2**30:,.3g} GiB of memory, and there are {there / 2**30:,.3g}"
-        raise TooLargeError(f"{what} {room}; ask about fewer rows at once")
 
 
 def _tables(net: Model) -> dict[Key, Floats]:

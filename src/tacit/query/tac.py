@@ -185,10 +185,10 @@ class TAC(UserQuery):
 
         >>> import tacit
         >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
-        >>> found = tac.sensitivity({"A": 0.8, "C": "lo"})
-        >>> found.derivatives["A", "table"].round(4).tolist()
+        >>> sensitivity = tac.sensitivity({"A": 0.8, "C": "lo"})
+        >>> sensitivity.derivatives["A", "table"].round(4).tolist()
         [[[0.9467, -0.9467], [-0.9467, 0.9467]]]
-        >>> first = found.entries()[0]
+        >>> first = sensitivity.entries()[0]
         >>> f"{first.name} is {first.value}; the decision changes at {first.flips_at:.4f}"
         "P(A='true') is 0.3; the decision changes at 0.3333"
         """

@@ -20,7 +20,7 @@ from tacit.query.answer import Answer
 from tacit.query.marginals import information as information_of
 from tacit.query.network import Network
 from tacit.query.selection import join_rows
-from tacit.query.sensitivity import Entry, Sensitivity
+from tacit.query.sensitivity import Entry
 from tacit.query.sensitivity import sensitivity as sensitivity_of
 from tacit.query.tac import TAC
 from tacit.serve.given import read_given, state_key
@@ -211,14 +211,10 @@ def sensitivity(task: QueryTask) -> dict[str, Any]:
         place = result.state(state=state)
         states.append([task.net.states(name)[k] for name, k in zip(task.asked, place, strict=True)])
         posteriors.append(as_json(result.posterior[0][place]))
-        largest = result.entries(state=state)[:top]
-        entries.append([as_json(entry._asdict() | {"growth": _growth(result, entry)}) for entry in largest])
+        largest = [(e, result.slopes[e.node, e.part][0][(..., *e.place)]) for e in result.entries(state=state)[:top]]
+        # growth is the derivative of log p*(evidence)
+        entries.append([as_json(entry._asdict() | {"growth": float(slope.sum())}) for entry, slope in largest])
     return {"query": task.fields.query, "states": states, "posterior": posteriors, "entries": entries}
-
-
-def _growth(sensitivity: Sensitivity, entry: Entry) -> float:
-    """The derivative of log p*(evidence) by an entry."""
-    return float(sensitivity.slopes[entry.node, entry.part][0][(..., *entry.place)].sum())
 
 
 def _tests(task: QueryTask, answers: Sequence[Answer]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -40,14 +40,7 @@ SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 log = logging.getLogger("tacit.serve")
 
 
-class Page(NamedTuple):
-    """The explorer page of a network, and its content security policy."""
-
-    html: bytes
-    policy: str
-
-
-def _page(html: str) -> Page:
+def _page(html: str) -> Response:
     """A page that may run only the scripts that are in it, and ask only this server."""
     digests = [hashlib.sha256(text.encode("utf-8")).digest() for text in SCRIPT.findall(html)]
     scripts = " ".join(f"'sha256-{base64.b64encode(digest).decode('ascii')}'" for digest in digests)
@@ -55,7 +48,7 @@ def _page(html: str) -> Page:
         f"default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; img-src data: blob:; "
         "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )
-    return Page(html.encode("utf-8"), policy)
+    return Response(html.encode("utf-8"), headers={"Content-Security-Policy": policy}, media_type="text/html")
 
 
 class Service:
@@ -67,7 +60,7 @@ class Service:
         self.workers = Workers(limits.threads, limits.waiting)
         self.bodies = Bodies(limits)
         self._make_page = page
-        self._page: Future[Page] | None = None
+        self._page: Future[Response] | None = None
 
     def warm_up(self) -> None:
         """Compile what the page asks first, and load the kernels."""
@@ -100,8 +93,7 @@ class Service:
         """The explorer, made once: if that takes longer than a request may, a later one gets it."""
         if self._page is None or (self._page.done() and self._page.exception() is not None):
             self._page = self.workers.submit(lambda: _page(self._make_page()), kept=True)
-        page = await _result(self._page, request, Deadline(self.limits.seconds))
-        return Response(page.html, headers={"Content-Security-Policy": page.policy}, media_type="text/html")
+        return await _result(self._page, request, Deadline(self.limits.seconds))
 
     def model(self) -> dict[str, Any]:
         """The variables of the network, and the limits of a request."""
@@ -134,7 +126,7 @@ def application(
     """
     net.require_numbers()
     service = Service(net.copy(), limits or Limits(), partial(page_html, net, captions, remote=True))
-    model, openapi = encoded(service.model()), encoded(document())
+    constants = {"/health": {"status": "ok"}, "/openapi.json": document(), "/api/model": service.model()}
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -145,9 +137,7 @@ def application(
         routes=[  # looked through in this order: questions first
             *(Route(one.path, _refusing(partial(service.ask, one)), methods=["POST"]) for one in ENDPOINTS),
             Route("/", _refusing(service.page)),
-            Route("/health", _constant(encoded({"status": "ok"}))),
-            Route("/openapi.json", _constant(openapi)),
-            Route("/api/model", _constant(model)),
+            *(Route(path, answer(encoded(data)), methods=["GET"]) for path, data in constants.items()),
         ],
         exception_handlers={HTTPException: _http_error, Exception: _our_error},
         lifespan=lifespan,
@@ -179,13 +169,6 @@ def _refusing(handler: Handler) -> Handler:
             return refused(422, str(error))
         except ClientDisconnect:
             return refused(CLIENT_GONE, "the client has gone")
-
-    return handle
-
-
-def _constant(content: bytes) -> Handler:
-    async def handle(_: Request) -> Response:
-        return answer(content)
 
     return handle
 

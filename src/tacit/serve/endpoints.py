@@ -223,7 +223,17 @@ REFUSALS = {
 
 def document() -> Schema:
     """The whole document."""
-    paths: Schema = {endpoint.path: {"post": _post(endpoint)} for endpoint in ENDPOINTS}
+    refusals = {status: _response(about, _ref("Error")) for status, about in REFUSALS.items()}
+    refusals["503"]["headers"] = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds."}}
+    paths: Schema = {}
+    for endpoint in ENDPOINTS:
+        post = {
+            "operationId": endpoint.path.rpartition("/")[2],
+            "summary": endpoint.about,
+            "requestBody": {"required": True, "content": {"application/json": {"schema": endpoint.question}}},
+            "responses": {"200": _response("The answer.", endpoint.answer), **refusals},
+        }
+        paths[endpoint.path] = {"post": post}
     paths["/api/model"] = {"get": _get("model", "The network and the limits of the server", _ref("Model"))}
     paths["/health"] = {"get": _get("health", "Whether the server runs", {"type": "object"})}
     return {
@@ -239,23 +249,8 @@ def document() -> Schema:
     }
 
 
-def _post(endpoint: Endpoint) -> Schema:
-    return {
-        "operationId": endpoint.path.rpartition("/")[2],
-        "summary": endpoint.about,
-        "requestBody": {"required": True, "content": {"application/json": {"schema": endpoint.question}}},
-        "responses": {"200": _response("The answer.", endpoint.answer), **_refusals()},
-    }
-
-
 def _get(name: str, summary: str, schema: Schema) -> Schema:
     return {"operationId": name, "summary": summary, "responses": {"200": _response("The answer.", schema)}}
-
-
-def _refusals() -> Schema:
-    responses = {status: _response(about, _ref("Error")) for status, about in REFUSALS.items()}
-    responses["503"]["headers"] = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds."}}
-    return responses
 
 
 def _response(about: str, schema: Schema) -> Schema:

@@ -43,12 +43,13 @@ def read_given(net: Model, fields: Fields, limits: Limits, deadline: Deadline) -
         soft = {name for name, values in lists.items() if any(isinstance(value, list | dict) for value in values)}
     else:
         rows = len(by_row)
-        _require_rows(rows)
         _require_few(rows, limits.rows)
         for row in by_row:
             _check_names(net, row)
         lengths = dict.fromkeys((name for row in by_row for name in row), rows)
         soft = {name for row in by_row for name, value in row.items() if isinstance(value, list | dict)}
+    if not rows:
+        raise EvidenceError("the evidence has no rows; expected at least one")
     size = sum(length * (net.variable(name).card if name in soft else 1) for name, length in lengths.items())
     if size > limits.numbers:
         raise TooLargeError(
@@ -74,14 +75,7 @@ def _count_rows(by_column: Mapping[str, Any], most: int) -> int:
                 count = plural(len(values), "row")
                 raise EvidenceError(f" has {count}, other columns have {rows:,}", variable=name)
             rows = len(values)
-    rows = 1 if rows is None else rows
-    _require_rows(rows)
-    return rows
-
-
-def _require_rows(rows: int) -> None:
-    if not rows:
-        raise EvidenceError("the evidence has no rows; expected at least one")
+    return 1 if rows is None else rows
 
 
 def _require_few(rows: int, most: int) -> None:

@@ -55,12 +55,10 @@ class Guard:
             await send(message)
 
         host = Headers(scope=scope).get("host", "")
-        app = self.app if self._allows(host) else refused(400, f"{host[:80]!r} is not a host of this server")
-        await app(scope, receive, send_guarded)
-
-    def _allows(self, host: str) -> bool:
         name = host_name(host)
-        return name in self.names or (self.addresses and _is_address(name))
+        allowed = name in self.names or (self.addresses and _is_address(name))
+        app = self.app if allowed else refused(400, f"{host[:80]!r} is not a host of this server")
+        await app(scope, receive, send_guarded)
 
 
 def host_name(host: str) -> str:

@@ -70,7 +70,8 @@ def serve(
         timeout_graceful_shutdown=max(1, round(bounds.seconds)),
     )
     with listening, _ending_quietly():
-        started(_address(host, listening.getsockname()[1]))
+        name = socket.gethostname() if host in ALL_HOSTS else host
+        started(f"http://{f'[{name}]' if ':' in name else name}:{listening.getsockname()[1]}/")
         uvicorn.Server(config).run(sockets=[listening])
 
 
@@ -91,11 +92,6 @@ def _listening(host: str, port: int) -> socket.socket:
     # Connections inherit it. Without it, the body of an answer waits 40 ms until the client confirms the head.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listening
-
-
-def _address(host: str, port: int) -> str:
-    name = socket.gethostname() if host in ALL_HOSTS else host
-    return f"http://{f'[{name}]' if ':' in name else name}:{port}/"
 
 
 @contextmanager

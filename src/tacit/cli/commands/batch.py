@@ -99,8 +99,6 @@ def batch(job: BatchJob) -> None:
       tacit batch alarm.bif rows.csv --mpe -o explanations.csv
       tacit batch alarm.bif rows.csv --mpe --only LVFAILURE,HYPOVOLEMIA -o explanations.csv
     """
-    from tacit.cli.shared.batch_files import ResultFiles, only_writer, typed_schema
-
     started = time.perf_counter()
     output = job.output.resolve() if job.output.is_symlink() else job.output
     is_parquet(output)  # an error, now rather than at the end, if it is no table
@@ -111,6 +109,8 @@ def batch(job: BatchJob) -> None:
     if output.exists() and output.samefile(table.path):
         raise TacitError(f"{output}: the output would replace the table it is made from")
     plan = _planned(net, table, wanted, job)
+    from tacit.cli.shared.batch_files import ResultFiles, only_writer, typed_schema
+
     answers = Answers(net, table, plan)
     with only_writer(output):
         parts = ResultFiles(output, _settings(net, table, plan))

@@ -88,15 +88,12 @@ def _posterior_data(names: tuple[str, ...], posteriors: list[Posterior]) -> dict
 
 @dataclass(frozen=True)
 class Posterior:
-    """The posterior (states of the first, states of the second, ...) of some variables.
-
-    `drops` has the expected drop of its entropy, in nats, if another variable is observed; None, unless asked for.
-    """
+    """The posterior (states of the first, states of the second, ...) of some variables."""
 
     variables: list[Variable]
     values: Floats
     log_evidence: float
-    drops: dict[str, float] | None
+    drops: dict[str, float] | None  # of its entropy, expected if a variable is observed, in nats; None: not asked for
 
     @property
     def names(self) -> list[str]:

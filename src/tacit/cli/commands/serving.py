@@ -44,7 +44,7 @@ def serve(job: ServeJob) -> None:
         -d '{"query": "LVFAILURE", "rows": [{"HISTORY": "TRUE", "CVP": [0.1, 0.2, 0.7]}]}'
     """
     try:
-        from tacit import serve as server
+        import tacit.serve as server
     except ModuleNotFoundError as error:
         raise TacitError(str(error)) from None
     if job.host not in server.guard.LOOPBACK:

@@ -54,10 +54,6 @@ class Source:
             )
         return values
 
-    def likelihoods(self, rows: Any) -> Floats:
-        """The numbers of some rows, of a column that is known to hold likelihoods of the first state."""
-        return floats_of(self.columns[0], rows.column(self.columns[0]))
-
     def has_likelihoods(self, rows: Any) -> bool:
         """Whether some number among these rows can only be a likelihood."""
         numbers = _numbers_of(spelled(self.variable, rows.column(self.columns[0])))
@@ -91,7 +87,7 @@ class TableReader:
                 if not any(source.has_likelihoods(other.rows) for other in self.table.batches(source.columns)):
                     raise
                 self._soft.add(name)
-        return source.likelihoods(rows)
+        return floats_of(source.columns[0], rows.column(source.columns[0]))
 
 
 def find(variable: Variable, names: Set[str], called: str | None = None) -> Source | None:
