@@ -19,7 +19,6 @@ class Commands(TyperGroup):
     """The commands. An error is one line and exit code 1; wrong usage, which is left to typer, is 2."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command."""
         sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # bars, on a terminal without them
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_: note(str(message))

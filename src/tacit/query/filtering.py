@@ -13,7 +13,6 @@ import numpy as np
 from tacit.base.errors import TacitError
 from tacit.base.floats import Floats
 from tacit.base.text import fresh_name
-from tacit.compiler.question import Question
 from tacit.evidence.read import EvidenceLike
 from tacit.model.cpt import TestingCPT
 from tacit.model.model import Model
@@ -29,7 +28,17 @@ def filtered(query: Query, name: str, evidence: EvidenceLike | None) -> Floats:
         raise TacitError("filtered is not offered for queries with given=; name these variables in evidence= or hard=")
     _check_selections(query.network, query.question.evidence)
     reports = _reports(query.network, steps_of(query.network, name))
-    question = _question(query.question, reports)
+    by_step: dict[int, list[str]] = {}
+    for observed in query.question.evidence:
+        by_step.setdefault(_known_at(observed), []).append(observed)
+    left = sorted(by_step, reverse=True)
+    told = []
+    for report, (own, *_) in reports.items():
+        new: list[str] = []
+        while left and left[-1] <= _known_at(own):
+            new += by_step[left.pop()]
+        told.append((report, tuple(new)))
+    question = replace(query.question, query=(), reports=tuple(told))
     tac = query.companion(question, lambda net: _extended(net, reports))
     decided = tac.ask(query.read(evidence), selected=True).selected
     joints = [decided[report].posterior for report in reports]  # (rows, states of the variable, of what leads on...)
@@ -70,20 +79,6 @@ def _reports(net: Model, steps: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
         fresh_name(f"filtered {own}", net): (own, *(n for n in leading_on.get(_known_at(own), ()) if n != own))
         for own in steps
     }
-
-
-def _question(question: Question, reports: dict[str, tuple[str, ...]]) -> Question:
-    by_step: dict[int, list[str]] = {}
-    for name in question.evidence:
-        by_step.setdefault(_known_at(name), []).append(name)
-    left = sorted(by_step, reverse=True)
-    told = []
-    for report, (own, *_) in reports.items():
-        new: list[str] = []
-        while left and left[-1] <= _known_at(own):
-            new += by_step[left.pop()]
-        told.append((report, tuple(new)))
-    return replace(question, query=(), reports=tuple(told))
 
 
 def _extended(net: Model, reports: dict[str, tuple[str, ...]]) -> Model:

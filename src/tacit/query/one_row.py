@@ -123,12 +123,12 @@ class OneRow:
             return struct.pack("2d", value, 1.0 - value) if texts[0] else b""
         if type(value) is not np.ndarray or value.shape != (1, variable.card) or value.dtype.char not in "df":
             return None
-        given = value[0].tolist()
-        total = reduce(operator.add, given)  # `sum` would add in another way from Python 3.12 on
-        if not (min(given) >= 0 and MIN_EXACT <= total <= MAX_EXACT):  # also where some are no numbers
+        likelihoods = value[0].tolist()
+        total = reduce(operator.add, likelihoods)  # `sum` would add in another way from Python 3.12 on
+        if not (min(likelihoods) >= 0 and MIN_EXACT <= total <= MAX_EXACT):  # also where some are no numbers
             return None
-        shares = [x / total for x in given]
-        if any(x > 0 and share < MIN_EXACT for x, share in zip(given, shares, strict=True)):
+        shares = [x / total for x in likelihoods]
+        if any(x > 0 and share < MIN_EXACT for x, share in zip(likelihoods, shares, strict=True)):
             return None
         return struct.pack(f"{len(shares)}d", *shares) if texts[0] else b""
 

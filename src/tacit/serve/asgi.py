@@ -191,7 +191,6 @@ async def _result(future: Future[T], request: Request, deadline: Deadline) -> T:
 
 
 async def _disconnected(request: Request) -> None:
-    """Return when the client goes away."""
     with suppress(ClientDisconnect):
         while (await request.receive())["type"] != "http.disconnect":
             pass
@@ -207,6 +206,5 @@ async def _http_error(request: Request, error: Exception) -> Response:
 
 
 async def _our_error(_: Request, error: Exception) -> Response:
-    """A mistake of ours."""
     log.error("an error that is not the client's", exc_info=error)
     return refused(500, "something is wrong with the server, not with the request; it was logged")

@@ -42,7 +42,6 @@ class Guard:
         self.names = (LOOPBACK | public) - {""}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return

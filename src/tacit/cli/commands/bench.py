@@ -43,8 +43,10 @@ def bench(
     net = read_network(model)
     parents = {parent for name in net for parent in net.parents(name)}
     observed = evidence or [name for name in net if name not in parents and name != query]
-    soft = _speeds(tacit.compile(net, query, observed), _likelihoods(net, observed))
-    hard = _speeds(tacit.compile(net, query, hard=observed), _states(net, observed))
+    soft_tac, hard_tac = tacit.compile(net, query, observed), tacit.compile(net, query, hard=observed)
+    rng = np.random.default_rng(0)
+    soft = _speeds(soft_tac, {n: rng.dirichlet(np.ones(len(net.states(n))), ROW_COUNTS[-1]) for n in observed})
+    hard = _speeds(hard_tac, _states(net, observed))
     if json:
         return show_json({"query": query, "evidence": observed, "soft": soft, "hard": hard})
     heading(asked(query, [listed(observed)]))
@@ -71,11 +73,6 @@ def _fastest(tac: TAC, evidence: dict[str, Any]) -> float:
             tac.posterior(evidence)
             spent.append(time.perf_counter() - start)
     return min(spent)
-
-
-def _likelihoods(net: Network, names: list[str]) -> dict[str, Any]:
-    rng = np.random.default_rng(0)
-    return {name: rng.dirichlet(np.ones(len(net.states(name))), ROW_COUNTS[-1]) for name in names}
 
 
 def _states(net: Network, names: list[str]) -> dict[str, Any]:

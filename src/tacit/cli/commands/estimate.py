@@ -67,15 +67,15 @@ def estimate(job: EstimateJob) -> None:
       tacit estimate expert.json rows.csv --learn all --strength 20
     """
     check_output(job.output)
-    given = read_network(job.model)
-    net = with_starts(given, names(job.learn))
+    original = read_network(job.model)
+    net = with_starts(original, names(job.learn))
     if not job.learn and not learned(net):
         raise TacitError(
             f"all numbers of {job.model} are known: name the nodes to estimate with --learn, or --learn all"
         )
     if job.strength is not None and job.prior:
         raise typer.BadParameter("--prior and --strength are two kinds of prior; give one of them")
-    prior = job.prior if job.strength is None else (given, job.strength)
+    prior = job.prior if job.strength is None else (original, job.strength)
     options = {name: getattr(job, name) for name in OPTIONS if name != "steps" or job.steps is not None}
     estimated = tacit.estimate(net, job.table, prior, **options)
     tacit.io.write(estimated.network, job.output)

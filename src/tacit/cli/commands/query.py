@@ -105,7 +105,13 @@ class Posterior:
         if len(self.variables) == 1:
             return bars(self.variables[0].states, self.values.tolist())
         if len(self.variables) == 2:
-            grid = _grid(self.variables[0], self.variables[1], self.values)
+            first, second = self.variables
+            head = ("", *(f"{second.name}={state}" for state in second.states))
+            body = [
+                (f"{first.name}={state}", *(f"{p:.6f}" for p in line))
+                for state, line in zip(first.states, self.values.tolist(), strict=True)
+            ]
+            grid = aligned([head, *body], stubs=1)
             if len(grid.partition("\n")[0]) <= GRID_WIDTH:
                 return grid
         return _combinations(self.variables, self.values)
@@ -137,15 +143,6 @@ def _nested(variables: Sequence[Variable], values: Floats) -> dict[str, Any]:
     first, *others = variables
     parts = [_nested(others, part) if others else float(part) for part in values]
     return dict(zip(map(str, first.states), parts, strict=True))
-
-
-def _grid(first: Variable, second: Variable, values: Floats) -> str:
-    head = ("", *(f"{second.name}={state}" for state in second.states))
-    body = [
-        (f"{first.name}={state}", *(f"{p:.6f}" for p in line))
-        for state, line in zip(first.states, values.tolist(), strict=True)
-    ]
-    return aligned([head, *body], stubs=1)
 
 
 def _combinations(variables: Sequence[Variable], values: Floats) -> str:

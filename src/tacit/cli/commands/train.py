@@ -110,8 +110,8 @@ def _read(table: FileTable, sources: dict[str, Source], answers: Source) -> tupl
     """Evidence and answers of all rows."""
     import pyarrow as pa
 
-    wanted = dict.fromkeys(columns_of([*sources.values(), answers]))
-    batches = [batch.rows for batch in table.batches(list(wanted))]
+    columns = dict.fromkeys(columns_of([*sources.values(), answers]))
+    batches = [batch.rows for batch in table.batches(list(columns))]
     if not batches:
         raise EvidenceError("there are no rows")
     rows = pa.concat_tables(batches)

@@ -38,13 +38,11 @@ def from_pgmpy(model: Any) -> Network:
         model.check_model()
     except ValueError as error:
         raise NetworkError(f"pgmpy finds the model inconsistent: {error}") from None
-    return assemble(model.graph.get("name"), {node: _node(cpd) for node, cpd in cpds.items()})
-
-
-def _node(cpd: Any) -> PeerNode:
-    own, *parents = cpd.variables
-    table = np.moveaxis(np.asarray(cpd.values, dtype=np.float64), 0, -1)  # pgmpy's first axis is the node's own
-    return PeerNode(tuple(parents), cpd.state_names[own], table)
+    nodes = {}
+    for node, cpd in cpds.items():
+        table = np.moveaxis(np.asarray(cpd.values, dtype=np.float64), 0, -1)  # pgmpy's first axis is the node's own
+        nodes[node] = PeerNode(tuple(cpd.variables[1:]), cpd.state_names[cpd.variables[0]], table)
+    return assemble(model.graph.get("name"), nodes)
 
 
 def to_pgmpy(net: Network) -> Any:

@@ -35,20 +35,17 @@ class _InstReader(Elements):
             for key in ("id", "value"):
                 if key not in attributes:
                     raise self.error(f'an inst without {key}; expected <inst id="VARIABLE" value="STATE"/>')
-            self._observe(attributes["id"], attributes["value"])
+            name, value = attributes["id"], attributes["value"]
+            if name not in self.net:
+                raise self.error(f"the network has no variable {show(name)}{similar(name[:MAX_SHOWN], self.net)}")
+            if name in self.states:
+                raise self.error(f"variable {show(name)} is observed twice")
+            labels = {str(label): label for label in self.net.states(name)}
+            if value not in labels:
+                expected = listed_states(self.net.variable(name))
+                raise self.error(f"{show(value)} is not a state of {show(name)}; expected one of {expected}")
+            self.states[name] = labels[value]
 
     def end(self, tag: str) -> None:
         self.depth -= 1
         self.text.clear()  # which is ignored
-
-    def _observe(self, name: str, value: str) -> None:
-        if name not in self.net:
-            meant = similar(name[:MAX_SHOWN], self.net)
-            raise self.error(f"the network has no variable {show(name)}{meant}")
-        if name in self.states:
-            raise self.error(f"variable {show(name)} is observed twice")
-        labels = {str(label): label for label in self.net.states(name)}
-        if value not in labels:
-            expected = listed_states(self.net.variable(name))
-            raise self.error(f"{show(value)} is not a state of {show(name)}; expected one of {expected}")
-        self.states[name] = labels[value]
