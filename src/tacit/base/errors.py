@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-_FIELDS = ("problem", "variable", "subject", "row", "place")
-
 
 class TacitError(ValueError):
     """The root of all errors raised on purpose by tacit."""
@@ -65,16 +63,15 @@ class EvidenceError(TacitError):
     ) -> None:
         self.problem, self.variable, self.row, self.place = problem, variable, row, place
         self.subject = f"evidence on {variable!r}" if subject is None and variable is not None else subject
-        super().__init__(self._text())  # the only argument: with it and the fields, pickle makes the error anew
-
-    def _text(self) -> str:
-        about = ", ".join([*filter(None, [self.subject]), *([] if self.row is None else [f"row {self.row}"])])
-        colon = ": " if about and not self.problem.startswith((" ", ",")) else ""
-        return f"{'' if self.place is None else f'{self.place}: '}{about}{colon}{self.problem}"
+        about = ", ".join([*filter(None, [self.subject]), *([] if row is None else [f"row {row}"])])
+        colon = ": " if about and not problem.startswith((" ", ",")) else ""
+        # the only argument: with it and the fields, pickle makes the error anew
+        super().__init__(f"{'' if place is None else f'{place}: '}{about}{colon}{problem}")
 
     def changed(self, **fields: Any) -> Self:
         """A copy with some fields changed."""
-        return type(self)(**{**{name: getattr(self, name) for name in _FIELDS}, **fields})
+        names = ("problem", "variable", "subject", "row", "place")
+        return type(self)(**{name: getattr(self, name) for name in names} | fields)
 
     def moved(self, by: int) -> Self:
         """The error for rows that have others before them."""

@@ -124,10 +124,7 @@ def in_own_threads(method: Callable[P, T]) -> Callable[P, T]:
 
 
 def _cgroups(root: str, controller: str) -> Iterator[tuple[str, int]]:
-    """The folders of this process's cgroups, with the version of each: a limit may be set at any level.
-
-    Inside a container, the outer levels may be out of sight; then the mounted folder is that of the container.
-    """
+    """The folders of this process's cgroups, with the version of each: a limit may be set at any level."""
     mounted = os.path.join(root, "sys/fs/cgroup")
     for line in _text(os.path.join(root, "proc/self/cgroup")).splitlines():
         controllers, _, path = line.partition(":")[2].partition(":")
@@ -138,7 +135,7 @@ def _cgroups(root: str, controller: str) -> Iterator[tuple[str, int]]:
         else:
             continue
         parts = [part for part in path.split("/") if part]
-        depth = 0 if ".." in parts else len(parts)
+        depth = 0 if ".." in parts else len(parts)  # outer levels out of sight: what is mounted is the container's own
         for top in tops:
             yield from (("/".join([top, *parts[:level]]), version) for level in range(depth + 1))
 

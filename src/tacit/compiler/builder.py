@@ -33,7 +33,10 @@ class Builder:
         self.names = AxisNames(net)
         self.hard, self.evidence_per_scale = hard, evidence_per_scale
         self._net, self._states = net, pruned.states
-        self.axis = {name: self._axis(name, states) for name, states in pruned.states.items()}
+        self.axis: dict[str, Axis | None] = {}
+        for name, states in pruned.states.items():
+            whole = len(states) == net.variable(name).card
+            self.axis[name] = None if len(states) == 1 else name if whole else self.names.fresh(f"{name}'")
         self.owners = {axis: name for name, axis in self.axis.items() if axis is not None}
         self.sizes: dict[Axis, int] = {name: net.variable(name).card for name in pruned.nodes}
         self.sizes |= {axis: len(pruned.states[name]) for axis, name in self.owners.items()}
@@ -41,11 +44,7 @@ class Builder:
         self.batched: list[bool] = []
         self._factors: list[int] = []  # evidence-dependent factors in a value since it was last rescaled
         self._table: dict[Hashable, int] = {}
-
-    def _axis(self, name: str, states: tuple[int, ...]) -> Axis | None:
-        if len(states) == 1:
-            return None
-        return name if len(states) == self._net.variable(name).card else self.names.fresh(f"{name}'")
+        self.selections: dict[str, ParentMarginal] = {}
 
     def axes(self, value: int) -> Axes:
         return self.operations[value].axes
@@ -122,7 +121,7 @@ class Builder:
     def contract(self, values: tuple[int, ...], keep: Iterable[Axis], largest: bool = False) -> int:
         """The product of one or two values, summed down to the axes in `keep`, or the largest over the others."""
         if len(values) == 2 and sum(self._factors[v] for v in values) > self.evidence_per_scale:
-            values = tuple(self._rescaled(v) for v in values)
+            values = tuple(self.rescale(v) if self._factors[v] > 1 else v for v in map(self.slice, values))
         batched = any(self.batched[v] for v in values)
         inputs = tuple(sorted(self.slice(v) if batched else v for v in values))
         kept = set(keep)
@@ -132,11 +131,6 @@ class Builder:
         factors = sum(self._factors[v] for v in inputs)
         largest = largest and any(a not in kept for v in inputs for a in self.axes(v))
         return self._add(ops.Contract(inputs, axes, largest), ("contract", inputs, frozenset(axes), largest), factors)
-
-    def _rescaled(self, value: int) -> int:
-        """The value with its rows scaled, as far as it depends on evidence."""
-        value = self.slice(value)
-        return self.rescale(value) if self._factors[value] > 1 else value
 
     def rescale(self, value: int) -> int:
         assert self.batched[value], "only rows can be rescaled"
@@ -170,16 +164,9 @@ class Builder:
         self.sizes[axis] = size
         return axis
 
-    def finish(
-        self,
-        question: Question,
-        joint: int,
-        selections: Mapping[str, ParentMarginal],
-        fixed: Iterable[str],
-        traced: bool,
-    ) -> Program:
+    def finish(self, question: Question, joint: int, fixed: Iterable[str], traced: bool) -> Program:
         """The program that computes `joint` and what the selections need, without operations nobody uses."""
-        used = {joint, *(selection.marginal for selection in selections.values())}
+        used = {joint, *(selection.marginal for selection in self.selections.values())}
         for i, operation in reversed(list(enumerate(self.operations))):
             if i in used or isinstance(operation, ops.Select):
                 used.update((i, *operation.inputs))
@@ -195,7 +182,7 @@ class Builder:
             batched=tuple(self.batched[i] for i in place),
             query=question.query,
             joint=place[joint],
-            selections={n: ParentMarginal(place[s.marginal], s.axes) for n, s in selections.items()},
+            selections={n: ParentMarginal(place[s.marginal], s.axes) for n, s in self.selections.items()},
             states=self._states,
             owners=self.owners,
             largest=bool(question.best),

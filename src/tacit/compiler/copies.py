@@ -42,11 +42,8 @@ class Copies(NamedTuple):
 
 
 def can_copy(net: Model, pruned: Pruned, question: Question) -> bool:
-    """Whether some node is a known function that is used twice, and copies of it disturb nobody.
-
-    Where states of all variables are wanted, each must have one axis. The derivatives by the entries of a function that
-    stands there twice are not those of the network.
-    """
+    """Whether some node is a known function that is used twice, and copies of it disturb nobody."""
+    # traceback needs one axis for each variable, and derivatives one entry of the program for each of a table
     if question.best or question.every_node or question.every_state:
         return False
     uses = Counter(parent for name in pruned.nodes for parent in net.parents(name))
@@ -72,10 +69,7 @@ class _Product:
 
 
 def copies(problem: Problem, functions: Mapping[int, int]) -> Copies | None:
-    """The factors of a problem with copies, if these save much; else None.
-
-    `functions` are axes that are functions of others, with the place of the factor that says so.
-    """
+    """The factors with copies, if these save much; `functions` gives axes, each with the place of its function."""
     fixed = problem.keep | problem.hard
     functions = {axis: place for axis, place in functions.items() if not fixed >> axis & 1}
     if not functions:
@@ -126,8 +120,6 @@ class _QuickElimination:
                 continue
             del current[v]
             around = union_of(self._parts[part].mask for part in self._holders[v])
-            self.work += sum(self._price(group, v) for group in self._groups(v))
-            self.order.append(v)
             self._eliminate(v)
             for u in bits(around):
                 if u in current and (new := self._cost(u)) != current[u]:
@@ -195,6 +187,8 @@ class _QuickElimination:
 
     def _eliminate(self, v: int) -> None:
         groups, place = self._groups(v), self._definition.get(v)
+        self.order.append(v)
+        self.work += sum(self._price(group, v) for group in groups)
         function = None if place is None else self._remove(place)
         self.copied |= len(groups) > 1
         self._leaves += 0 if function is None else (len(groups) - 1) * len(function.leaves)
@@ -208,14 +202,10 @@ class _QuickElimination:
         leaves = [leaf for number in group for leaf in self._remove(number).leaves]
         if function is not None:
             mask, soft, name = mask | function.mask, soft or function.soft, next(self._names)
-            leaves += self._copy(function.leaves)
+            new = {old: next(self._names) for old in {old for _, names in function.leaves for _, old in names}}
+            leaves += [(i, tuple((axis, new[old]) for axis, old in names)) for i, names in function.leaves]
             holds = [self.problem.masks[factor] >> v & 1 for factor, _ in leaves]
             leaves = [(i, (*names, (v, name)) if own else names) for (i, names), own in zip(leaves, holds, strict=True)]
         number = self._add(_Product(mask & ~(1 << v), soft, tuple(leaves)))
         if defined is not None:  # a function of a function
             self._definition[defined], self._defined[number] = number, defined
-
-    def _copy(self, leaves: Iterable[Leaf]) -> list[Leaf]:
-        """A copy of a function, in which all names are new."""
-        new = {old: next(self._names) for old in {old for _, names in leaves for _, old in names}}
-        return [(factor, tuple((axis, new[old]) for axis, old in names)) for factor, names in leaves]

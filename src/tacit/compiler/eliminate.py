@@ -83,7 +83,6 @@ class Elimination:
         self._entered = 0  # the nodes that have values, as a bit mask: looking at each in every phase would take long
         self._functions: dict[int, str] = {}  # values that are known functions, and the nodes they are of
         self._copied: dict[str, None] = {}  # nodes whose functions were copied
-        self._selections: dict[str, ParentMarginal] = {}
         self._marginals: dict[tuple[frozenset[str], int], Marginal] = {}
         self._latest: deque[Marginal] = deque(maxlen=MAX_REUSED)
 
@@ -107,7 +106,7 @@ class Elimination:
             self.enter(name)
         joint, plan = self.maximisation() if self.question.best else self.inference()
         fixed = self._copied | self.structuring.fixed
-        program = self.builder.finish(self.question, joint, self._selections, fixed, self._traced)
+        program = self.builder.finish(self.question, joint, fixed, self._traced)
         self._contractor.check_live(program)
         return program, plan
 
@@ -162,7 +161,7 @@ class Elimination:
         assert isinstance(cpt, TestingCPT)
         marginal = build.slice(self.marginal(name))
         axes = tuple(None if p in build.hard else build.axis[p] for p in parents)
-        self._selections[name] = ParentMarginal(marginal, axes)
+        build.selections[name] = ParentMarginal(marginal, axes)
         tests, observed = self._tests(cpt, parents, build.axes(marginal))
         family = (*parents, name)
         values = {
@@ -212,10 +211,7 @@ class Elimination:
         return self.builder.embed(self.builder.slice(value), query), plan
 
     def maximisation(self) -> tuple[int, Plan]:
-        """The largest p*(states of the variables in `best`), with all others summed out.
-
-        Auxiliary axes count as others: those of a noisy-or are sums that no maximum may enter.
-        """
+        """The largest p*(states of `best`), with all else summed out, also a noisy-or's axes: no maximum may enter it."""
         hard, planner, contractor = self.builder.hard, self.approach.planner, self._contractor
         best = frozenset(a for name in self.question.best if (a := self.builder.axis[name]) is not None) - hard
         if self._traced:

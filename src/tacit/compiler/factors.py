@@ -141,10 +141,8 @@ def _read_or_whole(
 
 
 def _stop_at(source: Parameter | Likelihood | None, reading: Reading, i: int, here: Index, rest: Axes) -> IndexedFactor:
-    """A factor that is `here` if the reading stops at its i-th state, and 1 if it stopped earlier or goes on.
-
-    State of the reading: 0 = going on, 1 = stopped. It starts going on and must stop at the last state.
-    """
+    """A factor that is `here` if the reading stops at its i-th state, and 1 if it stopped earlier or goes on."""
+    # (before, after, rest...): 0 = going on, 1 = stopped; it starts going on and must stop at the last state
     index = np.full((2, 2, *here.shape), ONE, dtype=np.int64)
     index[0, 1] = here
     index[1, 0] = ZERO

@@ -8,7 +8,7 @@ full of 0s and 1s, decision diagrams may be smaller than any tables, and known f
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -259,14 +259,7 @@ def diagrams_instead(task: Compilation) -> Iterable[ProgramCandidate]:
 
 
 # in turn, until one is final
-STRATEGIES: tuple[Callable[[Compilation], Iterable[ProgramCandidate]], ...] = (
-    diagrams_first,
-    functions_in_copies,
-    tables,
-    tables_in_one_order,
-    tables_indexed_first,
-    diagrams_instead,
-)
+STRATEGIES = (diagrams_first, functions_in_copies, tables, tables_in_one_order, tables_indexed_first, diagrams_instead)
 
 
 def trace(net: Model, query: Sequence[str], evidence: Sequence[str]) -> Program:

@@ -14,13 +14,8 @@ from tacit.compiler.order.tree import bits, mask_of, union_of
 from tacit.model.model import Model
 
 
-def selection_scopes(
-    net: Model, nodes: Sequence[str], evidence: Iterable[str], known: Collection[str]
-) -> dict[str, int]:
-    """For every testing node, the nodes whose factors make the marginal of its parents.
-
-    `known` are the variables with one state in each row: they connect nothing.
-    """
+def selection_scopes(net: Model, nodes: Sequence[str], evidence: Iterable[str], known: Iterable[str]) -> dict[str, int]:
+    """For every testing node, the nodes whose factors make its parents' marginal; `known` variables connect nothing."""
     position, families, testing = _graph(net, nodes)
     above = _ancestries(families)
     proper = {i: above[i] & ~(1 << i) for i in bits(testing)}

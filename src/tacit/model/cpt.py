@@ -62,11 +62,9 @@ class CPT(BaseCPT):
         return self
 
     def dense(self, own: Variable, parents: Sequence[Variable]) -> Floats:
-        """The whole table."""
         return self.table
 
     def parts(self) -> dict[str, Floats]:
-        """The numbers, by name."""
         return {"table": self.table}
 
     def __eq__(self, other: object) -> bool:
@@ -126,7 +124,7 @@ class TestingCPT(BaseCPT):
         *,
         tables: Sequence[ArrayLike] | None = None,
     ) -> None:
-        checked = _given_tables(plus, minus, tables)
+        checked = _tables(plus, minus, tables)
         if thresholds is None:
             raise NetworkError("thresholds are missing; give them, or NaN for those that are to be learned")
         parents = checked[0].shape[:-1]
@@ -214,7 +212,6 @@ class TestingCPT(BaseCPT):
         return ("minus", "plus") if len(self.tables) == 2 else tuple(f"table {i}" for i in range(len(self.tables)))
 
     def parts(self) -> dict[str, Floats]:
-        """The numbers, by name."""
         if len(self.tables) == 2:
             return {"plus": self.tables[1], "minus": self.tables[0], THRESHOLDS: self.thresholds}
         return {**dict(zip(self.table_parts, self.tables, strict=True)), THRESHOLDS: self.thresholds}
@@ -290,9 +287,7 @@ def _compared(cpt: CPT | TestingCPT) -> dict[str, Any]:
     return {**cpt.parts(), **own, "learn": cpt.learn, "tie": cpt.tie}
 
 
-def _given_tables(
-    plus: ArrayLike | None, minus: ArrayLike | None, tables: Sequence[ArrayLike] | None
-) -> tuple[Floats, ...]:
+def _tables(plus: ArrayLike | None, minus: ArrayLike | None, tables: Sequence[ArrayLike] | None) -> tuple[Floats, ...]:
     """The tables, the one of which no test holds first, all of one shape."""
     if (tables is None) == (plus is None and minus is None):
         raise NetworkError("a testing CPT takes plus and minus, or tables; give either")

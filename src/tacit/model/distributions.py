@@ -62,10 +62,7 @@ def distributions(table: Floats, part: str) -> Floats:
 
 
 def _scaled(table: Floats, total: Floats, rough: NDArray[np.bool_]) -> Floats:
-    """The table with some rows divided by their sum. What was possible stays so: no number becomes 0, or the only one.
-
-    A 1 beside other positive numbers is no structural 1; it is scaled as they are.
-    """
+    """The table with some rows divided by their sum; positive numbers stay positive, and below 1 beside others."""
     if not rough.any():
         return table
     rows = table[rough] / total[rough][:, None]
@@ -111,20 +108,18 @@ def _hint(table: Floats, expected: tuple[int, ...]) -> str:
     '; is it the probability of the first state only? Give both: np.stack([table, 1 - table], axis=-1)'
     """
     *parents, own = expected
-    meant = ""
+    hint = ""
     if not parents and table.ndim == 2 and table.size == own:
-        meant = "is it a row or a column? A node without parents has one axis: np.ravel(table)"
+        hint = "is it a row or a column? A node without parents has one axis: np.ravel(table)"
     elif not parents and table.ndim == 0 and own == 2:
-        meant = f"is it the probability of the first state only? Give both: [{table:g}, {1 - table:g}]"
+        hint = f"is it the probability of the first state only? Give both: [{table:g}, {1 - table:g}]"
     elif parents and own == 2 and table.shape == tuple(parents):
-        meant = "is it the probability of the first state only? Give both: np.stack([table, 1 - table], axis=-1)"
+        hint = "is it the probability of the first state only? Give both: np.stack([table, 1 - table], axis=-1)"
     elif table.ndim == 1 and table.size == math.prod(expected):
-        meant = f"is it flat, the states of the node varying fastest? Then give np.reshape(table, {expected})"
+        hint = f"is it flat, the states of the node varying fastest? Then give np.reshape(table, {expected})"
     elif table.shape == (own, math.prod(parents)):
         shape = f".reshape{expected}" * (len(parents) > 1)
-        meant = (
-            f"does it have a column for each state of the parents, as in pgmpy? Then give np.transpose(table){shape}"
-        )
+        hint = f"does it have a column for each state of the parents, as in pgmpy? Then give np.transpose(table){shape}"
     elif table.shape == (own, *parents):
-        meant = "do the states of the node come first? They are the last axis here: np.moveaxis(table, 0, -1)"
-    return f"; {meant}" if meant else ""
+        hint = "do the states of the node come first? They are the last axis here: np.moveaxis(table, 0, -1)"
+    return f"; {hint}" if hint else ""

@@ -167,10 +167,7 @@ def conditioned(graph: FactorGraph) -> tuple[Model, dict[str, Label], float]:
 
 
 def _weights(table: Floats, largest: float) -> list[Floats]:
-    """Tables of numbers up to 1, whose product is a table divided by its largest number.
-
-    It is one table, unless a number of that is too small for a float.
-    """
+    """Tables whose product is a table divided by its largest number: one, unless a number is too small for a float."""
     if not largest:
         return [table]  # all 0: it is never true
     weight = table / largest

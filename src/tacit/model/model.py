@@ -295,11 +295,14 @@ class Model(Graph):
         """Nodes, edges, testing nodes, static and dynamic parameters, thresholds."""
         cpts = [node.cpt for node in self._nodes.values()]
         testing = [cpt for cpt in cpts if isinstance(cpt, TestingCPT)]
+        noisy_ors = [cpt for cpt in cpts if isinstance(cpt, NoisyOr)]
+        tables = [cpt for cpt in cpts if not isinstance(cpt, TestingCPT | NoisyOr)]
         return Counts(
             nodes=len(cpts),
             edges=sum(len(node.parents) for node in self._nodes.values()),
             testing_nodes=len(testing),
-            static=sum(_static(cpt) for cpt in cpts),
+            static=sum(part.size for cpt in tables for part in cpt.parts().values())
+            + sum(1 + sum(cause.size for cause in cpt.causes) for cpt in noisy_ors),
             dynamic=sum(table.size for cpt in testing for table in cpt.tables),
             thresholds=sum(cpt.thresholds.size for cpt in testing),
         )
@@ -353,9 +356,7 @@ def _as_cpt(
     return given.with_gamma(gamma)
 
 
-def _unset(
-    own: Variable, parents: Sequence[Variable], testing: bool, gamma: float | None, tie: str | None
-) -> CPT | TestingCPT:
+def _unset(own: Variable, parents: Sequence[Variable], testing: bool, gamma: float | None, tie: str | None) -> AnyCPT:
     """Tables of NaN: to be learned from a seeded random start."""
     shape = tuple(p.card for p in parents)
     entries = math.prod(shape) * own.card
@@ -368,9 +369,3 @@ def _unset(
     if gamma is not None:
         raise NetworkError("gamma is given without testing=True; only testing nodes have a slope")
     return CPT(unknown, tie=tie)
-
-
-def _static(cpt: AnyCPT) -> int:
-    if isinstance(cpt, NoisyOr):
-        return 1 + sum(cause.size for cause in cpt.causes)
-    return 0 if cpt.testing else sum(numbers.size for numbers in cpt.parts().values())

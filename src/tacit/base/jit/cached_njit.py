@@ -181,9 +181,6 @@ class NamedCache(caching.FunctionCache):
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep a compiled form, in place of those of other kernels of this name."""
         super().save_overload(sig, data)
-        self._drop_outdated()
-
-    def _drop_outdated(self) -> None:
         name = _name(self._py_func, inspect.getfile(self._py_func))
         now, version = kernel_files.of_all_processors(name), kernel_files.python()
         for path in Path(self.cache_path).glob(f"{now.split('-')[0]}-*.{version}.*"):
@@ -223,7 +220,6 @@ def _watch() -> None:
 def _warn_once(consequence: str) -> None:
     warnings.warn(
         f"compiled kernels cannot be kept where they belong: {consequence}; "
-        f"set {kernel_files.VARIABLE} to a folder that can "
-        "be written",
+        f"set {kernel_files.VARIABLE} to a folder that can be written",
         stacklevel=2,
     )

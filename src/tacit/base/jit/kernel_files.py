@@ -18,7 +18,7 @@ import llvmlite.binding as llvm
 from tacit.base.version import VERSION
 
 VARIABLE = "NUMBA_CACHE_DIR"  # the environment's choice of a folder, which numba looks at, too
-KERNEL_MARKS = (b"@jit(", b"# What is built into kernels")  # one of which each file of kernels has
+KERNEL_MARKS = (b"@jit(", b"# What is built into kernels")  # one of which each file of kernels has: a test sees to it
 ROOMS = ("base", "compiler", "engines", "learn")  # that have such files
 INDEX = ".nbi"  # numba's suffix of the list of a kernel's compiled forms
 
@@ -61,10 +61,7 @@ def stamp() -> str:
 
 
 def sources(folder: Traversable, path: str = "") -> dict[str, bytes]:
-    """The files of all kernels in a folder; a frozen program has none, and numba looks at it instead.
-
-    A test sees to it that what is built into kernels comes from no other file.
-    """
+    """The files of all kernels in a folder; a frozen program has none, and numba looks at it instead."""
     texts: dict[str, bytes] = {}
     for entry in folder.iterdir() if folder.is_dir() else ():
         name = path + entry.name
@@ -93,10 +90,7 @@ def file_of(kernel: str) -> str:
 
 
 def folders_of(kernel: str) -> list[Path]:
-    """The folders that may have the files of a kernel, best first; there are others for where these cannot be written.
-
-    They are those of numba's own cache.
-    """
+    """The folders that may have the files of a kernel, as in numba's own cache, best first; `last_folders` follow."""
     file, named = file_of(kernel), os.environ.get(VARIABLE)
     return [*([Path(named, subfolder(file))] if named else []), Path(file).parent / "__pycache__"]
 
