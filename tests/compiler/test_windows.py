@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit.compiler.order import search as order
-from tacit.compiler.order import windows
+from tacit.compiler.order import sweep
 from tacit.compiler.order.search import search
+from tacit.compiler.order.sweep import by_windows
 from tacit.compiler.order.tree import Problem, Tree
-from tacit.compiler.order.windows import by_windows
 from tests.compiler.test_order import problems
 from tests.compiler.test_sweep import grid
 from tests.helpers import close
@@ -31,7 +31,7 @@ def ladder(length, hub=False):
 @given(p=problems(), size=st.integers(1, 4))
 def test_a_plan_has_every_factor_once_and_leaves_what_is_kept(p, size):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(windows, "WINDOW_AXES", size)
+        patch.setattr(sweep, "WINDOW_AXES", size)
         path = by_windows(p, search)
     assert path is not None
     assert sorted(i for pair in path for i in pair) == list(range(len(p.masks) + len(path) - 1))
@@ -78,6 +78,6 @@ def test_a_long_factorial_model_is_planned_by_windows(monkeypatch):
     rows = {name: rng.integers(3, size=5) for name in seen}
     expected = tacit.compile(net, "A[30]", seen).posterior(rows)
     monkeypatch.setattr(order, "MAX_SEARCHED", 50)
-    monkeypatch.setattr(windows, "WINDOW_AXES", 12)
+    monkeypatch.setattr(sweep, "WINDOW_AXES", 12)
     for hard in (False, True):
         close(tacit.compile(net, "A[30]", *((), seen) if hard else (seen,)).posterior(rows), expected)

@@ -63,10 +63,7 @@ class Structuring:
     def eliminate(
         self, values: Sequence[int], problem: Problem, keep: Sequence[Axis], best: frozenset[Axis]
     ) -> int | None:
-        """The product of some values, summed down to the axes in `keep`; the largest over those in `best`.
-
-        None where tables do as well; an error where diagrams are too large.
-        """
+        """Some values as one over the axes in `keep`, a maximum over those in `best`; None where tables do as well."""
         last = {i for i, axis in enumerate(problem.names) if axis in best}  # a maximum comes after all sums
         orders, key = self.budget.orders, (*problem.masks, problem.keep)
         if key not in orders:
@@ -83,8 +80,7 @@ class Structuring:
         limits = self.budget.most_factors, self.budget.numbers
         elimination = StructuredElimination(self.net, self.builder, problem, kept, last, *limits)
         value = elimination.run(values, fill, [first, *(budget for budget in more if budget < work)])
-        if elimination.gave_up is not None:
-            self.failure = Failure(*elimination.gave_up)
+        self.failure = elimination.failure or self.failure
         if value is None:
             raise TooLargeError(f"the query is too wide to compile: {self.failure}")
         self.fixed |= elimination.fixed

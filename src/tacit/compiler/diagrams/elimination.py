@@ -229,17 +229,14 @@ class DiagramElimination:
         if not rescaled and (store.kind[numbers] < k.SUM).all():
             return message  # nothing was summed
         degree = 1 if rescaled else message.degree
-        symbols = self._symbols(len(numbers), degree)
+        first = int(store.count[k.NUMBERS])
+        values = np.random.default_rng([19, first]).uniform(1.0, 2.0, len(numbers))
+        points = zip(fingerprints.symbols(len(numbers), first), values, strict=True)
+        symbols = np.array([k.number(store, k.SYMBOL, (*point, 0), 0, 0, degree) for point in points], dtype=np.int64)
         if store.count[k.FULL]:
             return message
         self._boundaries.append(Boundary(numbers, symbols, rescaled, bool(store.count[k.LARGEST])))
         return message._replace(root=int(k.renamed(store, message.root, numbers, symbols)), degree=degree)
-
-    def _symbols(self, count: int, degree: int) -> Ids:
-        store, first = self._store, int(self._store.count[k.NUMBERS])
-        values = np.random.default_rng([19, first]).uniform(1.0, 2.0, count)
-        points = [(*point, 0) for point in zip(fingerprints.symbols(count, first), values, strict=True)]
-        return np.array([k.number(store, k.SYMBOL, point, 0, 0, degree) for point in points], dtype=np.int64)
 
     def _result(self, root: int, keep: Sequence[int]) -> Result:
         levels = sorted(self._levels[axis] for axis in keep)
@@ -248,8 +245,8 @@ class DiagramElimination:
         k.write_table(self._store, root, np.array(levels, dtype=np.int64), table.ravel())
         table = table.transpose([levels.index(self._levels[axis]) for axis in keep])
         store, count = self._store, int(self._store.count[k.NUMBERS])
-        parts = store.kind, store.left, store.right, store.degree, store.mantissa, store.exponent
-        return Result(Numbers(*(part[:count].copy() for part in parts)), table, tuple(self._boundaries))
+        numbers = Numbers(*(getattr(store, part)[:count].copy() for part in Numbers._fields))
+        return Result(numbers, table, tuple(self._boundaries))
 
 
 def _store(alphabet: Alphabet, cards: Sequence[int], budget: int) -> k.Store:

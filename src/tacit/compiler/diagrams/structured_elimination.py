@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tacit.compiler.builder import Builder
+from tacit.compiler.diagram_choice import Failure
 from tacit.compiler.diagrams import fingerprints, listing_kernels
 from tacit.compiler.diagrams.diagram_kernels import CONSTANT, SUM
 from tacit.compiler.diagrams.elimination import Alphabet, DiagramElimination, DiagramFactor, OutOfBudgetError, Result
@@ -112,7 +113,7 @@ class StructuredElimination:
     most_factors: int
     max_numbers: float
     fixed: dict[str, None] = field(default_factory=dict)  # nodes whose numbers are built in
-    gave_up: tuple[Axis | None, int, float] | None = None  # the axis, nodes, and numbers per node of the last failure
+    failure: Failure | None = None  # of the last attempt
 
     def run(self, values: Sequence[int], fill: Sequence[int], budgets: Sequence[int]) -> int | None:
         """The result of the first attempt within its budget, in the order `fill` or in sweeps, if there is one."""
@@ -126,8 +127,8 @@ class StructuredElimination:
                 result = elimination.run(factors, attempt.order, self.keep, self.best)
             except OutOfBudgetError as error:
                 axis, nodes, numbers, attempt.reached = error.args
-                self.gave_up = None if axis < 0 else names[axis], nodes, numbers / max(1, nodes)
-                if self.gave_up[2] > self.max_numbers:
+                self.failure = Failure(None if axis < 0 else names[axis], nodes, numbers / max(1, nodes))
+                if self.failure.numbers > self.max_numbers:
                     return None
             else:
                 self.fixed = symbols.fixed
@@ -136,11 +137,7 @@ class StructuredElimination:
         return None
 
     def _attempts(self, fill: Sequence[int], budgets: Sequence[int]) -> Iterator[tuple[Attempt, int]]:
-        """Attempts with their budgets.
-
-        The first budget goes to all of them. After that, of those that differ in their levels alone, the one that came
-        farthest goes on, and the others only come back in the end.
-        """
+        """Attempts with their budgets; between the first and the last, only the best of those in the order `fill`."""
         keep, sweep = self.keep, sweep_order(self.problem)
         # the first axis at the bottom; children on top; the first axis on top
         levels = [(*keep, *reversed(fill)), (*keep, *sorted(fill, reverse=True)), (*fill, *keep)]

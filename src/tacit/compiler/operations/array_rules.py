@@ -173,9 +173,7 @@ class ArrayLibrary(Protocol):
     def rescaled_floor(self, floor: Any, array: Array, over: Sequence[int]) -> Any:
         return None
 
-    def listed_floor(
-        self, frame: Frame, inputs: Sequence[int], array: Array, lost: Sequence[Array], in_range: bool
-    ) -> Any:
+    def listed_floor(self, frame: Frame, inputs: Sequence[int], array: Array, lost: list[Array], in_range: bool) -> Any:
         """Of an array (entries, rows) made of some inputs by products that lost digits in some rows."""
         return None
 

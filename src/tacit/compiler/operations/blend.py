@@ -65,17 +65,15 @@ class _ShareStep(ArrayStep):
         self._over = tuple(k for k, a in enumerate(operation.axes) if a not in setting.axes[0])
 
     def forward(self, frame: Frame) -> Value:
-        share = self._share(frame)
-        return Value(share, floor=self._xp.likelihood_floor(share) if self._batched else None)
-
-    def _share(self, frame: Frame) -> Array:
         lower, upper, table = aligned(self._views, frame, self._inputs)
         gamma = frame.gamma(self._node)
         if gamma is None:
-            return table if self._own else table * 0.0
-        x = gamma * (upper - lower)
-        e, rest = self._xp.decays(x if frame.through else self._xp.fixed(x), table)
-        return rest * table if self._own else self._xp.noticed(e, table)
+            share = table if self._own else table * 0.0
+        else:
+            x = gamma * (upper - lower)
+            e, rest = self._xp.decays(x if frame.through else self._xp.fixed(x), table)
+            share = rest * table if self._own else self._xp.noticed(e, table)
+        return Value(share, floor=self._xp.likelihood_floor(share) if self._batched else None)
 
     def reverse(self, backward: BackwardPass, adjoint: Array) -> None:
         frame, gamma = backward.frame, backward.frame.gamma(self._node)

@@ -220,11 +220,8 @@ class _Spread(_Contraction):
         self.scratch = setting.size(over) if self._over else 0
 
     def _multiplied(self, frame: Frame) -> Array:
-        arrays = [frame.values[i].array for i in self._inputs]
-        a, b = (
-            view.aligned(self._xp.sum(array, lone))
-            for view, array, lone in zip(self._views, arrays, self._lone, strict=True)
-        )
+        inputs = zip(self._views, self._inputs, self._lone, strict=True)
+        a, b = (view.aligned(self._xp.sum(frame.values[i].array, lone)) for view, i, lone in inputs)
         return self._xp.sum(a * b, self._over)
 
 

@@ -67,9 +67,7 @@ def codes(tests: NDArray[Any]) -> NDArray[np.int64]:
 class Operators:
     """The operators of a selection, and where each applies: in all parent states, in some, or depending on the row."""
 
-    def __init__(
-        self, xp: ArrayLibrary, tests: NDArray[np.int64], observed: Axes = (), cards: Sequence[int] = ()
-    ) -> None:
+    def __init__(self, xp: ArrayLibrary, tests: Ids, observed: Axes = (), cards: Sequence[int] = ()) -> None:
         self._xp, self._observed, self._cards = xp, observed, cards
         used = [code for code in range(len(TESTS)) if (tests == code).any()]
         self._used = [TESTS[code] for code in used]

@@ -137,7 +137,9 @@ class Structured(Operation):
         assert self.bounds[0] == 0, "terms before the first instruction"
         assert (self.terms >= 0).all(), "a term reads what is not there"
         assert (self.terms < first + self.owners[:, None]).all(), "an instruction reads a later one"
-        changing = self._changing(setting)
+        inputs = [np.full(setting.size(axes), rows) for axes, rows in zip(setting.axes, setting.batched, strict=True)]
+        literals, results = np.zeros(len(self.mantissas), np.bool_), np.full(count, any(setting.batched))
+        changing = np.concatenate([*inputs, literals, results])  # which references depend on rows
         linear, reads = self.linear[self.owners], changing[self.terms]
         assert not reads[linear, 0].any(), "the first factor of a linear instruction depends on rows"
         one = self.terms[:, 1] == self.first_literal(setting)
@@ -148,12 +150,6 @@ class Structured(Operation):
         assert (self.index < first + count).all(), "a structured operation reaches outside"
         gone = {axis for axes in setting.axes for axis in axes} - set(self.axes)
         assert hard.isdisjoint(gone), "a structured operation sums over observed states"
-
-    def _changing(self, setting: Setting) -> Mask:
-        """Which references depend on rows."""
-        inputs = [np.full(setting.size(axes), rows) for axes, rows in zip(setting.axes, setting.batched, strict=True)]
-        literals = np.zeros(len(self.mantissas), dtype=np.bool_)
-        return np.concatenate([*inputs, literals, np.full(len(self.linear), any(setting.batched))])
 
     def multiply_adds(self, setting: Setting) -> int:
         return len(self.terms)
@@ -340,7 +336,7 @@ class _ByLevel(ArrayStep):
     def floor(self, frame: Frame, value: Value) -> Any:
         return self._floor(frame, *self._run(frame))
 
-    def _floor(self, frame: Frame, result: Array, lost: Sequence[Array]) -> Any:
+    def _floor(self, frame: Frame, result: Array, lost: list[Array]) -> Any:
         return self._xp.listed_floor(frame, self._inputs, result, lost, self._in_range)
 
     def _run(self, frame: Frame) -> tuple[Array, list[Array]]:

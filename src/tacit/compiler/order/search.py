@@ -10,9 +10,8 @@ from itertools import combinations, compress
 from typing import NamedTuple
 
 from tacit.compiler.order.exact import cheapest_path, perfect_order
-from tacit.compiler.order.sweep import sweep_order, widest_front
+from tacit.compiler.order.sweep import by_windows, sweep_order, widest_front
 from tacit.compiler.order.tree import MAX_STEP, ROWS, STEP, Path, Problem, Tree, anneal, bits, union_of
-from tacit.compiler.order.windows import by_windows
 
 HUB_NEIGHBOURS = 100  # of an axis, beyond which the pairs that elimination would join are not counted one by one
 MAX_GROUP = 8  # factors of one axis up to which all pairs of them are compared
@@ -37,6 +36,7 @@ EFFORTS = ("low", "auto", "high")
 
 Weigh = Callable[[Problem, list[int], int, int], float]
 Method = Callable[[Problem, random.Random | None], Path]
+Priced = tuple[float, Path]  # what a plan costs, and the plan
 
 
 def search(problem: Problem, effort: str = "auto", seed: int = 0) -> Path:
@@ -55,10 +55,10 @@ def search(problem: Problem, effort: str = "auto", seed: int = 0) -> Path:
     tried = _first_plans(problem)
     sweeps = _sweeps(problem, tried[0].total)
     if effort == "auto" and _out_of_reach(problem, tried[0], sweeps):
-        return (sweeps or tried)[0].path
+        return (sweeps or tried)[0][1]
     plans = _portfolio(problem, tried, sweeps, effort, rng)
     if effort != "low":
-        runs = MAX_RUNS_SWEPT if sweeps and sweeps[0].total <= plans[0][0] else MAX_RUNS
+        runs = MAX_RUNS_SWEPT if sweeps and sweeps[0][0] <= plans[0][0] else MAX_RUNS
         plans.append(_annealed(problem, [path for _, path in plans[:3]], "auto", rng, runs))
     if effort == "high":
         plans.append(_annealed(problem, [path for _, path in sorted(plans)[:3]], "high", rng))
@@ -90,39 +90,40 @@ def _tried(problem: Problem, method: Method, rng: random.Random | None = None) -
     return _Tried(Tree(problem, path).total, path, method)
 
 
-def _sweeps(problem: Problem, least: float) -> list[_Tried]:
+def _sweeps(problem: Problem, least: float) -> list[Priced]:
     """Sweeps in both directions that cost less than the best plan so far, where plans are dear; cheapest first."""
     if least < SWEEP_PRICE:
         return []
     order = sweep_order(problem)
     if widest_front(problem, order) > least:
         return []
-    both = [_tried(problem, _following(axes)) for axes in (order, order[::-1])]
-    return sorted((plan for plan in both if plan.total < least), key=lambda plan: plan.total)
+    paths = [by_elimination(problem, axes) for axes in (order, order[::-1])]
+    both = [(Tree(problem, path).total, path) for path in paths]
+    return sorted((plan for plan in both if plan[0] < least), key=lambda plan: plan[0])
 
 
-def _out_of_reach(problem: Problem, best: _Tried, sweeps: list[_Tried]) -> bool:
+def _out_of_reach(problem: Problem, best: _Tried, sweeps: list[Priced]) -> bool:
     """Whether the first plans' largest steps are so far beyond what is accepted that no search will bring one back."""
     if not sweeps:
         return _beyond(problem, best, MAX_EXCESS)
     return _beyond(problem, sweeps[0], MAX_EXCESS_SWEPT) and _beyond(problem, best, MAX_EXCESS_ANNEALED)
 
 
-def _beyond(problem: Problem, plan: _Tried | tuple[float, Path], times: float) -> bool:
+def _beyond(problem: Problem, plan: _Tried | Priced, times: float) -> bool:
     """Whether a plan's largest step is more than so many times what is accepted."""
     total, path = plan[:2]
     return total > times * MAX_STEP and Tree(problem, path).largest_step > times * MAX_STEP
 
 
 def _portfolio(
-    problem: Problem, tried: list[_Tried], sweeps: list[_Tried], effort: str, rng: random.Random
-) -> list[tuple[float, Path]]:
+    problem: Problem, tried: list[_Tried], sweeps: list[Priced], effort: str, rng: random.Random
+) -> list[Priced]:
     """The first plans, and some of the best methods among them with jitter; cheapest first."""
-    least = (sweeps or tried)[0].total
+    least = (sweeps or tried)[0][0]
     good = [plan.method for plan in tried if plan.total <= 8 * least]
     restarts = _restarts(least, len(problem.masks), effort) if good else 0
     jittered = [_tried(problem, good[i % len(good)], rng) for i in range(restarts)]
-    return sorted((plan.total, plan.path) for plan in (*tried, *sweeps, *jittered))
+    return sorted([*((plan.total, plan.path) for plan in (*tried, *jittered)), *sweeps])
 
 
 def _restarts(total: float, leaves: int, effort: str) -> int:
@@ -134,9 +135,7 @@ def _restarts(total: float, leaves: int, effort: str) -> int:
     return 4 * most if effort == "high" else min(worth, most, leaves // (2 if leaves >= MIN_LONG_SEARCH else 8))
 
 
-def _annealed(
-    problem: Problem, starts: list[Path], effort: str, rng: random.Random, most: int = 16
-) -> tuple[float, Path]:
+def _annealed(problem: Problem, starts: list[Path], effort: str, rng: random.Random, most: int = 16) -> Priced:
     """The best of some annealing runs, hot and cool in turn: the more a plan costs, the more of them are worth it."""
     total, leaves = Tree(problem, starts[0]).total, len(problem.masks)
     if effort == "high":
@@ -165,10 +164,6 @@ def _annealed(
 
 def _eliminating(weigh: Weigh) -> Method:
     return lambda problem, rng: by_elimination(problem, elimination_order(problem, weigh, rng))
-
-
-def _following(order: Sequence[int]) -> Method:
-    return lambda problem, rng: by_elimination(problem, order)
 
 
 def _pairing(score: Score) -> Method:
@@ -259,11 +254,7 @@ def _adjacency(problem: Problem) -> list[int]:
 
 
 def work(problem: Problem, order: Sequence[int]) -> tuple[float, int]:
-    """About how many multiply-adds of a row it takes to eliminate axes in an order, and the width.
-
-    These are the sizes of all clusters. Those that do not depend on evidence are made once for many rows, if there are
-    others.
-    """
+    """About how many multiply-adds of a row an elimination order takes, the sizes of all clusters, and its width."""
     adjacent, soft = _adjacency(problem), union_of(compress(problem.masks, problem.soft))
     by_row = once = 0.0
     widest = 1
@@ -277,7 +268,7 @@ def work(problem: Problem, order: Sequence[int]) -> tuple[float, int]:
             once += problem.size(cluster)
         for u in bits(cluster):
             adjacent[u] = (adjacent[u] | cluster) & ~(1 << v)
-    return (by_row + once / ROWS if by_row else once), widest - 1
+    return (by_row + once / ROWS if by_row else once), widest - 1  # what needs no evidence is made once for many rows
 
 
 def _seeing_new_edges(adjacent: list[int], around: int) -> int:

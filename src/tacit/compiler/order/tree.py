@@ -16,8 +16,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from itertools import accumulate
 
-Pair = tuple[int, int]
-Path = list[Pair]  # the k-th pair makes node (number of leaves + k)
+Path = list[tuple[int, int]]  # the k-th pair makes node (number of leaves + k)
 
 ROWS = 256  # the batch a plan is made for
 WRITE = 4.0  # writing an element, in multiply-adds
@@ -205,10 +204,7 @@ class Tree:
 
 
 def anneal(tree: Tree, moves: int, rng: random.Random, start: float = 0.03, end: float = 1e-6) -> Tree:
-    """Simulated annealing by rotations: ((a b) c) becomes ((a c) b) or ((b c) a). Returns the best tree met.
-
-    Temperatures are fractions of the total cost.
-    """
+    """The best tree met in annealing, which turns ((a b) c) into ((a c) b) or ((b c) a); heat is relative to cost."""
     internal = list(range(tree.leaves, len(tree.out)))
     if moves <= 0 or len(internal) < 2:
         return tree
