@@ -211,7 +211,7 @@ class Elimination:
         return self.builder.embed(self.builder.slice(value), query), plan
 
     def maximisation(self) -> tuple[int, Plan]:
-        """The largest p*(states of `best`), with all else summed out, also a noisy-or's axes: no maximum may enter it."""
+        """The largest p*(states of `best`), all else summed out, also a noisy-or's axes: no maximum may enter it."""
         hard, planner, contractor = self.builder.hard, self.approach.planner, self._contractor
         best = frozenset(a for name in self.question.best if (a := self.builder.axis[name]) is not None) - hard
         if self._traced:
