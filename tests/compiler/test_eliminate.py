@@ -12,7 +12,7 @@ import tacit
 from tacit import CPT, Network, TestingCPT, TooLargeError, examples, semantics
 from tacit.compiler import compile_program, contraction, eliminate, price, trace
 from tacit.compiler import operations as ops
-from tacit.compiler.order.tree import ROWS, STEP, Problem, Tree
+from tacit.compiler.order.tree import ROWS, STEP_COST, Problem, Tree
 from tacit.compiler.planners import global_order, quick
 from tacit.compiler.program import check
 from tacit.compiler.prune import Pruned, possible_states, prune
@@ -125,7 +125,7 @@ def test_an_order_of_its_own_for_each_phase_pays_where_selection_needs_little():
         ("elements", ROWS),
         ("static_multiply_adds", 1),
         ("static_elements", 1),
-        ("operations", STEP),
+        ("operations", STEP_COST),
     ],
 )
 def test_a_program_is_priced_for_a_batch_of_rows(part, price_of_one):

@@ -6,7 +6,7 @@ import pytest
 
 from tacit.compiler.order import search as order
 from tacit.compiler.order.search import by_elimination, search
-from tacit.compiler.order.tree import MAX_STATIC, MEMO_AXES, ROWS, STEP, WRITE, Problem, Tree, anneal, bits
+from tacit.compiler.order.tree import MAX_STATIC, MEMO_AXES, ROWS, STEP_COST, WRITE_COST, Problem, Tree, anneal, bits
 from tests.compiler.test_order import named, problem
 
 
@@ -30,8 +30,8 @@ def test_bits_are_the_positions_that_are_set_from_low_to_high(mask):
 
 def test_a_step_costs_its_products_its_writing_and_itself():
     p = problem("ab", "bc", sizes={"a": 2, "b": 3, "c": 5})
-    assert p.cost(0b111, 0b101, soft=False) == 30 + WRITE * 10 + STEP
-    assert p.cost(0b111, 0b101, soft=True) == ROWS * (30 + WRITE * 10) + STEP
+    assert p.cost(0b111, 0b101, soft=False) == 30 + WRITE_COST * 10 + STEP_COST
+    assert p.cost(0b111, 0b101, soft=True) == ROWS * (30 + WRITE_COST * 10) + STEP_COST
 
 
 def test_a_product_is_soft_if_a_factor_is():
@@ -168,7 +168,7 @@ def test_weights_do_not_depend_on_how_they_are_summed():
     ("total", "leaves", "effort", "expected"),
     [
         (1e9, 100, "low", 0),
-        (STEP * 100 + 3.5 * 2e4, 100, "auto", 3),  # as much as there is to win
+        (STEP_COST * 100 + 3.5 * 2e4, 100, "auto", 3),  # as much as there is to win
         (1e12, 100, "auto", 15),  # no more than 1,500 factors in all
         (1e12, 1500, "auto", 2),
         (1e12, 40, "auto", 20),

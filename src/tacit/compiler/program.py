@@ -249,7 +249,7 @@ class Cost:
         return 8 * self.elements
 
 
-KNOWN = {ops.ZERO: None, ops.ONE: 0}  # for `_check_traced`: no product at all, and one of nothing
+CONSTANT_MASKS = {ops.ZERO: None, ops.ONE: 0}  # for `_check_traced`: no product at all, and one of nothing
 HEAD = ("value", "operation", "axes", "entries", "multiply-adds", "per")
 
 
@@ -342,10 +342,10 @@ def _check_traced(program: Program) -> None:
         elif isinstance(operation, ops.Rescale):
             below[i] = sources
         elif isinstance(operation, ops.Gather):
-            below[i] = [sources[k] if k >= 0 else KNOWN[k] for k in operation.index.ravel().tolist()]
+            below[i] = [sources[k] if k >= 0 else CONSTANT_MASKS[k] for k in operation.index.ravel().tolist()]
         elif isinstance(operation, ops.Structured) and operation.largest == program.largest:
             masks = _variables_below(operation, sources)
-            below[i] = [masks[k] if k >= 0 else KNOWN[k] for k in operation.index.ravel().tolist()]
+            below[i] = [masks[k] if k >= 0 else CONSTANT_MASKS[k] for k in operation.index.ravel().tolist()]
         else:
             dense = isinstance(operation, ops.Contract) and operation.largest == program.largest
             assert not (dense and program.batched[i]), f"operation {i} is dense and on a path that is to be traced"

@@ -22,7 +22,7 @@ from tacit.compiler.diagram_choice import Failure, StructureBudget
 from tacit.compiler.eliminate import Approach, Elimination
 from tacit.compiler.operations import Structured
 from tacit.compiler.order.search import EFFORTS
-from tacit.compiler.order.tree import ROWS, STEP
+from tacit.compiler.order.tree import ROWS, STEP_COST
 from tacit.compiler.planners import following, global_order, searching
 from tacit.compiler.program import Program
 from tacit.compiler.prune import Pruned, prune
@@ -70,7 +70,7 @@ def price(program: Program) -> float:
     """The cost of a program for a batch, in the units of the order search."""
     cost = program.cost
     per_row = cost.multiply_adds + cost.elements
-    return ROWS * per_row + cost.static_multiply_adds + cost.static_elements + STEP * cost.operations
+    return ROWS * per_row + cost.static_multiply_adds + cost.static_elements + STEP_COST * cost.operations
 
 
 class Task:

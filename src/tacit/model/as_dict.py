@@ -37,8 +37,8 @@ def network_from_dict(data: Any, kind: type[M]) -> M:
     if top.get("format", str) != FORMAT:
         raise FormatError(f"document.format is {data['format']!r}, expected {FORMAT!r}")
     if top.get("version", int) not in VERSIONS:
-        known = " and ".join(map(str, VERSIONS))
-        raise FormatError(f"document.version {data['version']!r} is not known; this release reads versions {known}")
+        versions = " and ".join(map(str, VERSIONS))
+        raise FormatError(f"document.version {data['version']!r} is not known; this release reads versions {versions}")
     try:
         net = kind(top.get("name", str, NoneType), top.get("selection", str, NoneType) or "ancestral")
     except NetworkError as error:

@@ -21,8 +21,8 @@ def as_floats(values: ArrayLike, what: str) -> Floats:
     """A read-only float64 copy of `values`."""
     try:
         array = np.array(values, dtype=np.float64, order="C")
-        if (given := np.asarray(values)).dtype.kind in "US":  # which NumPy reads as numbers
-            raise TypeError(f"it holds text, such as {given.flat[0].item()!r}")
+        if (raw := np.asarray(values)).dtype.kind in "US":  # which NumPy reads as numbers
+            raise TypeError(f"it holds text, such as {raw.flat[0].item()!r}")
     except (TypeError, ValueError, OverflowError) as error:
         reason = "its rows have different lengths" if "inhomogeneous" in str(error) else str(error)
         raise NetworkError(f"{what} is not an array of numbers: {reason}") from None

@@ -280,16 +280,16 @@ class Model(Graph):
         >>> net.seen_by("pain")
         ('disease', 'x-ray')
         """
-        given = self.variables if evidence is None else self._in_order(self._names(evidence))
+        names = self.variables if evidence is None else self._in_order(self._names(evidence))
         above = set(self.ancestors(name))
         if self.selection == "ancestral":
-            return tuple(n for n in given if n in above)
+            return tuple(n for n in names if n in above)
         hidden: set[str] = set()
         for other, node in self._nodes.items():
             blocks = other == name or (node.cpt.testing and other not in above)
             if blocks or not hidden.isdisjoint(node.parents):
                 hidden.add(other)
-        return tuple(n for n in given if n not in hidden)
+        return tuple(n for n in names if n not in hidden)
 
     def counts(self) -> Counts:
         """Nodes, edges, testing nodes, static and dynamic parameters, thresholds."""
@@ -343,17 +343,17 @@ def _as_cpt(
     if isinstance(cpt, AnyCPT) and tie is not None:
         raise NetworkError(f"tie is given beside a CPT; write CPT(..., tie={tie!r}) or TestingCPT(..., tie={tie!r})")
     try:
-        given: AnyCPT = cpt if isinstance(cpt, AnyCPT) else CPT(cpt, tie=tie)
+        checked: AnyCPT = cpt if isinstance(cpt, AnyCPT) else CPT(cpt, tie=tie)
     except NetworkError:  # of an array that has the wrong shape and wrong sums, the shape is said to be wrong
         check_shape("table", as_floats(cpt, "table"), own, parents)
         raise
-    if testing and not given.testing:
+    if testing and not checked.testing:
         raise NetworkError("testing=True, but the CPT given is a regular one; give a TestingCPT")
     if gamma is None:
-        return given
-    if not isinstance(given, TestingCPT):
+        return checked
+    if not isinstance(checked, TestingCPT):
         raise NetworkError("gamma is given, but the CPT is a regular one; only testing nodes have a slope")
-    return given.with_gamma(gamma)
+    return checked.with_gamma(gamma)
 
 
 def _unset(own: Variable, parents: Sequence[Variable], testing: bool, gamma: float | None, tie: str | None) -> AnyCPT:

@@ -46,16 +46,16 @@ class FunctionCPT(BaseCPT):
     @classmethod
     def from_rows(cls, codes: ArrayLike, rows: ArrayLike) -> FunctionCPT:
         """A rule given by its numbers: the row `rows[codes[u]]` for parent state u."""
-        given, places = as_floats(rows, "rows"), np.array(codes, dtype=np.int64)
+        table, places = as_floats(rows, "rows"), np.array(codes, dtype=np.int64)
         places.flags.writeable = False
-        if given.ndim != 2:
-            raise NetworkError(f"rows have shape {given.shape}, expected (distinct rows, own states)")
-        if places.size and not 0 <= places.min() <= places.max() < len(given):
-            raise NetworkError(f"codes must lie in 0..{len(given) - 1}, the rows given")
-        if np.isnan(given).any():
+        if table.ndim != 2:
+            raise NetworkError(f"rows have shape {table.shape}, expected (distinct rows, own states)")
+        if places.size and not 0 <= places.min() <= places.max() < len(table):
+            raise NetworkError(f"codes must lie in 0..{len(table) - 1}, the rows given")
+        if np.isnan(table).any():
             raise NetworkError("a rule cannot hold NaN; give an array with NaN entries to learn them")
         cpt = cls()
-        cpt._set(codes=places, rows=distributions(given, "rows"))
+        cpt._set(codes=places, rows=distributions(table, "rows"))
         return cpt
 
     def bind(self, own: Variable, parents: Sequence[Variable]) -> FunctionCPT:

@@ -15,8 +15,8 @@ from tacit.base.floats import Floats
 from tacit.compiler.diagrams.diagram_kernels import all_times
 
 PRIME = 2**64 - 59
-MOST_DIGITS = 15  # of a decimal: all that a float tells apart
-ALMOST = 1e-6  # how far from 1 the sum of a row may be, for it to be meant to be 1
+MAX_DIGITS = 15  # of a decimal: all that a float tells apart
+SUM_TOLERANCE = 1e-6  # how far from 1 the sum of a row may be, for it to be meant to be 1
 
 Prints = NDArray[np.uint64]
 
@@ -39,7 +39,7 @@ def of_rows(table: Floats) -> Prints:
     flat = np.ascontiguousarray(table, dtype=np.float64).reshape(-1, table.shape[-1])
     prints = np.empty(flat.shape, dtype=np.uint64)
     left = np.arange(len(flat))
-    for digits in range(MOST_DIGITS + 1):
+    for digits in range(MAX_DIGITS + 1):
         written = np.rint(flat[left] * 10.0**digits)
         exact = (written / 10.0**digits == flat[left]).all(axis=1) & (written.sum(axis=1) == 10.0**digits)
         prints[left[exact]] = all_times(written[exact].astype(np.uint64), np.uint64(pow(10**digits, -1, PRIME)))
@@ -60,7 +60,7 @@ def _row(row: list[float]) -> list[int]:
     scale = max(Fraction(x).denominator for x in row)
     whole = [int(Fraction(x) * scale) for x in row]
     total = sum(whole)
-    if abs(total / scale - 1) < ALMOST:
+    if abs(total / scale - 1) < SUM_TOLERANCE:
         if total % PRIME:
             scale = total
         else:  # rounded to 1 - 59 / 2**64, which is 0 in the field: the largest becomes what the others leave

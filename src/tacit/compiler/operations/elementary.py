@@ -100,8 +100,8 @@ class _LikelihoodStep(ArrayStep):
         self._xp, self._variable, self._nothing = xp, variable, xp.ones(states)
 
     def forward(self, frame: Frame) -> Value:
-        given = frame.likelihood(self._variable)
-        array = self._nothing if given is None else given
+        likelihood = frame.likelihood(self._variable)
+        array = self._nothing if likelihood is None else likelihood
         return Value(self._xp.cast(array), floor=self._xp.likelihood_floor(array))
 
     def reverse(self, backward: BackwardPass, adjoint: Array) -> None:

@@ -23,7 +23,7 @@ from tacit.compiler.operations.axes import ONE, ZERO, Array, Axes, Axis, Ids, Ke
 from tacit.compiler.operations.elementary import added_up
 from tacit.compiler.operations.operation import Operation, Support, Target
 
-SHOWN = 8  # inputs that are named where an operation is shown
+MAX_SHOWN_INPUTS = 8  # by name, where an operation is shown
 TABLES, ROWS, FIRST_LEVEL = 0, 1, 2  # the blocks
 STRIDE = 2**40  # a number's place is its block times this, plus its position there
 POWERS = 1 << np.arange(40)
@@ -59,8 +59,8 @@ class Structured(Operation):
 
     @property
     def detail(self) -> str:
-        shown = " ".join(f"v{i}" for i in self.inputs[:SHOWN])
-        more = f" ... ({len(self.inputs)} inputs)" if len(self.inputs) > SHOWN else ""
+        shown = " ".join(f"v{i}" for i in self.inputs[:MAX_SHOWN_INPUTS])
+        more = f" ... ({len(self.inputs)} inputs)" if len(self.inputs) > MAX_SHOWN_INPUTS else ""
         return f"{len(self.terms):,} terms of {shown}{more}"
 
     def first_literal(self, setting: Setting) -> int:

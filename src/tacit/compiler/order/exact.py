@@ -50,8 +50,8 @@ def _improve(problem: Problem, best: dict[_Key, _Best], a: int, b: int, wanted: 
         union, soft = problem.meet(left.out, soft_a, right.out, soft_b)
         out = union & wanted
         cost = left.cost + right.cost + problem.cost(union, out, soft)
-        known = best.get((a | b, soft))
-        if known is None or cost < known.cost:
+        cheapest = best.get((a | b, soft))
+        if cheapest is None or cost < cheapest.cost:
             best[a | b, soft] = _Best(cost, out, ((a, soft_a), (b, soft_b)))
 
 

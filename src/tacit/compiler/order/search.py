@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tacit.compiler.order.exact import cheapest_path, perfect_order
 from tacit.compiler.order.sweep import by_windows, sweep_order, widest_front
-from tacit.compiler.order.tree import MAX_STEP, ROWS, STEP, Path, Problem, Tree, anneal, bits, union_of
+from tacit.compiler.order.tree import MAX_STEP, ROWS, STEP_COST, Path, Problem, Tree, anneal, bits, union_of
 
 HUB_NEIGHBOURS = 100  # of an axis, beyond which the pairs that elimination would join are not counted one by one
 MAX_GROUP = 8  # factors of one axis up to which all pairs of them are compared
@@ -130,7 +130,7 @@ def _restarts(total: float, leaves: int, effort: str) -> int:
     """How many jittered plans to try: none where an interpreter's overhead is most of the cost."""
     if effort == "low":
         return 0
-    worth = int((total - STEP * leaves) / 2e4)
+    worth = int((total - STEP_COST * leaves) / 2e4)
     most = min(30, max(2, 1500 // leaves))
     return 4 * most if effort == "high" else min(worth, most, leaves // (2 if leaves >= MIN_LONG_SEARCH else 8))
 
@@ -142,7 +142,7 @@ def _annealed(problem: Problem, starts: list[Path], effort: str, rng: random.Ran
         moves, runs = 200_000, 16
     else:
         per_factor = 500 if leaves >= MIN_LONG_SEARCH else 200
-        moves = int(min((total - STEP * leaves) / 20, per_factor * leaves, 150_000))
+        moves = int(min((total - STEP_COST * leaves) / 20, per_factor * leaves, 150_000))
         runs = 1 if total < SWEEP_PRICE else 5 if total < 1e10 else MAX_RUNS
     best = (total, starts[0])
     gained = 0  # the last run that found something cheaper

@@ -19,8 +19,8 @@ from itertools import accumulate
 Path = list[tuple[int, int]]  # the k-th pair makes node (number of leaves + k)
 
 ROWS = 256  # the batch a plan is made for
-WRITE = 4.0  # writing an element, in multiply-adds
-STEP = 2000.0  # what an operation costs by itself (an interpreter's overhead), in multiply-adds
+WRITE_COST = 4.0  # writing an element, in multiply-adds
+STEP_COST = 2000.0  # what an operation costs by itself (an interpreter's overhead), in multiply-adds
 MAX_STATIC = 2**22  # entries of a table computed ahead for all states of hard evidence
 MAX_STEP = 1e11  # multiply-adds of one step for one row, beyond which a query is refused
 MEMO_AXES = 2000  # axes up to which sizes are remembered: hashing a longer mask takes longer than its few axes do
@@ -75,8 +75,8 @@ class Problem:
 
     def cost(self, union: int, out: int, soft: bool) -> float:
         """What it costs to make a factor over `out` from a product over `union`."""
-        work = self.size(union) + WRITE * self.size(out)
-        return (ROWS * work if soft else work) + STEP
+        work = self.size(union) + WRITE_COST * self.size(out)
+        return (ROWS * work if soft else work) + STEP_COST
 
 
 Planner = Callable[[Problem], Path]
