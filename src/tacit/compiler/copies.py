@@ -102,10 +102,7 @@ class _QuickElimination:
     def leaves(self) -> list[Leaf]:
         """All factors and copies, in which every axis keeps its own name in one place."""
         leaves = [leaf for part in self._parts.values() for leaf in part.leaves]
-        own: dict[int, int] = {}
-        for _, names in leaves:
-            for axis, name in names:
-                own.setdefault(axis, name)
+        own = dict(reversed([pair for _, names in leaves for pair in names]))  # the first name of each axis
         return [(factor, tuple(pair for pair in names if own[pair[0]] != pair[1])) for factor, names in leaves]
 
     def run(self, limit: float = math.inf) -> None:

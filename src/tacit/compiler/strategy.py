@@ -150,13 +150,10 @@ class Diagrams(Task):
         """Whether many entries of the tables are known to be 0 or 1."""
         if not self.possible:
             return False
-        known = total = 0
-        for name in self.pruned.nodes:
-            for part, table in self.net.cpt(name).parts().items():
-                if part != THRESHOLDS:
-                    known += int(((table == 0) | (table == 1)).sum())
-                    total += table.size
-        return known >= KNOWN_SHARE * total
+        parts = (part for name in self.pruned.nodes for part in self.net.cpt(name).parts().items())
+        tables = [table for name, table in parts if name != THRESHOLDS]
+        known = sum(int(((table == 0) | (table == 1)).sum()) for table in tables)
+        return known >= KNOWN_SHARE * sum(table.size for table in tables)
 
     def early(self, copying: bool = False) -> ProgramCandidate | None:
         """A program that is found before tables are planned, where these would take MIN_WORK and more."""

@@ -235,11 +235,8 @@ class _TermGroup(NamedTuple):
 
     def factors(self, xp: ArrayLibrary, tables: Array, working: Array) -> tuple[Array, Array]:
         """(terms, instructions, rows), twice."""
-        a, b = (
-            xp.reshape(xp.take(source, index, 0), self.shape)
-            for source, index in zip((tables if self.fixed else working, working), self.indices, strict=True)
-        )
-        return a, b
+        first = xp.take(tables if self.fixed else working, self.indices[0], 0)
+        return xp.reshape(first, self.shape), xp.reshape(xp.take(working, self.indices[1], 0), self.shape)
 
 
 class _LevelPlan(NamedTuple):
