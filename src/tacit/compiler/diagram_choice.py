@@ -80,7 +80,8 @@ class Structuring:
         limits = self.budget.most_factors, self.budget.numbers
         elimination = StructuredElimination(self.net, self.builder, problem, kept, last, *limits)
         value = elimination.run(values, fill, [first, *(budget for budget in more if budget < work)])
-        self.failure = elimination.failure or self.failure
+        if elimination.gave_up is not None:
+            self.failure = Failure(*elimination.gave_up)
         if value is None:
             raise TooLargeError(f"the query is too wide to compile: {self.failure}")
         self.fixed |= elimination.fixed

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tacit.compiler.builder import Builder
-from tacit.compiler.diagram_choice import Failure
 from tacit.compiler.diagrams import fingerprints, listing_kernels
 from tacit.compiler.diagrams.diagram_kernels import CONSTANT, SUM
 from tacit.compiler.diagrams.elimination import Alphabet, DiagramElimination, DiagramFactor, OutOfBudgetError, Result
@@ -113,7 +112,7 @@ class StructuredElimination:
     most_factors: int
     max_numbers: float
     fixed: dict[str, None] = field(default_factory=dict)  # nodes whose numbers are built in
-    failure: Failure | None = None  # of the last attempt
+    gave_up: tuple[Axis | None, int, float] | None = None  # the axis, nodes, and numbers per node of the last failure
 
     def run(self, values: Sequence[int], fill: Sequence[int], budgets: Sequence[int]) -> int | None:
         """The result of the first attempt within its budget, in the order `fill` or in sweeps, if there is one."""
@@ -127,8 +126,8 @@ class StructuredElimination:
                 result = elimination.run(factors, attempt.order, self.keep, self.best)
             except OutOfBudgetError as error:
                 axis, nodes, numbers, attempt.reached = error.args
-                self.failure = Failure(None if axis < 0 else names[axis], nodes, numbers / max(1, nodes))
-                if self.failure.numbers > self.max_numbers:
+                self.gave_up = None if axis < 0 else names[axis], nodes, numbers / max(1, nodes)
+                if self.gave_up[2] > self.max_numbers:
                     return None
             else:
                 self.fixed = symbols.fixed
