@@ -37,7 +37,7 @@ def package(name: str, extra: str, what: str = "this") -> Any:
 
 def refuse_a_mixture(package: str = os.path.dirname(os.path.dirname(__file__))) -> None:
     """Refuse an installation that has the distribution `tacit` in the same place as this package."""
-    place = os.path.dirname(package)  # whose names tell in far less time than importlib.metadata, at every import
+    place = os.path.dirname(package)  # its names tell: importlib.metadata takes far longer, at every import
     for entry in os.listdir(place) if os.path.isdir(place) else ():  # else in an archive, which nobody installs into
         name, _, rest = entry.lower().partition("-")
         if name == "tacit" and rest.endswith((".dist-info", ".egg-info")) and not _is_ours(os.path.join(place, entry)):

@@ -43,7 +43,7 @@ class Copies(NamedTuple):
 
 def can_copy(net: Model, pruned: Pruned, question: Question) -> bool:
     """Whether some node is a known function that is used twice, and copies of it disturb nobody."""
-    # traceback needs one axis for each variable, and derivatives one entry of the program for each of a table
+    # a traceback needs one axis for each variable; derivatives by what stands there twice are not the network's
     if question.best or question.every_node or question.every_state:
         return False
     uses = Counter(parent for name in pruned.nodes for parent in net.parents(name))
