@@ -133,7 +133,7 @@ def test_engines_that_need_code_say_so(monkeypatch):
     for name in ("native", "tape"):
         with pytest.raises(TacitError, match=f"engine='{name}' compiles code"):
             compile_(name).posterior(EVIDENCE)
-    engines.choice._warn_once.cache_clear()
+    engines.choice.warn_once.cache_clear()
     with pytest.warns(RuntimeWarning, match="NumPy"):
         assert isinstance(compile_().engine(), NumpyEngine)
     assert isinstance(compile_().engine(), NumpyEngine)  # warned of once
@@ -387,7 +387,7 @@ def test_without_code_the_interpreter_runs_with_one_warning(monkeypatch, error, 
     def fails(text):
         raise error
 
-    auto._warn_once.cache_clear()
+    auto.warn_once.cache_clear()
     monkeypatch.setattr(auto, "WRITE_TERM", 0.0)
     monkeypatch.setattr(auto, "COMPILE_START", -1.0)  # it would pay at once
     monkeypatch.setattr(target, "compiled", fails)

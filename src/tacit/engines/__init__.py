@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from importlib.util import find_spec
 
@@ -38,41 +37,30 @@ def build(
 ) -> Engine:
     """A program with its numbers, ready to run."""
     threads, numbers = machine.threads(threads), (program, parameters, gammas, dtype)
-    name = permitted(engine)
-    if name == "auto":
-        if choose(program) == "tape":
-            with suppress(TooLargeError):  # where the estimate was too low
-                return _class_of("auto")(*numbers, threads, program.cost.multiply_adds <= MAX_GENERATED)
-        name = "numpy"  # which needs no tape
-    if name in ("native", "tape", "cuda"):
-        return _class_of(name)(*numbers, threads)
+    name = permitted(engine)  # heavy packages are imported only by the engine that needs them
+    if name == "auto" and choose(program) == "tape":
+        from tacit.engines.native.auto import Auto
+
+        with suppress(TooLargeError):  # where the estimate was too low
+            return Auto(*numbers, threads, program.cost.multiply_adds <= MAX_GENERATED)
+    if name == "native":
+        from tacit.engines.native.native_engine import NativeEngine
+
+        return NativeEngine(*numbers, threads)
+    if name == "tape":
+        from tacit.engines.tape.tape_engine import TapeEngine
+
+        return TapeEngine(*numbers, threads)
+    if name == "cuda":
+        from tacit.engines.cuda.cuda_engine import CudaEngine
+
+        return CudaEngine(*numbers, threads)
     with machine.limited(threads):
-        built = _class_of(name)(*numbers)
-    built.threads = threads
-    return built
-
-
-def _class_of(engine: str) -> Callable[..., Engine]:
-    """The class of an engine: heavy packages are imported only by the one that needs them."""
-    match engine:
-        case "auto":
-            from tacit.engines.native.auto import Auto
-
-            return Auto
-        case "native":
-            from tacit.engines.native.native_engine import NativeEngine
-
-            return NativeEngine
-        case "tape":
-            from tacit.engines.tape.tape_engine import TapeEngine
-
-            return TapeEngine
-        case "cuda":
-            from tacit.engines.cuda.cuda_engine import CudaEngine
-
-            return CudaEngine
-        case "torch":
+        if name == "torch":
             from tacit.engines.arrays.torch_engine import TorchEngine
 
-            return TorchEngine
-    return NumpyEngine
+            built: Engine = TorchEngine(*numbers)
+        else:
+            built = NumpyEngine(*numbers)
+    built.threads = threads
+    return built

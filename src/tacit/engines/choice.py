@@ -34,12 +34,13 @@ def permitted(engine: str) -> str:
         raise TacitError(
             f"engine={engine!r} compiles code, which this system does not let run; engine='numpy' does not"
         )
-    _warn_once("this system does not let compiled code run: queries run on NumPy, which is much slower")
+    warn_once("this system does not let compiled code run: queries run on NumPy, which is much slower")
     return "numpy"
 
 
 @cache
-def _warn_once(message: str) -> None:
+def warn_once(message: str) -> None:
+    """Warn the first time that there is reason to."""
     warn(message, RuntimeWarning)
 
 
@@ -47,8 +48,12 @@ def for_learning(engine: str, program: Program, rows: int) -> str:
     """The engine that learns: on a GPU, if "auto" is asked for, there is one, and the work is large."""
     if engine != "auto":
         return engine
-    large = rows * program.cost.multiply_adds >= GPU_WORK
-    return "torch" if large and _has_gpu() else engine_for_many_passes(program, rows)
+    if rows * program.cost.multiply_adds >= GPU_WORK and find_spec("torch") is not None:
+        import torch
+
+        if torch.cuda.is_available():
+            return "torch"
+    return engine_for_many_passes(program, rows)
 
 
 def engine_for_many_passes(program: Program, rows: int) -> str:
@@ -60,21 +65,11 @@ def engine_for_many_passes(program: Program, rows: int) -> str:
     if choose(program) != "tape" or work > MAX_TAPE / 2 or not machine.can_run_code():
         return "numpy"  # a tape may turn out somewhat larger than that, and be refused
     worth = work <= QUICKLY_GENERATED or (work <= MAX_GENERATED and rows >= LEARNED_ROWS)
-    return "native" if worth and _can_compile() else "tape"
+    if worth:
+        from tacit.engines.native.llvm import can_compile
 
-
-def _can_compile() -> bool:
-    from tacit.engines.native.llvm import can_compile
-
-    return can_compile()
-
-
-def _has_gpu() -> bool:
-    if find_spec("torch") is None:
-        return False
-    import torch
-
-    return bool(torch.cuda.is_available())
+        worth = can_compile()
+    return "native" if worth else "tape"
 
 
 def choose(program: Program) -> str:

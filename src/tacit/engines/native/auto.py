@@ -12,7 +12,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from copy import copy
-from functools import cache
 from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -21,9 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.base.errors import TooLargeError
 from tacit.base.floats import Floats
 from tacit.base.jit import is_compiled
-from tacit.base.warnings import warn
 from tacit.compiler.program import Program
 from tacit.engines.arrays.numpy_engine import NumpyEngine
+from tacit.engines.choice import warn_once
 from tacit.engines.engine import Columns, Engine, SingleRow, Slopes, Sweep, Tables
 from tacit.engines.native.llvm import NoCodeError
 from tacit.engines.native.module import CodeKind
@@ -60,11 +59,6 @@ KINDS = {
     Sweep.HELD: CodeKind(True, False),
     Sweep.THROUGH: CodeKind(True, True),
 }
-
-
-@cache
-def _warn_once(why: str) -> None:
-    warn(f"queries run about four times slower than they could: {why}", RuntimeWarning)
 
 
 def _kernel(kinds: tuple[CodeKind, ...]) -> str:
@@ -163,7 +157,7 @@ class Auto(Engine):
                 return self.native
         except NoCodeError as error:
             self._no_code = True
-            _warn_once(str(error))
+            warn_once(f"queries run about four times slower than they could: {error}")
         return self._interpreter() if self._decides else self._other(rows, _kernel(kinds))
 
     def _pays(self, rows: int, kinds: tuple[CodeKind, ...]) -> bool:
