@@ -14,6 +14,8 @@ from tacit.base.floats import Floats
 from tacit.base.machine import threads as usable_threads
 from tacit.engines.circuit.nodes import CODE, KINDS, Ids, Nodes
 from tacit.engines.tape import instructions as k
+from tacit.engines.tape.slots import allocate
+from tacit.engines.tape.tape import READS
 from tacit.engines.tape.tape_based import blocks_of_tiles, in_threads
 from tacit.engines.tape.tape_engine import MAX_CHUNK, tile_width
 from tacit.engines.tape.tape_kernels import forward
@@ -24,14 +26,6 @@ RUNNABLE = ("constant", "parameter", "input", "sum", "product", "test", "complem
 EXTRA = (0.0, 1.0, 2.0, 3.0, -1.0)  # constants behind those of the nodes; the first four are also codes of operators
 ONE, MINUS_ONE = 1, 4  # places among them
 NOWHERE = -1
-
-SLOT_COLUMNS = {
-    k.INPUT: (False, False),
-    k.LINEAR: (False, True),
-    k.PRODUCT: (True, True),
-    k.TEST: (True, True),
-    k.OUTPUT: (True, False),
-}
 
 Instruction = tuple[int, int, Ids]  # operation, destination, terms
 Listing = list[Instruction]
@@ -202,26 +196,21 @@ def _without_inputs(circuit: Nodes) -> NDArray[np.bool_]:
 
 def _slots(operation: int, terms: Ids) -> NDArray[np.bool_]:
     """Which numbers of an instruction's terms are slots: (terms, 2)."""
-    return np.asarray(SLOT_COLUMNS[operation] & (terms >= 0))
+    return np.asarray(READS[operation][0] & (terms >= 0))
 
 
 def _places(listing: Listing, fixed: NDArray[np.bool_]) -> tuple[Ids, int, Ids]:
     """A slot for every node while it is read, how many there are, and the constants that keep theirs throughout."""
     place, last = np.full(len(fixed), NOWHERE), np.full(len(fixed), NOWHERE)
-    for i, (operation, _, terms) in enumerate(listing):
+    first: dict[int, int] = {}  # by node: the instruction that writes it first
+    for i, (operation, node, terms) in enumerate(listing):
         last[terms[_slots(operation, terms)]] = i
+        if operation != k.OUTPUT:
+            first.setdefault(node, i)
     pinned = np.flatnonzero(fixed & (last != NOWHERE))
     place[pinned] = np.arange(len(pinned))
-    ends: list[list[int]] = [[] for _ in listing]
-    for node in np.flatnonzero(~fixed & (last != NOWHERE)).tolist():
-        ends[last[node]].append(node)
-    free: list[int] = []
-    count = len(pinned)
-    for i, (operation, node, _) in enumerate(listing):
-        if operation != k.OUTPUT and place[node] == NOWHERE:
-            place[node] = free.pop() if free else count
-            count = max(count, int(place[node]) + 1)
-        free.extend(place[ends[i]].tolist())
+    written = list(first)
+    place[written], count = allocate(list(first.values()), last[written].tolist(), len(listing), [], len(pinned))
     return place, count, pinned
 
 

@@ -59,7 +59,6 @@ def _label(circuit: Nodes, kind: str, i: int) -> str:
 
 
 def node_line(circuit: Nodes, i: int) -> str:
-    """A node as a line of text."""
     kind, owner, words = KINDS[circuit.kind[i]], int(circuit.owner[i]), list[str]()
     if kind == "parameter":
         words += map(json.dumps, circuit.tables[owner])
@@ -165,7 +164,6 @@ def input_variable(name: Any, states: Any) -> Variable:
 
 
 def brief(what: object) -> str:
-    """A fault as a message shows it."""
     text = str(what)
     return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
 
@@ -213,10 +211,8 @@ def check(circuit: Nodes) -> None:
 
 
 def _covers(bounds: Ids, count: int, least: int) -> bool:
-    """Whether the bounds of consecutive parts, each of at least so many, go from 0 to `count`.
-
-    Differences of damaged bounds could overflow, and their sums would be allocated: they are compared first.
-    """
+    """Whether the bounds of consecutive parts, each of at least so many, go from 0 to `count`."""
+    # compared first: differences of damaged bounds could overflow, and their sums would be allocated
     if len(bounds) < 1 or bounds[0] != 0 or bounds[-1] != count or (bounds < 0).any():
         return False
     return bool((bounds[1:] - bounds[:-1] >= least).all())

@@ -9,21 +9,7 @@ import numpy as np
 from tacit.base.errors import TooLargeError
 from tacit.base.floats import representable
 from tacit.base.text import large
-from tacit.compiler.operations import (
-    ONE,
-    Add,
-    Axes,
-    Contract,
-    Likelihood,
-    Operation,
-    Parameter,
-    Select,
-    Setting,
-    Share,
-    Slice,
-    Structured,
-    spread,
-)
+from tacit.compiler import operations as ops
 from tacit.compiler.operations.structured import terms_of
 from tacit.compiler.program import Program
 from tacit.engines.circuit import node_builder
@@ -49,20 +35,20 @@ def lower(program: Program, net: Model, fold: bool = True) -> Circuit:
     return _Lowering(program, net, fold).run()
 
 
-def _nodes_of(program: Program, i: int, operation: Operation) -> int:
+def _nodes_of(program: Program, i: int, operation: ops.Operation) -> int:
     """How many nodes an operation becomes, if none of them is known already."""
     size = program.size(operation.axes)
     match operation:
-        case Contract():
+        case ops.Contract():
             union = program.size(program.union(i))
             return union * (len(operation.inputs) > 1) + size * (union > size)
-        case Structured():
+        case ops.Structured():
             return len(operation.terms) + len(operation.linear)
-        case Select():
+        case ops.Select():
             return size + program.size(program.operations[operation.inputs[0]].axes)
-        case Parameter() | Likelihood() | Slice() | Add():
+        case ops.Parameter() | ops.Likelihood() | ops.Slice() | ops.Add():
             return size
-        case Share():
+        case ops.Share():
             return 3 * program.size(program.operations[operation.inputs[0]].axes) + size * operation.own
     return 0
 
@@ -87,7 +73,7 @@ class _Lowering:
                 self.values.pop(j, None)
         return self.build.finish(self.values[self.program.joint].ravel())
 
-    def parameters(self, operation: Parameter) -> Ids:
+    def parameters(self, operation: ops.Parameter) -> Ids:
         table = self.net.cpt(operation.node).parts()[operation.part]
         ids = self.build.parameters(operation.node, operation.part, table)
         if not self.build.fold:
@@ -98,7 +84,7 @@ class _Lowering:
     def likelihoods(self, variable: str) -> Ids:
         return self.build.inputs(self.net.variable(variable))
 
-    def slices(self, operation: Slice, setting: Setting) -> Ids:
+    def slices(self, operation: ops.Slice, setting: ops.Setting) -> Ids:
         ids, axes = self.values[operation.inputs[0]], setting.axes[0]
         for name in operation.variables:
             ids = self.build.slices(self.net.variable(name), np.moveaxis(ids, axes.index(name), -1))
@@ -111,7 +97,7 @@ class _Lowering:
     def rescaled(self, i: int, source: int) -> Ids:
         return self.values[source]
 
-    def sums(self, i: int, operation: Contract, order: Axes, setting: Setting) -> Ids:
+    def sums(self, i: int, operation: ops.Contract, order: ops.Axes, setting: ops.Setting) -> Ids:
         if setting.size(order) > MAX_STEP:
             raise TooLargeError(
                 f"the circuit would need {setting.size(order):,} nodes for one step (limit {MAX_STEP:,}); "
@@ -123,11 +109,11 @@ class _Lowering:
             return product
         return self.build.sums(product.reshape(*setting.shape(operation.axes), -1))
 
-    def _spread(self, operation: Operation, setting: Setting, order: Axes) -> list[Ids]:
+    def _spread(self, operation: ops.Operation, setting: ops.Setting, order: ops.Axes) -> list[Ids]:
         operands = zip(operation.inputs, setting.axes, strict=True)
-        return [spread(self.values[j], axes, order) for j, axes in operands]
+        return [ops.spread(self.values[j], axes, order) for j, axes in operands]
 
-    def structured(self, operation: Structured, setting: Setting) -> Ids:
+    def structured(self, operation: ops.Structured, setting: ops.Setting) -> Ids:
         """Level by level, and of a level, those instructions together that have the same number of terms."""
         assert not operation.largest, "a circuit has no largest product"
         outside = ~representable(operation.mantissas, operation.exponents, np.dtype(np.float64))
@@ -147,40 +133,37 @@ class _Lowering:
                 terms = ids[operation.terms[terms_of(bounds, alike)]].reshape(len(alike), count, 2)
                 ids[first + alike] = self.build.sums(self.build.products(terms[..., 0], terms[..., 1]))
         index = operation.index
-        return np.where(index >= 0, ids[np.maximum(index, 0)], np.where(index == ONE, self.one, self.zero))
+        return np.where(index >= 0, ids[np.maximum(index, 0)], np.where(index == ops.ONE, self.one, self.zero))
 
-    def shares(self, operation: Share, setting: Setting) -> Ids:
+    def shares(self, operation: ops.Share, setting: ops.Setting) -> Ids:
         cpt = self.net.cpt(operation.node)
         assert isinstance(cpt, TestingCPT)
         lower, upper, table = self._spread(operation, setting, operation.axes)
         if cpt.gamma is None:
             return table if operation.own else np.full(table.shape, self.zero)
         one, zero, rising = np.array(self.one), np.array(self.zero), np.zeros((), dtype=np.int64)
-        likely = self.build.sigmoids(upper, lower, one, zero, rising, cpt.gamma)
-        rest = self.build.quotients(self.build.sigmoids(upper, lower, zero, one, rising, cpt.gamma), likely)
+        likely = self.build.tests(upper, lower, one, zero, rising, cpt.gamma)
+        rest = self.build.quotients(self.build.tests(upper, lower, zero, one, rising, cpt.gamma), likely)
         if not operation.own:
             return np.array(np.broadcast_to(rest, table.shape))
         return self.build.products(self.build.complements(rest), table)
 
-    def added(self, operation: Add, setting: Setting) -> Ids:
+    def added(self, operation: ops.Add, setting: ops.Setting) -> Ids:
         terms = self._spread(operation, setting, operation.axes)
         return self.build.sums(np.stack(np.broadcast_arrays(*terms), axis=-1))
 
-    def choices(self, operation: Select, setting: Setting) -> Ids:
+    def choices(self, operation: ops.Select, setting: ops.Setting) -> Ids:
         cpt = self.net.cpt(operation.node)
         assert isinstance(cpt, TestingCPT)
         parents, out = setting.axes[0], (*operation.axes, *operation.observed)
         n_u, plus, minus, thresholds = (self.values[j] for j in operation.inputs)
         n = self.build.sums(n_u.reshape(1, -1))[0]
-        t = spread(thresholds, setting.axes[3], parents)
+        t = ops.spread(thresholds, setting.axes[3], parents)
         x, limit = (n_u, self.build.products(t, n)) if cpt.gamma is None else (self.build.quotients(n_u, n), t)
         sides = (plus, setting.axes[1]), (minus, setting.axes[2])
-        a, b, c, d = (spread(ids, axes, out) for ids, axes in ((x, parents), (limit, parents), *sides))
+        a, b, c, d = (ops.spread(ids, axes, out) for ids, axes in ((x, parents), (limit, parents), *sides))
         operators = operation.operators(setting, out)
-        if cpt.gamma is None:
-            selected = self.build.tests(a, b, c, d, operators)
-        else:
-            selected = self.build.sigmoids(a, b, c, d, operators, cpt.gamma)
+        selected = self.build.tests(a, b, c, d, operators, cpt.gamma)
         for name in reversed(operation.observed):
             selected = self.build.slices(self.net.variable(name), selected)
         return selected

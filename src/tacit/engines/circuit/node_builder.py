@@ -91,18 +91,15 @@ class CircuitBuilder:
             nodes[arity == n] = self._nodes("sum", rows[arity == n, :n])
         return nodes.reshape(shape)
 
-    def tests(self, x: Ids, limit: Ids, plus: Ids, minus: Ids, operator: Ids) -> Ids:
-        """`plus` where `x operator limit` holds, else `minus`."""
-        return self._choices("test", (x, limit, plus, minus), operator, np.zeros(()))
+    def tests(self, x: Ids, limit: Ids, plus: Ids, minus: Ids, operator: Ids, gamma: float | None = None) -> Ids:
+        """`plus` where `x operator limit` holds, else `minus`; with `gamma`, a mixture of both.
 
-    def sigmoids(self, x: Ids, threshold: Ids, plus: Ids, minus: Ids, operator: Ids, gamma: float) -> Ids:
-        """A mixture of `plus` and `minus` with weight sigmoid(gamma (x - threshold)), mirrored for <= and <."""
-        return self._choices("sigmoid", (x, threshold, plus, minus), operator, np.array(gamma))
-
-    def _choices(self, kind: str, parts: tuple[Ids, Ids, Ids, Ids], operator: Ids, number: Floats) -> Ids:
-        *parts_, operator, number = np.broadcast_arrays(*parts, operator, number)
-        rows = np.stack([p.ravel() for p in parts_], axis=1)
-        nodes = self._nodes(kind, rows, operator.ravel(), number.ravel())
+        The weight of `plus` is then sigmoid(gamma (x - limit)), mirrored for <= and <.
+        """
+        kind, number = ("test", 0.0) if gamma is None else ("sigmoid", gamma)
+        *parts, operator, numbers = np.broadcast_arrays(x, limit, plus, minus, operator, number)
+        rows = np.stack([p.ravel() for p in parts], axis=1)
+        nodes = self._nodes(kind, rows, operator.ravel(), numbers.ravel())
         if self.fold:  # both sides alike: nothing to choose
             nodes = np.where(rows[:, 2] == rows[:, 3], rows[:, 2], nodes)
         return nodes.reshape(operator.shape)

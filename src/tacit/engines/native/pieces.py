@@ -11,27 +11,10 @@ from dataclasses import dataclass
 from tacit.engines.native.forward import Terms
 from tacit.engines.tape import instructions as k
 from tacit.engines.tape.slots import allocate
-from tacit.engines.tape.tape import Tape
+from tacit.engines.tape.tape import READS, Tape
 
 PIECE_TERMS = 200  # of a piece: code that a processor keeps decoded, and that LLVM orders well
 WHOLE_TERMS = 250  # up to which a tape stays whole
-
-# the slots that instructions read: the first and the second numbers of their terms
-ALL, FIRST, SECOND, NONE = (True, True), (True, False), (False, True), (False, False)
-READS = {
-    k.INPUT: (NONE,),
-    k.INDEX: (NONE,),
-    k.TABLE: (SECOND,),
-    k.LINEAR: (SECOND,),
-    k.PRODUCT: (ALL,),
-    k.TEST: (ALL,),
-    k.WEIGHT: (ALL, ALL, NONE),
-    k.MIX: (FIRST, ALL),
-    k.SCALE: (SECOND, FIRST),
-    k.OUTPUT: (FIRST,),
-    k.LARGEST_LINEAR: (SECOND,),
-    k.LARGEST_PRODUCT: (ALL,),
-}
 
 
 @dataclass(frozen=True)
@@ -96,10 +79,7 @@ def pieces_of(tape: Tape) -> list[CodePiece]:
 
 
 def deep(steps: list[TapeStep]) -> list[TapeStep]:
-    """Instructions in another order, each soon before what reads it: few values are alive at a time.
-
-    What needs more values alive at a time comes first (Sethi and Ullman).
-    """
+    """Instructions in an order that keeps few values alive: the most demanding operand first (Sethi and Ullman)."""
     maker = {slot: i for i, step in enumerate(steps) for slot in step.writes}
     sources = [[maker[slot] for slot in sorted(step.reads) if slot in maker] for step in steps]
     need: list[int] = []

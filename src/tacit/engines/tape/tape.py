@@ -11,9 +11,27 @@ from numpy.typing import NDArray
 from tacit.base.floats import Floats, scaled
 from tacit.compiler.operations import Axis
 from tacit.compiler.operations.axes import Ids
+from tacit.engines.tape import instructions as k
 from tacit.engines.tape.traceback_plan import TracebackPlan
 
 ONE_CONSTANT, ZERO_CONSTANT = 0, 1
+
+# the slots that instructions read: the first and the second numbers of their terms
+ALL, FIRST, SECOND, NONE = (True, True), (True, False), (False, True), (False, False)
+READS = {
+    k.INPUT: (NONE,),
+    k.INDEX: (NONE,),
+    k.TABLE: (SECOND,),
+    k.LINEAR: (SECOND,),
+    k.PRODUCT: (ALL,),
+    k.TEST: (ALL,),
+    k.WEIGHT: (ALL, ALL, NONE),
+    k.MIX: (FIRST, ALL),
+    k.SCALE: (SECOND, FIRST),
+    k.OUTPUT: (FIRST,),
+    k.LARGEST_LINEAR: (SECOND,),
+    k.LARGEST_PRODUCT: (ALL,),
+}
 
 
 class Literals(NamedTuple):

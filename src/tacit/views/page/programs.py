@@ -10,19 +10,7 @@ import numpy as np
 
 from tacit.base.errors import TooLargeError
 from tacit.base.floats import Floats
-from tacit.compiler.operations import (
-    Add,
-    Constant,
-    Contract,
-    Gather,
-    Likelihood,
-    Operation,
-    Parameter,
-    Rescale,
-    Select,
-    Share,
-    Structured,
-)
+from tacit.compiler import operations as ops
 from tacit.compiler.program import Program
 from tacit.model.cpt import CPT, TESTS, THRESHOLDS, TestingCPT
 from tacit.model.model import Model
@@ -40,21 +28,18 @@ class PageTables:
         """Where a table is in the list."""
         if (node, part) not in self._places:
             self._places[node, part] = len(self.tables)
-            self.tables.append(self._table(node, part))
+            cpt = self._net.cpt(node)
+            table = cpt.parts()[part]
+            smooth = isinstance(cpt, TestingCPT) and cpt.gamma is not None
+            described = {
+                "node": self.number[node],
+                "part": part,
+                "shape": list(table.shape),
+                "varies": isinstance(cpt, CPT | TestingCPT) and (part != THRESHOLDS or smooth),
+                "values": table.ravel().tolist(),
+            }
+            self.tables.append(described)
         return self._places[node, part]
-
-    def _table(self, node: str, part: str) -> dict[str, Any]:
-        cpt = self._net.cpt(node)
-        table = cpt.parts()[part]
-        smooth = isinstance(cpt, TestingCPT) and cpt.gamma is not None
-        varies = isinstance(cpt, CPT | TestingCPT) and (part != THRESHOLDS or smooth)
-        return {
-            "node": self.number[node],
-            "part": part,
-            "shape": list(table.shape),
-            "varies": varies,
-            "values": table.ravel().tolist(),
-        }
 
 
 def plain_program(
@@ -81,26 +66,26 @@ def plain_program(
     }
 
 
-def _detail(operation: Operation, tables: PageTables, slopes: Mapping[str, float | None]) -> dict[str, Any]:
+def _detail(operation: ops.Operation, tables: PageTables, slopes: Mapping[str, float | None]) -> dict[str, Any]:
     match operation:
-        case Parameter():
+        case ops.Parameter():
             return {"table": tables.place(operation.node, operation.part)}
-        case Constant():
+        case ops.Constant():
             return {"values": operation.table.ravel().tolist()}
-        case Likelihood():
+        case ops.Likelihood():
             return {"variable": tables.number[operation.variable]}
-        case Gather():
+        case ops.Gather():
             return {"index": operation.index.ravel().tolist()}
-        case Contract():
+        case ops.Contract():
             return {"largest": True} if operation.largest else {}
-        case Select():
+        case ops.Select():
             tests = [TESTS[code] for code in operation.tests.ravel().tolist()]
             return {"gamma": slopes[operation.node], "tests": tests}
-        case Share():
+        case ops.Share():
             return {"gamma": slopes[operation.node], "own": operation.own}
-        case Add() | Rescale():
+        case ops.Add() | ops.Rescale():
             return {}
-        case Structured():
+        case ops.Structured():
             raise TooLargeError("too wide for a page, which works on whole tables; `tacit serve` answers it")
     raise AssertionError(f"{type(operation).__name__} indexes tables: pages have likelihoods only")
 
