@@ -86,10 +86,8 @@ class ArrayEngine(Engine):
         marginal, tables = self.program.selections[node].marginal, self.program.selects[node]
         arrays = [self._numpy(self._steps[i].weight(values[i])) for i in tables]  # type: ignore[attr-defined]
         weights = [as_floats(weight).astype(self._numpy_dtype) for weight in arrays]
-        return Decided.of(
-            self._with_rows(marginal, self._numpy(values[marginal].array), rows),
-            [self._with_rows(i, weight, rows) for i, weight in zip(tables, weights, strict=True)],
-        )
+        spread = [self._with_rows(i, weight, rows) for i, weight in zip(tables, weights, strict=True)]
+        return Decided.of(self._with_rows(marginal, self._numpy(values[marginal].array), rows), spread)
 
     def _with_rows(self, i: int, array: Array, rows: int) -> Array:
         array = array if self.program.batched[i] else array[..., None]

@@ -31,15 +31,13 @@ class ByRow(NumpyEngine):
 
     def __init__(self, program: Program, parameters: Tables, gammas: Slopes) -> None:
         super().__init__(replace(program, batched=(True,) * len(program)), parameters, gammas)
-        sources = {i: self._source(op) for i, op in enumerate(program) if isinstance(op, Parameter | Constant)}
-        self._sources = Fixed(sources)
-
-    def _source(self, operation: Parameter | Constant) -> Value:
-        if isinstance(operation, Parameter):
-            array = self._parameter(operation.node, operation.part)[..., None]
-        else:
-            array = self._rows.constant(operation.table)[..., None]
-        return Value(array, floor=lowest(array.reshape(-1, 1)))
+        tables: dict[int, Array] = {}
+        for i, op in enumerate(program):
+            if isinstance(op, Parameter):
+                tables[i] = self._parameter(op.node, op.part)
+            elif isinstance(op, Constant):
+                tables[i] = self._rows.constant(op.table)
+        self._sources = Fixed({i: Value(t[..., None], floor=lowest(t.reshape(-1, 1))) for i, t in tables.items()})
 
     def _forward(self, columns: Columns, through_selection: bool = True) -> ArrayEvaluation:
         frame = self._evaluation(self._sources, columns, through_selection)

@@ -42,10 +42,7 @@ class Fixed:
 
 
 class Sources(NamedTuple):
-    """Where an evaluation takes numbers from, and whether derivatives pass `through` selections.
-
-    `table_floor` gives the bound of a table, where bounds are watched.
-    """
+    """Where an evaluation gets numbers and bounds of tables, and whether derivatives pass `through` selections."""
 
     table: Callable[[str, str], Array]
     gammas: Mapping[str, Any]

@@ -63,7 +63,6 @@ class GraphSlot:
         self._graph, self._results, self.runs = None, None, 0
 
     def replay(self) -> Outputs:
-        """Run the recorded kernels on what the buffers hold now."""
         assert self._graph is not None
         assert self._results is not None
         self._graph.replay()

@@ -180,7 +180,6 @@ class WideArrays(NumpyArrays):
 
 
 def _entries(frame: Frame, i: int) -> Floats:
-    """The bound that the entries of a value show."""
     value = frame.values[i]
     return lowest(value.array.reshape(-1, 1) if value.floor is None else value.array)
 

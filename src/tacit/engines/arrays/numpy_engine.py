@@ -101,10 +101,8 @@ class NumpyEngine(ArrayEngine):
         return bool((floor < np.finfo(dtype).minexp).any())
 
     def all_from(self, exponent: int) -> bool:
-        """Whether no such value has an entry below 2**exponent, and so far from any bound that none can be in doubt.
-
-        That settles at once what `in_doubt` works out value by value, which takes longer than a step of learning.
-        """
+        """Whether no such value has an entry below 2**exponent, and so far from any bound that none can be in doubt."""
+        # settles at once what `in_doubt` works out value by value, which takes longer than a step of learning
         if self._most_factors is None:
             return False
         numbers = np.concatenate([value.array for value in self.values.values()] or [np.ones(1)], axis=None)
@@ -192,17 +190,15 @@ class NumpyEngine(ArrayEngine):
         parts = []
         for some, block in blocks(columns, rows, self._tracing.chunk):
             drawn = None if draws is None else np.ascontiguousarray(draws[:, some])
-            parts.append(self._traced(block.columns, block.rows, drawn))
+            with limited(self.threads):
+                frame, results = self._kept(block.columns, block.rows)
+                states = self._tracing.states(frame.values, block.rows, drawn)
+            possible = results.joint[0] > 0
+            if results.imprecise is not None:
+                possible &= ~results.imprecise
+            assert all((codes[possible] >= 0).all() for codes in states.values()), "a product without some variable"
+            parts.append(Descent(states, results))
         return Descent.joined(parts)
-
-    @in_own_threads
-    def _traced(self, columns: Columns, rows: int, draws: Floats | None) -> Descent:
-        """States of variables, for a traced program."""
-        frame, results = self._kept(columns, rows)
-        states = self._tracing.states(lambda i: frame.values[i].array, rows, draws)
-        possible = results.joint[0] > 0 if results.imprecise is None else (results.joint[0] > 0) & ~results.imprecise
-        assert all((codes[possible] >= 0).all() for codes in states.values()), "a product without some variable"
-        return Descent(states, results)
 
     @cached_property
     def _tracing(self) -> Tracing:

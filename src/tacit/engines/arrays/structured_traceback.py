@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from tacit.base.floats import Floats, representable
 from tacit.compiler.operations import Gather, Likelihood, Operation, Rescale, Structured
+from tacit.compiler.operations.array_rules import Value
 from tacit.compiler.operations.axes import Ids, Mask, Setting
 from tacit.compiler.operations.structured import terms_of
 from tacit.compiler.program import Program, traced_operations
@@ -187,33 +188,31 @@ class Tracing:
         """How many rows to trace at a time."""
         return max(1, MAX_WEIGHTS // max(1, sum(len(own.terms) + len(own) for own in self._instructions.values())))
 
-    def states(self, value: Callable[[int], Array], rows: int, draws: Floats | None) -> States:
+    def states(self, values: Mapping[int, Value], rows: int, draws: Floats | None) -> States:
         """States of all variables that were asked for: (rows, samples); -1 may stand in rows that are impossible.
 
-        `value` gives the value of an operation. Without `draws` (1, rows, samples), one sample, the largest; with them,
+        `values` are those of the operations. Without `draws` (1, rows, samples), one sample, the largest; with them,
         each number starts the random numbers of its sample.
         """
         samples = 1 if draws is None else draws.shape[2]
-        choices = self._choices(value, rows, draws)
+        choices = self._choices(values, rows, draws)
         states = {name: np.full(rows * samples, -1, dtype=np.int32) for name in self._variables}
         at_once = max(1, MAX_VISITS // max(1, len(self._variables)))
         for start in range(0, rows * samples, at_once):
             self._descend(choices, np.arange(start, min(start + at_once, rows * samples)), states)
         return {name: codes.reshape(rows, samples) for name, codes in states.items()}
 
-    def _choices(self, value: Callable[[int], Array], rows: int, draws: Floats | None) -> dict[int, Choose]:
-        """How to choose terms of the instructions of each structured operation."""
+    def _choices(self, values: Mapping[int, Value], rows: int, draws: Floats | None) -> dict[int, Choose]:
         choices: dict[int, Choose] = {}
         counted = 0
         for i, instructions in self._instructions.items():
             inputs = self._program.operations[i].inputs
-            weights = instructions.weights([value(j).reshape(len(self._leads[j]), -1) for j in inputs], rows)
+            weights = instructions.weights([values[j].array.reshape(len(self._leads[j]), -1) for j in inputs], rows)
             choices[i] = instructions.largest(weights) if draws is None else instructions.drawn(weights, draws, counted)
             counted += len(instructions)
         return choices
 
     def _descend(self, choices: Mapping[int, Choose], samples: Ids, states: Mapping[str, NDArray[np.int32]]) -> None:
-        """Find the states of some samples."""
         visits = defaultdict(list, {self._program.joint: [Visits(np.zeros_like(samples), samples)]})
         for i in reversed(self._path):
             here = _joined(visits.pop(i, []))

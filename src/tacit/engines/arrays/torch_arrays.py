@@ -143,9 +143,7 @@ class TorchArrays(ArrayLibrary):
         self, frame: Frame, inputs: Sequence[int], array: Tensor, lost: Sequence[Tensor], in_range: bool
     ) -> Tensor:
         floor = lowest(array, (0,))
-        for i in inputs:
-            floor = torch.where(torch.isneginf(self.settled(frame.floor(i))), -math.inf, floor)
-        for doubt in lost:
+        for doubt in (*(torch.isneginf(self.settled(frame.floor(i))) for i in inputs), *lost):
             floor = torch.where(doubt, -math.inf, floor)
         return floor if in_range else torch.full_like(floor, -math.inf)
 

@@ -294,8 +294,7 @@ class TorchEngine(ArrayEngine):
         return from_numpy(array).to(self.device, self.dtype)
 
     def _numpy(self, array: Tensor) -> Array:
-        result: Array = array.cpu().numpy()
-        return result
+        return np.asarray(array.cpu().numpy())
 
     def _rows_at_a_time(self, entries: int, alive: int) -> int:
         """How many rows, each with so many entries alive, to have at a time; `entries` is the limit of a CPU."""

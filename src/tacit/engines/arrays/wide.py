@@ -49,7 +49,6 @@ class Wide(np.lib.mixins.NDArrayOperatorsMixin):
 
     @staticmethod
     def exp(x: NDArray[np.float64]) -> Wide:
-        """e**x."""
         power = np.floor(x / math.log(2.0))
         # log 2 in two parts: the first has few digits, so that its multiples are exact
         rest = (x - power * 0.693147180369123816490) - power * 1.90821492927058770002e-10
@@ -134,10 +133,6 @@ def _multiply(a: Wide, b: Wide) -> Wide:
     return Wide._scaled(a.mantissa * b.mantissa, a.exponent + b.exponent)
 
 
-def _divide(a: Wide, b: Wide) -> Wide:
-    return Wide._scaled(a.mantissa / b.mantissa, a.exponent - b.exponent)
-
-
 def _add(a: Wide, b: Wide) -> Wide:
     both = np.broadcast_arrays(a.mantissa, b.mantissa), np.broadcast_arrays(a.exponent, b.exponent)
     return Wide(np.stack(both[0]), np.stack(both[1])).sum(axis=0)
@@ -182,14 +177,13 @@ def _broadcast(x: Wide, shape: tuple[int, ...]) -> Wide:
 
 def _concatenate(arrays: Sequence[Any], axis: int = 0) -> Wide:
     wide = [Wide.of(x) for x in arrays]
-    return Wide(
-        np.concatenate([x.mantissa for x in wide], axis=axis), np.concatenate([x.exponent for x in wide], axis=axis)
-    )
+    mantissa = np.concatenate([x.mantissa for x in wide], axis=axis)
+    return Wide(mantissa, np.concatenate([x.exponent for x in wide], axis=axis))
 
 
 UFUNCS: dict[np.ufunc, Callable[..., Any]] = {
     np.multiply: _multiply,
-    np.divide: _divide,
+    np.divide: lambda a, b: Wide._scaled(a.mantissa / b.mantissa, a.exponent - b.exponent),
     np.add: _add,
     np.subtract: lambda a, b: _add(a, -b),
     np.negative: lambda a: Wide(-a.mantissa, a.exponent),
