@@ -79,7 +79,7 @@ class Emulated:
 
     def reverse(self, seeds, through=True):
         kernel = reverse_kernel(self.tape, self.bits, self.given, through, device=False)
-        sums = np.zeros(kernel.sum_count(len(self.constants)))
+        sums = np.zeros(len(kernel.sums) + len(self.constants))
         d_inputs = np.full((sum(self.sizes[n] for n in self.tape.inputs), self.rows), np.nan, self.dtype)
         padded = -(-self.rows // WARP) * WARP
         values, seeds = np.zeros((kernel.kept, padded), self.dtype), np.ascontiguousarray(seeds, self.dtype)

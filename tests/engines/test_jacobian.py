@@ -40,7 +40,7 @@ def jacobian(net, engine, dtype, likelihoods, states):
 
 
 def one_by_one(net, likelihoods, states, rows):
-    """The same of some rows by the reference: a sweep for each."""
+    """Shares of some rows and their derivatives by the reference, a sweep for each."""
     engine, known = asked(net, "numpy", "float64", likelihoods)
 
     def seed_of(joint):

@@ -94,11 +94,9 @@ class CudaEngine(NativeEngine):
         return clone
 
     def forward(self, given: Sequence[Given]) -> Loaded:
-        """The kernel that evaluates rows."""
         return self._load(("forward", *given), lambda: device_kernels.forward_kernel(self._tape(), self._bits, given))
 
     def backward(self, given: Sequence[Given], through: bool, inputs: bool) -> Backward:
-        """The kernels that find derivatives."""
         key = ("reverse", through, inputs, *given)
         return Backward(
             self._load(("keep", *given), lambda: device_kernels.keeping_kernel(self._tape(), self._bits, given)),
@@ -127,14 +125,11 @@ class CudaEngine(NativeEngine):
             loaded.holds = constants
 
     def launch(self, loaded: Loaded, arguments: Sequence[Argument], rows: int, stream: int, **others: int) -> None:
-        """Run a kernel over some rows."""
         given = [] if loaded.kernel.bank else [loaded.constants]
         for own in arguments:
             given += (own.address, own.row, own.state)
-        given += [
-            rows if name == "rows" else others[name.replace(".", "_")]
-            for name in loaded.kernel.parameters[len(given) :]
-        ]
+        names = loaded.kernel.parameters[len(given) :]
+        given += [rows if name == "rows" else others[name.replace(".", "_")] for name in names]
         loaded.module.launch(given, rows, stream)
 
     fused, small, single = Engine.fused, Engine.small, Engine.single  # as every engine does it: on the GPU
@@ -148,7 +143,6 @@ class CudaEngine(NativeEngine):
         return self._results(tape, outputs, doubts)
 
     def posterior(self, columns: Columns, rows: int) -> Array:
-        """The posterior (rows, states) of some rows; no numbers where they are impossible."""
         posterior = np.empty((rows, self._tape().states), dtype=self.dtype)
         doubts = self._doubts(columns, rows, self._streamed(columns, rows, posterior, True))
         if doubts is not None:
@@ -178,16 +172,12 @@ class CudaEngine(NativeEngine):
         return self._small[1]
 
     def _columns(self, columns: Columns) -> list[HostColumn]:
-        """Evidence as a kernel reads it."""
         tape, sizes = self._tape(), self.program.sizes
         states = [*((name, sizes[name]) for name in tape.inputs), *((name, 0) for name in tape.codes)]
         return [HostColumn.of(columns.get(name), count, sizes[name], self.dtype) for name, count in states]
 
     def _streamed(self, columns: Columns, rows: int, results: Array, by_row: bool) -> NDArray[np.uint8] | None:
-        """Fill in outputs (outputs, rows), or `by_row` posteriors (rows, states).
-
-        What was noticed of rows comes back, None if nothing.
-        """
+        """Fill in outputs (outputs, rows), or `by_row` posteriors (rows, states); returns notes on rows, if any."""
         if not rows:
             return None
         own = self._columns(columns)
@@ -198,10 +188,8 @@ class CudaEngine(NativeEngine):
             loaded = self.forward([column.given for column in own])
             while len(self._streams) < 2:
                 self._streams.append(driver.Stream(self.device))
-            buffers = [
-                AnswerBuffers(self.device, stream.handle, own, block, results, by_row)
-                for stream in self._streams[: -(-rows // block)]
-            ]
+            streams = self._streams[: -(-rows // block)]
+            buffers = [AnswerBuffers(self.device, each.handle, own, block, results, by_row) for each in streams]
             for each in buffers:
                 after.callback(driver.wait, each.stream)
             self.fill(loaded, buffers[0].stream)
@@ -223,7 +211,7 @@ class CudaEngine(NativeEngine):
             host = {
                 "seeds_all": np.ascontiguousarray(seeds, dtype=self.dtype),
                 "d_inputs_all": np.empty((inputs, padded), dtype=self.dtype),
-                "sums_all": np.zeros((REPLICAS, kernel.sum_count(tape.constant_count))),
+                "sums_all": np.zeros((REPLICAS, len(kernel.sums) + tape.constant_count)),
                 "flag": np.zeros(1, dtype=np.int32),
             }
             there = {name: driver.DeviceMemory(self.device, array.nbytes) for name, array in host.items()}

@@ -52,10 +52,6 @@ class Kernel:
     sums: tuple[int, ...] = ()
     kept: int = 0  # values of a row that are kept in memory
 
-    def sum_count(self, constants: int) -> int:
-        """How many sums over rows there are, once."""
-        return len(self.sums) + constants
-
 
 def check_size(tape: Tape) -> None:
     """An error where a tape is too long for a kernel."""
@@ -72,10 +68,7 @@ def forward_kernel(tape: Tape, bits: int, given: Sequence[Given], device: bool =
 
 
 def keeping_kernel(tape: Tape, bits: int, given: Sequence[Given], device: bool = True) -> Kernel:
-    """The kernel `keep`: values that the backward pass needs, put into memory.
-
-    In one kernel with the backward pass, an assembler would keep all values in registers, of which there are too few.
-    """
+    """The kernel `keep`, of values for the backward pass: in one kernel with that, registers would not suffice."""
     return _Maker(tape, bits, given, device, KEEP_PARAMETERS).keep()
 
 
@@ -117,11 +110,9 @@ class _Maker:
 
     def _number(self) -> None:
         """The number of the thread, and of its block."""
-        t = self.thread
-        own, block, size = (
-            t.let(f"zext i32 {t.let(f'call i32 @llvm.nvvm.read.ptx.sreg.{what}()')} to i64")
-            for what in ("tid.x", "ctaid.x", "ntid.x")
-        )
+        t, registers = self.thread, ("tid.x", "ctaid.x", "ntid.x")
+        calls = (t.let(f"call i32 @llvm.nvvm.read.ptx.sreg.{register}()") for register in registers)
+        own, block, size = (t.let(f"zext i32 {call} to i64") for call in calls)
         t.do(f"%block = add i64 {block}, 0")
         t.do(f"%thread = add i64 {t.let(f'mul i64 {block}, {size}')}, {own}")
 
@@ -171,14 +162,12 @@ class _Maker:
                 t.do(f"store {number} {t.div(value, total)}, ptr {t.place(start, i, number)}")
 
     def _keep_in_memory(self) -> None:
-        """Say which values are kept, and where; what is a product of two others is computed again.
-
-        Those of a warp are together, each at a distance that is known now: it costs no registers.
-        """
+        """Say which values are kept, and where; what is a product of two others is computed again."""
         t = self.thread
         t.recomputed = {step.dst: step for step in self.steps if _is_cheap(step)}
         kept = sorted(_needed(self.steps) - set(t.recomputed) - set(t.pinned) - {0})
         t.memory = {slot: i for i, slot in enumerate(kept)}
+        # values of a warp are together, each at a distance that is known now: it costs no registers
         warp, lane = t.let(f"and i64 %thread, {-WARP}"), t.let(f"and i64 %thread, {WARP - 1}")
         far = t.let(f"add i64 {t.let(f'mul i64 {warp}, {len(kept)}')}, {lane}")
         t.do(f"%values = getelementptr inbounds {t.lanes.number}, ptr %values.all, i64 {far}")
@@ -205,13 +194,7 @@ class _Maker:
         for name, place in (("seeds", "row"), ("d_inputs", "thread")):
             t.do(f"%{name} = getelementptr inbounds {t.lanes.number}, ptr %{name}.all, i64 %{place}")
         self._keep_in_memory()
-        first = len(t.lines)
-        self._back(through, inputs)
-        t.lines[first:first] = self._places_of_sums()
-        return self._kernel("reverse", len(t.memory or {}))
-
-    def _back(self, through: bool, inputs: bool) -> None:
-        t, reads = self.thread, [step for step in self.steps if step.kind == k.INPUT]
+        first, reads = len(t.lines), [step for step in self.steps if step.kind == k.INPUT]
         t.inert = {slot for step in self.steps if step.kind in (k.SCALE, k.INDEX) for slot in step.writes}
         if not inputs:
             t.inert |= {step.dst for step in reads}
@@ -223,6 +206,8 @@ class _Maker:
         for number in sorted(set(range(len(t.owners))) - reached) if inputs else ():
             t.store("d_inputs", number, self.lanes.literal(0.0))
         t.finish_sums()
+        t.lines[first:first] = self._places_of_sums()
+        return self._kernel("reverse", len(t.memory or {}))
 
     def _places_of_sums(self) -> list[str]:
         """Where this thread adds to sums, which is known when their number is: lines that come before."""

@@ -82,7 +82,6 @@ class Device:
             call("cuCtxPopCurrent_v2", byref(c_void_p()))
 
     def free_bytes(self) -> int:
-        """Memory that is not taken."""
         free, whole = c_size_t(), c_size_t()
         call("cuMemGetInfo_v2", byref(free), byref(whole))
         return free.value
@@ -173,8 +172,7 @@ class DeviceModule:
                 pointer, size = c_void_p(), c_size_t()
                 call("cuModuleGetGlobal_v2", byref(pointer), byref(size), module, b"constants")
                 self.constants = pointer.value or 0
-        self._event = c_void_p()
-        with device.current():
+            self._event = c_void_p()
             call("cuEventCreate", byref(self._event), c_uint(2))  # without times
         weakref.finalize(self, _destroy, device, "cuEventDestroy_v2", self._event.value or 0)
         self._stream: int | None = None

@@ -28,7 +28,6 @@ def machine() -> llvm.TargetMachine:
 
 
 def ptx(text: str) -> str:
-    """The PTX of a module."""
     target = machine()
     module = llvm.parse_assembly(text)
     module.triple, module.data_layout = "nvptx64-nvidia-cuda", str(target.target_data)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TypeAlias
 
 import torch
 from torch import Tensor
 
+from tacit.engines.arrays.torch_engine import Slope
 from tacit.engines.cuda import driver
 from tacit.engines.cuda.cuda_engine import BackwardBuffers, CudaEngine, Loaded
 from tacit.engines.cuda.device_kernels import REPLICAS, THREADS_PER_BLOCK
@@ -18,7 +18,6 @@ from tacit.engines.native.lanes import Note
 from tacit.evidence.column import Kind
 
 TYPES = {"b": torch.int8, "h": torch.int16, "i": torch.int32}
-Slope: TypeAlias = "float | Tensor | None"
 
 
 class DeviceEvidence:
@@ -101,33 +100,23 @@ class DeviceQuery:
     def backward(
         self, constants: Tensor, evidence: DeviceEvidence, seeds: Tensor, inputs: bool
     ) -> tuple[Tensor, dict[str, Tensor] | None]:
-        """Derivatives by the constants, summed over rows, and by the likelihoods (states, rows) of every variable.
-
-        `seeds` (states, rows) are those of some function by the mantissas of the joint.
-        """
+        """Derivatives by constants, over all rows, and by likelihoods (states, rows), from `seeds` of the joint."""
         rows, tape, engine, sizes = evidence.rows, self.tape, self.engine, self.engine.program.sizes
         padded = -(-rows // THREADS_PER_BLOCK) * THREADS_PER_BLOCK  # every thread has its place
         count = sum(sizes[name] for name in tape.inputs) if inputs else 0
         d_inputs = torch.empty((count, padded), dtype=self.dtype, device=self.device)
-        flag = torch.zeros(1, dtype=torch.int32, device=self.device)
         with engine.device.current():
             stream = self._stream()
             both = engine.backward([own.given for own in evidence.arguments], True, inputs)
             for loaded in both:
                 self._fill(loaded, constants, stream)
             kernel = both.reverse.kernel
-            sums = torch.zeros(
-                (REPLICAS, kernel.sum_count(tape.constant_count)), dtype=torch.float64, device=self.device
-            )
+            shape = REPLICAS, len(kernel.sums) + tape.constant_count
+            sums = torch.zeros(shape, dtype=torch.float64, device=self.device)
             step = engine.scratch_rows(both.reverse, rows)
             values = torch.empty(kernel.kept * step, dtype=self.dtype, device=self.device)
-            tensors = {
-                "seeds_all": seeds,
-                "d_inputs_all": d_inputs,
-                "sums_all": sums,
-                "values_all": values,
-                "flag": flag,
-            }
+            tensors = {"seeds_all": seeds, "d_inputs_all": d_inputs, "sums_all": sums, "values_all": values}
+            tensors["flag"] = torch.zeros(1, dtype=torch.int32, device=self.device)
             given = {name: tensor.data_ptr() for name, tensor in tensors.items()}
             buffers = BackwardBuffers(step, given | {"seeds_stride": rows, "d_inputs_stride": padded})
             engine.launch_backward(both, evidence.arguments, rows, stream, buffers)

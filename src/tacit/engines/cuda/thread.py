@@ -25,10 +25,7 @@ SUMS = frozenset((k.LINEAR, k.PRODUCT, k.MIX, k.LARGEST_LINEAR, k.LARGEST_PRODUC
 
 @dataclass(frozen=True)
 class Given:
-    """How the evidence on one variable is given: codes also by a letter of `CODES`.
-
-    `states` is 0 where they are only used as places in tables.
-    """
+    """How evidence on a variable is given: codes by a letter of `CODES`, with 0 `states` if they index tables."""
 
     kind: Kind
     states: int
@@ -62,7 +59,6 @@ class Thread(Adjoints):
     unchanging = ", !invariant.load !0"
 
     def follow(self, step: TapeStep) -> None:
-        """Do one instruction."""
         FORWARD[step.kind](self, step.dst, step.terms)
         if step.kind in SUMS:
             self.note_small(self.values[step.dst])
@@ -111,30 +107,24 @@ class Thread(Adjoints):
             states = [state] if kind is Kind.NORMALISED else range(self.given[variable].states)
             for own, value in zip(states, READ[kind](self, variable, states), strict=True):
                 self.likelihoods[variable, own] = value
-                if kind is not Kind.CODES:
-                    self._note_small_likelihood(value)
+                if kind is not Kind.CODES:  # only a comparison sees the smallest of all, which a value's halves do not
+                    small = self.compare("olt", value, self.lanes.literal(LEAST_EXACT[self.lanes.bits]))
+                    self.note_doubt(self.both(small, self.compare("ogt", value, self.lanes.literal(0.0))))
         return self.likelihoods[variable, state]
 
     def number(self, variable: int, state: int) -> str:
-        """What is given of a state."""
         address = self._start(variable)
         if state:
             address = self.place(address, self.let(f"mul i64 %state{variable}, {state}"), "i8")
         return self.let(f"load {self.lanes.number}, ptr {address}{self.unchanging}")
 
     def code(self, variable: int) -> str:
-        """The place of the observed state."""
         kind, _ = CODES[self.given[variable].code]
         code = self.let(f"load {kind}, ptr {self._start(variable)}{self.unchanging}")
         return code if kind == "i32" else self.let(f"sext {kind} {code} to i32")
 
     def _start(self, variable: int) -> str:
         return self.place(f"%data{variable}", self.let(f"mul i64 %row, %row{variable}"), "i8")
-
-    def _note_small_likelihood(self, value: str) -> None:
-        """Only a comparison sees the smallest of all, which the halves of a value do not show."""
-        small = self.compare("olt", value, self.lanes.literal(LEAST_EXACT[self.lanes.bits]))
-        self.note_doubt(self.both(small, self.compare("ogt", value, self.lanes.literal(0.0))))
 
     def note_small(self, value: str) -> None:
         """Look at a value that may be so small that products with it lose digits."""
@@ -180,11 +170,8 @@ class Thread(Adjoints):
             self.let(f"atomicrmw or ptr %flag, i32 {wide} monotonic")
 
     def give_constant(self, place: int, derivative: str, factor: str | None = None) -> None:
-        """Add up the derivatives by a constant.
-
-        The threads of a warp add up 32 numbers with 31 exchanges, after which each thread has one of the sums. Of two
-        numbers, it keeps one and hands the other to a neighbour, which does the opposite.
-        """
+        """Add up the derivatives by a constant: 32 numbers of each thread of a warp with 31 exchanges."""
+        # of two numbers, a thread keeps one and hands the other to a neighbour: at last, each has one of the sums
         sum_ = derivative if factor is None else self.mul(derivative, factor)
         self.gathered.append(place)
         if not self.device:
@@ -218,7 +205,6 @@ class Thread(Adjoints):
         return self.let(f"bitcast {wide} {vector} to {self.lanes.type}")
 
     def add_to_sum(self, address: str, value: str) -> None:
-        """Add to a sum over rows."""
         self.let(f"atomicrmw fadd ptr {address}, double {self.cast(value, self.lanes, Lanes(64))} monotonic")
 
 

@@ -44,7 +44,6 @@ class Adjoints(Body):
         self.own[slot] = more if before is None else self.add(before, more)
 
     def give_constant(self, place: int, derivative: str, factor: str | None = None) -> None:
-        """Add derivatives, times a factor, to those by a constant."""
         more = derivative if factor is None else self.mul(derivative, factor)
         self.store("d_constants", place, self.add(self.load("d_constants", place), more))
 
@@ -64,7 +63,6 @@ class Adjoints(Body):
             rules[step.kind](self, step.dst, step.terms, a)
 
     def seed(self, state: int) -> str:
-        """The derivatives by a number of the joint."""
         return self.load("seeds", state)
 
     def give_factors(self, slot: int, terms: Terms, derivative: str) -> None:
@@ -75,10 +73,7 @@ class Adjoints(Body):
 
 @dataclass
 class GroupedAdjoints(Adjoints):
-    """Lines for a group of rows; a loop of its own gathers the derivatives by most constants.
-
-    It adds up many rows before it touches the memory of a constant: see `gather`.
-    """
+    """Lines for a group of rows; a loop of its own, `gather`, adds up the derivatives by most constants."""
 
     later: list[tuple[int, Terms]] = field(default_factory=list)  # slots, and the terms that they are sums of
 
@@ -155,29 +150,24 @@ REVERSE: dict[int, Callable[[Adjoints, int, Terms, str], None]] = {
 GATHERED = ("constants", "values", "adjoints", "d_constants")
 SUMS_AT_ONCE = 10  # in registers: as many as keep the units for additions busy, and leave registers for factors
 
-Sums = Sequence[tuple[int, Terms]]  # slots, and the terms that they are sums of
 
-
-def gather(body: Adjoints, sums: Sums) -> None:
+def gather(body: Adjoints, sums: Sequence[tuple[int, Terms]]) -> None:
     """Add to `%d_constants` what `%adjoints` of these slots say about their constants; `%count` are the rows."""
     every = [(slot, constant, factor) for slot, terms in sums for constant, factor in terms]
     for first in range(0, len(every), SUMS_AT_ONCE):
-        _gather_some(body, every[first : first + SUMS_AT_ONCE])
-
-
-def _gather_some(body: Adjoints, pairs: Sequence[tuple[int, int, int]]) -> None:
-    totals = [body.variable(body.lanes.type, body.lanes.literal(0.0)) for _ in pairs]
-    with body.loop("0", "%count", body.lanes.rows) as row:
-        there = {name: body.array_from(name, row) for name in ("values", "adjoints")}
-        derivatives: dict[int, str] = {}
-        for (slot, _, factor), total in zip(pairs, totals, strict=True):
-            if slot not in derivatives:
-                derivatives[slot] = body.load(there["adjoints"], slot)
-            more = derivatives[slot]
-            if factor in body.pinned:
-                more = body.mul(more, body.constant(body.pinned[factor]))
-            elif factor:  # slot 0 is 1
-                more = body.mul(more, body.load(there["values"], factor))
-            body.add_to(total, more)
-    for (_, constant, _), total in zip(pairs, totals, strict=True):
-        body.give_constant(constant, body.value(total))
+        some = every[first : first + SUMS_AT_ONCE]
+        totals = [body.variable(body.lanes.type, body.lanes.literal(0.0)) for _ in some]
+        with body.loop("0", "%count", body.lanes.rows) as row:
+            there = {name: body.array_from(name, row) for name in ("values", "adjoints")}
+            derivatives: dict[int, str] = {}
+            for (slot, _, factor), total in zip(some, totals, strict=True):
+                if slot not in derivatives:
+                    derivatives[slot] = body.load(there["adjoints"], slot)
+                more = derivatives[slot]
+                if factor in body.pinned:
+                    more = body.mul(more, body.constant(body.pinned[factor]))
+                elif factor:  # slot 0 is 1
+                    more = body.mul(more, body.load(there["values"], factor))
+                body.add_to(total, more)
+        for (_, constant, _), total in zip(some, totals, strict=True):
+            body.give_constant(constant, body.value(total))

@@ -42,7 +42,6 @@ class EvidenceTable:
 
     @property
     def arguments(self) -> dict[str, int]:
-        """What code is told of it."""
         return {"columns": len(self._arrays), "table": self._numbers.buffer_info()[0]}
 
     def add_column(self, column: Column | None, states: int) -> None:
@@ -75,7 +74,6 @@ def readable(given: NDArray[Any], states: int) -> tuple[NDArray[Any], str]:
 
 
 def address_of(given: NDArray[Any]) -> int:
-    """Where an array is in memory."""
     return int(given.__array_interface__["data"][0])
 
 

@@ -140,7 +140,6 @@ def _usable(folder: Path) -> bool:
 
 
 def _own(status: os.stat_result) -> bool:
-    """Whether only this user can write to something."""
     if os.name != "posix":  # elsewhere, the folders of users are their own
         return True
     return status.st_uid == os.getuid() and not _open_to_others(status)

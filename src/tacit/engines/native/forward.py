@@ -35,7 +35,6 @@ class Body(FunctionText):
     memory: dict[int, int] | None = None  # where values that outlive their piece are kept; None: each at its slot
 
     def kept_at(self, slot: int) -> int:
-        """The place of a slot in memory."""
         return slot if self.memory is None else self.memory[slot]
 
     def entry(self, array: str, number: int, scalar: str) -> str:
@@ -69,14 +68,12 @@ class Body(FunctionText):
         return {"i8": 1, "i32": 4, "float": 4, "double": 8}[scalar] * self.lanes.rows
 
     def constant(self, place: int) -> str:
-        """A number that is the same for all rows."""
         address = self.place("%constants", place, self.lanes.number)
         return self.spread(self.lanes.number, self.let(f"load {self.lanes.number}, ptr {address}{self.unchanging}"))
 
     unchanging = ""  # what tells that memory is not written while this runs
 
     def slot(self, slot: int) -> str:
-        """The value of a slot."""
         if slot == 0:
             return self.lanes.literal(1.0)
         if slot in self.pinned and slot not in self.values:
@@ -96,7 +93,6 @@ class Body(FunctionText):
         return self.values[slot]
 
     def keep(self, slot: int) -> None:
-        """Put what a slot holds into memory."""
         scalar = "i32" if slot in self.places else self.lanes.number
         self.store("values", self.kept_at(slot), self.values[slot], scalar, self.lanes.number)
 
@@ -108,7 +104,6 @@ class Body(FunctionText):
             del self.addresses[key]
 
     def note_doubt(self, where: str) -> None:
-        """Say where digits may be lost."""
         self.doubt = where if self.doubt is None else self.either(self.doubt, where)
 
     @property
@@ -132,10 +127,7 @@ class Body(FunctionText):
         return reduce(self.add, [reduce(self.add, starmap(self.mul, half)) for half in halves])
 
     def places_in(self, slot: int, array: str, scalar: str, scale: int = 1, rows_apart: bool = False) -> list[str]:
-        """The addresses that an index leads to, row by row, from the first entry of an array on.
-
-        An entry has `scale` numbers; with `rows_apart`, each row has its own.
-        """
+        """The addresses that an index leads to, row by row: each has `scale` numbers, one per row if `rows_apart`."""
         key = slot, array
         if key not in self.addresses:
             addresses = []

@@ -74,7 +74,6 @@ class FunctionText:
         return self.let(f"load {self.lanes.type}, ptr {variable}")
 
     def add_to(self, variable: str, more: str) -> None:
-        """Add to what a variable holds, row by row."""
         self.do(f"store {self.lanes.type} {self.add(self.value(variable), more)}, ptr {variable}")
 
     def function(self, head: str) -> str:
@@ -134,7 +133,6 @@ class FunctionText:
         return self.let(f"or {self.lanes.mask} {a}, {b}")
 
     def any(self, mask: str) -> str:
-        """Whether a mask holds somewhere."""
         bits = self.let(f"bitcast {self.lanes.mask} {mask} to i{self.lanes.rows}")
         return self.let(f"icmp ne i{self.lanes.rows} {bits}, 0")
 

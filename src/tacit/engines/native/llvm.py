@@ -86,7 +86,6 @@ def code(text: str, name: str) -> Code:
 
 
 def can_compile() -> bool:
-    """Whether code can be compiled on this machine."""
     try:
         code("define void @run(ptr %call) {\nret void\n}", "run")
     except NoCodeError:

@@ -29,19 +29,16 @@ class _Outputs(FunctionText):
         address = place_in_tile(self, array, number, self.row, lanes.number)
         return self.let(f"load {lanes.type}, ptr {address}, align {lanes.bytes}")
 
-    def _output(self, state: str) -> str:
-        return self.cast(self._load("%outputs", state, self.tile_lanes), self.tile_lanes, self.lanes)
-
     def _store(self, array: str, state: str, value: str) -> None:
         value = self.cast(value, self.lanes, self.tile_lanes)
         address = place_in_tile(self, array, state, self.row, self.tile_lanes.number)
         self.do(f"store {self.tile_lanes.type} {value}, ptr {address}, align {self.tile_lanes.bytes}")
 
     def _sum_from(self, state: str, stop: str = "") -> str:
-        """The sum of some outputs."""
         total = self.variable(self.lanes.type, self.lanes.literal(0.0))
         with self.loop(state, stop or str(self.states)) as other:
-            self.add_to(total, self._output(other))
+            output = self._load("%outputs", other, self.tile_lanes)
+            self.add_to(total, self.cast(output, self.tile_lanes, self.lanes))
         return self.value(total)
 
 

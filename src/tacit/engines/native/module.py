@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tacit.engines.native.backward import GATHERED, REVERSE, Adjoints, GroupedAdjoints, Sums, gather
+from tacit.engines.native.backward import GATHERED, REVERSE, Adjoints, GroupedAdjoints, gather
 from tacit.engines.native.forward import FORWARD, Watching
 from tacit.engines.native.lanes import FunctionText, Lanes, Note
 from tacit.engines.native.loss_code import LossCode, ShareCode
@@ -74,9 +74,8 @@ class TapeModule:
             self._shift(body, FORWARD_ARRAYS, row)
             for step in piece.steps:
                 FORWARD[step.kind](body, step.dst, step.terms)
-                if all_kept:
-                    for slot in sorted(step.writes):
-                        body.keep(slot)
+                for slot in sorted(step.writes) if all_kept else ():
+                    body.keep(slot)
             for slot in () if all_kept else sorted(piece.kept):
                 body.keep(slot)
             body.look_at_mixtures()
@@ -108,17 +107,15 @@ class TapeModule:
         begun |= body.begun | set(body.own)
         body.do("ret void")
         own = body.function(f"define internal void @backward_{number}({_parameters(BACKWARD_ARRAYS)}) alignstack(32)")
-        return [own, self._gathering_piece(number, body.later)] if isinstance(body, GroupedAdjoints) else [own]
-
-    def _gathering_piece(self, number: int, sums: Sums) -> str:
-        body = Adjoints(self.lanes, strides=dict(self.strides), pinned=self.pinned)
-        gather(body, sums)
-        body.do("ret void")
+        if not isinstance(body, GroupedAdjoints):
+            return [own]
+        sums = Adjoints(self.lanes, strides=dict(self.strides), pinned=self.pinned)
+        gather(sums, body.later)
+        sums.do("ret void")
         head = ", ".join([*(f"ptr noalias %{name}" for name in GATHERED), "i64 %count"])
-        return body.function(f"define internal void @gather_{number}({head}) alignstack(32)")
+        return [own, sums.function(f"define internal void @gather_{number}({head}) alignstack(32)")]
 
     def _forward(self) -> list[str]:
-        """Outputs, or posteriors, of some rows."""
         texts = [self._piece(i, piece, all_kept=False) for i, piece in enumerate(self.pieces)]
         loop = TileLoop(self.layout)
         with loop.tiles():
@@ -132,7 +129,6 @@ class TapeModule:
         return [*texts, loop.text()]
 
     def _backward(self) -> list[str]:
-        """Derivatives of some rows."""
         texts, loop = self._both_ways((k.INDEX,)), TileLoop(self.layout)
         loop.clear_from("d_inputs")  # the constants gather derivatives; inputs that make no difference get none
         with loop.tiles():

@@ -192,11 +192,9 @@ class NativeEngine(TapeBased):
         """States from plain floats, and which rows are imprecise: code runs forward, NumPy traces back."""
         generated = self.compile(DESCENT)
         parts = blocks(columns, rows, max(1, DESCENT_ELEMENTS // generated.tape.outputs))
-        return Descent.joined(
-            [self._descended(generated, part, None if draws is None else draws[:, some]) for some, part in parts]
-        )
+        return Descent.joined([self._descended(generated, part, some, draws) for some, part in parts])
 
-    def _descended(self, generated: Generated, known: Evidence, draws: Floats | None) -> Descent:
+    def _descended(self, generated: Generated, known: Evidence, some: slice, draws: Floats | None) -> Descent:
         outputs, imprecise = self._outputs(generated, known.columns, known.rows)
         _, places = self._descent_tape
 
@@ -204,7 +202,7 @@ class NativeEngine(TapeBased):
             return outputs[places[i]] if i in places else self.reference.static(i)
 
         observed = {name: known.columns[name].states() for name in self.program.observed}
-        contiguous = None if draws is None else np.ascontiguousarray(draws)
+        contiguous = None if draws is None else np.ascontiguousarray(draws[:, some])
         states = descend(self.program, value, observed, known.rows, contiguous)
         return Descent(states, self._results(generated.tape, outputs, imprecise))
 
@@ -213,7 +211,6 @@ class NativeEngine(TapeBased):
         return with_decision_outputs(self._tape(descent=True), self.program)
 
     def _evidence(self, generated: Generated, columns: Columns) -> EvidenceTable:
-        """Columns as code reads them."""
         evidence = EvidenceTable(self._reader, self._bits)
         for name in generated.tape.inputs:
             evidence.add_column(columns.get(name), self.program.sizes[name])

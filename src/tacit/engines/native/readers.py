@@ -10,7 +10,7 @@ a likelihood is too small for floats beside the others, or for float32, the unde
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
+from functools import partial, reduce
 
 from tacit.engines.native.lanes import FunctionText, Lanes
 
@@ -57,10 +57,7 @@ class EvidenceReader(FunctionText):
         self.largest_sum = self.worst("ogt", 1 / SMALLEST_NORMAL[lanes.bits])
 
     def text(self) -> str:
-        """The function `read`.
-
-        Whole vectors of rows come first; what is left, row by row, each as if all rows of a vector were it.
-        """
+        """The function `read`: whole vectors of rows, then the rest, each row as if all of a vector were it."""
         stride = self.column["row_stride"]
         start = self.place(self.column["data"], self.let(f"mul i64 %row, {stride}"), "i8")
         whole = self.let(f"and i64 %count, {-self.lanes.rows}")
@@ -184,11 +181,8 @@ def few_likelihoods(r: EvidenceReader, states: int) -> None:
 
 
 def _checked_sum(r: EvidenceReader, total: str) -> str:
-    """The sum that likelihoods are divided by, which must be in the range of floats.
-
-    They are divided, as `likelihoods.normalised` does it: times the inverse they would differ in the last bit, which
-    decides a test at a tie.
-    """
+    """The sum that likelihoods are divided by, which must be in the range of floats."""
+    # a division, as `likelihoods.normalised` does it: the inverse would differ in the last bit, which decides at a tie
     r.note(r.least_sum, total, "olt")
     r.note(r.largest_sum, total, "ogt")
     return total
@@ -241,6 +235,7 @@ READERS: dict[str, Rule] = {
     "first": first_state,
     "normalised": normalised,
     "codes": codes,
+    "states": states,
 }
 
 
@@ -249,9 +244,5 @@ def reader_text(what: str, kind: str, bits: int, few: int = 0) -> str:
 
     `few` is the number of states of likelihoods that follow each other without a gap, if they are few, or 0.
     """
-    if few:
-        reader = EvidenceReader(lanes_of(bits), kind, lambda r: few_likelihoods(r, few), few)
-    else:
-        lanes, rule = (lanes_of(32), states) if what == "states" else (lanes_of(bits), READERS[what])
-        reader = EvidenceReader(lanes, kind, rule)
-    return reader.text()
+    rule = partial(few_likelihoods, states=few) if few else READERS[what]
+    return EvidenceReader(lanes_of(32 if what == "states" else bits), kind, rule, few or 1).text()

@@ -90,7 +90,6 @@ class TileLoop(FunctionText):
 
     @contextmanager
     def tiles(self) -> Iterator[None]:
-        """All tiles one after the other."""
         with self.loop(self.given["start"], self.given["stop"], self.given["tile"]) as self.row:
             left = self.let(f"sub i64 {self.given['stop']}, {self.row}")
             short = self.let(f"icmp slt i64 {left}, {self.given['tile']}")
@@ -144,13 +143,11 @@ class TileLoop(FunctionText):
         self.look_at_flags(Note.UNUSUAL)
 
     def _note_if(self, condition: str, what: int) -> None:
-        """Note something of the tile where a condition holds."""
         more = self.let(f"select i1 {condition}, i8 {what}, i8 0")
         before = self.let(f"load i8, ptr {self.note}")
         self.do(f"store i8 {self.let(f'or i8 {before}, {more}')}, ptr {self.note}")
 
     def clear_flags(self) -> None:
-        """Forget what was noticed so far."""
         self.do(f"store i8 0, ptr {self.arrays['doubts']}")
         raised = self.let(f"call i32 @fetestexcept(i32 {UNDERFLOW})")
         with self.when(self.let(f"icmp ne i32 {raised}, 0")):  # to ask is far cheaper than to clear
