@@ -293,7 +293,6 @@ class Packed:
     places: NDArray[np.int64] | None = None
 
     def take(self, rows: NDArray[np.int64]) -> Packed:
-        """Some of the rows."""
         places = rows if self.places is None else self.places[rows]
         return Packed(self.columns, len(rows), tuple(array[:, rows] for array in self.arrays), places)
 

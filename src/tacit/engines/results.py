@@ -71,9 +71,8 @@ class Results:
         decided = {}
         for node, old in self.selections.items():
             new = others.selections[node]
-            decided[node] = Decided(
-                _put(old.marginal, rows, _scaled(new.marginal)[0]), _put(old.weight, rows, new.weight)
-            )
+            marginal = _put(old.marginal, rows, _scaled(new.marginal)[0])
+            decided[node] = Decided(marginal, _put(old.weight, rows, new.weight))
         return Results(_put(self.joint, rows, joint), _put(self.exponent, rows, others.exponent + more), None, decided)
 
 
@@ -121,7 +120,6 @@ class Gradients:
 
     @property
     def finite(self) -> bool:
-        """Whether all derivatives are numbers."""
         arrays = [*self.tables.values(), *self.likelihoods.values(), *map(np.asarray, self.slopes.values())]
         return all(bool(np.isfinite(array).all()) for array in arrays)
 

@@ -173,7 +173,6 @@ class OnGPU:
         return self.on_tensors.with_fallback(posterior, imprecise, weights, inputs)
 
     def evidence(self, likelihoods: Tensor, inputs: Inputs) -> DeviceEvidence:
-        """The evidence where it is."""
         return self.query.evidence(inputs.by_name(likelihoods), inputs.codes, inputs.rows)
 
 

@@ -33,7 +33,6 @@ class Inputs:
     codes: dict[str, Tensor]
 
     def take(self, rows: Tensor) -> Inputs:
-        """Some of the rows."""
         codes = {name: own[rows] for name, own in self.codes.items()}
         return Inputs(len(rows), self.variables, self.likelihoods[:, rows], codes)
 

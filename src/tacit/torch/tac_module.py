@@ -83,7 +83,6 @@ class TACModule(nn.Module):  # type: ignore[misc, unused-ignore]
             self.weights.copy_(torch.from_numpy(weights))
 
     def extra_repr(self) -> str:
-        """What a printed model says of this module."""
         return f"query={self.tac.query!r}, evidence={list(self.tac.evidence)}, {plural(self._learned.count, 'weight')}"
 
     def _backend(self) -> Backend:

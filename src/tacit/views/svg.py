@@ -35,7 +35,6 @@ class Shape:
 
     @property
     def size(self) -> Size:
-        """Width and height."""
         ring = 2 * RING_GAP * self.ringed
         return max(MIN_WIDTH, text_width(self.label) + LABEL_PADDING) + ring, NODE_HEIGHT + ring
 

@@ -74,7 +74,7 @@ def served(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def close(found: Any, expected: Any) -> None:
-    """The same things in the same places, numbers to 1e-12."""
+    """Check for equal things in equal places, numbers to 1e-12."""
     assert type(found) is type(expected) or {type(found), type(expected)} <= {int, float}
     if isinstance(expected, dict):
         assert found.keys() == expected.keys()

@@ -79,6 +79,7 @@ class _Assembler:
         self.program, self.known, self.pin, self.selections, self.descent = program, known, pin, selections, descent
         self.writer, self.slots = TapeWriter(), Slots(reuse_slots)
         self.values: dict[int, Ids] = {}  # the slots of values that are needed
+        self.value = self.values.__getitem__
         self.exponent: dict[int, int] = {}
         self.first_constant: dict[int, int] = {}  # of static values
         self.slopes: dict[str, int] = {}
@@ -140,7 +141,6 @@ class _Assembler:
         return self.first_constant[value]
 
     def _pin(self, constants: Ids) -> Ids:
-        """Slots that hold constants."""
         slots = [self.slots.hold(constant) for constant in constants.ravel().tolist()]
         return np.array(slots, dtype=np.int64).reshape(constants.shape)
 
@@ -148,9 +148,6 @@ class _Assembler:
         """Stop before anything large is allocated."""
         if self.writer.term_count + count > MAX_TERMS:
             raise TooLargeError(f"the tape would have more than {MAX_TERMS:,} terms; use engine='numpy'")
-
-    def value(self, i: int) -> Ids:
-        return self.values[i]
 
     def _unreachable(self, *_: Any) -> Ids:
         raise AssertionError("what does not depend on evidence is not on the tape")
@@ -281,9 +278,8 @@ class _Assembler:
         fixed = not (self.pin or operation.observed or any(setting.batched[1:]))
         n_u = self._as_slots(marginal)
         n = int(n_u.ravel()[0]) if n_u.size == 1 else self._sum_of(n_u.ravel())
-        threshold, high, low = (
-            self._whole(j, axes, fixed) for j, axes in ((thresholds, parents), (plus, out), (minus, out))
-        )
+        tables = (thresholds, parents), (plus, out), (minus, out)
+        threshold, high, low = (self._whole(j, axes, fixed) for j, axes in tables)
         operator = ~operation.tests if fixed else self._operators(operation, setting)
         live = self._live(plus, out) | self._live(minus, out)
         slots = np.full(live.shape, NOTHING, dtype=np.int64)
@@ -367,7 +363,6 @@ class _Assembler:
         return slots
 
     def _sum_of(self, slots: Ids) -> int:
-        """A slot that holds the sum of some slots."""
         total = self.slots.new(1)
         self.writer.emit_sums(k.LINEAR, total, np.stack([np.full_like(slots, ONE_CONSTANT), slots], axis=1), len(slots))
         return int(total[0])

@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 
 from tacit.base.floats import Floats
 from tacit.compiler.operations import Constant, Parameter
+from tacit.compiler.operations.axes import Key
 from tacit.compiler.program import Program
 from tacit.engines.engine import Tables
 from tacit.engines.results import Array
 from tacit.engines.tape.tape import Tape
-
-Key = tuple[str, str]
 
 
 def reads_directly(program: Program) -> bool:
@@ -39,21 +38,19 @@ class Direct:
     @staticmethod
     def of(tape: Tape, program: Program, numbers: Array) -> Direct:
         """Work it out, given all constants of the tape but for slopes."""
-        places = [
-            ((operation.node, operation.part), first, program.size(operation.axes))
-            for value, first in tape.constants
-            if isinstance(operation := program.operations[value], Parameter)
-        ]
         shapes = {
             (operation.node, operation.part): tuple(program.sizes[axis] for axis in operation.axes)
             for operation in program
             if isinstance(operation, Parameter)
         }
+        places = []
+        for value, first in tape.constants:
+            if isinstance(operation := program.operations[value], Parameter):
+                places.append(((operation.node, operation.part), first, program.size(operation.axes)))
         entries = [np.arange(first, first + size) for _, first, size in places]
         return Direct(numbers, np.concatenate([np.empty(0, dtype=np.intp), *entries]), places, shapes)
 
     def constants(self, tables: Tables) -> Array:
-        """The constants, from the tables."""
         constants = self.numbers.copy()
         constants[self.entries] = self._read(tables)
         return constants

@@ -23,7 +23,6 @@ class Slots:
         self.pinned: dict[int, int] = {}  # the slots that hold constants throughout, by constant
 
     def new(self, count: int) -> Ids:
-        """Some slots that are free."""
         taken = [self._free.pop() for _ in range(min(count, len(self._free)))]
         fresh = range(self.count, self.count + count - len(taken))
         self.count += len(fresh)

@@ -190,7 +190,6 @@ class TapeBased(Engine):
         return self._jacobian_tape().constant_count
 
     def _jacobian_tape(self) -> Tape:
-        """The tape that derivatives by constants are taken of, row by row."""
         return self._tape(pin=self.pins_for_jacobian)
 
     def _jacobian_with_fallback(

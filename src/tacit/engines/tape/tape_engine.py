@@ -80,10 +80,7 @@ class TapeEngine(TapeBased):
     def _in_reverse(
         self, tape: Tape, arrays: TapeArrays, seeds: Array, through: bool, kernel: Kernel, *arguments: Any
     ) -> tuple[list[Any], Array, Array]:
-        """Run a kernel that goes through a tape in reverse, in threads where there is enough work.
-
-        Returns what it returns for each block of rows, and the derivatives by constants and inputs.
-        """
+        """Run a kernel over a tape in reverse: its results by block of rows, derivatives by constants and by inputs."""
         width, d_inputs = self._width(tape, seeds.shape[1]), np.zeros_like(arrays.inputs)
 
         def work(block: tuple[int, int]) -> tuple[Any, Array]:
@@ -150,9 +147,8 @@ class TapeEngine(TapeBased):
         others = weights.copy()
         others[imprecise] = 0.0
         value, gradients, _ = self._fused(data, kernel, others, arguments)
-        theirs, more = self.fallback.value_and_gradients(
-            data.columns_of(imprecise), len(imprecise), lambda joint: seed_of(joint, imprecise)
-        )
+        columns, count = data.columns_of(imprecise), len(imprecise)
+        theirs, more = self.fallback.value_and_gradients(columns, count, lambda joint: seed_of(joint, imprecise))
         return value + theirs, gradients.with_rows_replaced(imprecise, more)
 
     def _fused(

@@ -39,13 +39,11 @@ class Captions:
     @classmethod
     def read(cls, path: str | os.PathLike[str], net: Model) -> Captions:
         """The captions in a file, checked against the network."""
-        with open(path, "rb") as file:
-            try:
-                data = tomllib.load(file)
-            except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-                raise TacitError(f"{os.fspath(path)}: not a TOML file: {error}") from None
         try:
-            return cls.of(data, net)
+            with open(path, "rb") as file:
+                return cls.of(tomllib.load(file), net)
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise TacitError(f"{os.fspath(path)}: not a TOML file: {error}") from None
         except TacitError as error:
             raise TacitError(f"{os.fspath(path)}: {error}") from None
 

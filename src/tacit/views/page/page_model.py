@@ -8,7 +8,6 @@ from typing import Any
 
 from tacit.base.errors import TooLargeError
 from tacit.base.text import large
-from tacit.compiler.program import Program
 from tacit.model.model import Model
 from tacit.query.query import Query, compiled
 from tacit.views.page.captions import Captions
@@ -59,8 +58,13 @@ def _computable(net: Model) -> dict[str, Any]:
     asked = compiled(Query, net, None, net.variables)
     if asked.program.structured:  # numbers change on a page, so none may be built in
         asked = asked.companion(replace(asked.question, every_state=True))
-    program = asked.program
-    require_small(program)
+    program, cost = asked.program, asked.program.cost
+    work, entries = cost.multiply_adds + cost.static_multiply_adds, cost.elements + cost.static_elements
+    if work > MAX_WORK or entries > MAX_ENTRIES:  # a browser would take too long for one answer
+        raise TooLargeError(
+            f"too large for a page: one answer takes {large(work)} multiply-adds and {large(entries)} numbers in "
+            f"memory (limits {large(MAX_WORK)} and {large(MAX_ENTRIES)}); `tacit serve` answers it from a server"
+        )
     tables, slopes = PageTables(net), asked.numbers()[1]
     programs = {"sum": plain_program(net, program, tables, slopes)}
     # where only axes of variables are summed out, maxima in place of sums find the best states
@@ -68,14 +72,3 @@ def _computable(net: Model) -> dict[str, Any]:
         best = asked.companion(replace(asked.question, best=net.variables)).program
         programs["max"] = plain_program(net, best, tables, slopes)
     return {"programs": programs, "tests": plain_tests(net, program), "tables": tables.tables}
-
-
-def require_small(program: Program) -> None:
-    """An error where a browser would take too long for one answer."""
-    cost = program.cost
-    work, entries = cost.multiply_adds + cost.static_multiply_adds, cost.elements + cost.static_elements
-    if work > MAX_WORK or entries > MAX_ENTRIES:
-        raise TooLargeError(
-            f"too large for a page: one answer takes {large(work)} multiply-adds and {large(entries)} numbers in "
-            f"memory (limits {large(MAX_WORK)} and {large(MAX_ENTRIES)}); `tacit serve` answers it from a server"
-        )

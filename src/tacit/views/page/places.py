@@ -77,7 +77,6 @@ def tests_per_state(net: Model, name: str) -> int:
 
 
 def size(title: str, states: Sequence[str], tests: Sequence[str]) -> tuple[float, float]:
-    """The width and height of a box."""
     m = MEASURES
     longest = max(*map(text_width, states), *(text_width(test, TEST_SCALE) for test in tests), 0.0)
     row = min(longest, m["label"]) + m["bar"] + m["number"] + 2 * m["pad"] + 6
