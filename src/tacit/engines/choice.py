@@ -48,12 +48,8 @@ def for_learning(engine: str, program: Program, rows: int) -> str:
     """The engine that learns: on a GPU, if "auto" is asked for, there is one, and the work is large."""
     if engine != "auto":
         return engine
-    if rows * program.cost.multiply_adds >= GPU_WORK and find_spec("torch") is not None:
-        import torch
-
-        if torch.cuda.is_available():
-            return "torch"
-    return engine_for_many_passes(program, rows)
+    large = rows * program.cost.multiply_adds >= GPU_WORK
+    return "torch" if large and _has_gpu() else engine_for_many_passes(program, rows)
 
 
 def engine_for_many_passes(program: Program, rows: int) -> str:
@@ -70,6 +66,14 @@ def engine_for_many_passes(program: Program, rows: int) -> str:
 
         worth = can_compile()
     return "native" if worth else "tape"
+
+
+def _has_gpu() -> bool:
+    if find_spec("torch") is None:
+        return False
+    import torch
+
+    return bool(torch.cuda.is_available())
 
 
 def choose(program: Program) -> str:

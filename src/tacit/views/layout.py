@@ -157,8 +157,7 @@ def _best_row(now: int, near: Sequence[int], allowed: range, used: Sequence[floa
 
 def neighbours(count: int, edges: Sequence[Edge]) -> tuple[list[list[int]], list[list[int]]]:
     """What lies above and below every node."""
-    above: list[list[int]] = [[] for _ in range(count)]
-    below: list[list[int]] = [[] for _ in range(count)]
+    above, below = ([list[int]() for _ in range(count)] for _ in range(2))
     for tail, head in edges:
         above[head].append(tail)
         below[tail].append(head)
@@ -294,8 +293,7 @@ def spread(x: Floats, widths: Floats, weights: Floats) -> Floats:
     [-7.5, 7.5]
     """
     needed = np.concatenate([[0.0], np.cumsum((widths[:-1] + widths[1:]) / 2)])
-    nearest: Floats = isotonic(x - needed, weights) + needed
-    return nearest
+    return np.asarray(isotonic(x - needed, weights) + needed)
 
 
 def isotonic(x: Floats, weights: Floats) -> Floats:

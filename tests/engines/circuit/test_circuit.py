@@ -79,7 +79,7 @@ def test_sigmoid_units_are_mirrored_for_the_lower_tests_and_never_overflow(opera
     x = build.inputs(X)
     t, plus, minus = (build.constants(np.array([v])) for v in (0.5, 1.0, 0.0))
     for gamma in (0.0, 4.0, 1e300):
-        made = build.sigmoids(x[:1], t, plus, minus, np.array([TESTS.index(operator)]), gamma)
+        made = build.tests(x[:1], t, plus, minus, np.array([TESTS.index(operator)]), gamma)
         found = build.finish(made).evaluate({"X": [0.2, 0.5, 0.9]})[:, 0]
         sign = 1 if operator in (">=", ">") else -1
         exponent = np.clip(-sign * gamma * np.array([-0.3, 0.0, 0.4]), -700, 700)
@@ -90,7 +90,7 @@ def test_division_by_zero_is_undefined_and_a_sigmoid_of_it_is_a_half():
     build = CircuitBuilder()
     zero, t, plus, minus = (build.constants(np.array([v])) for v in (0.0, 0.3, 1.0, 0.0))
     quotient = build.quotients(zero, build.inputs(X)[:1])
-    outputs = np.concatenate([quotient, build.sigmoids(quotient, t, plus, minus, np.array([0]), 8.0)])
+    outputs = np.concatenate([quotient, build.tests(quotient, t, plus, minus, np.array([0]), 8.0)])
     found = build.finish(outputs).evaluate({"X": [0.0, 0.5]})
     assert np.isnan(found[0, 0])
     close(found[0, 1], 0.5)

@@ -29,7 +29,7 @@ def all_kinds():
     x, t = build.inputs(Variable("X", ("a", 2, 0.5))), build.parameters('odd "name" n7 =', "plus", np.array([0.3]))
     sums = build.sums(np.stack([build.products(x, t), x], axis=-1))
     operator = np.array([1])
-    sigmoid = build.sigmoids(build.quotients(sums[:1], sums[1:2]), t, x[:1], x[1:2], operator, 16.0)
+    sigmoid = build.tests(build.quotients(sums[:1], sums[1:2]), t, x[:1], x[1:2], operator, 16.0)
     test = build.tests(build.complements(sums[:1]), build.constants(np.array([0.1])), sigmoid, t, operator)
     sliced = build.slices(Variable("Z", ("u", "v")), np.stack([test, sigmoid], axis=-1))
     return build.finish(build.normalised(np.concatenate([sliced, sums])))

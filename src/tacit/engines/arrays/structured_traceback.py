@@ -203,8 +203,7 @@ class Tracing:
         return {name: codes.reshape(rows, samples) for name, codes in states.items()}
 
     def _choices(self, values: Mapping[int, Value], rows: int, draws: Floats | None) -> dict[int, Choose]:
-        choices: dict[int, Choose] = {}
-        counted = 0
+        choices, counted = dict[int, Choose](), 0
         for i, instructions in self._instructions.items():
             inputs = self._program.operations[i].inputs
             weights = instructions.weights([values[j].array.reshape(len(self._leads[j]), -1) for j in inputs], rows)

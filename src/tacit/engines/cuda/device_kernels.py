@@ -267,8 +267,7 @@ def _type(parameter: str) -> str:
 
 def _resident(steps: Sequence[TapeStep]) -> int:
     """How many blocks of threads a processor should have at a time: more of them leave fewer registers to each."""
-    alive: set[int] = set()
-    most = 0
+    alive, most = set[int](), 0
     for step in reversed(steps):
         alive = (alive - step.writes) | step.reads
         most = max(most, len(alive))
