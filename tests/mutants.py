@@ -40,7 +40,7 @@ MUTANTS = {
     "torch": Mutant("torch/inputs.py", "torch.stack([column, 1 - column])", "torch.stack([1 - column, column])"),
     "sklearn": Mutant("sklearn/explanation.py", "int(self.predicted.argmax())", "int(self.predicted.argmin())"),
     "clusters": Mutant("clusters/scoring.py", "called.get(name, name)", "name"),
-    "serve": Mutant("serve/guard.py", "return name in self.names or", "return name not in self.names or"),
+    "serve": Mutant("serve/guard.py", "allowed = name in self.names or", "allowed = name not in self.names or"),
     "cli": Mutant("cli/shared/output.py", "given {', '.join(evidence)}", "given {''.join(evidence)}"),
 }
 
