@@ -6,6 +6,7 @@ import pickle
 import pickletools
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from importlib import import_module
 from importlib.util import find_spec
 
 import numpy as np
@@ -81,8 +82,17 @@ def test_a_pickle_of_another_form_is_refused_before_it_is_read(make, monkeypatch
 @pytest.mark.parametrize("module", ["network", "learn.estimation"])
 def test_a_pickle_that_names_a_former_module_is_refused(module):
     data = f"ctacit.{module}\nNetwork\n.".encode()
-    with pytest.raises(ModuleNotFoundError, match=rf"tacit\.{module}': if a pickle names it.* tacit\.save keeps"):
+    with pytest.raises(
+        ModuleNotFoundError, match=rf"tacit\.{module}': .* now; if a pickle names it.* tacit\.save keeps"
+    ):
         pickle.loads(data)
+
+
+@pytest.mark.parametrize("module", pickling.MOVED)
+def test_a_module_that_has_moved_is_said_to_be_where_it_is(module):
+    with pytest.raises(ModuleNotFoundError) as error:
+        import_module(f"tacit.{module}")
+    assert import_module(str(error.value).split("it is ")[1].split(" now")[0])
 
 
 def test_other_modules_may_be_looked_for():

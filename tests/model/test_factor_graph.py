@@ -312,3 +312,17 @@ def test_clones_keep_the_scale_and_what_is_hidden():
         assert clone.variables == tac.variables == graph.variables
         close(clone.log_evidence(), math.log(product(graph).sum()))
         close(clone.joint(), tac.joint())
+
+
+def test_what_needs_cpts_is_refused():
+    graph = FactorGraph()
+    graph.add("A")
+    graph.add("B")
+    graph.add_factor(["A", "B"], [[10.0, 20.0], [30.0, 40.0]])
+    asked = tacit.compile(graph, "A", ["B"])
+    assert not any(hasattr(asked, name) for name in ("circuit", "jointree", "selected", "explain"))
+    for refused in (tacit.theory.pieces, lambda query: tacit.theory.bounds(query, {"B": (0, 1)})):
+        with pytest.raises(TacitError, match="a query of a FactorGraph, which has no CPTs; expected"):
+            refused(asked)
+    with pytest.raises(TacitError, match="a TACModule needs a query of a Network, got a FactorQuery"):
+        tacit.torch.TACModule(asked)

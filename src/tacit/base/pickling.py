@@ -10,14 +10,36 @@ from tacit.base.errors import FormatError
 from tacit.base.version import VERSION
 
 ADVICE = "pickles are for processes that run the same release, tacit.save keeps a network for later ones"
-FORMER = frozenset(  # modules of earlier releases whose classes people pickled
-    [
-        *("tacit.answer", "tacit.assignments", "tacit.circuit", "tacit.cpt", "tacit.errors", "tacit.factor_graph"),
-        *("tacit.factor_query", "tacit.factored", "tacit.marginals", "tacit.network", "tacit.pickling"),
-        *("tacit.probabilities", "tacit.sensitivity", "tacit.tac", "tacit.variable", "tacit.learn.estimation"),
-        *("tacit.learn.placement", "tacit.learn.training", "tacit.sklearn.columns", "tacit.sklearn.estimators"),
-    ]
-)
+MOVED = {  # modules of earlier releases that pages or pickles name, and where their contents are now
+    "answer": "query.answer",
+    "assignments": "query.assignments",
+    "circuit": "engines.circuit",
+    "cpt": "model.cpt",
+    "errors": "base.errors",
+    "factor_graph": "model.factor_graph",
+    "factor_query": "query.factor_query",
+    "factored": "model.rules",
+    "io.onnx": "io.bridges.onnx",
+    "learn.estimation": "learn.estimating.estimation",
+    "learn.placement": "learn.placing.placement",
+    "learn.run": "learn.fitting.run",
+    "learn.training": "learn.fitting.training",
+    "naming": "evidence.column_names",
+    "network": "query.network",
+    "pickling": "base.pickling",
+    "probabilities": "query.probabilities",
+    "selection": "query.selection",
+    "sensitivity": "query.sensitivity",
+    "sklearn.estimators": "sklearn.classifier",
+    "tac": "query.tac",
+    "theory.approximation": "theory.universal.approximation",
+    "theory.bounding": "theory.certified.bounding",
+    "theory.monotonicity": "theory.certified.monotonicity",
+    "theory.neural": "theory.universal.neural",
+    "theory.robustness": "theory.certified.robustness",
+    "unrolling": "model.unrolling",
+    "variable": "model.variable",
+}
 FORM = 2  # raise it whenever what one release pickles would be something else in the next
 
 
@@ -48,14 +70,15 @@ def unmarked(state: dict[str, Any]) -> dict[str, Any]:
 
 
 class FormerModules(MetaPathFinder):
-    """Raises the error for modules that no longer exist, which pickles of earlier releases name before their form.
+    """Says where modules have gone, which pickles of earlier releases name before their form.
 
     It is asked last, after all that is installed. Other names are none of its business: people probe for modules.
     """
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:
-        if fullname in FORMER:
-            why = f"if a pickle names it, another release wrote that; {ADVICE}"
+        now = MOVED.get(fullname.removeprefix("tacit.")) if fullname.startswith("tacit.") else None
+        if now is not None:
+            why = f"it is tacit.{now} now; if a pickle names it, another release wrote that; {ADVICE}"
             raise ModuleNotFoundError(f"No module named {fullname!r}: {why}", name=fullname)
 
 

@@ -14,13 +14,10 @@ from tacit.base import pickling
 from tacit.base.errors import EvidenceError, NetworkError, TacitError, TooLargeError
 from tacit.base.floats import Floats
 from tacit.base.text import plural
-from tacit.compiler import trace
 from tacit.compiler.contraction import Plan
-from tacit.compiler.jointree import Jointree, jointree
 from tacit.compiler.program import Cost, Program
 from tacit.compiler.prune import certain, possible_states
 from tacit.compiler.question import Question
-from tacit.engines.circuit import Circuit
 from tacit.engines.circuit.lower import lower
 from tacit.engines.engine import Engine
 from tacit.evidence.column import Column, Evidence
@@ -202,27 +199,6 @@ class CompiledQuery:
         gammas = {n: cpt.gamma for n in nodes if isinstance(cpt := self.network.cpt(n), TestingCPT)}
         return tables, gammas
 
-    def circuit(self, fold: bool = True) -> Circuit:
-        """The scalar testing arithmetic circuit: sums, products and tests.
-
-        With `fold`, the circuit of the program that runs, in which known 0s and 1s have disappeared. Without, the
-        paper's trace, with every node kept: evidence is entered into the tables, one elimination order serves
-        selection and inference, and hard evidence is a likelihood of 1.
-        """
-        self.require_posterior()
-        if fold:
-            return lower(self.program, self.network)
-        self.require_no_do()
-        named = dict.fromkeys((*self.evidence, *(name for name, _ in self.question.given)))
-        return lower(trace(self.network, self.question.query, tuple(named)), self.network, fold=False)
-
-    def jointree(self) -> Jointree:
-        """The plan of the inference phase as clusters of variables in a tree."""
-        if self.plan.structured:
-            problem = "the query was compiled by structured elimination, which has no clusters and so no jointree"
-            raise TacitError(f"{problem}; give an order= to compile it with tables")
-        return jointree(self.plan.problem, self.plan.path)
-
     @property
     def multiply_adds(self) -> int:
         """The multiply-adds that the first row takes."""
@@ -230,8 +206,9 @@ class CompiledQuery:
 
     def cost(self) -> Cost:
         """Width, multiply-adds and bytes per row, circuit nodes (None where the circuit would be very large)."""
-        small = self.refused is None and self.multiply_adds <= MAX_COUNTED
-        return replace(self.program.cost, circuit_nodes=len(self.circuit())) if small else self.program.cost
+        if self.refused is not None or self.multiply_adds > MAX_COUNTED:
+            return self.program.cost
+        return replace(self.program.cost, circuit_nodes=len(lower(self.program, self.network)))
 
     def __repr__(self) -> str:
         cost, evidence = self.program.cost, plural(len(self.evidence), "evidence variable")

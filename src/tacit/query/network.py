@@ -196,7 +196,7 @@ class Network(Model):
             return self.copy()
         # naming the testing nodes as evidence keeps all of them in the query; without a value they say nothing
         tac = compiled(Query, self, self.testing_nodes[-1], [*known.columns, *self.testing_nodes], (), LITTLE_EFFORT)
-        return selected_network(self, tac.selected(known))
+        return selected_network(self, tac.ask(known, selected=True).selected)
 
     def _read(self, evidence: EvidenceLike | None, queries: Sequence[str] = ()) -> Evidence:
         return read(evidence, [self.variable(name) for name in self], empty=True, queries=queries)

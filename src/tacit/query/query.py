@@ -27,7 +27,7 @@ from tacit.query.compiled_query import CompiledQuery, check_same_structure
 from tacit.query.one_row import OneRow
 from tacit.query.options import CompileOptions, checked_query, checked_question
 from tacit.query.probabilities import Probabilities, with_labels
-from tacit.query.selection import Selected, join_rows, no_rows, selected_rows
+from tacit.query.selection import join_rows, no_rows, selected_rows
 
 Q = TypeVar("Q", bound="Query")
 SLOW_ROW = 1e9  # multiply-adds of one row, seconds, from which a query for the states of that row alone pays
@@ -142,8 +142,8 @@ class Query(CompiledQuery):
     def joint(self, evidence: EvidenceLike | None = None, labels: bool = False) -> Floats | Probabilities:
         """p*(q) for every state of the query: (rows, states), in float64, which has the range that it needs.
 
-        Of several query variables, their joint: (rows, states of the first, states of the second, ...). `labels` are
-        those of `posterior`.
+        Of several query variables, their joint: (rows, states of the first, states of the second, ...). Of a factor
+        graph, sums of products of all factors. `labels` are those of `posterior`.
         """
         self.require_query("joint")
         answer = self.ask(evidence)
@@ -156,12 +156,11 @@ class Query(CompiledQuery):
         return with_labels(array, [self.network.variable(name) for name in self.question.query], evidence)
 
     def log_evidence(self, evidence: EvidenceLike | None = None) -> Floats:
-        """The logarithm of p*(evidence) for every row; minus infinity where it is impossible."""
-        return self._answer(evidence, () if self.refused else self._states).log_evidence + self.log_scale
+        """The logarithm of p*(evidence) for every row; minus infinity where it is impossible.
 
-    def selected(self, evidence: EvidenceLike | None = None) -> dict[str, Selected]:
-        """For every testing node that the query needs, how each row of evidence decided it."""
-        return self.ask(evidence, selected=True).selected
+        Of a factor graph, that is the logarithm of the partition function with the evidence.
+        """
+        return self._answer(evidence, () if self.refused else self._states).log_evidence + self.log_scale
 
     def _warn_observed(self, known: Evidence) -> None:
         """Warn that nothing is predicted where all rows of a frame hold the answer, as test cases do."""

@@ -6,9 +6,14 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, overload
 
+from tacit.base.errors import TacitError
 from tacit.base.floats import Floats
 from tacit.base.html import facts
 from tacit.base.text import listed
+from tacit.compiler import trace
+from tacit.compiler.jointree import Jointree, jointree
+from tacit.engines.circuit import Circuit
+from tacit.engines.circuit.lower import lower
 from tacit.evidence.read import EvidenceLike
 from tacit.model.factor_graph import FactorGraph
 from tacit.model.variable import Label
@@ -17,6 +22,7 @@ from tacit.query.filtering import filtered
 from tacit.query.network import Network
 from tacit.query.options import CompileOptions
 from tacit.query.query import compiled
+from tacit.query.selection import Selected
 from tacit.query.user_query import UserQuery
 
 if TYPE_CHECKING:  # methods that need more than a posterior does load it when they are called
@@ -117,6 +123,31 @@ class TAC(UserQuery):
     """A query compiled once, evaluated on many rows. Made by `tacit.compile`."""
 
     network: Network
+
+    def selected(self, evidence: EvidenceLike | None = None) -> dict[str, Selected]:
+        """For every testing node that the query needs, how each row of evidence decided it."""
+        return self.ask(evidence, selected=True).selected
+
+    def circuit(self, fold: bool = True) -> Circuit:
+        """The scalar testing arithmetic circuit: sums, products and tests.
+
+        With `fold`, the circuit of the program that runs, in which known 0s and 1s have disappeared. Without, the
+        paper's trace, with every node kept: evidence is entered into the tables, one elimination order serves
+        selection and inference, and hard evidence is a likelihood of 1.
+        """
+        self.require_posterior()
+        if fold:
+            return lower(self.program, self.network)
+        self.require_no_do()
+        named = dict.fromkeys((*self.evidence, *(name for name, _ in self.question.given)))
+        return lower(trace(self.network, self.question.query, tuple(named)), self.network, fold=False)
+
+    def jointree(self) -> Jointree:
+        """The plan of the inference phase as clusters of variables in a tree."""
+        if self.plan.structured:
+            problem = "the query was compiled by structured elimination, which has no clusters and so no jointree"
+            raise TacitError(f"{problem}; give an order= to compile it with tables")
+        return jointree(self.plan.problem, self.plan.path)
 
     def explain(self, evidence: EvidenceLike | None = None) -> Explanation:
         """Why one row of evidence gets its answer: every test and its margin, and the function that applies there.

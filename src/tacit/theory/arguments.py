@@ -11,6 +11,7 @@ from tacit.base.floats import Floats
 from tacit.evidence.column import Column, Evidence
 from tacit.evidence.read import EvidenceLike, read
 from tacit.model.variable import Label, similar
+from tacit.query.factor_query import FactorQuery
 from tacit.query.query import Query
 
 MAX_INPUTS = 10  # a box has 2^inputs vertices
@@ -18,6 +19,8 @@ MAX_INPUTS = 10  # a box has 2^inputs vertices
 
 def read_given(tac: Query, given: EvidenceLike | None) -> Evidence:
     """Evidence as a TAC reads it; what it was compiled to have in every row must be there."""
+    if isinstance(tac, FactorQuery):
+        raise TacitError("this is a query of a FactorGraph, which has no CPTs; expected a query of a Network")
     evidence = read(given, [tac.network.variable(n) for n in tac.network], tac.evidence, queries=tac.question.query)
     for name in tac.hard:
         if name not in evidence.columns:

@@ -47,6 +47,8 @@ class TACModule(nn.Module):  # type: ignore[misc, unused-ignore]
 
     def __init__(self, tac: TAC, slopes: bool = False, seed: int = 0) -> None:
         super().__init__()
+        if not isinstance(tac, TAC):
+            raise TacitError(f"a TACModule needs a query of a Network, got a {type(tac).__name__}")
         tac.variable  # noqa: B018  (an error where the query is not one variable)
         self.tac = tac.with_network(tac.network)
         self._learned = Parameters(tac.network, tac.program.nodes, slopes)
