@@ -102,8 +102,8 @@ def test_single_values_and_arrays_are_likelihoods_of_the_first_state():
 @pytest.mark.parametrize(
     "column",
     [
-        pd.Series([None, 1, 0], dtype="Int64"),
-        pd.Series([None, 1, 0], dtype=object),
+        pd.Series([None, 1], dtype="Int64"),
+        pd.Series([None, 1], dtype=object),
         pd.Series([None, True], dtype="boolean"),
         pl.Series([None, 1]),
         pa.array([None, 1]),

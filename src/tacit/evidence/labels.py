@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -13,10 +14,11 @@ from tacit.base.errors import EvidenceError
 from tacit.base.text import shown
 from tacit.evidence.frames import EXACT_FLOATS, MAX_INT8, SAMPLED_ROWS, Coded, TextColumn, smallest
 from tacit.evidence.states import MISSING, UNKNOWN, code_in_any_case
-from tacit.model.variable import Variable, listed_states
+from tacit.model.variable import Variable, listed_states, similar
 
 Codes = NDArray[np.signedinteger[Any]]  # (rows,): the place of a state of its variable, MISSING, UNKNOWN or SEVERAL
 SEVERAL = -3
+MAX_LISTED = 5  # different wrong values that a message lists
 MAX_COMPARED_STATES = 32  # whose labels an array is compared with, one after the other
 MAX_COMPARED_LABELS = 4  # that are found faster by a comparison each than by a lookup
 BLOCK_ROWS = 2**17
@@ -35,9 +37,8 @@ def of_distinct(variable: Variable, column: TextColumn | Coded) -> Codes:
         values = column.numbers.tolist()
         meant = [variable.codes.get(number, UNKNOWN) for number in values]
     codes = _looked_up(np.array([*meant, MISSING], dtype=smallest(variable.card)), column.places)
-    if UNKNOWN in meant:
-        for row in np.flatnonzero(codes == UNKNOWN)[:1].tolist():
-            raise _not_a_state(variable, values[column.places[row]], row)
+    if UNKNOWN in meant and len(wrong := np.flatnonzero(codes == UNKNOWN)):
+        raise _not_states(variable, [values[place] for place in column.places[wrong].tolist()], wrong)
     return codes
 
 
@@ -189,9 +190,12 @@ def _checked(variable: Variable, codes: Codes, array: NDArray[Any]) -> Codes:
         values = list(map(_as_text, values)) if array.dtype.kind == "S" else values
         texts = {text: code_in_any_case(variable, text) for text in {v for v in values if isinstance(v, str)}}
         codes[unknown] = [texts[v] if isinstance(v, str) else code_in_any_case(variable, v) for v in values]
-    for row in np.flatnonzero(codes < MISSING)[:1].tolist():
-        refused = _several_states if codes[row] == SEVERAL else _not_a_state
-        raise refused(variable, array[row], row)
+    wrong = np.flatnonzero(codes < MISSING)
+    if len(wrong) and codes[wrong[0]] == SEVERAL:
+        raise _several_states(variable, array[wrong[0]], int(wrong[0]))
+    if len(wrong):
+        wrong = wrong[codes[wrong] == UNKNOWN]
+        raise _not_states(variable, list(map(_as_text, array[wrong].tolist())), wrong)
     return codes
 
 
@@ -256,9 +260,9 @@ def _as_float_of(dtype: np.dtype[Any], label: Any) -> Any:
     return value.item() if np.isfinite(value) else None
 
 
-def _not_a_state(variable: Variable, value: Any, row: int) -> EvidenceError:
-    value = _as_text(value) if isinstance(value, np.bytes_) else value
-    value = value.item() if isinstance(value, np.generic) else value
+def _not_states(variable: Variable, values: Sequence[Any], rows: NDArray[np.intp]) -> EvidenceError:
+    """The error about values that are no states, of all rows that have one: the first of them, and all others."""
+    value = values[0].item() if isinstance(values[0], np.generic) else values[0]
     problem = f"{shown(value)} is not a state; expected one of {listed_states(variable)}"
     number = None
     with suppress(ValueError):
@@ -269,7 +273,35 @@ def _not_a_state(variable: Variable, value: Any, row: int) -> EvidenceError:
         problem += ", or a float in every row"
     elif number is not None:  # a code, whose meaning as a likelihood may be the opposite
         problem += f", or likelihoods of shape (rows, {variable.card})"
-    return error_in_row(variable, row, problem)
+    elif len(rows) == 1:
+        problem += _suggestion(variable, value, "; ")
+    return error_in_row(variable, int(rows[0]), problem + _summary(variable, values, rows))
+
+
+def _summary(variable: Variable, values: Sequence[Any], rows: NDArray[np.intp]) -> str:
+    """How often each wrong value of a column occurs, where first, and what it may mean; nothing for a single row."""
+    if len(rows) == 1:
+        return ""
+    first, counts = dict[Any, int](), Counter[Any]()
+    for value, row in zip(map(_hashable, values), rows.tolist(), strict=True):
+        first.setdefault(value, row)
+        counts[value] += 1
+    listed = [
+        f"{shown(value)} ({count:,}, first in row {first[value]:,}{_suggestion(variable, value, ', ')})"
+        for value, count in counts.most_common(MAX_LISTED)
+    ]
+    more = f", and {len(counts) - MAX_LISTED:,} other values" if len(counts) > MAX_LISTED else ""
+    return f"; {len(rows):,} rows name no state: {', '.join(listed)}{more}"
+
+
+def _hashable(value: Any) -> Any:
+    return value if isinstance(value, Hashable) else shown(value)
+
+
+def _suggestion(variable: Variable, value: Any, before: str) -> str:
+    """The state that text is most like, as a question; nothing if there is none."""
+    close = similar(value, [label for label in variable.states if isinstance(label, str)])
+    return f"{before}{close.removeprefix('; ')}" if close and isinstance(value, str) else ""
 
 
 def _several_states(variable: Variable, value: Any, row: int) -> EvidenceError:
