@@ -10,6 +10,7 @@ from tacit.base.errors import EvidenceError, FormatError, NetworkError, TacitErr
 from tacit.base.pickling import explain_former_modules
 from tacit.base.version import VERSION, refuse_a_mixture
 from tacit.evidence.column_names import MissingColumnWarning, UnusedColumnWarning
+from tacit.evidence.read import AmbiguousRowsWarning
 from tacit.io import RoundingWarning, load, read, read_evidence, save, write
 from tacit.model.cpt import CPT, TestingCPT
 from tacit.model.factor_graph import FactorGraph
@@ -34,6 +35,7 @@ __version__ = VERSION
 __all__ = [
     "CPT",
     "TAC",
+    "AmbiguousRowsWarning",
     "Circuit",
     "Estimate",
     "EvidenceError",

@@ -264,14 +264,17 @@ def test_a_bad_column_is_refused_with_variable_and_first_bad_row(of, values, mes
         ({"B": np.empty((0, 3))}, "the evidence has no rows"),
         (pd.DataFrame({"A": []}), "the evidence has no rows"),
         (pd.DataFrame([[0.5, 0.5]], columns=["A", "A"]), "the evidence has two columns 'A'; expected one per variable"),
-        (0.5, "evidence of type float is not understood; expected a mapping from variables to columns"),
+        (0.5, "evidence of type float is not understood; expected columns or rows by name (a mapping,"),
         ([0.5], "evidence of type list is not understood"),
         ([[0.5], [0.5, 0.5]], "evidence of type list is not understood"),
         ({"A": [0.5, 0.5], "N": [0]}, "evidence on 'N' has 1 row, other columns have 2"),
         (pl.LazyFrame({"A": [0.5]}), "the evidence is a polars LazyFrame, which holds no rows yet; call .collect()"),
         (np.zeros((1, 1)), "the evidence array has 1 column, expected 5"),
         (np.zeros((1, 2)), "the evidence array has 2 columns, expected 5: A, B, N, F, T"),
-        (np.zeros((1, 5)), "a 2-D evidence array needs binary variables, but 'B' has 3 states; pass a mapping"),
+        (
+            np.zeros((1, 5)),
+            "a 2-D evidence array of floats needs binary variables, but 'B' has 3 states",
+        ),
     ],
 )
 def test_bad_evidence_is_refused_as_a_whole(values, message):
@@ -327,7 +330,7 @@ def test_states_are_given_only_where_every_row_is_certain():
         return read({of.name: values}, VARIABLES).columns[of.name].states().tolist()
 
     assert states(B, ["hi", "lo"]) == [2, 0]
-    assert states(A, [0.0, 1.0]) == [1, 0]
+    assert states(A, [0.0, 1.0, 0.0]) == [1, 0, 1]
     for uncertain in ([1.0, 0.5], ["true", None], [[1, 0], [nan, nan]]):
         with pytest.raises(EvidenceError, match=r"evidence on 'A', row 1: a state is needed in every row.*evidence="):
             states(A, uncertain)

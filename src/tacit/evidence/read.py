@@ -13,20 +13,27 @@ from tacit.base import machine
 from tacit.base.errors import EvidenceError
 from tacit.base.floats import Floats
 from tacit.base.text import plural, shown, shown_number
+from tacit.base.warnings import warn
 from tacit.evidence import labels
 from tacit.evidence.column import CACHED_ROWS, Column, Evidence
 from tacit.evidence.column_names import ForAllRows, by_variable
 from tacit.evidence.frames import Coded, ConversionError, Plain, as_array, is_framed, is_masked, opened, smallest
 from tacit.evidence.labels import FLOAT, GAPS, Mask, as_float, error_in_row, is_missing
 from tacit.evidence.likelihoods import as_given, row_blocks
+from tacit.evidence.records import columns_of_records, is_one_row, is_records
 from tacit.evidence.states import MISSING
+from tacit.model.distributions import SUM_TOLERANCE
 from tacit.model.variable import DEFAULT_STATES, Variable, listed_states
 
-# A mapping of columns, a pandas / polars / pyarrow table, or a 2-D float array over binary variables.
+# Columns by name, a pandas / polars / pyarrow table, rows that name their fields, or a 2-D array of labels or floats.
 EvidenceLike = Mapping[str, Any] | Any
 
 NUMBER = int | FLOAT | np.integer | np.bool_
 MIN_THREADED_ROWS = 100_000  # of a frame, from which on its columns are read in several threads
+
+
+class AmbiguousRowsWarning(UserWarning):
+    """Two floats that sum to 1 were read as two rows; they may be meant as the likelihoods of two states in one row."""
 
 
 class AmbiguousEvidenceError(EvidenceError):
@@ -82,7 +89,28 @@ def read(
         columns[name] = column
     if rows == 0 and not empty:
         raise EvidenceError("the evidence has no rows; expected at least one")
+    if rows == 2 and isinstance(evidence, Mapping):
+        _warn_of_two_rows(unread, columns)
     return Evidence(1 if rows is None else rows, columns)
+
+
+def _warn_of_two_rows(unread: Mapping[str, Any], columns: Mapping[str, Column]) -> None:
+    """Warn where nothing but pairs of floats that sum to 1 says that there are two rows."""
+    pairs = {name: unread[name] for name, column in columns.items() if column.rows == 2}
+    if not all(map(_may_be_likelihoods, pairs.values())):
+        return
+    name, (first, second) = next((name, [float(number) for number in pair]) for name, pair in pairs.items())
+    state = shown(columns[name].variable.states[0])
+    understood = f"[{first}, {second}] was read as two rows, with these likelihoods of the first state, {state}"
+    two_rows = f"[[{first}, {1 - first:g}], [{second}, {1 - second:g}]]"
+    remedy = f"for one row with a likelihood of each state write [[{first}, {second}]], for two rows {two_rows}"
+    warn(f"evidence on {name!r}: {understood}; {remedy}", AmbiguousRowsWarning)
+
+
+def _may_be_likelihoods(pair: Any) -> bool:
+    if not isinstance(pair, list | tuple):  # arrays come from programs, which know what they mean
+        return False
+    return all(isinstance(number, FLOAT) for number in pair) and abs(sum(pair) - 1) < SUM_TOLERANCE
 
 
 def undeclared(name: str, declared: Sequence[str], queries: Collection[str]) -> EvidenceError:
@@ -100,21 +128,22 @@ def _split(evidence: EvidenceLike | None, variables: Sequence[Variable]) -> tupl
         return evidence.columns, evidence.rows, False
     columns = named_columns(evidence)
     if columns is not None:
-        return (columns, None, False) if isinstance(evidence, Mapping) else (columns, len(evidence), True)
+        fixed = None if isinstance(evidence, Mapping) or is_one_row(evidence) else len(evidence)
+        return columns, fixed, not isinstance(evidence, Mapping)
     try:
         table: Any = evidence if is_masked(evidence) else as_array(evidence)
     except ConversionError:
         table = np.empty(0)
-    if table.ndim != 2 or table.dtype.kind not in "fiub":
-        expected = "a mapping from variables to columns, a data frame, or a 2-D array of floats"
+    if table.ndim != 2 or table.dtype.kind not in "fiubOUS":
+        expected = "columns or rows by name (a mapping, a data frame, a list of dictionaries), or a 2-D array"
         raise EvidenceError(f"evidence of type {type(evidence).__name__} is not understood; expected {expected}")
     if table.shape[1] != len(variables):
         expected = f"{len(variables)}: {', '.join(v.name for v in variables)}"
         raise EvidenceError(f"the evidence array has {plural(table.shape[1], 'column')}, expected {expected}")
-    for v in variables:
-        if v.card != 2:
-            problem = f"but {v.name!r} has {v.card} states; pass a mapping"
-            raise EvidenceError(f"a 2-D evidence array needs binary variables, {problem}")
+    for v in variables if table.dtype.kind == "f" else ():
+        if v.card != 2 and not v.numeric:
+            problem = f"but {v.name!r} has {v.card} states; pass labels, or a mapping"
+            raise EvidenceError(f"a 2-D evidence array of floats needs binary variables, {problem}")
     return {v.name: table[:, i] for i, v in enumerate(variables)}, len(table), False
 
 
@@ -133,14 +162,14 @@ def named_columns(evidence: Any) -> Mapping[Any, Any] | None:
                 repeated = next(name for i, name in enumerate(names) if name in names[:i])
                 raise EvidenceError(f"the evidence has two columns {repeated!r}; expected one per variable")
             return {name: evidence[name] for name in names}
-    return None
+    return columns_of_records(evidence)
 
 
 def is_frame(evidence: Any) -> bool:
-    """Whether evidence is a table of a frame library, or of pyarrow."""
+    """Whether evidence is a table of a frame library, or of pyarrow, or rows that name their own fields."""
     if isinstance(evidence, Mapping | Evidence):
         return False
-    return hasattr(evidence, "columns") or hasattr(evidence, "column_names")
+    return hasattr(evidence, "columns") or hasattr(evidence, "column_names") or is_records(evidence)
 
 
 def without_column(evidence: Any, name: Any) -> Any:

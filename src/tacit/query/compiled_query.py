@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -23,6 +23,7 @@ from tacit.engines.engine import Engine
 from tacit.evidence.column import Column, Evidence
 from tacit.evidence.column_names import warn_missing
 from tacit.evidence.read import EvidenceLike, is_frame, read
+from tacit.evidence.records import with_names
 from tacit.model.cpt import CPT, TestingCPT
 from tacit.model.model import Model
 from tacit.model.rules import FunctionCPT, Mux, NoisyOr
@@ -121,8 +122,11 @@ class CompiledQuery:
             answers = "it answers log_evidence, marginals, mpe and sample"
             raise TacitError(f"this was compiled without a query (query=None), so there is no {what}; {answers}")
 
-    def read(self, evidence: EvidenceLike | None) -> Evidence:
+    def read(self, evidence: EvidenceLike | None, columns: Iterable[str] | None = None) -> Evidence:
         """Evidence that is checked once, to be asked about often: every method that takes evidence takes it.
+
+        `columns` names the columns of a 2-D array, or of a list of rows. Without it, they are those of the variables
+        that the query was compiled for, in their order.
 
         It is a copy, which no later change of the frame or the arrays changes. Other queries of the network take it,
         too, if they were compiled for evidence on all of its variables; one that they do not know is an error. What
@@ -137,7 +141,7 @@ class CompiledQuery:
         >>> tacit.compile(net, query="A", evidence=["A"], hard=["C"]).posterior(rows).round(4).tolist()
         [[0.4615, 0.5385], [0.0667, 0.9333]]
         """
-        return self._read(evidence)
+        return self._read(evidence if columns is None else with_names(evidence, columns))
 
     def _read(self, evidence: EvidenceLike | None, lazily: bool = False) -> Evidence:
         """Checked evidence. If `lazily`, the engine checks likelihoods: it reads all of them."""

@@ -1,0 +1,70 @@
+"""The states of a variable that nobody has listed: the values that occur in a column."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tacit.base.errors import EvidenceError
+from tacit.base.text import shown
+from tacit.evidence.frames import Coded, ConversionError, TextColumn, opened
+from tacit.evidence.labels import is_missing
+from tacit.model.variable import DEFAULT_STATES, Label
+
+MAX_OBSERVED = 100  # different values of a column up to which they are taken for states
+
+
+def observed_states(name: str, values: Any) -> tuple[Label, ...]:
+    """The values that occur in a column, sorted; those of an ordered category stay in its order.
+
+    Booleans are the default states, "true" and "false". Whole numbers that gaps have made floats are whole numbers. It
+    is an error if a column has no values, too many different ones, or fractions, which are measurements.
+
+    >>> observed_states("B", ["lo", None, "hi", "lo"]), observed_states("C", [2.0, float("nan"), 1.0])
+    (('hi', 'lo'), (1, 2))
+    """
+    present = _distinct(name, values)
+    if not present:
+        raise EvidenceError(f"column {name!r} has no values, so its states are unknown; give them in states=")
+    if all(isinstance(value, bool) for value in present):
+        return DEFAULT_STATES
+    for value in present:
+        if not isinstance(value, str | int | float):
+            kind = type(value).__name__
+            raise EvidenceError(f"column {name!r} holds {shown(value)} of type {kind}; expected text or whole numbers")
+    fractions = [value for value in present if isinstance(value, float) and not value.is_integer()]
+    if fractions or len(present) > MAX_OBSERVED:
+        problem = f"fractions such as {fractions[0]!r}" if fractions else f"{len(present):,} different values"
+        remedy = "sort them into a few groups first (as pandas.cut does), or give its states in states="
+        raise EvidenceError(f"column {name!r} holds {problem}, which are too many states; {remedy}")
+    states = [int(value) if isinstance(value, float) else value for value in present]
+    if _is_ordered(values):
+        return tuple(states)
+    texts, numbers = ({state for state in states if isinstance(state, str) is text} for text in (True, False))
+    return (*sorted(numbers), *sorted(texts))
+
+
+def _distinct(name: str, values: Any) -> list[Any]:
+    """The different values of a column, without gaps, as Python's own objects."""
+    try:
+        column = opened(values)
+    except ConversionError as error:
+        raise EvidenceError(f"column {name!r}: {error}") from None
+    if isinstance(column, TextColumn | Coded):
+        labels = column.labels if isinstance(column, TextColumn) else column.numbers.tolist()
+        used = np.unique(column.places[column.places >= 0]).tolist()
+        return [label for label in (labels[place] for place in used) if label is not None]
+    if column.values.ndim != 1:
+        shape = column.values.shape
+        raise EvidenceError(f"column {name!r} has shape {shape}; expected a value for each row, (rows,)")
+    present = column.values if column.missing is None else column.values[~column.missing]
+    if present.dtype.kind == "O":
+        return list(dict.fromkeys(value for value in present.tolist() if not is_missing(value)))
+    return [value for value in np.unique(present).tolist() if not is_missing(value)]
+
+
+def _is_ordered(values: Any) -> bool:
+    """Whether a column is an ordered category of pandas, or an Enum of polars."""
+    dtype = getattr(values, "dtype", None)
+    return bool(getattr(dtype, "ordered", False)) or type(dtype).__name__ == "Enum"
