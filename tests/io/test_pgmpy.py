@@ -19,6 +19,7 @@ from tests.strategies import networks
 with warnings.catch_warnings(action="ignore", category=FutureWarning):  # of pgmpy's parts among themselves
     # its files may be there without the packages they need
     pytest.importorskip("pgmpy.models", exc_type=ImportError)
+    from pgmpy.base import DAG
     from pgmpy.factors.continuous import LinearGaussianCPD
     from pgmpy.factors.discrete import NoisyORCPD, TabularCPD
     from pgmpy.inference import VariableElimination
@@ -139,15 +140,29 @@ def test_a_model_is_known_by_what_it_has():
 
 def test_what_is_no_model_of_tables_is_refused():
     for what in (None, "alarm", DiscreteMarkovNetwork([("A", "B")]), tacit.examples.abc()):
-        with pytest.raises(NetworkError, match="expected a pgmpy DiscreteBayesianNetwork, got "):
+        with pytest.raises(NetworkError, match="expected a pgmpy DiscreteBayesianNetwork or DAG, got "):
             from_pgmpy(what)
     gaussian = LinearGaussianBayesianNetwork()
     gaussian.add_node("A")
     gaussian.add_cpds(LinearGaussianCPD("A", [1], 4))
     with pytest.raises(NetworkError, match="node 'A' has a LinearGaussianCPD; expected a TabularCPD"):
         from_pgmpy(gaussian)
-    with pytest.raises(NetworkError, match="node 'A' has no CPD; expected a TabularCPD"):
-        from_pgmpy(DiscreteBayesianNetwork([("A", "B")]))
+    partly = DiscreteBayesianNetwork([("A", "B")])
+    partly.add_cpds(TabularCPD("A", 2, [[0.2], [0.8]]))
+    with pytest.raises(NetworkError, match="node 'B' has no CPD; expected a TabularCPD"):
+        from_pgmpy(partly)
+
+
+@pytest.mark.parametrize("kind", [DAG, DiscreteBayesianNetwork])
+def test_a_graph_without_numbers_becomes_a_network_to_be_learned(kind):
+    model = kind([("A", "B")])
+    model.add_node("C")
+    rows = {"A": ["x", "y", "x"], "B": [1, 2, 3], "C": ["u", "u", "v"]}
+    net = from_pgmpy(model, rows)
+    assert {name: net.states(name) for name in net} == {"A": ("x", "y"), "B": (1, 2, 3), "C": ("u", "v")}
+    assert net.edges == (("A", "B"),)
+    assert from_pgmpy(model, states={"B": 3}).states("B") == (0, 1, 2)
+    assert tacit.estimate(net, rows).network.posterior("A", {"B": 2})[0].tolist() == [0.0, 1.0]
 
 
 def test_what_pgmpy_finds_inconsistent_is_refused():

@@ -5,8 +5,9 @@ Parents come before children in the order of the nodes, so everything takes line
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 
 from tacit.base.errors import NetworkError
 from tacit.base.text import shown
@@ -50,6 +51,42 @@ class Graph:
     def parents(self, name: str) -> tuple[str, ...]:
         """The parents of a variable, in the order of its CPT's axes."""
         return self.node(name).parents
+
+    def children(self, name: str) -> tuple[str, ...]:
+        """The variables of which this one is a parent, in the order of the network.
+
+        >>> from tacit import examples
+        >>> examples.diamond().children("A")
+        ('B', 'C')
+        """
+        self.node(name)  # an error where there is none
+        return tuple(other for other, node in self._nodes.items() if name in node.parents)
+
+    @property
+    def edges(self) -> tuple[tuple[str, str], ...]:
+        """All pairs of a parent and its child, in the order of the children.
+
+        >>> from tacit import examples
+        >>> examples.diamond().edges
+        (('A', 'B'), ('A', 'C'), ('B', 'D'), ('C', 'D'))
+        """
+        return tuple((parent, name) for name, node in self._nodes.items() for parent in node.parents)
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """The variables without parents."""
+        return tuple(name for name, node in self._nodes.items() if not node.parents)
+
+    @property
+    def leaves(self) -> tuple[str, ...]:
+        """The variables without children.
+
+        >>> from tacit import examples
+        >>> examples.diamond().roots, examples.diamond().leaves
+        (('A',), ('D',))
+        """
+        inner = {parent for node in self._nodes.values() for parent in node.parents}
+        return tuple(name for name in self._nodes if name not in inner)
 
     def states(self, name: str) -> tuple[Label, ...]:
         """The labels of a variable's states."""
@@ -157,3 +194,27 @@ class Graph:
 
     def __len__(self) -> int:
         return len(self._nodes)
+
+
+def parents_of(edges: Iterable[tuple[str, str]], nodes: Iterable[str] = ()) -> dict[str, list[str]]:
+    """The parents of some nodes, and of every node that edges name, in the order in which they are named."""
+    parents: dict[str, list[str]] = {node: [] for node in nodes}
+    for edge in edges:
+        ends = tuple(edge) if isinstance(edge, Collection) and not isinstance(edge, str) else ()
+        if len(ends) != 2 or not all(isinstance(end, str) and end for end in ends):
+            raise NetworkError(f"{shown(edge)} is not an edge; expected two names, (parent, child)")
+        above, below = ends
+        parents.setdefault(above, [])
+        if above in parents.setdefault(below, []):
+            raise NetworkError(f"the edge from {above!r} to {below!r} is listed twice")
+        parents[below].append(above)
+    return parents
+
+
+def in_topological_order(parents: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
+    """Nodes by their parents, parents first; an error that names a cycle if there is one."""
+    try:
+        return tuple(TopologicalSorter(parents).static_order())
+    except CycleError as error:
+        cycle = " -> ".join(error.args[1])
+        raise NetworkError(f"the edges lead in a circle, {cycle}; a network has none") from None

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.lib.mixins import NDArrayOperatorsMixin
+from numpy.typing import DTypeLike, NDArray
 
 from tacit.base.errors import TacitError
-from tacit.base.floats import Floats
+from tacit.base.floats import Floats, flat
 from tacit.base.html import table
 from tacit.base.text import plural
 from tacit.base.version import package
@@ -57,6 +58,46 @@ class Assignment:
         return _columns_html(repr(self), {**self.states, "log probability": self.log_probability})
 
 
+@dataclass(frozen=True, eq=False)
+class Prediction(NDArrayOperatorsMixin):
+    """The most probable state of a query, row by row; NumPy takes it as the array of labels. Made by `TAC.predict`.
+
+    `labels` (rows,) are the states, and `probability` (rows,) the posteriors of these. Of several query variables,
+    labels are (rows, variables). Where the evidence is impossible, labels are None and probabilities NaN.
+    """
+
+    names: tuple[str, ...]
+    labels: Labels
+    probability: Floats
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.labels[place]
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.labels, dtype=dtype, copy=copy)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **settings: Any) -> Any:
+        plain = [thing.labels if isinstance(thing, Prediction) else thing for thing in inputs]
+        return getattr(ufunc, method)(*plain, **settings)
+
+    def _columns(self) -> dict[str, NDArray[Any]]:
+        labels = self.labels.reshape(len(self), -1)
+        return {**{name: labels[:, i] for i, name in enumerate(self.names)}, "probability": self.probability}
+
+    def to_frame(self) -> Any:
+        """A pandas frame: the labels of each query variable, and `probability`."""
+        return package("pandas", "frames", "to_frame").DataFrame(self._columns())
+
+    def __repr__(self) -> str:
+        return f"Prediction({', '.join(self.names)}: {plural(len(self), 'row')})"
+
+    def _repr_html_(self) -> str:
+        return _columns_html(repr(self), self._columns())
+
+
 class Samples(dict[str, Labels]):
     """Labels by name; a dictionary that notebooks show as a table. Made by `TAC.sample` and `Network.sample`."""
 
@@ -96,6 +137,19 @@ def most_probable(query: Query, names: Sequence[str], evidence: EvidenceLike | N
     warn_impossible(impossible, "their states are None")
     states = {name: _labels(net.variable(name), np.concatenate(codes[name]), impossible) for name in names}
     return Assignment(states, log_probability)
+
+
+def prediction(query: Query, evidence: EvidenceLike | None) -> Prediction:
+    """The most probable joint state of the query variables, and its posterior."""
+    query.require_query("prediction")
+    names = query.question.query
+    posterior = query.posterior(evidence)
+    shape, table = posterior.shape[1:], flat(posterior)
+    best, impossible = table.argmax(axis=1), np.isnan(table[:, 0])
+    variables = [query.network.variable(name) for name in names]
+    columns = [_labels(v, c, impossible) for v, c in zip(variables, np.unravel_index(best, shape), strict=True)]
+    labels = columns[0] if len(names) == 1 else np.stack([column.astype(object) for column in columns], axis=1)
+    return Prediction(names, labels, np.take_along_axis(table, best[:, None], axis=1)[:, 0])
 
 
 def samples(query: Query, evidence: EvidenceLike | None, n: int, seed: int | None) -> Samples:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
@@ -14,14 +14,16 @@ from tacit.base.errors import EvidenceError, NetworkError, TooLargeError
 from tacit.base.floats import Floats
 from tacit.base.lru import LRUCache
 from tacit.base.text import shown
+from tacit.base.version import package
 from tacit.evidence.column import Evidence
-from tacit.evidence.read import EvidenceLike, read, read_column
+from tacit.evidence.observed_states import observed_states
+from tacit.evidence.read import EvidenceLike, named_columns, read, read_column
 from tacit.model.as_dict import network_from_dict, network_to_dict
 from tacit.model.cpt import CPT
-from tacit.model.graph import Node
+from tacit.model.graph import Node, in_topological_order, parents_of
 from tacit.model.model import Model
 from tacit.model.rendering import network_dot, network_html
-from tacit.model.variable import Label, Variable, listed_states
+from tacit.model.variable import Label, Variable, listed_states, similar
 from tacit.query.assignments import Labels, Samples, samples
 from tacit.query.one_row import OneRow
 from tacit.query.options import Asked, CompileOptions, checked_query
@@ -33,6 +35,7 @@ if TYPE_CHECKING:  # loaded by the methods that show it
     from tacit.views.page import Explorer
 
 LITTLE_EFFORT = CompileOptions(effort="low")
+INTERNAL = frozenset(["cut", "empty_copy", "node", "require_numbers"])  # not for tab completion
 MAX_COMPILED = 16  # queries that Network.posterior keeps compiled
 
 
@@ -60,6 +63,9 @@ class Network(Model):
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         self._compiled, self._of_labels = LRUCache(MAX_COMPILED), LRUCache(MAX_COMPILED)
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in INTERNAL]
 
     def _insert(self, node: Node) -> None:
         super()._insert(node)
@@ -209,6 +215,68 @@ class Network(Model):
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """The network that `to_dict` wrote."""
         return network_from_dict(data, cls)
+
+    @classmethod
+    def from_edges(
+        cls,
+        edges: Iterable[tuple[str, str]],
+        rows: EvidenceLike | None = None,
+        states: Mapping[str, int | Sequence[Label]] | None = None,
+        nodes: Iterable[str] = (),
+    ) -> Self:
+        """A network of these edges, parent first, whose tables are to be learned.
+
+        Parameters
+        ----------
+        edges
+            Pairs (parent, child), in any order.
+        rows
+            A frame, or columns by name, whose values are the states of the variables: those that occur, sorted.
+        states
+            Labels, or their number, of variables for which `rows` are not to decide. Without either, a variable has the
+            states "true" and "false".
+        nodes
+            Further variables, which need not have edges.
+
+        >>> import tacit
+        >>> rows = {"rain": ["yes", "no", "no", "no"], "wet": ["wet", "dry", "wet", "dry"]}
+        >>> net = tacit.Network.from_edges([("rain", "wet")], rows)
+        >>> net.states("wet"), net.edges
+        (('dry', 'wet'), (('rain', 'wet'),))
+        >>> tacit.estimate(net, rows).network.posterior("rain", {"wet": "wet"})
+        array([[0.5, 0.5]])
+        """
+        net, columns = cls(), {} if rows is None else named_columns(rows)
+        if columns is None:
+            raise NetworkError(
+                f"rows of type {type(rows).__name__} are not understood; expected a frame, or columns by name"
+            )
+        parents = parents_of(edges, nodes)
+        listed = dict(states or {})
+        for name in listed:
+            if name not in parents:
+                raise NetworkError(f"states= names {name!r}, which no edge does{similar(name, parents)}")
+        for name in in_topological_order(parents):
+            if name in columns and name not in listed:
+                listed[name] = observed_states(name, columns[name])
+            elif columns and name not in listed:
+                problem = f"the edges name {name!r}, of which the rows have no column{similar(name, columns)}"
+                raise NetworkError(f"{problem}; if it is never observed, give its states in states=")
+            net.add(name, parents[name], listed.get(name))
+        return net
+
+    def to_networkx(self) -> Any:
+        """The graph as a `networkx.DiGraph`, whose nodes have their labels as `states`.
+
+        >>> from tacit import examples
+        >>> graph = examples.diamond().to_networkx()
+        >>> list(graph.edges), graph.nodes["A"]["states"]
+        ([('A', 'B'), ('A', 'C'), ('B', 'D'), ('C', 'D')], ('true', 'false'))
+        """
+        graph = package("networkx", "networkx", "to_networkx").DiGraph(name=self.name or "")
+        graph.add_nodes_from((name, {"states": self.states(name)}) for name in self)
+        graph.add_edges_from(self.edges)
+        return graph
 
     def to_dot(self) -> str:
         """A Graphviz drawing; testing nodes are shaded, as in the paper."""

@@ -6,14 +6,25 @@ from typing import Literal, overload
 
 from tacit.base.floats import Floats
 from tacit.evidence.read import EvidenceLike
-from tacit.query.assignments import Assignment, Labels, most_probable, samples
+from tacit.query.assignments import Assignment, Labels, Prediction, most_probable, prediction, samples
 from tacit.query.marginals import information, marginals
 from tacit.query.probabilities import Marginals, with_labels
 from tacit.query.query import Query
 
+INTERNAL = frozenset(  # public for other rooms only; tab completion leaves them out
+    [
+        *("always_known", "companion", "given_columns", "hidden", "in_dtype", "labelled", "log_scale", "multiply_adds"),
+        *("numbers", "one_row", "options", "plan", "program", "question", "refused", "require_no_do"),
+        *("require_posterior", "require_query", "set_parameters", "with_network"),
+    ]
+)
+
 
 class UserQuery(Query):
     """A query that users hold: what `TAC` and `FactorQuery` have in common."""
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in INTERNAL]
 
     @overload
     def marginals(self, evidence: EvidenceLike | None = None, labels: Literal[False] = False) -> dict[str, Floats]: ...
@@ -39,6 +50,22 @@ class UserQuery(Query):
             return posteriors
         net = self.network
         return Marginals({name: with_labels(p, [net.variable(name)], evidence) for name, p in posteriors.items()})
+
+    def predict(self, evidence: EvidenceLike | None = None) -> Prediction:
+        """The most probable state of the query for every row: its `labels` (rows,) and their `probability` (rows,).
+
+        It can be used as the array of its labels. Of several query variables, it is the most probable joint state of
+        these. Of states that are equally probable, the first is taken.
+
+        >>> import tacit
+        >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
+        >>> predicted = tac.predict({"A": 0.8, "C": ["lo", "hi"]})
+        >>> predicted.labels.tolist(), predicted.probability.round(4).tolist()
+        (['false', 'true'], [0.5308, 0.676])
+        >>> (predicted == ["false", "false"]).tolist()
+        [True, False]
+        """
+        return prediction(self, evidence)
 
     def mpe(self, evidence: EvidenceLike | None = None) -> Assignment:
         """The most probable explanation: the states of all variables that are jointly most probable, for every row.

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tacit.base.errors import NetworkError
+from tacit.evidence.read import EvidenceLike
 from tacit.io.bridges.peers import PeerNode, assemble, check_classical, require
+from tacit.model.variable import Label
 from tacit.query.network import Network
 
 
-def from_pgmpy(model: Any) -> Network:
+def from_pgmpy(
+    model: Any, rows: EvidenceLike | None = None, states: Mapping[str, int | Sequence[Label]] | None = None
+) -> Network:
     """The network of a pgmpy model: a `DiscreteBayesianNetwork`, or a `BayesianNetwork` of earlier releases.
+
+    A `DAG`, or a model without any CPDs, as pgmpy's structure learning returns them, becomes a network whose tables are
+    to be learned; `rows` and `states` tell its states, as in `Network.from_edges`.
 
     Names, the order of parents, the order of states and their labels are pgmpy's (the integers 0..k-1 where a CPD
     has no state names), so evidence by labels serves both. A CPD of virtual evidence is a column of likelihoods
@@ -27,9 +35,13 @@ def from_pgmpy(model: Any) -> Network:
     >>> tacit.from_pgmpy(model).posterior("rain", {"wet": 0}).round(4)
     array([[0.6923, 0.3077]])
     """
-    if not (hasattr(model, "get_cpds") and hasattr(model, "nodes") and hasattr(model, "check_model")):
-        raise NetworkError(f"expected a pgmpy DiscreteBayesianNetwork, got {type(model).__name__}")
-    cpds = {node: model.get_cpds(node) for node in model.nodes()}
+    is_model = hasattr(model, "get_cpds") and hasattr(model, "nodes") and hasattr(model, "check_model")
+    is_graph = hasattr(model, "edges") and getattr(model, "is_directed", bool)()
+    if not (is_model or is_graph):
+        raise NetworkError(f"expected a pgmpy DiscreteBayesianNetwork or DAG, got {type(model).__name__}")
+    cpds: dict[str, Any] = {node: model.get_cpds(node) if is_model else None for node in model.nodes()}
+    if is_graph and all(cpd is None for cpd in cpds.values()):
+        return Network.from_edges(model.edges(), rows, states, nodes=cpds)
     for node, cpd in cpds.items():
         if not hasattr(cpd, "state_names"):
             kind = "no CPD" if cpd is None else f"a {type(cpd).__name__}"

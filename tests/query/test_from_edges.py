@@ -1,0 +1,117 @@
+"""Networks made from edges and a table, the graph that a network shows, and predictions."""
+
+from pathlib import Path
+
+import networkx
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import tacit
+from tacit import NetworkError
+from tests.helpers import close
+
+EDGES = [("wet", "slip"), ("rain", "wet"), ("sprinkler", "wet")]
+ROWS = {
+    "slip": ["yes", "no", "no", "yes"],
+    "wet": [2, 1, 1, 2],
+    "rain": [True, False, False, True],
+    "sprinkler": ["on", "off", "on", "off"],
+}
+
+
+@pytest.mark.parametrize("rows", [ROWS, pd.DataFrame(ROWS), pl.DataFrame(ROWS), pd.DataFrame(ROWS).to_dict("records")])
+def test_edges_and_a_table_are_enough(rows):
+    net = tacit.Network.from_edges(EDGES, rows)
+    assert [net.states(name) for name in ("slip", "wet", "rain")] == [("no", "yes"), (1, 2), ("true", "false")]
+    assert net.parents("wet") == ("rain", "sprinkler")
+    learned = tacit.estimate(net, ROWS, prior=1.0).network
+    assert learned.posterior("slip", {"wet": 2})[0, 1] > 0.5
+
+
+def test_states_may_be_given():
+    net = tacit.Network.from_edges([("H", "wet")], ROWS | {"id": [1, 2, 3, 4]}, states={"H": 3, "wet": [2, 1, 0]})
+    assert (net.states("H"), net.states("wet")) == ((0, 1, 2), (2, 1, 0))
+    assert tacit.Network.from_edges([("H", "wet")]).states("H") == ("true", "false")
+
+
+@pytest.mark.parametrize(
+    ("edges", "given", "message"),
+    [
+        ([("A", "B"), ("B", "C"), ("C", "A")], {}, "the edges lead in a circle, A -> B -> C -> A; a network has none"),
+        ([("A", "A")], {}, "in a circle, A -> A"),
+        ([("A", "B"), ("A", "B")], {}, "the edge from 'A' to 'B' is listed twice"),
+        (["AB"], {}, r"'AB' is not an edge; expected two names, \(parent, child\)"),
+        ([("A", 3)], {}, "is not an edge"),
+        (
+            [("rain", "whet")],
+            {"rows": ROWS},
+            r"'whet', of which the rows have no column; did you mean 'wet'\?",
+        ),
+        ([("rain", "wet")], {"states": {"whet": 2}}, r"names 'whet', which no edge does; did you mean 'wet'\?"),
+        ([("rain", "wet")], {"rows": 7}, "rows of type int are not understood"),
+    ],
+)
+def test_what_is_no_network_is_refused(edges, given, message):
+    with pytest.raises(NetworkError, match=message):
+        tacit.Network.from_edges(edges, **given)
+
+
+def test_the_graph_is_that_of_networkx():
+    net = tacit.Network.from_edges([("A", "B"), ("A", "C"), ("B", "D"), ("C", "D"), ("E", "F")])
+    graph = net.to_networkx()
+    assert set(graph.edges) == set(net.edges)
+    assert graph.nodes["A"]["states"] == ("true", "false")
+    assert set(net.roots) == {n for n in graph if not graph.in_degree(n)} == {"A", "E"}
+    assert set(net.leaves) == {n for n in graph if not graph.out_degree(n)} == {"D", "F"}
+    for name in net:
+        assert set(net.children(name)) == set(graph.successors(name))
+    assert networkx.is_directed_acyclic_graph(graph)
+    with pytest.raises(NetworkError, match="'X' is not a variable"):
+        net.children("X")
+
+
+def test_a_prediction_is_the_most_probable_state():
+    tac = tacit.compile(tacit.examples.abc(), "C", ["A", "B"])
+    rows = {"A": ["true", "false", None], "B": [0.2, 0.9, 0.4]}
+    predicted, posterior = tac.predict(rows), tac.posterior(rows)
+    assert predicted.labels.tolist() == [["lo", "hi"][i] for i in posterior.argmax(axis=1)]
+    close(predicted.probability, posterior.max(axis=1), 1e-15)
+    assert len(predicted) == 3
+    assert predicted[0] == predicted.labels[0]
+    assert (predicted == np.array(["lo"] * 3)).tolist() == [label == "lo" for label in predicted.labels]
+    assert np.asarray(predicted).tolist() == predicted.labels.tolist()
+    assert predicted.to_frame().columns.tolist() == ["C", "probability"]
+    assert "C" in predicted._repr_html_()
+    assert repr(predicted) == "Prediction(C: 3 rows)"
+
+
+def test_a_prediction_of_several_variables_is_their_joint_state():
+    tac = tacit.compile(tacit.examples.abc(), ["C", "A"], ["B"])
+    predicted = tac.predict({"B": [0.2, 0.9, 0.5]})
+    best = tac.map({"B": [0.2, 0.9, 0.5]})
+    assert predicted.labels.tolist() == [list(row) for row in zip(best.states["C"], best.states["A"], strict=True)]
+    assert predicted.to_frame().shape == (3, 3)
+
+
+def test_an_impossible_row_has_no_prediction():
+    net = tacit.Network()
+    net.add("A", cpt=[1.0, 0.0])
+    net.add("B", ["A"], cpt=[[1.0, 0.0], [0.5, 0.5]])
+    with pytest.warns(tacit.ImpossibleEvidenceWarning):
+        predicted = tacit.compile(net, "A", ["B"]).predict({"B": ["true", "false"]})
+    assert predicted.labels.tolist() == ["true", None]
+    assert np.isnan(predicted.probability).tolist() == [False, True]
+    with pytest.raises(tacit.TacitError, match="there is no prediction"):
+        tacit.compile(net, None, ["B"]).predict({"B": "true"})
+
+
+def test_tab_completion_shows_what_the_pages_do():
+    tac = tacit.compile(tacit.examples.abc(), "B", ["A", "C"])
+    page = (Path(__file__).parents[2] / "docs/api/tac.md").read_text(encoding="utf-8")
+    documented = {line.strip(" -") for line in page.splitlines() if line.strip().startswith("- ")}
+    assert {name for name in dir(tac) if not name.startswith("_")} == documented | {"network", "query"}
+    shown = set(dir(tac.network))
+    assert {"add", "children", "edges", "posterior", "to_networkx"} < shown
+    assert not shown & {"cut", "empty_copy", "node", "require_numbers"}
