@@ -68,13 +68,15 @@ def things(net):
         "estimate": tacit.estimate(learnable, rows, progress=False),
         "explanation": tac.explain({NAME: 0.8}),
         "pieces": tacit.theory.pieces(tac),
+        "sensitivity": tac.sensitivity({NAME: 0.8}),
         "mpe": tac.mpe({NAME: [0.8, 0.1]}),
         "samples": tac.sample({NAME: ["true", "false"]}, n=3),
         "prior samples": net.sample(100),
     }
 
 
-KINDS = ["network", "tac", "program", "fit", "estimate", "explanation", "pieces", "mpe", "samples", "prior samples"]
+KINDS = ["network", "tac", "program", "fit", "estimate", "explanation", "pieces", "sensitivity", "mpe", "samples"]
+KINDS += ["prior samples"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -95,6 +97,23 @@ def test_a_program_is_a_table_with_a_row_per_operation(things):
     long = tacit.compile(tacit.examples.hmm(60), "H60", [f"E{i}" for i in range(1, 61)]).program
     assert len(long) > 200
     assert long._repr_html_().count("<tr") == 1 + 61
+
+
+def test_sensitivity_lists_the_entries_that_matter_most(things):
+    found = things["sensitivity"]
+    cells = Reader(found._repr_html_()).cells
+    assert cells[:4] == ["entry", "value", "derivative", "decision changes at"]
+    assert cells[4:8] == list(found.entries()[0].cells)
+    assert "As long as tests come out as they do now" in found._repr_html_()
+
+
+@pytest.mark.filterwarnings("ignore::tacit.ImpossibleEvidenceWarning")
+def test_sensitivity_to_nothing_is_a_sentence():
+    net = Network()
+    net.add("A", cpt=[1.0, 0.0])
+    net.add("B", ["A"], cpt=[[0.5, 0.5]] * 2)
+    found = tacit.compile(net, "B", ["A"]).sensitivity({"A": "false"})
+    assert found._repr_html_() == f"<div>{found}</div>"
 
 
 def test_a_query_names_what_it_takes():

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.base import machine
+from tacit.base import html, machine
 from tacit.base.errors import TacitError, TooLargeError
 from tacit.base.floats import Floats, divide, flat
 from tacit.base.grid import Grid
@@ -33,6 +33,9 @@ from tacit.query.query import Query
 Key = tuple[str, str]
 CAUSE = "cause "  # the parts of a noisy-or
 MAX_LINES = 10  # entries that are printed
+IMPOSSIBLE = "the evidence has probability 0, so there is no posterior to depend on anything"
+DEPENDS = "the entries it depends on most"
+SELECTED = "As long as tests come out as they do now: a change that turns one does more."
 HEADINGS = ("entry", "value", "derivative", "decision changes at")
 COPIES_KEPT = 2  # of every derivative: as a slope, and as that of the posterior
 NOISE = 1e-14  # what rounding leaves of a difference of equals, relative to them
@@ -230,14 +233,21 @@ class Sensitivity:
         variables = [self.network.variable(name) for name in self.query]
         return f"P*({describe(variables, which)}) = {self.posterior[row][which]:.6g}"
 
-    def __str__(self) -> str:
+    def _grid(self) -> Grid | None:
+        """The entries that the first row depends on most; None where its evidence is impossible."""
         if np.isnan(self.posterior[0]).any():
-            return "the evidence has probability 0, so there is no posterior to depend on anything"
+            return None
         count = len(self.posterior)
         where = f" in the first of {count:,} rows" if count > 1 else ""
         body = [entry.cells for entry in self.entries()[:MAX_LINES] if entry.derivative]
-        note = "\nAs long as tests come out as they do now: a change that turns one does more." * self.selects
-        return str(Grid([HEADINGS], body, title=f"{self.title()}{where}: the entries it depends on most", note=note))
+        return Grid([HEADINGS], body, 1, f"{self.title()}{where}: {DEPENDS}", SELECTED * self.selects)
+
+    def __str__(self) -> str:
+        return str(self._grid() or IMPOSSIBLE)
+
+    def _repr_html_(self) -> str:
+        grid = self._grid()
+        return grid.html() if grid else html.lines([IMPOSSIBLE])
 
     def __repr__(self) -> str:
         entries, rows = sum(table.size for table in self._tables.values()), plural(len(self.posterior), "row")
