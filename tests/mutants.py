@@ -36,7 +36,7 @@ MUTANTS = {
         "theory/universal/neural.py", "build.tests(total, zero, total, zero", "build.tests(total, zero, total, one"
     ),
     "learn": Mutant("learn/fitting/losses.py", "off * (2 / len(off))", "off * (1 / len(off))"),
-    "views": Mutant("views/svg.py", "{escape(shape.label)}", "{shape.label}"),
+    "views": Mutant("views/svg.py", "{escape(text.text)}", "{text.text}"),
     "torch": Mutant("torch/inputs.py", "torch.stack([column, 1 - column])", "torch.stack([1 - column, column])"),
     "sklearn": Mutant("sklearn/explanation.py", "int(self.predicted.argmax())", "int(self.predicted.argmin())"),
     "clusters": Mutant("clusters/scoring.py", "called.get(name, name)", "name"),

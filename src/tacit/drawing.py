@@ -1,5 +1,5 @@
-"""Networks and circuits as SVG: `draw`, and the `Drawing` it returns."""
+"""Networks and circuits as SVG, PNG and PDF: `draw`, and the `Drawing` it returns."""
 
-from tacit.views.svg import Drawing, draw
+from tacit.views.drawing import Drawing, draw
 
 __all__ = ["Drawing", "draw"]

@@ -399,6 +399,19 @@ def test_draw_writes_dot_and_svg(abc):
     assert Path("abc.svg").read_text().startswith("<svg")
 
 
+def test_draw_writes_png_and_pdf(abc):
+    for name, start in (("abc.png", b"\x89PNG"), ("abc.PDF", b"%PDF")):
+        assert tacit_("draw", "abc.json", "-o", name) == f"{name}\n"
+        assert Path(name).read_bytes().startswith(start)
+
+
+def test_draw_shows_posteriors(abc):
+    tacit_("draw", "abc.json", "-e", "A=0.8", "-e", "C=lo", "-o", "abc.svg")
+    assert Path("abc.svg").read_text(encoding="utf-8") == abc.plot({"A": 0.8, "C": "lo"}).svg
+    tacit_("draw", "abc.json", "--posteriors", "-o", "abc.svg")
+    assert Path("abc.svg").read_text(encoding="utf-8") == abc.plot({}).svg
+
+
 def test_bench_counts_rows_per_second(abc, monkeypatch):
     from tacit.cli.commands import bench as measure
 
@@ -522,7 +535,8 @@ def test_wrong_data_is_one_line_and_exit_code_1(abc, rows, arguments, message):
         ("query abc.json -q B -e A=1 -e A=0", "there are two values for A"),
         ("bounds abc.json -q B A=1", "'A=1' is not VARIABLE=LOW:HIGH"),
         ("info abc.json -e A", "give -q as well"),
-        ("draw abc.json -o abc.png", "abc.png: a drawing is a .svg or a .dot file"),
+        ("draw abc.json -o abc.jpg", "abc.jpg: a drawing is a .svg, .png, .pdf or .dot file"),
+        ("draw abc.json -p -o abc.dot", "posteriors are drawn into a .svg, .png or .pdf file"),
         ("train abc.json rows.csv -q B --loss nonsense", "nonsense"),
     ],
 )

@@ -15,6 +15,7 @@ MOST_FILES = 16  # of a room, or of a folder inside it
 WITH_CONTENT = {"semantics", "examples", "tacit"}  # doors that hold more than names: a definition, data, lazy imports
 UPWARDS = {  # methods of what users hold, for what most programs never call
     ("tacit.query.network", "tacit.views.page"),
+    ("tacit.query.network", "tacit.views.drawing"),
     ("tacit.query.tac", "tacit.theory.explain"),
     ("tacit.query.tac", "tacit.io.bridges.onnx"),
     ("tacit.compiler.diagram_choice", "tacit.compiler.diagrams.structured_elimination"),  # loads numba

@@ -32,6 +32,7 @@ from tacit.query.query import Query, compiled, for_one_row
 from tacit.query.selection import selected_network
 
 if TYPE_CHECKING:  # loaded by the methods that show it
+    from tacit.views.drawing import Drawing
     from tacit.views.page import Explorer
 
 LITTLE_EFFORT = CompileOptions(effort="low")
@@ -281,6 +282,26 @@ class Network(Model):
     def to_dot(self) -> str:
         """A Graphviz drawing; testing nodes are shaded, as in the paper."""
         return network_dot(self)
+
+    def plot(self, evidence: EvidenceLike | None = None) -> Drawing:
+        """A picture of the network, which a notebook shows; testing nodes are shaded.
+
+        Its `save` writes .svg, .png and .pdf files; the last two need matplotlib.
+
+        Parameters
+        ----------
+        evidence
+            One row of evidence, `{}` for none: every node shows its posterior as bars, and what is observed stands
+            out. If left out, nodes only show their names.
+
+        >>> from tacit import examples
+        >>> picture = examples.abc().plot({"C": "lo"})
+        >>> "C" in picture.svg and "100.0%" in picture.svg
+        True
+        """
+        from tacit.views.drawing import draw
+
+        return draw(self, evidence)
 
     def page(self, path: str | os.PathLike[str], captions: str | os.PathLike[str] | None = None) -> None:
         """Write the explorer of the network: one HTML file that shows every posterior and takes evidence by clicks.

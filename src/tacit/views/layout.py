@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from unicodedata import east_asian_width
 
 import numpy as np
 
@@ -55,9 +56,15 @@ def arrange(sizes: Sequence[Size], edges: Sequence[Edge]) -> BoxLayout:
 
 def text_width(text: str, scale: float = 1.0) -> float:
     """About how wide a text is in a sans-serif of 12 pixels; generous, since fonts differ."""
-    return scale * sum(
-        4.2 if c in NARROW_LETTERS else 10.4 if c in WIDE_LETTERS else 7.6 if c.isupper() else 6.9 for c in text
-    )
+    return scale * sum(map(_letter_width, text))
+
+
+def _letter_width(letter: str) -> float:
+    if letter in NARROW_LETTERS:
+        return 4.2
+    if east_asian_width(letter) in "WF":
+        return 12.0
+    return 10.4 if letter in WIDE_LETTERS else 7.6 if letter.isupper() else 6.9
 
 
 def wrap_rows(sizes: Sequence[Size], edges: Sequence[Edge]) -> list[int]:
@@ -278,6 +285,9 @@ def _placed(net: Layered, x: Floats, sizes: Sequence[Size], edges: Sequence[Edge
     routes = []
     for tail, head in edges:
         points = [(float(x[tail]), boxes[tail][1] + boxes[tail][3])]
+        below = float(tops[net.row[tail]] + heights[net.row[tail]])
+        if points[0][1] < below:  # straight down between higher boxes
+            points.append((float(x[tail]), below))
         for r in range(net.row[tail] + 1, net.row[head]):
             at = float(x[net.waypoints[tail][r - net.row[tail] - 1]])
             points += [(at, float(tops[r])), (at, float(tops[r] + heights[r]))]

@@ -13,14 +13,15 @@ import typer
 import tacit
 from tacit.base.atomic import write_atomically
 from tacit.base.text import large, listed, plural
-from tacit.cli.shared.arguments import CaptionsFile, Json, Model, read_network
+from tacit.cli.shared.arguments import CaptionsFile, Evidence, Json, Model, read_network
 from tacit.cli.shared.output import aligned, asked, heading, show_json
+from tacit.cli.shared.values import read_evidence
 from tacit.compiler.program import Cost
 from tacit.model.cpt import CPT, TestingCPT
 from tacit.model.rendering import cpt_kind
 from tacit.model.rules import NoisyOr
 from tacit.query.network import Network
-from tacit.views import svg
+from tacit.views.drawing import SUFFIXES
 
 
 def info(
@@ -83,25 +84,40 @@ def convert(
 def draw(
     model: Model,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="A .svg or .dot file. Text, if left out.")
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="A .svg, .png, .pdf or .dot file. Text, if left out."),
     ] = None,
+    evidence: Evidence = None,
+    posteriors: Annotated[
+        bool, typer.Option("--posteriors", "-p", help="Show posteriors as bars. Evidence includes this.")
+    ] = False,
 ) -> None:
-    """Draw a network, as SVG or for Graphviz.
+    """Draw a network, as SVG, PNG or PDF, or for Graphviz.
 
-    Testing nodes are shaded.
+    Testing nodes are shaded. PNG and PDF need matplotlib.
 
     \b
     Examples:
       tacit draw alarm.bif -o alarm.svg
+      tacit draw alarm.bif -e CVP=HIGH -o alarm.pdf
       tacit draw alarm.bif | dot -Tpdf -o alarm.pdf
     """
     net = read_network(model)
+    known = read_evidence(net, evidence or [])[0] if evidence or posteriors else None
+    if output is None or output.suffix == ".dot":
+        if known is not None:
+            raise typer.BadParameter("posteriors are drawn into a .svg, .png or .pdf file (-o FILE)")
+        return _write_dot(net, output)
+    if output.suffix.lower() not in SUFFIXES:
+        raise typer.BadParameter(f"{output}: a drawing is a .svg, .png, .pdf or .dot file")
+    net.plot(known).save(output)
+    print(output)
+
+
+def _write_dot(net: Network, output: Path | None) -> None:
     if output is None:
         return print(net.to_dot(), end="")
-    if output.suffix not in (".svg", ".dot"):
-        raise typer.BadParameter(f"{output}: a drawing is a .svg or a .dot file")
-    text = svg.draw(net).svg if output.suffix == ".svg" else net.to_dot()
-    write_atomically(output, lambda file: file.write(text))
+    write_atomically(output, lambda file: file.write(net.to_dot()))
     print(output)
 
 

@@ -2,15 +2,16 @@
 
 import sys
 import xml.etree.ElementTree as ET
-from itertools import combinations, pairwise
+from itertools import pairwise
 
 import pytest
+from bench.drawings import Faults, faults, random_network, random_tree
 from bench.networks import network
 
 import tacit
 from tacit import Network, TacitError, TooLargeError, examples
-from tacit.views.layout import arrange
-from tacit.views.svg import _of_circuit, _of_network, draw
+from tacit.drawing import draw
+from tacit.views.picture import LIGHT, Arrow, Oval, Picture, Text
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -22,7 +23,7 @@ def abc_circuit():
 def test_drawings_name_everything_and_shade_testing_nodes(tmp_path):
     drawing = draw(examples.abc())
     assert drawing.svg.count("<ellipse") == 3
-    assert drawing.svg.count("<path d=") == 2 + 1  # two edges and the tip of their arrows
+    assert drawing.svg.count("<path d=") == 2 + 2  # two edges and their tips
     assert drawing.svg.count('fill="#d9dee7"') == 1
     drawing.save(tmp_path / "abc.svg")
     assert (tmp_path / "abc.svg").read_text(encoding="utf-8") == drawing.svg
@@ -30,20 +31,53 @@ def test_drawings_name_everything_and_shade_testing_nodes(tmp_path):
     circuit = abc_circuit()
     svg = draw(circuit).svg
     assert svg.count("<rect") == 4  # tests
-    assert svg.count("marker-end") == circuit.size
+    assert svg.count('class="tip"') == circuit.size
     assert "A=true" in svg
 
 
-@pytest.mark.parametrize("what", [_of_network(network("win95pts")), _of_circuit(abc_circuit())])
-def test_nothing_overlaps_and_no_edge_passes_a_node(what):
-    shapes, edges = what
-    found = arrange([shape.size for shape in shapes], edges)
-    for (x, y, w, h), (u, v, k, m) in combinations(found.boxes, 2):
-        assert x + w <= u or u + k <= x or y + h <= v or v + m <= y
-    for route in found.routes:
-        assert all(below[1] >= above[1] for above, below in pairwise(route))
-        for x, y in route[1:-1]:
-            assert not any(left < x < left + w and top < y < top + h for left, top, w, h in found.boxes)
+NETWORKS = {
+    "abc": examples.abc,
+    "random": lambda: random_network(200),
+    "tree": lambda: random_tree(150),
+    **{name: lambda name=name: network(name) for name in ("asia", "alarm", "hepar2", "win95pts", "andes")},
+}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_no_edge_passes_a_node_and_no_label_another(name):
+    assert faults(draw(NETWORKS[name]()).picture) == Faults(0, 0, 0)
+
+
+@pytest.mark.parametrize("name", ["asia", "alarm", "insurance"])
+def test_neither_with_posteriors(name):
+    assert faults(draw(network(name), {}).picture) == Faults(0, 0, 0)
+
+
+def test_neither_in_a_circuit():
+    assert faults(draw(abc_circuit()).picture) == Faults(0, 0, 0)
+
+
+def test_faults_are_counted():
+    ends = [Oval(0, 0, 60, 20, LIGHT), Oval(0, 100, 60, 20, LIGHT)]
+    arrow = Arrow([(30.0, 20.0), (30.0, 100.0)])
+    assert faults(Picture(100, 120, [arrow, *ends])) == Faults(0, 0, 0)
+    between = Oval(20, 50, 60, 20, LIGHT)
+    assert faults(Picture(100, 120, [arrow, *ends, between])) == Faults(1, 0, 0)
+    crowded = [between, Text(50, 64, "a label that is too long"), Text(50, 64, "b")]
+    assert faults(Picture(300, 120, crowded)) == Faults(0, 1, 1)
+
+
+def test_what_edges_share_is_drawn_once():
+    """Twice, it would look bolder than the rest."""
+    net = Network()
+    for name, parents in {"A": "", "B": "A", "C": "B", "D": "AC", "E": "AC"}.items():
+        net.add(name, list(parents))
+    arrows = [item for item in draw(net).picture.items if isinstance(item, Arrow)]
+    steps = [step for arrow in arrows for step in pairwise(arrow.points)]
+    assert len(arrows) == len(net.edges)
+    assert len(set(steps)) == len(steps)
+    ends = {(text.x, text.text) for text in draw(net).picture.items if isinstance(text, Text)}
+    assert {arrow.points[-1][0] for arrow in arrows} <= {x for x, _ in ends}
 
 
 def test_wide_networks_are_drawn_in_several_rows():
@@ -60,7 +94,7 @@ def test_a_circuit_has_its_inputs_below_what_is_made_of_them():
 def test_edges_without_room_to_go_straight_are_drawn_all_the_same():
     """Warnings are errors here: the median of no points is one."""
     circuit = tacit.compile(examples.hmm(2), "H2", ["E1"]).circuit(fold=False)
-    assert draw(circuit).svg.count("marker-end") == circuit.size
+    assert draw(circuit).svg.count('class="tip"') == circuit.size
 
 
 def test_drawings_need_no_other_package(monkeypatch):
@@ -91,8 +125,9 @@ def test_control_characters_are_shown_as_signs():
 
 def test_odd_names_and_large_circuits():
     net = Network()
-    net.add('<a & "b">', cpt=[0.5, 0.5])
+    net.add('<a & "b">', states=["<yes>", "no"], cpt=[0.5, 0.5])
     assert "&lt;a &amp;" in draw(net).svg
+    assert "&lt;yes&gt;" in draw(net, {}).svg
     with pytest.raises(TooLargeError, match="cannot be read"):
         draw(tacit.compile(examples.hmm(80), "H80", ["E1"]).circuit(fold=False))
     with pytest.raises(TacitError, match="cannot draw a int"):

@@ -1,0 +1,83 @@
+"""Pictures as PNG and PDF, drawn by matplotlib."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import IO, Any
+
+from tacit.base.version import package
+from tacit.views.layout import Point
+from tacit.views.picture import EDGE, LIGHT, Arrow, Box, Oval, Picture, Text
+
+PIXELS_PER_INCH = 96  # of CSS, so that SVG, PNG and PDF have one size on paper
+POINTS_PER_PIXEL = 72 / PIXELS_PER_INCH
+ALIGNMENTS = {"start": "left", "middle": "center", "end": "right"}
+STYLE = {"text.usetex": False, "pdf.fonttype": 42, "path.simplify": False}  # 42: letters stay letters, for editors
+FORMATS = ("png", "pdf")
+
+
+def write_image(picture: Picture, file: IO[bytes], kind: str, dpi: float) -> None:
+    """Write a picture as "png" or "pdf"; `dpi` says how fine a PNG is."""
+    matplotlib = package("matplotlib", "plot", f"a drawing as {kind.upper()}")
+    with matplotlib.rc_context(STYLE):
+        how = {"facecolor": LIGHT} if kind == "png" else {"transparent": True, "metadata": {"CreationDate": None}}
+        _figure(picture).savefig(file, format=kind, dpi=dpi, **how)
+
+
+def _figure(picture: Picture) -> Any:
+    """A figure whose axes count pixels from the top left corner. It is not one of pyplot, which would keep it."""
+    from matplotlib.figure import Figure
+
+    width, height = max(picture.width, 1.0), max(picture.height, 1.0)
+    figure = Figure(figsize=(width / PIXELS_PER_INCH, height / PIXELS_PER_INCH))
+    axes = figure.add_axes((0, 0, 1, 1), xlim=(0, width), ylim=(height, 0))
+    axes.set_axis_off()
+    _draw_arrows(axes, [item for item in picture.items if isinstance(item, Arrow)])
+    for item in picture.items:
+        if isinstance(item, Text):
+            _draw_text(axes, item)
+        elif not isinstance(item, Arrow):
+            axes.add_patch(_patch(item))
+    return figure
+
+
+def _draw_arrows(axes: Any, arrows: Sequence[Arrow]) -> None:
+    """All of them as two patches: thousands would take seconds."""
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    def path(points: Iterable[Point], codes: Iterable[Any]) -> Any:
+        return Path([*points] or [(0.0, 0.0)], [*codes] or [Path.MOVETO])
+
+    lines = [[arrow.points[0], *(point for curve in arrow.curves for point in curve)] for arrow in arrows]
+    codes = [Path.MOVETO if k == 0 else Path.CURVE4 for line in lines for k in range(len(line))]
+    line = path((point for line in lines for point in line), codes)
+    axes.add_patch(PathPatch(line, fill=False, edgecolor=EDGE, linewidth=POINTS_PER_PIXEL, zorder=1))
+    corners = [point for arrow in arrows for point in (*arrow.tip, arrow.tip[0])]
+    triangle = (Path.MOVETO, Path.LINETO, Path.LINETO, Path.CLOSEPOLY)
+    axes.add_patch(PathPatch(path(corners, triangle * len(arrows)), facecolor=EDGE, linewidth=0, zorder=1))
+
+
+def _draw_text(axes: Any, text: Text) -> None:
+    axes.text(
+        *(text.x, text.baseline, text.text),
+        ha=ALIGNMENTS[text.anchor],
+        va="baseline",
+        color=text.color,
+        fontsize=text.size * POINTS_PER_PIXEL,
+        fontweight="bold" if text.bold else "normal",
+        parse_math=False,  # a dollar sign is one
+        zorder=2,
+    )
+
+
+def _patch(item: Oval | Box) -> Any:
+    from matplotlib.patches import BoxStyle, Ellipse, FancyBboxPatch
+
+    paint: dict[str, Any] = {"facecolor": item.fill, "edgecolor": item.line or "none", "zorder": 2}
+    paint["linewidth"] = 1.2 * POINTS_PER_PIXEL if item.line else 0
+    if isinstance(item, Oval):
+        middle = item.left + item.width / 2, item.top + item.height / 2
+        return Ellipse(middle, item.width, item.height, **paint)
+    corners = BoxStyle.Round(pad=0, rounding_size=min(item.radius, item.width / 2, item.height / 2))
+    return FancyBboxPatch((item.left, item.top), item.width, item.height, boxstyle=corners, **paint)
