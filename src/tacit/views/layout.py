@@ -246,7 +246,7 @@ def x_positions(net: Layered, layers: Sequence[Sequence[int]]) -> Floats:
     before = [x.copy(), x.copy()]
     for sweep in range(MAX_SWEEPS):
         for layer in layers if sweep % 2 == 0 else reversed(layers):
-            middles, room = np.array([np.mean(x[near[i]]) for i in layer]), net.room[layer]
+            middles, room = _means(x, [near[i] for i in layer]), net.room[layer]
             left = np.cumsum(room) - room / 2  # what sticks out of the widest row is pushed back
             x[layer] = np.clip(spread(middles, room, weights[layer]), left - half, left - room.sum() + half)
         if sweep and all(np.array_equal(x, earlier) for earlier in before):  # neither way moves anything
@@ -254,6 +254,13 @@ def x_positions(net: Layered, layers: Sequence[Sequence[int]]) -> Floats:
         before = [before[1], x.copy()]
     _straighten(x, net, layers, half)
     return x
+
+
+def _means(x: Floats, places: Neighbours) -> Floats:
+    """The mean of the numbers at each list of places, of which none is empty."""
+    counts = np.array([len(some) for some in places])
+    starts = np.cumsum(counts) - counts
+    return np.asarray(np.add.reduceat(x[[place for some in places for place in some]], starts) / counts)
 
 
 def _straighten(x: Floats, net: Layered, layers: Sequence[Sequence[int]], half: float) -> None:

@@ -17,7 +17,7 @@ OVAL_WIDENING = 1.15  # an oval is narrower at the top of its letters than in it
 TITLE_HEIGHT, LINE_HEIGHT, PADDING = 22.0, 16.0, 7.0
 BAR_WIDTH, BAR_HEIGHT, PERCENT_WIDTH, GAP = 64.0, 9.0, 50.0, 7.0
 SMALL, BOLD_SCALE = 11.0, 1.2  # the size of a state's letters, which get as much room as larger ones
-MAX_LABEL_WIDTH, MAX_BARS = 160.0, 10
+MAX_LABEL_WIDTH, MAX_BARS = 160.0, 12
 
 
 @dataclass(frozen=True)
