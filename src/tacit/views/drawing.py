@@ -33,6 +33,7 @@ from tacit.views.svg import svg
 
 CELL_STYLE = "max-width:100%;height:auto;background:#fff"  # as wide as a notebook's cell at most, and not dark on dark
 SUFFIXES = (".svg", *(f".{kind}" for kind in FORMATS))
+ROW_GAP = 42.0
 DPI = 192  # two pixels of a PNG for each of the drawing
 Nodes = Sequence[Labelled | Bars]
 
@@ -79,8 +80,8 @@ def draw(what: Model | Circuit, evidence: EvidenceLike | None = None) -> Drawing
     With `evidence`, one row of it, the nodes of a network show their posteriors as bars; see `Network.plot`.
 
     >>> import tacit
-    >>> draw(tacit.examples.abc())
-    Drawing(110 x 118 pixels; .save('drawing.png') writes it)
+    >>> draw(tacit.examples.etq())
+    Drawing(58 x 192 pixels; .save('drawing.png') writes it)
     """
     if isinstance(what, Model):
         return Drawing(_picture(*_of_network(what, evidence)))
@@ -127,7 +128,7 @@ def _of_circuit(circuit: Circuit) -> tuple[Nodes, list[Edge]]:
 
 
 def _picture(nodes: Nodes, edges: Sequence[Edge], upwards: bool = False) -> Picture:
-    layout = arrange([node.size for node in nodes], edges)
+    layout = arrange([node.size for node in nodes], edges, ROW_GAP)
     points, routes = [(x + w / 2, y + h / 2) for x, y, w, h in layout.boxes], layout.routes
     if upwards:
         points = [(x, layout.height - y) for x, y in points]

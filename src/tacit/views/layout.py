@@ -7,16 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from unicodedata import east_asian_width
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.base.floats import Floats
 
 Point = tuple[float, float]
 Edge = tuple[int, int]
 Size = tuple[float, float]
+Indices = NDArray[np.intp]
 Neighbours = Sequence[Sequence[int]]  # of each node
 
 GAP, CHANNEL = 18, 9  # between boxes of a row, between an edge and its neighbours
@@ -24,6 +27,7 @@ ROW_GAP = 38
 MARGIN = 12.0
 ASPECT, MIN_ASPECT = 1.25, 0.9  # width / height: about that of a window beside the panels, and the least that is sought
 MAX_SWEEPS, MAX_MOVES = 24, 12
+CROSSING_WORTH = 300.0  # pixels that an edge may lead to the side to save a crossing
 EDGE_WEIGHT = 6.0  # how much more a long edge minds a bend than a box minds its place
 NARROW_LETTERS = frozenset("iljtfrI.,:;'|!()[]{} -")
 WIDE_LETTERS = frozenset("mwMW@%—")
@@ -39,8 +43,8 @@ class BoxLayout:
     routes: list[list[Point]]
 
 
-def arrange(sizes: Sequence[Size], edges: Sequence[Edge]) -> BoxLayout:
-    """Places for boxes of these sizes.
+def arrange(sizes: Sequence[Size], edges: Sequence[Edge], row_gap: float = ROW_GAP) -> BoxLayout:
+    """Places for boxes of these sizes, in rows with a gap between them.
 
     >>> layout = arrange([(40.0, 20.0), (60.0, 20.0)], [(0, 1)])
     >>> layout.boxes
@@ -50,8 +54,11 @@ def arrange(sizes: Sequence[Size], edges: Sequence[Edge]) -> BoxLayout:
     """
     if not sizes:
         return BoxLayout(0.0, 0.0, [], [])
-    layered = Layered.of(wrap_rows(sizes, edges), sizes, edges)
-    return _placed(layered, x_positions(layered, reduce_crossings(layered)), sizes, edges)
+    layered = Layered.of(wrap_rows(sizes, edges, row_gap), sizes, edges)
+    orders = [reduce_crossings(layered, by_width) for by_width in (False, True)]
+    tried = [(order, x_positions(layered, order)) for order in orders[: 2 if orders[0] != orders[1] else 1]]
+    _, x = min(tried, key=lambda one: _effort(layered, *one))
+    return _placed(layered, x, sizes, edges, row_gap)
 
 
 def text_width(text: str, scale: float = 1.0) -> float:
@@ -67,21 +74,21 @@ def _letter_width(letter: str) -> float:
     return 10.4 if letter in WIDE_LETTERS else 7.6 if letter.isupper() else 6.9
 
 
-def wrap_rows(sizes: Sequence[Size], edges: Sequence[Edge]) -> list[int]:
+def wrap_rows(sizes: Sequence[Size], edges: Sequence[Edge], row_gap: float = ROW_GAP) -> list[int]:
     """The row of every box, in rows of such a width that the whole has a shape like a window's."""
     widest = max(width for width, _ in sizes)
     total = sum(width + GAP for width, _ in sizes)
     limits = np.geomspace(max(total, widest), widest, 32)
     tried = [rows_within(float(limit), sizes, edges) for limit in limits]
-    return min(tried, key=lambda rows: _layout_cost(rows, sizes))
+    return min(tried, key=lambda rows: _layout_cost(rows, sizes, row_gap))
 
 
-def _layout_cost(rows: Sequence[int], sizes: Sequence[Size]) -> float:
+def _layout_cost(rows: Sequence[int], sizes: Sequence[Size], row_gap: float) -> float:
     """How far one must zoom out to see everything; of those that are alike, the smaller one, but no tower."""
     widths, heights = np.zeros(max(rows) + 1), np.zeros(max(rows) + 1)
     for row, (width, height) in zip(rows, sizes, strict=True):
         widths[row] += width + GAP
-        heights[row] = max(heights[row], height + ROW_GAP)
+        heights[row] = max(heights[row], height + row_gap)
     height = heights.sum()
     width = max(widths.max(), MIN_ASPECT * height) / ASPECT
     return float(max(width, height) + 0.1 * (width + height))
@@ -203,26 +210,51 @@ class Layered:
         room = width + np.repeat([GAP, CHANNEL], [len(sizes), points])
         return cls(layers, row, width, room, *neighbours(len(row), sorted(links)), waypoints, len(sizes))
 
+    @cached_property
+    def links(self) -> tuple[Indices, Indices]:
+        """The upper and the lower end of everything that is drawn from one row to the next."""
+        ends = [(i, j) for i, below in enumerate(self.below) for j in below]
+        upper, lower = np.array(ends, dtype=np.intp).reshape(-1, 2).T
+        return upper, lower
 
-def reduce_crossings(net: Layered) -> list[list[int]]:
-    """An order of every row with few crossings: rows follow the middle of their neighbours, downwards and upwards."""
-    layers = [list(layer) for layer in net.layers]
-    best, fewest = net.layers, _crossings(layers, net)
-    position = {i: (k + 0.5) / len(layer) for layer in layers for k, i in enumerate(layer)}
+
+def reduce_crossings(net: Layered, by_width: bool = False) -> list[list[int]]:
+    """An order of every row with few crossings: rows follow the middle of their neighbours, downwards and upwards.
+
+    Where a node is in its row is told by its number; `by_width`, by how wide those before it are, so that edges keep to
+    their side. Neither is better for all networks.
+    """
+    layers, x = [list(layer) for layer in net.layers], np.zeros(len(net.row))
+    for layer in layers:
+        x[layer] = _side_by_side(net, layer, by_width)
+    best, least = net.layers, _effort(net, layers, x) if by_width else _crossings(layers, net)
     for sweep in range(MAX_SWEEPS):
-        if not fewest:
+        if not least:
             break
         downwards = sweep % 2 == 0
         fixed = net.above if downwards else net.below
         for layer in layers if downwards else reversed(layers):
-            near = {i: [position[j] for j in fixed[i]] or [position[i]] for i in layer}
-            middle = {i: sum(positions) / len(positions) for i, positions in near.items()}
-            layer.sort(key=middle.__getitem__)
-            position.update((i, (k + 0.5) / len(layer)) for k, i in enumerate(layer))
-        crossings = _crossings(layers, net)
-        if crossings < fewest:
-            best, fewest = [list(layer) for layer in layers], crossings
+            middles = dict(zip(layer, _means(x, [fixed[i] or [i] for i in layer]).tolist(), strict=True))
+            layer.sort(key=middles.__getitem__)
+            x[layer] = _side_by_side(net, layer, by_width)
+        effort = _effort(net, layers, x) if by_width else _crossings(layers, net)
+        if effort < least:
+            best, least = [list(layer) for layer in layers], effort
     return best
+
+
+def _side_by_side(net: Layered, layer: Sequence[int], by_width: bool) -> Floats:
+    """Places of the nodes of a row that follow each other without a gap."""
+    if not by_width:
+        return (np.arange(len(layer)) + 0.5) / len(layer)
+    room = net.room[layer]
+    return np.asarray(np.cumsum(room) - room / 2 - room.sum() / 2)
+
+
+def _effort(net: Layered, layers: Sequence[Sequence[int]], x: Floats) -> float:
+    """How hard it is to follow the edges: crossings, and how far edges lead to the side."""
+    tails, heads = net.links
+    return _crossings(layers, net) + float(np.abs(x[heads] - x[tails]).sum()) / CROSSING_WORTH
 
 
 def _crossings(layers: Sequence[Sequence[int]], net: Layered) -> int:
@@ -242,7 +274,7 @@ def x_positions(net: Layered, layers: Sequence[Sequence[int]]) -> Floats:
     near = [along.get(i, []) + net.above[i] + net.below[i] or [i] for i in range(len(x))]
     weights = np.repeat([1.0, EDGE_WEIGHT], [net.boxes, len(x) - net.boxes])
     for layer in layers:
-        x[layer] = np.cumsum(net.room[layer]) - net.room[layer] / 2 - net.room[layer].sum() / 2
+        x[layer] = _side_by_side(net, layer, by_width=True)
     before = [x.copy(), x.copy()]
     for sweep in range(MAX_SWEEPS):
         for layer in layers if sweep % 2 == 0 else reversed(layers):
@@ -282,11 +314,11 @@ def _straighten(x: Floats, net: Layered, layers: Sequence[Sequence[int]], half: 
             x[straight] = np.clip(np.median(x[straight]), low, high)
 
 
-def _placed(net: Layered, x: Floats, sizes: Sequence[Size], edges: Sequence[Edge]) -> BoxLayout:
+def _placed(net: Layered, x: Floats, sizes: Sequence[Size], edges: Sequence[Edge], row_gap: float) -> BoxLayout:
     heights = np.zeros(len(net.layers))
     for i, (_, height) in enumerate(sizes):
         heights[net.row[i]] = max(heights[net.row[i]], height)
-    tops = MARGIN + np.concatenate([[0.0], np.cumsum(heights[:-1] + ROW_GAP)])
+    tops = MARGIN + np.concatenate([[0.0], np.cumsum(heights[:-1] + row_gap)])
     x = np.round(x - float((x - net.width / 2).min()) + MARGIN, 1)
     boxes = [(float(x[i]) - w / 2, float(tops[net.row[i]]), w, h) for i, (w, h) in enumerate(sizes)]
     routes = []
