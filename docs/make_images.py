@@ -1,7 +1,7 @@
-"""The pictures of the documentation: the paper's figures, made anew, and more. Writes docs/images/gallery/.
+"""The pictures of the documentation: the paper's figures, made anew, and more.
 
-Run with: python -m docs.make_images, which needs matplotlib and igraph (pip install 'tacit-circuits[plot]'), and the
-files inside pgmpy's wheel.
+Writes docs/images/gallery/ and docs/images/posteriors.svg. Run with: python -m docs.make_images, which needs matplotlib
+(pip install 'tacit-circuits[plot]') and the files inside pgmpy's wheel.
 """
 
 import io
@@ -20,10 +20,10 @@ from PIL import Image
 
 import tacit
 from tacit import drawing, plot, theory
+from tacit.views.plotting import ACCENT, INK, PALE
 
 TARGET = Path(__file__).parent / "images" / "gallery"
 DPI = 130
-INK, ACCENT, PALE = plot.INK, plot.ACCENT, plot.PALE
 STYLE = {"svg.hashsalt": "tacit", "font.size": 10, "axes.edgecolor": INK, "axes.labelcolor": INK}
 
 
@@ -292,6 +292,7 @@ def main() -> None:
     TARGET.mkdir(parents=True, exist_ok=True)
     for name, what in drawings().items():
         drawing.draw(what).save(TARGET / f"{name}.svg")
+    tacit.examples.abc().plot({"C": "lo"}).save(TARGET.parent / "posteriors.svg")
     with plt.rc_context(STYLE):
         for name, make in FIGURES.items():
             _save(make(), TARGET / name)

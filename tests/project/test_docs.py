@@ -30,6 +30,7 @@ NEEDS = {
     "howto/frames.md": ["pandas", "polars", "pyarrow"],
     "howto/gpu.md": ["torch"],
     "howto/onnx.md": ["onnx", "onnxruntime"],
+    "howto/pictures.md": ["matplotlib"],
     "howto/peers.md": ["pgmpy.models", "pyagrum"],
     "howto/scikit-learn.md": ["sklearn"],
     "howto/serve.md": ["httpx", "starlette", "uvicorn"],
