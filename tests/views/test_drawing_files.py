@@ -74,6 +74,12 @@ def test_other_files_are_refused(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("dpi", [0, -96, float("nan"), "96"])
+def test_a_png_needs_a_resolution(tmp_path, dpi):
+    with pytest.raises(TacitError, match="expected a number above 0"):
+        draw(examples.abc()).save(tmp_path / "abc.png", dpi=dpi)
+
+
 def test_png_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(TacitError, match=r"PNG needs matplotlib, .*: pip install 'tacit-circuits\[plot\]'"):

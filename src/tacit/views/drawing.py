@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -59,6 +60,8 @@ class Drawing:
         dpi
             How fine a PNG is, in dots per inch: at 96, it has as many pixels as the drawing.
         """
+        if not (isinstance(dpi, int | float) and 0 < dpi < math.inf):
+            raise TacitError(f"dpi is {dpi!r}, expected a number above 0")
         kind = Path(path).suffix.lower().removeprefix(".")
         if kind == "svg":
             write_atomically(path, lambda file: file.write(self.svg))
