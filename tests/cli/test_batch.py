@@ -309,7 +309,7 @@ def test_the_block_is_as_large_as_the_longest_line_needs(monkeypatch, end):
     ):
         text = end.join("x" * length for length in lengths)
         Path("rows.csv").write_text("A" + end + text + end, newline="")
-        assert files._block_for_lines(Path("rows.csv")) == block
+        assert files._block_for_lines(Path("rows.csv"), "rows.csv") == block
         read = [batch.rows["A"].to_pylist() for batch in files.open_table(Path("rows.csv")).batches(["A"])]
         assert [len(cell) for cells in read for cell in cells] == lengths
 
@@ -382,7 +382,7 @@ def names(pattern):
 
 
 def test_names_of_columns_are_compared_about_once_each(wide, monkeypatch):
-    monkeypatch.setattr(files, "CSV", lambda path: SimpleNamespace(names=names("X{}")))
+    monkeypatch.setattr(files, "CSV", lambda *_: SimpleNamespace(names=names("X{}")))
     Path("rows.csv").touch()
     assert len(files.open_table(Path("rows.csv")).names) == WIDTH
     assert Name.compared <= 5 * WIDTH

@@ -477,15 +477,24 @@ def test_train_starts_from_known_numbers_where_it_is_told_to(abc):
         ("bounds abc.json -q B A=0.8:0.2", "the box of 'A' is (0.8, 0.2), expected 0 <= low <= high <= 1"),
         ("convert abc.json abc.bif", "node 'B' is testing, which BIF cannot hold"),
         ("batch abc.json none.csv -q B -o out.csv", "none.csv: No such file or directory"),
-        ("batch abc.json rows.txt -q B -o out.csv", "rows.txt: a table is a .csv or a .parquet file"),
-        ("batch abc.json rows.csv -q B -o out.txt", "out.txt: a table is a .csv or a .parquet file"),
+        (
+            "batch abc.json rows.txt -q B -o out.csv",
+            "rows.txt: a table is a .csv, .tsv, .csv.gz, .tsv.gz or .parquet file",
+        ),
+        (
+            "batch abc.json rows.csv -q B -o out.txt",
+            "out.txt: a table is a .csv, .tsv, .csv.gz, .tsv.gz or .parquet file",
+        ),
         ("batch abc.json rows.csv -q B -o no/out.csv", "no/out.csv: there is no folder 'no' to write to"),
         ("sample abc.json -n 2 -o no/out.csv", "no/out.csv: there is no folder 'no' to write to"),
         (
             "batch abc.json semi.csv -q B -o out.csv",
             "the columns seem to be separated by semicolons; expected commas: A",
         ),
-        ("batch abc.json tabs.csv -q B -o out.csv", "tabs.csv: the columns seem to be separated by tabs"),
+        (
+            "batch abc.json tabs.csv -q B -o out.csv",
+            "tabs.csv: the columns seem to be separated by tabs; expected commas, or a .tsv",
+        ),
         ("batch abc.json rows.csv -q B -o rows.csv", "rows.csv: the output would replace the table it is made from"),
         ("batch abc.json rows.csv -q B -o out.csv --columns Z", "'Z' is not a variable of the network"),
         ("batch abc.json rows.csv -q B -o out.csv --columns B", "the table has no column 'B'; it has id, A, C"),

@@ -392,7 +392,7 @@ def test_parts_of_another_question_are_not_used(abc, rows):
         ("mpe abc.json --only Z", "'Z' is not a variable of the network"),
         ("mpe not.json -e A=true -e B=true", "the evidence has probability 0, so there is no explanation"),
         ("sample not.json -e A=true -e B=true", "the evidence has probability 0, so there is no sample"),
-        ("sample abc.json -o out.txt", "out.txt: a table is a .csv or a .parquet file"),
+        ("sample abc.json -o out.txt", "out.txt: a table is a .csv, .tsv, .csv.gz, .tsv.gz or .parquet file"),
         ("sensitivity abc.json -q B --state maybe", "'maybe' is not a state of 'B'; expected one of 'true', 'false'"),
         ("sensitivity not.json -q B -e A=true -e B=true", "the evidence has probability 0"),
         ("bounds abc.json -q B A=0.2:0.9 --state maybe", "'maybe' is not a state of 'B'"),

@@ -18,11 +18,13 @@ from tacit.base.errors import EvidenceError, TacitError
 from tacit.base.text import listed, plural
 from tacit.cli.shared import arguments
 from tacit.cli.shared.output import note, show_json
+from tacit.cli.shared.rows import STANDARD_INPUT, open_rows
 from tacit.evidence.column import Evidence
 from tacit.evidence.tables import csv_parquet
 from tacit.evidence.tables.columns import Source, TableReader, choose, columns_of
-from tacit.evidence.tables.csv_parquet import FileTable, TableBatch, is_parquet, open_table, repeated
+from tacit.evidence.tables.csv_parquet import FileTable, TableBatch, repeated
 from tacit.evidence.tables.messages import in_file
+from tacit.evidence.tables.suffixes import storage_of
 from tacit.query.network import Network
 from tacit.query.tac import TAC, compile
 
@@ -37,7 +39,9 @@ class BatchJob:
 
     model: arguments.Model
     table: arguments.Rows
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The .csv or .parquet file to write.")]
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The table to write, with such a suffix.")
+    ]
     query: Annotated[
         list[str] | None,
         typer.Option("--query", "-q", metavar="VARIABLE", help="A variable to query. May be repeated."),
@@ -82,13 +86,14 @@ def batch(job: BatchJob) -> None:
     With --mpe, the output has a column of states for each variable, named like it, and log_probability, the logarithm
     of the probability of these states and the evidence. What a row observes stays; what it leaves open is filled in.
 
-    An empty line of a CSV file is skipped, unless the table has only one column: there it is a row with an empty cell.
+    Tables are text with commas (.csv) or tabs (.tsv), plain or gzipped, or Parquet; the suffix decides. An
+    empty line of text is skipped, unless the table has only one column: there it is a row with an empty cell.
 
-    Columns that --keep copies from CSV to Parquet are integers, floats or booleans if all of their cells are; empty
-    cells and NA are gaps there. All others stay text, such as codes with leading zeros. CSV to CSV is a plain copy.
+    Columns that --keep copies from text to Parquet are integers, floats or booleans if all of their cells are; empty
+    cells and NA are gaps there. All others stay text, such as codes with leading zeros. Text to text is a plain copy.
 
-    Memory does not grow with the table. After an interruption, the same command resumes where it stopped. Only one run
-    at a time can write an output. Messages count rows from 1, without the header.
+    Memory does not grow with the table. After an interruption, the same command resumes where it stopped, unless it
+    reads standard input. Only one run at a time can write an output. Messages count rows from 1, without the header.
 
     \b
     Examples:
@@ -96,36 +101,41 @@ def batch(job: BatchJob) -> None:
       tacit batch alarm.bif rows.csv -q LVFAILURE -o answers.csv --keep id --argmax
       tacit batch alarm.bif rows.csv -q LVFAILURE -o answers.csv --columns HISTORY,CVP
       tacit batch alarm.bif rows.csv -q LVFAILURE -q HYPOVOLEMIA --joint -o answers.csv
-      tacit batch alarm.bif rows.csv --mpe -o explanations.csv
+      tacit batch alarm.bif rows.tsv --mpe -o explanations.csv
+      zcat rows.csv.gz | tacit batch alarm.bif - -q LVFAILURE -o answers.csv.gz
       tacit batch alarm.bif rows.csv --mpe --only LVFAILURE,HYPOVOLEMIA -o explanations.csv
     """
     started = time.perf_counter()
     output = job.output.resolve() if job.output.is_symlink() else job.output
-    is_parquet(output)  # an error, now rather than at the end, if it is no table
+    storage_of(output)  # an error, now rather than at the end, if it is no table
     arguments.check_folder(output)
     net = arguments.read_network(job.model)
     wanted = _wanted(net, job)
-    table = open_table(job.table)
-    if output.exists() and output.samefile(table.path):
-        raise TacitError(f"{output}: the output would replace the table it is made from")
-    plan = _planned(net, table, wanted, job)
-    from tacit.cli.shared.batch_files import ResultFiles, only_writer, typed_schema
-
-    answers = Answers(net, table, plan)
-    with only_writer(output):
-        parts = ResultFiles(output, _settings(net, table, plan))
-        _answer(table, answers, parts)
-        rows, impossible = parts.rows, sum(part.column(len(plan.keep)).null_count for part in parts)
-        schema = answers.schema
-        if is_parquet(output) and not is_parquet(table.path):  # text gets the types that its cells have
-            schema = typed_schema(schema, plan.keep, parts)
-        parts.join(output, schema)
+    with open_rows(job.table) as table:
+        if output.exists() and output.samefile(table.path):
+            raise TacitError(f"{output}: the output would replace the table it is made from")
+        rows, impossible = _written(Answers(net, table, _planned(net, table, wanted, job)), output)
     seconds = time.perf_counter() - started
     if job.json:
         return show_json({"output": str(output), "rows": rows, "impossible": impossible, "seconds": seconds})
     print(f"{output}: {plural(rows, 'row')} in {seconds:.1f} s")
     if impossible:
         note(f"the evidence of {plural(impossible, 'row')} has probability 0; the answers are empty there")
+
+
+def _written(answers: Answers, output: Path) -> tuple[int, int]:
+    """Write the answers to all rows; how many rows there are, and how many of them are impossible."""
+    from tacit.cli.shared.batch_files import ResultFiles, only_writer, typed_schema
+
+    table, keep, schema = answers.table, answers.plan.keep, answers.schema
+    with only_writer(output):
+        parts = ResultFiles(output, _settings(answers.net, table, answers.plan))
+        _answer(table, answers, parts)
+        rows, impossible = parts.rows, sum(part.column(len(keep)).null_count for part in parts)
+        if storage_of(output).is_parquet and not storage_of(table.path).is_parquet:  # text gets the types of its cells
+            schema = typed_schema(schema, keep, parts)
+        parts.join(output, schema)
+    return rows, impossible
 
 
 @dataclass(frozen=True)
@@ -154,7 +164,7 @@ class Answers:
     def __init__(self, net: Network, table: FileTable, plan: BatchPlan) -> None:
         import pyarrow as pa
 
-        self.net, self.path, self.plan = net, table.path, plan
+        self.net, self.table, self.plan = net, table, plan
         self._reader = TableReader(table, plan.sources)
         fields = [*zip(plan.keep, table.types(plan.keep), strict=True), *plan.wanted.fields(net)]
         for name in repeated([name for name, _ in fields])[:1]:
@@ -185,7 +195,7 @@ class Answers:
         if evidence.rows and len(unset):
             problem, subject = "a state is needed in every row (--do)", f"intervention on {name!r}"
             error = EvidenceError(problem, variable=name, subject=subject, row=int(unset[0]))
-            raise in_file(error, self.path, first)
+            raise in_file(error, self.table.name, first)
 
     def _compiled_for(self, certain: list[str]) -> list[TAC]:
         if not self._tacs:
@@ -234,7 +244,7 @@ def _require_columns(table: FileTable, needed: Iterable[str], why: str, present:
     columns = set(table.names if present is None else present)
     for name in needed:
         if name not in columns:
-            raise EvidenceError(f"{table.path} has no column {name!r} {why}; it has {listed(table.names, 20)}")
+            raise EvidenceError(f"{table.name} has no column {name!r} {why}; it has {listed(table.names, 20)}")
 
 
 def _settings(net: Network, table: FileTable, plan: BatchPlan) -> dict[str, object]:
@@ -264,7 +274,10 @@ def _answer(table: FileTable, answers: Answers, parts: ResultFiles) -> None:
                     parts.add(answers.part(rows))
                 show(rows)
     except KeyboardInterrupt:
-        note(f"{plural(parts.rows, 'row')} are answered; the same command resumes from there")
+        if table.name == STANDARD_INPUT:  # of which the rows are gone
+            parts.remove()
+        else:
+            note(f"{plural(parts.rows, 'row')} are answered; the same command resumes from there")
         raise
     except TacitError:  # the table must be repaired, so that there is nothing to go on with
         parts.remove()

@@ -15,6 +15,7 @@ from tacit.cli.commands.models import learned
 from tacit.cli.commands.train import with_starts
 from tacit.cli.shared.arguments import Json, Model, NetworkOutput, Rows, check_output, names, options_of, read_network
 from tacit.cli.shared.output import aligned, show_json
+from tacit.cli.shared.rows import open_rows
 
 OPTIONS = ("weights", "restarts", "seed", "tolerance", "steps", "checkpoint")  # of `tacit.estimate`
 RESULTS = ("log_likelihood", "aic", "bic", "parameters", "converged", "interrupted", "seconds")  # of an Estimate
@@ -64,7 +65,7 @@ def estimate(job: EstimateJob) -> None:
     Examples:
       tacit estimate alarm.bif rows.parquet --learn all -o estimated.bif
       tacit estimate alarm.bif rows.csv --learn all --prior 1 -o estimated.json
-      tacit estimate expert.json rows.csv --learn all --strength 20
+      tacit estimate expert.json rows.tsv --learn all --strength 20
     """
     check_output(job.output)
     original = read_network(job.model)
@@ -77,7 +78,8 @@ def estimate(job: EstimateJob) -> None:
         raise typer.BadParameter("--prior and --strength are two kinds of prior; give one of them")
     prior = job.prior if job.strength is None else (original, job.strength)
     options = {name: getattr(job, name) for name in OPTIONS if name != "steps" or job.steps is not None}
-    estimated = tacit.estimate(net, job.table, prior, **options)
+    with open_rows(job.table) as table:
+        estimated = tacit.estimate(net, table, prior, **options)
     tacit.io.write(estimated.network, job.output)
     iterations = len(estimated.history)
     if job.json:

@@ -15,7 +15,8 @@ from tacit.cli.shared.arguments import Do, Evidence, Json, Model, Only, check_fo
 from tacit.cli.shared.output import aligned, asked, heading, show_json, together
 from tacit.cli.shared.row import Row
 from tacit.evidence.tables.columns import written
-from tacit.evidence.tables.csv_parquet import is_parquet, write_table
+from tacit.evidence.tables.csv_parquet import write_table
+from tacit.evidence.tables.suffixes import storage_of
 from tacit.model.factor_graph import FactorGraph
 
 
@@ -65,7 +66,7 @@ def sample(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="A .csv or .parquet file. CSV to the terminal, if left out."
+            "--output", "-o", metavar="FILE", help="A .csv, .tsv, .csv.gz, .tsv.gz or .parquet file; else the terminal."
         ),
     ] = None,
 ) -> None:
@@ -81,7 +82,7 @@ def sample(
       tacit sample asia.bif --do smoke=yes -n 1000000 -o samples.parquet
     """
     if output is not None:
-        is_parquet(output)  # an error, now rather than at the end, if it is no table
+        storage_of(output)  # an error, now rather than at the end, if it is no table
         check_folder(output)
     row = Row(model, evidence, do)
     tac = row.compile(None)

@@ -14,9 +14,10 @@ from tacit.base.text import listed, plural
 from tacit.cli.commands.models import learned
 from tacit.cli.shared import arguments
 from tacit.cli.shared.output import show_json
+from tacit.cli.shared.rows import open_rows
 from tacit.evidence.read import read
 from tacit.evidence.tables.columns import Source, choose, columns_of, find
-from tacit.evidence.tables.csv_parquet import FileTable, open_table
+from tacit.evidence.tables.csv_parquet import FileTable
 from tacit.evidence.tables.messages import in_file
 from tacit.query.network import Network
 
@@ -67,15 +68,34 @@ def train(job: TrainJob) -> None:
     \b
     Examples:
       tacit train layer.json rows.csv -q Q --label y --validation 0.2
-      tacit train asia.bif rows.csv -q lung --learn all --loss cross_entropy -o asia.json
+      tacit train asia.bif rows.csv.gz -q lung --learn all --loss cross_entropy -o asia.json
     """
     arguments.check_output(job.output)
     net = with_starts(arguments.read_network(job.model), arguments.names(job.learn))
-    table, query = open_table(job.table), job.query
+    with open_rows(job.table) as table:
+        chosen, answers = _chosen(net, table, job)
+        try:
+            X, y = _read(table, chosen, answers)
+            tac = tacit.compile(net, job.query, list(X), read(X, [net.variable(name) for name in X]).fully_observed)
+            fit = tacit.fit(tac, X, y, **{name: getattr(job, name) for name in OPTIONS})
+        except EvidenceError as error:
+            raise in_file(error, table.name) from None
+    tacit.io.write(fit.network, job.output)
+    if job.json:
+        return show_json({"output": str(job.output), "rows": len(y)} | {name: getattr(fit, name) for name in RESULTS})
+    held_out = "" if fit.validation_loss is None else f", validation loss {fit.validation_loss:.3g}"
+    hard = "" if fit.hard_loss == fit.loss else f", loss with hard tests {fit.hard_loss:.3g}"
+    print(f"{job.output}: loss {fit.loss:.3g}{hard}{held_out}")
+    print(f"{plural(len(y), 'row')}, {fit.optimizer}, {fit.seconds:.1f} s")
+
+
+def _chosen(net: Network, table: FileTable, job: TrainJob) -> tuple[dict[str, Source], Source]:
+    """The columns that are evidence, and those that are answers."""
+    query = job.query
     answers = find(net.variable(query), set(table.names), job.label)
     if answers is None:
         called = job.label or query
-        raise EvidenceError(f"{table.path} has no column {called!r}; it has {listed(table.names, 20)}; see --label")
+        raise EvidenceError(f"{table.name} has no column {called!r}; it has {listed(table.names, 20)}; see --label")
     chosen = choose(net, table.names, arguments.names(job.columns), but=[query, *answers.columns])
     answered = set(answers.columns)
     leaks = [name for name in chosen if name == query or not answered.isdisjoint(chosen[name].columns)]
@@ -85,19 +105,7 @@ def train(job: TrainJob) -> None:
         arguments.note_unused(net, table.names, columns_of([*chosen.values(), answers]), [query])
     if not job.learn and not learned(net):
         raise TacitError(f"all numbers of {job.model} are known: name the nodes to learn with --learn, or --learn all")
-    try:
-        X, y = _read(table, chosen, answers)
-        tac = tacit.compile(net, query, list(X), read(X, [net.variable(name) for name in X]).fully_observed)
-        fit = tacit.fit(tac, X, y, **{name: getattr(job, name) for name in OPTIONS})
-    except EvidenceError as error:
-        raise in_file(error, table.path) from None
-    tacit.io.write(fit.network, job.output)
-    if job.json:
-        return show_json({"output": str(job.output), "rows": len(y)} | {name: getattr(fit, name) for name in RESULTS})
-    held_out = "" if fit.validation_loss is None else f", validation loss {fit.validation_loss:.3g}"
-    hard = "" if fit.hard_loss == fit.loss else f", loss with hard tests {fit.hard_loss:.3g}"
-    print(f"{job.output}: loss {fit.loss:.3g}{hard}{held_out}")
-    print(f"{plural(len(y), 'row')}, {fit.optimizer}, {fit.seconds:.1f} s")
+    return chosen, answers
 
 
 def with_starts(net: Network, nodes: list[str]) -> Network:

@@ -23,7 +23,13 @@ Job = TypeVar("Job")
 Model = Annotated[
     Path, typer.Argument(metavar="MODEL", help="A network: .bif, .bif.gz, .xmlbif, .uai, .net, .dne, .erg or .json.")
 ]
-Rows = Annotated[Path, typer.Argument(metavar="TABLE", help="A table of evidence: .csv or .parquet.")]
+Rows = Annotated[
+    Path,
+    typer.Argument(
+        metavar="TABLE",
+        help="A table of evidence: .csv, .tsv, .csv.gz, .tsv.gz or .parquet; or - for standard input, as CSV.",
+    ),
+]
 Query = Annotated[str, typer.Option("--query", "-q", metavar="VARIABLE", help="The variable to query.")]
 Queries = Annotated[
     list[str], typer.Option("--query", "-q", metavar="VARIABLE", help="A variable to query. May be repeated.")

@@ -76,7 +76,7 @@ class TableReader:
         try:
             return read({name: self._values(name, batch.rows) for name in self.sources}, variables)
         except EvidenceError as error:
-            raise in_file(error, self.table.path, batch.first) from None
+            raise in_file(error, self.table.name, batch.first) from None
 
     def _values(self, name: str, rows: Any) -> Any:
         source = self.sources[name]

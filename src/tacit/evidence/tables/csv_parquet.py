@@ -1,11 +1,17 @@
-"""Tables in files, CSV and Parquet, read and written batch by batch, in constant memory."""
+"""Tables in files, text and Parquet, read and written batch by batch, in constant memory.
+
+A table has the `path` that it is read from, and a `name` for messages: its path, or "standard input".
+"""
 
 from __future__ import annotations
 
+import gzip
+import io
 import mmap
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -13,11 +19,11 @@ from typing import IO, Any
 from tacit.base.atomic import write_atomically
 from tacit.base.errors import FormatError
 from tacit.base.text import short
+from tacit.evidence.tables.suffixes import SEPARATORS, Storage, storage_of
 
 BATCH_ROWS = 2**16
 BLOCK_BYTES = 2**20  # of a CSV file, of which pyarrow reads some 30 ahead
 MAX_BLOCK_BYTES = 2**24  # for a CSV file of long rows: 30 blocks must not fill the memory
-SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}  # that other programs write instead of commas
 
 
 @dataclass(frozen=True)
@@ -33,13 +39,13 @@ class TableBatch:
         return int(self.first + self.rows.num_rows)
 
 
-def open_table(path: Path) -> FileTable:
-    """A table, by the suffix of its file."""
-    kind: type[FileTable] = Parquet if is_parquet(path) else CSV
+def open_table(path: Path, name: str | None = None) -> FileTable:
+    """A table, by the suffix of its file, and its name in messages: the path, if left out."""
+    storage, name = storage_of(path), name or str(path)
     path.stat()  # the usual error where there is no file
-    table = kind(path)
-    for name in repeated(table.names)[:1]:
-        raise FormatError(f"{path}: there are two columns {name!r}; expected different names")
+    table: FileTable = Parquet(path, name) if storage.is_parquet else CSV(path, name, storage)
+    for column in repeated(table.names)[:1]:
+        raise FormatError(f"{name}: there are two columns {column!r}; expected different names")
     return table
 
 
@@ -54,27 +60,37 @@ def repeated(names: Sequence[str]) -> list[str]:
 
 def write_table(path: Path, schema: Any, blocks: Iterable[Any]) -> None:
     """Write pyarrow tables of one schema, one after the other, atomically."""
-    import pyarrow.csv
-    import pyarrow.parquet
-
-    writer = pyarrow.parquet.ParquetWriter if is_parquet(path) else pyarrow.csv.CSVWriter
+    storage = storage_of(path)
 
     def write(file: IO[Any]) -> None:
-        with writer(file, schema) as sink:
+        with _packing(file, storage) as packed, _writer(packed, schema, storage) as sink:
             for block in blocks:
                 sink.write_table(block)
 
     write_atomically(path, write, binary=True)
 
 
+def _packing(file: IO[Any], storage: Storage) -> AbstractContextManager[Any]:
+    """What takes the bytes of a table: the file, or a compressor above it, which leaves out the time."""
+    return gzip.GzipFile("", "wb", 6, file, mtime=0) if storage.gzipped else nullcontext(file)
+
+
+def _writer(file: Any, schema: Any, storage: Storage) -> Any:
+    from pyarrow import csv, parquet
+
+    if storage.is_parquet:
+        return parquet.ParquetWriter(file, schema)
+    return csv.CSVWriter(file, schema, write_options=csv.WriteOptions(delimiter=storage.separator))
+
+
 class Parquet:
     """A Parquet file: the names of its columns, and how many rows there are."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, name: str) -> None:
         import pyarrow.parquet
 
-        self.path = path
-        with _format_errors(path), pyarrow.parquet.ParquetFile(path) as file:
+        self.path, self.name = path, name
+        with _format_errors(name), pyarrow.parquet.ParquetFile(path) as file:
             self._schema, self.rows = file.schema_arrow, file.metadata.num_rows
         self.names: list[str] = self._schema.names
 
@@ -88,12 +104,12 @@ class Parquet:
         import pyarrow.parquet
 
         text = [name for name in columns if self._schema.field(name).type in (pa.string(), pa.large_string())]
-        with _format_errors(self.path), pyarrow.parquet.ParquetFile(self.path, read_dictionary=text) as file:
+        with _format_errors(self.name), pyarrow.parquet.ParquetFile(self.path, read_dictionary=text) as file:
             yield from _gathered(file.iter_batches(BATCH_ROWS, columns=list(columns)))
 
 
 class CSV:
-    """A CSV file with a header, and about how many rows there are.
+    """A file of text with a header, plain or gzipped, and about how many rows there are.
 
     All cells are text, as they are written: what they mean depends on the variable.
 
@@ -101,9 +117,12 @@ class CSV:
     file, too: that is how polars and pyarrow write a missing value.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path, self.rows, self._block = path, _estimated_rows(path), _block_for_lines(path)
-        self._above, self.names = _header(path)
+    def __init__(self, path: Path, name: str, storage: Storage) -> None:
+        self.path, self.name, self._storage = path, name, storage
+        with _format_errors(name):
+            self.rows = _estimated_rows(path, storage)
+            self._block = BLOCK_BYTES if storage.gzipped else _block_for_lines(path, name)
+            self._above, self.names = _header(path, name, storage)
 
     def types(self, columns: Sequence[str]) -> list[Any]:
         import pyarrow as pa
@@ -112,7 +131,7 @@ class CSV:
 
     def batches(self, columns: Sequence[str]) -> Iterator[TableBatch]:
         """Go through some columns of text, `BATCH_ROWS` or more at a time, always in the same batches."""
-        with _format_errors(self.path):
+        with _format_errors(self.name):
             yield from _gathered(self._blocks(list(columns)))
 
     def _blocks(self, columns: list[str]) -> Iterator[Any]:
@@ -122,7 +141,9 @@ class CSV:
         rows, one = 0, len(self.names) == 1
         types = dict.fromkeys(columns, pa.string())
         reading = csv.ReadOptions(block_size=self._block, skip_rows=self._above if one else 0)
-        parsing = csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=not one)
+        parsing = csv.ParseOptions(
+            delimiter=self._storage.separator, newlines_in_values=True, ignore_empty_lines=not one
+        )
         cells = csv.ConvertOptions(strings_can_be_null=False, include_columns=columns, column_types=types)
         try:
             with csv.open_csv(self.path, reading, parsing, cells) as reader:
@@ -133,39 +154,56 @@ class CSV:
             if "straddl" not in str(error):
                 raise
             problem = f"a row after row {rows:,} has more than {self._block:,} bytes"
-            raise FormatError(f"{self.path}: {problem}; is there a quotation mark without its partner?") from None
+            cause = "is there a quotation mark without its partner?"
+            remedy = " If not, unpack the file" if self._storage.gzipped else ""
+            raise FormatError(f"{self.name}: {problem}; {cause}{remedy}") from None
 
 
 FileTable = Parquet | CSV
 
 
-def _header(path: Path) -> tuple[int, list[str]]:
-    """How many empty lines a CSV file begins with, and the names of its columns.
+def _header(path: Path, name: str, storage: Storage) -> tuple[int, list[str]]:
+    """How many empty lines a file of text begins with, and the names of its columns.
 
     They are not read by pyarrow, which would guess the types of all columns, and take seconds where there are many.
     """
     import csv
 
-    with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
+    sign = storage.separator or ","
+    with (
+        storage.open(path) as file,
+        io.TextIOWrapper(file, encoding="utf-8-sig", errors="surrogateescape", newline="") as text,
+    ):
+        lines = csv.reader(text, delimiter=sign)
         try:
-            above, names = next(((i, names) for i, names in enumerate(csv.reader(file)) if names), (0, []))
+            above, names = next(((i, names) for i, names in enumerate(lines) if names), (0, []))
             "".join(names).encode()
         except (csv.Error, UnicodeEncodeError) as error:
-            raise FormatError(f"{path}: the header cannot be read as UTF-8 text with commas: {error}") from None
+            problem = f"the header cannot be read as UTF-8 text with {SEPARATORS[sign]}"
+            raise FormatError(f"{name}: {problem}: {error}") from None
     if not names:
-        raise FormatError(f"{path}: the file is empty; expected a header, the names of the columns")
-    sign = next((sign for sign in SEPARATORS if len(names) == 1 and sign in names[0]), None)
-    if sign is not None:
-        with path.open("rb") as file:
-            quoted = file.read(BLOCK_BYTES).lstrip(b"\xef\xbb\xbf\r\n").startswith(b'"')
-        meant = short(",".join(part.strip() for part in names[0].split(sign)), 60)
-        if not quoted:  # one name in quotation marks is meant as it is
-            problem = f"{path}: the columns seem to be separated by {SEPARATORS[sign]}"
-            raise FormatError(f"{problem}; expected commas: {meant}")
+        raise FormatError(f"{name}: the file is empty; expected a header, the names of the columns")
+    if len(names) == 1 and not _begins_with_quote(path, storage):  # a name in quotation marks is meant as it is
+        _refuse_other_separators(name, names[0], sign)
     return above, names
 
 
-def _block_for_lines(path: Path) -> int:
+def _begins_with_quote(path: Path, storage: Storage) -> bool:
+    with storage.open(path) as file:
+        return file.read(BLOCK_BYTES).lstrip(b"\xef\xbb\xbf\r\n").startswith(b'"')
+
+
+def _refuse_other_separators(name: str, header: str, expected: str) -> None:
+    """Refuse the name of a single column that seems to hold several, with another sign between them."""
+    sign = next((sign for sign in SEPARATORS if sign in header), None)
+    if sign is not None:
+        meant = short(expected.join(part.strip() for part in header.split(sign)), 60)
+        remedy = "or a .tsv file" if sign == "\t" else "or a .csv file" if sign == "," else ""
+        problem = f"{name}: the columns seem to be separated by {SEPARATORS[sign]}"
+        raise FormatError(f"{problem}; expected {SEPARATORS[expected]}{', ' * bool(remedy)}{remedy}: {meant}")
+
+
+def _block_for_lines(path: Path, name: str) -> int:
     """A size of blocks that every line fits in, since pyarrow reads none that is longer.
 
     Only the end of every block is looked at, where the last line of it ends: next to nothing of a large file.
@@ -183,16 +221,17 @@ def _block_for_lines(path: Path) -> int:
             elif block < MAX_BLOCK_BYTES:
                 block *= 2
             else:
-                raise FormatError(f"{path}: the line at byte {start:,} is too long; expected up to {block:,} bytes")
+                raise FormatError(f"{name}: the line at byte {start:,} is too long; expected up to {block:,} bytes")
     return block
 
 
-def _estimated_rows(path: Path) -> int:
-    """About how many rows a CSV file has, judged by the length of its first lines."""
-    with path.open("rb") as file:
+def _estimated_rows(path: Path, storage: Storage) -> int:
+    """About how many rows a file of text has, judged by its first lines and the share of the file that they take."""
+    with path.open("rb") as stored, gzip.GzipFile(fileobj=stored) if storage.gzipped else nullcontext(stored) as file:
         head = file.read(BLOCK_BYTES)
+        taken = stored.tell()
     lines = max(0, head.count(b"\n") - 1)
-    return round(path.stat().st_size * lines / max(1, len(head)))
+    return round(path.stat().st_size * lines / max(1, taken))
 
 
 def _gathered(pieces: Iterable[Any]) -> Iterator[TableBatch]:
@@ -210,20 +249,16 @@ def _gathered(pieces: Iterable[Any]) -> Iterator[TableBatch]:
         yield TableBatch(pa.Table.from_batches(waiting), first)
 
 
-def is_parquet(path: Path) -> bool:
-    """Whether a file is Parquet and not CSV, by its suffix; any other suffix is an error."""
-    suffix = path.suffix.lower()
-    if suffix not in (".csv", ".parquet"):
-        raise FormatError(f"{path}: a table is a .csv or a .parquet file")
-    return suffix == ".parquet"
-
-
 @contextmanager
-def _format_errors(path: Path) -> Iterator[None]:
-    """Turn errors of pyarrow into format errors that name the file."""
+def _format_errors(name: str) -> Iterator[None]:
+    """Turn errors of pyarrow and of gzip into format errors that name the table."""
     import pyarrow as pa
 
     try:
         yield
     except pa.ArrowException as error:
-        raise FormatError(f"{path}: {error}") from None
+        raise FormatError(f"{name}: {error}") from None
+    except (OSError, EOFError, zlib.error) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # of the system, not of a file that is damaged
+            raise
+        raise FormatError(f"{name}: the gzipped file is damaged: {error}") from None

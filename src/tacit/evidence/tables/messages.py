@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from tacit.base.errors import EvidenceError
 
 
-def in_file(error: EvidenceError, path: Path, first: int = 0) -> EvidenceError:
-    """The error for rows of a file from `first` on; people count them from 1.
+def in_file(error: EvidenceError, name: str, first: int = 0) -> EvidenceError:
+    """The error for rows of a file, by its name, from `first` on; people count them from 1.
 
-    >>> in_file(EvidenceError("'x' is not a state", variable="A", row=2), Path("rows.csv"), first=100)
+    >>> in_file(EvidenceError("'x' is not a state", variable="A", row=2), "rows.csv", first=100)
     EvidenceError("rows.csv: evidence on 'A', row 103: 'x' is not a state")
     """
-    return error.at(str(path), first + 1)
+    return error.at(name, first + 1)
 
 
 def in_partition(error: EvidenceError, number: int | None, first: int = 0) -> EvidenceError:

@@ -98,9 +98,10 @@ def estimate(
     net
         The network.
     rows
-        Evidence, in any form that `net.posterior` takes; the path of a `.csv` or `.parquet` file, which may be larger
-        than the memory; or batches of evidence, from a list, a generator or any other iterable. They are read once.
-        Rows that are not complete are kept for EM: in memory, or in a temporary file where they are many.
+        Evidence, in any form that `net.posterior` takes; the path of a table (`.csv` or `.tsv`, plain or gzipped, or
+        `.parquet`), which may be larger than the memory; or batches of evidence, from a list, a generator or any other
+        iterable. They are read once. Rows that are not complete are kept for EM: in memory, or in a temporary file
+        where they are many.
     prior
         Pseudo-counts for every free entry, or `(network, strength)`: each row of the tables of that network counts as
         so many rows.

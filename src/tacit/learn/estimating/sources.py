@@ -22,7 +22,7 @@ from tacit.evidence.column_names import UnusedColumnWarning
 from tacit.evidence.read import is_frame, named_columns, read, without_column
 from tacit.evidence.states import MISSING
 from tacit.evidence.tables.columns import TableReader, choose, columns_of, floats_of, unused
-from tacit.evidence.tables.csv_parquet import open_table
+from tacit.evidence.tables.csv_parquet import FileTable, open_table
 from tacit.evidence.tables.messages import in_file
 from tacit.learn.fitting.data import checked_weights
 from tacit.model.variable import similar
@@ -34,12 +34,12 @@ MIN_BATCH_ROWS = 2**14  # below which batches are put together
 
 @dataclass(frozen=True, eq=False)
 class RowBatch:
-    """Some rows: their evidence, weights and numbers, which count from 0; and the file they are from."""
+    """Some rows: their evidence, weights and numbers, which count from 0; and the name of the file they are from."""
 
     columns: Mapping[str, Column]
     weights: Floats
     numbers: NDArray[np.int64]
-    path: Path | None = None
+    file: str | None = None
 
     @property
     def rows(self) -> int:
@@ -51,7 +51,7 @@ class RowBatch:
         return [self.weights, *(array for c in columns for array in (c.codes, c.soft) if array is not None)]
 
     def take(self, rows: NDArray[np.int64]) -> RowBatch:
-        return RowBatch(take(self.columns, rows), self.weights[rows], self.numbers[rows], self.path)
+        return RowBatch(take(self.columns, rows), self.weights[rows], self.numbers[rows], self.file)
 
     def only(self, names: Container[str]) -> RowBatch:
         """The rows with some of the columns."""
@@ -63,12 +63,12 @@ class RowBatch:
         weights = None if (self.weights == 1).all() else self.weights
         steps = np.diff(self.numbers, prepend=self.numbers[:1])
         places = (int(self.numbers[0]), self.rows, None if (steps[1:] == 1).all() else steps.astype(np.int32))
-        return _unpacked, (columns, weights, places, self.path)
+        return _unpacked, (columns, weights, places, self.file)
 
     def impossible(self, row: int) -> EvidenceError:
         """The error about a row of probability 0."""
         error = EvidenceError("the evidence has probability 0; known 0s rule it out", row=int(self.numbers[row]))
-        return error if self.path is None else in_file(error, self.path)
+        return error if self.file is None else in_file(error, self.file)
 
 
 def _packed(column: Column) -> Column:
@@ -78,11 +78,11 @@ def _packed(column: Column) -> Column:
 
 
 def _unpacked(
-    columns: dict[str, Column], weights: Floats | None, places: tuple[int, int, Any], path: Path | None
+    columns: dict[str, Column], weights: Floats | None, places: tuple[int, int, Any], file: str | None
 ) -> RowBatch:
     first, rows, steps = places
     numbers = first + (np.arange(rows) if steps is None else np.cumsum(steps, dtype=np.int64))
-    return RowBatch(columns, np.ones(rows) if weights is None else weights, numbers, path)
+    return RowBatch(columns, np.ones(rows) if weights is None else weights, numbers, file)
 
 
 class SpooledRows:
@@ -110,8 +110,10 @@ RowBuffer = list[RowBatch] | SpooledRows  # the rows that are needed again
 
 def is_stream(rows: Any) -> bool:
     """Whether rows come as batches, which need not all be in memory at once."""
-    if isinstance(rows, str | os.PathLike | Iterator):
+    if isinstance(rows, str | os.PathLike | FileTable | Iterator):
         return True
+    if isinstance(rows, list | tuple) and any(isinstance(table, Mapping) and _has_columns(table) for table in rows):
+        return True  # dictionaries of columns; those of single values are rows
     if not isinstance(rows, Iterable) or isinstance(rows, Mapping | Evidence | np.ndarray) or is_frame(rows):
         return False
     # a sequence of rows of numbers is an array; one of tables, or of what must be read to be seen, is not
@@ -123,11 +125,17 @@ def row_batches(net: Network, rows: Any, weights: Any = None) -> Iterator[RowBat
     if isinstance(weights, str) and weights in net:
         raise TacitError(f"weights name {weights!r}, which is a variable; expected numbers, or a column of them")
     if isinstance(rows, str | os.PathLike):
-        yield from _of_file(net, Path(rows), weights)
+        yield from _of_file(net, open_table(Path(rows)), weights)
+    elif isinstance(rows, FileTable):
+        yield from _of_file(net, rows, weights)
     elif is_stream(rows):
         yield from _gathered(_of_batches(net, rows, weights))
     else:
         yield _row_batch(net, rows, weights, 0)
+
+
+def _has_columns(table: Mapping[Any, Any]) -> bool:
+    return any(hasattr(column, "__len__") and not isinstance(column, str) for column in table.values())
 
 
 def _is_table(rows: Any) -> bool:
@@ -176,7 +184,7 @@ def _joined(batches: Sequence[RowBatch]) -> RowBatch:
     names = batches[0].columns
     columns = {name: one_column([(batch.columns[name], batch.rows) for batch in batches]) for name in names}
     weights, numbers = (np.concatenate([getattr(batch, part) for batch in batches]) for part in ("weights", "numbers"))
-    return RowBatch(columns, weights, numbers, batches[0].path)
+    return RowBatch(columns, weights, numbers, batches[0].file)
 
 
 def one_column(parts: Sequence[tuple[Column, int]]) -> Column:
@@ -214,16 +222,15 @@ def _weights(weights: Any, rows: int) -> Floats:
     return np.ones(rows) if weights is None else checked_weights(weights, rows)
 
 
-def _of_file(net: Network, path: Path, weights: Any) -> Iterator[RowBatch]:
-    table = open_table(path)
+def _of_file(net: Network, table: FileTable, weights: Any) -> Iterator[RowBatch]:
     if weights is not None and not isinstance(weights, str):
-        raise TacitError(f"rows come from {path}; then weights are the name of one of its columns")
+        raise TacitError(f"rows come from {table.name}; then weights are the name of one of its columns")
     if weights is not None and weights not in table.names:
-        raise EvidenceError(f"{path} has no column {weights!r} of weights{similar(weights, table.names)}")
+        raise EvidenceError(f"{table.name} has no column {weights!r} of weights{similar(weights, table.names)}")
     sources = choose(net, table.names, [], but=[])
     used = [*columns_of(sources.values()), *([] if weights is None else [weights])]
     if left := unused(net, table.names, used):
-        warn(f"{path}: columns that are not used: {listed(left)}", UnusedColumnWarning)
+        warn(f"{table.name}: columns that are not used: {listed(left)}", UnusedColumnWarning)
     reader = TableReader(table, sources)
     for batch in table.batches(used):
         evidence = reader.evidence(batch)
@@ -231,5 +238,5 @@ def _of_file(net: Network, path: Path, weights: Any) -> Iterator[RowBatch]:
             values = None if weights is None else floats_of(weights, batch.rows.column(weights))
             counted = _weights(values, evidence.rows)
         except EvidenceError as error:
-            raise in_file(error, path, batch.first) from None
-        yield RowBatch(evidence.columns, counted, np.arange(batch.first, batch.stop), path)
+            raise in_file(error, table.name, batch.first) from None
+        yield RowBatch(evidence.columns, counted, np.arange(batch.first, batch.stop), table.name)
