@@ -14,9 +14,9 @@ def main() -> None:
     except ImportError as error:
         sys.exit(f"tacit: {error}")
     try:
-        from tacit.cli.app import app
+        from tacit.cli.app import run
     except ModuleNotFoundError as error:
         if error.name not in ("typer", "rich"):
             raise
         sys.exit(f"tacit: the command line needs {error.name}: {how_to_install('cli')}")
-    app(prog_name="tacit")
+    run()

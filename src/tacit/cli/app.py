@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from typing import Annotated, Any
@@ -12,6 +13,7 @@ from typer.core import TyperGroup
 import tacit
 from tacit.base.errors import TacitError
 from tacit.cli.commands import batch, bench, estimate, models, mpe, query, sensitivity, serving, train, warm
+from tacit.cli.shared.completion import complete_in_bash
 from tacit.cli.shared.output import note
 
 
@@ -88,3 +90,10 @@ for command in (
     *(serving.serve, bench.bench, warm.warm),
 ):
     app.command()(command)
+
+
+def run() -> None:
+    """Run the command that the program's arguments name, or offer how they may go on."""
+    if os.environ.get("_TACIT_COMPLETE") == "complete_bash":
+        return complete_in_bash(lambda: app(prog_name="tacit"))
+    app(prog_name="tacit")

@@ -16,7 +16,7 @@ import typer
 import tacit
 from tacit.base.errors import EvidenceError, TacitError
 from tacit.base.text import listed, plural
-from tacit.cli.shared import arguments
+from tacit.cli.shared import arguments, completion
 from tacit.cli.shared.output import note, show_json
 from tacit.cli.shared.rows import STANDARD_INPUT, open_rows
 from tacit.evidence.column import Evidence
@@ -44,7 +44,13 @@ class BatchJob:
     ]
     query: Annotated[
         list[str] | None,
-        typer.Option("--query", "-q", metavar="VARIABLE", help="A variable to query. May be repeated."),
+        typer.Option(
+            "--query",
+            "-q",
+            metavar="VARIABLE",
+            help="A variable to query. May be repeated.",
+            autocompletion=completion.variables,
+        ),
     ] = None
     joint: Annotated[
         bool,
@@ -56,7 +62,11 @@ class BatchJob:
     only: arguments.Only = None
     do: Annotated[
         list[str] | None,
-        typer.Option(metavar="VARIABLES", help="The variables that each row sets, not observes. Separated by commas."),
+        typer.Option(
+            metavar="VARIABLES",
+            help="The variables that each row sets, not observes. Separated by commas.",
+            autocompletion=completion.lists,
+        ),
     ] = None
     columns: arguments.Columns = None
     keep: Annotated[

@@ -11,6 +11,7 @@ import typer
 
 import tacit
 from tacit.base.text import listed
+from tacit.cli.shared import completion
 from tacit.cli.shared.arguments import Json, Model, Query, read_network
 from tacit.cli.shared.output import aligned, asked, heading, show_json
 from tacit.query.answer import ImpossibleEvidenceWarning
@@ -27,7 +28,13 @@ def bench(
     query: Query,
     evidence: Annotated[
         list[str] | None,
-        typer.Option("--evidence", "-e", metavar="VARIABLE", help="Evidence on it; on all leaves, if left out."),
+        typer.Option(
+            "--evidence",
+            "-e",
+            metavar="VARIABLE",
+            help="Evidence on it; on all leaves, if left out.",
+            autocompletion=completion.variables,
+        ),
     ] = None,
     json: Json = False,
 ) -> None:

@@ -13,6 +13,7 @@ from tacit.base.errors import TacitError
 from tacit.base.text import counted, plural
 from tacit.cli.commands.models import learned
 from tacit.cli.commands.train import with_starts
+from tacit.cli.shared import completion
 from tacit.cli.shared.arguments import Json, Model, NetworkOutput, Rows, check_output, names, options_of, read_network
 from tacit.cli.shared.output import aligned, show_json
 from tacit.cli.shared.rows import open_rows
@@ -30,7 +31,11 @@ class EstimateJob:
     output: NetworkOutput = Path("estimated.json")
     learn: Annotated[
         list[str] | None,
-        typer.Option(metavar="NODES", help="Nodes whose tables are not known but a start, or 'all' (0s and 1s stay)."),
+        typer.Option(
+            metavar="NODES",
+            help="Nodes whose tables are not known but a start, or 'all' (0s and 1s stay).",
+            autocompletion=completion.lists,
+        ),
     ] = None
     prior: Annotated[float, typer.Option(help="Pseudo-counts for every entry of a table.")] = 0.0
     strength: Annotated[

@@ -13,6 +13,7 @@ import typer
 import tacit
 from tacit.base.atomic import write_atomically
 from tacit.base.text import large, listed, plural
+from tacit.cli.shared import completion
 from tacit.cli.shared.arguments import CaptionsFile, Evidence, Json, Model, read_network
 from tacit.cli.shared.output import aligned, asked, heading, show_json
 from tacit.cli.shared.values import read_evidence
@@ -27,11 +28,24 @@ from tacit.views.drawing import SUFFIXES
 def info(
     model: Model,
     query: Annotated[
-        str | None, typer.Option("--query", "-q", metavar="VARIABLE", help="Also say what this query costs.")
+        str | None,
+        typer.Option(
+            "--query",
+            "-q",
+            metavar="VARIABLE",
+            help="Also say what this query costs.",
+            autocompletion=completion.variables,
+        ),
     ] = None,
     evidence: Annotated[
         list[str] | None,
-        typer.Option("--evidence", "-e", metavar="VARIABLE", help="With evidence on it. May be given many times."),
+        typer.Option(
+            "--evidence",
+            "-e",
+            metavar="VARIABLE",
+            help="With evidence on it. May be given many times.",
+            autocompletion=completion.variables,
+        ),
     ] = None,
     json: Json = False,
 ) -> None:

@@ -12,7 +12,7 @@ import tacit
 from tacit.base.errors import EvidenceError, TacitError
 from tacit.base.text import listed, plural
 from tacit.cli.commands.models import learned
-from tacit.cli.shared import arguments
+from tacit.cli.shared import arguments, completion
 from tacit.cli.shared.output import show_json
 from tacit.cli.shared.rows import open_rows
 from tacit.evidence.read import read
@@ -40,7 +40,11 @@ class TrainJob:
     columns: arguments.Columns = None
     learn: Annotated[
         list[str] | None,
-        typer.Option(metavar="NODES", help="Nodes whose numbers are not known but a start, or 'all' (0s and 1s stay)."),
+        typer.Option(
+            metavar="NODES",
+            help="Nodes whose numbers are not known but a start, or 'all' (0s and 1s stay).",
+            autocompletion=completion.lists,
+        ),
     ] = None
     loss: Annotated[Literal["mse", "cross_entropy"], typer.Option(help="Squared error, or cross entropy.")] = "mse"
     optimizer: Annotated[Literal["auto", "lm", "lbfgs", "adam"], typer.Option(help="By default, what suits.")] = "auto"

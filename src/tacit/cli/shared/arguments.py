@@ -12,6 +12,7 @@ import typer
 
 from tacit.base.errors import TacitError
 from tacit.base.text import listed
+from tacit.cli.shared import completion
 from tacit.cli.shared.output import note
 from tacit.evidence.tables.columns import unused
 from tacit.evidence.tables.csv_parquet import repeated
@@ -30,9 +31,21 @@ Rows = Annotated[
         help="A table of evidence: .csv, .tsv, .csv.gz, .tsv.gz or .parquet; or - for standard input, as CSV.",
     ),
 ]
-Query = Annotated[str, typer.Option("--query", "-q", metavar="VARIABLE", help="The variable to query.")]
+Query = Annotated[
+    str,
+    typer.Option(
+        "--query", "-q", metavar="VARIABLE", help="The variable to query.", autocompletion=completion.variables
+    ),
+]
 Queries = Annotated[
-    list[str], typer.Option("--query", "-q", metavar="VARIABLE", help="A variable to query. May be repeated.")
+    list[str],
+    typer.Option(
+        "--query",
+        "-q",
+        metavar="VARIABLE",
+        help="A variable to query. May be repeated.",
+        autocompletion=completion.variables,
+    ),
 ]
 Evidence = Annotated[
     list[str] | None,
@@ -42,6 +55,7 @@ Evidence = Annotated[
         metavar="VARIABLE=VALUE",
         help="A state, the likelihood of the first of two states (0.7), or one likelihood per state (0.2,0.3,0.5). "
         "Or a file of states: .inst or .evid. May be given many times.",
+        autocompletion=completion.values,
     ),
 ]
 Do = Annotated[
@@ -50,6 +64,7 @@ Do = Annotated[
         "--do",
         metavar="VARIABLE=STATE",
         help="A state that is set, not seen: its ancestors are not updated. May be given many times.",
+        autocompletion=completion.values,
     ),
 ]
 Only = Annotated[
@@ -58,6 +73,7 @@ Only = Annotated[
         "--only",
         metavar="VARIABLES",
         help="The most probable states of these together, all others summed out. Separated by commas.",
+        autocompletion=completion.lists,
     ),
 ]
 Columns = Annotated[
@@ -66,6 +82,7 @@ Columns = Annotated[
         "--columns",
         metavar="VARIABLES",
         help="The variables to take from the table, separated by commas. All that it has, if left out.",
+        autocompletion=completion.lists,
     ),
 ]
 NetworkOutput = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The network to write.")]
