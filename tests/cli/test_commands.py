@@ -645,6 +645,17 @@ def test_without_typer_the_command_says_what_to_install(monkeypatch, run):
         run()
 
 
+@pytest.mark.parametrize(
+    "command", ["batch abc.json rows.csv -q B -o out.csv", "estimate abc.json rows.csv --learn all"]
+)
+def test_without_pyarrow_a_table_says_what_to_install(abc, rows, monkeypatch, command):
+    for name in [name for name in sys.modules if name.partition(".")[0] == "pyarrow"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.delitem(sys.modules, "tacit.query.answer_columns", raising=False)
+    error = tacit_(*command.split(), code=1)
+    assert "pyarrow, which is not installed: pip install 'tacit-circuits[cli]'" in error
+
+
 def test_a_column_that_differs_from_a_variable_in_case_only_is_not_passed_over(abc):
     Path("case.csv").write_text("a,C\ntrue,lo\n")
     assert "did you mean 'A'?" in tacit_("batch", "abc.json", "case.csv", "-q", "B", "-o", "out.csv", code=1)

@@ -4,6 +4,7 @@ import importlib.util
 import json
 import re
 import shutil
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,17 @@ def test_readme_runs_as_pasted(
             compile("\n" * block.above + block.code, str(ROOT / "README.md"), "exec"), namespace
         )  # shows the true line
         assert capsys.readouterr().out.splitlines() == block.printed
+
+
+def test_every_extra_is_listed_and_those_of_the_page_are_in_its_first_line() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    for page in ("README.md", "docs/index.md"):
+        text = (ROOT / page).read_text(encoding="utf-8")
+        listed = [name for cell in re.findall(r"^\| (`.*?`) \|", text, flags=re.MULTILINE) for name in cell.split(", ")]
+        assert {name.strip("`") for name in listed} >= set(extras) - {"dev", "docs", "bench", "scale"}
+        installed = set(re.findall(r"pip install '\.\[(.*?)\]'", text)[0].split(","))
+        used = {"serve": "tacit serve", "plot": "tacit.plot", "frames": "pandas"}
+        assert {extra for extra, name in used.items() if name in text} <= installed
 
 
 def test_format_example_is_read_and_written_back(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 
 import tacit
 from tacit.base.errors import TacitError
+from tacit.base.version import how_to_install
 from tacit.cli.commands import batch, bench, estimate, models, mpe, query, sensitivity, serving, train, warm
 from tacit.cli.shared.completion import complete_in_bash
 from tacit.cli.shared.output import note
@@ -42,7 +43,8 @@ def _line(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     if isinstance(error, ModuleNotFoundError):
-        return f"this needs the package {error.name}, which is not installed"
+        remedy = f": {how_to_install('cli')}" if error.name == "pyarrow" else ""
+        return f"this needs the package {error.name}, which is not installed{remedy}"
     if isinstance(error, TacitError):
         return " ".join(str(error).splitlines())
     return f"{type(error).__name__}: {error}; this should not happen, and tacit --debug shows where it does"

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from tacit.base.text import plural
+from tacit.base.version import package
 from tacit.cli.shared.arguments import Do, Evidence, Json, Model, Only, check_folder, variables
 from tacit.cli.shared.output import aligned, asked, heading, show_json, together
 from tacit.cli.shared.row import Row
@@ -92,9 +93,8 @@ def sample(
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(columns)
         return writer.writerows(zip(*columns.values(), strict=True))
-    import pyarrow as pa
-
-    table = pa.table({name: written(row.net.variable(name), labels) for name, labels in columns.items()})
+    pyarrow = package("pyarrow", "cli", "a table in a file")
+    table = pyarrow.table({name: written(row.net.variable(name), labels) for name, labels in columns.items()})
     write_table(output, table.schema, [table])
     print(f"{output}: {plural(n, 'sample')} of {plural(len(columns), 'variable')}")
 

@@ -19,6 +19,7 @@ from typing import IO, Any
 from tacit.base.atomic import write_atomically
 from tacit.base.errors import FormatError
 from tacit.base.text import short
+from tacit.base.version import package
 from tacit.evidence.tables.suffixes import SEPARATORS, Storage, storage_of
 
 BATCH_ROWS = 2**16
@@ -42,6 +43,7 @@ class TableBatch:
 def open_table(path: Path, name: str | None = None) -> FileTable:
     """A table, by the suffix of its file, and its name in messages: the path, if left out."""
     storage, name = storage_of(path), name or str(path)
+    package("pyarrow", "cli", "a table in a file")
     path.stat()  # the usual error where there is no file
     table: FileTable = Parquet(path, name) if storage.is_parquet else CSV(path, name, storage)
     for column in repeated(table.names)[:1]:
