@@ -19,7 +19,7 @@ from tests.strategies import networks
 with warnings.catch_warnings(action="ignore", category=FutureWarning):  # of pgmpy's parts among themselves
     # its files may be there without the packages they need
     pytest.importorskip("pgmpy.models", exc_type=ImportError)
-    from pgmpy.base import DAG
+    from pgmpy.base import DAG, PDAG
     from pgmpy.factors.continuous import LinearGaussianCPD
     from pgmpy.factors.discrete import NoisyORCPD, TabularCPD
     from pgmpy.inference import VariableElimination
@@ -218,3 +218,10 @@ def test_without_pgmpy_the_error_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "pgmpy.models", None)
     with pytest.raises(TacitError, match=r"pgmpy\.models is needed.*pip install 'tacit-circuits\[pgmpy\]'"):
         to_pgmpy(tacit.Network())
+
+
+def test_an_edge_without_a_direction_is_refused():
+    graph = PDAG(directed_ebunch=[("A", "B")], undirected_ebunch=[("C", "B")])
+    with pytest.raises(NetworkError, match=r"the edge . - . has no direction; expected a DAG, which to_dag\(\) makes"):
+        from_pgmpy(graph)
+    assert len(from_pgmpy(graph.to_dag()).edges) == 2

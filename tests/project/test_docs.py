@@ -26,6 +26,8 @@ NEEDS = {
     "index.md": ["pandas", "pgmpy"],
     "tutorials/beyond.md": ["matplotlib", "pandas", "pgmpy"],
     "tutorials/neural.md": ["torch"],
+    "howto/data-frame.md": ["pandas", "pgmpy.causal_discovery"],
+    "howto/embedded.md": ["onnx", "onnxruntime"],
     "howto/estimate.md": ["pandas", "pyarrow"],
     "howto/frames.md": ["pandas", "polars", "pyarrow"],
     "howto/gpu.md": ["torch"],
@@ -34,6 +36,7 @@ NEEDS = {
     "howto/peers.md": ["pgmpy.models", "pyagrum"],
     "howto/scikit-learn.md": ["sklearn"],
     "howto/serve.md": ["httpx", "starlette", "uvicorn"],
+    "howto/web-service.md": ["httpx", "starlette"],
 }
 FILES = {page: ["alarm.bif.gz"] for page in ("index.md", "tutorials/beyond.md")}  # what a reader has downloaded
 

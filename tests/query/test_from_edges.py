@@ -115,3 +115,12 @@ def test_tab_completion_shows_what_the_pages_do():
     shown = set(dir(tac.network))
     assert {"add", "children", "edges", "posterior", "to_networkx"} < shown
     assert not shown & {"cut", "empty_copy", "node", "require_numbers"}
+
+
+def test_groups_without_names_are_refused_with_a_remedy():
+    pandas = pytest.importorskip("pandas")
+    rows = pandas.DataFrame({"age": pandas.cut([20, 50, 70], [0, 40, 99]), "old": ["no", "yes", "yes"]})
+    with pytest.raises(tacit.EvidenceError, match=r"column 'age' holds Interval.* \(pandas.cut names its groups"):
+        tacit.Network.from_edges([("age", "old")], rows)
+    rows["age"] = pandas.cut([20, 50, 70], [0, 40, 99], labels=["young", "old"])
+    assert tacit.Network.from_edges([("age", "old")], rows).states("age") == ("young", "old")

@@ -32,7 +32,9 @@ def observed_states(name: str, values: Any) -> tuple[Label, ...]:
     for value in present:
         if not isinstance(value, str | int | float):
             kind = type(value).__name__
-            raise EvidenceError(f"column {name!r} holds {shown(value)} of type {kind}; expected text or whole numbers")
+            remedy = " (pandas.cut names its groups with labels=)" if kind == "Interval" else ""
+            problem = f"column {name!r} holds {shown(value)} of type {kind}"
+            raise EvidenceError(f"{problem}; expected text or whole numbers{remedy}")
     fractions = [value for value in present if isinstance(value, float) and not value.is_integer()]
     if fractions or len(present) > MAX_OBSERVED:
         problem = f"fractions such as {fractions[0]!r}" if fractions else f"{len(present):,} different values"

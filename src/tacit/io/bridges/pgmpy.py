@@ -40,6 +40,9 @@ def from_pgmpy(
     if not (is_model or is_graph):
         raise NetworkError(f"expected a pgmpy DiscreteBayesianNetwork or DAG, got {type(model).__name__}")
     cpds: dict[str, Any] = {node: model.get_cpds(node) if is_model else None for node in model.nodes()}
+    if undirected := sorted(getattr(model, "undirected_edges", ())):
+        one, other = undirected[0]
+        raise NetworkError(f"the edge {one} - {other} has no direction; expected a DAG, which to_dag() makes of a PDAG")
     if is_graph and all(cpd is None for cpd in cpds.values()):
         return Network.from_edges(model.edges(), rows, states, nodes=cpds)
     for node, cpd in cpds.items():
