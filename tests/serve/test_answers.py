@@ -83,6 +83,59 @@ def test_mpe(asked):
     same(found["log_probability"], expected.log_probability)
 
 
+def test_sample(asked):
+    net, client, rows, columns, _ = asked
+    tac = tacit.compile(net, None, evidence=net.variables)
+    found = post(client, "sample", rows=rows, n=20, seed=3)
+    assert found["states"] == {name: states.tolist() for name, states in tac.sample(columns, 20, seed=3).items()}
+    assert np.shape(post(client, "sample")["states"][net.variables[0]]) == (1, 1)
+
+
+def test_samples_of_several_blocks_differ(monkeypatch):
+    monkeypatch.setattr(answers, "BLOCK_ROWS", 50)
+    client = client_of(tacit.examples.abc())
+    found = post(client, "sample", rows=[{}, {}, {}], n=50, seed=0)["states"]
+    draws = [tuple(found[name][row]) for name in "ABC" for row in range(3)]
+    assert len(set(draws)) == 9
+    assert found == post(client, "sample", rows=[{}, {}, {}], n=50, seed=0)["states"]
+    assert found != post(client, "sample", rows=[{}, {}, {}], n=50)["states"]
+
+
+def test_what_is_set_is_not_observed():
+    net = tacit.examples.kidney_stones()
+    client = client_of(net)
+    for treatment in ("A", "B", "A"):
+        done, do = net.do({"treatment": treatment}), {"treatment": treatment}
+        same(post(client, "posterior", query="recovery", do=do)["posterior"], done.posterior("recovery"))
+        same(post(client, "posterior", query="size", do=do)["posterior"], net.posterior("size"))
+        given = {"rows": [{"recovery": "yes"}, {"recovery": "no"}], "do": do}
+        tac = tacit.compile(done, "size", ["recovery"])
+        marginals = tac.marginals({"recovery": ["yes", "no"]})
+        for name, found in post(client, "marginals", **given)["posteriors"].items():
+            same(found, marginals[name])
+        assert post(client, "mpe", **given)["states"]["treatment"] == [treatment] * 2
+        assert post(client, "sample", n=5, **given)["states"]["treatment"] == [[treatment] * 5] * 2
+        drops = post(client, "information", query="size", **given)["information"]
+        same(drops["treatment"], [0, 0])
+        entries = post(client, "sensitivity", query="size", **given)["entries"]
+        assert {entry["node"] for row in entries for entry in row} == {"size", "recovery"}
+        assert post(client, "explain", query="size", **given)["explanations"][0]["findings"][0]["name"] == "recovery"
+    seen = post(client, "posterior", query="size", rows=[{"treatment": "A"}])["posterior"]
+    same(seen, net.posterior("size", {"treatment": "A"}))
+
+
+def test_few_interventions_are_kept():
+    net = tacit.Network()
+    net.add("X", states=10, cpt=[0.1] * 10)
+    queries = Queries(net, 5)
+    first = queries.after({"X": 0})
+    assert queries.after({"X": 0}) is first
+    assert queries.after({}) is queries
+    for state in range(1, 10):
+        queries.after({"X": state})
+    assert queries.after({"X": 0}) is not first
+
+
 def test_explain(asked):
     _, client, rows, _, tac = asked
     for row, found in zip(rows, post(client, "explain", query=tac.query, rows=rows)["explanations"], strict=True):

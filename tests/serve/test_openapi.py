@@ -1,6 +1,9 @@
 """The OpenAPI document describes what the server does: answers have the form that it says."""
 
+import json
 import re
+import shlex
+from html import unescape
 
 import pytest
 
@@ -16,6 +19,8 @@ QUESTIONS = [
     ("/api/posterior", {"query": ["A", "B"], "columns": {"C": [{"lo": 0.1, "hi": 0.9}, None]}}),
     ("/api/marginals", {"columns": {"A": [[0.2, 0.8]]}, "variables": ["B"], "tests": True}),
     ("/api/mpe", {"rows": [{}, {"A": "true"}]}),
+    ("/api/mpe", {"rows": [{"C": "lo"}], "do": {"A": "true"}}),
+    ("/api/sample", {"rows": [{}, {"A": "true"}], "n": 3, "seed": 1}),
     ("/api/explain", {"query": "B", "rows": [{"A": 0.8}, {"C": "lo"}]}),
     ("/api/information", {"query": "B", "rows": [{"A": "true"}]}),
     ("/api/sensitivity", {"query": "B", "state": "true", "top": 3}),
@@ -82,3 +87,20 @@ def test_the_model_and_health():
     assert [own["name"] for own in model["variables"]] == ["A", "B", "C"]
     assert [own["testing"] for own in model["variables"]] == [False, True, False]
     assert CLIENT.get("/health").json() == {"status": "ok"}
+
+
+def test_the_page_of_the_api_has_examples_that_work():
+    net = tacit.Network("<b>'quoted'</b>")
+    net.add("it's", states=["<yes>", "no"], cpt=[0.5, 0.5])
+    net.add("B", ["it's"], cpt=[[0.5, 0.5], [0.5, 0.5]])
+    client = client_of(net)
+    page = client.get("/docs")
+    assert page.status_code == 200
+    assert "<b>" not in page.text
+    assert "script-src ;" in page.headers["Content-Security-Policy"]
+    examples = [shlex.split(unescape(text)) for text in re.findall("<pre>(.*?)</pre>", page.text, flags=re.DOTALL)]
+    assert [words[1] for words in examples] == [f"http://localhost{one.path}" for one in ENDPOINTS]
+    for words in examples:
+        question = json.loads(words[-1])
+        assert question["rows"] == [{"it's": "<yes>"}]
+        assert client.post(words[1], json=question).status_code == 200

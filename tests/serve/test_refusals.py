@@ -88,6 +88,27 @@ def test_fields_of_the_wrong_type(client, fields):
     refused(client, 400, "/api/sensitivity", query="B", **fields)
 
 
+@pytest.mark.parametrize("fields", [{"n": 0}, {"n": True}, {"n": 2.5}, {"seed": -1}, {"seed": 2**53}, {"seed": "1"}])
+def test_samples_are_counted(client, fields):
+    refused(client, 400, "/api/sample", **fields)
+
+
+def test_too_many_samples(client):
+    assert "numbers" in refused(client, 422, "/api/sample", n=10**6)
+
+
+@pytest.mark.parametrize("do", [[], "A", {"A": None}, {"A": [0.5, 0.5]}, {"A": {"true": 1}}, {"x" * 1100: "true"}])
+def test_what_is_no_intervention_is_400(client, do):
+    refused(client, 400, query="B", do=do)
+
+
+def test_interventions_that_cannot_be(client):
+    assert "cannot set 'A' to 'maybe'" in refused(client, 422, query="B", do={"A": "maybe"})
+    assert "'X'" in refused(client, 422, query="B", do={"X": "true"})
+    both = refused(client, 422, query="B", do={"A": "true"}, rows=[{"A": "true"}])
+    assert both == "'A' is observed, and set by do; expected one or the other"
+
+
 def test_paths_and_methods(client):
     assert "does not exist" in refused(client, 404, "/api/nothing")
     assert "does not exist" in refused(client, 404, "/api/posterior/")

@@ -52,7 +52,11 @@ class QueryTask:
     @cached_property
     def known(self) -> Evidence:
         """The evidence, checked."""
-        return read_given(self.net, self.fields, self.limits, self.deadline)
+        evidence = read_given(self.net, self.fields, self.limits, self.deadline)
+        for name in self.fields.do:
+            if name in evidence.columns:
+                raise EvidenceError(f"{name!r} is observed, and set by do; expected one or the other")
+        return evidence
 
     def tac(self) -> TAC:
         """The query, compiled."""
@@ -153,6 +157,18 @@ def mpe(task: QueryTask) -> dict[str, Any]:
     }
 
 
+def sample(task: QueryTask) -> dict[str, Any]:
+    """Samples of all variables, given each row."""
+    n, seed = task.fields.n, task.fields.seed
+    task.require_few(n * len(task.net.variables))
+    tac = task.queries.of(None, task.known)
+    blocks = [
+        tac.sample(block, n, None if seed is None else seed + number)  # one block has the samples of Python
+        for number, block in enumerate(task.blocks(tac, at_most=max(1, BLOCK_ROWS // n)))
+    ]
+    return {"states": {name: [s for block in blocks for s in block[name].tolist()] for name in task.net.variables}}
+
+
 def explain(task: QueryTask) -> dict[str, Any]:
     """Why each row gets its answer."""
     tac = task.tac()
@@ -211,7 +227,8 @@ def sensitivity(task: QueryTask) -> dict[str, Any]:
         place = result.state(state=state)
         states.append([task.net.states(name)[k] for name, k in zip(task.asked, place, strict=True)])
         posteriors.append(as_json(result.posterior[0][place]))
-        largest = [(e, result.slopes[e.node, e.part][0][(..., *e.place)]) for e in result.entries(state=state)[:top]]
+        asked = [entry for entry in result.entries(state=state) if entry.node not in task.fields.do]
+        largest = [(e, result.slopes[e.node, e.part][0][(..., *e.place)]) for e in asked[:top]]
         # growth is the derivative of log p*(evidence)
         entries.append([as_json(entry._asdict() | {"growth": float(slope.sum())}) for entry, slope in largest])
     return {"query": task.fields.query, "states": states, "posterior": posteriors, "entries": entries}

@@ -27,6 +27,7 @@ from tacit.serve.answers import QueryTask
 from tacit.serve.endpoints import ENDPOINTS, Endpoint, document
 from tacit.serve.guard import Guard
 from tacit.serve.limits import Limits
+from tacit.serve.manual import manual
 from tacit.serve.queries import Queries
 from tacit.serve.replies import RefusedError, answer, encoded, refused
 from tacit.serve.request import Bodies, Fields
@@ -81,19 +82,25 @@ class Service:
         if not endpoint.quick or len(body) > QUICK_BYTES:
             return None
         fields = Fields(body, endpoint.allowed)
-        tac = self.queries.at_hand(fields.query) if fields.single and not fields.tests else None
+        plain = fields.single and not fields.tests and not fields.do
+        tac = self.queries.at_hand(fields.query) if plain else None
         return None if tac is None else QueryTask(self.queries, fields, self.limits, deadline, tac)
 
     def answered(self, endpoint: Endpoint, body: bytes, deadline: Deadline) -> bytes:
         """The JSON of the answer, computed in a thread."""
         deadline.check()
-        return _answered(endpoint, QueryTask(self.queries, Fields(body, endpoint.allowed), self.limits, deadline))
+        fields = Fields(body, endpoint.allowed)
+        return _answered(endpoint, QueryTask(self.queries.after(fields.do), fields, self.limits, deadline))
 
     async def page(self, request: Request) -> Response:
         """The explorer, made once: if that takes longer than a request may, a later one gets it."""
         if self._page is None or (self._page.done() and self._page.exception() is not None):
             self._page = self.workers.submit(lambda: _page(self._make_page()), kept=True)
         return await _result(self._page, request, Deadline(self.limits.seconds))
+
+    async def manual(self, request: Request) -> Response:
+        """How to ask, for people who write programs."""
+        return _page(manual(self.net, str(request.base_url).rstrip("/")))
 
     def model(self) -> dict[str, Any]:
         """The variables of the network, and the limits of a request."""
@@ -137,6 +144,7 @@ def application(
         routes=[  # looked through in this order: questions first
             *(Route(one.path, _refusing(partial(service.ask, one)), methods=["POST"]) for one in ENDPOINTS),
             Route("/", _refusing(service.page)),
+            Route("/docs", service.manual, methods=["GET"]),
             *(Route(path, answer(encoded(data)), methods=["GET"]) for path, data in constants.items()),
         ],
         exception_handlers={HTTPException: _http_error, Exception: _our_error},

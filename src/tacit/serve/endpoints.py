@@ -10,7 +10,7 @@ from typing import Any
 from tacit.base.version import VERSION
 from tacit.serve import answers
 from tacit.serve.answers import QueryTask
-from tacit.serve.request import MAX_ENTRIES
+from tacit.serve.request import MAX_ENTRIES, MAX_SEED
 
 Schema = dict[str, Any]
 
@@ -53,6 +53,10 @@ EVIDENCE = {
         {"oneOf": [_ref("Value"), _list(_ref("Value"))]},
         "Instead of rows: of each variable a list with a value for each row, or one value for all rows. A list is "
         "always one of rows.",
+    ),
+    "do": _by_name(
+        _ref("State"),
+        "Variables that are set to a state, in every row, and not observed: nothing is concluded about their causes.",
     ),
 }
 QUERY = {"oneOf": [TEXT, {"type": "array", "items": TEXT, "minItems": 1}]}
@@ -174,6 +178,21 @@ ENDPOINTS = (
         ),
     ),
     Endpoint(
+        "/api/sample",
+        answers.sample,
+        "Samples of all variables, exact and independent",
+        {
+            "n": WHOLE | {"minimum": 1, "default": 1, "description": "How many samples of each row."},
+            "seed": WHOLE | {"minimum": 0, "maximum": MAX_SEED - 1, "description": "For the same samples every time."},
+        },
+        _object(
+            states=_by_name(
+                _list(_list({"oneOf": [_ref("State"), {"type": "null"}]})),
+                "Of each variable: for each row, one per sample; null where the row is impossible.",
+            ),
+        ),
+    ),
+    Endpoint(
         "/api/explain",
         answers.explain,
         "Why a query has this answer",
@@ -201,7 +220,13 @@ ENDPOINTS = (
                 "if left out.",
                 "oneOf": [_ref("State"), _list(_ref("State"))],
             },
-            "top": WHOLE | {"minimum": 1, "maximum": MAX_ENTRIES, "default": 20},
+            "top": WHOLE
+            | {
+                "minimum": 1,
+                "maximum": MAX_ENTRIES,
+                "default": 20,
+                "description": "How many numbers; 20, if left out.",
+            },
         },
         _object(
             query=QUERY,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from typing import NoReturn
 from weakref import WeakValueDictionary
@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 from tacit.base.errors import TacitError, TooLargeError
 from tacit.base.lru import LRUCache
 from tacit.evidence.column import Evidence
+from tacit.model.variable import Label
 from tacit.query.answer import quietly
 from tacit.query.network import Network
 from tacit.query.tac import TAC, compile
@@ -18,6 +19,7 @@ from tacit.query.tac import TAC, compile
 CHEAP_WORK = 10_000_000  # multiply-adds per row, up to which one query takes evidence on all variables
 CODE_WORK = 5_000  # up to which machine code takes less than a second to compile, and a row less than a millisecond
 CODE = "native"
+MAX_INTERVENTIONS = 4  # whose networks are kept, each with queries of its own
 QueryNames = str | tuple[str, ...] | None
 
 
@@ -34,6 +36,14 @@ class Queries:
         self._locks: WeakValueDictionary[Hashable, threading.Lock] = WeakValueDictionary()  # those that are in use
         self._guard = threading.Lock()
         self._cheap: bool | None = None
+        self._after: LRUCache[Queries] = LRUCache(MAX_INTERVENTIONS)
+
+    def after(self, do: Mapping[str, Label]) -> Queries:
+        """The queries of the network after an intervention; these, if there is none."""
+        if not do:
+            return self
+        key = tuple(sorted((name, repr(state)) for name, state in do.items()))
+        return self._after.get(key, lambda: Queries(self.net.do(do), self._cache.limit))
 
     def of(self, query: QueryNames, evidence: Evidence) -> TAC:
         """A query that takes this evidence."""

@@ -19,6 +19,7 @@ from tacit.serve.replies import BusyError, RefusedError
 
 MAX_ENTRIES = 1_000  # of a sensitivity
 MAX_NAME = 1_000  # characters of a name
+MAX_SEED = 2**53  # beyond which JavaScript has no whole numbers
 KINDS = {dict: "an object", list: "a list", str: "text", bool: "true or false", int: "a whole number"}
 
 
@@ -108,6 +109,16 @@ class Fields:
         return columns
 
     @property
+    def do(self) -> dict[str, Label]:
+        """The variables that are set, in every row, and their states."""
+        states: dict[str, Label] = self._optional("do", dict) or {}
+        for name, state in states.items():
+            checked_name(name, "do")
+            if state is None or isinstance(state, list | dict):
+                raise RefusedError(400, "do must be an object: variables with the states that they are set to")
+        return states
+
+    @property
     def single(self) -> bool:
         """Whether the evidence is one row."""
         rows, columns = self.rows, self.columns
@@ -128,6 +139,22 @@ class Fields:
             if isinstance(label, list | dict):
                 raise RefusedError(400, "state must be a state of the query, or a list with one for each variable")
         return tuple(state) if isinstance(state, list) else state
+
+    @property
+    def n(self) -> int:
+        """The number of samples to draw for each row."""
+        count = self._optional("n", int)
+        if count is not None and count < 1:
+            raise RefusedError(400, "n must be a whole number, 1 or more")
+        return 1 if count is None else int(count)
+
+    @property
+    def seed(self) -> int | None:
+        """The seed of samples; None for any."""
+        seed = self._optional("seed", int)
+        if seed is not None and not 0 <= seed < MAX_SEED:
+            raise RefusedError(400, f"seed must be a whole number from 0 to {MAX_SEED - 1:,}")
+        return None if seed is None else int(seed)
 
     @property
     def top(self) -> int:
