@@ -539,3 +539,27 @@ def test_some_row_must_count_and_numbers_be_numbers():
             estimator.fit(IRIS, SPECIES, sample_weight=np.zeros(len(IRIS)))
     with pytest.raises(EvidenceError, match="y holds other things than numbers"):
         TACRegressor().fit(IRIS[:2], ["a", "b"])
+
+
+def test_a_column_of_another_kind_than_in_fit_is_named():
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    X = pandas.DataFrame({"size": rng.normal(size=40), "colour": rng.choice(["red", "blue"], 40)})
+    model = TACClassifier(random_state=0).fit(X, rng.choice(["a", "b"], 40))
+    with pytest.raises(TypeError, match=r"^column 'size' of X holds text, such as 'big'; in fit, it held numbers$"):
+        model.predict(X[:2].assign(size=["big", "small"]))
+    with pytest.raises(TypeError, match=r"^column 'colour' of X holds numbers, such as 1\.0; in fit, it held text$"):
+        model.predict(X[:2].assign(colour=[np.nan, 1]))
+    gaps = model.predict_proba(X[:2].assign(colour=[np.nan, np.nan]))  # of which no kind can be told
+    close(gaps, model.predict_proba(X[:2].assign(colour=[None, None])))
+
+
+def test_no_tests_are_none():
+    X, y = np.random.default_rng(0).random((30, 2)), np.arange(30) % 2
+    for setting in ({"tests": 0}, {"components": 0}):
+        with pytest.raises(
+            tacit.NetworkError, match=r"is 0, expected .* without tests, leave tests and components None"
+        ):
+            TACClassifier(**setting).fit(X, y)
+        with pytest.raises(tacit.NetworkError, match=r"is 0, expected a whole number >= 1$"):
+            TACRegressor(**setting).fit(X, y.astype(float))

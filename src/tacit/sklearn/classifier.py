@@ -96,6 +96,7 @@ class TACClassifier(ClassifierMixin, TACEstimator):  # type: ignore[misc]
     """
 
     _loss, _prior = "cross_entropy", 0.1
+    _without_tests = "; to learn a network without tests, leave tests and components None"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -25,7 +25,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from tacit.base.errors import EvidenceError, TacitError
+from tacit.base.errors import EvidenceError, NetworkError, TacitError
 from tacit.base.floats import Floats
 from tacit.base.text import plural
 from tacit.evidence.frames import as_array
@@ -77,6 +77,7 @@ class TACEstimator(BaseEstimator):  # type: ignore[misc]
 
     _loss: str
     _prior: float  # pseudo-counts, for the default network
+    _without_tests = ""  # how to leave them out, where that is possible
     _encoder: Callable[[Any], dict[str, Any]]  # from X, as read, to evidence
 
     def __init__(
@@ -222,7 +223,10 @@ class TACEstimator(BaseEstimator):  # type: ignore[misc]
     def _default(self, X: Floats, states: Sequence[Label], weights: Floats) -> Start:
         tests = DEFAULT_TESTS if self.tests is None else self.tests
         components = DEFAULT_COMPONENTS if self.components is None else self.components
-        net = default_network(X.shape[1], states, tests, components)
+        try:
+            net = default_network(X.shape[1], states, tests, components)
+        except NetworkError as error:
+            raise NetworkError(f"{error}{self._without_tests}") from None
         features = [name for name in net if name.startswith("E")]
         observed = tuple(name for name in net if name.startswith("V"))
         self._encoder = Scaled(tuple(Ranks.of(column, weights) for column in X.T), observed)

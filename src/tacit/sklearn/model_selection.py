@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.base.floats import Floats
+from tacit.base.text import short
 from tacit.engines import engine_for_many_passes
 from tacit.learn.fitting.data import read_data
 from tacit.learn.fitting.objective import Objective
@@ -20,7 +21,7 @@ from tacit.model.variable import Label
 from tacit.query.network import Network
 from tacit.query.tac import TAC, compile
 from tacit.sklearn.classifier_structure import ColumnCounts, forest, jittered, network
-from tacit.sklearn.levels import Scale, scales_of
+from tacit.sklearn.levels import Categories, Scale, Values, scales_of
 from tacit.sklearn.table import FeatureTable
 
 STRENGTHS = (30.0, 10.0, 3.0, 1.0, 0.3, 0.1)  # of the prior: how many rows its tables count as
@@ -75,7 +76,22 @@ class Built:
         return self.tac.with_network(Parameters(self.tac.network, self.tac.program.nodes).fill(weights))
 
     def evidence(self, table: FeatureTable) -> dict[str, Floats]:
+        for i, scale in self.scales.items():
+            _require_kind(self.names[i], scale, table.columns[i])
         return {self.names[i]: scale(table.columns[i]) for i, scale in self.scales.items()}
+
+
+def _require_kind(name: str, scale: Scale, column: Values) -> None:
+    """Refuse text in a column that held numbers when it was learned from, and numbers in one of text."""
+    text = column.dtype == object
+    if text == isinstance(scale, Categories):
+        return
+    known = [value for value in column if value is not None] if text else column[~np.isnan(column)].tolist()
+    if known:
+        held, holds = ("numbers", "text") if text else ("text", "numbers")
+        raise TypeError(
+            f"column {name!r} of X holds {holds}, such as {short(repr(known[0]), 40)}; in fit, it held {held}"
+        )
 
 
 def build(candidate: Candidate, rows: LabelledTable, rng: np.random.Generator) -> Built:
