@@ -119,7 +119,7 @@ def timed(run: Callable[[], T], repeats: int = 3) -> tuple[Seconds, T]:
 def missed(sections: Sequence[Section]) -> list[str]:
     """The rows that miss a bar, as lines."""
     rows = [f"- Section {s.title.split('.')[0]}: {row}." for s in sections for row in s.missed]
-    return ["Bars that are missed:", "", *rows] if rows else ["No bar is missed."]
+    return ["Bars that are missed:", "", *rows] if rows else ["All bars are met."]
 
 
 def run_parts(

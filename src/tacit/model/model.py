@@ -267,7 +267,7 @@ class Model(Graph):
         return {tie: tuple(names) for tie, names in ties.items()}
 
     def seen_by(self, name: str, evidence: Iterable[str] | None = None) -> tuple[str, ...]:
-        """Which of these variables (all, if left out) have a say when the table of a testing node is selected.
+        """Which of these variables (all, if left out) matter when the table of a testing node is selected.
 
         Evidence on them takes part in the posterior of the node's parents that is tested. Of a regular node, this tells
         what it would see as a testing one.
