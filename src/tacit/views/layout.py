@@ -22,8 +22,8 @@ Size = tuple[float, float]
 Indices = NDArray[np.intp]
 Neighbours = Sequence[Sequence[int]]  # of each node
 
-GAP, CHANNEL = 18, 9  # between boxes of a row, between an edge and its neighbours
-ROW_GAP = 38
+GAP, CHANNEL = 16, 9  # between boxes of a row, between an edge and its neighbours
+ROW_GAP = 30
 MARGIN = 12.0
 ASPECT, MIN_ASPECT = 1.25, 0.9  # width / height: about that of a window beside the panels, and the least that is sought
 MAX_SWEEPS, MAX_MOVES = 24, 12
@@ -48,9 +48,9 @@ def arrange(sizes: Sequence[Size], edges: Sequence[Edge], row_gap: float = ROW_G
 
     >>> layout = arrange([(40.0, 20.0), (60.0, 20.0)], [(0, 1)])
     >>> layout.boxes
-    [(22.0, 12.0, 40.0, 20.0), (12.0, 70.0, 60.0, 20.0)]
+    [(22.0, 12.0, 40.0, 20.0), (12.0, 62.0, 60.0, 20.0)]
     >>> layout.routes
-    [[(42.0, 32.0), (42.0, 70.0)]]
+    [[(42.0, 32.0), (42.0, 62.0)]]
     """
     if not sizes:
         return BoxLayout(0.0, 0.0, [], [])

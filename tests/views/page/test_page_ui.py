@@ -14,6 +14,7 @@ from tacit import Network, TestingCPT, examples, semantics
 from tacit.views.page import Captions, page_html
 
 DESKTOP, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
+TABS = ("findings", "tests", "chart", "explanation", "information", "sensitivity")
 ODD = "<script>alert(1)</script>"
 
 
@@ -590,6 +591,38 @@ def test_no_labels_overlap_in_panels(opened):
         tab.click()
         page.wait_for_timeout(50)
         assert overlapping(page) == []
+
+
+LETTERS = """() => [...document.querySelectorAll("svg.network text")].flatMap((text) => {
+  const seen = text.textContent && text.checkVisibility({ opacityProperty: true });
+  return seen ? [parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a] : [];
+})"""
+
+
+@pytest.mark.parametrize("name", ["abc", "alarm", "win95pts"])
+def test_letters_can_be_read_to_begin_with_and_the_width_is_used(opened, name):
+    page = opened(name)
+    assert min(page.evaluate(LETTERS)) >= 11
+    width = page.evaluate("document.querySelector('.scene').getBoundingClientRect().width")
+    assert name == "abc" or width >= 0.95 * page.evaluate("document.getElementById('map').clientWidth")
+    query = page.locator(".box.chosen").bounding_box()
+    assert query["y"] + query["height"] <= DESKTOP["height"]
+    assert page.is_visible("#overview") == (name != "abc")
+
+
+@pytest.mark.parametrize("width", [1440, 1000, 760, 390])
+def test_tabs_stay_in_one_line(opened, width):
+    page = opened("abc", viewport={"width": width, "height": 640})
+    if width < 720:
+        page.click(".views [data-view=panels]")
+    tops = page.evaluate("[...document.querySelectorAll('[role=tab]')].map((tab) => tab.getBoundingClientRect().top)")
+    assert len(tops) == len(TABS)
+    assert len(set(tops)) == 1
+    for tab in TABS:
+        page.click(f"#tab-{tab}")
+        box = page.locator(f"#tab-{tab}").bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= width
 
 
 def test_on_a_phone_cards_come_first_and_nothing_scrolls_sideways(opened):

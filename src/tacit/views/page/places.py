@@ -15,17 +15,17 @@ from tacit.model.model import Model
 from tacit.views.layout import arrange, text_width
 
 MEASURES = {
-    "title": 22,  # the height of the line with the name
-    "row": 16,  # of a line with a state
-    "gauge": 13,  # of a line with a test
-    "pad": 6,  # below the last line, and at both sides
-    "bar": 58,  # the length of a full bar
-    "number": 46,  # the width of a percentage
+    "title": 20,  # the height of the line with the name
+    "row": 15,  # of a line with a state
+    "gauge": 15,  # of a line with a test
+    "pad": 5,  # below the last line, and at both sides
+    "letters": 11.5,  # the size of the labels and numbers
+    "bar": 47,  # the length of a full bar
+    "number": 49,  # the width of a percentage
     "label": 110,  # the longest label that is shown in full
     "tests": 4,  # so many tests are shown in a box; of more, only how many hold
 }
-MIN_WIDTH, MAX_WIDTH = 132, 280
-TEST_SCALE = 0.85  # the letters of tests beside those of states
+MIN_WIDTH, MAX_WIDTH = 124, 280
 
 
 def places(net: Model, titles: Sequence[str], states: Sequence[Sequence[str]]) -> dict[str, Any]:
@@ -37,9 +37,9 @@ def places(net: Model, titles: Sequence[str], states: Sequence[Sequence[str]]) -
     >>> net.add("wet", parents=["rain"], cpt=[[0.9, 0.1], [0.05, 0.95]])
     >>> layout = places(net, ["rain", "wet"], [["yes", "no"]] * 2)
     >>> layout["width"], layout["height"], layout["boxes"]
-    (167.0, 182.0, [[12.0, 12.0, 143.0, 60.0], [12.0, 110.0, 143.0, 60.0]])
+    (157.0, 164.0, [[12.0, 12.0, 133.0, 55.0], [12.0, 97.0, 133.0, 55.0]])
     >>> layout["edges"]
-    [{'from': 0, 'to': 1, 'points': [[83.5, 72.0], [83.5, 110.0]]}]
+    [{'from': 0, 'to': 1, 'points': [[78.5, 67.0], [78.5, 97.0]]}]
     """
     number = {name: i for i, name in enumerate(net.variables)}
     edges = [(number[parent], number[name]) for name in net.variables for parent in net.parents(name)]
@@ -78,7 +78,7 @@ def tests_per_state(net: Model, name: str) -> int:
 
 def size(title: str, states: Sequence[str], tests: Sequence[str]) -> tuple[float, float]:
     m = MEASURES
-    longest = max(*map(text_width, states), *(text_width(test, TEST_SCALE) for test in tests), 0.0)
+    longest = max(*map(text_width, states), *map(text_width, tests), 0.0)
     row = min(longest, m["label"]) + m["bar"] + m["number"] + 2 * m["pad"] + 6
     width = max(MIN_WIDTH, row, text_width(title, 1.22) + 2 * m["pad"] + 22)
     height = m["title"] + m["row"] * len(states) + (4 + m["gauge"] * len(tests) if tests else 0) + m["pad"]

@@ -1,9 +1,10 @@
 "use strict";
 // Zoom and pan of the map.
 
-const FOLD = 0.5; // below this scale, letters of 11 pixels cannot be read: boxes fold
+const FOLD = 0.7; // below this scale, labels cannot be read: boxes fold
 const CLOSEST = 3;
-const SPECKS = 0.3; // where the whole network would be smaller than that, begin with the part around the query
+const LEGIBLE = 11.1; // pixels: labels are no smaller to begin with, also where not everything is in sight then
+const EDGE = 10; // pixels between the network and the border of the window
 
 class Camera {
   constructor(map, host) {
@@ -33,13 +34,25 @@ class Camera {
     if (!this.touched) this.begin();
   }
 
+  // All of the network, or else, as large as it must be to be read, the part around the query.
   begin() {
     this.fit();
-    if (this.scale >= SPECKS) return;
+    const legible = LEGIBLE / this.map.m.letters;
+    if (this.scale >= legible || !this.room[0]) return;
     const [x, y, w, h] = this.map.model.layout.boxes[this.map.session.query];
-    this.scale = 0.75;
+    this.scale = Math.max(legible, Math.min(1, this.room[0] / this.map.width));
     this.center(x + w / 2, y + h / 2);
+    this.fill();
     this.touched = false;
+  }
+
+  // Leave no part of the window empty that the network could fill.
+  fill() {
+    const [x, y] = [this.map.width, this.map.height].map((length, k) => {
+      const [at, slack] = [[this.x, this.y][k], this.room[k] - this.scale * length];
+      return slack >= 0 ? slack / 2 : Math.min(Math.max(at, slack - EDGE), EDGE);
+    });
+    this.pan(x - this.x, y - this.y);
   }
 
   smallest() {

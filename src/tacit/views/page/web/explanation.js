@@ -3,7 +3,7 @@
 
 class ExplanationPanel {
   constructor(session) {
-    Object.assign(this, { session, id: "explanation", label: "Most probable" });
+    Object.assign(this, { session, id: "explanation", label: "Likeliest" });
     this.newest = latest(this);
   }
 

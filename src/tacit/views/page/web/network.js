@@ -61,7 +61,7 @@ class NetworkMap {
   farSize() {
     const { variables, layout } = this.model;
     const fitting = variables.map(({ label }, i) => (11.5 * (layout.boxes[i][2] - 14)) / textWidth(label || "x", 12, 600));
-    return Math.max(12, Math.min(22, fitting.sort((a, b) => a - b)[Math.floor(fitting.length / 4)]));
+    return Math.max(16, Math.min(24, fitting.sort((a, b) => a - b)[Math.floor(fitting.length / 4)]));
   }
 
   boxes() {
@@ -75,8 +75,7 @@ class NetworkMap {
     const { title, pad, number } = this.m;
     const tests = gaugeLabels(this.model, variable, this.m.tests);
     const widest = Math.max(
-      ...variable.states.map((state) => textWidth(state, 11)),
-      ...tests.map((test) => textWidth(test, 9.5)),
+      ...[...variable.states, ...tests].map((text) => textWidth(text, this.m.letters)),
     );
     const labels = Math.min(widest, this.m.label, w - 2 * pad - number - 48);
     const columns = { labels, bar: pad + labels + 7, length: w - 2 * pad - labels - 7 - number, right: w - pad };
@@ -130,11 +129,11 @@ class NetworkMap {
   state(state, i, k, y, { labels, bar, length, right }, w) {
     const { row, pad } = this.m;
     const middle = y + row / 2;
-    const label = svgElement("text", { class: "label", x: pad, y: middle + 3.8 }, fitted(state, labels + 0.5, 11));
+    const label = svgElement("text", { class: "label", x: pad, y: middle + 4 }, fitted(state, labels + 0.5, this.m.letters));
     const made = {
       bar: svgElement("rect", { class: "bar", x: bar, y: middle - 4.5, height: 9, width: 0, rx: 1 }),
       likelihood: svgElement("rect", { class: "likelihood", x: bar, y: middle + 2.5, height: 3, width: 0 }),
-      number: svgElement("text", { class: "number", x: right, y: middle + 3.8, "text-anchor": "end" }),
+      number: svgElement("text", { class: "number", x: right, y: middle + 4, "text-anchor": "end" }),
       length,
     };
     const hit = svgElement("rect", { class: "hit", x: 2, y, width: w - 4, height: row, rx: 2 });
@@ -195,7 +194,7 @@ class NetworkMap {
       number: svgElement("text", {
         class: "gauge-number",
         x: test ? right - 13 : right,
-        y: middle + 3.3,
+        y: middle + 4,
         "text-anchor": "end",
       }),
       note: svgElement("title"),
@@ -205,8 +204,8 @@ class NetworkMap {
     };
     const label = svgElement(
       "text",
-      { class: "gauge-label", x: this.m.pad, y: middle + 3.3 },
-      test ? fitted(text, labels + 0.5, 9.5) : "",
+      { class: "gauge-label", x: this.m.pad, y: middle + 4 },
+      test ? fitted(text, labels + 0.5, this.m.letters) : "",
     );
     const track = svgElement("rect", { class: "gauge-track", x: bar, y: middle - 2.5, width: length, height: 5 });
     if (!test) [track, made.fill].forEach((node) => node.setAttribute("visibility", "hidden"));

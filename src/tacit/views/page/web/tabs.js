@@ -35,6 +35,7 @@ class Tabs {
       one.tab.setAttribute("aria-selected", one === panel);
       one.tab.tabIndex = one === panel ? 0 : -1;
     }
+    panel.tab.scrollIntoView({ block: "nearest", inline: "nearest" }); // where there is no room for all tabs
     this.refresh();
   }
 
