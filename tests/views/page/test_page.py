@@ -3,12 +3,14 @@
 import json
 import re
 import sys
+import zlib
+from base64 import b64decode
 from pathlib import Path
 
 import pytest
 
 import tacit
-from tacit.views.page import page_html
+from tacit.views.page import html_page, page_html
 from tests.cli.helpers import tacit_
 
 MODEL = re.compile(r'<script type="application/json" id="model">(.*?)</script>', re.S)
@@ -52,6 +54,19 @@ def test_page_from_python_and_terminal(tmp_path: Path) -> None:
     ours, theirs = (json.loads(MODEL.findall((tmp_path / f"{n}.html").read_text())[0]) for n in ("python", "terminal"))
     assert theirs["title"] == "Letters"
     assert ours["tables"] == theirs["tables"]
+
+
+def test_large_models_are_packed_and_refused_beyond_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    net = tacit.examples.abc()
+    (plain,) = (json.loads(text) for text in MODEL.findall(page_html(net)))
+    monkeypatch.setattr(html_page, "PACKED_FROM", 0)
+    (light,) = (json.loads(text) for text in MODEL.findall(page_html(net)))
+    heavy = json.loads(zlib.decompress(b64decode(light.pop("packed"))))
+    assert light | heavy == plain
+    assert "tables" in heavy
+    monkeypatch.setattr(html_page, "MAX_SIZE", 100)
+    with pytest.raises(tacit.TooLargeError, match=r"too large for a page: .* `tacit serve`"):
+        page_html(net)
 
 
 def test_numbers_must_be_known(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+from base64 import b64encode
 from urllib.parse import quote
 
 import numpy as np
@@ -11,10 +12,10 @@ from bench.networks import network
 
 import tacit
 from tacit import Network, TestingCPT, examples, semantics
-from tacit.views.page import Captions, page_html
+from tacit.views.page import Captions, html_page, page_html
 
 DESKTOP, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
-TABS = ("findings", "tests", "chart", "explanation", "information", "sensitivity")
+TABS = ("findings", "tests", "table", "chart", "explanation", "information", "sensitivity")
 ODD = "<script>alert(1)</script>"
 
 
@@ -405,6 +406,73 @@ def widest_range(net, query, state):
             ranges.append(sorted(found.changed(0, found.state(state=state), entry[:2], entry.place, np.array(moved))))
     low, high = max(ranges, key=lambda ends: ends[1] - ends[0])
     return f"{100 * low:.1f}% to {100 * high:.1f}%"
+
+
+def shown_table(page, which=0):
+    """The cells of a table as they are shown, line by line."""
+    lines = page.locator("#panel-table table").nth(which).locator("tbody tr").all()
+    return [line.locator("th, td").all_text_contents() for line in lines]
+
+
+def test_a_table_shows_the_cpt_of_the_query(opened):
+    page, net = opened("alarm"), network("alarm")
+    page.select_option("#query", label="CO")
+    page.click("#tab-table")
+    assert "P(CO | HR, STROKEVOLUME)" in page.inner_text("#panel-table")
+    assert "9 rows of 3 numbers." in page.inner_text("#panel-table")
+    found, table = shown_table(page), net.table("CO")
+    assert [line[:2] for line in found] == [[a, b] for a in net.states("HR") for b in net.states("STROKEVOLUME")]
+    np.testing.assert_allclose([[float(cell) for cell in line[2:]] for line in found], table.reshape(9, 3), rtol=1e-3)
+    page.click(state(number(net, "HR"), 0))
+    assert page.locator("#panel-table tr.quiet").count() == 6  # those of other states
+    page.select_option("#query", label="LVFAILURE")
+    assert shown_table(page) == [["0.05", "0.95"]]
+
+
+def test_a_table_of_a_testing_node_has_its_tests_and_both_tables(opened):
+    page = opened("abc")
+    page.click("#tab-table")
+    assert shown_table(page, 0) == [["true", "P* ≥ 0.5"], ["false", "P* ≥ 0.4"]]
+    cpt = examples.abc().cpt("B")
+    for which, table in ((1, cpt.plus), (2, cpt.minus)):
+        assert [[float(cell) for cell in line[1:]] for line in shown_table(page, which)] == table.tolist()
+    pale = "[...document.querySelectorAll('#panel-table tbody tr')].map((line) => line.classList.contains('quiet'))"
+    assert page.evaluate(pale) == [False, False, True, False, False, True]  # P*(A = true) = 0.3 fails its test
+    page.click(state(0, 0))
+    assert page.evaluate(pale) == [False, True, False, True, True, True]
+
+
+def test_a_large_table_is_shown_row_by_row(opened):
+    net = Network("large")
+    net.add("A", states=40, cpt=np.full(40, 1 / 40))
+    net.add("B", states=30, cpt=np.full(30, 1 / 30))
+    table = np.random.default_rng(0).dirichlet([1, 1], (40, 30))
+    net.add("C", ["A", "B"], cpt=table)
+    page = opened("data:text/html;base64," + b64encode(page_html(net).encode()).decode())
+    page.click("#tab-table")
+    assert "1,200 rows of 2 numbers. That is too long to be shown in full" in page.inner_text("#panel-table")
+    page.select_option("#panel-table select[aria-label='State of A']", index=7)
+    page.select_option("#panel-table select[aria-label='State of B']", index=20)
+    assert [float(line[1]) for line in shown_table(page)] == pytest.approx(table[7, 20], rel=1e-3)
+
+
+def test_a_rule_is_shown_as_the_table_that_it_stands_for(opened):
+    net = Network("rule")
+    for name in "AB":
+        net.add(name, cpt=[0.5, 0.5])
+    net.add("C", ["A", "B"], cpt=tacit.NoisyOr([0.8, 0.5], leak=0.1))
+    page = opened("data:text/html;base64," + b64encode(page_html(net).encode()).decode())
+    page.click("#tab-table")
+    found = [[float(cell) for cell in line[2:]] for line in shown_table(page)]
+    np.testing.assert_allclose(found, net.table("C").reshape(4, 2), rtol=1e-3)
+
+
+def test_a_page_unpacks_what_was_packed(opened, monkeypatch):
+    monkeypatch.setattr(html_page, "PACKED_FROM", 0)
+    net = network("asia")
+    page = opened("data:text/html;base64," + b64encode(page_html(net).encode()).decode())
+    expected = semantics.posterior(net, "dysp", {})[0]
+    assert page.evaluate("explorer.posteriors()")[number(net, "dysp")] == pytest.approx(list(expected), abs=1e-12)
 
 
 def test_the_chart_has_pieces_and_jumps(opened):

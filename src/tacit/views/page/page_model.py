@@ -12,7 +12,7 @@ from tacit.model.model import Model
 from tacit.query.query import Query, compiled
 from tacit.views.page.captions import Captions
 from tacit.views.page.places import places, tests_per_state
-from tacit.views.page.programs import PageTables, plain_program, plain_tests
+from tacit.views.page.programs import PageTables, plain_program, plain_tests, rule_table, small_tables
 
 FORMAT = "tacit-page-1"
 MAX_WORK = 50_000_000  # multiply-adds of one sweep: about a tenth of a second in a browser
@@ -20,7 +20,7 @@ MAX_ENTRIES = 10_000_000  # of all values together: 160 MB in a browser
 
 
 def page_model(net: Model, captions: Captions, remote: bool = False) -> dict[str, Any]:
-    """All that the page reads, as plain data; the numbers and programs are left out where a server answers."""
+    """All that the page reads, as plain data; the programs and large tables are left out where a server answers."""
     net.require_numbers()
     number = {name: i for i, name in enumerate(net.variables)}
     variables = [_described(net, name, number, captions) for name in net.variables]
@@ -35,7 +35,7 @@ def page_model(net: Model, captions: Captions, remote: bool = False) -> dict[str
         "remote": remote,
         "variables": variables,
         "layout": places(net, [own["label"] for own in variables], [own["states"] for own in variables]),
-        **({} if remote else _computable(net)),
+        **({"tables": small_tables(net)} if remote else _computable(net)),
     }
 
 
@@ -50,6 +50,7 @@ def _described(net: Model, name: str, number: Mapping[str, int], captions: Capti
         "parents": [number[parent] for parent in net.parents(name)],
         "testing": net.cpt(name).testing,
         "tests": tests_per_state(net, name),
+        "table": rule_table(net, name),
     }
 
 

@@ -16,6 +16,9 @@ from tacit.model.cpt import CPT, TESTS, THRESHOLDS, TestingCPT
 from tacit.model.model import Model
 
 
+MAX_SHOWN = 2000  # entries of a table that is sent to be looked at, not to be computed with
+
+
 class PageTables:
     """The tables that programs read, each written once."""
 
@@ -40,6 +43,26 @@ class PageTables:
             }
             self.tables.append(described)
         return self._places[node, part]
+
+
+def small_tables(net: Model) -> list[dict[str, Any]]:
+    """The tables that a page without programs can show."""
+    tables = PageTables(net)
+    for name in net.variables:
+        cpt = net.cpt(name)
+        parts = cpt.parts() if isinstance(cpt, CPT | TestingCPT) else {}
+        if all(table.size <= MAX_SHOWN for table in parts.values()):
+            for part in parts:
+                tables.place(name, part)
+    return tables.tables
+
+
+def rule_table(net: Model, name: str) -> list[float] | None:
+    """The entries of a node whose CPT is a rule, such as a noisy-or; None for other nodes, and where they are many."""
+    if isinstance(net.cpt(name), CPT | TestingCPT):
+        return None
+    entries = math.prod(net.variable(own).card for own in (name, *net.parents(name)))
+    return net.table(name).ravel().tolist() if entries <= MAX_SHOWN else None
 
 
 def plain_program(

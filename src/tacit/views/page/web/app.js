@@ -1,8 +1,8 @@
 "use strict";
 // Puts the page together.
 
-function start() {
-  const model = JSON.parse(document.getElementById("model").textContent);
+async function start() {
+  const model = await unpacked(JSON.parse(document.getElementById("model").textContent));
   const engine = model.remote ? remoteEngine(model) : localEngine(model);
   const session = new Session(model, engine);
   const host = document.getElementById("map");
@@ -15,6 +15,7 @@ function start() {
   const panels = [
     new FindingsPanel(session),
     ...(testing ? [new TestsPanel(session)] : []),
+    new TablePanel(session),
     new ChartPanel(session),
     new ExplanationPanel(session),
     new InformationPanel(session),
@@ -89,6 +90,14 @@ function start() {
   };
   session.listen((what) => what === "answer" && !begun && ready());
   session.ask();
+}
+
+// Large programs and tables travel compressed.
+async function unpacked({ packed, ...model }) {
+  if (!packed) return model;
+  const bytes = Uint8Array.from(atob(packed), (c) => c.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return { ...model, ...JSON.parse(await new Response(stream).text()) };
 }
 
 function describe(model) {

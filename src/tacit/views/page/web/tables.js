@@ -1,0 +1,170 @@
+"use strict";
+// The CPT of the query as it is in the network: its tables, and the tests of a testing node.
+
+const MANY_ROWS = 150;
+const MANY_ENTRIES = 1200;
+
+class TablePanel {
+  constructor(session) {
+    Object.assign(this, { session, id: "table", label: "Table", light: true, query: null, rows: [], chosen: [] });
+  }
+
+  make(host) {
+    this.head = element("h3", {});
+    this.size = quiet("p");
+    this.choices = element("div", { class: "choices" });
+    this.body = element("div", {});
+    host.append(this.head, this.size, this.choices, this.body);
+  }
+
+  update() {
+    const { query, model } = this.session;
+    if (query !== this.query) this.show(query, model.variables[query]);
+    for (const { node, parents, weight } of this.rows) {
+      const against = this.excluded(parents);
+      const used = weight === null || weight(this.session.answer);
+      node.classList.toggle("quiet", against || !used);
+    }
+  }
+
+  // Whether the findings rule out these states of the parents.
+  excluded(states) {
+    const { model, evidence } = this.session;
+    const { parents } = model.variables[this.query];
+    return parents.some((p, k) => evidence[p] && !(shares(evidence[p])[states[k]] > 0));
+  }
+
+  show(query, variable) {
+    this.query = query;
+    this.rows = [];
+    const { model } = this.session;
+    const names = variable.parents.map((p) => model.variables[p].label);
+    setText(this.head, `P(${variable.label}${names.length ? ` | ${names.join(", ")}` : ""})`);
+    this.cards = variable.parents.map((p) => model.variables[p].states.length);
+    const count = this.cards.reduce((product, card) => product * card, 1);
+    const entries = count * variable.states.length;
+    const known = tablesOf(model, query);
+    const small = count <= MANY_ROWS && entries <= MANY_ENTRIES;
+    setText(this.size, tableSize(count, variable.states.length, known.tables.length, small, known.tables.length > 0));
+    this.choices.replaceChildren(...(small || !known.tables.length ? [] : this.chooseRow(variable)));
+    this.shown = small ? Array.from({ length: count }, (_, u) => u) : null;
+    this.known = known;
+    this.fill();
+  }
+
+  // Of a large table, the row for some states of the parents.
+  chooseRow(variable) {
+    const { model, answer } = this.session;
+    this.chosen = variable.parents.map((p) => largest(answer.posteriors[p].map((x) => x || 0)));
+    return variable.parents.map((p, k) => {
+      const parent = model.variables[p];
+      const select = stateChooser(parent, this.chosen[k], (state) => {
+        this.chosen[k] = state;
+        this.rows = [];
+        this.fill();
+        this.update();
+      });
+      return element("div", { class: "line" }, element("span", {}, `${parent.label} =`), select);
+    });
+  }
+
+  fill() {
+    const { tables, thresholds } = this.known;
+    const rows = this.shown ?? [this.chosen.reduce((place, state, k) => place * this.cards[k] + state, 0)];
+    const parts = thresholds ? [this.tests(rows)] : [];
+    tables.forEach((table, t) => parts.push(...this.table(table, t, rows)));
+    this.body.replaceChildren(...parts);
+  }
+
+  tests(rows) {
+    const { model, answer } = this.session;
+    const { gamma, rows: all } = answer.tests.find(({ node }) => node === this.query);
+    const { tests } = model.variables[this.query];
+    const lines = rows.flatMap((u) =>
+      all.slice(u * tests, (u + 1) * tests).map(({ operator, threshold }) => {
+        return [digits(u, this.cards), [`P* ${comparison(operator, true)} ${brief(threshold, 5)}`]];
+      }),
+    );
+    const what =
+      "The row comes from one of these tables, chosen by a test: P* is the probability of the parents' states, " +
+      `given the evidence that the node sees.${gamma === null ? "" : ` The tests are sigmoids of slope ${brief(gamma)}.`} ` +
+      "Rows that are not used now are pale.";
+    return element("div", {}, quiet("p", what), this.grid("Tests", ["test holds if"], lines, null));
+  }
+
+  table({ values }, t, rows) {
+    const { model } = this.session;
+    const { states } = model.variables[this.query];
+    const count = this.known.tables.length;
+    const lines = rows.map((u) => [digits(u, this.cards), values.slice(u * states.length, (u + 1) * states.length)]);
+    const title = tableTitle(t, count);
+    const used = count === 1 ? null : (u) => (answer) => tableInUse(answer, this.query, u, t, count);
+    const grid = this.shown ? this.grid(title, states, lines, used, rows) : this.column(title, states, lines[0][1]);
+    return count === 1 ? [grid] : [element("h4", {}, title), grid];
+  }
+
+  // A single row, from top to bottom: it may be long.
+  column(label, states, numbers) {
+    const lines = states.map((state, k) => element("tr", {}, element("th", { scope: "row" }, state), numberCell(numbers[k])));
+    return element("table", { class: "cpt", "aria-label": label }, element("tbody", {}, ...lines));
+  }
+
+  // A line for each of some states of the parents: the states, then the cells.
+  grid(label, heads, lines, used, places = []) {
+    const { model } = this.session;
+    const { parents } = model.variables[this.query];
+    const column = (text, kind) => element("th", { scope: "col", class: kind }, text);
+    const top = element("tr", {}, ...parents.map((p) => column(model.variables[p].label, "")), ...heads.map((text) => column(text, "number")));
+    const body = element("tbody", {});
+    lines.forEach(([states, cells], k) => {
+      const line = element("tr", {}, ...parents.map((p, j) => element("th", { scope: "row" }, model.variables[p].states[states[j]])));
+      line.append(...cells.map(numberCell));
+      body.append(line);
+      this.rows.push({ node: line, parents: states, weight: used && used(places[k]) });
+    });
+    const table = element("table", { class: "cpt" }, element("thead", {}, top), body);
+    return element("div", { class: "wide-table", role: "region", tabindex: 0, "aria-label": label }, table);
+  }
+}
+
+function numberCell(cell) {
+  if (typeof cell === "string") return element("td", { class: "number" }, cell);
+  const filled = `background-size: ${(100 * share01(cell)).toFixed(1)}% 100%`;
+  return element("td", { class: "number filled", style: filled, title: String(cell) }, brief(cell, 4));
+}
+
+// The tables of a node, in the order of its tests, and whether it has thresholds.
+function tablesOf(model, node) {
+  const { table } = model.variables[node];
+  if (table) return { tables: [{ values: table }], thresholds: false };
+  const own = model.tables.filter((one) => one.node === node && /^(table|plus|minus|thresholds)/.test(one.part));
+  const tables = own.filter(({ part }) => part !== "thresholds").sort((a, b) => tableRank(a.part) - tableRank(b.part));
+  return { tables, thresholds: own.length > tables.length };
+}
+
+// "plus" before "minus"; "table 2" before "table 10".
+function tableRank(part) {
+  return { plus: 0, minus: 1, table: 0 }[part] ?? Number(part.split(" ")[1]);
+}
+
+function tableTitle(t, count) {
+  if (count === 1) return "Table";
+  if (count === 2) return t === 0 ? "Plus: where the test holds" : "Minus: where it does not";
+  return t === 0 ? "Where no test holds" : `Where ${t} test${t === 1 ? " holds" : "s hold"}`;
+}
+
+// Whether a row comes from this table, or mostly does.
+function tableInUse(answer, node, u, t, count) {
+  const { rows } = answer.tests.find((test) => test.node === node);
+  const holding = rows.slice(u * (count - 1), (u + 1) * (count - 1)).filter(({ weight }) => weight >= 0.5).length;
+  return count === 2 ? (t === 0) === (holding === 1) : holding === t;
+}
+
+// "9 rows of 3 numbers."
+function tableSize(rows, states, count, small, known) {
+  const many = (n, word) => `${n.toLocaleString("en")} ${word}${n === 1 ? "" : "s"}`;
+  const each = `${many(rows, "row")} of ${many(states, "number")}`;
+  const size = count > 1 ? `${count} tables, each with ${each}.` : `${each}.`;
+  if (!known) return `${size} They are not on this page.`;
+  return small ? size : `${size} That is too long to be shown in full: choose states of the parents to see their row.`;
+}
