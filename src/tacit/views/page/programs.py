@@ -15,7 +15,6 @@ from tacit.compiler.program import Program
 from tacit.model.cpt import CPT, TESTS, THRESHOLDS, TestingCPT
 from tacit.model.model import Model
 
-
 MAX_SHOWN = 2000  # entries of a table that is sent to be looked at, not to be computed with
 
 
