@@ -10,15 +10,17 @@ from bench.networks import network
 
 import tacit
 from tacit.query.answer import ImpossibleEvidenceWarning
+from tacit.views.page.programs import why_not_set
 
 CLICKS = 200
-# Presses a state as a pointer does, and reads the evidence and the posteriors that follow.
-PRESS = """([clicks]) => clicks.map(([i, k]) => {
+# Presses a state as a pointer does, with Shift to set it, and reads the evidence and the posteriors that follow.
+PRESS = """([clicks]) => clicks.map(([i, k, shiftKey]) => {
   const control = document.querySelector(`#map [data-variable="${i}"][data-state="${k}"]`);
   for (const type of ["pointerdown", "pointerup", "click"])
-    control.dispatchEvent(new PointerEvent(type, { bubbles: true, button: 0, pointerId: 1 }));
+    control.dispatchEvent(new PointerEvent(type, { bubbles: true, button: 0, pointerId: 1, shiftKey }));
   return {evidence: explorer.evidence(), posteriors: explorer.posteriors()};
 })"""
+Click = tuple[int, int, bool]  # variable, state, whether it is set
 
 
 def trained_chain() -> tacit.Network:
@@ -35,12 +37,12 @@ NETWORKS = {
 LARGE = ("alarm", "win95pts")
 
 
+@pytest.mark.parametrize("do", [False, True])
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in LARGE)) for n in NETWORKS])
-def test_random_clicks(browser: Any, tmp_path: Path, name: str) -> None:
+def test_random_clicks(browser: Any, tmp_path: Path, name: str, do: bool) -> None:
     net, rng = NETWORKS[name](), np.random.default_rng(1)
     net.page(tmp_path / "page.html")
-    cards = [len(net.states(own)) for own in net]
-    clicks = [(i := int(rng.integers(len(net))), int(rng.integers(cards[i]))) for _ in range(CLICKS)]
+    clicks = [clicked(net, rng, do) for _ in range(CLICKS)]
     page = browser.new_page(viewport={"width": 1440, "height": 900})
     errors: list[str] = []
     page.on("console", lambda message: message.type == "error" and errors.append(message.text))
@@ -52,29 +54,54 @@ def test_random_clicks(browser: Any, tmp_path: Path, name: str) -> None:
     page.close()
     assert errors == []
     assert_clicked(net, clicks, [step["evidence"] for step in found])
-    check(net, found)
+    for done, steps in by_interventions(net, found).items():
+        check(net.do(dict(done)), steps, observable=[own for own in net if own not in dict(done)])
 
 
-def assert_clicked(net: tacit.Network, clicks: list[tuple[int, int]], seen: list[Any]) -> None:
-    """A click observes a state, and one on an observed state clears it."""
-    known: list[int | None] = [None] * len(net)
-    for (i, k), evidence in zip(clicks, seen, strict=True):
-        known[i] = None if known[i] == k else k
-        assert [None if own is None else int(np.argmax(own)) for own in evidence] == known
+def clicked(net: tacit.Network, rng: np.random.Generator, do: bool) -> Click:
+    """A state; half of them are set, where `do` says so and the page can."""
+    i = int(rng.integers(len(net)))
+    state, settable = int(rng.integers(len(net.states(net.variables[i])))), why_not_set(net, net.variables[i]) is None
+    return i, state, do and settable and rng.random() < 0.5
 
 
-def check(net: tacit.Network, found: list[Any]) -> None:
-    tac = tacit.compile(net, None, evidence=net.variables, effort="low")
+def assert_clicked(net: tacit.Network, clicks: list[Click], seen: list[Any]) -> None:
+    """A click observes or sets a state, and the same click again clears it."""
+    known: list[tuple[int, bool] | None] = [None] * len(net)
+    for (i, *click), evidence in zip(clicks, seen, strict=True):
+        known[i] = None if known[i] == tuple(click) else (click[0], click[1])
+        assert [finding(own) for own in evidence] == known
+
+
+def finding(own: Any) -> tuple[int, bool] | None:
+    """A state, and whether it is set."""
+    if own is None:
+        return None
+    return (own["do"], True) if isinstance(own, dict) else (int(np.argmax(own)), False)
+
+
+def by_interventions(net: tacit.Network, found: list[Any]) -> dict[tuple[tuple[str, Any], ...], list[Any]]:
+    """The steps in which the same variables are set to the same states."""
+    groups: dict[tuple[tuple[str, Any], ...], list[Any]] = {}
+    for step in found:
+        known = zip(net, map(finding, step["evidence"]), strict=True)
+        done = tuple((own, net.states(own)[one[0]]) for own, one in known if one and one[1])
+        groups.setdefault(done, []).append(step)
+    return groups
+
+
+def check(net: tacit.Network, found: list[Any], observable: list[str]) -> None:
+    tac = tacit.compile(net, None, evidence=observable, effort="low")
     rows = {}
-    for i, own in enumerate(net):
-        seen = [step["evidence"][i] for step in found]
-        rows[own] = [None if one is None else net.states(own)[int(np.argmax(one))] for one in seen]
+    for own in observable:
+        seen = [finding(step["evidence"][net.variables.index(own)]) for step in found]
+        rows[own] = [None if one is None else net.states(own)[one[0]] for one in seen]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ImpossibleEvidenceWarning)
         expected = tac.marginals({own: np.array(column, dtype=object) for own, column in rows.items()})
     for i, own in enumerate(net):
         theirs = np.array([step["posteriors"][i] for step in found], dtype=np.float64)
-        np.testing.assert_allclose(theirs, expected[own], atol=1e-12)
+        np.testing.assert_allclose(theirs, np.broadcast_to(expected[own], theirs.shape), atol=1e-12)
 
 
 def test_the_numbers_shown_are_the_posteriors(browser: Any, tmp_path: Path) -> None:
@@ -83,7 +110,7 @@ def test_the_numbers_shown_are_the_posteriors(browser: Any, tmp_path: Path) -> N
     page = browser.new_page(viewport={"width": 1440, "height": 900})
     page.goto((tmp_path / "page.html").as_uri())
     page.wait_for_function("window.explorer && explorer.ready")
-    page.evaluate(PRESS, [[(net.variables.index("dysp"), 0)]])
+    page.evaluate(PRESS, [[(net.variables.index("dysp"), 0, False)]])
     shown = {}
     for i, own in enumerate(net):
         numbers = page.locator(f'#map [data-variable="{i}"][data-state] .number').all_text_contents()

@@ -14,6 +14,7 @@ import tacit
 from tacit.query.answer import ImpossibleEvidenceWarning
 from tacit.views.page.captions import Captions
 from tacit.views.page.page_model import page_model
+from tacit.views.page.programs import why_not_set
 from tests.helpers import tries
 from tests.strategies import networks, rngs
 
@@ -68,7 +69,7 @@ def check_row(tac: tacit.TAC, net: tacit.Network, row: dict[str, Any], found: di
         np.testing.assert_allclose(numbers(posterior), marginals[own][0], atol=1e-12)
     for own, got in tac.information(row).items():
         theirs = float(found["information"][net.variables.index(own)])
-        if own != tac.query and not np.isnan(got[0]):
+        if own in tac.evidence and own != tac.query and not np.isnan(got[0]):
             assert theirs == pytest.approx(got[0], abs=1e-12)
     if not np.isfinite(log_evidence):
         assert not found["mpe"]["possible"]
@@ -107,6 +108,33 @@ def check_states(net: tacit.Network, row: dict[str, Any], states: dict[str, Any]
         own = np.array(likelihoods[0]) / np.sum(likelihoods[0])
         weight += np.log(own[net.states(name).index(states[name][0])])
     assert selected.log_likelihood(states)[0] + weight == pytest.approx(log_probability, abs=1e-11)
+
+
+@settings(tries(40), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(net=networks(max_nodes=5, singles=True), rng=rngs, data=st.data())
+def test_interventions(engine: Any, net: tacit.Network, rng: np.random.Generator, data: st.DataObject) -> None:
+    """Variables are set and set free again, by one engine: each answer is that of `net.do`."""
+    query = data.draw(st.integers(0, len(net) - 1))
+    rows = [intervened(rng, net, drawn(rng, net)) for _ in range(3)]
+    check_interventions(engine, net, [*rows, drawn(rng, net)], query)
+
+
+def intervened(rng: np.random.Generator, net: tacit.Network, row: list[Any]) -> list[Any]:
+    """Some of the variables that a page can set are set, in place of the evidence on them."""
+    free = {name for name in net if why_not_set(net, name) is None}
+    drawn_state = {name: {"do": int(rng.integers(len(net.states(name))))} for name in net}
+    return [drawn_state[n] if n in free and rng.random() < 0.4 else own for n, own in zip(net, row, strict=True)]
+
+
+def check_interventions(engine: Any, net: tacit.Network, rows: list[Any], query: int) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ImpossibleEvidenceWarning)
+        for row, found in zip(rows, answers(engine, net, rows, query), strict=True):
+            done = {own: net.states(own)[one["do"]] for own, one in zip(net, row, strict=True) if isinstance(one, dict)}
+            seen = {own: [one] for own, one in zip(net, row, strict=True) if isinstance(one, list)}
+            changed = net.do(done)
+            tac = tacit.compile(changed, net.variables[query], evidence=[own for own in net if own not in done])
+            check_row(tac, changed, seen, found)
 
 
 @settings(tries(40), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
@@ -172,6 +200,43 @@ def test_numbers_near_the_smallest_floats_are_answered(engine: Any) -> None:
     net.add("B", ["A"], cpt=[[0.25, 0.75], [0.0, 1.0]])
     net.add("C", ["A"], cpt=[[0.5, 0.5], [0.125, 0.875]])
     check(engine, net, [[None, [1, 0], None], [None, None, [1, 0]]], 2)
+
+
+def rules() -> tacit.Network:
+    """A noisy-or of several causes, one without any, a function, and a multiplexer."""
+    net = tacit.Network("rules")
+    for name in "ABC":
+        net.add(name, cpt=[0.3, 0.7])
+    net.add("N", ["A", "B", "C"], cpt=tacit.NoisyOr([0.8, 0.5, 1.0], leak=0.1))
+    net.add("F", ["A", "N"], cpt=tacit.CPT.from_function(lambda a, n: a if n == "true" else "false"))
+    net.add("M", ["A", "N", "F"], cpt=tacit.Mux("A", ["N", "F"]))
+    return net
+
+
+def test_rules_are_set_but_for_multiplexers(engine: Any) -> None:
+    net, rng = rules(), np.random.default_rng(0)
+    assert [name for name in net if why_not_set(net, name)] == ["M"]
+    check_interventions(engine, net, [intervened(rng, net, drawn(rng, net)) for _ in range(20)], 5)
+
+
+def test_what_0s_exclude_can_be_set(engine: Any) -> None:
+    """A state that never occurs, and one that contradicts its parents, follow from being set."""
+    net = tacit.Network()
+    net.add("A", cpt=[1.0, 0.0])
+    net.add("B", ["A"], cpt=[[1.0, 0.0], [0.5, 0.5]])
+    net.add("C", ["B"], cpt=[[0.2, 0.8], [0.6, 0.4]])
+    (found,) = answers(engine, net, [[None, {"do": 1}, None]], 2)
+    np.testing.assert_allclose(found["ask"]["posteriors"][2], [0.6, 0.4])
+    check_interventions(engine, net, [[{"do": 1}, None, None], [{"do": 1}, {"do": 1}, [1.0, 0.0]]], 2)
+
+
+def test_variables_below_testing_nodes_are_not_set_where_tests_see_all_evidence() -> None:
+    net = tacit.Network(selection="general")
+    net.add("A", cpt=[0.4, 0.6])
+    net.add("T", ["A"], cpt=tacit.TestingCPT([[0.9, 0.1], [0.2, 0.8]], [[0.5, 0.5], [0.6, 0.4]], [0.5, 0.6]))
+    net.add("B", ["T", "A"], cpt=np.full((2, 2, 2), 0.5))
+    assert [name for name in net if why_not_set(net, name)] == ["B"]
+    assert "net.do" in str(why_not_set(net, "B"))
 
 
 @pytest.mark.parametrize("name", ["child", pytest.param("alarm", marks=pytest.mark.slow)])

@@ -361,6 +361,96 @@ def test_names_with_markup_are_only_text(opened):
     assert page.locator("#found [data-found]").count() == 2
 
 
+# interventions ----------------------------------------------------------------------------------------------
+
+
+def test_a_state_is_set_by_shift_by_a_button_and_by_keys(opened):
+    page, net = opened("asia"), network("asia")
+    i, smoke = number(net, "either"), number(net, "smoke")
+    before = page.locator(state(smoke, 0)).locator(".number").text_content()
+    page.click(state(i, 0), modifiers=["Shift"])
+    assert evidence(page) == {"either": {"do": 0}}
+    assert page.locator(state(smoke, 0)).locator(".number").text_content() == before  # nothing is learned of causes
+    expected = semantics.posterior(net.do({"either": "yes"}), "xray", {})[0]
+    shown = page.locator(state(number(net, "xray"), 0)).locator(".number").text_content()
+    assert shown == f"{100 * expected[0]:.1f}%"
+    assert page.locator(state(i, 0)).get_attribute("aria-label") == "either: yes, 100.0 percent, set"
+    assert page.locator(".edge.cut").count() == 2
+    assert page.locator(f"[data-box='{i}'] .lid").is_visible()
+    page.click(state(i, 0))  # observed instead
+    assert evidence(page) == {"either": [1, 0]}
+    assert page.locator(".edge.cut").count() == 0
+    page.click("#set")
+    page.click(state(i, 1))
+    assert evidence(page) == {"either": {"do": 1}}
+    page.click(state(i, 1))
+    assert evidence(page) == {}
+    page.keyboard.press("d")
+    assert page.get_attribute("#observe", "aria-pressed") == "true"
+    page.focus(state(i, 1))
+    page.keyboard.press("Shift+Enter")
+    assert evidence(page) == {"either": {"do": 1}}
+    page.click("#undo")
+    assert evidence(page) == {}
+
+
+def test_what_is_set_is_in_the_address_the_text_and_the_table(opened):
+    page = opened("alarm", "do(CATECHOL)=HIGH&SAO2=LOW")
+    assert evidence(page) == {"CATECHOL": {"do": 1}, "SAO2": [1, 0, 0]}
+    assert "set to HIGH" in page.inner_text("#panel-findings")
+    assert "log p(findings | what is set)" in page.inner_text("#panel-findings")
+    text = page.evaluate("toLines(JSON.parse(document.getElementById('model').textContent), explorer.evidence())")
+    assert sorted(text.split("\n")) == ["SAO2 = LOW", "do(CATECHOL) = HIGH"]
+    with page.expect_download() as download:
+        page.click("text=Posteriors as CSV")
+    rows = list(csv.DictReader(io.StringIO(download.value.path().read_text(encoding="utf-8"))))
+    assert [(row["likelihood"], row["set"]) for row in rows if row["variable"] == "CATECHOL"] == [
+        ("", "no"),
+        ("", "yes"),
+    ]
+    page.click("#clear")
+    until(page, "location.hash === ''")
+    page.fill("#panel-findings textarea", text)
+    page.click("text=Observe these")
+    assert evidence(page) == {"CATECHOL": {"do": 1}, "SAO2": [1, 0, 0]}
+    until(page, "location.hash.includes('do(CATECHOL)=HIGH')")
+    page.fill("#panel-findings textarea", "do(CATECHOL) = 0.5, 0.5")
+    page.click("text=Observe these")
+    assert "“0.5, 0.5” is not a state of CATECHOL (NORMAL, HIGH)." in page.inner_text(".told")
+
+
+def test_panels_answer_for_what_is_set(opened):
+    page, net = opened("alarm", "do(CATECHOL)=HIGH"), network("alarm").do({"CATECHOL": "HIGH"})
+    page.select_option("#query", label="CATECHOL")
+    page.click("#tab-table")
+    assert "is set, so this table does not count" in page.inner_text("#panel-table")
+    page.select_option("#query", label="HR")
+    page.click("#tab-explanation")
+    best = tacit.compile(net, None, evidence=[]).mpe({})
+    assert f"= {best.log_probability[0]:.5g}".replace("-", "−") in page.inner_text("#panel-explanation")
+    page.click("text=Observe all of it")
+    assert evidence(page)["CATECHOL"] == {"do": 1}
+    page.click("#undo")
+    page.click("#tab-chart")
+    until(page, "document.querySelector('#panel-chart .line') !== null")
+    inputs = page.locator("#panel-chart select[aria-label='Input'] option").all_text_contents()
+    assert "CATECHOL" not in inputs
+
+
+def test_a_variable_that_cannot_be_set_is_said_to_be(opened):
+    net = Network("below", selection="general")
+    net.add("A", cpt=[0.4, 0.6])
+    net.add("T", ["A"], cpt=TestingCPT([[0.9, 0.1], [0.2, 0.8]], [[0.5, 0.5], [0.6, 0.4]], [0.5, 0.6]))
+    net.add("B", ["T", "A"], cpt=np.full((2, 2, 2), 0.5))
+    page = opened("data:text/html;base64," + b64encode(page_html(net).encode()).decode())
+    page.click(state(2, 0), modifiers=["Shift"])
+    assert evidence(page) == {}
+    assert "cannot set B, since testing nodes would see other evidence" in page.inner_text("#problem")
+    page.click(state(1, 0), modifiers=["Shift"])
+    assert evidence(page) == {"T": {"do": 0}}
+    assert page.is_hidden("#problem")
+
+
 # search, panels, downloads ----------------------------------------------------------------------------------
 
 

@@ -8,13 +8,17 @@ from typing import Any
 
 from tacit.base.errors import TooLargeError
 from tacit.base.text import large
+from tacit.compiler.program import Program
+from tacit.compiler.question import Question
 from tacit.model.model import Model
-from tacit.query.query import Query, compiled
+from tacit.query.query import DEFAULTS, Query, compiled
 from tacit.views.page.captions import Captions
 from tacit.views.page.places import places, tests_per_state
-from tacit.views.page.programs import PageTables, plain_program, plain_tests, rule_table, small_tables
+from tacit.views.page.programs import PageTables, plain_program, plain_tests, rule_table, small_tables, why_not_set
 
 FORMAT = "tacit-page-1"
+REMOTE = "The server of this page does not offer interventions. In Python, net.do does."
+WIDE = "This network is too wide for a page that sets variables. In Python, net.do does."
 MAX_WORK = 50_000_000  # multiply-adds of one sweep: about a tenth of a second in a browser
 MAX_ENTRIES = 10_000_000  # of all values together: 160 MB in a browser
 
@@ -35,7 +39,7 @@ def page_model(net: Model, captions: Captions, remote: bool = False) -> dict[str
         "remote": remote,
         "variables": variables,
         "layout": places(net, [own["label"] for own in variables], [own["states"] for own in variables]),
-        **({"tables": small_tables(net)} if remote else _computable(net)),
+        **({"tables": small_tables(net), "unsettable": REMOTE} if remote else _computable(net)),
     }
 
 
@@ -51,25 +55,48 @@ def _described(net: Model, name: str, number: Mapping[str, int], captions: Capti
         "testing": net.cpt(name).testing,
         "tests": tests_per_state(net, name),
         "table": rule_table(net, name),
+        "unsettable": why_not_set(net, name),
     }
 
 
 def _computable(net: Model) -> dict[str, Any]:
     """The program of sums, the one of maxima where it differs by more than that, and their numbers."""
-    asked = compiled(Query, net, None, net.variables)
-    if asked.program.structured:  # numbers change on a page, so none may be built in
-        asked = asked.companion(replace(asked.question, every_state=True))
-    program, cost = asked.program, asked.program.cost
-    work, entries = cost.multiply_adds + cost.static_multiply_adds, cost.elements + cost.static_elements
-    if work > MAX_WORK or entries > MAX_ENTRIES:  # a browser would take too long for one answer
-        raise TooLargeError(
-            f"too large for a page: one answer takes {large(work)} multiply-adds and {large(entries)} numbers in "
-            f"memory (limits {large(MAX_WORK)} and {large(MAX_ENTRIES)}); `tacit serve` answers it from a server"
-        )
-    tables, slopes = PageTables(net), asked.numbers()[1]
+    asked, settable = _asked(net)
+    program, tables, slopes = asked.program, PageTables(net), asked.numbers()[1]
     programs = {"sum": plain_program(net, program, tables, slopes)}
     # where only axes of variables are summed out, maxima in place of sums find the best states
     if any(axis not in program.owners for decision in program.decisions for axis in decision.chosen):
         best = asked.companion(replace(asked.question, best=net.variables)).program
         programs["max"] = plain_program(net, best, tables, slopes)
-    return {"programs": programs, "tests": plain_tests(net, program), "tables": tables.tables}
+    return {
+        "programs": programs,
+        "tests": plain_tests(net, program),
+        "tables": tables.tables,
+        "unsettable": None if settable else WIDE,
+    }
+
+
+def _asked(net: Model) -> tuple[Query, bool]:
+    """What the page computes, and whether variables can be set: then no 0 of their tables may rule anything out."""
+    options, question = DEFAULTS.checked(net), Question(evidence=net.variables, every_state=True)
+    try:
+        general = Query(net, None, question, options, options.compile(net, question))
+        _require_small(general.program)
+        return general, True
+    except TooLargeError:
+        special = compiled(Query, net, None, net.variables)
+        if special.program.structured:  # which has numbers built in
+            raise
+    _require_small(special.program)
+    return special, False
+
+
+def _require_small(program: Program) -> None:
+    """An error if a browser would take too long for one answer."""
+    cost = program.cost
+    work, entries = cost.multiply_adds + cost.static_multiply_adds, cost.elements + cost.static_elements
+    if work > MAX_WORK or entries > MAX_ENTRIES:
+        raise TooLargeError(
+            f"too large for a page: one answer takes {large(work)} multiply-adds and {large(entries)} numbers in "
+            f"memory (limits {large(MAX_WORK)} and {large(MAX_ENTRIES)}); `tacit serve` answers it from a server"
+        )

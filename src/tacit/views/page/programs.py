@@ -12,8 +12,9 @@ from tacit.base.errors import TooLargeError
 from tacit.base.floats import Floats
 from tacit.compiler import operations as ops
 from tacit.compiler.program import Program
-from tacit.model.cpt import CPT, TESTS, THRESHOLDS, TestingCPT
+from tacit.model.cpt import CPT, TESTS, THRESHOLDS, AnyCPT, TestingCPT
 from tacit.model.model import Model
+from tacit.model.rules import Mux, NoisyOr
 
 MAX_SHOWN = 2000  # entries of a table that is sent to be looked at, not to be computed with
 
@@ -37,11 +38,36 @@ class PageTables:
                 "node": self.number[node],
                 "part": part,
                 "shape": list(table.shape),
+                "own": part in own_parts(cpt),
                 "varies": isinstance(cpt, CPT | TestingCPT) and (part != THRESHOLDS or smooth),
                 "values": table.ravel().tolist(),
             }
             self.tables.append(described)
         return self._places[node, part]
+
+
+def own_parts(cpt: AnyCPT) -> tuple[str, ...]:
+    """The parts of a CPT whose rows are sure of a state where the node is set to it: then no parent matters."""
+    match cpt:
+        case NoisyOr():
+            return (list(cpt.parts())[-1],)  # the last cause has the last word
+        case Mux():
+            return ()
+    return tuple(part for part in cpt.parts() if part != THRESHOLDS)
+
+
+def why_not_set(net: Model, name: str) -> str | None:
+    """Why a page cannot set a variable to a state, as a sentence; None if it can.
+
+    It computes interventions with the program of the network as it is, and tables in which nothing depends on the
+    parents. The program fixes the evidence that testing nodes see, which changes where a testing node is cut off.
+    """
+    if isinstance(net.cpt(name), Mux):
+        return f"A page cannot set {name}, which copies one of its parents. In Python, net.do can."
+    above = {own for own in (name, *net.ancestors(name)) if net.cpt(own).testing}
+    if net.selection == "ancestral" or not above or above == {name} == set(net.testing_nodes):
+        return None
+    return f"A page cannot set {name}, since testing nodes would see other evidence then. In Python, net.do can."
 
 
 def small_tables(net: Model) -> list[dict[str, Any]]:

@@ -28,6 +28,7 @@ async function start() {
   themes();
   views(cards, camera);
   help();
+  modes(session);
   const groups = legend(model, map);
   const search = new Search(session, go, (found) => {
     map.parts.forEach(({ group }, i) => group.classList.toggle("unlike", found !== null && !found.has(i)));
@@ -70,6 +71,7 @@ async function start() {
       tabs.update();
     } else if (what === "settled") session.answer && tabs.update();
     else if (what.go !== undefined) go(what.go);
+    else if (what.problem) complain(what.problem);
     else if (what.picture) downloadPicture(map);
     else if (what.error) complain(`The server did not answer: ${what.error.message}`);
   });
@@ -137,6 +139,15 @@ function themes() {
   onClick("theme", () => use(document.documentElement.dataset.theme === "dark" ? "light" : "dark"));
 }
 
+// What a click on a state does: observe it, or set it.
+function modes(session) {
+  const buttons = [document.getElementById("observe"), document.getElementById("set")];
+  const mark = () => buttons.forEach((one, k) => one.setAttribute("aria-pressed", session.setting === (k === 1)));
+  buttons.forEach((one, k) => one.addEventListener("click", () => session.use(k === 1)));
+  session.listen((what) => what === "mode" && mark());
+  document.getElementById("mode").hidden = Boolean(session.model.unsettable);
+}
+
 function show(view) {
   document.body.dataset.view = view;
   document
@@ -180,6 +191,7 @@ function globalKeys(session, search) {
       else session.undo();
     } else if (event.ctrlKey || event.metaKey || event.altKey) return;
     else if (event.key === "/") search.input.focus();
+    else if (event.key === "d") session.use(!session.setting && !session.model.unsettable);
     else if (event.key === "?") document.getElementById("manual").showModal();
     else return;
     event.preventDefault();

@@ -15,7 +15,8 @@ class Cards {
   make() {
     this.nothing = element("p", { class: "quiet", hidden: true }, "No variable has such a name.");
     this.parts = this.model.variables.map((variable, i) => this.card(variable, i));
-    this.host.append(this.nothing, ...this.parts.map(({ card }) => card));
+    const hint = quiet("p", "Tap a state to observe it, and a name to make it the query.");
+    this.host.append(hint, this.nothing, ...this.parts.map(({ card }) => card));
     this.mark();
   }
 
@@ -105,7 +106,7 @@ function stateRow(i, k, state) {
 
 function updateRows(session, rows, i) {
   const posterior = session.answer.posteriors[i];
-  const seen = observedState(session.evidence[i]);
+  const seen = knownState(session.evidence[i]);
   const soft = session.evidence[i] && seen < 0 ? shares(session.evidence[i]) : null;
   rows.forEach((row, k) => {
     row.bar.style.width = `${(100 * share01(posterior[k])).toFixed(2)}%`;

@@ -25,10 +25,14 @@ class ChartPanel {
   }
 
   update() {
-    if (this.query !== this.session.query) this.restart();
+    const set = this.session.evidence.map(stateSet).join();
+    if (this.first && !this.variable(this.first.variable)) this.first = null;
+    if (this.second && !this.variable(this.second.variable)) this.second = null;
+    if (this.query !== this.session.query || this.set !== set) this.restart();
+    this.set = set;
     const { engine, evidence, query } = this.session;
     setText(this.read, "");
-    if (this.first === null) return this.empty("A network of one variable has nothing to vary.");
+    if (this.first === null) return this.empty("There is nothing else to vary.");
     const nothing = this.session.unanswerable ?? this.session.fixed;
     if (nothing) return this.empty(nothing);
     this.follow();
@@ -63,16 +67,21 @@ class ChartPanel {
   // Another query: vary what was observed last, else a parent, else anything.
   restart() {
     const { query, model, evidence, last, answer } = this.session;
-    const others = model.variables.map((_, i) => i).filter((i) => i !== query);
-    const seen = [last, ...others.filter((i) => evidence[i])].filter((i) => i !== null && i !== query);
+    const others = model.variables.map((_, i) => i).filter((i) => i !== query && this.variable(i));
+    const seen = others.filter((i) => evidence[i]).sort((a, b) => (b === last) - (a === last));
     const roots = others.filter((i) => !model.variables[i].parents.length);
-    const best = [...seen, ...model.variables[query].parents, ...roots, ...others][0];
+    const best = [...seen, ...model.variables[query].parents.filter((i) => this.variable(i)), ...roots, ...others][0];
     if (this.first === null || this.first.variable === query)
       this.first = best === undefined ? null : this.input(best);
     if (this.second?.variable === query) this.second = null;
+    if (this.query !== query) this.state = largest(answer.posteriors[query].map((p) => p || 0));
     this.query = query;
-    this.state = largest(answer.posteriors[query].map((p) => p || 0));
     this.choose();
+  }
+
+  // Whether a variable can be an input: what is set has no likelihood.
+  variable(i) {
+    return stateSet(this.session.evidence[i]) < 0;
   }
 
   // An input, by the state that its evidence speaks for.
@@ -88,7 +97,7 @@ class ChartPanel {
       const variable = this[key]?.variable;
       if (variable !== last || evidence[variable] === this.followed) continue;
       this.followed = evidence[variable];
-      if (observedState(this.followed) < 0) continue;
+      if (knownState(this.followed) < 0) continue;
       this[key] = this.input(variable);
       this.choose();
     }
@@ -102,7 +111,7 @@ class ChartPanel {
     };
     const input = (key, text, optional) => {
       const taken = key === "first" ? this.second?.variable : this.first?.variable;
-      const options = namesOf(model, (i) => i !== query && i !== taken);
+      const options = namesOf(model, (i) => i !== query && i !== taken && this.variable(i));
       if (optional) options.unshift([-1, "none"]);
       const chosen = this[key]?.variable ?? -1;
       const variable = chooser(text, options, chosen, (i) => {

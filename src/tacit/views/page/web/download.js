@@ -21,13 +21,15 @@ function quoted(text) {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-// variable, state, posterior, likelihood: by the network's own names, all digits.
+// variable, state, posterior, likelihood, set: by the network's own names, all digits.
 function posteriorsAsTable({ model, answer, evidence }) {
-  const lines = ["variable,state,posterior,likelihood"];
+  const lines = ["variable,state,posterior,likelihood,set"];
   model.variables.forEach(({ name, names }, i) =>
     names.forEach((state, k) => {
       const p = answer.posteriors[i][k];
-      lines.push([quoted(name), quoted(state), Number.isNaN(p) ? "" : p, evidence[i] ? evidence[i][k] : ""].join(","));
+      const set = stateSet(evidence[i]);
+      const finding = set >= 0 ? ["", set === k ? "yes" : "no"] : [evidence[i] ? evidence[i][k] : "", ""];
+      lines.push([quoted(name), quoted(state), Number.isNaN(p) ? "" : p, ...finding].join(","));
     }),
   );
   return `${lines.join("\r\n")}\r\n`;

@@ -1,21 +1,24 @@
 "use strict";
-// Evidence on one variable is null or a likelihood for each state; these functions make, read and write it.
+// Evidence on one variable is null, a likelihood for each state, or the state that it is set to; these functions make,
+// read and write it.
 
 function observed(count, state) {
   return Array.from({ length: count }, (_, k) => (k === state ? 1 : 0));
 }
 
-// The state that is observed for certain, or -1.
-function observedState(likelihoods) {
+// The state that is observed for certain, or set, or -1.
+function knownState(likelihoods) {
   if (!likelihoods) return -1;
+  if (stateSet(likelihoods) >= 0) return stateSet(likelihoods);
   const positive = likelihoods.filter((x) => x > 0);
   return positive.length === 1 ? likelihoods.findIndex((x) => x > 0) : -1;
 }
 
-// What shows a variable looks different where it is observed, and where there is soft evidence on it.
+// What shows a variable looks different where it is observed, where it is set, and where there is soft evidence on it.
 function markEvidence(node, likelihoods) {
-  const seen = observedState(likelihoods);
+  const seen = knownState(likelihoods);
   node.classList.toggle("observed", seen >= 0);
+  node.classList.toggle("set", stateSet(likelihoods) >= 0);
   node.classList.toggle("soft", likelihoods !== null && seen < 0);
 }
 
@@ -23,17 +26,21 @@ function rounded(x) {
   return Number(x.toPrecision(6));
 }
 
-// "CVP=LOW&HR=0.2,0.5,0.3": the network's own names, encoded for addresses.
+// "CVP=LOW&HR=0.2,0.5,0.3&do(BP)=LOW": the network's own names, encoded for addresses.
 function toFragment(model, evidence) {
   return pairs(model, evidence)
-    .map(({ name, state, numbers }) => `${encoded(name)}=${state === null ? numbers.join(",") : encoded(state)}`)
+    .map(({ name, state, numbers, set }) => {
+      return `${set ? `do(${encoded(name)})` : encoded(name)}=${state === null ? numbers.join(",") : encoded(state)}`;
+    })
     .join("&");
 }
 
-// A line for each finding: "CVP = LOW".
+// A line for each finding: "CVP = LOW", "do(BP) = LOW".
 function toLines(model, evidence) {
   return pairs(model, evidence)
-    .map(({ name, state, numbers }) => `${name} = ${state === null ? numbers.join(", ") : state}`)
+    .map(({ name, state, numbers, set }) => {
+      return `${set ? `do(${name})` : name} = ${state === null ? numbers.join(", ") : state}`;
+    })
     .join("\n");
 }
 
@@ -44,9 +51,10 @@ function encoded(text) {
 function pairs(model, evidence) {
   return evidence.flatMap((likelihoods, i) => {
     if (!likelihoods) return [];
-    const state = observedState(likelihoods);
+    const state = knownState(likelihoods);
     const { name, names } = model.variables[i];
-    return [{ name, state: state < 0 ? null : names[state], numbers: likelihoods.map(rounded) }];
+    const set = stateSet(likelihoods) >= 0;
+    return [{ name, set, state: state < 0 ? null : names[state], numbers: state < 0 ? likelihoods.map(rounded) : [] }];
   });
 }
 
@@ -72,11 +80,16 @@ function finding(model, part, isLine) {
   const clean = (piece) => (isLine ? piece.trim() : decodeURIComponent(piece.replaceAll("+", "%20")));
   const cut = isLine ? lineCut(model, part) : part.indexOf("=");
   if (cut < 0) throw new Error(`“${part.trim()}” is not of the form NAME = STATE.`);
-  const [name, value] = [clean(part.slice(0, cut)), part.slice(cut + 1)];
-  const i = alike(name, model.variables.map((one) => one.name), model.variables.map((one) => one.label));
-  if (i < 0) throw new Error(`This network has no variable “${name}”.`);
+  const [left, value] = [clean(part.slice(0, cut)), part.slice(cut + 1)];
+  const { i, name, set } = named(model, left);
   const { names, states } = model.variables[i];
   const state = alike(clean(value), names, states);
+  if (set) {
+    const problem = whyNotSet(model, i);
+    if (problem) throw new Error(problem);
+    if (state < 0) throw new Error(`“${clean(value)}” is not a state of ${name} (${names.join(", ")}).`);
+    return [i, { do: state }];
+  }
   if (state >= 0) return [i, observed(names.length, state)];
   const first = Number(clean(value));
   if (names.length === 2 && clean(value).trim() !== "" && first >= 0 && first <= 1) return [i, [first, 1 - first]];
@@ -86,6 +99,21 @@ function finding(model, part, isLine) {
   throw new Error(
     `“${clean(value)}” is not a state of ${name} (${names.join(", ")}), nor ${names.length} likelihoods.`,
   );
+}
+
+// The variable that is observed, or set: "do(NAME)", unless there is a variable of that very name.
+function named(model, text) {
+  const find = (name) => alike(name, model.variables.map((one) => one.name), model.variables.map((one) => one.label));
+  const inner = /^do\((.*)\)$/s.exec(text);
+  if (find(text) >= 0) return { i: find(text), name: text, set: false };
+  const name = inner ? inner[1] : text;
+  if (find(name) < 0) throw new Error(`This network has no variable “${name}”.`);
+  return { i: find(name), name, set: inner !== null };
+}
+
+// Why the page cannot set a variable; null if it can.
+function whyNotSet(model, i) {
+  return model.unsettable ?? model.variables[i].unsettable;
 }
 
 // Where a text is among names or what is shown for them: exactly, or else in any case, if that is clear.
@@ -103,7 +131,7 @@ function alike(text, names, shown) {
 function lineCut(model, line) {
   const text = line.trimStart();
   const names = model.variables
-    .flatMap(({ name, label }) => [name, label])
+    .flatMap(({ name, label }) => [name, label, `do(${name})`, `do(${label})`])
     .filter((name) => /^\s*=/.test(text.startsWith(name) ? text.slice(name.length) : ""));
   const longest = names.reduce((best, name) => (name.length > best.length ? name : best), "");
   return longest ? line.indexOf("=", line.length - text.length + longest.length) : line.indexOf("=");

@@ -40,7 +40,7 @@ class ExplanationPanel {
     const { answer, evidence, model } = this.session;
     const posterior = answer.posteriors[i];
     const kind =
-      observedState(evidence[i]) >= 0 ? "hard" : posterior[state] < posterior[largest(posterior)] ? "differs" : "";
+      knownState(evidence[i]) >= 0 ? "hard" : posterior[state] < posterior[largest(posterior)] ? "differs" : "";
     return element(
       "tr",
       { class: kind },
@@ -50,10 +50,10 @@ class ExplanationPanel {
     );
   }
 
+  // All of it is observed, but for what is set.
   take() {
-    if (this.found)
-      this.session.replace(
-        this.found.map((state, i) => observed(this.session.model.variables[i].states.length, state)),
-      );
+    const { model, evidence } = this.session;
+    const finding = (state, i) => (stateSet(evidence[i]) >= 0 ? evidence[i] : observed(model.variables[i].states.length, state));
+    if (this.found) this.session.replace(this.found.map(finding));
   }
 }

@@ -69,8 +69,9 @@ class FindingsPanel {
     [this.undo.disabled, this.redo.disabled, this.clear.disabled] = [!past.length, !future.length, !found.length];
     const log = answer.logEvidence;
     this.likely.replaceChildren();
-    if (!found.length || !answer.possible) return;
-    this.likely.append("log p(findings) = ", element("b", {}, brief(log, 5)), `, p = ${brief(Math.exp(log))}`);
+    const set = evidence.filter((finding) => stateSet(finding) >= 0).length;
+    if (found.length === set || !answer.possible) return;
+    this.likely.append(`log p(findings${set ? " | what is set" : ""}) = `, element("b", {}, brief(log, 5)), `, p = ${brief(Math.exp(log))}`);
     if (model.variables.some(({ testing }) => testing)) this.likely.append(" (p* of the selected network)");
   }
 
@@ -83,15 +84,16 @@ class FindingsPanel {
   finding(i, likelihoods) {
     const { model } = this.session;
     const { label, states } = model.variables[i];
-    const state = observedState(likelihoods);
+    const state = knownState(likelihoods);
+    const set = stateSet(likelihoods) >= 0;
     const clear = button("×", () => this.forget(i), { class: "icon", "aria-label": `Clear ${label}`, title: "Clear" });
     const what =
       state >= 0 ? states[state] : states.map((one, k) => `${one} ${brief(shares(likelihoods)[k])}`).join(", ");
     return element(
       "li",
-      { class: state >= 0 ? "hard" : "soft" },
+      { class: set ? "hard set" : state >= 0 ? "hard" : "soft" },
       link(this.session, i),
-      element("span", {}, state >= 0 ? what : `likelihoods ${what}`),
+      element("span", {}, set ? `set to ${what}` : state >= 0 ? what : `likelihoods ${what}`),
       clear,
     );
   }

@@ -30,7 +30,8 @@ function listenToPointers(session, host, view, camera = null) {
     if (!drag) return;
     const done = release();
     if (done.moving) session.settle();
-    else if (!camera?.pinched && event.target.closest("[data-state]") === done.control) session.toggle(done.i, done.k);
+    else if (!camera?.pinched && event.target.closest("[data-state]") === done.control)
+      session.toggle(done.i, done.k, session.setting !== event.shiftKey);
   });
   host.addEventListener("pointercancel", () => drag && release().moving && session.settle());
   function release() {
@@ -61,8 +62,8 @@ function listenToKeys(session, host, neighbours) {
     if (!control || event.ctrlKey || event.metaKey || event.altKey) return;
     const { i, k } = controlOf(control);
     const act = {
-      Enter: () => press(session, i, k),
-      " ": () => press(session, i, k),
+      Enter: () => press(session, i, k, event.shiftKey),
+      " ": () => press(session, i, k, event.shiftKey),
       Escape: () => session.evidence[i] && session.observe(i, null),
       Delete: () => session.evidence[i] && session.observe(i, null),
       Backspace: () => session.evidence[i] && session.observe(i, null),
@@ -86,9 +87,10 @@ function listenToKeys(session, host, neighbours) {
   });
 }
 
-function press(session, i, k) {
+// With Shift, what a click does not do: it sets a state, or observes one if clicks set.
+function press(session, i, k, shift) {
   if (k < 0) session.choose(i);
-  else session.toggle(i, k);
+  else session.toggle(i, k, session.setting !== shift);
 }
 
 function nudge(session, i, k, step) {

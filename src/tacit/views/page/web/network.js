@@ -75,7 +75,7 @@ class NetworkMap {
     const { title, pad, number } = this.m;
     const tests = gaugeLabels(this.model, variable, this.m.tests);
     const widest = Math.max(
-      ...[...variable.states, ...tests].map((text) => textWidth(text, this.m.letters)),
+      ...[...variable.states, ...tests].map((text) => textWidth(text, this.m.letters, 650)), // as where it is observed
     );
     const labels = Math.min(widest, this.m.label, w - 2 * pad - number - 48);
     const columns = { labels, bar: pad + labels + 7, length: w - 2 * pad - labels - 7 - number, right: w - pad };
@@ -93,6 +93,7 @@ class NetworkMap {
       "g",
       { class: "box", "data-box": i, transform: `translate(${x} ${y})`, role: "group", "aria-label": variable.label },
       frame,
+      svgElement("rect", { class: "lid", x: -3, y: -5.5, width: w + 6, height: 3, rx: 1.5 }),
       part.title,
       full,
       part.folded.group,
@@ -219,12 +220,13 @@ class NetworkMap {
   update() {
     const { answer, evidence } = this.session;
     this.parts.forEach((part, i) => this.updateBox(part, i, answer.posteriors[i], evidence[i]));
+    this.lines.forEach(({ to, path }) => path.classList.toggle("cut", stateSet(evidence[to]) >= 0));
     for (const [node, tests] of testsByNode(answer, this.before)) this.updateTests(this.parts[node], node, tests);
     this.before = answer;
   }
 
   updateBox(part, i, posterior, likelihoods) {
-    const seen = observedState(likelihoods);
+    const seen = knownState(likelihoods);
     markEvidence(part.group, likelihoods);
     const soft = likelihoods && seen < 0 ? shares(likelihoods) : null;
     part.rows.forEach((row, k) => {

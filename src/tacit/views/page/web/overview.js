@@ -34,6 +34,7 @@ class Overview {
   mark(evidence, query) {
     this.boxes.forEach((box, i) => {
       box.classList.toggle("seen", evidence[i] !== null);
+      box.classList.toggle("set", stateSet(evidence[i]) >= 0);
       box.classList.toggle("chosen", i === query);
     });
   }

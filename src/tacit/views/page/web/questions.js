@@ -14,25 +14,47 @@ function normalised(likelihoods) {
   return likelihoods.map((x) => x / total);
 }
 
-function isObserved(likelihoods) {
-  return Boolean(likelihoods) && likelihoods.length > 1 && likelihoods.filter((x) => x > 0).length === 1;
+// Evidence on a variable is null, a likelihood for each state, or the state that it is set to: { do: 1 }.
+function stateSet(finding) {
+  return finding && !Array.isArray(finding) ? finding.do : -1;
+}
+
+function isKnown(finding) {
+  if (stateSet(finding) >= 0) return true;
+  return Boolean(finding) && finding.length > 1 && finding.filter((x) => x > 0).length === 1;
 }
 
 class LocalEngine {
   constructor(model) {
     this.local = true;
     this.variables = model.variables;
-    this.tables = model.tables;
+    this.given = model.tables;
+    this.tables = model.tables.map((table) => ({ ...table, values: Float64Array.from(table.values) }));
+    this.set = model.variables.map(() => -1); // the states that variables are set to in these tables
     this.tests = model.tests;
-    this.sum = new Run(model.programs.sum, model.tables);
-    this.other = new Run(model.programs.sum, model.tables); // the same query with other evidence, selected as `sum` is
+    this.sum = new Run(model.programs.sum, this.tables);
+    this.other = new Run(model.programs.sum, this.tables); // the same query with other evidence, selected as `sum` is
     this.best = model.programs.max ?? withMaxima(model.programs.sum);
-    this.max = new Run(this.best, model.tables);
+    this.max = new Run(this.best, this.tables);
+  }
+
+  // The likelihoods in some evidence; the tables become those of a network in which variables are set as it says.
+  prepare(evidence) {
+    const before = this.set;
+    this.set = evidence.map(stateSet);
+    if (this.set.some((state, i) => state !== before[i])) {
+      this.tables.forEach((table, t) => {
+        const state = this.set[table.node];
+        if (table.own && state !== before[table.node]) fillTable(table, this.given[t].values, state);
+      });
+      for (const run of [this.sum, this.other, this.max]) run.refresh();
+    }
+    return evidence.map((finding) => (stateSet(finding) >= 0 ? null : normalised(finding)));
   }
 
   // log p*(evidence), the posteriors of all variables, and how tests came out: one sweep up and one down.
   ask(evidence) {
-    const known = evidence.map(normalised);
+    const known = this.prepare(evidence);
     const { mantissa, exponent } = this.sum.forward(known);
     const beyond = this.sum.faint; // findings that are too improbable for floats
     const possible = mantissa > 0 && !beyond;
@@ -77,7 +99,7 @@ class LocalEngine {
 
   // The states that are jointly most probable, and log p*(states, evidence).
   mpe(evidence) {
-    const known = evidence.map(normalised);
+    const known = this.prepare(evidence);
     if (this.best.borrowed) this.sum.forward(known);
     const { mantissa, exponent } = this.max.forward(known, this.best.borrowed ? this.sum : null);
     if (!(mantissa > 0)) return { possible: false, states: this.variables.map(() => null), logProbability: -Infinity };
@@ -88,7 +110,7 @@ class LocalEngine {
 
   // By how much, in nats, the entropy of the query is expected to drop if a variable's state were observed.
   information(evidence, query) {
-    const known = evidence.map(normalised);
+    const known = this.prepare(evidence);
     const whole = this.sum.forward(known);
     if (!(whole.mantissa > 0)) return this.variables.map(() => NaN);
     // P*(state of the query, state of a variable) for all variables, with the tables that `sum` selected
@@ -97,7 +119,7 @@ class LocalEngine {
       return this.marginals(this.other, masked, factor);
     });
     return this.variables.map((_, i) => {
-      return i === query || isObserved(evidence[i]) ? NaN : mutualInformation(pairs.map((of) => of[i]));
+      return i === query || isKnown(evidence[i]) ? NaN : mutualInformation(pairs.map((of) => of[i]));
     });
   }
 
@@ -112,7 +134,7 @@ class LocalEngine {
   // How the posterior of a state depends on every number, the rest of its row co-varied; the largest effects first.
   // `growth` is how much p*(evidence) grows with the number, relative to what it is.
   sensitivity(evidence, query, state) {
-    const known = evidence.map(normalised);
+    const known = this.prepare(evidence);
     const whole = this.sum.forward(known);
     if (!(whole.mantissa > 0)) return [];
     const posterior = this.marginals(this.sum, known, 1 / whole.mantissa)[query][state];
@@ -121,7 +143,7 @@ class LocalEngine {
     const all = this.slopes(1 / whole.mantissa);
     const found = [];
     this.tables.forEach((table, t) => {
-      if (!table.varies) return;
+      if (!table.varies || this.set[table.node] >= 0) return;
       const [a, b] = [own[t], all[t]].map((slopes) => (table.part === "thresholds" ? slopes : covaried(table, slopes)));
       table.values.forEach((value, k) => {
         if (value === 0 || value === 1) return;
@@ -147,6 +169,7 @@ class LocalEngine {
 
   // The posterior of a state if a number had another value, the rest of its row co-varied; tests may flip.
   changed(evidence, query, state, { table, place }, value) {
+    this.prepare(evidence);
     const { values, shape, part, node } = this.tables[table];
     const before = values.slice();
     if (part === "thresholds") {
@@ -226,6 +249,12 @@ class LocalEngine {
   }
 }
 
+// Every row is sure of one state, whatever the parents are; without a state, the numbers of the network.
+function fillTable({ values, shape }, given, state) {
+  const card = shape[shape.length - 1];
+  for (let k = 0; k < values.length; k++) values[k] = state < 0 ? given[k] : k % card === state ? 1 : 0;
+}
+
 // The largest effects first, as far as numbers have room to change.
 function byEffect(entries) {
   const room = ({ value, derivative }) => Math.abs(derivative) * Math.min(value, 1 - value);
@@ -261,8 +290,10 @@ function numbering() {
   return (thing) => found.get(thing) ?? (found.set(thing, found.size), found.size - 1);
 }
 
-function shares(likelihoods, count) {
-  return normalised(likelihoods) ?? Array(count).fill(1 / count);
+function shares(finding, count) {
+  const state = stateSet(finding);
+  if (state >= 0) return Array.from({ length: count }, (_, k) => (k === state ? 1 : 0));
+  return normalised(finding) ?? Array(count).fill(1 / count);
 }
 
 // The share of one state becomes x; the others keep their proportions.

@@ -4,6 +4,7 @@
 class Session {
   constructor(model, engine) {
     Object.assign(this, { model, engine, query: model.query, answer: null, last: null });
+    this.setting = false; // whether a click sets a variable, or observes it
     this.evidence = model.variables.map(() => null);
     this.past = [];
     this.future = [];
@@ -45,10 +46,19 @@ class Session {
     return this.ask();
   }
 
-  toggle(i, state) {
+  // Observe a state, or set it; clear it, if that is done already.
+  toggle(i, state, set = this.setting) {
+    const problem = set ? whyNotSet(this.model, i) : null;
+    if (problem) return this.tell({ problem });
     const count = this.model.variables[i].states.length;
-    const again = observedState(this.evidence[i]) === state;
-    return this.observe(i, again ? null : observed(count, state));
+    const again = knownState(this.evidence[i]) === state && stateSet(this.evidence[i]) >= 0 === set;
+    return this.observe(i, again ? null : set ? { do: state } : observed(count, state));
+  }
+
+  // Whether a click sets a variable from now on.
+  use(setting) {
+    this.setting = setting;
+    this.tell("mode");
   }
 
   share(i, state, x, settled = true) {
@@ -109,21 +119,22 @@ class Session {
 
   // Why nothing can change the query, if it is observed itself; else null.
   get fixed() {
-    const state = observedState(this.evidence[this.query]);
+    const state = knownState(this.evidence[this.query]);
     if (state < 0) return null;
     const { label, states } = this.model.variables[this.query];
-    return `${label} = ${states[state]} is a finding, so nothing else changes it. Clear it, or choose another query.`;
+    const how = stateSet(this.evidence[this.query]) >= 0 ? "is set" : "is a finding";
+    return `${label} = ${states[state]} ${how}, so nothing else changes it. Clear it, or choose another query.`;
   }
 
   // How a state is read out.
   spoken(i, state) {
     const { label, states } = this.model.variables[i];
     const likelihoods = this.evidence[i];
-    const seen = observedState(likelihoods);
+    const seen = knownState(likelihoods);
     const finding = !likelihoods
       ? "not observed"
       : seen === state
-        ? "observed"
+        ? stateSet(likelihoods) >= 0 ? "set" : "observed"
         : seen >= 0
           ? "excluded"
           : `soft evidence, likelihood ${brief(shares(likelihoods)[state])}`;

@@ -12,14 +12,16 @@ class TablePanel {
   make(host) {
     this.head = element("h3", {});
     this.size = quiet("p");
+    this.cut = element("p", {}, "The variable is set, so this table does not count now.");
     this.choices = element("div", { class: "choices" });
     this.body = element("div", {});
-    host.append(this.head, this.size, this.choices, this.body);
+    host.append(this.head, this.size, this.cut, this.choices, this.body);
   }
 
   update() {
-    const { query, model } = this.session;
+    const { query, model, evidence } = this.session;
     if (query !== this.query) this.show(query, model.variables[query]);
+    this.cut.hidden = stateSet(evidence[query]) < 0;
     for (const { node, parents, weight } of this.rows) {
       const against = this.excluded(parents);
       const used = weight === null || weight(this.session.answer);
@@ -31,7 +33,7 @@ class TablePanel {
   excluded(states) {
     const { model, evidence } = this.session;
     const { parents } = model.variables[this.query];
-    return parents.some((p, k) => evidence[p] && !(shares(evidence[p])[states[k]] > 0));
+    return parents.some((p, k) => evidence[p] && !(shares(evidence[p], this.cards[k])[states[k]] > 0));
   }
 
   show(query, variable) {
