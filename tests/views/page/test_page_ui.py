@@ -635,17 +635,42 @@ def test_the_chart_follows_what_is_observed_but_not_its_own_clicks(opened):
     assert (found["now"], normal, high) == (pytest.approx(low, abs=1e-3), 0, pytest.approx(1 - low))
 
 
-def test_a_query_that_is_observed_itself_is_said_to_be(opened):
-    page = opened("alarm", "BP=HIGH")
+@pytest.mark.parametrize("finding", ["BP=HIGH", "do(BP)=HIGH"])
+def test_panels_answer_without_a_finding_on_the_query(opened, finding):
+    """They would have nothing to tell with it, so they leave it out, and say so."""
+    page, other = opened("alarm", f"{finding}&CVP=LOW"), opened("alarm", "CVP=LOW")
     assert page.input_value("#query") == str(number(network("alarm"), "BP"))
-    for tab in ("chart", "information", "sensitivity"):
-        page.click(f"#tab-{tab}")
-        until(page, f"document.getElementById('panel-{tab}').textContent.includes('BP = HIGH is a finding')")
-    assert page.locator("#panel-chart svg").count() == 0
-    assert not page.locator("#panel-sensitivity .swatch").first.is_visible()
-    page.click("#clear")
-    until(page, "document.querySelectorAll('.tornado li').length === 10")
-    assert page.locator("#panel-sensitivity .swatch").first.is_visible()
+    for tab, shown in (("chart", ".line"), ("information", ".ranking li"), ("sensitivity", ".tornado li")):
+        for one in (page, other):
+            one.click(f"#tab-{tab}")
+            until(one, f"document.querySelectorAll('#panel-{tab} {shown}').length > 1")
+        texts = [one.inner_text(f"#panel-{tab}") for one in (page, other)]
+        note = f"BP = HIGH is {'set' if finding[0] == 'd' else 'a finding'}. This is how things would be without it. "
+        assert note in texts[0]
+        if tab != "sensitivity":  # the state that is chosen there is the observed one
+            assert texts[0].replace(note, "") == texts[1]
+    lines = "[...document.querySelectorAll('#panel-chart .line')].map((line) => line.getAttribute('d'))"
+    assert page.evaluate(lines) == other.evaluate(lines)
+    page.select_option("#panel-sensitivity select", label="LOW")
+    until(page, "document.querySelectorAll('.tornado li').length > 1")
+    assert page.inner_text(".tornado") == other.inner_text(".tornado")
+
+
+def test_bars_show_where_they_were(opened):
+    page, net = opened("asia"), network("asia")
+    i, k = number(net, "lung"), number(net, "asia")
+    ghosts = "[...document.querySelectorAll('#map .ghost')].filter((own) => own.getAttribute('width') > 0).length"
+    assert page.evaluate(ghosts) == 0
+    before = page.evaluate("explorer.posteriors()")[i][0]
+    page.click(state(number(net, "xray"), 0))
+    assert page.evaluate(ghosts) > 0
+    row = page.locator(state(i, 0))
+    track, ghost = (row.locator(f".{kind}").bounding_box() for kind in ("track", "ghost"))
+    at = (ghost["x"] + ghost["width"] / 2 - track["x"]) / track["width"]
+    assert at == pytest.approx(before, abs=0.01)
+    assert page.locator(state(k, 0)).locator(".ghost").get_attribute("width") == "0"  # as good as unchanged
+    page.click("#undo")
+    assert page.evaluate("document.querySelectorAll('.query .ghost:not([hidden])').length") == 2
 
 
 def test_posteriors_are_downloaded_as_csv(opened):

@@ -25,7 +25,8 @@ ASKED = """async ([local, row, query]) => {
     const sensitivity = entries.map(({ table, place, ...own }) => own); // which only the page has
     const curve = await engine.curve(row, query, {variable: 0, state: 1}, 20);
     const surface = await engine.surface(row, query, {variable: 0, state: 0}, {variable: 2, state: 1}, 6);
-    found.push({ask, mpe, information, sensitivity, curve, surface});
+    const posterior = await engine.posterior(row, query);
+    found.push({ask, posterior, mpe, information, sensitivity, curve, surface});
   }
   const written = (_, x) => typeof x === "number" && !Number.isFinite(x) ? String(x) : x;
   return found.map((own) => JSON.stringify(own, written));

@@ -91,9 +91,10 @@ function stateRow(i, k, state) {
   const made = {
     bar: element("i", { class: "bar" }),
     likelihood: element("i", { class: "likelihood" }),
+    ghost: element("i", { class: "ghost" }),
     number: element("span", { class: "number" }),
   };
-  made.track = element("span", { class: "track" }, made.bar, made.likelihood);
+  made.track = element("span", { class: "track" }, made.bar, made.likelihood, made.ghost);
   made.control = element(
     "div",
     { class: "state", role: "button", tabindex: -1, "data-variable": i, "data-state": k, "aria-pressed": "false" },
@@ -111,6 +112,9 @@ function updateRows(session, rows, i) {
   rows.forEach((row, k) => {
     row.bar.style.width = `${(100 * share01(posterior[k])).toFixed(2)}%`;
     row.likelihood.style.width = soft ? `${(100 * soft[k]).toFixed(2)}%` : "0";
+    const ghost = session.ghost(i, k);
+    row.ghost.hidden = Number.isNaN(ghost);
+    row.ghost.style.left = `${(100 * share01(ghost)).toFixed(2)}%`;
     setText(row.number, percent(posterior[k]));
     setAttribute(row.control, "aria-pressed", seen === k);
     setAttribute(row.control, "aria-label", session.spoken(i, k));

@@ -30,11 +30,11 @@ class ChartPanel {
     if (this.second && !this.variable(this.second.variable)) this.second = null;
     if (this.query !== this.session.query || this.set !== set) this.restart();
     this.set = set;
-    const { engine, evidence, query } = this.session;
+    const { engine, query, unanswerable, aside } = this.session;
+    const { evidence } = aside;
     setText(this.read, "");
     if (this.first === null) return this.empty("There is nothing else to vary.");
-    const nothing = this.session.unanswerable ?? this.session.fixed;
-    if (nothing) return this.empty(nothing);
+    if (unanswerable) return this.empty(unanswerable);
     this.follow();
     if (!this.second)
       return this.newest(engine.curve(evidence, query, this.first, POINTS), (curve) => this.lines(curve));
@@ -55,12 +55,12 @@ class ChartPanel {
     const steps = Math.min(FINE, Math.floor(Math.sqrt(PATIENCE / Math.max(each, 0.01))) - 1);
     if (steps < 1.5 * ROUGH) return;
     clearTimeout(this.timer);
-    const { evidence, query } = this.session;
+    const { evidence, query, aside } = this.session;
     this.timer = setTimeout(() => {
       const same =
         evidence === this.session.evidence && query === this.session.query && this.second && !this.host.hidden;
       const { engine } = this.session;
-      if (same) this.newest(engine.surface(evidence, query, this.first, this.second, steps), (found) => this.surface(found));
+      if (same) this.newest(engine.surface(aside.evidence, query, this.first, this.second, steps), (found) => this.surface(found));
     }, 60);
   }
 
@@ -192,12 +192,13 @@ class ChartPanel {
     this.key.replaceChildren(...states.map((one, k) => element("li", {}, element("i", { class: `c${k % 8}` }), one)));
     const more = this.session.model.variables[this.first.variable].states.length > 2;
     const others = more ? "The other states of the input share the rest in their proportions. " : "";
-    setText(this.note, `${flips(breaks)}${others}Click in the chart to set the likelihood.`);
+    setText(this.note, `${this.session.aside.note}${flips(breaks)}${others}Click in the chart to set the likelihood.`);
   }
 
   // Runs of points between breaks; in the page, each is drawn right up to its break.
   pieces(x, posteriors, breaks) {
-    const { engine, evidence, model, query } = this.session;
+    const { engine, model, query } = this.session;
+    const { evidence } = this.session.aside;
     const beside = (u) => engine.ask(along(model.variables, evidence, [[this.first, u]])).posteriors[query];
     const exact = engine.local && breaks.length <= MANY_BREAKS;
     const made = [[]];
@@ -237,7 +238,7 @@ class ChartPanel {
       element("li", {}, percent(high)),
     );
     const lines = count > 1 ? ` Lines separate the ${count} pieces in which the same tests hold.` : "";
-    setText(this.note, `${what}.${lines} Click to set both likelihoods.`);
+    setText(this.note, `${this.session.aside.note}${what}.${lines} Click to set both likelihoods.`);
   }
 
   // Pointing reads values, a click sets the likelihoods.

@@ -19,19 +19,17 @@ class InformationPanel {
   }
 
   update() {
-    const { engine, evidence, query, model } = this.session;
+    const { engine, query, model, unanswerable, aside, posteriorAside } = this.session;
     setText(
       this.head,
-      `How much an observation would lower the uncertainty about ${model.variables[query].label}, on average.`,
+      `${aside.note}How much an observation would lower the uncertainty about ${model.variables[query].label}, on average.`,
     );
-    const nothing = this.session.unanswerable ?? this.session.fixed;
-    if (nothing) this.list.replaceChildren(quiet("li", nothing));
-    else this.newest(engine.information(evidence, query), (nats) => this.show(nats));
+    if (unanswerable) this.list.replaceChildren(quiet("li", unanswerable));
+    else this.newest(together(engine.information(aside.evidence, query), posteriorAside), (found) => this.show(...found));
   }
 
-  show(nats) {
+  show(nats, posterior) {
     const unit = this.bits ? Math.LN2 : 1;
-    const posterior = this.session.answer.posteriors[this.session.query];
     const entropy = posterior.reduce((sum, p) => sum - (p > 0 ? p * Math.log(p) : 0), 0);
     const order = nats
       .map((_, i) => i)

@@ -134,7 +134,9 @@ class NetworkMap {
     const made = {
       bar: svgElement("rect", { class: "bar", x: bar, y: middle - 4.5, height: 9, width: 0, rx: 1 }),
       likelihood: svgElement("rect", { class: "likelihood", x: bar, y: middle + 2.5, height: 3, width: 0 }),
+      ghost: svgElement("rect", { class: "ghost", x: bar, y: middle - 6.5, height: 13, width: 0 }),
       number: svgElement("text", { class: "number", x: right, y: middle + 4, "text-anchor": "end" }),
+      left: bar,
       length,
     };
     const hit = svgElement("rect", { class: "hit", x: 2, y, width: w - 4, height: row, rx: 2 });
@@ -154,6 +156,7 @@ class NetworkMap {
       track,
       made.bar,
       made.likelihood,
+      made.ghost,
       made.number,
     );
     if (label.textContent !== state) made.control.prepend(svgElement("title", {}, state));
@@ -232,6 +235,9 @@ class NetworkMap {
     part.rows.forEach((row, k) => {
       setAttribute(row.bar, "width", (row.length * share01(posterior[k])).toFixed(2));
       setAttribute(row.likelihood, "width", soft ? (row.length * soft[k]).toFixed(2) : 0);
+      const ghost = this.session.ghost(i, k);
+      setAttribute(row.ghost, "width", Number.isNaN(ghost) ? 0 : 1.6);
+      if (!Number.isNaN(ghost)) setAttribute(row.ghost, "x", (row.left + row.length * ghost - 0.8).toFixed(2));
       setText(row.number, percent(posterior[k]));
       setAttribute(row.control, "aria-pressed", seen === k);
       setAttribute(row.control, "aria-label", this.session.spoken(i, k));

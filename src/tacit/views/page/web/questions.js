@@ -67,6 +67,10 @@ class LocalEngine {
     };
   }
 
+  posterior(evidence, query) {
+    return this.ask(evidence).posteriors[query];
+  }
+
   // p*(state, evidence) of all states of all variables, times a factor; NaN where that is.
   marginals(run, known, factor) {
     run.reverse(Number.isNaN(factor) ? 0 : factor);
@@ -282,6 +286,11 @@ function digits(place, cards) {
     place = Math.floor(place / cards[k]);
   }
   return found;
+}
+
+// Several answers at once; a promise if one of them is.
+function together(...answers) {
+  return answers.some((answer) => answer instanceof Promise) ? Promise.all(answers) : answers;
 }
 
 // Numbers things in the order in which they come.

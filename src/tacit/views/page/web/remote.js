@@ -110,6 +110,10 @@ class RemoteEngine {
     return { node, gamma, rows };
   }
 
+  posterior(evidence, query) {
+    return this.question("posterior", async (send) => (await this.seen(send, [evidence], query))[0].posterior);
+  }
+
   mpe(evidence) {
     return this.question("mpe", async (send) => {
       const found = await send("mpe", { rows: [this.row(evidence)] });

@@ -1,9 +1,11 @@
 "use strict";
 // What the page knows at a moment: the evidence, its past, the query, and the answer of the engine.
 
+const SAME = 0.005; // a difference of posteriors that nobody would see
+
 class Session {
   constructor(model, engine) {
-    Object.assign(this, { model, engine, query: model.query, answer: null, last: null });
+    Object.assign(this, { model, engine, query: model.query, answer: null, earlier: null, last: null });
     this.setting = false; // whether a click sets a variable, or observes it
     this.evidence = model.variables.map(() => null);
     this.past = [];
@@ -23,11 +25,17 @@ class Session {
 
   // Evidence on one variable. While a bar is dragged (`settled` false), the steps between leave no trace.
   observe(i, likelihoods, settled = true) {
-    if (!this.before) this.before = this.evidence;
+    if (!this.before) this.begin();
     this.evidence = this.evidence.map((old, k) => (k === i ? likelihoods : old));
     this.last = i;
     if (settled) this.settle();
     return this.ask();
+  }
+
+  // A change begins: what is known and shown now is what was before it.
+  begin() {
+    this.before = this.evidence;
+    this.earlier = this.answer;
   }
 
   settle() {
@@ -39,7 +47,7 @@ class Session {
   }
 
   replace(evidence) {
-    this.before = this.evidence;
+    this.begin();
     this.evidence = evidence;
     this.last = null;
     this.settle();
@@ -82,6 +90,7 @@ class Session {
   step(from, to) {
     if (!from.length) return null;
     to.push(this.evidence);
+    this.earlier = this.answer;
     this.evidence = from.pop();
     this.last = null;
     this.tell("settled");
@@ -117,13 +126,27 @@ class Session {
       : "The findings have probability 0.";
   }
 
-  // Why nothing can change the query, if it is observed itself; else null.
-  get fixed() {
-    const state = knownState(this.evidence[this.query]);
-    if (state < 0) return null;
-    const { label, states } = this.model.variables[this.query];
-    const how = stateSet(this.evidence[this.query]) >= 0 ? "is set" : "is a finding";
-    return `${label} = ${states[state]} ${how}, so nothing else changes it. Clear it, or choose another query.`;
+  // The evidence but for a finding that fixes the query, which would leave nothing to tell, and a sentence if there is one.
+  get aside() {
+    const { evidence, query, model } = this;
+    const state = knownState(evidence[query]);
+    if (state < 0) return { evidence, note: "" };
+    const { label, states } = model.variables[query];
+    const how = stateSet(evidence[query]) >= 0 ? "is set" : "is a finding";
+    const note = `${label} = ${states[state]} ${how}. This is how things would be without it. `;
+    return { evidence: evidence.map((finding, i) => (i === query ? null : finding)), note };
+  }
+
+  // The posterior of the query in that case; a promise where a server answers.
+  get posteriorAside() {
+    const { evidence, note } = this.aside;
+    return note ? this.engine.posterior(evidence, this.query) : this.answer.posteriors[this.query];
+  }
+
+  // Where the posterior of a state was before the last change, if that can be told from what it is.
+  ghost(i, state) {
+    const [before, now] = [this.earlier, this.answer].map((answer) => answer?.posteriors[i][state] ?? NaN);
+    return Math.abs(now - before) > SAME ? before : NaN;
   }
 
   // How a state is read out.

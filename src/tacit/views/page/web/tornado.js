@@ -21,20 +21,26 @@ class TornadoPanel {
   }
 
   update() {
-    const { engine, evidence, query, model, answer } = this.session;
+    const { engine, query, model, unanswerable, aside, posteriorAside } = this.session;
     if (query !== this.query) this.ask(query, model.variables[query]);
-    const value = answer.posteriors[query][this.state];
+    if (unanswerable) return this.empty(unanswerable);
+    const asked = together(engine.sensitivity(aside.evidence, query, this.state), posteriorAside);
+    return this.newest(asked, ([found, posterior]) => {
+      this.describe(aside.note, posterior[this.state]);
+      this.show(found, posterior[this.state], aside.evidence);
+    });
+  }
+
+  describe(note, value) {
+    const { engine, query, model, answer } = this.session;
     const what = `P(${model.variables[query].label} = ${model.variables[query].states[this.state]})`;
-    const nothing = this.session.unanswerable ?? this.session.fixed;
-    if (nothing) return this.empty(nothing);
     this.key.hidden = false;
     setText(
       this.head,
-      `What becomes of ${what}, now ${percent(value)}, if one number of the network is lowered or raised by 0.1 ` +
+      `${note}What becomes of ${what}, now ${percent(value)}, if one number of the network is lowered or raised by 0.1 ` +
         "(within 0 and 1). The others of its row change in proportion" +
         (answer.tests.length ? (engine.local ? ", and tests may flip." : ", and tests stay as they are.") : "."),
     );
-    return this.newest(engine.sensitivity(evidence, query, this.state), (found) => this.show(found, value));
   }
 
   // Another query: the state that is most probable, unless one chooses.
@@ -51,11 +57,11 @@ class TornadoPanel {
     this.list.replaceChildren();
   }
 
-  show(found, value) {
+  show(found, value, evidence) {
     const ranges = widestFirst(this.distinct(found).map((one) => ({ ...one, ...moved(one, value) })));
     const { engine, answer } = this.session;
     const exact = engine.local && answer.tests.length > 0;
-    const candidates = exact ? ranges.slice(0, CANDIDATES).map((one) => ({ ...one, ...this.again(one) })) : ranges;
+    const candidates = exact ? ranges.slice(0, CANDIDATES).map((one) => ({ ...one, ...this.again(one, evidence) })) : ranges;
     const top = widestFirst(candidates)
       .slice(0, BARS)
       .filter(({ low, high }) => high - low > 1e-9);
@@ -66,8 +72,8 @@ class TornadoPanel {
   }
 
   // Where tests take part, the posterior is no quotient of two lines: it is computed again.
-  again(one) {
-    const { engine, evidence, query } = this.session;
+  again(one, evidence) {
+    const { engine, query } = this.session;
     return range((number) => engine.changed(evidence, query, this.state, one, number), one.value);
   }
 
