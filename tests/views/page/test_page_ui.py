@@ -673,6 +673,43 @@ def test_bars_show_where_they_were(opened):
     assert page.evaluate("document.querySelectorAll('.query .ghost:not([hidden])').length") == 2
 
 
+def compared(page, which):
+    """The lines of a table of the comparison: of findings, or of posteriors."""
+    lines = page.locator(".compared").nth(which).locator("tbody tr").all()
+    return [line.locator("th, td").all_text_contents() for line in lines]
+
+
+def test_two_sets_of_findings_are_compared(opened):
+    page, net = opened("alarm", "CVP=LOW&HISTORY=TRUE"), network("alarm")
+    page.click("text=Keep for comparison")
+    page.click(state(number(net, "CVP"), 2))
+    page.click(state(number(net, "HRBP"), 0), modifiers=["Shift"])
+    expected = [["CVP", "LOW", "HIGH"], ["HISTORY", "TRUE", "TRUE"], ["HRBP", "–", "set to LOW"]]
+    assert sorted(compared(page, 0)) == expected
+    rows = [{"CVP": "LOW", "HISTORY": "TRUE"}, {"CVP": "HIGH", "HISTORY": "TRUE"}]
+    kept, now = ({own: net.posterior(own, row)[0] for own in ("BP", "LVEDVOLUME")} for row in rows)
+    found = compared(page, 1)
+    for k, line in enumerate(found[:3]):
+        change = f"{100 * (now['BP'][k] - kept['BP'][k]):+.1f}".replace("-", "−")
+        values = [f"{100 * own['BP'][k]:.1f}%" for own in (kept, now)]
+        assert line[1:] == [*values, change.replace("+0.0", "0.0").replace("−0.0", "0.0")]
+    changes = [abs(float(line[3].replace("−", "-"))) for line in found[3:]]
+    assert changes == sorted(changes, reverse=True)
+    assert found[3][0].startswith(("CVP = ", "HRBP = "))
+    assert any(line[0].startswith("LVEDVOLUME = ") for line in found)
+    track, ghost = (
+        page.locator(".query .state").first.locator(f".{kind}").bounding_box() for kind in ("track", "ghost")
+    )
+    at = (ghost["x"] + ghost["width"] / 2 - track["x"]) / track["width"]
+    assert at == pytest.approx(kept["BP"][0], abs=0.01)  # of what was kept, not of the last change
+    page.click("text=Swap")
+    assert evidence(page) == {"CVP": [1, 0, 0], "HISTORY": [1, 0]}
+    assert sorted(compared(page, 0)) == [[name, b, a] for name, a, b in expected]
+    page.click("text=Stop comparing")
+    assert page.locator(".comparison").is_hidden()
+    assert overlapping(page) == []
+
+
 def test_posteriors_are_downloaded_as_csv(opened):
     page = opened("odd", f"{quote(ODD, safe='')}=0.5,0.25,0.25")
     with page.expect_download() as download:
@@ -831,9 +868,11 @@ def test_on_a_phone_cards_come_first_and_nothing_scrolls_sideways(opened):
 )
 def test_accessibility(opened, theme, viewport):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
-    page = opened("abc", "A=0.3,0.7&C=hi", viewport=viewport, color_scheme=theme)
+    page = opened("abc", "A=0.3,0.7&do(C)=hi", viewport=viewport, color_scheme=theme)
     assert page.get_attribute("html", "data-theme") == theme
     if viewport is DESKTOP:
+        page.click("text=Keep for comparison")
+        page.click(state(0, 0))
         for tab in page.locator("[role=tab]").all():
             tab.click()
             page.wait_for_timeout(150)

@@ -15,7 +15,10 @@ class FindingsPanel {
     this.clear = button("Clear all", () => this.session.clear());
     this.told = element("p", { class: "told", role: "status" });
     this.steps = element("div", { class: "buttons" }, this.undo, this.redo, this.clear);
-    host.append(this.none, this.list, this.steps, this.likely, this.carry(), this.told);
+    this.comparison = new Comparison(this.session);
+    this.compare = element("div", { class: "buttons" }, button("Keep for comparison", () => this.session.keep()));
+    const parts = [this.none, this.list, this.steps, this.likely, this.compare, this.comparison.make()];
+    host.append(...parts, this.carry(), this.told);
   }
 
   carry() {
@@ -65,6 +68,8 @@ class FindingsPanel {
     const found = evidence.flatMap((likelihoods, i) => (likelihoods ? [this.finding(i, likelihoods)] : []));
     this.list.replaceChildren(...found);
     this.none.hidden = found.length > 0;
+    this.compare.hidden = this.session.kept !== null || !found.length;
+    this.comparison.update();
     this.steps.hidden = !found.length && !past.length && !future.length;
     [this.undo.disabled, this.redo.disabled, this.clear.disabled] = [!past.length, !future.length, !found.length];
     const log = answer.logEvidence;

@@ -5,7 +5,7 @@ const SAME = 0.005; // a difference of posteriors that nobody would see
 
 class Session {
   constructor(model, engine) {
-    Object.assign(this, { model, engine, query: model.query, answer: null, earlier: null, last: null });
+    Object.assign(this, { model, engine, query: model.query, answer: null, earlier: null, kept: null, last: null });
     this.setting = false; // whether a click sets a variable, or observes it
     this.evidence = model.variables.map(() => null);
     this.past = [];
@@ -126,6 +126,19 @@ class Session {
       : "The findings have probability 0.";
   }
 
+  // Keep the findings and their answer, to compare others with them; null: no longer.
+  keep(kept = { evidence: this.evidence, answer: this.answer }) {
+    this.kept = kept;
+    this.tell("answer");
+  }
+
+  // What was kept becomes what is known, and the other way round.
+  swap() {
+    const { evidence } = this.kept;
+    this.kept = { evidence: this.evidence, answer: this.answer };
+    return this.replace(evidence);
+  }
+
   // The evidence but for a finding that fixes the query, which would leave nothing to tell, and a sentence if there is one.
   get aside() {
     const { evidence, query, model } = this;
@@ -143,9 +156,9 @@ class Session {
     return note ? this.engine.posterior(evidence, this.query) : this.answer.posteriors[this.query];
   }
 
-  // Where the posterior of a state was before the last change, if that can be told from what it is.
+  // Where the posterior of a state was before the last change, or what was kept, if that can be told from what it is.
   ghost(i, state) {
-    const [before, now] = [this.earlier, this.answer].map((answer) => answer?.posteriors[i][state] ?? NaN);
+    const [before, now] = [this.kept?.answer ?? this.earlier, this.answer].map((answer) => answer?.posteriors[i][state] ?? NaN);
     return Math.abs(now - before) > SAME ? before : NaN;
   }
 
