@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tacit
+import tacit.views.page.page_model as page_model_module
 from tacit.query.answer import ImpossibleEvidenceWarning
 from tacit.views.page.captions import Captions
 from tacit.views.page.page_model import page_model
@@ -297,6 +298,48 @@ def test_a_surface_is_the_posterior(engine: Any) -> None:
     expected = tacit.compile(net, "B", evidence=["A", "C"]).posterior({"A": x.ravel(), "C": y.ravel()})
     np.testing.assert_allclose(np.array(found["values"][0]).ravel(), expected[:, 0], atol=1e-12)
     assert len(np.unique(found["pieces"])) == 3
+
+
+def gates(width: int, depth: int) -> tacit.Network:
+    """Layers of random gates: wide, but for the 0s in their tables."""
+    rng, net = np.random.default_rng(0), tacit.Network("gates")
+    last = [f"x{i}" for i in range(width)]
+    for name in last:
+        net.add(name, cpt=[0.3, 0.7])
+    both, either = [[[1, 0], [0, 1]], [[0, 1], [0, 1]]], [[[1, 0], [1, 0]], [[1, 0], [0, 1]]]
+    for d in range(depth):
+        layer = [f"g{d}.{i}" for i in range(width)]
+        for name in layer:
+            parents = [last[k] for k in rng.choice(width, 2, replace=False)]
+            net.add(name, parents, cpt=either if rng.random() < 0.5 else both)
+        last = layer
+    return net
+
+
+def test_wide_networks_are_answered_by_decision_diagrams(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_model_module, "MAX_WORK", 50_000)
+    net, rng = gates(12, 6), np.random.default_rng(0)
+    model = page_model(net, Captions())
+    assert any(op["kind"] == "structured" for op in model["programs"]["sum"]["operations"])
+    assert "decision diagrams" in model["limited"]
+    assert model["unsettable"]
+    sample = net.sample(20, seed=0)
+    rows = [[None] * len(net)]
+    for k in range(20):
+        seen = {own: float(rng.random()) for own in rng.choice(net.variables, 10, replace=False)}
+        soft = {own: [share, 1 - share] for own, share in list(seen.items())[:5]}
+        hard = {own: np.eye(2)[net.states(own).index(sample[own][k])].tolist() for own in list(seen)[5:]}
+        rows.append([{**soft, **hard}.get(own) for own in net])
+    found = engine.evaluate(
+        "([model, rows]) => { const own = localEngine(JSON.parse(model)); return rows.map((row) => own.ask(row)) }",
+        [json.dumps(model), rows],
+    )
+    tac = tacit.compile(net, None, evidence=net.variables)
+    for row, answer in zip(rows, found, strict=True):
+        given = {own: [one] for own, one in zip(net, row, strict=True) if one}
+        assert answer["logEvidence"] == pytest.approx(tac.log_evidence(given)[0], abs=1e-12)
+        for own, posterior in zip(net, answer["posteriors"], strict=True):
+            np.testing.assert_allclose(posterior, tac.marginals(given)[own][0], atol=1e-12)
 
 
 @pytest.mark.slow

@@ -12,7 +12,8 @@ from bench.networks import network
 
 import tacit
 from tacit import Network, TestingCPT, examples, semantics
-from tacit.views.page import Captions, html_page, page_html
+from tacit.views.page import Captions, html_page, page_html, page_model
+from tests.views.page.test_page_engine import gates
 
 DESKTOP, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
 TABS = ("findings", "tests", "table", "chart", "explanation", "information", "sensitivity")
@@ -563,6 +564,24 @@ def test_a_page_unpacks_what_was_packed(opened, monkeypatch):
     page = opened("data:text/html;base64," + b64encode(page_html(net).encode()).decode())
     expected = semantics.posterior(net, "dysp", {})[0]
     assert page.evaluate("explorer.posteriors()")[number(net, "dysp")] == pytest.approx(list(expected), abs=1e-12)
+
+
+def test_a_page_of_decision_diagrams_says_what_it_leaves_out(opened, monkeypatch):
+    net = gates(12, 6)
+    monkeypatch.setattr(page_model, "MAX_WORK", 50_000)
+    page = opened("data:text/html;base64," + b64encode(page_html(net).encode()).decode())
+    page.evaluate("explorer.observe(0, [1, 0])")
+    k = len(net) - 1
+    expected = net.posterior(net.variables[k], {"x0": "true"})[0]
+    assert page.evaluate("explorer.posteriors()")[k] == pytest.approx(list(expected), abs=1e-12)
+    for tab in ("explanation", "sensitivity"):
+        page.click(f"#tab-{tab}")
+        until(page, f"document.getElementById('panel-{tab}').textContent.includes('decision diagrams')")
+    page.click("#tab-information")
+    until(page, "document.querySelectorAll('.ranking li').length > 1")
+    page.click("#tab-table")
+    assert page.locator("#panel-table tbody tr").count() == 4
+    assert page.is_hidden("#mode")
 
 
 def test_the_chart_has_pieces_and_jumps(opened):

@@ -14,10 +14,14 @@ from tacit.model.model import Model
 from tacit.query.query import DEFAULTS, Query, compiled
 from tacit.views.page.captions import Captions
 from tacit.views.page.places import places, tests_per_state
-from tacit.views.page.programs import PageTables, plain_program, plain_tests, rule_table, small_tables, why_not_set
+from tacit.views.page.programs import PageTables, add_small_tables, plain_program, plain_tests, rule_table, why_not_set
 
 FORMAT = "tacit-page-1"
 REMOTE = "The server of this page does not offer interventions. In Python, net.do does."
+LIMITED = (
+    "This network is so wide that the page computes with decision diagrams, in which numbers are built in. "
+    "Python answers this: tac.mpe, tac.sensitivity."
+)
 WIDE = "This network is too wide for a page that sets variables. In Python, net.do does."
 MAX_WORK = 50_000_000  # multiply-adds of one sweep: about a tenth of a second in a browser
 MAX_ENTRIES = 10_000_000  # of all values together: 160 MB in a browser
@@ -39,7 +43,7 @@ def page_model(net: Model, captions: Captions, remote: bool = False) -> dict[str
         "remote": remote,
         "variables": variables,
         "layout": places(net, [own["label"] for own in variables], [own["states"] for own in variables]),
-        **({"tables": small_tables(net), "unsettable": REMOTE} if remote else _computable(net)),
+        **(_looked_at(net) if remote else _computable(net)),
     }
 
 
@@ -59,13 +63,20 @@ def _described(net: Model, name: str, number: Mapping[str, int], captions: Capti
     }
 
 
+def _looked_at(net: Model) -> dict[str, Any]:
+    """What the page of a server has of the numbers: small tables."""
+    return {"tables": add_small_tables(net, PageTables(net)).tables, "unsettable": REMOTE, "limited": None}
+
+
 def _computable(net: Model) -> dict[str, Any]:
     """The program of sums, the one of maxima where it differs by more than that, and their numbers."""
     asked, settable = _asked(net)
     program, tables, slopes = asked.program, PageTables(net), asked.numbers()[1]
     programs = {"sum": plain_program(net, program, tables, slopes)}
+    if program.structured:
+        add_small_tables(net, tables)
     # where only axes of variables are summed out, maxima in place of sums find the best states
-    if any(axis not in program.owners for decision in program.decisions for axis in decision.chosen):
+    elif any(axis not in program.owners for decision in program.decisions for axis in decision.chosen):
         best = asked.companion(replace(asked.question, best=net.variables)).program
         programs["max"] = plain_program(net, best, tables, slopes)
     return {
@@ -73,6 +84,7 @@ def _computable(net: Model) -> dict[str, Any]:
         "tests": plain_tests(net, program),
         "tables": tables.tables,
         "unsettable": None if settable else WIDE,
+        "limited": LIMITED if program.structured else None,
     }
 
 
@@ -85,8 +97,6 @@ def _asked(net: Model) -> tuple[Query, bool]:
         return general, True
     except TooLargeError:
         special = compiled(Query, net, None, net.variables)
-        if special.program.structured:  # which has numbers built in
-            raise
     _require_small(special.program)
     return special, False
 

@@ -16,6 +16,7 @@ from tacit.model.cpt import CPT, TESTS, THRESHOLDS, AnyCPT, TestingCPT
 from tacit.model.model import Model
 from tacit.model.rules import Mux, NoisyOr
 
+MIN_LITERAL = 1e-290  # products of smaller numbers would leave the range of floats
 MAX_SHOWN = 2000  # entries of a table that is sent to be looked at, not to be computed with
 
 
@@ -70,16 +71,15 @@ def why_not_set(net: Model, name: str) -> str | None:
     return f"A page cannot set {name}, since testing nodes would see other evidence then. In Python, net.do can."
 
 
-def small_tables(net: Model) -> list[dict[str, Any]]:
-    """The tables that a page without programs can show."""
-    tables = PageTables(net)
+def add_small_tables(net: Model, tables: PageTables) -> PageTables:
+    """With the tables that a page can show, also if its programs do not read them."""
     for name in net.variables:
         cpt = net.cpt(name)
         parts = cpt.parts() if isinstance(cpt, CPT | TestingCPT) else {}
         if all(table.size <= MAX_SHOWN for table in parts.values()):
             for part in parts:
                 tables.place(name, part)
-    return tables.tables
+    return tables
 
 
 def rule_table(net: Model, name: str) -> list[float] | None:
@@ -108,7 +108,7 @@ def plain_program(
         "operations": operations,
         "decisions": [
             {"inputs": list(decision.inputs), "chosen": [axes[a] for a in decision.chosen]}
-            for decision in program.decisions
+            for decision in (() if program.structured else program.decisions)
         ],
         "axes": list(_axes_of_variables(net, program, axes)),
     }
@@ -134,8 +134,22 @@ def _detail(operation: ops.Operation, tables: PageTables, slopes: Mapping[str, f
         case ops.Add() | ops.Rescale():
             return {}
         case ops.Structured():
-            raise TooLargeError("too wide for a page, which works on whole tables; `tacit serve` answers it")
+            return _structured(operation)
     raise AssertionError(f"{type(operation).__name__} indexes tables: pages have likelihoods only")
+
+
+def _structured(operation: ops.Structured) -> dict[str, Any]:
+    """Instructions on single numbers, flat: where the terms of each begin, and the pairs that they multiply."""
+    literals = np.ldexp(operation.mantissas, operation.exponents)
+    if ((operation.mantissas != 0) & (np.abs(literals) < MIN_LITERAL)).any():
+        raise TooLargeError("too wide for a page: numbers of the program are below 1e-290; `tacit serve` answers it")
+    return {
+        "literals": literals.tolist(),
+        "bounds": operation.bounds.tolist(),
+        "terms": operation.terms.ravel().tolist(),
+        "index": operation.index.ravel().tolist(),
+        **({"largest": True} if operation.largest else {}),
+    }
 
 
 def _axes_of_variables(net: Model, program: Program, axes: Mapping[str, int]) -> Iterator[dict[str, Any]]:

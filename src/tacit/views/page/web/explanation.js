@@ -21,17 +21,19 @@ class ExplanationPanel {
   }
 
   update() {
-    this.newest(this.session.engine.mpe(this.session.evidence), (found) => this.show(found));
+    const { limited } = this.session.model;
+    if (limited) return this.show({ possible: false, limited });
+    return this.newest(this.session.engine.mpe(this.session.evidence), (found) => this.show(found));
   }
 
-  show({ possible, states, logProbability }) {
+  show({ possible, states, logProbability, limited = null }) {
     this.found = possible ? states : null;
     this.table.hidden = !possible;
     setText(
       this.head,
       possible
         ? `log p(all states, findings) = ${brief(logProbability, 5)}`
-        : `${this.session.unanswerable ?? "The findings have probability 0."} So there is no explanation.`,
+        : (limited ?? `${this.session.unanswerable ?? "The findings have probability 0."} So there is no explanation.`),
     );
     if (possible) this.body.replaceChildren(...states.map((state, i) => this.row(i, state)));
   }

@@ -241,6 +241,45 @@ const KINDS = {
     },
   },
 
+  // A list of instructions, each a sum of products of two numbers: of the inputs, literals, and earlier instructions.
+  structured: {
+    plan(op, operations) {
+      let first = 0;
+      const starts = op.inputs.map((i) => [i, (first += operations[i].array.length) - operations[i].array.length]);
+      const numbers = new Float64Array(first + op.literals.length + op.bounds.length - 1);
+      numbers.set(op.literals, first);
+      return { starts, numbers, results: first + op.literals.length, terms: Int32Array.from(op.terms) };
+    },
+    forward(run, op) {
+      const { starts, numbers, results, terms } = op.plan;
+      for (const [i, start] of starts) numbers.set(run.operations[i].array, start);
+      op.exponent = op.inputs.reduce((sum, i) => sum + run.operations[i].exponent, 0);
+      for (let k = 0; k + 1 < op.bounds.length; k++) {
+        let sum = 0;
+        for (let t = 2 * op.bounds[k]; t < 2 * op.bounds[k + 1]; t += 2) sum += numbers[terms[t]] * numbers[terms[t + 1]];
+        numbers[results + k] = sum;
+      }
+      op.index.forEach((from, k) => (op.array[k] = from >= 0 ? numbers[from] : from === -2 ? 1 : 0));
+    },
+    reverse(run, op) {
+      const { starts, numbers, results, terms } = op.plan;
+      const adjoints = new Float64Array(numbers.length);
+      op.index.forEach((from, k) => from >= 0 && (adjoints[from] += op.adjoint[k]));
+      for (let k = op.bounds.length - 2; k >= 0; k--) {
+        const by = adjoints[results + k];
+        if (by === 0) continue;
+        for (let t = 2 * op.bounds[k]; t < 2 * op.bounds[k + 1]; t += 2) {
+          adjoints[terms[t]] += by * numbers[terms[t + 1]];
+          adjoints[terms[t + 1]] += by * numbers[terms[t]];
+        }
+      }
+      for (const [i, start] of starts) {
+        const below = run.operations[i].adjoint;
+        for (let k = 0; k < below.length; k++) below[k] += adjoints[start + k];
+      }
+    },
+  },
+
   rescale: {
     forward(run, op) {
       const source = run.operations[op.inputs[0]];

@@ -23,7 +23,8 @@ class TornadoPanel {
   update() {
     const { engine, query, model, unanswerable, aside, posteriorAside } = this.session;
     if (query !== this.query) this.ask(query, model.variables[query]);
-    if (unanswerable) return this.empty(unanswerable);
+    const nothing = model.limited ?? unanswerable;
+    if (nothing) return this.empty(nothing);
     const asked = together(engine.sensitivity(aside.evidence, query, this.state), posteriorAside);
     return this.newest(asked, ([found, posterior]) => {
       this.describe(aside.note, posterior[this.state]);
