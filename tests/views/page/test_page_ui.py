@@ -854,6 +854,9 @@ def test_tabs_stay_in_one_line(opened, width):
     page = opened("abc", viewport={"width": width, "height": 640})
     if width < 720:
         page.click(".views [data-view=panels]")
+    top = page.locator(".top").bounding_box()
+    assert top["height"] <= (60 if width > 720 else 130)
+    assert page.locator("h1").bounding_box()["width"] > 20
     tops = page.evaluate("[...document.querySelectorAll('[role=tab]')].map((tab) => tab.getBoundingClientRect().top)")
     assert len(tops) == len(TABS)
     assert len(set(tops)) == 1

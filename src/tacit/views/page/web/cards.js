@@ -15,8 +15,8 @@ class Cards {
   make() {
     this.nothing = element("p", { class: "quiet", hidden: true }, "No variable has such a name.");
     this.parts = this.model.variables.map((variable, i) => this.card(variable, i));
-    const hint = quiet("p", "Tap a state to observe it, and a name to make it the query.");
-    this.host.append(hint, this.nothing, ...this.parts.map(({ card }) => card));
+    this.hint = quiet("p");
+    this.host.append(this.hint, this.nothing, ...this.parts.map(({ card }) => card));
     this.mark();
   }
 
@@ -64,7 +64,10 @@ class Cards {
   }
 
   mark() {
-    this.parts?.forEach(({ card, title }, i) => {
+    if (!this.parts) return;
+    const { label } = this.model.variables[this.session.query];
+    setText(this.hint, `Tap a state to observe it, or a name to make it the query, which is ${label} now.`);
+    this.parts.forEach(({ card, title }, i) => {
       card.classList.toggle("chosen", i === this.session.query);
       setAttribute(title, "aria-pressed", i === this.session.query);
     });

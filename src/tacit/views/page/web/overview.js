@@ -26,7 +26,7 @@ class Overview {
   update() {
     const { x, y, scale, room } = this.camera;
     const all = this.map.width * scale <= room[0] + 1 && this.map.height * scale <= room[1] + 1;
-    this.host.hidden = all || room[0] < 2.5 * OVERVIEW;
+    this.host.hidden = all || !this.camera.overviewed;
     const place = { x: -x / scale, y: -y / scale, width: room[0] / scale, height: room[1] / scale };
     for (const [key, value] of Object.entries(place)) this.window.setAttribute(key, value.toFixed(1));
   }
