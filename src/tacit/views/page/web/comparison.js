@@ -9,22 +9,21 @@ class Comparison {
   }
 
   make() {
-    const heads = (...texts) => element("thead", {}, element("tr", {}, ...texts.map(([text, kind]) => element("th", { scope: "col", class: kind }, text))));
-    const [kept, now] = [["Kept", "number"], ["Now", "number"]];
     this.findings = element("tbody", {});
     this.posteriors = element("tbody", {});
     this.more = quiet("p");
+    const swapping = { title: "Keep the findings of now, and go back to those that were kept" };
     this.section = element(
       "section",
       { class: "comparison", "aria-label": "Comparison", hidden: true },
       element("h3", {}, "Kept and now"),
-      element("table", { class: "compared" }, heads(["Finding", ""], kept, now), this.findings),
-      element("table", { class: "compared" }, heads(["Posterior", ""], kept, now, ["±", "number"]), this.posteriors),
+      element("table", { class: "compared" }, comparedHeads("Finding", "Kept", "Now"), this.findings),
+      element("table", { class: "compared" }, comparedHeads("Posterior", "Kept", "Now", "±"), this.posteriors),
       this.more,
       element(
         "div",
         { class: "buttons" },
-        button("Swap", () => this.session.swap(), { title: "Keep the findings of now, and go back to those that were kept" }),
+        button("Swap", () => this.session.swap(), swapping),
         button("Stop comparing", () => this.session.keep(null)),
       ),
     );
@@ -36,19 +35,28 @@ class Comparison {
     this.section.hidden = !kept;
     if (!kept) return;
     const either = evidence.flatMap((finding, i) => (finding || kept.evidence[i] ? [i] : []));
-    const rows = either.map((i) => this.row(i, "", findingText(this.session.model, i, kept.evidence[i]), findingText(this.session.model, i, evidence[i])));
-    this.findings.replaceChildren(...(rows.length ? rows : [element("tr", {}, element("td", { colspan: 3 }, "Nothing is observed in either."))]));
+    this.findings.replaceChildren(...either.map((i) => this.finding(i, kept.evidence[i], evidence[i])));
     const others = byDifference(kept.answer.posteriors, answer.posteriors).filter(([i]) => i !== query);
     const shown = [...answer.posteriors[query].map((_, k) => [query, k]), ...others.slice(0, MANY_COMPARED)];
-    this.posteriors.replaceChildren(...shown.map(([i, k]) => this.posterior(i, k, kept.answer.posteriors[i][k], answer.posteriors[i][k])));
+    const posteriors = ({ posteriors }, i, k) => posteriors[i][k];
+    this.posteriors.replaceChildren(
+      ...shown.map(([i, k]) => this.posterior(i, k, posteriors(kept.answer, i, k), posteriors(answer, i, k))),
+    );
     const rest = others.length > MANY_COMPARED ? ` ${others.length - MANY_COMPARED} more differ less.` : "";
-    setText(this.more, `The query, then each variable that differs, by its state that differs most.${rest} Thin lines on bars are at the values that were kept.`);
+    setText(
+      this.more,
+      `The query, then each variable that differs, by its state that differs most.${rest} ` +
+        "Thin lines on bars are at the values that were kept.",
+    );
+  }
+
+  finding(i, kept, now) {
+    const { states } = this.session.model.variables[i];
+    return this.row(i, "", findingText(states, kept), findingText(states, now));
   }
 
   posterior(i, k, kept, now) {
-    const change = 100 * (now - kept);
-    const text = Number.isNaN(change) ? "–" : `${change > 0.05 ? "+" : change < -0.05 ? "−" : ""}${Math.abs(change).toFixed(1)}`;
-    return this.row(i, ` = ${this.session.model.variables[i].states[k]}`, percent(kept), percent(now), text);
+    return this.row(i, ` = ${this.session.model.variables[i].states[k]}`, percent(kept), percent(now), signed(now - kept));
   }
 
   row(i, text, ...cells) {
@@ -57,13 +65,24 @@ class Comparison {
   }
 }
 
+function comparedHeads(first, ...others) {
+  const heads = others.map((text) => element("th", { scope: "col", class: "number" }, text));
+  return element("thead", {}, element("tr", {}, element("th", { scope: "col" }, first), ...heads));
+}
+
+// A difference of probabilities in percentage points: "+12.3".
+function signed(difference) {
+  if (Number.isNaN(difference)) return "–";
+  const sign = difference > 0.0005 ? "+" : difference < -0.0005 ? "−" : "";
+  return `${sign}${Math.abs(100 * difference).toFixed(1)}`;
+}
+
 // A finding in few words.
-function findingText({ variables }, i, finding) {
-  const { states } = variables[i];
-  const state = knownState(finding);
+function findingText(states, finding) {
   if (!finding) return "–";
-  if (stateSet(finding) >= 0) return `set to ${states[state]}`;
-  return state >= 0 ? states[state] : shares(finding).map((x) => brief(x, 2)).join(", ");
+  const state = knownState(finding);
+  if (state < 0) return shares(finding).map((x) => brief(x, 2)).join(", ");
+  return stateSet(finding) >= 0 ? `set to ${states[state]}` : states[state];
 }
 
 // The variables whose posteriors differ to be seen, the most different first, each with its state that differs most.

@@ -55,7 +55,8 @@ class ExplanationPanel {
   // All of it is observed, but for what is set.
   take() {
     const { model, evidence } = this.session;
-    const finding = (state, i) => (stateSet(evidence[i]) >= 0 ? evidence[i] : observed(model.variables[i].states.length, state));
-    if (this.found) this.session.replace(this.found.map(finding));
+    const seen = (state, i) => observed(model.variables[i].states.length, state);
+    const made = this.found?.map((state, i) => (stateSet(evidence[i]) >= 0 ? evidence[i] : seen(state, i)));
+    if (made) this.session.replace(made);
   }
 }

@@ -76,7 +76,8 @@ class FindingsPanel {
     this.likely.replaceChildren();
     const set = evidence.filter((finding) => stateSet(finding) >= 0).length;
     if (found.length === set || !answer.possible) return;
-    this.likely.append(`log p(findings${set ? " | what is set" : ""}) = `, element("b", {}, brief(log, 5)), `, p = ${brief(Math.exp(log))}`);
+    const what = `log p(findings${set ? " | what is set" : ""}) = `;
+    this.likely.append(what, element("b", {}, brief(log, 5)), `, p = ${brief(Math.exp(log))}`);
     if (model.variables.some(({ testing }) => testing)) this.likely.append(" (p* of the selected network)");
   }
 

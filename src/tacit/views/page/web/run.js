@@ -256,7 +256,8 @@ const KINDS = {
       op.exponent = op.inputs.reduce((sum, i) => sum + run.operations[i].exponent, 0);
       for (let k = 0; k + 1 < op.bounds.length; k++) {
         let sum = 0;
-        for (let t = 2 * op.bounds[k]; t < 2 * op.bounds[k + 1]; t += 2) sum += numbers[terms[t]] * numbers[terms[t + 1]];
+        const end = 2 * op.bounds[k + 1];
+        for (let t = 2 * op.bounds[k]; t < end; t += 2) sum += numbers[terms[t]] * numbers[terms[t + 1]];
         numbers[results + k] = sum;
       }
       op.index.forEach((from, k) => (op.array[k] = from >= 0 ? numbers[from] : from === -2 ? 1 : 0));

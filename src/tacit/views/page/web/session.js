@@ -139,7 +139,7 @@ class Session {
     return this.replace(evidence);
   }
 
-  // The evidence but for a finding that fixes the query, which would leave nothing to tell, and a sentence if there is one.
+  // The evidence without a finding that fixes the query, with which nothing could be told, and a sentence about it.
   get aside() {
     const { evidence, query, model } = this;
     const state = knownState(evidence[query]);
@@ -158,7 +158,8 @@ class Session {
 
   // Where the posterior of a state was before the last change, or what was kept, if that can be told from what it is.
   ghost(i, state) {
-    const [before, now] = [this.kept?.answer ?? this.earlier, this.answer].map((answer) => answer?.posteriors[i][state] ?? NaN);
+    const answers = [this.kept?.answer ?? this.earlier, this.answer];
+    const [before, now] = answers.map((answer) => answer?.posteriors[i][state] ?? NaN);
     return Math.abs(now - before) > SAME ? before : NaN;
   }
 

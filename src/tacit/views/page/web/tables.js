@@ -47,7 +47,9 @@ class TablePanel {
     const entries = count * variable.states.length;
     const known = tablesOf(model, query);
     const small = count <= MANY_ROWS && entries <= MANY_ENTRIES;
-    setText(this.size, tableSize(count, variable.states.length, known.tables.length, small, known.tables.length > 0));
+    const more = small ? "" : " That is too long to be shown in full: choose states of the parents to see their row.";
+    const size = tableSize(count, variable.states.length, known.tables.length);
+    setText(this.size, size + (known.tables.length ? more : " They are not on this page."));
     this.choices.replaceChildren(...(small || !known.tables.length ? [] : this.chooseRow(variable)));
     this.shown = small ? Array.from({ length: count }, (_, u) => u) : null;
     this.known = known;
@@ -73,24 +75,23 @@ class TablePanel {
   fill() {
     const { tables, thresholds } = this.known;
     const rows = this.shown ?? [this.chosen.reduce((place, state, k) => place * this.cards[k] + state, 0)];
-    const parts = thresholds ? [this.tests(rows)] : [];
+    const tests = this.session.answer.tests.find(({ node }) => node === this.query);
+    const parts = thresholds && tests ? [this.tests(rows, tests)] : [];
     tables.forEach((table, t) => parts.push(...this.table(table, t, rows)));
     this.body.replaceChildren(...parts);
   }
 
-  tests(rows) {
-    const { model, answer } = this.session;
-    const { gamma, rows: all } = answer.tests.find(({ node }) => node === this.query);
-    const { tests } = model.variables[this.query];
+  tests(rows, { gamma, rows: all }) {
+    const { tests } = this.session.model.variables[this.query];
     const lines = rows.flatMap((u) =>
       all.slice(u * tests, (u + 1) * tests).map(({ operator, threshold }) => {
         return [digits(u, this.cards), [`P* ${comparison(operator, true)} ${brief(threshold, 5)}`]];
       }),
     );
+    const slope = gamma === null ? "" : `The tests are sigmoids of slope ${brief(gamma)}. `;
     const what =
       "The row comes from one of these tables, chosen by a test: P* is the probability of the parents' states, " +
-      `given the evidence that the node sees.${gamma === null ? "" : ` The tests are sigmoids of slope ${brief(gamma)}.`} ` +
-      "Rows that are not used now are pale.";
+      `given the evidence that the node sees. ${slope}Rows that are not used now are pale.`;
     return element("div", {}, quiet("p", what), this.grid("Tests", ["test holds if"], lines, null));
   }
 
@@ -107,24 +108,25 @@ class TablePanel {
 
   // A single row, from top to bottom: it may be long.
   column(label, states, numbers) {
-    const lines = states.map((state, k) => element("tr", {}, element("th", { scope: "row" }, state), numberCell(numbers[k])));
+    const head = (state) => element("th", { scope: "row" }, state);
+    const lines = states.map((state, k) => element("tr", {}, head(state), numberCell(numbers[k])));
     return element("table", { class: "cpt", "aria-label": label }, element("tbody", {}, ...lines));
   }
 
   // A line for each of some states of the parents: the states, then the cells.
   grid(label, heads, lines, used, places = []) {
     const { model } = this.session;
-    const { parents } = model.variables[this.query];
+    const parents = model.variables[this.query].parents.map((p) => model.variables[p]);
     const column = (text, kind) => element("th", { scope: "col", class: kind }, text);
-    const top = element("tr", {}, ...parents.map((p) => column(model.variables[p].label, "")), ...heads.map((text) => column(text, "number")));
+    const above = [...parents.map(({ label: name }) => column(name, "")), ...heads.map((text) => column(text, "number"))];
     const body = element("tbody", {});
     lines.forEach(([states, cells], k) => {
-      const line = element("tr", {}, ...parents.map((p, j) => element("th", { scope: "row" }, model.variables[p].states[states[j]])));
-      line.append(...cells.map(numberCell));
+      const given = parents.map((parent, j) => element("th", { scope: "row" }, parent.states[states[j]]));
+      const line = element("tr", {}, ...given, ...cells.map(numberCell));
       body.append(line);
       this.rows.push({ node: line, parents: states, weight: used && used(places[k]) });
     });
-    const table = element("table", { class: "cpt" }, element("thead", {}, top), body);
+    const table = element("table", { class: "cpt" }, element("thead", {}, element("tr", {}, ...above)), body);
     return element("div", { class: "wide-table", role: "region", tabindex: 0, "aria-label": label }, table);
   }
 }
@@ -157,16 +159,14 @@ function tableTitle(t, count) {
 
 // Whether a row comes from this table, or mostly does.
 function tableInUse(answer, node, u, t, count) {
-  const { rows } = answer.tests.find((test) => test.node === node);
+  const { rows } = answer.tests.find((test) => test.node === node) ?? { rows: [] };
   const holding = rows.slice(u * (count - 1), (u + 1) * (count - 1)).filter(({ weight }) => weight >= 0.5).length;
   return count === 2 ? (t === 0) === (holding === 1) : holding === t;
 }
 
 // "9 rows of 3 numbers."
-function tableSize(rows, states, count, small, known) {
+function tableSize(rows, states, count) {
   const many = (n, word) => `${n.toLocaleString("en")} ${word}${n === 1 ? "" : "s"}`;
   const each = `${many(rows, "row")} of ${many(states, "number")}`;
-  const size = count > 1 ? `${count} tables, each with ${each}.` : `${each}.`;
-  if (!known) return `${size} They are not on this page.`;
-  return small ? size : `${size} That is too long to be shown in full: choose states of the parents to see their row.`;
+  return count > 1 ? `${count} tables, each with ${each}.` : `${each}.`;
 }
