@@ -191,7 +191,7 @@ def test_a_hard_observation_separates_a_chain_with_testing_nodes(data):
     net = examples.etq(seed=data.draw(st.integers(0, 99)))
     first, second = data.draw(st.floats(0, 1)), data.draw(st.floats(0, 1))
     net.add("R", ["Q"], cpt=net.cpt("Q"))
-    answers = semantics.posterior(net, "R", {"E": [first, second], "Q": "true"})
+    answers = semantics.posterior(net, "R", {"E": np.array([first, second]), "Q": "true"})
     assume(np.isfinite(answers).all())
     close(answers[0], answers[1])
 

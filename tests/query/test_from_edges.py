@@ -24,7 +24,7 @@ ROWS = {
 @pytest.mark.parametrize("rows", [ROWS, pd.DataFrame(ROWS), pl.DataFrame(ROWS), pd.DataFrame(ROWS).to_dict("records")])
 def test_edges_and_a_table_are_enough(rows):
     net = tacit.Network.from_edges(EDGES, rows)
-    assert [net.states(name) for name in ("slip", "wet", "rain")] == [("no", "yes"), (1, 2), ("true", "false")]
+    assert [net.states(name) for name in ("slip", "wet", "rain")] == [("no", "yes"), (1, 2), (True, False)]
     assert net.parents("wet") == ("rain", "sprinkler")
     learned = tacit.estimate(net, ROWS, prior=1.0).network
     assert learned.posterior("slip", {"wet": 2})[0, 1] > 0.5
@@ -82,9 +82,18 @@ def test_a_prediction_is_the_most_probable_state():
     assert predicted[0] == predicted.labels[0]
     assert (predicted == np.array(["lo"] * 3)).tolist() == [label == "lo" for label in predicted.labels]
     assert np.asarray(predicted).tolist() == predicted.labels.tolist()
-    assert predicted.to_frame().columns.tolist() == ["C", "probability"]
+    assert predicted.to_pandas().columns.tolist() == ["C", "probability"]
+    assert tac.predict(pd.DataFrame(rows, index=[7, 8, 9])).to_pandas().index.tolist() == [7, 8, 9]
     assert "C" in predicted._repr_html_()
     assert repr(predicted) == "Prediction(C: 3 rows)"
+
+
+def test_booleans_are_predicted_as_booleans():
+    frame = pd.DataFrame({"a": [True, False, None] * 20, "b": ["x", "y", "y"] * 20})
+    net = tacit.estimate(tacit.Network.from_edges([("a", "b")], frame), frame).network
+    predicted = tacit.compile(net, "a", ["b"]).predict(frame[["b"]])
+    assert (predicted == [True, False, False] * 20).all()
+    assert predicted.labels.dtype == bool
 
 
 def test_a_prediction_of_several_variables_is_their_joint_state():
@@ -92,7 +101,7 @@ def test_a_prediction_of_several_variables_is_their_joint_state():
     predicted = tac.predict({"B": [0.2, 0.9, 0.5]})
     best = tac.map({"B": [0.2, 0.9, 0.5]})
     assert predicted.labels.tolist() == [list(row) for row in zip(best.states["C"], best.states["A"], strict=True)]
-    assert predicted.to_frame().shape == (3, 3)
+    assert predicted.to_pandas().shape == (3, 3)
 
 
 def test_an_impossible_row_has_no_prediction():

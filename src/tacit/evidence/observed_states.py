@@ -10,7 +10,7 @@ from tacit.base.errors import EvidenceError
 from tacit.base.text import shown
 from tacit.evidence.frames import Coded, ConversionError, TextColumn, opened
 from tacit.evidence.labels import is_missing
-from tacit.model.variable import DEFAULT_STATES, Label
+from tacit.model.variable import Label
 
 MAX_OBSERVED = 100  # different values of a column up to which they are taken for states
 
@@ -18,7 +18,7 @@ MAX_OBSERVED = 100  # different values of a column up to which they are taken fo
 def observed_states(name: str, values: Any) -> tuple[Label, ...]:
     """The values that occur in a column, sorted; those of an ordered category stay in its order.
 
-    Booleans are the default states, "true" and "false". Whole numbers that gaps have made floats are whole numbers. It
+    Booleans have both of their states, True first. Whole numbers that gaps have made floats are whole numbers. It
     is an error if a column has no values, too many different ones, or fractions, which are measurements.
 
     >>> observed_states("B", ["lo", None, "hi", "lo"]), observed_states("C", [2.0, float("nan"), 1.0])
@@ -28,7 +28,7 @@ def observed_states(name: str, values: Any) -> tuple[Label, ...]:
     if not present:
         raise EvidenceError(f"column {name!r} has no values, so its states are unknown; give them in states=")
     if all(isinstance(value, bool) for value in present):
-        return DEFAULT_STATES
+        return True, False
     for value in present:
         if not isinstance(value, str | int | float):
             kind = type(value).__name__

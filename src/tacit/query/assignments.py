@@ -23,6 +23,7 @@ from tacit.evidence.frames import smallest
 from tacit.evidence.read import EvidenceLike
 from tacit.model.variable import Variable
 from tacit.query.answer import warn_impossible
+from tacit.query.probabilities import index_of
 from tacit.query.query import Query
 
 Labels = NDArray[Any]
@@ -69,6 +70,7 @@ class Prediction(NDArrayOperatorsMixin):
     names: tuple[str, ...]
     labels: Labels
     probability: Floats
+    index: Any = None  # of the pandas frame that the rows came from, if they did
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -87,9 +89,9 @@ class Prediction(NDArrayOperatorsMixin):
         labels = self.labels.reshape(len(self), -1)
         return {**{name: labels[:, i] for i, name in enumerate(self.names)}, "probability": self.probability}
 
-    def to_frame(self) -> Any:
-        """A pandas frame: the labels of each query variable, and `probability`."""
-        return package("pandas", "frames", "to_frame").DataFrame(self._columns())
+    def to_pandas(self) -> Any:
+        """A pandas frame: the labels of each query variable, and `probability`, with the index of the rows."""
+        return package("pandas", "frames").DataFrame(self._columns(), index=self.index)
 
     def __repr__(self) -> str:
         return f"Prediction({', '.join(self.names)}: {plural(len(self), 'row')})"
@@ -149,7 +151,8 @@ def prediction(query: Query, evidence: EvidenceLike | None) -> Prediction:
     variables = [query.network.variable(name) for name in names]
     columns = [_labels(v, c, impossible) for v, c in zip(variables, np.unravel_index(best, shape), strict=True)]
     labels = columns[0] if len(names) == 1 else np.stack([column.astype(object) for column in columns], axis=1)
-    return Prediction(names, labels, np.take_along_axis(table, best[:, None], axis=1)[:, 0])
+    probability = np.take_along_axis(table, best[:, None], axis=1)[:, 0]
+    return Prediction(names, labels, probability, index_of(evidence, len(table)))
 
 
 def samples(query: Query, evidence: EvidenceLike | None, n: int, seed: int | None) -> Samples:

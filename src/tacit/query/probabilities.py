@@ -189,11 +189,16 @@ class Marginals(dict[str, Probabilities]):
 
 
 def with_labels(array: Floats, variables: Sequence[Variable], evidence: Any) -> Probabilities:
-    """Probabilities with the index of a pandas frame of evidence, or of the first column of pandas in a mapping."""
+    """Probabilities with the index of the rows of evidence."""
+    return Probabilities(array, variables, index_of(evidence, len(array)))
+
+
+def index_of(evidence: Any, rows: int) -> Any:
+    """The index of a pandas frame of evidence, or of the first column of pandas in a mapping; None without any."""
     columns = evidence.values() if isinstance(evidence, Mapping) else [evidence]
     of_pandas = (c for c in columns if type(c).__module__.partition(".")[0] == "pandas" and hasattr(c, "index"))
     index = next((column.index for column in of_pandas), None)
-    return Probabilities(array, variables, None if index is None or len(index) != len(array) else index)
+    return None if index is None or len(index) != rows else index
 
 
 def joint_columns(states: Iterable[tuple[str, Iterable[Label]]]) -> Iterator[str]:
