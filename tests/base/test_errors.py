@@ -8,7 +8,7 @@ import pytest
 
 import tacit
 from tacit import examples
-from tacit.base.errors import EvidenceError, TacitError
+from tacit.base.errors import EvidenceError, TacitError, WrongValue
 from tacit.clusters.work import plain_errors
 from tacit.evidence.read import AmbiguousEvidenceError
 from tacit.evidence.tables.messages import in_file, in_partition
@@ -93,3 +93,15 @@ def test_an_error_of_ours_is_found_in_a_traceback(line, expected):
         raise RuntimeError(text)
     assert type(caught.value) is expected
     assert str(caught.value) == "partition 3: evidence on 'A', row 2: bad"
+
+
+def test_all_wrong_values_move_with_their_rows():
+    values = [WrongValue("lo?", 3, 4, "lo"), *(WrongValue(i, 1, i) for i in range(6))]
+    error = EvidenceError("'lo?' is not a state", variable="A", row=4, values=values)
+    there = pickle.loads(pickle.dumps(error)).at("rows.csv", first=101)
+    assert [wrong.first for wrong in there.values] == [105, *range(101, 107)]
+    assert str(there) == (
+        "rows.csv: evidence on 'A', row 105: 'lo?' is not a state; 9 rows name no state: 'lo?' (3, first in row 105, "
+        "did you mean 'lo'?), 0 (1, first in row 101), 1 (1, first in row 102), 2 (1, first in row 103), 3 (1, "
+        "first in row 104), and 2 other values"
+    )

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self
+
+from tacit.base.text import shown
+
+MAX_LISTED = 5  # different wrong values that a message lists
 
 
 class TacitError(ValueError):
@@ -34,12 +39,26 @@ class UnsetError(NetworkError):
     """A number that must be learned first was asked for."""
 
 
+class WrongValue(NamedTuple):
+    """A value that is wrong in a column of evidence: in how many rows, in which one first, and what it may mean."""
+
+    value: Any
+    rows: int
+    first: int
+    meant: str | None = None
+
+    def __str__(self) -> str:
+        hint = "" if self.meant is None else f", did you mean {self.meant!r}?"
+        return f"{shown(self.value)} ({self.rows:,}, first in row {self.first:,}{hint})"
+
+
 class EvidenceError(TacitError):
     """Evidence names an unknown variable or state, or holds a bad number.
 
     The message is made of what is known: the `place` that the rows are from, a file or a partition; the `subject`,
     which is the evidence on the `variable` unless it is named; the `row`, as people count rows at that place; and the
-    `problem`. A problem that begins with a space or a comma goes on with the sentence that its subject begins.
+    `problem`. A problem that begins with a space or a comma goes on with the sentence that its subject begins. Where
+    several rows have it, `values` are all that are wrong in the column, the most frequent ones first.
 
     >>> error = EvidenceError("'x' is not a state", variable="A", row=2)
     >>> error
@@ -60,26 +79,37 @@ class EvidenceError(TacitError):
         subject: str | None = None,
         row: int | None = None,
         place: str | None = None,
+        values: Sequence[WrongValue] = (),
     ) -> None:
-        self.problem, self.variable, self.row, self.place = problem, variable, row, place
+        self.problem, self.variable, self.row, self.place, self.values = problem, variable, row, place, tuple(values)
         self.subject = f"evidence on {variable!r}" if subject is None and variable is not None else subject
         about = ", ".join([*filter(None, [self.subject]), *([] if row is None else [f"row {row}"])])
         colon = ": " if about and not problem.startswith((" ", ",")) else ""
         # the only argument: with it and the fields, pickle makes the error anew
-        super().__init__(f"{'' if place is None else f'{place}: '}{about}{colon}{problem}")
+        super().__init__(f"{'' if place is None else f'{place}: '}{about}{colon}{problem}{_listed(self.values)}")
 
     def changed(self, **fields: Any) -> Self:
         """A copy with some fields changed."""
-        names = ("problem", "variable", "subject", "row", "place")
+        names = ("problem", "variable", "subject", "row", "place", "values")
         return type(self)(**{name: getattr(self, name) for name in names} | fields)
 
     def moved(self, by: int) -> Self:
         """The error for rows that have others before them."""
-        return self if self.row is None else self.changed(row=self.row + by)
+        values = [wrong._replace(first=wrong.first + by) for wrong in self.values]
+        return self if self.row is None else self.changed(row=self.row + by, values=values)
 
     def at(self, place: str, first: int = 0) -> Self:
         """The error for rows of a file or a partition, of which the first is the row `first`."""
         return self.moved(first).changed(place=place)
+
+
+def _listed(values: Sequence[WrongValue]) -> str:
+    """What is wrong in all rows of a column, as the end of a message."""
+    if not values:
+        return ""
+    more = f", and {len(values) - MAX_LISTED:,} other values" if len(values) > MAX_LISTED else ""
+    rows = sum(wrong.rows for wrong in values)
+    return f"; {rows:,} rows name no state: {', '.join(map(str, values[:MAX_LISTED]))}{more}"
 
 
 class TooLargeError(TacitError):

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.base.errors import EvidenceError
+from tacit.base.errors import EvidenceError, WrongValue
 from tacit.base.text import shown
 from tacit.evidence.frames import EXACT_FLOATS, MAX_INT8, SAMPLED_ROWS, Coded, TextColumn, smallest
 from tacit.evidence.states import MISSING, UNKNOWN, code_in_any_case
-from tacit.model.variable import Variable, listed_states, similar
+from tacit.model.variable import Variable, listed_states, nearest
 
 Codes = NDArray[np.signedinteger[Any]]  # (rows,): the place of a state of its variable, MISSING, UNKNOWN or SEVERAL
 SEVERAL = -3
-MAX_LISTED = 5  # different wrong values that a message lists
+MAX_SUGGESTED = 8  # different wrong values for which a similar state is looked for, which is slow
 MAX_COMPARED_STATES = 32  # whose labels an array is compared with, one after the other
 MAX_COMPARED_LABELS = 4  # that are found faster by a comparison each than by a lookup
 BLOCK_ROWS = 2**17
@@ -273,35 +273,32 @@ def _not_states(variable: Variable, values: Sequence[Any], rows: NDArray[np.intp
         problem += ", or a float in every row"
     elif number is not None:  # a code, whose meaning as a likelihood may be the opposite
         problem += f", or likelihoods of shape (rows, {variable.card})"
-    elif len(rows) == 1:
-        problem += _suggestion(variable, value, "; ")
-    return error_in_row(variable, int(rows[0]), problem + _summary(variable, values, rows))
+    elif len(rows) == 1 and (meant := _meant(variable, value)) is not None:
+        problem += f"; did you mean {meant!r}?"
+    counted = _counted(variable, values, rows) if len(rows) > 1 else ()
+    return EvidenceError(problem, variable=variable.name, row=int(rows[0]), values=counted)
 
 
-def _summary(variable: Variable, values: Sequence[Any], rows: NDArray[np.intp]) -> str:
-    """How often each wrong value of a column occurs, where first, and what it may mean; nothing for a single row."""
-    if len(rows) == 1:
-        return ""
+def _counted(variable: Variable, values: Sequence[Any], rows: NDArray[np.intp]) -> list[WrongValue]:
+    """How often each wrong value of a column occurs, where first, and what it may mean."""
     first, counts = dict[Any, int](), Counter[Any]()
     for value, row in zip(map(_hashable, values), rows.tolist(), strict=True):
         first.setdefault(value, row)
         counts[value] += 1
-    listed = [
-        f"{shown(value)} ({count:,}, first in row {first[value]:,}{_suggestion(variable, value, ', ')})"
-        for value, count in counts.most_common(MAX_LISTED)
+    common = counts.most_common()
+    return [WrongValue(value, n, first[value], _meant(variable, value)) for value, n in common[:MAX_SUGGESTED]] + [
+        WrongValue(value, n, first[value]) for value, n in common[MAX_SUGGESTED:]
     ]
-    more = f", and {len(counts) - MAX_LISTED:,} other values" if len(counts) > MAX_LISTED else ""
-    return f"; {len(rows):,} rows name no state: {', '.join(listed)}{more}"
 
 
 def _hashable(value: Any) -> Any:
     return value if isinstance(value, Hashable) else shown(value)
 
 
-def _suggestion(variable: Variable, value: Any, before: str) -> str:
-    """The state that text is most like, as a question; nothing if there is none."""
-    close = similar(value, [label for label in variable.states if isinstance(label, str)])
-    return f"{before}{close.removeprefix('; ')}" if close and isinstance(value, str) else ""
+def _meant(variable: Variable, value: Any) -> str | None:
+    """The state that text is most like."""
+    states = [label for label in variable.states if isinstance(label, str)]
+    return nearest(value, states) if isinstance(value, str) else None
 
 
 def _several_states(variable: Variable, value: Any, row: int) -> EvidenceError:

@@ -88,12 +88,18 @@ def state_column(name: str, state: object) -> str:
 
 def similar(name: object, known: Iterable[str]) -> str:
     """The end of an error message on an unknown name: "; did you mean 'A'?", or nothing."""
+    close = nearest(name, known)
+    return "" if close is None else f"; did you mean {close!r}?"
+
+
+def nearest(name: object, known: Iterable[str]) -> str | None:
+    """The known name that one is most like; the same but for case, if there is one."""
     import difflib
 
     plain = str(name).strip().lower()
     known = list(known)
     close = [other for other in known if other.lower() == plain] or difflib.get_close_matches(str(name), known, n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    return close[0] if close else None
 
 
 def describe(variables: Sequence[Variable], state: Sequence[int]) -> str:
