@@ -323,6 +323,19 @@ def test_the_address_restores_and_follows_the_evidence(opened):
     until(page, "location.hash === ''")
 
 
+def test_the_address_holds_the_query(opened):
+    page = opened("alarm", "CVP=LOW&query=CO")
+    asked = "document.getElementById('query').selectedOptions[0].textContent"
+    assert page.evaluate(asked) == "CO"
+    assert evidence(page) == {"CVP": [1, 0, 0]}
+    page.select_option("#query", label="HR")
+    until(page, "location.hash === '#CVP=LOW&query=HR'")
+    page.fill("#panel-findings textarea", "#query=CO&BP=LOW")
+    page.click("text=Observe these")
+    assert page.evaluate(asked) == "CO"
+    until(page, "location.hash === '#BP=LOW&query=CO'")
+
+
 def test_an_address_that_cannot_be_read_is_told_and_the_rest_used(opened):
     page = opened("asia", "xray=yes&nothing=yes&lung=perhaps&tub=0.1,0.2,0.3")
     assert evidence(page) == {"xray": [1, 0]}

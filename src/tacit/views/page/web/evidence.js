@@ -26,13 +26,18 @@ function rounded(x) {
   return Number(x.toPrecision(6));
 }
 
-// "CVP=LOW&HR=0.2,0.5,0.3&do(BP)=LOW": the network's own names, encoded for addresses.
-function toFragment(model, evidence) {
-  return pairs(model, evidence)
-    .map(({ name, state, numbers, set }) => {
-      return `${set ? `do(${encoded(name)})` : encoded(name)}=${state === null ? numbers.join(",") : encoded(state)}`;
-    })
-    .join("&");
+// "CVP=LOW&HR=0.2,0.5,0.3&do(BP)=LOW&query=CO": the network's own names, encoded for addresses. The query is there if it
+// is not the one that the page opens with.
+function toFragment(model, evidence, query = model.query) {
+  const parts = pairs(model, evidence).map(({ name, state, numbers, set }) => {
+    return `${set ? `do(${encoded(name)})` : encoded(name)}=${state === null ? numbers.join(",") : encoded(state)}`;
+  });
+  if (query !== model.query && !hasVariable(model, "query")) parts.push(`query=${encoded(model.variables[query].name)}`);
+  return parts.join("&");
+}
+
+function hasVariable(model, name) {
+  return model.variables.some((one) => one.name === name || one.label === name);
 }
 
 // A line for each finding: "CVP = LOW", "do(BP) = LOW".
@@ -58,22 +63,29 @@ function pairs(model, evidence) {
   });
 }
 
-// The other way: evidence, and a sentence for each part that cannot be read. Takes fragments, links and lines.
+// The other way: evidence, the query if it is named, and a sentence for each part that cannot be read. Takes fragments,
+// links and lines.
 function fromText(model, text) {
   const evidence = model.variables.map(() => null);
   const problems = [];
+  let query = null;
   const isLines = /\n|\s=\s/.test(text.trim());
   const body = isLines ? text : text.trim().replace(/^[^#]*#/, "");
   for (const part of body.split(isLines ? /[\n;]/ : /&/)) {
     if (!part.trim()) continue;
     try {
+      const asked = !isLines && !hasVariable(model, "query") && /^query=(.*)$/s.exec(part);
+      if (asked) {
+        query = named(model, decodeURIComponent(asked[1])).i;
+        continue;
+      }
       const [i, likelihoods] = finding(model, part, isLines);
       evidence[i] = likelihoods;
     } catch (error) {
       problems.push(error instanceof URIError ? `“${part}” is not encoded as an address.` : error.message);
     }
   }
-  return { evidence, problems };
+  return { evidence, query, problems };
 }
 
 function finding(model, part, isLine) {

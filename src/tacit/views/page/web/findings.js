@@ -36,7 +36,7 @@ class FindingsPanel {
       element(
         "div",
         { class: "buttons" },
-        button("Copy link", () => this.copy(address(model, this.session.evidence))),
+        button("Copy link", () => this.copy(address(this.session))),
         button("Copy as text", () => this.copy(toLines(model, this.session.evidence))),
         button("Posteriors as CSV", () => downloadTable(this.session)),
         button("Picture as PNG", () => this.session.tell({ picture: true })),
@@ -58,8 +58,9 @@ class FindingsPanel {
   }
 
   paste() {
-    const { evidence, problems } = fromText(this.session.model, this.text.value);
+    const { evidence, query, problems } = fromText(this.session.model, this.text.value);
     setText(this.told, problems.join(" "));
+    if (query !== null) this.session.choose(query);
     if (!problems.length || evidence.some((one) => one)) this.session.replace(evidence);
   }
 
@@ -106,22 +107,24 @@ class FindingsPanel {
 }
 
 // A frame without an address of its own still gives the part that counts.
-function address(model, evidence) {
+function address({ model, evidence, query }) {
   const page = location.protocol === "about:" ? "" : location.href.split("#")[0];
-  return `${page}#${toFragment(model, evidence)}`;
+  return `${page}#${toFragment(model, evidence, query)}`;
 }
 
-// The part of the address after "#" follows the findings, and the findings follow it.
+// The part of the address after "#" follows the findings and the query, and these follow it.
 function followAddress(session, complain) {
+  const fragment = () => toFragment(session.model, session.evidence, session.query);
   const read = async () => {
     const text = location.hash.slice(1);
-    if (text === toFragment(session.model, session.evidence)) return;
-    const { evidence, problems } = fromText(session.model, `#${text}`);
+    if (text === fragment()) return;
+    const { evidence, query, problems } = fromText(session.model, `#${text}`);
+    if (query !== null) session.choose(query);
     await session.replace(evidence);
     if (problems.length) complain(`Not everything in the address could be read. ${problems.join(" ")}`);
   };
   const write = later(() => {
-    const text = toFragment(session.model, session.evidence);
+    const text = fragment();
     if (text === location.hash.slice(1)) return;
     try {
       history.replaceState(null, "", text ? `#${text}` : location.pathname + location.search);
@@ -130,6 +133,6 @@ function followAddress(session, complain) {
     }
   }, 50); // browsers are slow at this
   addEventListener("hashchange", read);
-  session.listen((what) => what === "settled" && write());
+  session.listen((what) => ["settled", "query"].includes(what) && write());
   if (location.hash.length > 1) read();
 }
