@@ -18,7 +18,6 @@ from tacit.engines.arrays.numpy_engine import WideEngine
 from tacit.engines.circuit.lower import lower
 from tacit.engines.tape.assemble import MAX_SUM_TERMS, assemble, knowledge
 from tacit.evidence.column import Column
-from tacit.views.page.programs import PageTables, plain_program
 from tests.engines.test_device import check as check_kernels
 from tests.helpers import ENGINES_OF_MANY, tries
 
@@ -325,11 +324,6 @@ def test_derivatives_row_by_row(operation):
         whole = expected[0] - part * expected.sum(axis=0)
         known = TABLE.ravel() != 0
         np.testing.assert_allclose(by["T", "table"][known], whole[known], rtol=1e-9, atol=1e-12)
-
-
-def test_a_page_does_not_run_it():
-    with pytest.raises(TooLargeError, match="tacit serve"):
-        plain_program(NET, program(SMALL), PageTables(NET), {})
 
 
 @given(operations(static=True, largest=False))
