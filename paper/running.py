@@ -75,7 +75,7 @@ def warm_up() -> None:
     """Let the kernels be compiled once, before several processes need them: it takes some seconds the first time."""
     tac = compiled(chain(1))
     for optimizer in ("lm", "lbfgs"):
-        tacit.fit(tac, {"E1": [0.2, 0.8]}, [0.2, 0.8], optimizer=optimizer, steps=1, restarts=1, progress=False)
+        tacit.fit(tac, {"E1": [0.2, 0.7]}, [0.2, 0.8], optimizer=optimizer, steps=1, restarts=1, progress=False)
 
 
 class Progress:
