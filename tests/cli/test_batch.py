@@ -29,19 +29,6 @@ from tacit.evidence.tables import csv_parquet as files  # noqa: E402
 from tacit.query.answer_columns import PosteriorColumns  # noqa: E402
 from tests.cli.helpers import answers, as_json, tacit_  # noqa: E402
 
-
-@pytest.fixture(autouse=True)
-def in_a_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def abc():
-    net = tacit.examples.abc()
-    tacit.save(net, "abc.json")
-    return net
-
-
 # two runs for one output ----------------------------------------------------------------------------------
 
 PAUSED = """

@@ -11,11 +11,6 @@ from tacit.cli import main
 from tacit.cli.shared import completion
 
 
-@pytest.fixture(autouse=True)
-def in_a_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
 @pytest.fixture
 def offered(monkeypatch, capfd):
     """A function: what a shell offers for the words so far, of which the last is to be completed."""

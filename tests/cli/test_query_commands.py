@@ -22,18 +22,6 @@ from tacit.query import answer_columns as wanted  # noqa: E402
 from tests.cli.helpers import answers, as_json, tacit_  # noqa: E402
 
 
-@pytest.fixture(autouse=True)
-def in_a_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def abc():
-    net = tacit.examples.abc()
-    tacit.save(net, "abc.json")
-    return net
-
-
 @pytest.fixture
 def stones():
     """Kidney stones, where to see a treatment and to give it are different."""

@@ -23,18 +23,6 @@ from tests.cli.helpers import as_json, tacit_  # noqa: E402
 SUFFIXES = [".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet"]
 
 
-@pytest.fixture(autouse=True)
-def in_a_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def abc():
-    net = tacit.examples.abc()
-    tacit.save(net, "abc.json")
-    return net
-
-
 @pytest.fixture
 def rows():
     """A table of 95 rows, with a gap in every seventh, as a file of every kind."""

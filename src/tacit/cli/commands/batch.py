@@ -42,16 +42,7 @@ class BatchJob:
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The table to write, with such a suffix.")
     ]
-    query: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--query",
-            "-q",
-            metavar="VARIABLE",
-            help="A variable to query. May be repeated.",
-            autocompletion=completion.variables,
-        ),
-    ] = None
+    query: Annotated[list[str] | None, arguments.SEVERAL_QUERIES] = None
     joint: Annotated[
         bool,
         typer.Option("--joint", help="The joint posterior of all query variables, in columns such as A.true,B.lo."),

@@ -37,16 +37,14 @@ Query = Annotated[
         "--query", "-q", metavar="VARIABLE", help="The variable to query.", autocompletion=completion.variables
     ),
 ]
-Queries = Annotated[
-    list[str],
-    typer.Option(
-        "--query",
-        "-q",
-        metavar="VARIABLE",
-        help="A variable to query. May be repeated.",
-        autocompletion=completion.variables,
-    ),
-]
+SEVERAL_QUERIES = typer.Option(
+    "--query",
+    "-q",
+    metavar="VARIABLE",
+    help="A variable to query. May be repeated.",
+    autocompletion=completion.variables,
+)
+Queries = Annotated[list[str], SEVERAL_QUERIES]
 Evidence = Annotated[
     list[str] | None,
     typer.Option(
