@@ -1,7 +1,8 @@
 """The pictures of the documentation: the paper's figures, made anew, and more.
 
-Writes docs/images/gallery/ and docs/images/posteriors.svg. Run with: python -m docs.make_images, which needs matplotlib
-(pip install 'tacit-circuits[plot]') and the files inside pgmpy's wheel.
+Writes docs/images/gallery/, docs/images/posteriors.svg and docs/images/doubtful.svg.
+Run with: python -m docs.make_images, which needs matplotlib (pip install 'tacit-circuits[plot]')
+and the files inside pgmpy's wheel.
 """
 
 import io
@@ -293,6 +294,8 @@ def main() -> None:
     for name, what in drawings().items():
         drawing.draw(what).save(TARGET / f"{name}.svg")
     tacit.examples.abc().plot({"C": "lo"}).save(TARGET.parent / "posteriors.svg")
+    doubtful = tacit.examples.abc().plot(strength={("A", "B"): 0.6}, undirected=[("A", "C")])
+    doubtful.save(TARGET.parent / "doubtful.svg")
     with plt.rc_context(STYLE):
         for name, make in FIGURES.items():
             _save(make(), TARGET / name)

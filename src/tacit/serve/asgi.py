@@ -21,6 +21,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from tacit.base.errors import TacitError
+from tacit.model.as_dict import edges_to_json
 from tacit.query.answer import quietly
 from tacit.query.network import Network
 from tacit.serve.answers import QueryTask
@@ -111,6 +112,7 @@ class Service:
                 {
                     "name": name,
                     "states": list(net.states(name)),
+                    **_bins(net, name),
                     "parents": list(net.parents(name)),
                     "testing": name in net.testing_nodes,
                 }
@@ -118,6 +120,12 @@ class Service:
             ],
             "limits": {"body": limits.body, "rows": limits.rows, "numbers": limits.numbers, "seconds": limits.seconds},
         }
+
+
+def _bins(net: Network, name: str) -> dict[str, Any]:
+    """The edges of an interval variable, as the format of networks writes them."""
+    edges = net.bins(name)
+    return {} if edges is None else {"bins": edges_to_json(edges)}
 
 
 def application(

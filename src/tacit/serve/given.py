@@ -16,11 +16,12 @@ import numpy as np
 
 from tacit.base.errors import EvidenceError, TooLargeError
 from tacit.base.text import plural, shown
+from tacit.evidence.codes import MISSING, UNKNOWN
 from tacit.evidence.column import Column, Evidence
 from tacit.evidence.frames import smallest
 from tacit.evidence.labels import Codes, error_in_row
 from tacit.evidence.read import read, read_column
-from tacit.evidence.states import MISSING, UNKNOWN, numbers_spelled
+from tacit.evidence.states import numbers_spelled
 from tacit.model.model import Model
 from tacit.model.variable import Label, Variable, listed_states
 from tacit.serve.limits import Limits

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -26,8 +27,9 @@ from tacit.query.answer import ImpossibleEvidenceWarning
 from tacit.query.marginals import marginals
 from tacit.query.options import CompileOptions
 from tacit.query.query import Query, compiled
-from tacit.views.images import FORMATS, write_image
-from tacit.views.layout import Edge, Point, arrange
+from tacit.views.edges import EdgeLook, EdgeLooks, legend_items
+from tacit.views.images import FORMATS, PIXELS_PER_INCH, write_image
+from tacit.views.layout import GAP, MARGIN, Edge, Point, arrange
 from tacit.views.nodes import Bars, Labelled
 from tacit.views.picture import Arrow, Item, Picture
 from tacit.views.svg import svg
@@ -35,6 +37,11 @@ from tacit.views.svg import svg
 CELL_STYLE = "max-width:100%;height:auto;background:#fff"  # as wide as a notebook's cell at most, and not dark on dark
 SUFFIXES = (".svg", *(f".{kind}" for kind in FORMATS))
 ROW_GAP = 42.0
+CM_PER_INCH = 2.54
+SCALES = (1.0, 0.9, 0.8, 2 / 3)  # letters of 9 points, and down to 6, to fit a page
+PAGE_SHAPE = 1.4  # height / width of a page
+MAX_PAGES = 2.2  # that a picture of a stated width may fill before its letters become smaller still
+ASIDE = 9.0  # pixels between a tip and the end of an edge without one
 DPI = 192  # two pixels of a PNG for each of the drawing
 Nodes = Sequence[Labelled | Bars]
 
@@ -74,34 +81,95 @@ class Drawing:
         return self.svg.replace("<svg ", f'<svg style="{CELL_STYLE}" ', 1)
 
     def __repr__(self) -> str:
-        return f"Drawing({self.picture.width:.0f} x {self.picture.height:.0f} pixels; .save('drawing.png') writes it)"
+        width, height = (self.picture.scale * length for length in (self.picture.width, self.picture.height))
+        return f"Drawing({width:.0f} x {height:.0f} pixels; .save('drawing.png') writes it)"
 
 
-def draw(what: Model | Circuit, evidence: EvidenceLike | None = None) -> Drawing:
+def draw(
+    what: Model | Circuit,
+    evidence: EvidenceLike | None = None,
+    *,
+    nodes: Iterable[str] | None = None,
+    width: float | None = None,
+    strength: Mapping[tuple[str, str], float] | None = None,
+    undirected: Iterable[tuple[str, str]] = (),
+) -> Drawing:
     """A network, testing nodes shaded, or a circuit, its inputs at the bottom.
 
-    With `evidence`, one row of it, the nodes of a network show their posteriors as bars; see `Network.plot`.
+    Parameters
+    ----------
+    what
+        The network or the circuit.
+    evidence
+        One row of evidence: the nodes of a network show their posteriors as bars; see `Network.plot`.
+    nodes
+        Draw only these variables of a network, and the edges between them.
+    width
+        How wide the picture is, in centimetres. Letters have 9 points, or down to 6 where the picture would be longer
+        than a page otherwise. They are smaller only where a node is too wide, or the network is far too large for a
+        page.
+    strength
+        How sure an edge (parent, child) is, from 0 to 1, such as the share of bootstrap samples that have it. Edges
+        below 1 are dashed, the weaker the lighter, and a legend says so. An edge that is not named has strength 1.
+    undirected
+        Edges whose direction is not known, drawn without a tip.
 
     >>> import tacit
-    >>> draw(tacit.examples.etq())
+    >>> net = tacit.examples.etq()  # E -> T -> Q
+    >>> draw(net)
     Drawing(58 x 192 pixels; .save('drawing.png') writes it)
+    >>> draw(net, width=8.5, nodes=["E", "T"], strength={("E", "T"): 0.6})
+    Drawing(321 x 154 pixels; .save('drawing.png') writes it)
     """
+    target = None if width is None else _pixels(width)
     if isinstance(what, Model):
-        return Drawing(_picture(*_of_network(what, evidence)))
+        looks = EdgeLooks.checked(what.edges, strength or {}, undirected)
+        return Drawing(_fitted(_of_network(what, _chosen(what, nodes), evidence, looks), target))
     if not isinstance(what, Circuit):
         raise TacitError(f"cannot draw a {type(what).__name__}; expected a Network or a Circuit")
     if evidence is not None:
         raise TacitError("a circuit has no posteriors to draw; evidence is for networks")
-    return Drawing(_picture(*_of_circuit(what), upwards=True))
+    if nodes is not None or strength or undirected:
+        raise TacitError("nodes=, strength= and undirected= are for networks; a circuit is drawn as it is")
+    return Drawing(_fitted(_of_circuit(what), target))
 
 
-def _of_network(net: Model, evidence: EvidenceLike | None = None) -> tuple[Nodes, list[Edge]]:
-    number = {name: i for i, name in enumerate(net.variables)}
-    edges = [(number[parent], number[name]) for name in net.variables for parent in net.parents(name)]
+def _pixels(width: float) -> float:
+    if isinstance(width, bool) or not isinstance(width, int | float) or not 0 < width < math.inf:
+        raise TacitError(f"width is {width!r}, expected a number of centimetres above 0")
+    return width * PIXELS_PER_INCH / CM_PER_INCH
+
+
+def _chosen(net: Model, nodes: Iterable[str] | None) -> list[str]:
+    """The variables to draw, in the order of the network; an error names one that is not there."""
+    if nodes is None:
+        return list(net.variables)
+    names = {net.variable(name).name for name in ([nodes] if isinstance(nodes, str) else nodes)}
+    return [name for name in net.variables if name in names]
+
+
+@dataclass(frozen=True)
+class _Graph:
+    """What is drawn, before it has places."""
+
+    nodes: Nodes
+    edges: Sequence[Edge]
+    looks: Sequence[EdgeLook]  # of the edges
+    legend: Sequence[tuple[EdgeLook, str]] = ()
+    upwards: bool = False
+
+
+def _of_network(net: Model, names: Sequence[str], evidence: EvidenceLike | None, looks: EdgeLooks) -> _Graph:
+    number = {name: i for i, name in enumerate(names)}
+    pairs = [(parent, name) for name in names for parent in net.parents(name) if parent in number]
+    edges = [(number[parent], number[name]) for parent, name in pairs]
+    nodes: Nodes
     if evidence is None:
-        return [Labelled(visible(name), shaded=net.cpt(name).testing) for name in net.variables], edges
-    known = read(evidence, [net.variable(name) for name in net], empty=True)
-    return list(_bars(net, known, _posteriors(net, known))), edges
+        nodes = [Labelled(visible(name), shaded=net.cpt(name).testing) for name in names]
+    else:
+        known = read(evidence, [net.variable(name) for name in net], empty=True)
+        nodes = list(_bars(net, names, known, _posteriors(net, known)))
+    return _Graph(nodes, edges, [looks.of(pair) for pair in pairs], looks.legend(pairs))
 
 
 def _posteriors(net: Model, known: Evidence) -> dict[str, Floats]:
@@ -117,36 +185,84 @@ def _posteriors(net: Model, known: Evidence) -> dict[str, Floats]:
             raise EvidenceError("the evidence has probability 0, so there are no posteriors to draw") from None
 
 
-def _bars(net: Model, known: Evidence, posteriors: dict[str, Floats]) -> Iterator[Bars]:
-    for name in net.variables:
+def _bars(net: Model, names: Sequence[str], known: Evidence, posteriors: dict[str, Floats]) -> Iterator[Bars]:
+    for name in names:
         labels = [visible(str(state)) for state in net.states(name)]
         shaded, seen = net.cpt(name).testing, name in known.columns
         yield Bars.of(visible(name), labels, posteriors[name].tolist(), shaded, seen)
 
 
-def _of_circuit(circuit: Circuit) -> tuple[Nodes, list[Edge]]:
+def _of_circuit(circuit: Circuit) -> _Graph:
     nodes = list(drawn_nodes(circuit))
     shapes = [Labelled(visible(node.label), node.form, node.form == "box", node.output) for node in nodes]
-    return shapes, [(child, i) for i, node in enumerate(nodes) for child in node.children]
+    edges = [(child, i) for i, node in enumerate(nodes) for child in node.children]
+    return _Graph(shapes, edges, [EdgeLook()] * len(edges), upwards=True)
 
 
-def _picture(nodes: Nodes, edges: Sequence[Edge], upwards: bool = False) -> Picture:
-    layout = arrange([node.size for node in nodes], edges, ROW_GAP)
+def _fitted(graph: _Graph, width: float | None) -> Picture:
+    """The picture, of a width in pixels if one is given: with the largest letters that fit a page, or the smallest.
+
+    What would fill several pages even so is not rearranged, which takes long, but made smaller.
+    """
+    if width is None:
+        return _picture(graph)
+    area = sum((w + GAP) * (h + ROW_GAP) for w, h in (node.size for node in graph.nodes))
+    page = PAGE_SHAPE * width  # its height
+    for scale in SCALES:
+        most = page if scale > SCALES[-1] else MAX_PAGES * page
+        if area * scale**2 > most * width:  # the boxes alone
+            continue
+        picture = _picture(graph, width / scale)
+        if picture.width * scale <= width + 1e-6 and picture.height * scale <= most:
+            return _centred(picture, width / scale, scale)
+    picture = _picture(graph)
+    scale = min(1.0, width / max(picture.width, 1.0))
+    return _centred(picture, width / scale, scale)
+
+
+def _centred(picture: Picture, width: float, scale: float) -> Picture:
+    shift = (width - picture.width) / 2
+    return Picture(width, picture.height, [item.moved(shift) for item in picture.items], scale)
+
+
+def _picture(graph: _Graph, max_width: float = math.inf) -> Picture:
+    layout = arrange([node.size for node in graph.nodes], graph.edges, ROW_GAP, max_width)
     points, routes = [(x + w / 2, y + h / 2) for x, y, w, h in layout.boxes], layout.routes
-    if upwards:
+    if graph.upwards:
         points = [(x, layout.height - y) for x, y in points]
         routes = [[(x, layout.height - y) for x, y in route] for route in routes]
-    items: list[Item] = [Arrow(route) for route in _branches(routes)]
-    for node, (x, y) in zip(nodes, points, strict=True):
+    routes = _apart(graph, routes)
+    items: list[Item] = list(_arrows(routes, graph.looks))
+    for node, (x, y) in zip(graph.nodes, points, strict=True):
         items += node.items(x, y)
-    return Picture(layout.width, layout.height, items)
+    room = layout.width if max_width == math.inf else max_width
+    legend, width, height = legend_items(graph.legend, MARGIN, layout.height, room - 2 * MARGIN)
+    if not legend:
+        return Picture(layout.width, layout.height, items)
+    return Picture(max(layout.width, width + 2 * MARGIN), layout.height + height + MARGIN, [*items, *legend])
 
 
-def _branches(routes: Sequence[Sequence[Point]]) -> Iterator[Sequence[Point]]:
-    """The routes, each from where it leaves those before: drawn twice, what they share would look bolder."""
+def _apart(graph: _Graph, routes: Sequence[list[Point]]) -> list[list[Point]]:
+    """Let an edge without a tip end beside the tips of others: in the same point, it would seem to have theirs."""
+    tipped = {head for (_, head), look in zip(graph.edges, graph.looks, strict=True) if look.tipped}
+    moved = []
+    for (_, head), look, route in zip(graph.edges, graph.looks, routes, strict=True):
+        if not look.tipped and head in tipped:
+            (before, _), (x, y) = route[-2:]
+            aside = math.copysign(ASIDE, before - x)
+            route = [*route[:-1], (x + aside, y + graph.nodes[head].depth(aside))]
+        moved.append(route)
+    return moved
+
+
+def _arrows(routes: Sequence[Sequence[Point]], looks: Sequence[EdgeLook]) -> Iterator[Arrow]:
+    """The edges, widest first, each from where it leaves those before: what they share is drawn once.
+
+    Drawn twice, it would look bolder.
+    """
     drawn = set[tuple[Point, Point]]()
-    for route in routes:
-        steps = list(pairwise(route))
-        shared = next(k for k, step in enumerate(steps) if k + 1 == len(steps) or step not in drawn)
+    for k in sorted(range(len(routes)), key=lambda k: looks[k].rank):
+        steps = list(pairwise(routes[k]))
+        shared = next(n for n, step in enumerate(steps) if n + 1 == len(steps) or step not in drawn)
         drawn.update(steps)
-        yield route[shared:]
+        yield Arrow(routes[k][shared:], looks[k].stroke, looks[k].tipped)

@@ -7,7 +7,7 @@ from typing import IO, Any
 
 from tacit.base.version import package
 from tacit.views.layout import Point
-from tacit.views.picture import EDGE, LIGHT, Arrow, Box, Oval, Picture, Text
+from tacit.views.picture import LIGHT, Arrow, Box, Oval, Picture, Stroke, Text
 
 PIXELS_PER_INCH = 96  # of CSS, so that SVG, PNG and PDF have one size on paper
 POINTS_PER_PIXEL = 72 / PIXELS_PER_INCH
@@ -29,20 +29,24 @@ def _figure(picture: Picture) -> Any:
     from matplotlib.figure import Figure
 
     width, height = max(picture.width, 1.0), max(picture.height, 1.0)
-    figure = Figure(figsize=(width / PIXELS_PER_INCH, height / PIXELS_PER_INCH))
+    inches = picture.scale / PIXELS_PER_INCH  # of a pixel
+    figure = Figure(figsize=(width * inches, height * inches))
     axes = figure.add_axes((0, 0, 1, 1), xlim=(0, width), ylim=(height, 0))
     axes.set_axis_off()
-    _draw_arrows(axes, [item for item in picture.items if isinstance(item, Arrow)])
+    points = picture.scale * POINTS_PER_PIXEL
+    arrows = [item for item in picture.items if isinstance(item, Arrow)]
+    for stroke in dict.fromkeys(arrow.stroke for arrow in arrows):
+        _draw_arrows(axes, [arrow for arrow in arrows if arrow.stroke == stroke], stroke, points)
     for item in picture.items:
         if isinstance(item, Text):
-            _draw_text(axes, item)
+            _draw_text(axes, item, points)
         elif not isinstance(item, Arrow):
-            axes.add_patch(_patch(item))
+            axes.add_patch(_patch(item, points))
     return figure
 
 
-def _draw_arrows(axes: Any, arrows: Sequence[Arrow]) -> None:
-    """All of them as two patches: thousands would take seconds."""
+def _draw_arrows(axes: Any, arrows: Sequence[Arrow], stroke: Stroke, points_per_pixel: float) -> None:
+    """All arrows of one stroke as two patches: thousands would take seconds."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
@@ -52,30 +56,34 @@ def _draw_arrows(axes: Any, arrows: Sequence[Arrow]) -> None:
     lines = [[arrow.points[0], *(point for curve in arrow.curves for point in curve)] for arrow in arrows]
     codes = [Path.MOVETO if k == 0 else Path.CURVE4 for line in lines for k in range(len(line))]
     line = path((point for line in lines for point in line), codes)
-    axes.add_patch(PathPatch(line, fill=False, edgecolor=EDGE, linewidth=POINTS_PER_PIXEL, zorder=1))
-    corners = [point for arrow in arrows for point in (*arrow.tip, arrow.tip[0])]
+    width = stroke.width * points_per_pixel
+    dashes = (0, [length / stroke.width for length in stroke.dashes]) if stroke.dashes else "solid"  # in widths
+    how = {"edgecolor": stroke.color, "linewidth": width, "linestyle": dashes, "capstyle": "butt"}
+    axes.add_patch(PathPatch(line, fill=False, zorder=1, **how))
+    tipped = [arrow for arrow in arrows if arrow.tipped]
+    corners = [point for arrow in tipped for point in (*arrow.tip, arrow.tip[0])]
     triangle = (Path.MOVETO, Path.LINETO, Path.LINETO, Path.CLOSEPOLY)
-    axes.add_patch(PathPatch(path(corners, triangle * len(arrows)), facecolor=EDGE, linewidth=0, zorder=1))
+    axes.add_patch(PathPatch(path(corners, triangle * len(tipped)), facecolor=stroke.color, linewidth=0, zorder=1))
 
 
-def _draw_text(axes: Any, text: Text) -> None:
+def _draw_text(axes: Any, text: Text, points_per_pixel: float) -> None:
     axes.text(
         *(text.x, text.baseline, text.text),
         ha=ALIGNMENTS[text.anchor],
         va="baseline",
         color=text.color,
-        fontsize=text.size * POINTS_PER_PIXEL,
+        fontsize=text.size * points_per_pixel,
         fontweight="bold" if text.bold else "normal",
         parse_math=False,  # a dollar sign is one
         zorder=2,
     )
 
 
-def _patch(item: Oval | Box) -> Any:
+def _patch(item: Oval | Box, points_per_pixel: float) -> Any:
     from matplotlib.patches import BoxStyle, Ellipse, FancyBboxPatch
 
     paint: dict[str, Any] = {"facecolor": item.fill, "edgecolor": item.line or "none", "zorder": 2}
-    paint["linewidth"] = 1.2 * POINTS_PER_PIXEL if item.line else 0
+    paint["linewidth"] = 1.2 * points_per_pixel if item.line else 0
     if isinstance(item, Oval):
         middle = item.left + item.width / 2, item.top + item.height / 2
         return Ellipse(middle, item.width, item.height, **paint)

@@ -5,6 +5,7 @@ Edges lead from lower to higher numbers: parents first. The explorer page and dr
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,6 +28,7 @@ ROW_GAP = 30
 MARGIN = 12.0
 ASPECT, MIN_ASPECT = 1.25, 0.9  # width / height: about that of a window beside the panels, and the least that is sought
 MAX_SWEEPS, MAX_MOVES = 24, 12
+NARROWING = 0.9  # rows shrink by this much until a layout fits a width
 CROSSING_WORTH = 300.0  # pixels that an edge may lead to the side to save a crossing
 EDGE_WEIGHT = 6.0  # how much more a long edge minds a bend than a box minds its place
 NARROW_LETTERS = frozenset("iljtfrI.,:;'|!()[]{} -")
@@ -43,8 +45,13 @@ class BoxLayout:
     routes: list[list[Point]]
 
 
-def arrange(sizes: Sequence[Size], edges: Sequence[Edge], row_gap: float = ROW_GAP) -> BoxLayout:
+def arrange(
+    sizes: Sequence[Size], edges: Sequence[Edge], row_gap: float = ROW_GAP, max_width: float = math.inf
+) -> BoxLayout:
     """Places for boxes of these sizes, in rows with a gap between them.
+
+    Rows are made shorter until the whole is no wider than `max_width`. Where that cannot be, it is as narrow as was
+    found.
 
     >>> layout = arrange([(40.0, 20.0), (60.0, 20.0)], [(0, 1)])
     >>> layout.boxes
@@ -54,7 +61,20 @@ def arrange(sizes: Sequence[Size], edges: Sequence[Edge], row_gap: float = ROW_G
     """
     if not sizes:
         return BoxLayout(0.0, 0.0, [], [])
-    layered = Layered.of(wrap_rows(sizes, edges, row_gap), sizes, edges)
+    layout = _arranged(wrap_rows(sizes, edges, row_gap), sizes, edges, row_gap)
+    limit, widest = max_width, max(width for width, _ in sizes)
+    while layout.width > max_width and limit > widest:
+        limit *= NARROWING
+        narrower = _arranged(rows_within(limit, sizes, edges), sizes, edges, row_gap)
+        if narrower.width >= layout.width:  # more rows, and so many more edges beside them
+            break
+        layout = narrower
+    return layout
+
+
+def _arranged(rows: Sequence[int], sizes: Sequence[Size], edges: Sequence[Edge], row_gap: float) -> BoxLayout:
+    """Places for boxes whose rows are known."""
+    layered = Layered.of(rows, sizes, edges)
     orders = [reduce_crossings(layered, by_width) for by_width in (False, True)]
     tried = [(order, x_positions(layered, order)) for order in orders[: 2 if orders[0] != orders[1] else 1]]
     _, x = min(tried, key=lambda one: _effort(layered, *one))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -34,6 +35,11 @@ class Labelled:
         ring = 2 * RING_GAP * self.ringed
         width = text_width(self.label) * (OVAL_WIDENING if self.form == "ellipse" else 1.0) + LABEL_PADDING
         return max(MIN_WIDTH, width) + ring, NODE_HEIGHT + ring
+
+    def depth(self, aside: float) -> float:
+        """How far the outline lies below its top, so many pixels aside from the middle."""
+        width, height = self.size
+        return height / 2 * (1 - math.sqrt(1 - (2 * aside / width) ** 2)) if self.form == "ellipse" else 0.0
 
     def items(self, x: float, y: float) -> Iterator[Item]:
         """What is drawn, with its middle at a point."""
@@ -84,6 +90,10 @@ class Bars:
         line = self._label_width + GAP + BAR_WIDTH + PERCENT_WIDTH
         width = max(line, text_width(self.title, BOLD_SCALE)) + 2 * PADDING
         return width, TITLE_HEIGHT + LINE_HEIGHT * len(self.bars) + PADDING / 2
+
+    def depth(self, aside: float) -> float:
+        """The top of a box is flat."""
+        return 0.0
 
     def items(self, x: float, y: float) -> Iterator[Item]:
         """What is drawn, with its middle at a point."""

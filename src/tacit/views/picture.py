@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from tacit.views.layout import Point
 
@@ -26,6 +27,10 @@ class Oval:
     fill: str
     line: str = INK
 
+    def moved(self, right: float) -> Oval:
+        """The same, further to the right."""
+        return replace(self, left=self.left + right)
+
 
 @dataclass(frozen=True)
 class Box:
@@ -38,6 +43,10 @@ class Box:
     fill: str
     line: str = ""
     radius: float = 3.0
+
+    def moved(self, right: float) -> Box:
+        """The same, further to the right."""
+        return replace(self, left=self.left + right)
 
 
 @dataclass(frozen=True)
@@ -52,12 +61,33 @@ class Text:
     size: float = FONT_SIZE
     bold: bool = False
 
+    def moved(self, right: float) -> Text:
+        """The same, further to the right."""
+        return replace(self, x=self.x + right)
+
+
+class Stroke(NamedTuple):
+    """How a line looks: its colour, its width, and the lengths of its dashes and gaps, if it has any."""
+
+    color: str = EDGE
+    width: float = 1.0
+    dashes: tuple[float, ...] = ()
+
+
+PLAIN = Stroke()
+
 
 @dataclass(frozen=True)
 class Arrow:
-    """A line through some points, vertical at each of them, with a tip at the last one."""
+    """A line through some points, vertical at each of them, with a tip at the last one, unless it has none."""
 
     points: Sequence[Point]
+    stroke: Stroke = PLAIN
+    tipped: bool = True
+
+    def moved(self, right: float) -> Arrow:
+        """The same, further to the right."""
+        return replace(self, points=[(x + right, y) for x, y in self.points])
 
     @property
     def curves(self) -> Iterator[tuple[Point, Point, Point]]:
@@ -69,7 +99,10 @@ class Arrow:
     @property
     def tip(self) -> tuple[Point, Point, Point]:
         """The corners of the triangle at the end."""
-        (_, before), (x, y) = self.points[-2:]
+        (left, before), (x, y) = self.points[-2:]
+        if before == y:  # to the right, in a legend
+            back = x - math.copysign(TIP_LENGTH, x - left)
+            return (back, y - TIP_WIDTH / 2), (back, y + TIP_WIDTH / 2), (x, y)
         back = y - TIP_LENGTH if before < y else y + TIP_LENGTH
         return (x - TIP_WIDTH / 2, back), (x + TIP_WIDTH / 2, back), (x, y)
 
@@ -79,8 +112,9 @@ Item = Oval | Box | Text | Arrow
 
 @dataclass(frozen=True)
 class Picture:
-    """Items in the order in which they are drawn, and the size of the whole."""
+    """Items in the order in which they are drawn, and the size of the whole; it is shown `scale` times as large."""
 
     width: float
     height: float
     items: Sequence[Item]
+    scale: float = 1.0

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 
-from tacit.views.picture import EDGE, FONT_SIZE, Arrow, Box, Item, Oval, Picture, Text
+from tacit.views.picture import FONT_SIZE, Arrow, Box, Item, Oval, Picture, Text
 
 FONTS = "Helvetica, Arial, sans-serif"
 
@@ -15,9 +16,9 @@ def svg(picture: Picture) -> str:
     >>> svg(Picture(20, 10, [Text(10, 8, "<A>")]))  # doctest: +ELLIPSIS
     '<svg xmlns="http://www.w3.org/2000/svg" width="20" ...>&lt;A&gt;</text></svg>'
     """
-    width, height = picture.width, picture.height
+    width, height, scale = picture.width, picture.height, picture.scale
     start = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width * scale:.0f}" height="{height * scale:.0f}" '
         f'viewBox="0 0 {width:.1f} {height:.1f}" font-family="{FONTS}" font-size="{FONT_SIZE:g}">'
     )
     return "".join([start, *map(_element, picture.items), "</svg>"])
@@ -49,10 +50,15 @@ def _arrow(arrow: Arrow) -> str:
     curves = "".join(
         f"C{ax:.1f} {ay:.1f} {bx:.1f} {by:.1f} {x:.1f} {y:.1f}" for (ax, ay), (bx, by), (x, y) in arrow.curves
     )
+    color, width, dashes = arrow.stroke
+    look = f' stroke-width="{width:g}"' * (width != 1) + f' stroke-dasharray="{_numbers(dashes)}"' * bool(dashes)
+    line = f'<path d="M{x:.1f} {y:.1f}{curves}" fill="none" stroke="{color}"{look}/>'
     tip = " ".join(f"{x:.1f} {y:.1f}" for x, y in arrow.tip)
-    return (
-        f'<path d="M{x:.1f} {y:.1f}{curves}" fill="none" stroke="{EDGE}"/><path d="M{tip}z" fill="{EDGE}" class="tip"/>'
-    )
+    return line + f'<path d="M{tip}z" fill="{color}" class="tip"/>' * arrow.tipped
+
+
+def _numbers(numbers: Sequence[float]) -> str:
+    return " ".join(f"{number:g}" for number in numbers)
 
 
 def _text(text: Text) -> str:

@@ -45,15 +45,19 @@ def test_a_page_is_made_by_the_core_alone(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_page_from_python_and_terminal(tmp_path: Path) -> None:
     net = tacit.examples.abc()
-    net.page(tmp_path / "python.html")
+    net.page(tmp_path / "python.html", query="A")
     tacit.write(net, tmp_path / "abc.xmlbif")
     captions = tmp_path / "c.toml"
-    captions.write_text('title = "Letters"')
-    printed = tacit_("page", tmp_path / "abc.xmlbif", "-o", tmp_path / "terminal.html", "--captions", captions)
+    captions.write_text('title = "Letters"\nquery = "A"')
+    output = tmp_path / "terminal.html"
+    printed = tacit_("page", tmp_path / "abc.xmlbif", "-o", output, "--captions", captions, "-q", "C")
     assert printed.split() == [str(tmp_path / "terminal.html")]
     ours, theirs = (json.loads(MODEL.findall((tmp_path / f"{n}.html").read_text())[0]) for n in ("python", "terminal"))
     assert theirs["title"] == "Letters"
     assert ours["tables"] == theirs["tables"]
+    assert (ours["query"], theirs["query"]) == (0, 2)  # the option is above the file
+    with pytest.raises(tacit.TacitError, match="nothing"):
+        net.page(tmp_path / "nothing.html", query="nothing")
 
 
 def test_large_models_are_packed_and_refused_beyond_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:

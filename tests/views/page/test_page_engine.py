@@ -271,6 +271,32 @@ def test_numbers_that_change_are_computed_again(engine: Any, gamma: float | None
         np.testing.assert_allclose(one["ends"], expected, atol=1e-12)
 
 
+WITHOUT = """([model, row, query, state]) => {
+  const {none, each} = localEngine(JSON.parse(model)).without(row, query);
+  return [none, ...each].map((own) => [own, logOdds(own, state)]);
+}"""
+
+
+def test_what_each_finding_changes(engine: Any) -> None:
+    """The posterior without any finding, and without each alone, is that of compiled queries."""
+    net = network("alarm")
+    findings: dict[str, Any] = {"CVP": [[0, 0, 1]], "HRBP": [[0.2, 0.5, 0.3]], "EXPCO2": [[0, 0, 0, 1]]}
+    row: list[Any] = [findings[name][0] if name in findings else None for name in net]
+    row[net.variables.index("CATECHOL")] = {"do": 1}
+    rests = [(net, {})]
+    for name in net:
+        if name in findings:
+            rests.append((net.do({"CATECHOL": "HIGH"}), {own: findings[own] for own in findings if own != name}))
+        elif name == "CATECHOL":
+            rests.append((net, findings))
+    model = json.dumps(page_model(net, Captions()))
+    found = engine.evaluate(WITHOUT, [model, row, net.variables.index("HYPOVOLEMIA"), 0])
+    for (own, odds), (after, rest) in zip(found, rests, strict=True):
+        expected = after.posterior("HYPOVOLEMIA", rest)[0]
+        np.testing.assert_allclose(own, expected, atol=1e-12)
+        np.testing.assert_allclose(odds, np.log(expected[0] / expected[1]), atol=1e-10)
+
+
 def test_tests_flip_where_the_theory_says(engine: Any) -> None:
     """The breaks of a curve are the borders of the pieces."""
     net = tacit.examples.abc()

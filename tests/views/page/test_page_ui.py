@@ -16,7 +16,7 @@ from tacit.views.page import Captions, html_page, page_html, page_model
 from tests.views.page.test_page_engine import gates
 
 DESKTOP, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
-TABS = ("findings", "tests", "table", "chart", "explanation", "information", "sensitivity")
+TABS = ("findings", "weights", "tests", "table", "chart", "explanation", "information", "sensitivity")
 ODD = "<script>alert(1)</script>"
 
 
@@ -213,6 +213,10 @@ def test_tests_flip_with_the_evidence(opened):
     page.click("#tab-tests")
     assert page.locator(".panel-tests .gauge").count() == 2
     assert "holds" in page.inner_text(".panel-tests")
+    page.click("#observe")
+    page.click(state(1, 0), modifiers=["Shift"])  # what is set is not tested
+    assert "set, so its tests do not count" in page.inner_text(".panel-tests")
+    assert page.locator(".gauge:visible").count() == 0
 
 
 def test_zoom_folds_boxes_and_a_click_opens_one(opened):
@@ -497,6 +501,37 @@ def test_panels_show_what_they_promise(opened):
     assert page.locator(".tornado .number").first.inner_text() == widest_range(network("alarm"), "BP", "LOW")
     page.locator(".tornado .link").first.click()
     assert page.evaluate("document.activeElement.closest('[data-box]') !== null")
+
+
+def test_why_shows_what_each_finding_changes(opened):
+    page, net = opened("alarm", "CVP=HIGH&HRBP=LOW&EXPCO2=HIGH&query=HYPOVOLEMIA"), network("alarm")
+    row = {"CVP": "HIGH", "HRBP": "LOW", "EXPCO2": "HIGH"}
+    rests = {name: {own: row[own] for own in row if own != name} for name in row}
+    now, none = (net.posterior("HYPOVOLEMIA", own)[0][0] for own in (row, {}))
+    changes = {name: 100 * (now - net.posterior("HYPOVOLEMIA", rest)[0][0]) for name, rest in rests.items()}
+    page.click("#tab-weights")
+    text = page.inner_text("#panel-weights")
+    assert f"is {100 * now:.1f}%. Without any finding it would be {100 * none:.1f}%." in text
+    lines = page.locator(".weights li").all()
+    expected = sorted(changes, key=lambda name: -abs(changes[name]))
+    assert [line.locator(".link").inner_text() for line in lines] == [f"{name} = {row[name]}" for name in expected]
+    assert [line.locator(".number").last.inner_text() for line in lines] == [
+        f"{'+' if round(changes[name], 1) > 0 else ''}{changes[name]:.1f}".replace("-0.0", "0.0").replace("-", "−")
+        for name in expected
+    ]
+    page.select_option("#panel-weights select[aria-label='Unit']", label="log-odds")
+    rest = net.posterior("HYPOVOLEMIA", rests["CVP"])[0][0]
+    odds = np.log(now / (1 - now)) - np.log(rest / (1 - rest))
+    assert page.locator(".weights li").first.locator(".number").last.inner_text() == f"{odds:+.2f}"
+    page.click("#clear")
+    until(page, "document.getElementById('panel-weights').textContent.includes('Nothing else is observed')")
+
+
+def test_a_finding_that_settles_the_query_weighs_infinitely(opened):
+    page = opened("asia", "tub=yes&query=either")
+    page.click("#tab-weights")
+    page.select_option("#panel-weights select[aria-label='Unit']", label="log-odds")
+    assert page.locator(".weights .number").last.inner_text() == "+∞"
 
 
 def widest_range(net, query, state):
@@ -860,6 +895,23 @@ def test_letters_can_be_read_to_begin_with_and_the_width_is_used(opened, name):
     query = page.locator(".box.chosen").bounding_box()
     assert query["y"] + query["height"] <= DESKTOP["height"]
     assert page.is_visible("#overview") == (name != "abc")
+    if name != "abc":  # it covers neither boxes nor panels
+        small, drawn, side = (page.locator(own).bounding_box() for own in ("#overview", "#map", "#side"))
+        assert small["x"] >= drawn["x"] + drawn["width"]
+        assert small["y"] >= side["y"] + side["height"]
+
+
+def test_search_leaves_no_part_of_the_map_empty(opened):
+    page, net = opened("win95pts"), network("win95pts")
+    corner = min(net, key=lambda name: sum(page.locator(f"[data-box='{number(net, name)}']").bounding_box().values()))
+    page.fill("#search", corner)
+    page.keyboard.press("Enter")
+    scene, drawn = (page.locator(own).bounding_box() for own in (".scene", "#map"))
+    box = page.locator(f"[data-box='{number(net, corner)}']").bounding_box()
+    for at, size in (("x", "width"), ("y", "height")):
+        assert scene[at] <= drawn[at] + 40
+        assert scene[at] + scene[size] >= drawn[at] + drawn[size] - 40
+        assert drawn[at] <= box[at] <= drawn[at] + drawn[size] - box[size]
 
 
 @pytest.mark.parametrize("width", [1440, 1000, 760, 390])
@@ -873,6 +925,8 @@ def test_tabs_stay_in_one_line(opened, width):
     tops = page.evaluate("[...document.querySelectorAll('[role=tab]')].map((tab) => tab.getBoundingClientRect().top)")
     assert len(tops) == len(TABS)
     assert len(set(tops)) == 1
+    bar = "document.getElementById('tabs')"
+    assert width < 720 or page.evaluate(f"{bar}.scrollWidth <= {bar}.clientWidth")  # all of them are in sight
     for tab in TABS:
         page.click(f"#tab-{tab}")
         box = page.locator(f"#tab-{tab}").bounding_box()

@@ -25,8 +25,8 @@ ASKED = """async ([local, row, query]) => {
     const sensitivity = entries.map(({ table, place, ...own }) => own); // which only the page has
     const curve = await engine.curve(row, query, {variable: 0, state: 1}, 20);
     const surface = await engine.surface(row, query, {variable: 0, state: 0}, {variable: 2, state: 1}, 6);
-    const posterior = await engine.posterior(row, query);
-    found.push({ask, posterior, mpe, information, sensitivity, curve, surface});
+    const [posterior, without] = [await engine.posterior(row, query), await engine.without(row, query)];
+    found.push({ask, posterior, without, mpe, information, sensitivity, curve, surface});
   }
   const written = (_, x) => typeof x === "number" && !Number.isFinite(x) ? String(x) : x;
   return found.map((own) => JSON.stringify(own, written));
@@ -91,7 +91,8 @@ def close(found: Any, expected: Any) -> None:
         assert found == expected
 
 
-@pytest.mark.parametrize("row", [[None] * 4, [[0.2, 0.5, 0.3], None, None, [0, 1]], [None, [1, 0], [0.3, 0.6], None]])
+@pytest.mark.parametrize("row", [[None] * 4, [[0.2, 0.5, 0.3], None, None, [0, 1]], [None, [1, 0], [0.3, 0.6], None],
+                                 [[0.2, 0.5, 0.3], {"do": 1}, None, [0.4, 0.6]]])  # fmt: skip
 def test_the_server_answers_as_the_page_does(served: Any, row: list[Any]) -> None:
     page, errors = served
     model = json.dumps(page_model(network(), Captions()))
@@ -119,6 +120,18 @@ def test_clicks_are_answered_by_the_server(served: Any) -> None:
     page.evaluate("explorer.observe(1, [0, 1])")
     page.wait_for_function("() => Math.abs(explorer.posteriors()[1][1] - 1) < 1e-12")  # engines round differently
     expected = tacit.compile(network(), None, evidence=["B"]).marginals({"B": [[0, 1]]})
+    for found, name in zip(page.evaluate("explorer.posteriors()"), network().variables, strict=True):
+        np.testing.assert_allclose(found, expected[name][0], atol=1e-12)
+    assert errors == []
+
+
+def test_a_page_of_a_server_sets_variables(served: Any) -> None:
+    page, errors = served
+    errors.clear()
+    page.evaluate("explorer.observe(1, null)")
+    page.click("#map .state[data-variable='1'][data-state='0']", modifiers=["Shift"])
+    page.wait_for_function("() => Math.abs(explorer.posteriors()[1][0] - 1) < 1e-12")
+    expected = tacit.compile(network().do({"B": True}), None, evidence=[]).marginals({})
     for found, name in zip(page.evaluate("explorer.posteriors()"), network().variables, strict=True):
         np.testing.assert_allclose(found, expected[name][0], atol=1e-12)
     assert errors == []

@@ -14,7 +14,7 @@ import tacit
 from tacit.base.atomic import write_atomically
 from tacit.base.text import large, listed, plural
 from tacit.cli.shared import completion
-from tacit.cli.shared.arguments import CaptionsFile, Evidence, Json, Model, read_network
+from tacit.cli.shared.arguments import CaptionsFile, Evidence, FirstQuery, Json, Model, read_network
 from tacit.cli.shared.output import aligned, asked, heading, show_json
 from tacit.cli.shared.values import read_evidence
 from tacit.compiler.program import Cost
@@ -105,6 +105,19 @@ def draw(
     posteriors: Annotated[
         bool, typer.Option("--posteriors", "-p", help="Show posteriors as bars. Evidence includes this.")
     ] = False,
+    nodes: Annotated[
+        str | None,
+        typer.Option(
+            "--nodes",
+            "-n",
+            metavar="VARIABLES",
+            help="Draw only these, with commas between.",
+            autocompletion=completion.lists,
+        ),
+    ] = None,
+    width: Annotated[
+        float | None, typer.Option("--width", "-w", metavar="CM", help="How wide the picture is, in centimetres.")
+    ] = None,
 ) -> None:
     """Draw a network, as SVG, PNG or PDF, or for Graphviz.
 
@@ -114,6 +127,7 @@ def draw(
     Examples:
       tacit draw alarm.bif -o alarm.svg
       tacit draw alarm.bif -e CVP=HIGH -o alarm.pdf
+      tacit draw alarm.bif --nodes CVP,LVEDVOLUME,PCWP --width 8.5 -o part.pdf
       tacit draw alarm.bif | dot -Tpdf -o alarm.pdf
     """
     net = read_network(model)
@@ -121,10 +135,13 @@ def draw(
     if output is None or output.suffix == ".dot":
         if known is not None:
             raise typer.BadParameter("posteriors are drawn into a .svg, .png or .pdf file (-o FILE)")
+        if nodes is not None or width is not None:
+            raise typer.BadParameter("--nodes and --width are for .svg, .png and .pdf files (-o FILE)")
         return _write_dot(net, output)
     if output.suffix.lower() not in SUFFIXES:
         raise typer.BadParameter(f"{output}: a drawing is a .svg, .png, .pdf or .dot file")
-    net.plot(known).save(output)
+    names = None if nodes is None else nodes.split(",")
+    net.plot(known, nodes=names, width=width).save(output)
     print(output)
 
 
@@ -138,6 +155,7 @@ def _write_dot(net: Network, output: Path | None) -> None:
 def page(
     model: Model,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The .html file to write.")],
+    query: FirstQuery = None,
     captions: CaptionsFile = None,
 ) -> None:
     """Write a page to explore a network: click a state to observe it, and all posteriors follow.
@@ -147,11 +165,12 @@ def page(
     \b
     Examples:
       tacit page alarm.bif -o alarm.html
+      tacit page alarm.bif -o alarm.html -q LVFAILURE
       tacit page alarm.bif -o alarm.html --captions alarm.toml
     """
     if output.suffix not in (".html", ".htm"):
         raise typer.BadParameter(f"{output}: a page is a .html file")
-    read_network(model).page(output, captions)
+    read_network(model).page(output, captions, query)
     print(output)
 
 

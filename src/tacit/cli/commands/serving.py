@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from tacit.base.errors import TacitError
-from tacit.cli.shared.arguments import CaptionsFile, Model, options_of, read_network
+from tacit.cli.shared.arguments import CaptionsFile, FirstQuery, Model, options_of, read_network
 from tacit.cli.shared.output import note
 from tacit.views.page import Captions
 
@@ -25,6 +25,7 @@ class ServeJob:
         bool, typer.Option("--public", help="Allow a host that other machines can reach. There is no password.")
     ] = False
     open_: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False
+    query: FirstQuery = None
     captions: CaptionsFile = None
     seconds: Annotated[float, typer.Option(help="The longest time that a request may take.")] = 60.0
     rows: Annotated[int, typer.Option(help="The most rows of evidence in a request.")] = 10_000
@@ -52,7 +53,7 @@ def serve(job: ServeJob) -> None:
             raise typer.BadParameter(f"other machines could reach {job.host}; give --public as well if that is meant")
         note(f"anybody who can reach {job.host} can query this network: there is no password and no encryption")
     net = read_network(job.model)
-    captions = None if job.captions is None else Captions.read(job.captions, net)
+    captions = Captions.chosen(net, job.captions, job.query)
 
     def started(address: str) -> None:
         print(f"{net.name or job.model.name}: {address} (Ctrl-C stops it)", flush=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tacit.base.errors import TacitError
@@ -46,6 +46,12 @@ class Captions:
             raise TacitError(f"{os.fspath(path)}: not a TOML file: {error}") from None
         except TacitError as error:
             raise TacitError(f"{os.fspath(path)}: {error}") from None
+
+    @classmethod
+    def chosen(cls, net: Model, path: str | os.PathLike[str] | None, query: str | None) -> Captions:
+        """Those of a file, if there is one, with the query that was asked for, if there is one."""
+        captions = cls() if path is None else cls.read(path, net)
+        return captions if query is None else replace(captions, query=net.variable(query).name)
 
     @classmethod
     def of(cls, data: Mapping[str, Any], net: Model) -> Captions:

@@ -17,7 +17,6 @@ from tacit.views.page.places import places, tests_per_state
 from tacit.views.page.programs import PageTables, add_small_tables, plain_program, plain_tests, rule_table, why_not_set
 
 FORMAT = "tacit-page-1"
-REMOTE = "The server of this page does not offer interventions. In Python, net.do does."
 LIMITED = (
     "This network is so wide that the page computes with decision diagrams, in which numbers are built in. "
     "Python answers this: tac.mpe, tac.sensitivity."
@@ -31,7 +30,7 @@ def page_model(net: Model, captions: Captions, remote: bool = False) -> dict[str
     """All that the page reads, as plain data; the programs and large tables are left out where a server answers."""
     net.require_numbers()
     number = {name: i for i, name in enumerate(net.variables)}
-    variables = [_described(net, name, number, captions) for name in net.variables]
+    variables = [_described(net, name, number, captions, remote) for name in net.variables]
     tested = {name for node in net.testing_nodes for name in (node, *net.descendants(node))}
     # the last variable that a test has a say in, or the last of all
     interesting = next((name for name in reversed(net.variables) if name in tested), net.variables[-1])
@@ -47,7 +46,7 @@ def page_model(net: Model, captions: Captions, remote: bool = False) -> dict[str
     }
 
 
-def _described(net: Model, name: str, number: Mapping[str, int], captions: Captions) -> dict[str, Any]:
+def _described(net: Model, name: str, number: Mapping[str, int], captions: Captions, remote: bool) -> dict[str, Any]:
     states, shown = [str(state) for state in net.states(name)], captions.states.get(name, {})
     return {
         "name": name,
@@ -59,13 +58,13 @@ def _described(net: Model, name: str, number: Mapping[str, int], captions: Capti
         "testing": net.cpt(name).testing,
         "tests": tests_per_state(net, name),
         "table": rule_table(net, name),
-        "unsettable": why_not_set(net, name),
+        "unsettable": None if remote else why_not_set(net, name),  # a server can
     }
 
 
 def _looked_at(net: Model) -> dict[str, Any]:
     """What the page of a server has of the numbers: small tables."""
-    return {"tables": add_small_tables(net, PageTables(net)).tables, "unsettable": REMOTE, "limited": None}
+    return {"tables": add_small_tables(net, PageTables(net)).tables, "unsettable": None, "limited": None}
 
 
 def _computable(net: Model) -> dict[str, Any]:

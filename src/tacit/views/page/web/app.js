@@ -14,6 +14,7 @@ async function start() {
   const testing = model.variables.some((variable) => variable.testing);
   const panels = [
     new FindingsPanel(session),
+    new WeightsPanel(session),
     ...(testing ? [new TestsPanel(session)] : []),
     new TablePanel(session),
     new ChartPanel(session),

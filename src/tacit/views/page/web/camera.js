@@ -4,7 +4,6 @@
 const FOLD = 0.7; // below this scale, labels cannot be read: boxes fold
 const CLOSEST = 3;
 const LEGIBLE = 11.1; // pixels: labels are no smaller to begin with, also where not everything is in sight then
-const CORNER = 180; // pixels that the overview takes, on both sides
 const EDGE = 10; // pixels between the network and the border of the window
 
 class Camera {
@@ -44,14 +43,7 @@ class Camera {
     this.scale = Math.max(legible, Math.min(1, this.room[0] / this.map.width));
     this.center(x + w / 2, y + h / 2);
     this.fill();
-    const [right, bottom] = [this.x + this.scale * (x + w), this.y + this.scale * (y + h)];
-    if (this.overviewed && right > this.room[0] - CORNER && bottom > this.room[1] - CORNER) this.pan(0, -CORNER);
     this.touched = false;
-  }
-
-  // Whether there is room for the overview, in a corner that it covers.
-  get overviewed() {
-    return this.room[0] >= 4 * CORNER;
   }
 
   // Leave no part of the window empty that the network could fill.
@@ -126,6 +118,7 @@ class Camera {
     if (inside && this.scale >= FOLD && !always) return;
     this.scale = Math.max(this.scale, always || this.scale < FOLD ? 1 : this.scale);
     this.center(bx + bw / 2, by + bh / 2);
+    this.fill();
   }
 
   // In a frame, whoever scrolls past must not be caught: the wheel zooms only after the map was touched.

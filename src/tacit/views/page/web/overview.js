@@ -1,12 +1,13 @@
 "use strict";
-// A small picture of a large network: where one is, and a way to elsewhere.
+// A small picture of a large network, below the panels: where one is, and a way to elsewhere.
 
-const OVERVIEW = 150; // pixels, the longer side
+const OVERVIEW = [360, 136]; // pixels, at most
+const LEAST_HEIGHT = 480; // pixels of the map; in less, panels need the room
 
 class Overview {
   constructor(map, camera) {
     Object.assign(this, { map, camera, host: document.getElementById("overview") });
-    this.scale = OVERVIEW / Math.max(map.width, map.height);
+    this.scale = Math.min(OVERVIEW[0] / map.width, OVERVIEW[1] / map.height);
     this.boxes = map.model.layout.boxes.map(([x, y, width, height]) =>
       svgElement("rect", { class: "spot", x, y, width, height }),
     );
@@ -26,7 +27,8 @@ class Overview {
   update() {
     const { x, y, scale, room } = this.camera;
     const all = this.map.width * scale <= room[0] + 1 && this.map.height * scale <= room[1] + 1;
-    this.host.hidden = all || !this.camera.overviewed;
+    this.host.hidden = all || room[1] < LEAST_HEIGHT;
+    this.host.parentNode.classList.toggle("overviewed", !this.host.hidden);
     const place = { x: -x / scale, y: -y / scale, width: room[0] / scale, height: room[1] / scale };
     for (const [key, value] of Object.entries(place)) this.window.setAttribute(key, value.toFixed(1));
   }

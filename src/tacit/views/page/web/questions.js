@@ -63,7 +63,7 @@ class LocalEngine {
       beyond,
       logEvidence: possible ? Math.log(mantissa) + exponent * Math.LN2 : -Infinity,
       posteriors: this.marginals(this.sum, known, possible ? 1 / mantissa : NaN),
-      tests: this.tests.map((test) => this.tested(test)),
+      tests: this.tests.filter(({ node }) => this.set[node] < 0).map((test) => this.tested(test)),
     };
   }
 
@@ -133,6 +133,12 @@ class LocalEngine {
     masked[query] = this.variables[query].states.map((_, k) => (k === state ? (known[query] ? known[query][k] : 1) : 0));
     const part = this.other.forward(masked, this.sum);
     return { masked, factor: 2 ** (part.exponent - whole.exponent) / whole.mantissa };
+  }
+
+  // The posterior of the query without any finding, and without each finding alone.
+  without(evidence, query) {
+    const [none, ...each] = leftOut(evidence).map((rest) => this.posterior(rest, query));
+    return { none, each };
   }
 
   // How the posterior of a state depends on every number, the rest of its row co-varied; the largest effects first.
@@ -251,6 +257,22 @@ class LocalEngine {
     const pieces = tests.flatMap(({ gamma, rows }) => (gamma === null ? rows.map(({ weight }) => weight) : [])).join("");
     return { posterior: posteriors[query], pieces };
   }
+}
+
+// The places of findings, in the order of the variables.
+function findingsIn(evidence) {
+  return evidence.flatMap((finding, i) => (finding ? [i] : []));
+}
+
+// No evidence at all, and the evidence without each of its findings.
+function leftOut(evidence) {
+  const none = evidence.map(() => null);
+  return [none, ...findingsIn(evidence).map((i) => evidence.map((finding, k) => (k === i ? null : finding)))];
+}
+
+// Of the state of a variable; what is left of 1 is summed, since a difference would lose digits.
+function logOdds(posterior, state) {
+  return Math.log(posterior[state]) - Math.log(sumOf(posterior.filter((_, k) => k !== state)));
 }
 
 // Every row is sure of one state, whatever the parents are; without a state, the numbers of the network.

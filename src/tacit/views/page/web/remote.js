@@ -74,14 +74,27 @@ class RemoteEngine {
   }
 
   row(evidence) {
-    return Object.fromEntries(this.variables.map(({ name }, i) => [name, evidence[i]]).filter(([, given]) => given));
+    const known = (finding) => finding && stateSet(finding) < 0;
+    return Object.fromEntries(this.variables.map(({ name }, i) => [name, evidence[i]]).filter(([, own]) => known(own)));
+  }
+
+  // The fields of a request: rows of evidence in which the same variables are set.
+  async given(send, rows) {
+    const set = this.variables.map(({ name }, i) => [name, i, stateSet(rows[0][i])]).filter(([, , state]) => state >= 0);
+    if (set.length) await this.learnLabels(send);
+    const states = set.map(([name, i, state]) => [name, this.labels[i][state]]);
+    return { rows: rows.map((evidence) => this.row(evidence)), do: Object.fromEntries(states) };
+  }
+
+  async learnLabels(send) {
+    this.labels ??= (await send("model")).variables.map(({ states }) => states);
   }
 
   // Whatever was asked about older evidence is pointless now.
   ask(evidence) {
     for (const [kind, control] of this.asking) if (kind !== "ask") control.abort();
     return this.question("ask", async (send) => {
-      const found = await send("marginals", { rows: [this.row(evidence)], tests: true });
+      const found = await send("marginals", { ...(await this.given(send, [evidence])), tests: true });
       return {
         possible: found.log_evidence[0] !== null,
         beyond: false, // a server reckons with any exponent
@@ -114,11 +127,18 @@ class RemoteEngine {
     return this.question("posterior", async (send) => (await this.seen(send, [evidence], query))[0].posterior);
   }
 
+  without(evidence, query) {
+    return this.question("without", async (send) => {
+      const [none, ...each] = (await this.seen(send, leftOut(evidence), query)).map(({ posterior }) => posterior);
+      return { none, each };
+    });
+  }
+
   mpe(evidence) {
     return this.question("mpe", async (send) => {
-      const found = await send("mpe", { rows: [this.row(evidence)] });
+      const found = await send("mpe", await this.given(send, [evidence]));
       if (found.log_probability[0] === null) return { possible: false, states: this.variables.map(() => null), logProbability: -Infinity };
-      this.labels ??= (await send("model")).variables.map(({ states }) => states);
+      await this.learnLabels(send);
       const states = this.variables.map(({ name }, i) => this.labels[i].indexOf(found.states[name][0]));
       return { possible: true, states, logProbability: found.log_probability[0] };
     });
@@ -126,16 +146,17 @@ class RemoteEngine {
 
   information(evidence, query) {
     return this.question("information", async (send) => {
-      const { information } = await send("information", { query: this.variables[query].name, rows: [this.row(evidence)] });
-      return this.variables.map(({ name }, i) => (i === query ? NaN : number(information[name][0])));
+      const asked = { query: this.variables[query].name, ...(await this.given(send, [evidence])) };
+      const { information } = await send("information", asked);
+      return this.variables.map(({ name }, i) => (i === query || stateSet(evidence[i]) >= 0 ? NaN : number(information[name][0])));
     });
   }
 
   sensitivity(evidence, query, state) {
     return this.question("sensitivity", async (send) => {
-      this.labels ??= (await send("model")).variables.map(({ states }) => states);
+      await this.learnLabels(send);
       const asked = { query: this.variables[query].name, state: this.labels[query][state], top: MOST_ENTRIES };
-      const { entries } = await send("sensitivity", { ...asked, rows: [this.row(evidence)] });
+      const { entries } = await send("sensitivity", { ...asked, ...(await this.given(send, [evidence])) });
       const changing = entries[0].filter(({ part, value, derivative }) => DENSE.test(part) && derivative && value > 0 && value < 1);
       return byEffect(changing.map((entry) => this.entry(entry)));
     });
@@ -186,9 +207,9 @@ class RemoteEngine {
   // The posterior of one variable for many rows, and which tests hold.
   async seen(send, rows, query) {
     const made = [];
-    for (let start = 0; start < rows.length; start += AT_ONCE) {
-      const some = rows.slice(start, start + AT_ONCE).map((evidence) => this.row(evidence));
-      const { posterior, tests } = await send("posterior", { query: this.variables[query].name, rows: some, tests: true });
+    while (made.length < rows.length) {
+      const asked = { query: this.variables[query].name, tests: true, ...(await this.given(send, alikeRows(rows, made.length))) };
+      const { posterior, tests } = await send("posterior", asked);
       const hard = Object.values(tests).filter(({ gamma }) => gamma === null);
       posterior.forEach((own, k) => {
         const pieces = hard.map(({ weight }) => [weight[k]].flat(Infinity).join("")).join("");
@@ -197,6 +218,14 @@ class RemoteEngine {
     }
     return made;
   }
+}
+
+// The rows from a place on in which the same variables are set, as many as a request may have.
+function alikeRows(rows, start) {
+  const set = (row) => row.map(stateSet).join();
+  const some = rows.slice(start, start + AT_ONCE);
+  const end = some.findIndex((row) => set(row) !== set(some[0]));
+  return end < 0 ? some : some.slice(0, end);
 }
 
 // Neighbours in which different tests hold.

@@ -20,7 +20,12 @@ class TestsPanel {
 
   update() {
     const { answer } = this.session;
-    for (const [node, tests] of testsByNode(answer, this.before)) {
+    const found = testsByNode(answer, this.before);
+    for (const [node, { section, count }] of this.nodes) {
+      section.classList.toggle("idle", !found.has(node));
+      if (!found.has(node)) setText(count, "set, so its tests do not count");
+    }
+    for (const [node, tests] of found) {
       if (!this.nodes.has(node)) this.nodes.set(node, this.node(node, tests));
       this.show(this.nodes.get(node), node, tests);
     }
@@ -32,16 +37,10 @@ class TestsPanel {
     const slope = gamma === null ? "" : `slope ${brief(gamma)}`;
     const gauges = rows.slice(0, MANY_TESTS).map((row) => this.gauge(node, row));
     const more = rows.length > MANY_TESTS ? [quiet("p", `… and ${rows.length - MANY_TESTS} more`)] : [];
-    this.host.append(
-      element(
-        "div",
-        { class: "tests" },
-        element("h3", {}, link(this.session, node), count, element("small", {}, slope)),
-        ...gauges.map(({ line }) => line),
-        ...more,
-      ),
-    );
-    return { count, gauges };
+    const head = element("h3", {}, link(this.session, node), count, element("small", {}, slope));
+    const section = element("div", { class: "tests" }, head, ...gauges.map(({ line }) => line), ...more);
+    this.host.append(section);
+    return { section, count, gauges };
   }
 
   gauge(node, row) {

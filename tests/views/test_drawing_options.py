@@ -1,0 +1,151 @@
+"""Parts of networks, pictures of a stated width, and edges that are not sure."""
+
+import numpy as np
+import pytest
+from bench.drawings import Faults, faults, random_network
+from bench.networks import network
+
+import tacit
+from tacit import Network, TacitError, examples
+from tacit.drawing import draw
+from tacit.views.picture import Arrow, Text
+
+PIXELS_PER_CM = 96 / 2.54
+
+
+def arrows(drawing):
+    return [item for item in drawing.picture.items if isinstance(item, Arrow)]
+
+
+def texts(drawing):
+    return [item.text for item in drawing.picture.items if isinstance(item, Text)]
+
+
+def points(drawing):
+    """The size of a node's letters on paper."""
+    return 9 * drawing.picture.scale
+
+
+def test_some_nodes_are_drawn_with_the_edges_between_them():
+    drawing = draw(network("asia"), nodes=["dysp", "either", "lung", "asia"])
+    assert texts(drawing) == ["asia", "lung", "either", "dysp"]
+    assert len(arrows(drawing)) == 2  # lung -> either -> dysp
+
+
+def test_some_nodes_have_the_posteriors_of_the_whole_network():
+    net = network("asia")
+    drawing = net.plot({"xray": "yes"}, nodes=["tub"])
+    assert f"{net.posterior('tub', {'xray': 'yes'})[0, 0]:.1%}" in texts(drawing)
+    assert "xray" not in texts(drawing)
+
+
+def test_nodes_must_be_there():
+    with pytest.raises(TacitError, match=r"'tubb'.*'tub'"):
+        draw(network("asia"), nodes=["tubb"])
+    assert texts(draw(network("asia"), nodes="tub")) == ["tub"]
+
+
+@pytest.mark.parametrize("name", ["asia", "alarm", "insurance", "hailfinder", "win95pts"])
+def test_a_picture_has_its_width_and_letters_that_can_be_read(name):
+    drawing = draw(network(name), width=17)
+    assert drawing.picture.width * drawing.picture.scale == pytest.approx(17 * PIXELS_PER_CM)
+    assert points(drawing) + 1e-9 >= 6
+    assert points(drawing) <= 9
+    assert faults(drawing.picture) == Faults(0, 0, 0)
+
+
+def test_a_width_is_that_of_the_files(tmp_path):
+    from PIL import Image
+
+    drawing = draw(network("asia"), width=8.5)
+    assert 'width="321"' in drawing.svg
+    drawing.save(tmp_path / "asia.png", dpi=254)
+    with Image.open(tmp_path / "asia.png") as opened:
+        assert opened.width == pytest.approx(850, abs=1)
+    drawing.save(tmp_path / "asia.pdf")
+    assert b"/MediaBox [ 0 0 240.9" in (tmp_path / "asia.pdf").read_bytes()  # points: 8.5 / 2.54 * 72
+
+
+def test_a_node_wider_than_the_picture_is_made_to_fit():
+    net = Network()
+    net.add("a" * 100, cpt=[0.5, 0.5])
+    drawing = draw(net, width=5)
+    assert drawing.picture.width * drawing.picture.scale == pytest.approx(5 * PIXELS_PER_CM)
+    assert faults(drawing.picture) == Faults(0, 0, 0)
+
+
+@pytest.mark.parametrize("width", [0, -1, float("inf"), float("nan"), "17", True])
+def test_a_width_is_a_number_of_centimetres(width):
+    with pytest.raises(TacitError, match="expected a number of centimetres above 0"):
+        draw(examples.abc(), width=width)
+
+
+def test_weak_edges_are_dashed_and_explained():
+    drawing = draw(network("asia"), strength={("asia", "tub"): 0.6, ("smoke", "lung"): 0.9, ("smoke", "bronc"): 0.1})
+    *edges, sure, likely, doubtful, weak = arrows(drawing)
+    assert texts(drawing)[8:] == ["strength 1", "0.75 to 1", "0.5 to 0.75", "below 0.5"]
+    counts = [[edge.stroke for edge in edges].count(one.stroke) for one in (sure, likely, doubtful, weak)]
+    assert counts == [5, 1, 1, 1]
+    assert not sure.stroke.dashes
+    assert drawing.svg.count("stroke-dasharray") == 2 * 3
+    assert faults(drawing.picture) == Faults(0, 0, 0)
+
+
+def test_a_png_has_dashes(tmp_path):
+    from PIL import Image
+
+    draw(examples.etq(), strength={("E", "T"): 0.6}, nodes=["E", "T"]).save(tmp_path / "et.png", dpi=96)
+    with Image.open(tmp_path / "et.png") as opened:
+        column = np.asarray(opened.convert("L"))[42:74]  # between the nodes
+    darkest = column.min(axis=1)
+    assert (darkest > 240).any()
+    assert (darkest < 200).any()
+
+
+def test_edges_without_a_direction_have_no_tip():
+    net = network("asia")
+    drawing = draw(net, undirected=[("lung", "smoke")])  # in any order
+    assert drawing.svg.count('class="tip"') == len(net.edges) - 1
+    assert texts(drawing)[-1] == "direction unknown"
+
+
+def test_an_edge_without_a_tip_ends_beside_the_tips_of_others():
+    net = Network()
+    for name, parents in {"A": "", "B": "", "C": "AB"}.items():
+        net.add(name, list(parents))
+    drawing = draw(net, undirected=[("A", "C")])
+    tipped, bare = sorted(arrows(drawing)[:2], key=lambda arrow: -arrow.tipped)
+    assert abs(tipped.points[-1][0] - bare.points[-1][0]) > 5
+    assert faults(drawing.picture) == Faults(0, 0, 0)
+
+
+def test_no_legend_without_need():
+    assert texts(draw(examples.abc(), strength={}, undirected=[])) == ["A", "B", "C"]
+
+
+def test_what_is_said_of_edges_is_checked():
+    net = examples.abc()
+    with pytest.raises(TacitError, match=r"strength names \('B', 'A'\), which is no edge"):
+        draw(net, strength={("B", "A"): 0.5})
+    with pytest.raises(TacitError, match=r"undirected names \('B', 'C'\), which is no edge"):
+        draw(net, undirected=[("B", "C")])
+    with pytest.raises(TacitError, match="expected a number from 0 to 1"):
+        draw(net, strength={("A", "B"): 60})
+    with pytest.raises(TacitError, match="are for networks"):
+        draw(tacit.compile(net, "B", ["A"]).circuit(), nodes=["A"])
+
+
+def test_a_network_passes_all_options_on():
+    options = {"nodes": ["A", "B"], "width": 8, "strength": {("A", "B"): 0.3}, "undirected": [("A", "B")]}
+    assert examples.abc().plot(**options).svg == draw(examples.abc(), **options).svg
+
+
+def test_what_is_far_too_large_for_a_page_is_made_smaller():
+    """Not rearranged into a tower of very many rows."""
+    drawing, plain = draw(random_network(200), width=17), draw(random_network(200))
+    assert drawing.picture.width * drawing.picture.scale == pytest.approx(17 * PIXELS_PER_CM)
+    assert drawing.picture.height == plain.picture.height
+
+
+def test_a_picture_of_nothing_has_a_width_too():
+    assert draw(Network(), width=5).picture.width == pytest.approx(5 * PIXELS_PER_CM)
