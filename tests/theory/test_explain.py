@@ -199,3 +199,37 @@ def test_what_is_given_is_no_finding():
     net = tacit.examples.kidney_stones()
     tac = tacit.compile(net, "recovery", ["size"], given={"treatment": "A"})
     assert [one.name for one in tac.explain({"size": "small"}).findings] == ["size"]
+
+
+def test_a_chosen_state_is_explained():
+    net = tacit.examples.kidney_stones()
+    row = {"size": "small", "treatment": "B"}
+    tac = tacit.compile(net, "recovery", ["size", "treatment"])
+    assert "log-odds of recovery=yes" in str(tac.explain(row))
+    why = tac.explain(row, state="no")
+    assert why.state == 1
+    assert "log-odds of recovery=no" in str(why)
+    assert "log-odds of recovery=no" in why._repr_html_()
+    with pytest.raises(tacit.TacitError, match="'maybe' is not a state of 'recovery'"):
+        tac.explain(row, state="maybe")
+    tested = str(tacit.compile(tacit.examples.abc(), "B", ["A"]).explain({"A": 0.8}, state="false"))
+    assert "p*(B=false) = " in tested
+    assert "p*(B=true)" not in tested
+
+
+@pytest.mark.parametrize("hard", [(), ("C",)])
+def test_an_intervention_is_explained_as_the_network_after_it(hard):
+    net = tacit.examples.diamond(seed=1)
+    why = tacit.compile(net, "D", [] if hard else ["C"], hard, do=["B"]).explain({"B": "true", "C": "false"})
+    same = tacit.compile(net.do({"B": "true"}), "D", ["C"]).explain({"C": "false"})
+    close(why.posterior, same.posterior)
+    assert str(why).replace("do(B): true, ", "") == str(same)
+    assert why.evidence == {"do(B)": "true", "C": "false"}
+
+
+def test_what_is_set_is_no_finding():
+    net = tacit.examples.kidney_stones()
+    tac = tacit.compile(net, "size", ["recovery"], do=["treatment"])
+    (one,) = tac.explain({"treatment": "A", "recovery": "no"}).findings
+    assert one.name == "recovery"
+    close(one.without, net.posterior("size")[0])

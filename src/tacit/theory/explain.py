@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,13 +15,13 @@ from tacit.base.floats import Floats
 from tacit.base.grid import Grid, probability
 from tacit.base.html import lines, table
 from tacit.base.text import bars
-from tacit.evidence.column import Column
+from tacit.evidence.column import Column, Evidence
 from tacit.evidence.read import EvidenceLike
 from tacit.model.variable import Label
 from tacit.query.network import Network
-from tacit.query.query import Query
+from tacit.query.query import Query, compiled
 from tacit.query.selection import selected_network
-from tacit.theory.arguments import read_given
+from tacit.theory.arguments import read_given, state_of
 from tacit.theory.findings import Finding, findings
 from tacit.theory.multilinear import polynomial, subsets
 from tacit.theory.piecewise import coefficients
@@ -100,6 +100,8 @@ class Explanation:
         C_I for every set I of inputs, an array over the query's states: with this selection,
         p*(q) = sum_I C_I prod_{i in I} lambda_i. The inputs are the binary variables with soft evidence, by the
         likelihood of their first states. None if there are more than 6.
+    asked_state
+        The state that `explain` was asked about, if it was.
     """
 
     query: str
@@ -110,10 +112,16 @@ class Explanation:
     network: Network
     coefficients: Mapping[tuple[str, ...], Floats] | None
     findings: tuple[Finding, ...] = ()
+    asked_state: Label | None = None
 
     @property
     def state(self) -> int:
-        """The place of the state that findings are shown for: the first of two, or else the most probable one."""
+        """The place of the state that findings are shown for.
+
+        That is the one asked for, or else the first of two, or else the most probable one.
+        """
+        if self.asked_state is not None:
+            return self.states.index(self.asked_state)
         return 0 if len(self.states) == 2 else int(self.posterior.argmax())
 
     @property
@@ -160,6 +168,7 @@ class Explanation:
         functions = [
             f"p*({self.query}={q}) = {polynomial({names: float(c[i]) for names, c in self.coefficients.items()})}"
             for i, q in enumerate(self.states)
+            if self.asked_state is None or i == self.state
         ]
         start = "With this selection, as a function of" if self.tests else "As a function of"
         return [f"{start} the likelihoods of {', '.join(inputs)}:", *functions] if inputs else functions
@@ -169,11 +178,34 @@ def _more(count: int, which: str) -> str:
     return f"... and {count - MAX_SHOWN} more, with {which}" if count > MAX_SHOWN else ""
 
 
-def explain(tac: Query, evidence: EvidenceLike | None = None) -> Explanation:
+def explain(tac: Query, evidence: EvidenceLike | None = None, state: Label | None = None) -> Explanation:
     """Why one row of evidence gets its answer; see `TAC.explain`."""
-    checked = read_given(tac, evidence)
-    if checked.rows != 1:
-        raise EvidenceError(f"explain takes one row of evidence, got {checked.rows} rows")
+    asked = None if state is None else tac.variable.states[state_of(tac, state)]
+    if tac.do:
+        return replace(_after_interventions(tac, evidence), asked_state=asked)
+    return replace(_explained(tac, _one_row(read_given(tac, evidence))), asked_state=asked)
+
+
+def _one_row(known: Evidence) -> Evidence:
+    if known.rows != 1:
+        raise EvidenceError(f"explain takes one row of evidence, got {known.rows} rows")
+    return known
+
+
+def _after_interventions(tac: Query, evidence: EvidenceLike | None) -> Explanation:
+    """The explanation of a row that sets some variables: that of its other findings, in the network so changed."""
+    known = _one_row(tac.read(evidence))
+    states = {name: tac.network.states(name)[int(known.columns[name].states()[0])] for name in tac.do}
+    assert isinstance(tac.network, Network)
+    others = [name for name in tac.evidence if name not in tac.always_known]
+    options = replace(tac.options, do=(), given=tac.given, order=None)
+    done = compiled(Query, tac.network.do(states), tac.query, others, tac.hard, options)
+    seen = {n: c for n, c in known.columns.items() if n not in states and n not in tac.given}
+    why = _explained(done, read_given(done, Evidence(1, seen)))
+    return replace(why, evidence={f"do({name})": str(state) for name, state in states.items()} | dict(why.evidence))
+
+
+def _explained(tac: Query, checked: Evidence) -> Explanation:
     answer = tac.ask(checked, selected=True)  # not read again, with the same warnings
     if np.isneginf(answer.log_evidence).any():
         raise EvidenceError("the evidence has probability 0, so there is no answer to explain")

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tacit.base.floats import Floats
+from tacit.evidence.codes import MISSING
 from tacit.evidence.column import Column, Evidence
-from tacit.evidence.states import MISSING
 from tacit.query.answer import quietly
 from tacit.query.query import Query
 

@@ -251,7 +251,7 @@ class SelectorNetwork:
                 table = np.concatenate([state.prior * np.eye(count) for state in states], axis=1)
                 net.add(self.names[name], parents, len(states) * count, table.reshape(*cpt.thresholds.shape, -1))
                 parents, cpt = (self.names[name],), CPT(np.concatenate([state.rows for state in states]))
-            net.add(name, parents, source.states(name), cpt)
+            net.add(name, parents, source.states(name), cpt, bins=source.bins(name))
         return net
 
     @cached_property

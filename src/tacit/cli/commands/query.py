@@ -41,8 +41,8 @@ def query(
 ) -> None:
     """Show the posterior of one or more variables.
 
-    A value is a state; or the likelihood of the first state, for a variable that has two; or one likelihood per state,
-    with commas between. Likelihoods need not sum to 1.
+    A value is a state; or a number, for a variable whose states are intervals; or the likelihood of the first state,
+    for another variable that has two; or one likelihood per state, with commas between. Likelihoods need not sum to 1.
 
     The variables are answered one by one; with --joint, all combinations of their states are.
 
@@ -159,21 +159,30 @@ def _combinations(variables: Sequence[Variable], values: Floats) -> str:
     return aligned(rows) + more
 
 
-def explain(model: Model, query: Query, evidence: Evidence = None, json: Json = False) -> None:
+def explain(
+    model: Model,
+    query: Query,
+    evidence: Evidence = None,
+    do: Do = None,
+    state: Annotated[str | None, typer.Option(help="The state of the query to explain.")] = None,
+    json: Json = False,
+) -> None:
     """Show why a query has this answer.
 
     That is: all tests, what they select, where that would change, and the function that applies there. Without testing
-    nodes: what each finding adds to the others.
+    nodes: what each finding adds to the others, those with the largest weights first.
 
     \b
-    Example:
+    Examples:
       tacit explain abc.json -q B -e A=0.8 -e C=lo
+      tacit explain asia.bif -q lung -e xray=yes -e dysp=yes --state no
+      tacit explain asia.bif -q lung -e xray=yes --do smoke=no
     """
-    row = Row(model, evidence)
+    row = Row(model, evidence, do)
     row.require_network()
     tac = row.compile(query)
     row.ask(tac)
-    why = tac.explain(row.values(tac))
+    why = tac.explain(row.values(tac), None if state is None else state_of(tac.variable, state))
     if not json:
         return print(why)
     functions = None
@@ -181,6 +190,7 @@ def explain(model: Model, query: Query, evidence: Evidence = None, json: Json = 
         functions = [{"inputs": names, "coefficients": c.tolist()} for names, c in why.coefficients.items()]
     show_json({
         "query": query,
+        **({} if state is None else {"state": why.asked_state}),
         "posterior": dict(zip(map(str, why.states), why.posterior.tolist(), strict=True)),
         "tests": [asdict(test) | {"margin": test.margin, "selected": test.selected} for test in why.tests],
         "functions": functions,
