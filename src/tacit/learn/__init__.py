@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tacit.learn.discovering.discovery import Discovery, discover
     from tacit.learn.estimating.estimation import Estimate, estimate
     from tacit.learn.fitting.growing import grow
     from tacit.learn.fitting.parameters import Parameters
@@ -11,9 +12,22 @@ if TYPE_CHECKING:
     from tacit.learn.placing.placement import Place, Placement
     from tacit.learn.placing.placing import place_tests
 
-__all__ = ["Estimate", "Fit", "Parameters", "Place", "Placement", "estimate", "fit", "grow", "place_tests"]
+__all__ = [
+    "Discovery",
+    "Estimate",
+    "Fit",
+    "Parameters",
+    "Place",
+    "Placement",
+    "discover",
+    "estimate",
+    "fit",
+    "grow",
+    "place_tests",
+]
 
 HOMES = {
+    "discovering.discovery": ("Discovery", "discover"),
     "estimating.estimation": ("Estimate", "estimate"),
     "fitting.growing": ("grow",),
     "fitting.parameters": ("Parameters",),

@@ -183,3 +183,12 @@ class PlaceOptions(_Options):
     validation: Any = 5
     steps: int = _option(whole, 100)
     restarts: int = _option(whole, 4)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscoverOptions(_Options):
+    """The options of `tacit.discover`; those about edges are checked against the rows later."""
+
+    max_parents: int | None = _option(whole_or_none, None)
+    max_cost: float | None = _option(_positive_or_none("None, or a number of multiply-adds per row"), None)
+    bootstrap: int = _option(partial(whole, least=0), 0)

@@ -57,6 +57,13 @@ def counting() -> None:
         count_families(codes, np.zeros(0), 0 * one, 2 * one, one, 0 * one, np.zeros((LANES, 2)))
 
 
+def discovering() -> None:
+    """The kernels of `discover`, for rows that count once, several times, or in fractions."""
+    rows = {"A": ["a", "b"] * ROWS, "B": ["x", "y", "y", "y"] * (ROWS // 2)}
+    for weights in (None, np.full(2 * ROWS, 0.5)):
+        tacit.discover(rows, weights=weights, progress=False)
+
+
 def circuits() -> None:
     """Circuits of sums and products."""
     tacit.compile(tacit.examples.abc(), "B", ["A"]).circuit().tape().evaluate({"A": [0.5]})
@@ -76,6 +83,7 @@ COMPILATIONS: Mapping[str, Callable[[], None]] = {
     "the interpreter, in float32": lambda: interpreter("float32"),
     "learning": learning,
     "counting": counting,
+    "structures": discovering,
     "circuits": circuits,
     "decision diagrams": diagrams,
 }

@@ -17,10 +17,10 @@ from tacit.base.errors import EvidenceError, TacitError
 from tacit.base.floats import Floats
 from tacit.base.text import listed
 from tacit.base.warnings import warn
+from tacit.evidence.codes import MISSING
 from tacit.evidence.column import Column, Evidence, take
 from tacit.evidence.column_names import UnusedColumnWarning
 from tacit.evidence.read import is_frame, named_columns, read, without_column
-from tacit.evidence.states import MISSING
 from tacit.evidence.tables.columns import TableReader, choose, columns_of, floats_of, unused
 from tacit.evidence.tables.csv_parquet import FileTable, open_table
 from tacit.evidence.tables.messages import in_file

@@ -1,0 +1,1 @@
+"""Structures from rows: `discover`."""

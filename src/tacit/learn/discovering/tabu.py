@@ -1,0 +1,149 @@
+"""Tabu search over graphs: the best single change again and again, never back to a graph of a moment ago.
+
+A change adds, drops or turns an edge. It goes on beyond the best graph for a while, since a better one may lie behind
+worse ones. Columns are in an order that the data decide (`CodedTable`), and of equally good changes the first one in it
+is made: the order in which they came does not matter.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.base.floats import Floats
+from tacit.learn.discovering.constraints import Constraints, Mask
+from tacit.learn.discovering.family_scores import FamilyScores
+from tacit.learn.discovering.query_cost import CostLimit
+
+MEMORY = 100  # graphs that are tabu
+EQUAL = 1e-9  # a relative difference of scores that is rounding
+
+
+@dataclass(eq=False)
+class Graph:
+    """A graph under search: `edges[parent, child]`, and what each change would add to its score."""
+
+    scores: FamilyScores
+    edges: Mask
+    own: Floats = field(init=False)  # of each family
+    gains: Floats = field(init=False)  # [parent, child]: of adding the edge, or of dropping it where it is there
+
+    def __post_init__(self) -> None:
+        size = len(self.edges)
+        self.own, self.gains = np.empty(size), np.empty((size, size))
+        for child in range(size):
+            self._refresh(child)
+
+    @property
+    def score(self) -> float:
+        return float(self.own.sum())
+
+    def parents(self, child: int) -> tuple[int, ...]:
+        return tuple(np.flatnonzero(self.edges[:, child]).tolist())
+
+    def set_edge(self, parent: int, child: int, there: bool) -> None:
+        self.edges[parent, child] = there
+        self._refresh(child)
+
+    def _refresh(self, child: int) -> None:
+        parents = self.parents(child)
+        self.own[child] = self.scores.family(child, parents)
+        gains = self.scores.extended(child, parents) - self.own[child]
+        for parent in parents:
+            gains[parent] = self.scores.family(child, [p for p in parents if p != parent]) - self.own[child]
+        self.gains[:, child] = gains
+
+    def descendants(self) -> Mask:
+        """Matrix [a, b]: whether there is a path from a to b."""
+        reach = self.edges.copy()
+        for middle in range(len(reach)):
+            reach |= np.outer(reach[:, middle], reach[middle])
+        return reach
+
+
+@dataclass(frozen=True)
+class Change:
+    """The edge `parent -> child` is added or dropped; if it is turned, the edge back is added, too."""
+
+    parent: int
+    child: int
+    turns: bool = False
+
+
+class TabuSearch:
+    """A search for the graph with the best score under constraints."""
+
+    def __init__(
+        self, scores: FamilyScores, limits: Constraints, cost: CostLimit, say: Callable[[int, float], None]
+    ) -> None:
+        self.scores, self.limits, self._cost, self._say = scores, limits, cost, say
+        size = len(scores.table.names)
+        rng = np.random.default_rng(0)
+        self._marks: NDArray[np.uint64] = rng.integers(2**64, size=(size, size), dtype=np.uint64)
+        self.history: list[float] = []
+        self.best, self.best_score = np.zeros((size, size), dtype=bool), -np.inf
+
+    def run(self, start: Mask, patience: int) -> Mask:
+        """The best graph on the way from a start, until there was none better for so many steps."""
+        graph = Graph(self.scores, start | self.limits.required)
+        tabu = deque([self._mark(graph.edges)], MEMORY)
+        self._keep(graph)
+        waited = 0
+        while waited < patience and (change := self._best_change(graph, tabu)) is not None:
+            self._apply(graph, change)
+            tabu.append(self._mark(graph.edges))
+            self.history.append(graph.score)
+            waited = 0 if self._keep(graph) else waited + 1
+            self._say(len(self.history), self.best_score)
+        return self.best
+
+    def _keep(self, graph: Graph) -> bool:
+        """Keep a graph if it is the best so far."""
+        if graph.score <= self.best_score + EQUAL * abs(self.best_score) and np.isfinite(self.best_score):
+            return False
+        self.best, self.best_score = graph.edges.copy(), graph.score
+        return True
+
+    def _mark(self, edges: Mask) -> np.uint64:
+        return np.uint64(np.bitwise_xor.reduce(self._marks[edges], initial=np.uint64(0)))
+
+    def _apply(self, graph: Graph, change: Change) -> None:
+        parent, child = change.parent, change.child
+        graph.set_edge(parent, child, not graph.edges[parent, child])
+        if change.turns:
+            graph.set_edge(child, parent, True)
+
+    def _best_change(self, graph: Graph, tabu: deque[np.uint64]) -> Change | None:
+        """The change to the best graph that is not tabu; of equal ones, the first."""
+        edges, gains, reach = graph.edges, graph.gains, graph.descendants()
+        adjacent = edges | edges.T
+        add = np.where(self.limits.allowed & ~adjacent & ~reach.T, gains, -np.inf)
+        drop = np.where(edges & ~self.limits.required, gains, -np.inf)
+        around = (edges.astype(np.float32) @ reach.astype(np.float32)) > 0  # another path from parent to child
+        turn = np.where(edges & ~self.limits.required & self.limits.allowed.T & ~around, gains + gains.T, -np.inf)
+        before = self._mark(edges)
+        single = np.maximum(add, drop)
+        single[np.isin(self._marks ^ before, tabu)] = -np.inf
+        turn[np.isin(self._marks ^ self._marks.T ^ before, tabu)] = -np.inf
+        gains_of_all = np.stack([single, turn])
+        tolerance = EQUAL * abs(graph.score)
+        while np.isfinite(best := gains_of_all.max()):
+            kind, parent, child = np.argwhere(gains_of_all >= best - tolerance)[0].tolist()
+            change = Change(parent, child, bool(kind))
+            if self._cost.allows(_after(edges, change)):
+                return change
+            gains_of_all[kind, parent, child] = -np.inf
+        return None
+
+
+def _after(edges: Mask, change: Change) -> Mask:
+    """The edges after a change."""
+    edges = edges.copy()
+    edges[change.parent, change.child] ^= True
+    if change.turns:
+        edges[change.child, change.parent] = True
+    return edges

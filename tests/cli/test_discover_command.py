@@ -1,0 +1,100 @@
+"""The command discover."""
+
+import pytest
+
+import tacit
+from tests.helpers import close
+
+pytest.importorskip("typer")
+pa = pytest.importorskip("pyarrow")
+
+from pyarrow import csv, parquet  # noqa: E402
+
+from tests.cli.helpers import as_json, tacit_  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def rows(in_a_folder):
+    """Rows of rain -> wet <- sprinkler, a structure whose directions the data decide, as CSV and as Parquet."""
+    net = tacit.Network("lawn")
+    net.add("rain", states=["yes", "no"], cpt=[0.3, 0.7])
+    net.add("sprinkler", states=["on", "off"], cpt=[0.4, 0.6])
+    wet = [[[0.95, 0.05], [0.8, 0.2]], [[0.9, 0.1], [0.05, 0.95]]]
+    net.add("wet", ["rain", "sprinkler"], states=["yes", "no"], cpt=wet)
+    sampled = net.sample(2000, seed=1)
+    table = pa.table({name: list(values) for name, values in sampled.items()})
+    csv.write_csv(table, "rows.csv")
+    parquet.write_table(table, "rows.parquet", row_group_size=300)
+    return sampled
+
+
+@pytest.mark.parametrize("table", ["rows.csv", "rows.parquet"])
+def test_a_network_is_found_and_written(table, rows):
+    said = tacit_("discover", table, "-o", "found.json")
+    assert "found.json: 2 edges among 3 variables from 2,000 rows" in said
+    assert "decide:\n  rain -> wet\n  sprinkler -> wet\n" in said
+    assert "leave open" not in said
+    expected = tacit.discover(rows, progress=False)
+    assert f"bic score  {expected.score:,.2f}" in said
+    found = tacit.load("found.json")
+    assert set(found.edges) == set(expected.network.edges)
+    for name in found:
+        close(found.table(name), expected.network.table(name))
+
+
+def test_directions_that_are_open_and_how_sure_they_are():
+    csv.write_csv(csv.read_csv("rows.csv").select(["rain", "wet"]), "two.csv")
+    said = tacit_("discover", "two.csv", "--bootstrap", 4, "--seed", 2)
+    assert "leave open:\n  rain -- wet  in 100% of the samples\n" in said
+    result = as_json("discover", "two.csv", "--bootstrap", 4, "--seed", 2)
+    assert (result["output"], result["rows"]) == ("discovered.json", 2000)
+    assert (result["directed"], result["undirected"]) == ([], [["rain", "wet"]])
+    assert sum(share for _, _, share in result["strength"]) == 1
+    assert as_json("discover", "two.csv")["strength"] is None
+
+
+def test_constraints_scores_and_searches():
+    result = as_json("discover", "rows.csv", "--forbid", "sprinkler->wet", "--forbid", "wet -> sprinkler")
+    assert not any({"sprinkler", "wet"} == set(edge) for edge in result["edges"])
+    result = as_json("discover", "rows.csv", "--require", "wet->rain", "--search", "exact", "--score", "bdeu")
+    assert ["wet", "rain"] in result["edges"]
+    assert ["wet", "rain"] in result["directed"]
+    result = as_json("discover", "rows.csv", "--max-parents", 1, "--search", "orders")
+    children = [child for _, child in result["edges"]]
+    assert len(children) == len(set(children))
+    assert as_json("discover", "rows.csv", "--max-cost", 1)["edges"] == []
+
+
+def test_numbers_and_spaces_in_text():
+    with open("codes.csv", "w") as file:
+        file.write("a,b\n" + "0, 1\n1,10\n2,1\n" * 20)
+    tacit_("discover", "codes.csv", "-o", "found.json")
+    found = tacit.load("found.json")
+    assert {name: found.states(name) for name in found} == {"a": ("0", "1", "2"), "b": ("1", "10")}
+
+
+def test_what_is_wrong_is_said():
+    assert "--forbid is 'rain', expected an edge such as 'A->B'" in tacit_(
+        "discover", "rows.csv", "--forbid", "rain", code=2
+    )
+    assert "which is no column; did you mean 'rain'" in tacit_("discover", "rows.csv", "--require", "ran->wet", code=1)
+    assert "search is 'best'" in tacit_("discover", "rows.csv", "--search", "best", code=1)
+    for output in ("found.xyz", "absent/found.json"):  # said before the work, not after it
+        assert output in tacit_("discover", "absent.csv", "-o", output, code=1)
+    assert "absent.csv: No such file" in tacit_("discover", "absent.csv", code=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("a,b\nx,y\n,z\n", "bad.csv: column 'a', row 2: no value; discover needs complete rows"),
+        ("a,b\nx,y\nx,NA\n", "bad.csv: column 'b', row 2: 'NA', which stands for no value"),
+        ("a,b\n", "bad.csv: there are no rows"),
+    ],
+)
+def test_gaps_are_refused(text, problem):
+    with open("bad.csv", "w") as file:
+        file.write(text)
+    assert problem in tacit_("discover", "bad.csv", code=1)
+    parquet.write_table(pa.table({"a": ["x", None], "n": [1, 2]}), "bad.parquet")
+    assert "bad.parquet: column 'a', row 2: no value" in tacit_("discover", "bad.parquet", code=1)
