@@ -23,9 +23,10 @@ from tacit.query.tac import TAC, compile
 
 if TYPE_CHECKING:
     from tacit.engines.circuit import Circuit
+    from tacit.evidence.discretizing import discretize
     from tacit.io.bridges.pgmpy import from_pgmpy, to_pgmpy
     from tacit.io.bridges.pyagrum import from_pyagrum, to_pyagrum
-    from tacit.learn import Estimate, Fit, estimate, fit
+    from tacit.learn import Discovery, Estimate, Fit, discover, estimate, fit
 
 refuse_a_mixture()
 explain_former_modules()
@@ -37,6 +38,7 @@ __all__ = [
     "TAC",
     "AmbiguousRowsWarning",
     "Circuit",
+    "Discovery",
     "Estimate",
     "EvidenceError",
     "FactorGraph",
@@ -57,6 +59,8 @@ __all__ = [
     "UnsetError",
     "UnusedColumnWarning",
     "compile",
+    "discover",
+    "discretize",
     "estimate",
     "examples",
     "fit",
@@ -74,7 +78,8 @@ __all__ = [
 
 ELSEWHERE = {  # names that are loaded on first use, with their modules
     "Circuit": "tacit.engines.circuit",
-    **dict.fromkeys(("Estimate", "Fit", "estimate", "fit"), "tacit.learn"),
+    "discretize": "tacit.evidence.discretizing",
+    **dict.fromkeys(("Discovery", "Estimate", "Fit", "discover", "estimate", "fit"), "tacit.learn"),
     **dict.fromkeys(("from_pgmpy", "to_pgmpy"), "tacit.io.bridges.pgmpy"),
     **dict.fromkeys(("from_pyagrum", "to_pyagrum"), "tacit.io.bridges.pyagrum"),
 }

@@ -18,6 +18,7 @@ from tacit.base import jit
 from tacit.base.jit import cached_njit, kernel_files
 from tacit.compiler.diagrams import diagram_kernels, listing_kernels
 from tacit.engines.tape import exponential, opcodes, tape_kernels, traceback_kernels, underflow_flag
+from tacit.learn.discovering import score_kernels
 from tacit.learn.estimating import count_kernels
 from tacit.learn.fitting import loss_kernels
 
@@ -249,7 +250,12 @@ def test_the_stamp_covers_all_kernels_and_all_they_use():
     numbers = ("instructions",)
     assert (
         decorated
-        | {"base/jit/kernel_files.py", "learn/estimating/tiles.py", *(f"engines/tape/{name}.py" for name in numbers)}
+        | {
+            "base/jit/kernel_files.py",
+            "learn/estimating/tiles.py",
+            "learn/discovering/kinds.py",
+            *(f"engines/tape/{name}.py" for name in numbers),
+        }
         == covered
     )
     assert {name for name, file in files.items() if "numba.njit(" in file.read_text()} == {"base/jit/cached_njit.py"}
@@ -263,6 +269,7 @@ def test_the_stamp_covers_all_kernels_and_all_they_use():
         tape_kernels,
         opcodes,
         loss_kernels,
+        score_kernels,
     )
     assert {Path(module.__file__).relative_to(PACKAGE).as_posix() for module in modules} == decorated
     for module in modules:

@@ -92,6 +92,17 @@ def test_explain_without_tests_tells_what_findings_add():
     close(second["without"]["yes"], 0.88235294, 1e-6)
 
 
+def test_explain_takes_a_state_and_interventions():
+    tacit.save(tacit.examples.kidney_stones(), "stones.json")
+    arguments = ("explain", "stones.json", "-q", "recovery", "-e", "size=small", "--do", "treatment=B", "--state", "no")
+    text = tacit_(*arguments)
+    assert text.startswith("P*(recovery | do(treatment): B, size: small)")
+    assert "log-odds of recovery=no" in text
+    explanation = as_json(*arguments)
+    assert explanation["state"] == "no"
+    assert [one["name"] for one in explanation["findings"]] == ["size"]
+
+
 def test_bounds_hold_all_over_the_box(abc):
     found = as_json("bounds", "abc.json", "-q", "B", "A=0.2:0.9", "-e", "C=lo", "--state", "FALSE")
     inside = semantics.posterior(abc, "B", {"A": np.linspace(0.2, 0.9, 57), "C": "lo"})[:, 1]
@@ -400,6 +411,11 @@ def test_draw_shows_posteriors(abc):
     assert Path("abc.svg").read_text(encoding="utf-8") == abc.plot({}).svg
 
 
+def test_draw_takes_a_part_and_a_width(abc):
+    tacit_("draw", "abc.json", "--nodes", "A,B", "--width", "8.5", "-o", "abc.svg")
+    assert Path("abc.svg").read_text(encoding="utf-8") == abc.plot(nodes=["A", "B"], width=8.5).svg
+
+
 def test_bench_counts_rows_per_second(abc, monkeypatch):
     from tacit.cli.commands import bench as measure
 
@@ -533,6 +549,7 @@ def test_wrong_data_is_one_line_and_exit_code_1(abc, rows, arguments, message):
         ("bounds abc.json -q B A=1", "'A=1' is not VARIABLE=LOW:HIGH"),
         ("info abc.json -e A", "give -q as well"),
         ("draw abc.json -o abc.jpg", "abc.jpg: a drawing is a .svg, .png, .pdf or .dot file"),
+        ("draw abc.json --nodes A", "--nodes and --width are for .svg, .png and .pdf files"),
         ("draw abc.json -p -o abc.dot", "posteriors are drawn into a .svg, .png or .pdf file"),
         ("train abc.json rows.csv -q B --loss nonsense", "nonsense"),
     ],
@@ -584,7 +601,7 @@ def test_help_needs_no_package_that_is_slow_to_load():
 
 
 def test_every_command_has_help_with_an_example():
-    commands = "info query mpe sample batch estimate train explain bounds sensitivity convert draw bench"
+    commands = "info query mpe sample batch discover estimate train explain bounds sensitivity convert draw bench"
     for name in commands.split():
         assert f"\n    tacit {name} " in tacit_(name, "--help")
     assert "tacit batch" in tacit_("-h")

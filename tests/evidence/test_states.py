@@ -5,10 +5,11 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from tacit import EvidenceError
+from tacit import EvidenceError, examples
 from tacit.cli.shared.values import value_of
+from tacit.evidence.codes import UNKNOWN
 from tacit.evidence.read import AmbiguousEvidenceError, read, read_column
-from tacit.evidence.states import UNKNOWN, code_in_any_case, label_of, numbers_spelled
+from tacit.evidence.states import code_in_any_case, label_of, numbers_spelled
 from tacit.evidence.tables.columns import spelled
 from tacit.model.variable import Variable
 from tests.helpers import close
@@ -62,3 +63,17 @@ def test_labels_that_spell_one_number_are_told_apart_by_their_text_only():
     of = Variable("A", ("1", "1.0", "nan", "true", "2"))
     assert numbers_spelled(of) == {1: None, 2: "2"}
     assert [label_of(of, text) for text in ("1", "1.0", "1.00", "2.0", "nan")] == ["1", "1.0", None, "2", "nan"]
+
+
+def test_all_wrong_columns_are_named_in_one_error():
+    net = examples.abc()
+    rows = {"A": ["true", "yes"], "B": ["true", "false"], "C": ["low", "hi"]}
+    with pytest.raises(EvidenceError) as caught:
+        net.log_likelihood(rows)
+    first, second = str(caught.value).splitlines()
+    assert first.startswith("evidence on 'A', row 1: 'yes'")
+    assert second.startswith("also evidence on 'C', row 0: 'low'")
+    assert [other.variable for other in caught.value.others] == ["C"]
+    moved = caught.value.at("rows.csv", first=10)
+    assert (moved.row, moved.others[0].row) == (11, 10)
+    assert "also evidence on 'C', row 10" in str(moved)

@@ -86,7 +86,13 @@ def test_states_may_be_counted(read_dne):
 
 def test_levels_are_intervals_or_values(read_dne):
     dose = "node dose { discrete = %s; levels = (0, 1.5, INFINITY); parents = (); probs = (%s); };};"
-    assert read_dne(HEAD + dose % ("FALSE", ".5, .5")).states("dose") == ("0 to 1.5", "1.5 to INFINITY")
+    net = read_dne(HEAD + dose % ("FALSE", ".5, .5"))
+    assert net.states("dose") == ("[0, 1.5)", "[1.5, inf)")
+    assert net.bins("dose") == (0, 1.5, float("inf"))
+    assert net.posterior("dose", {"dose": 1.5}).tolist() == [[0, 1]]
+    wrong = dose.replace("0, 1.5, INFINITY", "3, 2, 1")
+    with pytest.raises(FormatError, match="node 'dose' has levels that are no edges of intervals: edge 1 of bins is 2"):
+        read_dne(HEAD + wrong % ("FALSE", ".5, .5"))
     assert read_dne(HEAD + dose % ("TRUE", ".5, .25, .25")).states("dose") == ("0", "1.5", "INFINITY")
     named = (dose % ("FALSE", ".5, .5")).replace("levels", "states = (low, high); levels")
     assert read_dne(HEAD + named).states("dose") == ("low", "high")

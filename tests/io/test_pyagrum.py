@@ -87,8 +87,10 @@ def test_every_kind_of_variable_keeps_its_labels():
         "range": (-1, 0, 1),
         "integer": (2, 5, 30),
         "numerical": (0.1234567891, 2.5),
-        "discretized": ("[0;1.5[", "[1.5;3]"),
+        "discretized": ("[0, 1.5)", "[1.5, 3]"),
     }
+    assert net.bins("discretized") == (0, 1.5, 3)
+    assert from_pyagrum(to_pyagrum(net)).bins("discretized") == (0, 1.5, 3)
     assert all(type(label) is int for label in (*net.states("range"), *net.states("integer")))
 
 

@@ -11,11 +11,12 @@ import pytest
 from docs.make_rooms import PAGE, TARGET, Room, picture, rooms
 
 SOURCES = Path(__file__).parents[2] / "src"
-MOST_FILES = 16  # of a room, or of a folder inside it
+MOST_FILES = 17  # of a room, or of a folder inside it
 WITH_CONTENT = {"semantics", "examples", "tacit"}  # doors that hold more than names: a definition, data, lazy imports
 UPWARDS = {  # methods of what users hold, for what most programs never call
     ("tacit.query.network", "tacit.views.page"),
     ("tacit.query.network", "tacit.views.drawing"),
+    ("tacit.learn.discovering.discovery", "tacit.views.drawing"),  # the type of a picture
     ("tacit.query.tac", "tacit.theory.explain"),
     ("tacit.query.tac", "tacit.io.bridges.onnx"),
     ("tacit.compiler.diagram_choice", "tacit.compiler.diagrams.structured_elimination"),  # loads numba
@@ -34,6 +35,7 @@ IN_FUNCTIONS = UPWARDS | {
     ("tacit.base.jit", "tacit.base.jit.cached_njit"),  # loads numba
     ("tacit.learn.fitting.objective", "tacit.learn.fitting.loss_kernels"),  # loads numba
     ("tacit.learn.estimating.families", "tacit.learn.estimating.count_kernels"),  # loads numba
+    ("tacit.learn.discovering.family_scores", "tacit.learn.discovering.score_kernels"),  # loads numba
     ("tacit.query.tac", "tacit.query.sensitivity"),  # as for the methods that lead upwards
     ("tacit.cli", "tacit.cli.app"),  # typer is optional
     ("tacit.cli.commands.warm", "tacit.cli.shared.all_kernels"),  # loads numba

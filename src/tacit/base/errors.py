@@ -58,7 +58,8 @@ class EvidenceError(TacitError):
     The message is made of what is known: the `place` that the rows are from, a file or a partition; the `subject`,
     which is the evidence on the `variable` unless it is named; the `row`, as people count rows at that place; and the
     `problem`. A problem that begins with a space or a comma goes on with the sentence that its subject begins. Where
-    several rows have it, `values` are all that are wrong in the column, the most frequent ones first.
+    several rows have it, `values` are all that are wrong in the column, the most frequent ones first. Where other
+    columns are wrong, too, `others` are the errors about them.
 
     >>> error = EvidenceError("'x' is not a state", variable="A", row=2)
     >>> error
@@ -80,23 +81,27 @@ class EvidenceError(TacitError):
         row: int | None = None,
         place: str | None = None,
         values: Sequence[WrongValue] = (),
+        others: Sequence[EvidenceError] = (),
     ) -> None:
         self.problem, self.variable, self.row, self.place, self.values = problem, variable, row, place, tuple(values)
         self.subject = f"evidence on {variable!r}" if subject is None and variable is not None else subject
         about = ", ".join([*filter(None, [self.subject]), *([] if row is None else [f"row {row}"])])
         colon = ": " if about and not problem.startswith((" ", ",")) else ""
+        self.others = tuple(others)
+        shown = f"{about}{colon}{problem}{_listed(self.values)}{_also(self.others)}"
         # the only argument: with it and the fields, pickle makes the error anew
-        super().__init__(f"{'' if place is None else f'{place}: '}{about}{colon}{problem}{_listed(self.values)}")
+        super().__init__(shown if place is None else f"{place}: {shown}")
 
     def changed(self, **fields: Any) -> Self:
         """A copy with some fields changed."""
-        names = ("problem", "variable", "subject", "row", "place", "values")
+        names = ("problem", "variable", "subject", "row", "place", "values", "others")
         return type(self)(**{name: getattr(self, name) for name in names} | fields)
 
     def moved(self, by: int) -> Self:
         """The error for rows that have others before them."""
         values = [wrong._replace(first=wrong.first + by) for wrong in self.values]
-        return self if self.row is None else self.changed(row=self.row + by, values=values)
+        row = None if self.row is None else self.row + by
+        return self.changed(row=row, values=values, others=[other.moved(by) for other in self.others])
 
     def at(self, place: str, first: int = 0) -> Self:
         """The error for rows of a file or a partition, of which the first is the row `first`."""
@@ -110,6 +115,12 @@ def _listed(values: Sequence[WrongValue]) -> str:
     more = f", and {len(values) - MAX_LISTED:,} other values" if len(values) > MAX_LISTED else ""
     rows = sum(wrong.rows for wrong in values)
     return f"; {rows:,} rows name no state: {', '.join(map(str, values[:MAX_LISTED]))}{more}"
+
+
+def _also(others: Sequence[EvidenceError]) -> str:
+    """What is wrong in other columns, a line each, as the end of a message."""
+    more = f"\nand {len(others) - MAX_LISTED:,} more columns" if len(others) > MAX_LISTED else ""
+    return "".join(f"\nalso {other}" for other in others[:MAX_LISTED]) + more
 
 
 class TooLargeError(TacitError):

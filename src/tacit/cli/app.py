@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 import tacit
 from tacit.base.errors import TacitError
 from tacit.base.version import how_to_install
-from tacit.cli.commands import batch, bench, estimate, models, mpe, query, sensitivity, serving, train, warm
+from tacit.cli.commands import batch, bench, discover, estimate, models, mpe, query, sensitivity, serving, train, warm
 from tacit.cli.shared.completion import complete_in_bash
 from tacit.cli.shared.output import note
 
@@ -87,8 +87,8 @@ def common(
 
 
 for command in (
-    *(models.info, query.query, mpe.mpe, mpe.sample, batch.batch, estimate.estimate, train.train),
-    *(query.explain, query.bounds, sensitivity.sensitivity, models.convert, models.draw, models.page),
+    *(models.info, query.query, mpe.mpe, mpe.sample, batch.batch, discover.discover, estimate.estimate),
+    *(train.train, query.explain, query.bounds, sensitivity.sensitivity, models.convert, models.draw, models.page),
     *(serving.serve, bench.bench, warm.warm),
 ):
     app.command()(command)

@@ -83,6 +83,8 @@ def _soft(sources: Sequence[Source], likelihoods: Sequence[str]) -> frozenset[st
             hint = similar(name, by_name)
             raise EvidenceError(f"likelihoods= names {name!r}, on which the table has no evidence{hint}")
         variable = by_name[name].variable
+        if variable.bins is not None:
+            raise EvidenceError(f"likelihoods= names {name!r}, whose states are intervals: a number is a value of it")
         if variable.card != 2:
             expected = [state_column(name, state) for state in variable.states]
             raise EvidenceError(

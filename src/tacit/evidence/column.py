@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from tacit.base.floats import Floats
 from tacit.base.text import plural
+from tacit.evidence.codes import MISSING
 from tacit.evidence.frames import smallest
 from tacit.evidence.labels import Codes, Mask, error_in_row
 from tacit.evidence.likelihoods import Numbers, normalised, numbers_of
-from tacit.evidence.states import MISSING
 from tacit.model.variable import Variable
 
 CACHED_ROWS = 4096  # rows that stay in the cache between two looks at them

@@ -13,8 +13,9 @@ from tacit.base.errors import EvidenceError
 from tacit.base.floats import Floats
 from tacit.base.text import listed
 from tacit.base.warnings import warn
+from tacit.evidence.codes import UNKNOWN
 from tacit.evidence.frames import ConversionError, TextColumn, unpack
-from tacit.evidence.states import UNKNOWN, code_in_any_case
+from tacit.evidence.states import code_in_any_case
 from tacit.model.variable import Variable, similar, state_column
 
 MAX_SUGGESTED = 8  # unused columns for which a similar variable is looked for, which is slow

@@ -12,8 +12,11 @@ from numpy.typing import NDArray
 
 from tacit.base.errors import EvidenceError, WrongValue
 from tacit.base.text import shown
+from tacit.evidence.codes import MISSING, UNKNOWN
 from tacit.evidence.frames import EXACT_FLOATS, MAX_INT8, SAMPLED_ROWS, Coded, TextColumn, smallest
-from tacit.evidence.states import MISSING, UNKNOWN, code_in_any_case
+from tacit.evidence.intervals import code_of_number, codes_of_numbers, problem_with
+from tacit.evidence.states import code_in_any_case
+from tacit.model.intervals import Edges
 from tacit.model.variable import Variable, listed_states, nearest
 
 Codes = NDArray[np.signedinteger[Any]]  # (rows,): the place of a state of its variable, MISSING, UNKNOWN or SEVERAL
@@ -24,6 +27,7 @@ MAX_COMPARED_LABELS = 4  # that are found faster by a comparison each than by a 
 BLOCK_ROWS = 2**17
 GAPS = ("NoneType", "NAType", "NaTType")  # the types of missing values, by name: no frame library is a dependency
 FLOAT = float | np.floating
+PLAIN_FLOATS = frozenset((float, type(None)))
 SHORT_FLOATS = frozenset((np.float16, np.float32))
 Mask = NDArray[np.bool_]
 
@@ -33,6 +37,9 @@ def of_distinct(variable: Variable, column: TextColumn | Coded) -> Codes:
     if isinstance(column, TextColumn):
         values, lookup = column.labels, {**variable.codes, None: MISSING}
         meant = [lookup[label] if label in lookup else code_in_any_case(variable, label) for label in values]
+    elif variable.bins is not None:
+        values = column.numbers.tolist()
+        meant = codes_of_numbers(variable.bins, column.numbers).tolist()
     else:
         values = column.numbers.tolist()
         meant = [variable.codes.get(number, UNKNOWN) for number in values]
@@ -77,7 +84,7 @@ class _Lookup(dict[Any, int]):
         self[None] = self[np.nan] = MISSING  # other NaNs are other keys
 
     def __missing__(self, value: Any) -> int:
-        code = MISSING if is_missing(value) else code_in_any_case(self.variable, value)
+        code = MISSING if is_missing(value) else code_of_object(self.variable, value)
         if code == UNKNOWN:
             raise KeyError(value)
         if isinstance(value, str):  # not True and False, which are the same keys as 1 and 0
@@ -85,8 +92,18 @@ class _Lookup(dict[Any, int]):
         return code
 
 
+def code_of_object(variable: Variable, value: Any) -> int:
+    """The code of what is not a label as it stands: text in any case, or a number in an interval."""
+    if variable.bins is None or isinstance(value, str):
+        return code_in_any_case(variable, value)
+    return code_of_number(variable.bins, value)
+
+
 def of_plain_objects(variable: Variable, array: NDArray[Any]) -> Codes | None:
-    """The states that Python objects name, if each is a label as it stands, or missing; else None."""
+    """The states that Python objects name, if each is a label as it stands, a number inside, or missing; else None."""
+    if variable.bins is not None and set(map(type, array.tolist())) <= PLAIN_FLOATS:
+        codes = codes_of_numbers(variable.bins, array.astype(np.float64))  # None becomes NaN
+        return None if UNKNOWN in codes else codes
     if variable.numeric and any(isinstance(label, int) and abs(label) > EXACT_FLOATS for label in variable.states):
         return None  # a float may stand for several whole numbers, of which some are labels
     if variable.numeric and _alike_in_short_floats(variable) and not SHORT_FLOATS.isdisjoint(map(type, array.tolist())):
@@ -128,6 +145,8 @@ def of_objects(variable: Variable, array: NDArray[Any], missing: Mask) -> Codes:
 
 def of_array(variable: Variable, array: NDArray[Any], missing: Mask | None) -> Codes:
     """The states that an array of one machine type names."""
+    if variable.bins is not None and array.dtype.kind in "fiub":
+        return _in_intervals(variable, variable.bins, array, missing)
     if (codes := _as_codes(variable, array)) is not None and (missing is None or not missing.any()):
         return codes
     if (codes := _as_codes_beside_gaps(variable, array, missing)) is not None:
@@ -140,6 +159,14 @@ def of_array(variable: Variable, array: NDArray[Any], missing: Mask | None) -> C
     codes = _compared(array, code_of, UNKNOWN) if few else _searched(variable, array, code_of)
     if missing is not None:
         codes |= -missing.view(np.int8)  # all bits, which is -1; many times faster than codes[missing] = -1
+    return _checked(variable, codes, array)
+
+
+def _in_intervals(variable: Variable, bins: Edges, array: NDArray[Any], missing: Mask | None) -> Codes:
+    """The states of an interval variable that an array of numbers falls into."""
+    codes = codes_of_numbers(bins, array)
+    if missing is not None:
+        codes |= -missing.view(np.int8)
     return _checked(variable, codes, array)
 
 
@@ -189,7 +216,7 @@ def _checked(variable: Variable, codes: Codes, array: NDArray[Any]) -> Codes:
         values = array[unknown].tolist()
         values = list(map(_as_text, values)) if array.dtype.kind == "S" else values
         texts = {text: code_in_any_case(variable, text) for text in {v for v in values if isinstance(v, str)}}
-        codes[unknown] = [texts[v] if isinstance(v, str) else code_in_any_case(variable, v) for v in values]
+        codes[unknown] = [texts[v] if isinstance(v, str) else code_of_object(variable, v) for v in values]
     wrong = np.flatnonzero(codes < MISSING)
     if len(wrong) and codes[wrong[0]] == SEVERAL:
         raise _several_states(variable, array[wrong[0]], int(wrong[0]))
@@ -263,6 +290,10 @@ def _as_float_of(dtype: np.dtype[Any], label: Any) -> Any:
 def _not_states(variable: Variable, values: Sequence[Any], rows: NDArray[np.intp]) -> EvidenceError:
     """The error about values that are no states, of all rows that have one: the first of them, and all others."""
     value = values[0].item() if isinstance(values[0], np.generic) else values[0]
+    counted = _counted(variable, values, rows) if len(rows) > 1 else ()
+    if variable.bins is not None:
+        problem = problem_with(variable, value)
+        return EvidenceError(problem, variable=variable.name, row=int(rows[0]), values=counted)
     problem = f"{shown(value)} is not a state; expected one of {listed_states(variable)}"
     number = None
     with suppress(ValueError):
@@ -275,7 +306,6 @@ def _not_states(variable: Variable, values: Sequence[Any], rows: NDArray[np.intp
         problem += f", or likelihoods of shape (rows, {variable.card})"
     elif len(rows) == 1 and (meant := _meant(variable, value)) is not None:
         problem += f"; did you mean {meant!r}?"
-    counted = _counted(variable, values, rows) if len(rows) > 1 else ()
     return EvidenceError(problem, variable=variable.name, row=int(rows[0]), values=counted)
 
 

@@ -38,7 +38,7 @@ def observed_states(name: str, values: Any) -> tuple[Label, ...]:
     fractions = [value for value in present if isinstance(value, float) and not value.is_integer()]
     if fractions or len(present) > MAX_OBSERVED:
         problem = f"fractions such as {fractions[0]!r}" if fractions else f"{len(present):,} different values"
-        remedy = "sort them into a few groups first (as pandas.cut does), or give its states in states="
+        remedy = "sort them into intervals with bins=, or give its states in states="
         raise EvidenceError(f"column {name!r} holds {problem}, which are too many states; {remedy}")
     states = [int(value) if isinstance(value, float) else value for value in present]
     if _is_ordered(values):

@@ -15,13 +15,13 @@ from tacit.base.floats import Floats
 from tacit.base.text import plural, shown, shown_number
 from tacit.base.warnings import warn
 from tacit.evidence import labels
+from tacit.evidence.codes import MISSING
 from tacit.evidence.column import CACHED_ROWS, Column, Evidence
 from tacit.evidence.column_names import ForAllRows, by_variable
 from tacit.evidence.frames import Coded, ConversionError, Plain, as_array, is_framed, is_masked, opened, smallest
 from tacit.evidence.labels import FLOAT, GAPS, Mask, as_float, error_in_row, is_missing
 from tacit.evidence.likelihoods import as_given, row_blocks
 from tacit.evidence.records import columns_of_records, is_one_row, is_records
-from tacit.evidence.states import MISSING
 from tacit.model.distributions import SUM_TOLERANCE
 from tacit.model.variable import DEFAULT_STATES, Variable, listed_states
 
@@ -71,15 +71,19 @@ def read(
         if name not in allowed:
             raise undeclared(name, names, queries)
 
-    def read_one(name: str) -> tuple[Column | None, bool]:
-        return read_column(by_name[name], unread[name], framed, lazily)
+    def read_one(name: str) -> tuple[Column | None, bool] | EvidenceError:
+        try:
+            return read_column(by_name[name], unread[name], framed, lazily)
+        except EvidenceError as error:
+            return error
 
-    read_columns: Iterable[tuple[Column | None, bool]] = map(read_one, unread)
     if framed and (rows or 0) >= MIN_THREADED_ROWS:
         with ThreadPoolExecutor(machine.threads()) as pool:
-            read_columns = list(pool.map(read_one, unread))
+            tried = list(pool.map(read_one, unread))
+    else:
+        tried = list(map(read_one, unread))
     columns: dict[str, Column] = {}
-    for name, (column, broadcasts) in zip(unread, read_columns, strict=True):
+    for name, (column, broadcasts) in zip(unread, _all_good(tried), strict=True):
         if column is None:
             continue
         if not broadcasts:
@@ -94,10 +98,18 @@ def read(
     return Evidence(1 if rows is None else rows, columns)
 
 
+def _all_good(tried: Sequence[tuple[Column | None, bool] | EvidenceError]) -> list[tuple[Column | None, bool]]:
+    """The columns that were read; one error about all that are wrong, if any is."""
+    errors = [one for one in tried if isinstance(one, EvidenceError)]
+    if errors:
+        raise errors[0].changed(others=errors[1:]) if errors[1:] else errors[0]
+    return [one for one in tried if not isinstance(one, EvidenceError)]
+
+
 def _warn_of_two_rows(unread: Mapping[str, Any], columns: Mapping[str, Column]) -> None:
     """Warn where nothing but pairs of floats that sum to 1 says that there are two rows."""
     pairs = {name: unread[name] for name, column in columns.items() if column.rows == 2}
-    if not all(map(_may_be_likelihoods, pairs.values())):
+    if not all(columns[name].codes is None and _may_be_likelihoods(pair) for name, pair in pairs.items()):
         return
     name, (first, second) = next((name, [float(number) for number in pair]) for name, pair in pairs.items())
     state = shown(columns[name].variable.states[0])
@@ -229,7 +241,7 @@ def _referring(variable: Variable, values: Any, framed: bool) -> tuple[Column | 
 
 
 def _from_array(variable: Variable, array: NDArray[Any], missing: Mask | None, framed: bool) -> Column:
-    """A 1-D array of any type: labels, or likelihoods of a binary variable's first state."""
+    """A 1-D array of any type: labels, numbers in intervals, or likelihoods of a binary variable's first state."""
     kind = array.dtype.kind
     if kind in "OT":
         array = array.astype(object)
@@ -240,7 +252,7 @@ def _from_array(variable: Variable, array: NDArray[Any], missing: Mask | None, f
         values = as_given(array, missing)
         assert values is not None
         return _nothing(variable, len(array)) if _all_missing(values) else first_state(variable, values, framed)
-    if kind == "f":
+    if kind == "f" and variable.bins is None:
         missing = np.isnan(array) if missing is None else missing | np.isnan(array)
     if missing is not None and missing.all():  # also what frames make of a column with nothing in it
         return _nothing(variable, len(array))

@@ -6,6 +6,9 @@ values have types where it comes from:
 - Arrays, frames and tensors have types. A number is a state only of a variable whose labels are numbers; otherwise
   floats are likelihoods of the first of two states, be its labels the texts "0" and "1".
 - Files and commands are text, and JSON does not tell 1 from 1.0. There, a number is also the label that spells it.
+
+To an interval variable, a number is a value in an interval, wherever it comes from; `intervals` knows in which one. In
+files and commands, so is a text that spells a number.
 """
 
 from __future__ import annotations
@@ -14,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from tacit.evidence.codes import UNKNOWN
+from tacit.evidence.intervals import code_of_number
 from tacit.model.variable import Variable
 
-MISSING = -1  # the code of no value
-UNKNOWN = -2  # the code of what is no state
 MISSING_WORDS = frozenset({"", "na", "n/a", "nan", "none", "null"})
 
 
@@ -37,12 +40,17 @@ def label_of(variable: Variable, text: str) -> str | None:
 
     >>> label_of(Variable("A", ("no", "yes")), "YES"), label_of(Variable("A", ("0", "1")), "1.0")
     ('yes', '1')
+    >>> label_of(Variable("A", ("[0, 5)", "[5, 9]"), (0, 5, 9)), "7.5")
+    '[5, 9]'
     """
     text = text.strip()
     code = variable.codes.get(text, code_in_any_case(variable, text))
     if code != UNKNOWN:
         return str(variable.states[code])
     number = as_number(text)
+    if variable.bins is not None:
+        code = UNKNOWN if isinstance(number, bool) else code_of_number(variable.bins, number)
+        return str(variable.states[code]) if code >= 0 else None
     return None if isinstance(number, str) else numbers_spelled(variable).get(number)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import NoneType
 from typing import Any, TypeVar
 
@@ -16,7 +16,8 @@ from tacit.model.model import Model
 from tacit.model.rules import FunctionCPT, Mux, NoisyOr
 
 FORMAT = "tacit-network"
-VERSIONS = (1, 2)  # the second one has a selection, which earlier releases would ignore, and more than two tables
+# the second one has a selection, which earlier releases would ignore, and more than two tables; the third one has bins
+VERSIONS = (1, 2, 3)
 M = TypeVar("M", bound=Model)
 
 
@@ -25,9 +26,11 @@ def network_to_dict(net: Model) -> dict[str, Any]:
     nodes: list[dict[str, Any]] = []
     for name in net.variables:
         lists = {"states": list(net.states(name)), "parents": list(net.parents(name))}
-        nodes.append({"name": name, **lists, "cpt": cpt_to_dict(net.cpt(name))})
+        bins = {} if (edges := net.bins(name)) is None else {"bins": edges_to_json(edges)}
+        nodes.append({"name": name, **lists, **bins, "cpt": cpt_to_dict(net.cpt(name))})
     selection = {} if net.selection == "ancestral" else {"selection": net.selection}
     version = 2 if selection or any("tables" in node["cpt"] for node in nodes) else 1
+    version = 3 if any("bins" in node for node in nodes) else version
     return {"format": FORMAT, "version": version, "name": net.name, **selection, "nodes": nodes}
 
 
@@ -37,7 +40,7 @@ def network_from_dict(data: Any, kind: type[M]) -> M:
     if top.get("format", str) != FORMAT:
         raise FormatError(f"document.format is {data['format']!r}, expected {FORMAT!r}")
     if top.get("version", int) not in VERSIONS:
-        versions = " and ".join(map(str, VERSIONS))
+        versions = f"{VERSIONS[0]} to {VERSIONS[-1]}"
         raise FormatError(f"document.version {data['version']!r} is not known; this release reads versions {versions}")
     try:
         net = kind(top.get("name", str, NoneType), top.get("selection", str, NoneType) or "ancestral")
@@ -48,7 +51,9 @@ def network_from_dict(data: Any, kind: type[M]) -> M:
         parents = node.get("parents", list)
         try:
             name, states = node.get("name", str), node.get("states", list)
-            net.add(name, parents, states, cpt_from_dict(node.get("cpt", dict), f"nodes[{i}].cpt", len(parents)))
+            bins = node.array("bins", _edges) if "bins" in item else None
+            cpt = cpt_from_dict(node.get("cpt", dict), f"nodes[{i}].cpt", len(parents))
+            net.add(name, parents, states, cpt, bins=bins)
         except FormatError:
             raise
         except TacitError as error:
@@ -156,6 +161,18 @@ def _nullable(values: NDArray[np.float64]) -> Any:
     if not np.isnan(values).any():
         return values.tolist()
     return np.where(np.isnan(values), None, values.astype(object)).tolist()  # type: ignore[call-overload]
+
+
+def edges_to_json(edges: Iterable[float]) -> list[float | str]:
+    """The edges of intervals; JSON has no infinite numbers."""
+    return [edge if math.isfinite(edge) else "inf" if edge > 0 else "-inf" for edge in edges]
+
+
+def _edges(values: list[Any]) -> list[float]:
+    for value in values:
+        if value not in ("-inf", "inf") and (type(value) not in (int, float) or not math.isfinite(value)):
+            raise ValueError(f'{value!r} is not an edge; expected numbers, "-inf" or "inf"')
+    return [float(value) for value in values]
 
 
 def _floats(values: Any) -> NDArray[np.float64]:

@@ -92,6 +92,17 @@ class Graph:
         """The labels of a variable's states."""
         return self.node(name).variable.states
 
+    def bins(self, name: str) -> tuple[float, ...] | None:
+        """The edges between which the states of a variable are intervals; None of other variables.
+
+        >>> import tacit
+        >>> net = tacit.Network()
+        >>> net.add("Age", bins=[0, 18, 65, 120])
+        >>> net.bins("Age"), net.states("Age")
+        ((0.0, 18.0, 65.0, 120.0), ('[0, 18)', '[18, 65)', '[65, 120]'))
+        """
+        return self.node(name).variable.bins
+
     def ancestors(self, name: str) -> tuple[str, ...]:
         """The proper ancestors of a variable, parents before children."""
         return self._in_order(self._with_ancestors(self.parents(name)))

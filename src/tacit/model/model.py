@@ -89,6 +89,7 @@ class Model(Graph):
         testing: bool = False,
         gamma: float | None = None,
         tie: str | None = None,
+        bins: Iterable[float] | None = None,
     ) -> None:
         """Add a node.
 
@@ -105,6 +106,10 @@ class Model(Graph):
             With `cpt=None`: learn a testing CPT, selected by hard tests or by a sigmoid of slope `gamma`.
         tie
             With `cpt=None` or an array: nodes of the same tie share their numbers. A `CPT` names its own.
+        bins
+            Edges, in place of `states`: the states are the intervals between them, which numbers in evidence fall
+            into. An interval has its lower edge but not its upper one; the last interval has both. The first edge
+            may be -inf, and the last one inf.
 
         >>> import tacit
         >>> net = tacit.Network()
@@ -113,8 +118,13 @@ class Model(Graph):
         >>> net.add("H3", parents=["H2"], tie="transition")
         >>> net.ties
         {'transition': ('H2', 'H3')}
+        >>> net.add("Age", bins=[0, 18, 65, float("inf")], cpt=[0.2, 0.6, 0.2])
+        >>> net.states("Age")
+        ('[0, 18)', '[18, 65)', '[65, inf)')
+        >>> net.posterior("Age", {"Age": [17.5, 18]}).argmax(axis=1)
+        array([0, 1])
         """
-        own = variable(name, states)
+        own = variable(name, states, bins)
         if name in self._nodes:
             raise NetworkError(f"node {name!r} is in the network already; names must be unique")
         parents = self._known_parents(name, parents)
@@ -178,7 +188,7 @@ class Model(Graph):
         for name, node in self._nodes.items():
             if name in cpts:
                 tie = None if isinstance(cpts[name], AnyCPT) else node.cpt.tie
-                copy.add(name, node.parents, node.variable.states, cpts[name], tie=tie)
+                copy.add(name, node.parents, node.variable.states, cpts[name], tie=tie, bins=node.variable.bins)
             else:
                 copy._insert(node)
         for tie, names in self.ties.items():

@@ -133,7 +133,7 @@ class _Slices:
             problem = f"template node {name!r} has no {later!r}, which says what it is from step 1 on"
             raise NetworkError(f"{problem}; call it {base!r} if there is only one")
         states, theirs = list(self.template.states(name)), list(self.template.states(later))
-        if states != theirs:
+        if states != theirs or self.template.bins(name) != self.template.bins(later):
             problem = f"template nodes {name!r} and {later!r} have different states"
             raise NetworkError(f"{problem}: {shown(states)} and {shown(theirs)}")
 
@@ -148,7 +148,7 @@ class _Slices:
                 cpt = Mux(later[cpt.selector], [later[parent] for parent in cpt.inputs])
             case NoisyOr():
                 cpt = NoisyOr(cpt.causes, cpt.leak, cpt.learn)  # the causes follow the parents
-        net.add(place.moved(by), later.values(), node.variable.states, cpt)
+        net.add(place.moved(by), later.values(), node.variable.states, cpt, bins=node.variable.bins)
 
 
 def _place(name: str) -> _Place:

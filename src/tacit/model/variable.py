@@ -13,6 +13,7 @@ import numpy as np
 
 from tacit.base.errors import NetworkError
 from tacit.base.text import shown
+from tacit.model.intervals import Edges, checked_edges, interval_names
 
 Label = Hashable
 DEFAULT_STATES = ("true", "false")
@@ -22,10 +23,14 @@ MAX_WIDE = 1000
 
 @dataclass(frozen=True)
 class Variable:
-    """A name and an ordered tuple of states; state 0 is the positive one of a binary variable."""
+    """A name and an ordered tuple of states; state 0 is the positive one of a binary variable.
+
+    The states of an interval variable are the intervals between the edges `bins`.
+    """
 
     name: str
     states: tuple[Label, ...] = DEFAULT_STATES
+    bins: Edges | None = None
 
     @property
     def card(self) -> int:
@@ -48,14 +53,16 @@ class Variable:
 
     @cached_property
     def numeric(self) -> bool:
-        """Whether a label is a number, so that a number can only be read as a label."""
-        return any(isinstance(label, int | float) for label in self.states)
+        """Whether a number means a state, by being its label or in its interval: it is never read as a likelihood."""
+        return self.bins is not None or any(isinstance(label, int | float) for label in self.states)
 
 
-def variable(name: object, states: int | Iterable[Any] | None) -> Variable:
-    """A checked `Variable`; a number k of states labels them with the integers 0..k-1."""
+def variable(name: object, states: int | Iterable[Any] | None, bins: Iterable[float] | None = None) -> Variable:
+    """A checked `Variable`; a number k of states labels them with the integers 0..k-1, `bins` with intervals."""
     if not isinstance(name, str) or not name:
         raise NetworkError(f"a node's name must be a non-empty string, got {name!r}")
+    if bins is not None:
+        return _interval_variable(name, states, bins)
     if states is None:
         return Variable(name)
     if isinstance(states, int | np.integer) and not isinstance(states, bool):
@@ -79,6 +86,18 @@ def variable(name: object, states: int | Iterable[Any] | None) -> Variable:
             raise NetworkError(f"node {name!r}: state {label!r} is listed twice; labels must differ")
         seen.add(label)
     return Variable(name, labels)
+
+
+def _interval_variable(name: str, states: int | Iterable[Any] | None, bins: Iterable[float]) -> Variable:
+    try:
+        edges = checked_edges(bins)
+    except NetworkError as error:
+        raise NetworkError(f"node {name!r}: {error}") from None
+    intervals = interval_names(edges)
+    if states is not None and (labels := variable(name, states).states) != intervals:
+        problem = f"bins makes the states {shown(list(intervals))}, but states is {shown(list(labels))}"
+        raise NetworkError(f"node {name!r}: {problem}; leave out one of them")
+    return Variable(name, intervals, edges)
 
 
 def state_column(name: str, state: object) -> str:

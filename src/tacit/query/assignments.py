@@ -23,6 +23,7 @@ from tacit.evidence.frames import smallest
 from tacit.evidence.read import EvidenceLike
 from tacit.model.variable import Variable
 from tacit.query.answer import warn_impossible
+from tacit.query.intervals import numbers_inside
 from tacit.query.probabilities import index_of
 from tacit.query.query import Query
 
@@ -155,8 +156,8 @@ def prediction(query: Query, evidence: EvidenceLike | None) -> Prediction:
     return Prediction(names, labels, probability, index_of(evidence, len(table)))
 
 
-def samples(query: Query, evidence: EvidenceLike | None, n: int, seed: int | None) -> Samples:
-    """Exact samples of all variables, given the evidence of each row: labels (rows, n)."""
+def samples(query: Query, evidence: EvidenceLike | None, n: int, seed: int | None, numbers: bool = False) -> Samples:
+    """Exact samples of all variables, given the evidence of each row: labels (rows, n), or numbers in intervals."""
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
         raise TacitError(f"n is {n!r}, expected the number of samples to draw, a whole number >= 1")
     number, known = int(n), query.read(evidence)
@@ -165,14 +166,24 @@ def samples(query: Query, evidence: EvidenceLike | None, n: int, seed: int | Non
     small = smallest(max(query.network.variable(name).card for name in names))
     codes = {name: np.empty((known.rows, number), dtype=small) for name in names}
     impossible = np.zeros(known.rows, dtype=np.bool_)
-    for rows, columns, draws in _blocks(engine, known, number, checked_seed(seed)):
+    seed = checked_seed(seed)
+    for rows, columns, draws in _blocks(engine, known, number, seed):
         block = Evidence(rows.stop - rows.start, take(known.columns, rows))
         descent = engine.descend(block.columns, block.rows, draws)
         impossible[rows] = descent.results.joint[0] <= 0
         for name, column in _codes(asked, descent.states, block, names).items():
             codes[name][rows, columns] = column
     warn_impossible(impossible, "their samples are None")
-    return Samples({name: _labels(query.network.variable(name), c, impossible) for name, c in codes.items()})
+    drawn: dict[str, Labels] = {}
+    for place, (name, own) in enumerate(codes.items()):
+        variable = query.network.variable(name)
+        if numbers and variable.bins is not None:
+            stream = np.random.SFC64([seed, place, 0, 1])  # zeros at the end would count for nothing
+            numbers_drawn = numbers_inside(variable, own, np.random.Generator(stream))
+            drawn[name] = np.where(impossible[:, None], np.nan, numbers_drawn)
+        else:
+            drawn[name] = _labels(variable, own, impossible)
+    return Samples(drawn)
 
 
 def _blocks(engine: Engine, known: Evidence, n: int, seed: int) -> Iterator[tuple[slice, slice, Floats]]:

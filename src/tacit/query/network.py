@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
@@ -16,11 +16,13 @@ from tacit.base.lru import LRUCache
 from tacit.base.text import shown
 from tacit.base.version import package
 from tacit.evidence.column import Evidence
+from tacit.evidence.discretizing import How, discretize
 from tacit.evidence.observed_states import observed_states
 from tacit.evidence.read import EvidenceLike, named_columns, read, read_column
 from tacit.model.as_dict import network_from_dict, network_to_dict
 from tacit.model.cpt import CPT
 from tacit.model.graph import Node, in_topological_order, parents_of
+from tacit.model.intervals import Edges, checked_edges
 from tacit.model.model import Model
 from tacit.model.rendering import network_dot, network_html
 from tacit.model.variable import Label, Variable, listed_states, similar
@@ -177,18 +179,27 @@ class Network(Model):
             raise TooLargeError(str(query))  # not the one that is kept, which would gather tracebacks
         return query
 
-    def sample(self, n: int, seed: int | None = 0) -> dict[str, Labels]:
+    def sample(self, n: int, seed: int | None = 0, numbers: bool = False) -> dict[str, Labels]:
         """Samples of all variables from the network as it stands, without evidence: labels (n,), by name.
 
         The columns can be given as evidence, or to pandas. See `TAC.sample` for samples given evidence.
+
+        With `numbers`, interval variables have floats in place of labels, uniform inside the interval. A half-infinite
+        interval gives its finite edge, or where the next interval has that, the number just below it; one from -inf
+        to inf gives NaN.
 
         >>> from tacit import examples
         >>> drawn = examples.abc().sample(10_000)
         >>> float((drawn["A"] == "true").mean().round(2))
         0.3
+        >>> net = Network()
+        >>> net.add("Age", bins=[0, 18, 65], cpt=[0.5, 0.5])
+        >>> ages = net.sample(1000, numbers=True)["Age"]
+        >>> bool((ages >= 0).all() and (ages <= 65).all()), float(ages.mean().round())
+        (True, 25.0)
         """
         tac = self._query(None, self._read(None))
-        return Samples({name: drawn[0] for name, drawn in samples(tac, None, n, seed).items()})
+        return Samples({name: drawn[0] for name, drawn in samples(tac, None, n, seed, numbers).items()})
 
     def select(self, evidence: EvidenceLike | None = None) -> Self:
         """The Bayesian network, with no testing node, that one row of evidence selects.
@@ -224,6 +235,7 @@ class Network(Model):
         rows: EvidenceLike | None = None,
         states: Mapping[str, int | Sequence[Label]] | None = None,
         nodes: Iterable[str] = (),
+        bins: How | Mapping[str, How] | None = None,
     ) -> Self:
         """A network of these edges, parent first, whose tables are to be learned.
 
@@ -238,6 +250,9 @@ class Network(Model):
             states "true" and "false".
         nodes
             Further variables, which need not have edges.
+        bins
+            Makes numeric columns of `rows` interval variables: edges by column, or anything else that
+            `tacit.discretize` takes.
 
         >>> import tacit
         >>> rows = {"rain": ["yes", "no", "no", "no"], "wet": ["wet", "dry", "wet", "dry"]}
@@ -246,6 +261,10 @@ class Network(Model):
         (('dry', 'wet'), (('rain', 'wet'),))
         >>> tacit.estimate(net, rows).network.posterior("rain", {"wet": "wet"})
         array([[0.5, 0.5]])
+        >>> rows = {"age": [17.5, 30, 45, 80], "retired": [False, False, False, True]}
+        >>> net = tacit.Network.from_edges([("age", "retired")], rows, bins={"age": [0, 18, 65, 120]})
+        >>> net.states("age")
+        ('[0, 18)', '[18, 65)', '[65, 120]')
         """
         net, columns = cls(), {} if rows is None else named_columns(rows)
         if columns is None:
@@ -257,7 +276,11 @@ class Network(Model):
         for name in listed:
             if name not in parents:
                 raise NetworkError(f"states= names {name!r}, which no edge does{similar(name, parents)}")
+        intervals = _intervals(columns, bins, parents, listed)
         for name in in_topological_order(parents):
+            if name in intervals:
+                net.add(name, parents[name], bins=intervals[name])
+                continue
             if name in columns and name not in listed:
                 listed[name] = observed_states(name, columns[name])
             elif columns and name not in listed:
@@ -283,7 +306,15 @@ class Network(Model):
         """A Graphviz drawing; testing nodes are shaded, as in the paper."""
         return network_dot(self)
 
-    def plot(self, evidence: EvidenceLike | None = None) -> Drawing:
+    def plot(
+        self,
+        evidence: EvidenceLike | None = None,
+        *,
+        nodes: Iterable[str] | None = None,
+        width: float | None = None,
+        strength: Mapping[tuple[str, str], float] | None = None,
+        undirected: Iterable[tuple[str, str]] = (),
+    ) -> Drawing:
         """A picture of the network, which a notebook shows; testing nodes are shaded.
 
         Its `save` writes .svg, .png and .pdf files; the last two need matplotlib.
@@ -293,6 +324,14 @@ class Network(Model):
         evidence
             One row of evidence, `{}` for none: every node shows its posterior as bars, and what is observed stands
             out. If left out, nodes only show their names.
+        nodes
+            Draw only these variables, and the edges between them.
+        width
+            How wide the picture is, in centimetres; letters have 9 points, or down to 6 to fit a page.
+        strength
+            How sure an edge (parent, child) is, from 0 to 1: edges below 1 are dashed, and a legend says so.
+        undirected
+            Edges whose direction is not known, drawn without a tip.
 
         >>> from tacit import examples
         >>> picture = examples.abc().plot({"C": "lo"})
@@ -301,9 +340,14 @@ class Network(Model):
         """
         from tacit.views.drawing import draw
 
-        return draw(self, evidence)
+        return draw(self, evidence, nodes=nodes, width=width, strength=strength, undirected=undirected)
 
-    def page(self, path: str | os.PathLike[str], captions: str | os.PathLike[str] | None = None) -> None:
+    def page(
+        self,
+        path: str | os.PathLike[str],
+        captions: str | os.PathLike[str] | None = None,
+        query: str | None = None,
+    ) -> None:
         """Write the explorer of the network: one HTML file that shows every posterior and takes evidence by clicks.
 
         The page computes its answers itself, without a server or a network connection.
@@ -314,26 +358,49 @@ class Network(Model):
             The file to write.
         captions
             A TOML file with a title, labels, groups and shown states; see `docs/howto/explorer.md`.
+        query
+            The variable that the page opens with; another can be chosen there.
 
         >>> import tempfile, pathlib
         >>> from tacit import examples
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "abc.html"
-        >>> examples.abc().page(path)
+        >>> examples.abc().page(path, query="C")
         >>> path.stat().st_size < 500_000
         True
         """
         from tacit.views.page import Captions, write_page
 
-        write_page(self, path, None if captions is None else Captions.read(captions, self))
+        write_page(self, path, Captions.chosen(self, captions, query))
 
-    def explore(self, captions: str | os.PathLike[str] | None = None) -> Explorer:
-        """The explorer of the network in a cell of a notebook; `captions` are those of `page`."""
+    def explore(self, captions: str | os.PathLike[str] | None = None, query: str | None = None) -> Explorer:
+        """The explorer of the network in a cell of a notebook; `captions` and `query` are those of `page`."""
         from tacit.views.page import Captions, Explorer, page_html
 
-        return Explorer(page_html(self, None if captions is None else Captions.read(captions, self)))
+        return Explorer(page_html(self, Captions.chosen(self, captions, query)))
 
     def _repr_html_(self) -> str:
         return network_html(self)
+
+
+def _intervals(
+    columns: Mapping[Any, Any],
+    bins: How | Mapping[str, How] | None,
+    nodes: Collection[str],
+    listed: Collection[str],
+) -> dict[str, Edges]:
+    """The edges of the numeric columns among some nodes whose states are not listed."""
+    if bins is None:
+        return {}
+    if isinstance(bins, Mapping):
+        for name in bins:
+            if name not in nodes:
+                raise NetworkError(f"bins= names {name!r}, which no edge does{similar(name, nodes)}")
+            if name in listed:
+                raise NetworkError(f"{name!r} is named in states= and in bins=; expected one of them")
+        explicit = {name: how for name, how in bins.items() if name not in columns and not isinstance(how, str | int)}
+        known = {name: checked_edges(how) for name, how in explicit.items()}
+        return known | discretize(columns, {name: how for name, how in bins.items() if name not in explicit})
+    return discretize({name: columns[name] for name in nodes if name in columns and name not in listed}, bins)
 
 
 def _fixed(own: Variable, state: Any) -> Node:

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.engines.engine import RowLayout, SingleRow
+from tacit.evidence.codes import MISSING
 from tacit.evidence.column import Evidence
-from tacit.evidence.states import MISSING
+from tacit.evidence.intervals import NUMBER, code_of_number
 from tacit.model.variable import Variable
 from tacit.query.answer import Answer
 
@@ -109,10 +110,20 @@ class OneRow:
                 if type(value) in COMPLEX:
                     return None
             except (KeyError, TypeError, ValueError):  # no label, or not of this variable
-                if not likelihoods or (text := self._of_likelihoods(name, value)) is None:  # type: ignore[assignment]
+                if (number := self._of_number(name, value)) is not None:
+                    text = number
+                elif not likelihoods or (text := self._of_likelihoods(name, value)) is None:  # type: ignore[assignment]
                     return None
             parts[self._places[name]] = text
         return None if None in parts else b"".join(parts)  # type: ignore[arg-type]
+
+    def _of_number(self, name: str, value: Any) -> bytes | None:
+        """A number inside one of the intervals of a variable. None, if it needs a closer look."""
+        variable, texts = self._states.get(name, (None, []))
+        if variable is None or variable.bins is None or name not in self._labels or not isinstance(value, NUMBER):
+            return None
+        code = code_of_number(variable.bins, value)
+        return texts[code] if code >= 0 else None
 
     def _of_likelihoods(self, name: str, value: Any) -> bytes | None:
         """Likelihoods (1, states), divided by their sum as `likelihoods.normalised` does it, if they are plain."""

@@ -19,6 +19,7 @@ from tacit.model.factor_graph import FactorGraph
 from tacit.model.variable import Label
 from tacit.query.factor_query import FactorQuery, compiled_graph
 from tacit.query.filtering import filtered
+from tacit.query.intervals import means, quantiles
 from tacit.query.network import Network
 from tacit.query.options import CompileOptions
 from tacit.query.query import compiled
@@ -124,6 +125,35 @@ class TAC(UserQuery):
 
     network: Network
 
+    def mean(self, evidence: EvidenceLike | None = None) -> Floats:
+        """The mean of the query, an interval variable, given each row of evidence: (rows,).
+
+        Numbers are taken to be uniform within each interval; all of a half-infinite one counts as its finite edge.
+
+        >>> import tacit
+        >>> net = tacit.Network()
+        >>> net.add("Job", cpt=[0.5, 0.5])
+        >>> net.add("Age", ["Job"], bins=[0, 20, 60], cpt=[[0.1, 0.9], [0.7, 0.3]])
+        >>> tac = tacit.compile(net, query="Age", evidence=["Job"])
+        >>> tac.mean({"Job": ["true", "false"]})
+        array([37., 19.])
+        """
+        return means(self.variable, self.posterior(evidence))
+
+    def quantile(self, evidence: EvidenceLike | None = None, q: float | Sequence[float] = 0.5) -> Floats:
+        """Quantiles of the query, an interval variable, given each row of evidence; the median, if `q` is left out.
+
+        Of a number `q`, (rows,); of several, (rows, len(q)). As for `mean`, numbers are taken to be uniform within
+        each interval, and a half-infinite one to be its finite edge.
+
+        >>> import tacit
+        >>> net = tacit.Network()
+        >>> net.add("Age", bins=[0, 20, 60], cpt=[0.5, 0.5])
+        >>> tacit.compile(net, query="Age").quantile({}, [0.25, 0.5, 0.75])
+        array([[10., 20., 40.]])
+        """
+        return quantiles(self.variable, self.posterior(evidence), q)
+
     def selected(self, evidence: EvidenceLike | None = None) -> dict[str, Selected]:
         """For every testing node that the query needs, how each row of evidence decided it."""
         return self.ask(evidence, selected=True).selected
@@ -149,11 +179,13 @@ class TAC(UserQuery):
             raise TacitError(f"{problem}; give an order= to compile it with tables")
         return jointree(self.plan.problem, self.plan.path)
 
-    def explain(self, evidence: EvidenceLike | None = None) -> Explanation:
+    def explain(self, evidence: EvidenceLike | None = None, state: Label | None = None) -> Explanation:
         """Why one row of evidence gets its answer: every test and its margin, and the function that applies there.
 
         Of a network without testing nodes, what each finding adds given all the others: the posterior without it, and
-        its weight of evidence, the logarithm of how much it raises the odds of a state (see `Finding`).
+        its weight of evidence, the logarithm of how much it raises the odds of a state (see `Finding`). Findings with
+        the largest weights come first. `state` is the state of the query to explain; without it, weights are those of
+        the first of two states, or else of the most probable one. What the row sets (`do=`) is no finding.
 
         >>> import tacit
         >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
@@ -182,7 +214,7 @@ class TAC(UserQuery):
         """
         from tacit.theory.explain import explain
 
-        return explain(self, evidence)
+        return explain(self, evidence, state)
 
     def filtered(self, name: str, evidence: EvidenceLike | None = None) -> Floats:
         """The posterior of every step `name[t]`, from the evidence of steps up to t alone: (rows, steps, states).

@@ -99,12 +99,15 @@ class UserQuery(Query):
         self.require_query("map")
         return most_probable(self, self.question.query, evidence)
 
-    def sample(self, evidence: EvidenceLike | None = None, n: int = 1, seed: int | None = 0) -> dict[str, Labels]:
+    def sample(
+        self, evidence: EvidenceLike | None = None, n: int = 1, seed: int | None = 0, numbers: bool = False
+    ) -> dict[str, Labels]:
         """Exact, independent samples of all variables given the evidence of each row: labels (rows, n).
 
         They come from the network that the row's evidence selects. No sample is rejected or weighted, so improbable
         evidence costs nothing; where it is impossible, samples are None. The same seed gives the same samples,
-        None others each time.
+        None others each time. With `numbers`, interval variables have floats inside their intervals, as in
+        `Network.sample`.
 
         >>> import tacit
         >>> tac = tacit.compile(tacit.examples.abc(), query=None, evidence=["A", "C"])
@@ -112,7 +115,7 @@ class UserQuery(Query):
         >>> (drawn["B"] == "true").mean(axis=1).round(1)
         array([0.9, 0.9])
         """
-        return samples(self, evidence, n, seed)
+        return samples(self, evidence, n, seed, numbers)
 
     def information(self, evidence: EvidenceLike | None = None) -> dict[str, Floats]:
         """For every variable, by how much the query's entropy is expected to drop if its state were observed: (rows,).

@@ -84,6 +84,16 @@ Columns = Annotated[
     ),
 ]
 NetworkOutput = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The network to write.")]
+FirstQuery = Annotated[
+    str | None,
+    typer.Option(
+        "--query",
+        "-q",
+        metavar="VARIABLE",
+        help="The variable that the page opens with.",
+        autocompletion=completion.variables,
+    ),
+]
 CaptionsFile = Annotated[
     Path | None,
     typer.Option("--captions", metavar="FILE", help="A .toml file with a title, labels, groups and shown states."),

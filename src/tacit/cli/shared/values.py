@@ -115,7 +115,12 @@ def _refuse_numbers(variable: Variable, text: str, value: Any) -> None:
             raise EvidenceError(f"{problem} ({listed_states(variable)})", variable=variable.name)
         wrong = count < len(value[0])
     else:  # of two states, it is the likelihood of the first
-        wrong = isinstance(value, float | int) and variable.card != 2 and value not in variable.states
+        wrong = (
+            isinstance(value, float | int)
+            and variable.bins is None
+            and variable.card != 2
+            and value not in variable.states
+        )
     if wrong:
         likelihoods = f"{plural(variable.card, 'likelihood')} with commas between"
         problem = f"{text!r} is not a state; expected one of {listed_states(variable)}, or {likelihoods}"

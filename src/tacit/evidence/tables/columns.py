@@ -187,8 +187,9 @@ def spelled(variable: Variable, column: Any) -> Any:
     if not isinstance(column, pa.DictionaryArray):
         return column
     words = _words(column, MISSING_WORDS - {label.lower() for label in variable.states if isinstance(label, str)})
-    numbers = None if labelled or not any(words) else _numbers(words, truth=variable.numeric)
-    if numbers is not None and variable.numeric and pa.types.is_floating(numbers.type):
+    labels_are_numbers = variable.numeric and variable.bins is None
+    numbers = None if labelled or not any(words) else _numbers(words, truth=labels_are_numbers)
+    if numbers is not None and labels_are_numbers and pa.types.is_floating(numbers.type):
         # Python's own numbers: some may be whole and too large for a float
         exact = [None if word is None else as_number(word) for word in words]
         return objects([None if place is None else exact[place] for place in column.indices.to_pylist()])

@@ -23,8 +23,9 @@ class PeerNode(NamedTuple):
     """A node as a peer states it; the table has shape (parents' cardinalities..., own cardinality)."""
 
     parents: tuple[str, ...]
-    states: Iterable[Any]
+    states: Iterable[Any] | None
     table: Floats
+    bins: tuple[float, ...] | None = None
 
 
 def require(module: str) -> Any:
@@ -44,12 +45,12 @@ def assemble(name: str | None, nodes: Mapping[str, PeerNode]) -> Network:
     """A network from nodes in any order. Rows that miss the sum 1 by up to 1e-4 are scaled, with a warning."""
     net, scaled = Network(name), 0
     for node in TopologicalSorter({node: stated.parents for node, stated in nodes.items()}).static_order():
-        parents, states, table = nodes[node]
+        parents, states, table, bins = nodes[node]
         total = table.sum(axis=-1, keepdims=True)
         miss = abs(total - 1)
         rough = (miss > SUM_TOLERANCE) & (miss <= MAX_MISS)
         scaled += int(rough.sum())
-        net.add(node, parents, states, np.where(rough, table / total, table))
+        net.add(node, parents, states, np.where(rough, table / total, table), bins=bins)
     if scaled:
         warnings.warn(f"{plural(scaled, 'row')} missed the sum 1 by up to 1e-4; scaled", RoundingWarning, stacklevel=3)
     return net

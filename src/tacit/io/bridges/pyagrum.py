@@ -19,8 +19,9 @@ def from_pyagrum(bn: Any) -> Network:
     """The network of a `pyagrum.BayesNet`.
 
     Names, the order of parents and the order of states are pyAgrum's. The labels of range and integer variables are
-    integers, those of numerical variables floats; those of labelized and discretized variables ("[0;1.5[") strings.
-    Noisy-ors and other aggregators become dense tables.
+    integers, those of numerical variables floats, those of labelized variables strings. Discretized variables are
+    interval variables, with their ticks as `bins`; the outer edges of those that are empirical, and so take any
+    number, are infinite. Noisy-ors and other aggregators become dense tables.
 
     In evidence, a number is a *label* here and a *position* in pyAgrum, and likelihoods are rows: what pyAgrum takes
     as `{"A": [0.6, 0.4]}` is `{"A": [[0.6, 0.4]]}`.
@@ -50,7 +51,15 @@ def _node(gum: Any, bn: Any, node: int) -> PeerNode:
     parents = cpt.names[1:]
     # toarray() of an aggregator gives uninitialised memory in pyAgrum 3.3, indexing does not.
     table = np.array(cpt[:])  # the first name varies fastest: (last parent, ..., first parent, own)
-    return PeerNode(tuple(parents), _labels(gum, variable), table.transpose([*reversed(range(len(parents))), -1]))
+    table = table.transpose([*reversed(range(len(parents))), -1])
+    if variable.varType() == gum.VarType_DISCRETIZED:
+        return PeerNode(tuple(parents), None, table, _bins(variable.asDiscretizedVar()))
+    return PeerNode(tuple(parents), _labels(gum, variable), table)
+
+
+def _bins(variable: Any) -> tuple[float, ...]:
+    ticks = tuple(variable.ticks())
+    return (-np.inf, *ticks[1:-1], np.inf) if variable.isEmpirical() else ticks
 
 
 def _labels(gum: Any, variable: Any) -> list[Label]:
@@ -64,10 +73,10 @@ def _labels(gum: Any, variable: Any) -> list[Label]:
 def to_pyagrum(net: Network) -> Any:
     """A network as a `pyagrum.BayesNet`.
 
-    Ascending numbers stay numbers: integers become a range or integer variable, others a numerical one. All other
-    labels become strings, since pyAgrum has no unordered or mixed ones. Factored CPTs become dense tables. What is
-    to be learned, and ties, have no counterpart. A testing node is an error: select a classical network with
-    `net.select(evidence)` first.
+    Ascending numbers stay numbers: integers become a range or integer variable, others a numerical one. An interval
+    variable becomes a discretized one if its edges are finite, as pyAgrum's are. All other labels become strings,
+    since pyAgrum has no unordered or mixed ones. Factored CPTs become dense tables. What is to be learned, and ties,
+    have no counterpart. A testing node is an error: select a classical network with `net.select(evidence)` first.
 
     >>> import tacit
     >>> bn = tacit.to_pyagrum(tacit.examples.abc().select({"A": 0.8}))
@@ -91,6 +100,8 @@ def to_pyagrum(net: Network) -> Any:
 
 def _variable(gum: Any, variable: Variable) -> Any:
     name, states = _text(variable.name, f"node {variable.name!r}"), variable.states
+    if variable.bins is not None and np.isfinite(variable.bins).all():
+        return gum.DiscretizedVariable(name, "", list(variable.bins))
     numbers = [s for s in states if isinstance(s, int | float)]
     if len(numbers) == len(states) and all(a < b for a, b in pairwise(numbers)):
         if all(isinstance(s, int) and abs(s) < 2**31 for s in numbers):  # the integers of C++

@@ -2,7 +2,8 @@
 
 Read: comments, attributes and blocks of any kind, nested in any way; nodes with `probs`, or deterministic ones with a
 `functable` of state names and numbers (`#0` is the first state). States are named by `states`, counted by `numstates`,
-or the intervals (or values) between `levels`. Constants, which label drawings, are skipped. Decisions, utilities,
+or the values in `levels`; `levels` of a continuous node, where its states have no names, are the edges of an interval
+variable. Constants, which label drawings, are skipped. Decisions, utilities,
 continuous nodes without levels, and equations that Netica has not made a table of, are errors.
 
 Findings that are stored with a node are not part of the network, and skipped. A node is called by its identifier, not
@@ -11,7 +12,6 @@ by its `title`.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -23,6 +23,7 @@ from tacit.base.text import large, plural
 from tacit.io.parsing.content import decoded
 from tacit.io.parsing.draft import Declared, Defined, Draft, build
 from tacit.io.parsing.scanner import Position, Scanner, is_integer, show
+from tacit.model.intervals import Edges, checked_edges, interval_names
 from tacit.model.rules import MAX_DENSE
 from tacit.model.variable import Label
 from tacit.query.network import Network
@@ -143,18 +144,27 @@ class _DneReader:
             raise self._error(node, f"is of kind {show(kind)}; only chance nodes (NATURE) are read")
         if not node.discrete and "levels" not in node.lists:
             raise self._error(node, "is continuous; only nodes with states or levels are read")
-        states = self._states(node)
-        self.result.declare(node.name, Declared(node.place, states))
+        bins = self._bins(node)
+        states = self._states(node) if bins is None else interval_names(bins)
+        self.result.declare(node.name, Declared(node.place, states, bins=bins))
         if node.table_place is not None:
             numbers, rows = node.probs or (self._written_out(node, states), [])
             self.result.define(node.name, Defined(node.table_place, node.lists.get("parents", []), numbers, rows))
+
+    def _bins(self, node: _Node) -> Edges | None:
+        """The edges of a continuous node whose states have no names."""
+        if node.discrete or "states" in node.lists:
+            return None
+        try:
+            return checked_edges([float(level) for level in node.lists["levels"]])  # "INFINITY" is a float, too
+        except ValueError as error:
+            raise self._error(node, f"has levels that are no edges of intervals: {error}") from None
 
     def _states(self, node: _Node) -> Sequence[Label]:
         if "states" in node.lists:
             return node.lists["states"]
         if "levels" in node.lists:
-            levels = node.lists["levels"]
-            return levels if node.discrete else [f"{low} to {high}" for low, high in itertools.pairwise(levels)]
+            return node.lists["levels"]
         count = node.words.get("numstates", "0")
         if not (is_integer(count, digits=9) and int(count) <= MAX_STATES):
             raise self._error(node, f"has {show(count)} states; a number up to {MAX_STATES:,} is read")

@@ -24,8 +24,8 @@ import numpy as np
 
 from tacit.base.errors import EvidenceError, FormatError, TacitError
 from tacit.base.text import large, plural
+from tacit.evidence.codes import MISSING
 from tacit.evidence.read import EvidenceLike, read
-from tacit.evidence.states import MISSING
 from tacit.io.parsing.content import decoded, parse_json, read_bytes, write_text
 from tacit.io.parsing.draft import MAX_PARENTS, Declared, Draft, build, stem
 from tacit.io.parsing.extension import decode, encode, plain_table, table_rows

@@ -46,6 +46,7 @@ class Declared:
     states: Sequence[Label]
     properties: dict[str, str] = field(default_factory=dict)
     decoded: dict[str, Any] = field(default_factory=dict)
+    bins: tuple[float, ...] | None = None
 
     def property(self, key: str, default: Any) -> Any:
         return self.decoded[key] if key in self.decoded else _property(self.properties, key, default)
@@ -172,7 +173,8 @@ class _Builder:
             cpt = None if kept is None else cpt_from_dict(kept, "tacit_cpt", len(defined.parents))
         added = self._plain(name, table) if cpt is None else cpt
         with _located(self.draft, defined.place):
-            self.net.add(self.names[name], [self.names[parent] for parent in defined.parents], states, added)
+            parents = [self.names[parent] for parent in defined.parents]
+            self.net.add(self.names[name], parents, states, added, bins=declared.bins)
             if cpt is not None and abs(visible_table(self.net, self.names[name]) - table).max() > MAX_CHANGE:
                 problem = f"node {show(name)}: the table is not that of its property tacit_cpt"
                 raise FormatError(f"{problem}; if another program changed the table, remove the property")

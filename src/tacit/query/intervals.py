@@ -1,0 +1,86 @@
+"""The numbers behind intervals: samples inside them, means and quantiles, with a uniform distribution in each.
+
+A half-infinite interval has no uniform distribution: all of it counts as its finite edge. No number stands for an
+interval from -inf to inf.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.base.errors import TacitError
+from tacit.base.floats import Floats
+from tacit.base.text import shown
+from tacit.model.intervals import Edges
+from tacit.model.variable import Variable
+
+
+def ends(edges: Edges) -> tuple[Floats, Floats]:
+    """The ends of each interval; both are the finite edge of a half-infinite one, and NaN where both are infinite.
+
+    >>> [end.tolist() for end in ends((0.0, 18.0, float("inf")))]
+    [[0.0, 18.0], [18.0, 18.0]]
+    """
+    low, high = np.array(edges[:-1]), np.array(edges[1:])
+    if np.isinf(low[0]) and np.isinf(high[0]):
+        return np.array([np.nan]), np.array([np.nan])
+    low[0] = high[0] if np.isinf(low[0]) else low[0]
+    high[-1] = low[-1] if np.isinf(high[-1]) else high[-1]
+    return low, high
+
+
+def numbers_inside(variable: Variable, codes: NDArray[np.integer[Any]], random: np.random.Generator) -> Floats:
+    """Random numbers in the intervals of these codes, uniform within each.
+
+    Read as evidence, they are in the same interval again: of the edge that the next interval has, the number just
+    below it is taken.
+    """
+    assert variable.bins is not None
+    low, high = ends(variable.bins)
+    shares = random.random(codes.shape)
+    numbers = low[codes] * (1 - shares) + high[codes] * shares
+    greatest = np.append(np.nextafter(high[:-1], -np.inf), high[-1])
+    return np.asarray(np.minimum(numbers, greatest[codes]))
+
+
+def means(variable: Variable, posterior: Floats) -> Floats:
+    """The mean of a number by the posterior (rows, states) of its interval: (rows,)."""
+    low, high = _finite_ends(variable, "a mean")
+    return np.asarray(posterior @ (low / 2 + high / 2))
+
+
+def quantiles(variable: Variable, posterior: Floats, q: Any) -> Floats:
+    """Quantiles of a number by the posterior (rows, states) of its interval: (rows,), or (rows, len(q)) of several."""
+    try:
+        shares = np.asarray(q, dtype=np.float64)
+    except (TypeError, ValueError):
+        shares = np.array(np.nan)
+    if shares.ndim > 1 or not ((shares >= 0) & (shares <= 1)).all():
+        raise TacitError(f"q is {shown(q)}, expected a number from 0 to 1, or a sequence of them")
+    low, high = _finite_ends(variable, "a quantile")
+    upto = np.cumsum(posterior, axis=1)  # the probability of each interval and all before it
+    answers = np.empty((len(posterior), shares.size))
+    for i, share in enumerate(shares.reshape(-1).tolist()):
+        wanted = np.minimum(share * upto[:, -1], upto[:, -1])[:, None]
+        possible = posterior > 0
+        place = ((upto >= wanted) & possible).argmax(axis=1)[:, None]
+        own = np.take_along_axis(posterior, place, axis=1)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            inside = (wanted - (np.take_along_axis(upto, place, axis=1) - own)) / own
+        part = np.clip(inside, 0, 1)[:, 0]
+        answers[:, i] = low[place[:, 0]] * (1 - part) + high[place[:, 0]] * part
+    answers[np.isnan(posterior).any(axis=1)] = np.nan
+    return answers[:, 0] if shares.ndim == 0 else answers
+
+
+def _finite_ends(variable: Variable, what: str) -> tuple[Floats, Floats]:
+    if variable.bins is None:
+        remedy = "give it bins= in place of states"
+        raise TacitError(f"{variable.name!r} has {what} only if its states are intervals; {remedy}")
+    low, high = ends(variable.bins)
+    if np.isnan(low).any():
+        raise TacitError(f"{variable.name!r} has one interval, from -inf to inf, and so no number that stands for it")
+    return low, high
