@@ -127,8 +127,9 @@ def tie_margin(net: Network, row: Any) -> float:
     for name, selected in semantics.select(net, row).nodes.items():
         cpt = net.cpt(name)
         assert isinstance(cpt, TestingCPT)
-        distance = np.abs(selected.posterior[..., None] - cpt.limits).min() if cpt.gamma is None else np.inf
-        margin = min(margin, float(np.nan_to_num(distance, nan=0.0)))
+        distance = np.abs(selected.posterior[..., None] - cpt.limits).min()
+        if cpt.gamma is None or np.isnan(distance):
+            margin = min(margin, float(np.nan_to_num(distance)))
     return margin
 
 
