@@ -16,12 +16,8 @@ from tacit.evidence.read import EvidenceLike
 from tacit.learn.discovering.coded_table import CodedTable, coded_table
 from tacit.learn.discovering.constraints import Constraints, Edge, Mask, constraints
 from tacit.learn.discovering.equivalence import directed_edges
-from tacit.learn.discovering.exact import best_graph
-from tacit.learn.discovering.family_scores import FamilyScores
-from tacit.learn.discovering.orders import OrderSearch, topological_order
-from tacit.learn.discovering.query_cost import CostLimit, graph_network
-from tacit.learn.discovering.tabu import TabuSearch
-from tacit.learn.discovering.tree import best_forest
+from tacit.learn.discovering.query_cost import graph_network
+from tacit.learn.discovering.searching import SEARCHES, Searcher
 from tacit.learn.estimating.estimation import estimate
 from tacit.learn.options import DiscoverOptions
 from tacit.learn.progress_line import Line, clock
@@ -30,11 +26,7 @@ from tacit.query.network import Network
 if TYPE_CHECKING:
     from tacit.views.drawing import Drawing
 
-SEARCHES = ("tabu", "orders", "exact", "tree")
 PSEUDO_COUNTS = 0.1  # for each entry of a table, so that nothing that was not seen is impossible
-PATIENCE = 100  # steps of tabu search without a better graph
-MAX_POLISHED_ROWS = 50_000  # distinct rows up to which "tabu" has a search over orders look for better starts
-MAX_ROUNDS = 10
 
 
 class Arrows(NamedTuple):
@@ -160,7 +152,7 @@ def discover(
     limits = constraints(table.names, tiers, forbid, require)
     first = _start(table, limits, start)
     line = Line(options.progress)
-    searcher = _Searcher(options, search, score, limits, first, line)
+    searcher = Searcher(options, search, score, limits, first, line)
     found = searcher.run(table)
     strength = _strength(searcher, table) if options.bootstrap else None
     line.end(f"score {found.score:.8g}, {plural(int(found.edges.sum()), 'edge')}")
@@ -174,57 +166,6 @@ def discover(
         rows=table.rows,
         seconds=time.monotonic() - options.started,
     )
-
-
-class _Graph(NamedTuple):
-    edges: Mask
-    score: float
-    history: list[float]
-
-
-@dataclass(frozen=True)
-class _Searcher:
-    """A search with its options, ready for a table."""
-
-    options: DiscoverOptions
-    search: str
-    score: str
-    limits: Constraints
-    start: Mask
-    line: Line
-
-    def run(self, table: CodedTable) -> _Graph:
-        scores = FamilyScores(table, self.score, self.options.max_parents)
-        cost = CostLimit(table.network, table.names, self.options.max_cost)
-        if self.search in ("exact", "tree"):
-            edges = (best_graph if self.search == "exact" else best_forest)(scores, self.limits)
-            if not cost.allows(edges):
-                problem = f"takes {cost.cost(edges):,.0f} multiply-adds per row, more than max_cost"
-                raise TacitError(f"the graph of search={self.search!r} {problem}; search='tabu' keeps below it")
-            return _Graph(edges, _score(scores, edges), [_score(scores, edges)])
-        return self._climbed(table, scores, cost)
-
-    def _climbed(self, table: CodedTable, scores: FamilyScores, cost: CostLimit) -> _Graph:
-        """Tabu search, and on from the orders of its graphs while that finds better ones."""
-        tabu = TabuSearch(scores, self.limits, cost, self._say)
-        tabu.run(self.start, PATIENCE)
-        if self.search == "orders" or table.codes.shape[1] <= MAX_POLISHED_ROWS:
-            orders = OrderSearch(scores, self.limits, self._say)
-            for _ in range(MAX_ROUNDS):
-                before = tabu.best_score
-                edges = orders.run(topological_order(tabu.best))
-                if cost.allows(edges):
-                    tabu.run(edges, PATIENCE)
-                if tabu.best_score <= before:
-                    break
-        return _Graph(tabu.best, _score(scores, tabu.best), tabu.history)
-
-    def _say(self, step: int, score: float) -> None:
-        self.line.say(f"step {step}  score {score:.8g}")
-
-
-def _score(scores: FamilyScores, edges: Mask) -> float:
-    return scores.graph([np.flatnonzero(edges[:, child]).tolist() for child in range(len(edges))])
 
 
 def _start(table: CodedTable, limits: Constraints, start: Network | Iterable[Edge] | None) -> Mask:
@@ -252,7 +193,7 @@ def _arrows(names: Sequence[str], edges: Mask, known: Mask) -> Arrows:
     return Arrows(sorted(pairs[0]), sorted((min(pair), max(pair)) for pair in pairs[1]))
 
 
-def _strength(searcher: _Searcher, table: CodedTable) -> dict[Edge, float]:
+def _strength(searcher: Searcher, table: CodedTable) -> dict[Edge, float]:
     """The share of bootstrap samples with each edge, in its direction."""
     rng = np.random.default_rng(searcher.options.seed)
     count = searcher.options.bootstrap
