@@ -18,7 +18,7 @@ from tacit.base import jit
 from tacit.base.jit import cached_njit, kernel_files
 from tacit.compiler.diagrams import diagram_kernels, listing_kernels
 from tacit.engines.tape import exponential, opcodes, tape_kernels, traceback_kernels, underflow_flag
-from tacit.learn.discovering import score_kernels
+from tacit.learn.discovering import graph_kernels, order_kernels, score_kernels
 from tacit.learn.estimating import count_kernels
 from tacit.learn.fitting import loss_kernels
 
@@ -270,6 +270,8 @@ def test_the_stamp_covers_all_kernels_and_all_they_use():
         opcodes,
         loss_kernels,
         score_kernels,
+        order_kernels,
+        graph_kernels,
     )
     assert {Path(module.__file__).relative_to(PACKAGE).as_posix() for module in modules} == decorated
     for module in modules:

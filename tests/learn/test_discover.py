@@ -15,6 +15,8 @@ from tacit.learn.discovering.coded_table import coded_table
 from tacit.learn.discovering.constraints import constraints
 from tacit.learn.discovering.equivalence import directed_edges
 from tacit.learn.discovering.family_scores import SCORES, FamilyScores
+from tacit.learn.discovering.orders import topological_order
+from tacit.learn.discovering.parent_sets import ParentSets
 
 
 def frame_of(seed: int, columns: int, rows: int) -> pd.DataFrame:
@@ -94,6 +96,56 @@ def test_any_family_scores_as_defined(seed: int, score: str) -> None:
     by_child = {int(c): own for c, own in zip(order, parents, strict=True)}
     ours = scores.graph([by_child[c] for c in range(5)])
     assert ours == pytest.approx(definition(frame, edges, score, np.ones(len(frame))), rel=1e-9, abs=1e-9)
+
+
+@given(seed=st.integers(0, 10**6), weighted=st.booleans())
+@settings(max_examples=15, deadline=None)
+def test_counts_of_bitmaps_are_those_of_rows(seed: int, weighted: bool) -> None:
+    rng = np.random.default_rng(seed)
+    frame = frame_of(seed, 6, int(rng.integers(2, 300)))
+    weights = rng.integers(1, 2 ** int(rng.integers(1, 20)), len(frame)) if weighted else None
+    table = coded_table(frame, weights)
+    bits, rows = FamilyScores(table, "bic"), FamilyScores(table, "bic")
+    bits._most_bitmaps, rows._most_bitmaps = 10**9, 0
+    for child in range(6):
+        parents = tuple(sorted({int(p) for p in rng.integers(6, size=3)} - {child}))
+        np.testing.assert_allclose(bits.extended(child, parents), rows.extended(child, parents), rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_orders_settle_where_no_column_moves_to_a_better_place(seed: int) -> None:
+    from tacit.learn.discovering.order_kernels import kicked
+
+    frame = frame_of(seed, 7, 200)
+    table = coded_table(frame)
+    free = constraints(table.names, require=[("x0", "x6")], forbid=[("x1", "x2")])
+    scores = FamilyScores(table, "bic")
+    for child in range(7):
+        for parents in itertools.combinations([p for p in range(7) if p != child], 2):
+            scores.extended(child, parents)
+    sets = ParentSets(scores, free)
+    sets.refresh()
+
+    def score(order: list[int]) -> float:
+        """The best sets of parents before each column, by looking at all of them."""
+        total = 0.0
+        for i, child in enumerate(order):
+            own = range(sets.begins[child], sets.begins[child + 1])
+            before = sum(1 << p for p in order[:i])
+            total += max((sets.scores[k] for k in own if not int(sets.sets[k, 0]) & ~before), default=-1e15)
+        return total
+
+    order = np.array(topological_order(free.required))
+    settled = kicked(order, np.zeros((0, 1, 2), np.int64), sets.sets, sets.scores, sets.begins, 1e-9)
+    assert settled == pytest.approx(score(order.tolist()), rel=1e-12)
+    for start, stop in itertools.product(range(7), repeat=2):
+        moved = order.tolist()
+        moved.insert(stop, moved.pop(start))
+        assert score(moved) <= settled + 1e-6
+    edges = sets.graph(order.tolist())
+    assert edges[free.required].all()
+    assert not (edges & ~free.allowed).any()
+    assert scores.graph([np.flatnonzero(edges[:, c]).tolist() for c in range(7)]) == pytest.approx(settled, rel=1e-12)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +14,16 @@ from numpy.typing import NDArray
 from tacit.base import machine
 from tacit.base.errors import TacitError
 from tacit.base.floats import Floats
+from tacit.learn.discovering.bitmaps import bitmaps
 from tacit.learn.discovering.coded_table import CodedTable
 from tacit.learn.discovering.kinds import BDEU, K2, LIKELIHOOD
 
 SCORES = ("bic", "aic", "bdeu", "k2")
 EQUIVALENT_SAMPLES = 1.0  # the strength of the prior of BDeu
 MAX_CELLS = 2**26  # of the table of one family
-MIN_THREADED_WORK = 2_000_000  # rows times candidates, below which one thread is faster
+MAX_KEPT_SCORES = 2**25  # the oldest ones are counted again if need be
+WORDS_PER_ROW = 2  # of bitmaps that are read in the time in which one row is counted; four with AVX-512
+MIN_THREADED_ROWS = 8_000_000  # to count, below which one thread is faster
 Parents = tuple[int, ...]  # ascending
 
 
@@ -47,7 +51,11 @@ class FamilyScores:
         self.table, self._score = table, score_by_name(score, table.rows)
         self.max_parents = len(table.names) if max_parents is None else max_parents
         self._alone = self._without_parents()
+        self._bitmaps = bitmaps(table)
+        self._words = 0 if self._bitmaps is None else self._bitmaps.words
+        self._most_bitmaps = WORDS_PER_ROW * table.codes.shape[1] // self._words if self._words else 0
         self._extended: dict[tuple[int, Parents], Floats] = {}
+        self.evaluated: list[tuple[int, Parents]] = []  # what was extended so far, in this order
 
     def family(self, child: int, parents: Sequence[int]) -> float:
         """The score of a child with these parents."""
@@ -64,7 +72,11 @@ class FamilyScores:
         """The scores with each column as one more parent; minus infinity where it cannot be one."""
         key = child, parents
         if (scores := self._extended.get(key)) is None:
-            scores = self._extended[key] = self._counted(child, parents)
+            scores = self._counted(child, parents)
+            if len(self._extended) * len(scores) >= MAX_KEPT_SCORES:
+                del self._extended[next(iter(self._extended))]
+            self._extended[key] = scores
+            self.evaluated.append(key)
         return scores
 
     def _counted(self, child: int, parents: Parents) -> Floats:
@@ -83,18 +95,32 @@ class FamilyScores:
         return scores
 
     def _of_candidates(self, child: int, parents: Parents, cells: int, candidates: NDArray[np.int64]) -> Floats:
-        places = self._places(child, parents)
-        work = len(places) * len(candidates)
-        count = machine.threads() if work >= MIN_THREADED_WORK else 1
-        if count == 1:
-            return self._run(child, places, cells, candidates)
-        with ThreadPoolExecutor(count) as pool:
-            parts = pool.map(
-                lambda part: self._run(child, places, cells, part), np.array_split(candidates, min(count * 4, 16))
-            )
-            return np.concatenate(list(parts))
+        """Scores without penalties; candidates with few states are counted by bitmaps, the others row by row."""
+        scores = np.empty(len(candidates))
+        few = cells * (self.table.cards[candidates] - 1) <= self._most_bitmaps
+        if few.any():
+            by_bitmaps = partial(self._by_bitmaps, (*parents, child))
+            words = self._words * int((self.table.cards[candidates[few]] - 1).sum()) * cells
+            scores[few] = _in_parts(by_bitmaps, candidates[few], words // WORDS_PER_ROW)
+        if not few.all():
+            by_rows = partial(self._by_rows, child, self._places(child, parents), cells)
+            scores[~few] = _in_parts(by_rows, candidates[~few], self.table.codes.shape[1] * int((~few).sum()))
+        return scores
 
-    def _run(self, child: int, places: NDArray[np.int32], cells: int, candidates: NDArray[np.int64]) -> Floats:
+    def _by_bitmaps(self, family: Parents, candidates: NDArray[np.int64]) -> Floats:
+        from tacit.learn.discovering.score_kernels import bitmap_scores
+
+        bits, scores = self._bitmaps, np.empty(len(candidates))
+        assert bits is not None
+        columns = np.array(family, dtype=np.int64)
+        kind, strength = self._score.kind, EQUIVALENT_SAMPLES
+        bitmap_scores(
+            bits.states, bits.firsts, bits.planes, bits.lengths, self.table.cards, columns, candidates, kind, strength,
+            scores,
+        )  # fmt: skip
+        return scores
+
+    def _by_rows(self, child: int, places: NDArray[np.int32], cells: int, candidates: NDArray[np.int64]) -> Floats:
         from tacit.learn.discovering.score_kernels import extended_scores
 
         table, scores = self.table, np.empty(len(candidates))
@@ -121,6 +147,14 @@ class FamilyScores:
             counts = np.bincount(codes, weights, minlength=int(card)).astype(np.float64)
             scores[i] = _of_counts(counts, self._score.kind) - self._score.penalty * (int(card) - 1)
         return scores
+
+
+def _in_parts(run: Callable[[NDArray[np.int64]], Floats], candidates: NDArray[np.int64], rows: int) -> Floats:
+    """Scores of all candidates, on several threads where that many rows have to be counted."""
+    if rows < MIN_THREADED_ROWS or (count := machine.threads()) == 1:
+        return run(candidates)
+    with ThreadPoolExecutor(count) as pool:
+        return np.concatenate(list(pool.map(run, np.array_split(candidates, count))))
 
 
 def _of_counts(counts: Floats, kind: int) -> float:

@@ -1,102 +1,79 @@
-"""Best order score search: each column is moved to its best place in an order, again and again (BOSS).
+"""Search over orders of the columns: each column is moved to its best place, again and again, and after kicks.
 
-In a given order, the parents of a column are chosen among those before it: the best one is added while that helps, and
-then the worst one is dropped while that helps (grow and shrink). A graph that agrees with its order has no cycle, so a
-single move may change many edges at once, which is what single changes of edges cannot do.
+In a given order, the parents of a column are chosen among those before it. A graph that agrees with its order has no
+cycle, so a single move may change many edges at once, which is what single changes of edges cannot do. Which sets of
+parents are worth considering is found out first: in some orders near the present one, and in some at random, the best
+parent is added while that helps, and then the worst one is dropped while that helps (grow and shrink, as in BOSS).
+Among the sets met so far, moves are then tried by the thousand without counting a row (as in MINOBS).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tacit.base.floats import Floats
 from tacit.learn.discovering.constraints import Constraints, Mask
 from tacit.learn.discovering.family_scores import FamilyScores, Parents
+from tacit.learn.discovering.parent_sets import ParentSets
 
 EQUAL = 1e-9  # a relative difference of scores that is rounding
+KICKS, KICKED_COLUMNS = 200, 4  # of a run; columns that a kick moves to other places
+KICKS_PER_CALL = 10  # of a kernel that cannot be interrupted
+Order = NDArray[np.int64]
 
 
 class OrderSearch:
     """A search for the order whose graph has the best score."""
 
-    def __init__(self, scores: FamilyScores, limits: Constraints, say: Callable[[int, float], None]) -> None:
-        self.scores, self.limits, self._say = scores, limits, say
-        self._chosen: dict[tuple[int, int], tuple[float, Parents]] = {}
-        self._allowed = [sum(1 << int(p) for p in np.flatnonzero(column)) for column in limits.allowed.T]
-        self.history: list[float] = []
+    def __init__(self, scores: FamilyScores, limits: Constraints, seed: int = 0) -> None:
+        self.scores, self.limits = scores, limits
+        self._sets = ParentSets(scores, limits)
+        self._rng = np.random.default_rng(seed)
 
-    def run(self, start: Sequence[int], max_sweeps: int = 100) -> Mask:
-        """The graph of the best order on the way from a start."""
-        order = list(start)
-        score = self._score(order)
-        for _ in range(max_sweeps):
-            before = score
-            for column in sorted(order):
-                order, score = self._moved(order, column, score)
-                self.history.append(score)
-                self._say(len(self.history), score)
-            if score <= before + EQUAL * abs(before):
-                break
-        return self.graph(order)
+    def run(self, start: Sequence[int], sampled: int, say: Callable[[int, float], None]) -> Mask:
+        """The graph of the best order on the way from a start; `sampled` others are looked at for sets of parents."""
+        order = np.array(start, dtype=np.int64)
+        for number in range(sampled):
+            self._explore(self._legal(self._shaken(order) if number % 2 else self._rng.permutation(len(order))))
+        self._sets.refresh()
+        self._settle(order, say)
+        return self._sets.graph(order.tolist())
 
-    def graph(self, order: Sequence[int]) -> Mask:
-        """The graph of an order."""
-        edges = np.zeros_like(self.limits.required)
-        seen = 0
-        for column in order:
-            edges[list(self._best_parents(column, seen)[1]), column] = True
-            seen |= 1 << column
-        return edges
+    def _settle(self, order: Order, say: Callable[[int, float], None]) -> None:
+        """Move columns to better places, and on after kicks."""
+        from tacit.learn.discovering.order_kernels import kicked
 
-    def _score(self, order: Sequence[int]) -> float:
-        seen, total = 0, []
-        for column in order:
-            total.append(self._best_parents(column, seen)[0])
-            seen |= 1 << column
-        return math.fsum(total)
+        sets = self._sets
+        least = EQUAL * abs(float(sets.scores[sets.begins[:-1]].sum()))
+        for number in range(0, KICKS, KICKS_PER_CALL):
+            kicks = self._rng.integers(len(order), size=(KICKS_PER_CALL, KICKED_COLUMNS, 2))
+            say(number, kicked(order, kicks, sets.sets, sets.scores, sets.begins, least))
 
-    def _moved(self, order: list[int], column: int, score: float) -> tuple[list[int], float]:
-        """The order with one column at its best place; it stays where nothing is better."""
-        others = [other for other in order if other != column]
-        before, after, here = [], [], []
-        seen, mark = 0, 1 << column
-        for other in others:
-            here.append(self._best_parents(column, seen)[0])
-            before.append(self._best_parents(other, seen)[0])
-            after.append(self._best_parents(other, seen | mark)[0])
-            seen |= 1 << other
-        here.append(self._best_parents(column, seen)[0])
-        totals = _sums(before) + np.array(here) + _sums(after[::-1])[::-1]
-        for place in self._impossible_places(others, column):
-            totals[place] = -np.inf
-        best = int(np.argmax(totals >= totals.max() - EQUAL * abs(score)))
-        if totals[best] <= score + EQUAL * abs(score):
-            return order, score
-        return [*others[:best], column, *others[best:]], float(totals[best])
+    def _shaken(self, order: Order) -> Order:
+        """An order in which one column in eight has another place."""
+        columns = order.tolist()
+        for _ in range(max(2, len(columns) // 8)):
+            start, stop = self._rng.integers(len(columns), size=2).tolist()
+            columns.insert(stop, columns.pop(start))
+        return np.array(columns)
 
-    def _impossible_places(self, others: Sequence[int], column: int) -> list[int]:
-        """The places before a required parent of the column, or behind a required child."""
-        parents = [i for i, other in enumerate(others) if self.limits.required[other, column]]
-        children = [i for i, other in enumerate(others) if self.limits.required[column, other]]
-        first, last = max(parents, default=-1) + 1, min(children, default=len(others))
-        return [place for place in range(len(others) + 1) if not first <= place <= last]
+    def _legal(self, order: Order) -> list[int]:
+        """The order, with required parents moved before their children."""
+        return [int(order[i]) for i in topological_order(self.limits.required[np.ix_(order, order)])]
 
-    def _best_parents(self, child: int, seen: int) -> tuple[float, Parents]:
-        """The parents among the columns seen, a set of bits, and the score of the family."""
-        seen &= self._allowed[child]
-        key = child, seen
-        if (chosen := self._chosen.get(key)) is None:
-            chosen = self._chosen[key] = self._grown_and_shrunk(child, seen)
-        return chosen
+    def _explore(self, order: Sequence[int]) -> None:
+        """Score the sets of parents on the way to good ones, for all columns in an order."""
+        seen = np.zeros(len(order), dtype=bool)
+        for child in order:
+            self._grow_and_shrink(child, seen & self.limits.allowed[:, child])
+            seen[child] = True
 
-    def _grown_and_shrunk(self, child: int, seen: int) -> tuple[float, Parents]:
+    def _grow_and_shrink(self, child: int, may: NDArray[np.bool_]) -> None:
         required = [int(p) for p in np.flatnonzero(self.limits.required[:, child])]
         parents: Parents = tuple(required)
         score = self.scores.family(child, parents)
-        may = np.array([bool(seen >> i & 1) for i in range(len(self.limits.allowed))])
         while True:
             gains = np.where(may, self.scores.extended(child, parents), -np.inf)
             best = int(np.argmax(gains))
@@ -110,12 +87,6 @@ class OrderSearch:
             if dropped[best] <= score:
                 break
             score, parents = dropped[best], fewer[best]
-        return score, parents
-
-
-def _sums(values: Sequence[float]) -> Floats:
-    """The sums of the first 0, 1, ..., all values."""
-    return np.concatenate([[0.0], np.cumsum(values)])
 
 
 def topological_order(edges: Mask) -> list[int]:

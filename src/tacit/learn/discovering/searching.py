@@ -21,8 +21,9 @@ from tacit.learn.progress_line import Line
 
 SEARCHES = ("tabu", "orders", "exact", "tree")
 PATIENCE = 100  # steps of tabu search without a better graph
-MAX_POLISHED_ROWS = 50_000  # distinct rows up to which "tabu" has a search over orders look for better starts
-MAX_ROUNDS = 10
+SAMPLED_ORDERS = 12  # in which each round of a search over orders looks for good sets of parents
+MAX_SAMPLED_ROWS = 50_000  # distinct rows, beyond which "tabu" makes do with those that it has met itself
+PATIENT_ROUNDS, MAX_ROUNDS = 3, 50  # rounds without a better graph, and in all
 
 
 class FoundGraph(NamedTuple):
@@ -54,18 +55,19 @@ class Searcher:
         return self._climbed(table, scores, cost)
 
     def _climbed(self, table: CodedTable, scores: FamilyScores, cost: CostLimit) -> FoundGraph:
-        """Tabu search, and on from the orders of its graphs while that finds better ones."""
+        """Tabu search, and on from better orders of its graphs while that finds better graphs."""
         tabu = TabuSearch(scores, self.limits, cost, self._say)
         tabu.run(self.start, PATIENCE)
-        if self.search == "orders" or table.codes.shape[1] <= MAX_POLISHED_ROWS:
-            orders = OrderSearch(scores, self.limits, self._say)
-            for _ in range(MAX_ROUNDS):
-                before = tabu.best_score
-                edges = orders.run(topological_order(tabu.best))
-                if cost.allows(edges):
-                    tabu.run(edges, PATIENCE)
-                if tabu.best_score <= before:
-                    break
+        orders = OrderSearch(scores, self.limits, self.options.seed)
+        many = self.search == "tabu" and table.codes.shape[1] > MAX_SAMPLED_ROWS
+        waited = rounds = 0
+        while waited < (1 if many else PATIENT_ROUNDS) and rounds < MAX_ROUNDS:
+            before, rounds = tabu.best_score, rounds + 1
+            edges = orders.run(topological_order(tabu.best), 0 if many else SAMPLED_ORDERS, self._say)
+            if not cost.allows(edges):
+                break
+            tabu.run(edges, PATIENCE)
+            waited = 0 if tabu.best_score > before else waited + 1
         return FoundGraph(tabu.best, _score(scores, tabu.best), tabu.history)
 
     def _say(self, step: int, score: float) -> None:

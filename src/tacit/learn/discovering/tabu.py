@@ -57,13 +57,6 @@ class Graph:
             gains[parent] = self.scores.family(child, [p for p in parents if p != parent]) - self.own[child]
         self.gains[:, child] = gains
 
-    def descendants(self) -> Mask:
-        """Matrix [a, b]: whether there is a path from a to b."""
-        reach = self.edges.copy()
-        for middle in range(len(reach)):
-            reach |= np.outer(reach[:, middle], reach[middle])
-        return reach
-
 
 @dataclass(frozen=True)
 class Change:
@@ -119,24 +112,19 @@ class TabuSearch:
 
     def _best_change(self, graph: Graph, tabu: deque[np.uint64]) -> Change | None:
         """The change to the best graph that is not tabu; of equal ones, the first."""
-        edges, gains, reach = graph.edges, graph.gains, graph.descendants()
-        adjacent = edges | edges.T
-        add = np.where(self.limits.allowed & ~adjacent & ~reach.T, gains, -np.inf)
-        drop = np.where(edges & ~self.limits.required, gains, -np.inf)
-        around = (edges.astype(np.float32) @ reach.astype(np.float32)) > 0  # another path from parent to child
-        turn = np.where(edges & ~self.limits.required & self.limits.allowed.T & ~around, gains + gains.T, -np.inf)
-        before = self._mark(edges)
-        single = np.maximum(add, drop)
-        single[np.isin(self._marks ^ before, tabu)] = -np.inf
-        turn[np.isin(self._marks ^ self._marks.T ^ before, tabu)] = -np.inf
-        gains_of_all = np.stack([single, turn])
+        from tacit.learn.discovering.graph_kernels import legal_changes
+
+        edges, before = graph.edges, self._mark(graph.edges)
+        changes = np.empty((2, *edges.shape))
+        legal_changes(edges, graph.gains, self.limits.allowed, self.limits.required, changes)
         tolerance = EQUAL * abs(graph.score)
-        while np.isfinite(best := gains_of_all.max()):
-            kind, parent, child = np.argwhere(gains_of_all >= best - tolerance)[0].tolist()
-            change = Change(parent, child, bool(kind))
-            if self._cost.allows(_after(edges, change)):
+        while np.isfinite(best := changes.max()):
+            kind, parent, child = np.unravel_index(np.argmax(changes >= best - tolerance), changes.shape)
+            change = Change(int(parent), int(child), bool(kind))
+            mark = before ^ self._marks[parent, child] ^ (self._marks[child, parent] if kind else np.uint64(0))
+            if mark not in tabu and self._cost.allows(_after(edges, change)):
                 return change
-            gains_of_all[kind, parent, child] = -np.inf
+            changes[kind, parent, child] = -np.inf
         return None
 
 
