@@ -29,6 +29,7 @@ class FoundGraph(NamedTuple):
     edges: Mask
     score: float
     history: list[float]
+    interrupted: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,16 @@ class Searcher:
     def _climbed(self, table: CodedTable, scores: FamilyScores, cost: CostLimit) -> FoundGraph:
         """Tabu search, and on from the orders of its graphs while that finds better ones."""
         tabu = TabuSearch(scores, self.limits, cost, self._say)
+        interrupted = False
+        try:
+            self._polished(tabu, table, scores, cost)
+        except KeyboardInterrupt:
+            if not np.isfinite(tabu.best_score):
+                raise
+            interrupted = True
+        return FoundGraph(tabu.best, _score(scores, tabu.best), tabu.history, interrupted)
+
+    def _polished(self, tabu: TabuSearch, table: CodedTable, scores: FamilyScores, cost: CostLimit) -> None:
         tabu.run(self.start, PATIENCE)
         if self.search == "orders" or table.codes.shape[1] <= MAX_POLISHED_ROWS:
             orders = OrderSearch(scores, self.limits, self._say)
@@ -66,7 +77,6 @@ class Searcher:
                     tabu.run(edges, PATIENCE)
                 if tabu.best_score <= before:
                     break
-        return FoundGraph(tabu.best, _score(scores, tabu.best), tabu.history)
 
     def _say(self, step: int, score: float) -> None:
         self.line.say(f"step {step}  score {score:.8g}")
