@@ -50,7 +50,7 @@ def same(found: tacit.Discovery, expected: tacit.Discovery) -> None:
 
 def test_measurements_become_intervals_and_a_warning_names_them() -> None:
     frame = measurements()
-    with pytest.warns(tacit.DefaultBinsWarning, match=r"rows each: age, pressure; choose with bins="):
+    with pytest.warns(tacit.DefaultBinsWarning, match=r"rows each: age, pressure; choose with"):
         found = tacit.discover(frame, **QUIET)
     net = found.network
     expected = tacit.discretize(frame)

@@ -98,8 +98,10 @@ def coded_table(rows: Any, weights: Any = None, bins: Bins = None) -> CodedTable
         spooled = closing(Spooled())
     with spooled as spool:
         source = open_table(Path(rows)) if isinstance(rows, str | os.PathLike) else rows
-        summaries = summaries_of(_tables(source, spool), weights)
-        net = network_of(summaries, bins)
+        try:
+            net = network_of(summaries_of(_tables(source, spool), weights), bins)
+        except EvidenceError as error:
+            raise in_file(error, source.name) if isinstance(source, FileTable) else error from None
         gathered = GatheredRows(weights is not None)
         for batch in row_batches(net, source if spool is None else iter(spool), weights):
             gathered.add(net, batch)
@@ -109,9 +111,8 @@ def coded_table(rows: Any, weights: Any = None, bins: Bins = None) -> CodedTable
 def _tables(rows: Any, spool: Spooled[Any] | None) -> Iterator[Table]:
     """All rows as tables with named columns; those of an iterator are kept, since they come but once."""
     if isinstance(rows, FileTable):
-        text_of_files = isinstance(rows, CSV)
         for batch in rows.batches(rows.names):
-            yield Table({name: batch.rows.column(name) for name in rows.names}, rows.name, text_of_files)
+            yield Table({name: batch.rows.column(name) for name in rows.names}, isinstance(rows, CSV))
     elif is_stream(rows):
         for rows_of_batch in rows:
             if spool is not None:
@@ -123,10 +124,9 @@ def _tables(rows: Any, spool: Spooled[Any] | None) -> Iterator[Table]:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Some rows: columns by name, the file they are from, and whether all of its cells are text."""
+    """Some rows: columns by name, and whether they are cells of a file of text."""
 
     columns: Mapping[Any, Any]
-    file: str | None = None
     text: bool = False
 
 
@@ -149,10 +149,7 @@ def summaries_of(tables: Iterable[Table], weights: Any = None) -> dict[str, Colu
                 raise EvidenceError(f"a column has the name {name!r}; expected names of text")
             if isinstance(weights, str) and name == weights:
                 continue
-            try:
-                summary = summary_of(name, values, table.text)
-            except EvidenceError as error:
-                raise error if table.file is None else in_file(error, table.file) from None
+            summary = summary_of(name, values, table.text)
             summaries[name] = summaries[name] + summary if name in summaries else summary
     if not any(summary.rows for summary in summaries.values()):
         raise EvidenceError("there are no rows; expected a frame, columns by name, a path, or batches of rows")
@@ -184,7 +181,7 @@ def network_of(summaries: Mapping[str, ColumnSummary], bins: Bins) -> Network:
             net.add(name, states=summary.states(name))
     if unchosen and (bins is None or isinstance(bins, Mapping)):
         what = f"columns of numbers were sorted into intervals of about as many rows each: {listed(unchosen)}"
-        warn(f'{what}; choose with bins=, such as "equal", 5, or {{{unchosen[0]!r}: [edges]}}', DefaultBinsWarning)
+        warn(f'{what}; choose with the option bins ("equal", a number, or edges by column)', DefaultBinsWarning)
     return net
 
 
