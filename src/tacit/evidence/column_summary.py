@@ -137,7 +137,7 @@ class ColumnSummary:
     def numbers_rows(self) -> bool:
         """Whether the values are successive whole numbers, each of them once: numbers of rows."""
         values, once = self.numbers.values, self.numbers.counts.max(initial=0) == 1
-        if self.fractions or not once or self.numbers.bits or len(values) <= MAX_STATES:
+        if self.fractions or not once or self.numbers.bits or len(values) <= MAX_WHOLE_STATES:
             return False
         return bool(values[-1] - values[0] == len(values) - 1)
 
