@@ -10,6 +10,7 @@ from tacit.base.errors import EvidenceError, FormatError, NetworkError, TacitErr
 from tacit.base.pickling import explain_former_modules
 from tacit.base.version import VERSION, refuse_a_mixture
 from tacit.evidence.column_names import MissingColumnWarning, UnusedColumnWarning
+from tacit.evidence.discretizing import DefaultBinsWarning
 from tacit.evidence.read import AmbiguousRowsWarning
 from tacit.io import RoundingWarning, load, read, read_evidence, save, write
 from tacit.model.cpt import CPT, TestingCPT
@@ -38,6 +39,7 @@ __all__ = [
     "TAC",
     "AmbiguousRowsWarning",
     "Circuit",
+    "DefaultBinsWarning",
     "Discovery",
     "Estimate",
     "EvidenceError",

@@ -1,5 +1,7 @@
 """The command discover."""
 
+from pathlib import Path
+
 import pytest
 
 import tacit
@@ -9,7 +11,9 @@ pytest.importorskip("typer")
 pa = pytest.importorskip("pyarrow")
 
 from pyarrow import csv, parquet  # noqa: E402
+from typer.testing import CliRunner  # noqa: E402
 
+from tacit.cli.app import app  # noqa: E402
 from tests.cli.helpers import as_json, tacit_  # noqa: E402
 
 
@@ -46,6 +50,7 @@ def test_directions_that_are_open_and_how_sure_they_are():
     csv.write_csv(csv.read_csv("rows.csv").select(["rain", "wet"]), "two.csv")
     said = tacit_("discover", "two.csv", "--bootstrap", 4, "--seed", 2)
     assert "leave open:\n  rain -- wet  in 100% of the samples\n" in said
+    assert "rain -> wet       in 100% of the samples  100% this way" in tacit_("discover", "rows.csv", "--bootstrap", 4)
     result = as_json("discover", "two.csv", "--bootstrap", 4, "--seed", 2)
     assert (result["output"], result["rows"]) == ("discovered.json", 2000)
     assert (result["directed"], result["undirected"]) == ([], [["rain", "wet"]])
@@ -84,17 +89,66 @@ def test_what_is_wrong_is_said():
     assert "absent.csv: No such file" in tacit_("discover", "absent.csv", code=1)
 
 
+def write(name, text):
+    with open(name, "w") as file:
+        file.write(text)
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("a,b\nx,y\n,z\n", "bad.csv: column 'a', row 2: no value; discover needs complete rows"),
-        ("a,b\nx,y\nx,NA\n", "bad.csv: column 'b', row 2: 'NA', which stands for no value"),
         ("a,b\n", "bad.csv: there are no rows"),
+        ("a,b\nx,\ny,NA\n", "bad.csv: column 'b' has no values at all; leave it out"),
+        ("a,b\n" + "".join(f"x,{word}{i}\n" for i in range(300) for word in "pq"), "more than 250 different values"),
     ],
 )
-def test_gaps_are_refused(text, problem):
-    with open("bad.csv", "w") as file:
-        file.write(text)
-    assert problem in tacit_("discover", "bad.csv", code=1)
-    parquet.write_table(pa.table({"a": ["x", None], "n": [1, 2]}), "bad.parquet")
-    assert "bad.parquet: column 'a', row 2: no value" in tacit_("discover", "bad.parquet", code=1)
+def test_columns_that_make_no_variable(text, problem):
+    write("bad.csv", text)
+    said = tacit_("discover", "bad.csv", code=1)
+    assert problem in said
+    assert "states=" not in said
+
+
+def test_lists_are_refused():
+    parquet.write_table(pa.table({"a": ["x", "y"], "n": [[1, 2], [3]]}), "bad.parquet")
+    assert "bad.parquet: column 'n' holds lists" in tacit_("discover", "bad.parquet", code=1)
+    assert "1 variable from 2 rows" in tacit_("discover", "bad.parquet", "--columns", "a")
+
+
+def test_gaps_are_filled():
+    write("gaps.csv", "a,b,c\n" + "x,u,None\ny,v,None\nx,,one\nNA,v,one\n" * 25)
+    result = as_json("discover", "gaps.csv", "-o", "found.json")
+    assert result["rows"] == 100
+    found = tacit.load("found.json")
+    assert {name: found.states(name) for name in found} == {"a": ("x", "y"), "b": ("u", "v"), "c": ("None", "one")}
+    assert ["a", "b"] in result["undirected"]
+
+
+@pytest.mark.filterwarnings("default::tacit.DefaultBinsWarning")  # a note, no error
+def test_numbers_columns_tiers_and_weights():
+    rows = [(i % 7 + 0.5, "young" if i % 7 < 3 else "old", i, 1 + i % 2) for i in range(140)]
+    write("people.csv", "age,group,id,times\n" + "".join(",".join(map(str, row)) + "\n" for row in rows))
+    how = ["discover", "people.csv", "--columns", "age, group", "--weights", "times", "-o", "found.json"]
+    result = as_json(*how, "--tiers", "group<age", "--bins", "age=0,3,7.5")
+    assert result["rows"] == sum(row[3] for row in rows)
+    assert result["edges"] == [["group", "age"]]
+    assert tacit.load("found.json").bins("age") == (0, 3, 7.5)
+    tacit_(*how, "--bins", "equal")
+    assert len(tacit.load("found.json").bins("age")) > 3
+    tacit_(*how, "--bins", 2)
+    assert len(tacit.load("found.json").states("age")) == 2
+    said = CliRunner().invoke(app, [str(argument) for argument in how]).stderr
+    assert "sorted into intervals of about as many rows each: age; choose with the option bins" in said
+    assert "'ages', which is no column; did you mean 'age'" in tacit_(*how, "--bins", "ages=3", code=1)
+    assert "--bins is '=3'" in tacit_(*how, "--bins", "=3", code=2)
+    assert "no column 'agee'; did you mean 'age'" in tacit_("discover", "people.csv", "--columns", "agee", code=1)
+    assert "people.csv: column 'id' seems to number the rows" in tacit_(
+        "discover", "people.csv", "--columns", "id", code=1
+    )
+
+
+def test_a_checkpoint_and_a_page():
+    tacit_("discover", "rows.csv", "-o", "found.json", "--bootstrap", 3, "--checkpoint", "run")
+    assert "other settings" in tacit_("discover", "rows.csv", "--score", "aic", "--checkpoint", "run", code=1)
+    tacit_("page", "found.json", "-o", "page.html")
+    assert "sprinkler" in Path("page.html").read_text(encoding="utf-8")

@@ -24,14 +24,19 @@ from tacit.evidence.read import EvidenceLike, named_columns
 from tacit.model.intervals import Edges, checked_edges
 from tacit.model.variable import similar
 
+MAX_BINS = 8
 METHODS = ("quantile", "equal", "mdl")
 MAX_CLASSES = 100  # different values of a target up to which they are taken for its states
 SLACK = 0.02  # of the width of an interval, or of its rows, by which an edge may be moved to have few digits
 How = str | int | Sequence[float]
 
 
+class DefaultBinsWarning(UserWarning):
+    """Columns of numbers were sorted into intervals that nobody chose."""
+
+
 def discretize(
-    frame: EvidenceLike, bins: How | Mapping[str, How] = "quantile", target: str | None = None, max_bins: int = 8
+    frame: EvidenceLike, bins: How | Mapping[str, How] = "quantile", target: str | None = None, max_bins: int = MAX_BINS
 ) -> dict[str, Edges]:
     """Edges for the numeric columns of a frame, by name, for `Network.add(..., bins=...)`.
 
@@ -82,6 +87,18 @@ def discretize(
     return edges
 
 
+def edges_of_counts(name: str, values: Floats, counts: NDArray[np.int64], how: How, max_bins: int = MAX_BINS) -> Edges:
+    """The edges that `discretize` gives for a column, from its different values in order and their counts."""
+    if how == "mdl":
+        remedy = 'give edges: bins=tacit.discretize(frame, "mdl", target=...)'
+        raise TacitError(f'bins="mdl" needs a target, which a search for a structure has not; {remedy}')
+    if isinstance(how, int | np.integer) and not isinstance(how, bool):
+        return _with_ends(_quantile_cuts(values, counts, _count(how, f"bins of {name!r}")))
+    if how == "quantile":
+        return _with_ends(_quantile_cuts(values, counts, max_bins))
+    return _edges(name, values, how, None, max_bins)
+
+
 def _edges(name: str, numbers: Floats, how: Any, classes: NDArray[np.intp] | None, limit: int) -> Edges:
     if isinstance(how, str):
         if how not in METHODS:
@@ -118,13 +135,17 @@ def quantile_cuts(numbers: Floats, count: int) -> list[float]:
     >>> quantile_cuts(np.array([1.0, 1, 1, 1, 2, 3]), 3)
     [2.0, 3.0]
     """
-    values, counts = np.unique(numbers, return_counts=True)
+    return _quantile_cuts(*np.unique(numbers, return_counts=True), count)
+
+
+def _quantile_cuts(values: Floats, counts: NDArray[np.integer[Any]], count: int) -> list[float]:
     if len(values) > count:
         below = np.concatenate([[0], np.cumsum(counts)])  # numbers below each value
-        wanted = len(numbers) * np.arange(1, count) / count
+        rows = int(below[-1])
+        wanted = rows * np.arange(1, count) / count
         after = np.searchsorted(below, wanted)  # the first value with at least as many below it
         places = after - (abs(below[after - 1] - wanted) < abs(below[after] - wanted))
-        slack = SLACK / 2 * len(numbers) / count
+        slack = SLACK / 2 * rows / count
         firsts = np.minimum(places, np.searchsorted(below, wanted - slack))
         lasts = np.maximum(places, np.searchsorted(below, wanted + slack, side="right") - 1)
         inside = (firsts > 0) & (lasts < len(values))

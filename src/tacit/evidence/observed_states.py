@@ -41,7 +41,7 @@ def observed_states(name: str, values: Any) -> tuple[Label, ...]:
         remedy = "sort them into intervals with bins=, or give its states in states="
         raise EvidenceError(f"column {name!r} holds {problem}, which are too many states; {remedy}")
     states = [int(value) if isinstance(value, float) else value for value in present]
-    if _is_ordered(values):
+    if is_ordered(values):
         return tuple(states)
     texts, numbers = ({state for state in states if isinstance(state, str) is text} for text in (True, False))
     return (*sorted(numbers), *sorted(texts))
@@ -66,7 +66,7 @@ def _distinct(name: str, values: Any) -> list[Any]:
     return [value for value in np.unique(present).tolist() if not is_missing(value)]
 
 
-def _is_ordered(values: Any) -> bool:
+def is_ordered(values: Any) -> bool:
     """Whether a column is an ordered category of pandas, or an Enum of polars."""
     dtype = getattr(values, "dtype", None)
     return bool(getattr(dtype, "ordered", False)) or type(dtype).__name__ == "Enum"

@@ -187,8 +187,15 @@ class PlaceOptions(_Options):
 
 @dataclass(frozen=True, kw_only=True)
 class DiscoverOptions(_Options):
-    """The options of `tacit.discover`; those about edges are checked against the rows later."""
+    """The options of `tacit.discover`; those without a check here are checked against the rows later."""
 
+    score: str = "bic"
+    search: str = "tabu"
+    tiers: Any = None
+    forbid: Any = ()
+    require: Any = ()
     max_parents: int | None = _option(whole_or_none, None)
     max_cost: float | None = _option(_positive_or_none("None, or a number of multiply-adds per row"), None)
+    start: Any = None
     bootstrap: int = _option(partial(whole, least=0), 0)
+    checkpoint: Path | None = _option(file_path, None)  # noqa: RUF009

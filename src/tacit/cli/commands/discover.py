@@ -6,20 +6,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 import tacit
 from tacit.base.errors import EvidenceError
 from tacit.base.text import counted, plural
-from tacit.cli.shared.arguments import Json, NetworkOutput, Rows, check_output, options_of
+from tacit.cli.shared.arguments import Json, NetworkOutput, Rows, check_output, names, options_of
 from tacit.cli.shared.output import aligned, show_json
 from tacit.cli.shared.rows import open_rows
-from tacit.evidence.frames import decoded
-from tacit.evidence.states import MISSING_WORDS
-from tacit.evidence.tables.csv_parquet import FileTable
+from tacit.evidence.states import as_number
+from tacit.evidence.tables.csv_parquet import FileTable, with_columns
+from tacit.model.variable import similar
 
-OPTIONS = ("score", "search", "max_parents", "max_cost", "bootstrap", "seed")  # of `tacit.discover`, as they are
+OPTIONS = (
+    "score",
+    "search",
+    "max_parents",
+    "max_cost",
+    "weights",
+    "bootstrap",
+    "seed",
+    "checkpoint",
+)  # of `tacit.discover`, as they are
 ARROW = "->"
 
 
@@ -31,6 +39,27 @@ class DiscoverJob:
     output: NetworkOutput = Path("discovered.json")
     score: Annotated[str, typer.Option(help="What is to be large: bic, aic, bdeu or k2.")] = "bic"
     search: Annotated[str, typer.Option(help="How to search: tabu, orders, exact (up to 16 columns) or tree.")] = "tabu"
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAMES", help="The columns to take, separated by commas. All, if left out."),
+    ] = None
+    bins: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="HOW",
+            help="The intervals of columns of numbers: quantile, equal, or how many; or of one column, as in "
+            "age=0,18,65,120 or age=equal, which may be repeated.",
+        ),
+    ] = None
+    weights: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="A column that says how many rows each row counts as.")
+    ] = None
+    tiers: Annotated[
+        str | None,
+        typer.Option(
+            metavar="'A,B<C'", help="Groups of columns, earliest first: no edge leads from a later to an earlier one."
+        ),
+    ] = None
     forbid: Annotated[
         list[str] | None,
         typer.Option(metavar="'A->B'", help="An edge that must not be there, in quotation marks. May be repeated."),
@@ -47,6 +76,9 @@ class DiscoverJob:
         int, typer.Option(metavar="SAMPLES", help="Repeat the search on so many samples of the rows: how sure is it?")
     ] = 0
     seed: Annotated[int, typer.Option(help="The seed of the samples.")] = 0
+    checkpoint: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A file to write on the way, and to resume from.")
+    ] = None
     json: Json = False
 
 
@@ -54,8 +86,9 @@ class DiscoverJob:
 def discover(job: DiscoverJob) -> None:
     """Find a network in a table of rows: its edges, and its tables.
 
-    Every column becomes a variable, and the values that occur in it become its states. The rows must be complete, and
-    the table must fit into memory. Cells of a text file are text, numbers too: sort measurements into groups before.
+    Every column becomes a variable: the values that occur in it are its states, and numbers are sorted into intervals
+    if they are fractions, or more than 12 different ones. Empty cells, and NA, are taken to be missing at random. The
+    table may be larger than the memory.
 
     An arrow is no proof of a cause. Edges whose direction the data cannot tell are listed with a line instead of an
     arrow; the network that is written has them in one of the directions that are possible.
@@ -65,13 +98,14 @@ def discover(job: DiscoverJob) -> None:
       tacit discover patients.csv -o patients.bif
       tacit discover patients.csv --forbid "recovery->treatment" --require "size->treatment"
       tacit discover patients.parquet --search exact --bootstrap 100
+      tacit discover patients.csv --columns age,dose,recovery --bins age=0,18,65,120 --tiers "age<dose<recovery"
+      tacit discover patients.csv -o patients.json && tacit page patients.json
     """
     check_output(job.output)
     forbid, require = _edges("--forbid", job.forbid), _edges("--require", job.require)
+    options = {name: getattr(job, name) for name in OPTIONS} | {"bins": _bins(job.bins), "tiers": _tiers(job.tiers)}
     with open_rows(job.table) as table:
-        rows = _in_memory(table)
-    options = {name: getattr(job, name) for name in OPTIONS}
-    found = tacit.discover(rows, forbid=forbid, require=require, **options)
+        found = tacit.discover(_chosen(table, job), forbid=forbid, require=require, **options)
     tacit.io.write(found.network, job.output)
     if job.json:
         return show_json(_results(job, found))
@@ -88,13 +122,12 @@ def discover(job: DiscoverJob) -> None:
 
 
 def _share(found: tacit.learn.Discovery, a: str, b: str, sign: str) -> tuple[str, ...]:
-    """The share of the bootstrap samples with an edge, in either direction where that is open."""
+    """The share of the bootstrap samples with an edge, and with this direction where that is decided."""
     if found.strength is None:
         return ()
-    share = found.strength.get((a, b), 0.0)
-    if sign == ARROW:
-        return (f"in {share:.0%} of the samples",)
-    return (f"in {share + found.strength.get((b, a), 0.0):.0%} of the samples",)
+    share, turned = found.strength.get((a, b), 0.0), found.strength.get((b, a), 0.0)
+    whole = f"in {share + turned:.0%} of the samples"
+    return (whole, f"{share:.0%} this way") if sign == ARROW else (whole,)
 
 
 def _results(job: DiscoverJob, found: tacit.learn.Discovery) -> dict[str, Any]:
@@ -127,32 +160,43 @@ def _edges(option: str, texts: list[str] | None) -> list[tuple[str, str]]:
     return pairs
 
 
-def _in_memory(table: FileTable) -> Any:
-    """All rows of a file as a pyarrow table, the cells of text without spaces around them; an error at a gap."""
-    import pyarrow as pa
+def _chosen(table: FileTable, job: DiscoverJob) -> FileTable:
+    """The table with the columns to take."""
+    wanted = [name.strip() for name in names(job.columns)]
+    for name in wanted:
+        if name not in table.names:
+            raise EvidenceError(f"{table.name} has no column {name!r}{similar(name, table.names)}")
+    if not wanted:
+        return table
+    return with_columns(table, list(dict.fromkeys([*wanted, *([] if job.weights is None else [job.weights])])))
 
-    batches = [batch.rows for batch in table.batches(table.names)]
-    if not batches:
-        raise EvidenceError(f"{table.name}: there are no rows")
-    rows = pa.concat_tables(batches)
-    return pa.table({name: _complete(table, name, decoded(rows[name])) for name in rows.column_names})
+
+def _bins(texts: list[str] | None) -> Any:
+    """What `bins` of `discover` is: a word, a number, or a dictionary by column.
+
+    >>> _bins(["equal"]), _bins(["5"]), _bins(["age=0,18,65", "dose=4"])
+    ('equal', 5, {'age': [0, 18, 65], 'dose': 4})
+    """
+    if not texts:
+        return None
+    if len(texts) == 1 and "=" not in texts[0]:
+        return as_number(texts[0])
+    chosen: dict[str, Any] = {}
+    for text in texts:
+        name, sign, how = (part.strip() for part in text.rpartition("="))
+        if not (name and sign and how):
+            raise typer.BadParameter(f"--bins is {text!r}, expected a column and its intervals, such as age=0,18,65")
+        parts = [as_number(part.strip()) for part in how.split(",")]
+        chosen[name] = parts if len(parts) > 1 else parts[0]
+    return chosen
 
 
-def _complete(table: FileTable, name: str, column: Any) -> Any:
-    """A column in which every cell has a value."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
+def _tiers(text: str | None) -> list[list[str]] | None:
+    """Groups of columns from a text.
 
-    where, remedy = f"{table.name}: column {name!r}", "discover needs complete rows, so leave out the others"
-    if column.null_count:
-        raise EvidenceError(f"{where}, row {pc.index(column.is_null(), True).as_py() + 1:,}: no value; {remedy}")
-    if not isinstance(column, pa.DictionaryArray):
-        return column
-    words = [word.strip() for word in column.dictionary.to_pylist()]
-    indices = column.indices.to_numpy()
-    gaps = np.array([word.lower() in MISSING_WORDS for word in words], dtype=bool)[indices]
-    if gaps.any():
-        row = int(gaps.argmax())
-        problem = f"{words[indices[row]]!r}, which stands for no value" if words[indices[row]] else "no value"
-        raise EvidenceError(f"{where}, row {row + 1:,}: {problem}; {remedy}")
-    return pa.array(words, pa.string()).take(column.indices)
+    >>> _tiers("A, B < C")
+    [['A', 'B'], ['C']]
+    """
+    if text is None:
+        return None
+    return [[name.strip() for name in group.split(",") if name.strip()] for group in text.split("<")]

@@ -12,6 +12,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -162,6 +163,13 @@ class CSV:
 
 
 FileTable = Parquet | CSV
+
+
+def with_columns(table: FileTable, columns: Sequence[str]) -> FileTable:
+    """The table with some of its columns only."""
+    chosen = copy(table)
+    chosen.names = list(columns)
+    return chosen
 
 
 def _header(path: Path, name: str, storage: Storage) -> tuple[int, list[str]]:

@@ -1,23 +1,42 @@
-"""Rows as a table of codes, in an order of columns and rows that only their content decides."""
+"""Rows as a table of codes, in an order of columns and rows that only their content decides.
+
+Rows are gone through twice, batch by batch: to find out what the columns hold, and to write each value as the place of
+its state, a byte for up to 255 of them. Equal rows are counted together.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.base.errors import EvidenceError
+from tacit.base.errors import EvidenceError, TacitError
 from tacit.base.text import listed
-from tacit.evidence.read import named_columns, read, without_column
-from tacit.learn.fitting.data import checked_weights
+from tacit.base.warnings import warn
+from tacit.evidence.column import Column, Evidence
+from tacit.evidence.column_summary import ColumnSummary, summary_of
+from tacit.evidence.discretizing import METHODS, DefaultBinsWarning, How
+from tacit.evidence.read import named_columns
+from tacit.evidence.tables.csv_parquet import CSV, FileTable, open_table
+from tacit.evidence.tables.messages import in_file
+from tacit.learn.estimating.sources import RowBatch, Spooled, is_stream, row_batches
 from tacit.model.variable import similar
 from tacit.query.network import Network
 
 MAX_SHARE_DISTINCT = 0.6  # of the rows, up to which it pays to count equal rows together
 SAMPLE_ROWS = 4096
+MIN_MERGED_ROWS = 2**21  # that are waiting, before equal rows are counted together
+ROWS_PER_BATCH = 2**20  # of a table that is given to an estimation
 MIXER = np.uint64(0x9E3779B97F4A7C15)
+DEFAULT_BINS = "quantile"
+Bins = How | Mapping[str, How] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,76 +44,237 @@ class CodedTable:
     """Codes (variables, rows) with a weight for each row; no weights at all where each row counts once.
 
     The variables are in an order that the data decide: by the entropy of a column, and by name where two are equal.
+    Where a value is missing, the code is `gap`, which is -1 among signed numbers.
     """
 
     network: Network  # the variables, without edges
     names: tuple[str, ...]
     cards: NDArray[np.int64]
-    codes: NDArray[np.integer]
+    codes: NDArray[np.unsignedinteger[Any]]
     weights: NDArray[Any]
     rows: float  # the sum of the weights
+
+    @property
+    def gap(self) -> int:
+        return int(np.iinfo(self.codes.dtype).max)
+
+    @cached_property
+    def complete(self) -> bool:
+        """Whether no value is missing."""
+        return not any((column == self.gap).any() for column in self.codes)
 
     def drawn(self, rng: np.random.Generator) -> CodedTable:
         """A bootstrap sample: as many rows, drawn with replacement, as weights of the rows here."""
         weights = self.weights if len(self.weights) else np.ones(self.codes.shape[1])
         draws = rng.multinomial(round(self.rows), weights / weights.sum())
         kept = np.flatnonzero(draws)
-        codes = np.ascontiguousarray(self.codes[:, kept])
         counted = draws[kept].astype(np.uint32)
-        return CodedTable(self.network, self.names, self.cards, codes, counted, float(counted.sum()))
+        return replace(
+            self, codes=np.ascontiguousarray(self.codes[:, kept]), weights=counted, rows=float(counted.sum())
+        )
+
+    def evidence(self, net: Network, rows: slice = slice(None)) -> Evidence:
+        """Some rows as evidence on a network with these variables."""
+        signed = np.dtype(f"i{self.codes.itemsize}")
+        wide = np.dtype(f"i{2 * self.codes.itemsize}")
+        columns = {}
+        for name, card, codes in zip(self.names, self.cards, self.codes, strict=True):
+            own = codes[rows]
+            if card > np.iinfo(signed).max:  # as signed numbers, the last states would be negative
+                own = np.where(own == self.gap, -1, own.astype(wide))
+            columns[name] = Column(net.variable(name), codes=own.view(signed) if own.dtype != wide else own)
+        return Evidence(len(own), columns)
+
+    def batches(self, net: Network) -> Iterator[Evidence]:
+        """All rows as evidence, some at a time."""
+        for start in range(0, self.codes.shape[1], ROWS_PER_BATCH):
+            yield self.evidence(net, slice(start, start + ROWS_PER_BATCH))
 
 
-def coded_table(rows: Any, weights: Any = None) -> CodedTable:
-    """Read a table without gaps; the states of each column are those that occur."""
+def coded_table(rows: Any, weights: Any = None, bins: Bins = None) -> CodedTable:
+    """Read rows as `tacit.estimate` takes them; states and intervals are those that the columns suggest, or `bins`."""
+    spooled: AbstractContextManager[Spooled[Any] | None] = nullcontext()
+    if isinstance(rows, Iterator):
+        spooled = closing(Spooled())
+    with spooled as spool:
+        source = open_table(Path(rows)) if isinstance(rows, str | os.PathLike) else rows
+        try:
+            net = network_of(summaries_of(_tables(source, spool), weights), bins)
+        except EvidenceError as error:
+            raise in_file(error, source.name) if isinstance(source, FileTable) else error from None
+        gathered = GatheredRows(weights is not None)
+        for batch in row_batches(net, source if spool is None else iter(spool), weights):
+            gathered.add(net, batch)
+        return table_of(net, gathered)
+
+
+def _tables(rows: Any, spool: Spooled[Any] | None) -> Iterator[Table]:
+    """All rows as tables with named columns; those of an iterator are kept, since they come but once."""
+    if isinstance(rows, FileTable):
+        for batch in rows.batches(rows.names):
+            yield Table({name: batch.rows.column(name) for name in rows.names}, isinstance(rows, CSV))
+    elif is_stream(rows):
+        for rows_of_batch in rows:
+            if spool is not None:
+                spool.append(rows_of_batch)
+            yield _named(rows_of_batch)
+    else:
+        yield _named(rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Some rows: columns by name, and whether they are cells of a file of text."""
+
+    columns: Mapping[Any, Any]
+    text: bool = False
+
+
+def _named(rows: Any) -> Table:
     columns = named_columns(rows)
     if columns is None or not len(columns):
         kind = type(rows).__name__
         raise EvidenceError(f"rows of type {kind} have no named columns; expected a frame, or columns by name")
-    if isinstance(weights, str):
-        if weights not in columns:
-            raise EvidenceError(f"the rows have no column {weights!r} of weights{similar(weights, columns)}")
-        weights, rows = columns[weights], without_column(rows, weights)
-        columns = named_columns(rows) or {}
-    net = Network.from_edges([], rows=rows, nodes=sorted(map(str, columns)))
-    evidence = read(rows, [net.variable(name) for name in net])
-    codes = {name: column.codes for name, column in evidence.columns.items()}
-    if gaps := [name for name, one in codes.items() if one is None or (one < 0).any()]:
-        raise EvidenceError(f"values are missing in {listed(gaps)}; discover needs complete rows, so drop the others")
-    counted = np.empty(0, np.uint32) if weights is None else checked_weights(weights, evidence.rows)
-    return _in_canonical_order(net, {name: np.asarray(one) for name, one in codes.items()}, counted)
+    return Table(columns)
 
 
-def _in_canonical_order(net: Network, codes: dict[str, NDArray[Any]], weights: NDArray[Any]) -> CodedTable:
+def summaries_of(tables: Iterable[Table], weights: Any = None) -> dict[str, ColumnSummary]:
+    """What the columns of some tables hold, but for the one of weights."""
+    summaries: dict[str, ColumnSummary] = {}
+    for table in tables:
+        if isinstance(weights, str) and weights not in table.columns:
+            raise EvidenceError(f"the rows have no column {weights!r} of weights{similar(weights, table.columns)}")
+        for name, values in table.columns.items():
+            if not isinstance(name, str):
+                raise EvidenceError(f"a column has the name {name!r}; expected names of text")
+            if isinstance(weights, str) and name == weights:
+                continue
+            summary = summary_of(name, values, table.text)
+            summaries[name] = summaries[name] + summary if name in summaries else summary
+    if not any(summary.rows for summary in summaries.values()):
+        raise EvidenceError("there are no rows; expected a frame, columns by name, a path, or batches of rows")
+    return summaries
+
+
+def network_of(summaries: Mapping[str, ColumnSummary], bins: Bins) -> Network:
+    """The variables of columns, without edges: intervals where they hold measurements, else states that occur."""
+    chosen = dict(bins) if isinstance(bins, Mapping) else {}
+    for name in chosen:
+        if name not in summaries:
+            raise EvidenceError(f"bins= names {name!r}, which is no column{similar(name, summaries)}")
+    word: How = DEFAULT_BINS if bins is None or isinstance(bins, Mapping) else bins
+    if isinstance(word, str) and word not in METHODS:
+        expected = "a number of intervals, or a dictionary from columns to any of these or to edges"
+        raise TacitError(f"bins is {word!r}; expected {', '.join(map(repr, METHODS))}, {expected}")
+    net, unchosen = Network(), []
+    for name in sorted(summaries):
+        summary = summaries[name]
+        if name in chosen:
+            net.add(name, bins=summary.edges(name, chosen[name]))
+        elif summary.measured:
+            if summary.numbers_rows:
+                remedy = "leave it out, or name it in bins= if it is a measurement"
+                raise EvidenceError(f"column {name!r} seems to number the rows, from one to the next; {remedy}")
+            net.add(name, bins=summary.edges(name, word))
+            unchosen.append(name)
+        else:
+            net.add(name, states=summary.states(name))
+    if unchosen and (bins is None or isinstance(bins, Mapping)):
+        what = f"columns of numbers were sorted into intervals of about as many rows each: {listed(unchosen)}"
+        warn(f'{what}; choose with the option bins ("equal", a number, or edges by column)', DefaultBinsWarning)
+    return net
+
+
+class GatheredRows:
+    """Rows as codes, a byte for each state where that is enough; equal ones are counted together as they come."""
+
+    def __init__(self, weighted: bool) -> None:
+        self.weighted = weighted
+        self._blocks: list[tuple[NDArray[Any], NDArray[Any]]] = []
+        self._waiting, self._limit = 0, MIN_MERGED_ROWS
+
+    def add(self, net: Network, batch: RowBatch) -> None:
+        """Add some rows that were read for a network."""
+        dtype = np.uint8 if max(len(net.states(name)) for name in net) < 2**8 else np.uint16
+        block = np.full((len(net), batch.rows), -1).astype(dtype) if len(batch.columns) < len(net) else None
+        codes = np.empty((len(net), batch.rows), dtype) if block is None else block
+        for place, name in enumerate(net):
+            if name in batch.columns:
+                column = batch.columns[name]
+                if column.codes is None:
+                    raise EvidenceError(f"column {name!r} holds likelihoods; discover takes states and numbers only")
+                codes[place] = column.codes
+        self.append(codes, batch.weights if self.weighted else np.empty(0, np.uint32))
+
+    def append(self, codes: NDArray[Any], weights: NDArray[Any]) -> None:
+        """Add some rows of codes, with a weight each or without weights."""
+        self._blocks.append((codes, weights))
+        self._waiting += codes.shape[1]
+        if self._waiting >= self._limit:
+            merged = merged_rows(*self.joined())
+            self._blocks, self._waiting = [merged], merged[0].shape[1]
+            self._limit = max(MIN_MERGED_ROWS, 2 * self._waiting)
+
+    def joined(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """All rows as one block; what was gathered is given up on the way, so that it is not in memory twice."""
+        blocks, self._blocks = self._blocks, []
+        if len(blocks) == 1:
+            return blocks[0]
+        weighted = any(len(weights) for _, weights in blocks)
+        total = sum(codes.shape[1] for codes, _ in blocks)
+        whole = np.empty((blocks[0][0].shape[0], total), blocks[0][0].dtype)
+        weights = np.empty(total if weighted else 0, np.result_type(*(own.dtype for _, own in blocks)))
+        stop = total
+        while blocks:
+            codes, own = blocks.pop()
+            start = stop - codes.shape[1]
+            whole[:, start:stop] = codes
+            if weighted:
+                weights[start:stop] = own if len(own) else 1
+            stop = start
+        return whole, weights
+
+
+def table_of(net: Network, gathered: GatheredRows) -> CodedTable:
     """The table with columns by entropy, and equal rows together."""
-    cards = {name: len(net.states(name)) for name in codes}
-    names = sorted(codes, key=lambda name: (_surprise(codes[name], weights), cards[name], name))
-    dtype = np.uint8 if max(cards.values()) <= 2**8 else np.uint16 if max(cards.values()) <= 2**16 else np.uint32
-    table = np.stack([codes[name].astype(dtype) for name in names])
-    total = float(weights.sum()) if len(weights) else float(table.shape[1])
-    table, weights = _merged(table, weights)
-    sizes = np.array([cards[name] for name in names], dtype=np.int64)
-    return CodedTable(net, tuple(names), sizes, table, weights, total)
+    codes, weights = gathered.joined()
+    if not (total := float(weights.sum()) if len(weights) else float(codes.shape[1])):
+        raise EvidenceError("all weights are 0; at least one row must count")
+    gap = np.iinfo(codes.dtype).max
+    cards = np.array([len(net.states(name)) for name in net], dtype=np.int64)
+    surprises = [_surprise(column, weights, gap) for column in codes]
+    names = list(net)
+    order = sorted(range(len(names)), key=lambda i: (surprises[i], cards[i], names[i]))
+    table = codes[order]
+    del codes
+    gaps = any((column == gap).any() for column in table)
+    table, weights = merged_rows(table, weights, always=gaps)
+    return CodedTable(net, tuple(names[i] for i in order), cards[order], table, weights, total)
 
 
-def _surprise(codes: NDArray[Any], weights: NDArray[Any]) -> float:
+def _surprise(codes: NDArray[Any], weights: NDArray[Any], gap: int) -> float:
     """The entropy of a column, summed from its smallest count so that the order of states does not matter."""
-    counts = np.sort(np.bincount(codes, weights if len(weights) else None))
-    shares = counts[counts > 0] / counts.sum()
+    counts = np.bincount(codes, weights if len(weights) else None, minlength=gap + 1)[:gap]
+    counts = np.sort(counts[counts > 0])
+    shares = counts / counts.sum()
     return float(-(shares * np.log(shares)).sum())
 
 
-def _merged(codes: NDArray[Any], weights: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Equal rows as one with the sum of their weights, in an order of their own; all rows where few are equal."""
+def merged_rows(codes: NDArray[Any], weights: NDArray[Any], always: bool = False) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Equal rows as one with the sum of their weights, in an order of their own; all rows where few are equal.
+
+    Without weights that is not tried if a sample says that it does not pay, unless it is to be done `always`.
+    """
     rows = codes.shape[1]
     step = max(1, rows // SAMPLE_ROWS)
-    if not len(weights):
+    if not len(weights) and not always:
         counts = np.unique(_hashes(codes[:, ::step]), return_counts=True)[1]
         once, twice = int((counts == 1).sum()), int((counts == 2).sum())
         distinct = len(counts) + once * (once - 1) / (2 * (twice + 1))  # Chao's estimate
         if distinct > MAX_SHARE_DISTINCT * rows and rows > SAMPLE_ROWS:
             return codes, weights
     _, first, places = np.unique(_hashes(codes), return_index=True, return_inverse=True)
-    if (codes[:, first[places]] != codes).any():  # two different rows with one hash
+    if any((column[first][places] != column).any() for column in codes):  # two different rows with one hash
         return codes, weights
     if not len(weights):
         summed: NDArray[Any] = np.bincount(places).astype(np.uint32)

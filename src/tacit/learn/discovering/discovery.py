@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tacit.base.errors import TacitError
+from tacit.base.floats import Floats
 from tacit.base.html import facts
 from tacit.base.text import counted, plural
 from tacit.evidence.read import EvidenceLike
-from tacit.learn.discovering.coded_table import CodedTable, coded_table
+from tacit.learn.discovering.coded_table import Bins, CodedTable, coded_table
 from tacit.learn.discovering.constraints import Constraints, Edge, Mask, constraints
+from tacit.learn.discovering.discovery_run import DiscoveryRun
 from tacit.learn.discovering.equivalence import directed_edges
+from tacit.learn.discovering.family_scores import score_by_name
 from tacit.learn.discovering.query_cost import graph_network
 from tacit.learn.discovering.searching import SEARCHES, Searcher
-from tacit.learn.estimating.estimation import estimate
+from tacit.learn.discovering.structural_em import PSEUDO_COUNTS, estimated
 from tacit.learn.options import DiscoverOptions
 from tacit.learn.progress_line import Line, clock
+from tacit.learn.session import Session
 from tacit.query.network import Network
 
 if TYPE_CHECKING:
     from tacit.views.drawing import Drawing
-
-PSEUDO_COUNTS = 0.1  # for each entry of a table, so that nothing that was not seen is impossible
 
 
 class Arrows(NamedTuple):
@@ -40,9 +44,12 @@ class Arrows(NamedTuple):
 class Discovery:
     """A structure that `discover` has found, and a network with its tables estimated.
 
-    `score` is that of the structure on the rows, in nats; larger is better. `history` has the score after each step
-    of the search. `strength` has, for each edge of any bootstrap sample, the share of samples with it; it is None
-    without them. `rows` is the sum of the weights.
+    `score` is that of the structure on the rows as they are, in nats; larger is better. `history` has the score after
+    each step of the search, or after each round where values are missing. `rows` is the sum of the weights.
+
+    `strength` has, for each edge of any bootstrap sample, the share of samples with it, by direction: a sample that
+    leaves the direction open counts one half for each. So the sum of both is the share of samples with the edge. It is
+    None without samples.
     """
 
     network: Network
@@ -62,16 +69,10 @@ class Discovery:
         """
         from tacit.views.drawing import draw
 
-        strength = None
-        if self.strength is not None:
-            either = {frozenset(edge) for edge in self.arrows.undirected}
-            strength = {edge: self._share(edge, frozenset(edge) in either) for edge in self.network.edges}
-        return draw(self.network, evidence, width=width, strength=strength, undirected=self.arrows.undirected)
-
-    def _share(self, edge: Edge, turned: bool) -> float:
-        """The share of bootstrap samples that have an edge, or also those that have it turned."""
-        shares = self.strength or {}
-        return min(1.0, shares.get(edge, 0.0) + (shares.get(edge[::-1], 0.0) if turned else 0.0))
+        shares = None
+        if (strength := self.strength) is not None:
+            shares = {(a, b): strength.get((a, b), 0.0) + strength.get((b, a), 0.0) for a, b in self.network.edges}
+        return draw(self.network, evidence, width=width, strength=shares, undirected=self.arrows.undirected)
 
     def __repr__(self) -> str:
         edges = f"{plural(len(self.network.edges), 'edge')} among {plural(len(self.network), 'variable')}"
@@ -94,6 +95,7 @@ def discover(
     rows: Any,
     score: str = "bic",
     search: str = "tabu",
+    bins: Bins = None,
     tiers: Sequence[Sequence[str]] | None = None,
     forbid: Iterable[Edge] = (),
     require: Iterable[Edge] = (),
@@ -104,6 +106,7 @@ def discover(
     bootstrap: int = 0,
     seed: int = 0,
     progress: bool = True,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> Discovery:
     """Find the structure of a network in a table, and estimate its tables.
 
@@ -113,13 +116,19 @@ def discover(
     Parameters
     ----------
     rows
-        A frame, or columns by name, without gaps. The states of a column are those that occur in it.
+        A frame, or columns by name; or as `tacit.estimate` takes them, the path of a table, which may be larger than
+        the memory, or batches. A column becomes a variable whose states are the values that occur in it; measurements
+        (fractions, or more than 12 different whole numbers) become intervals. Values may be missing, and are taken to
+        be missing at random: structural EM fills them with draws from what is found so far, in rounds.
     score
         "bic", "aic", "bdeu" (with an equivalent sample size of 1) or "k2".
     search
         "tabu" changes single edges, and goes on behind the best graph for a while; on moderate tables it starts again
         from what a search over orders finds. "orders" always does so, which is slower and often better. "exact"
         finds the best graph of all, for up to 16 columns. "tree" finds the best forest.
+    bins
+        The intervals of columns of numbers: a dictionary from columns to edges, or anything that `tacit.discretize`
+        takes, such as "equal" or 5. If left out, there are up to 8 with about as many rows each, and a warning.
     tiers
         Groups of columns, earliest first: no edge leads from a later group to an earlier one.
     forbid, require
@@ -136,6 +145,9 @@ def discover(
         How many times to repeat the search on rows drawn with replacement, for `strength`; the seed.
     progress
         Whether to show how far it is, in a terminal or a notebook.
+    checkpoint
+        A file to write on the way, after a round or a bootstrap sample; if it exists already, the work resumes from it,
+        after the rows were read again. Control-C gives the best graph so far.
 
     >>> import tacit
     >>> rows = tacit.examples.kidney_stones().sample(5000, seed=1)
@@ -146,26 +158,51 @@ def discover(
     (1, 2)
     """
     options = DiscoverOptions.among(locals())
-    if search not in SEARCHES:
-        raise TacitError(f"search is {search!r}, expected one of {', '.join(map(repr, SEARCHES))}")
-    table = coded_table(rows, weights)
-    limits = constraints(table.names, tiers, forbid, require)
-    first = _start(table, limits, start)
+    _check_search(options)
+    return discovered(coded_table(rows, weights, bins), options)
+
+
+def discovered(table: CodedTable, options: DiscoverOptions) -> Discovery:
+    """Find the structure of a table that is read already, and estimate the tables of the network."""
+    _check_search(options)
+    limits = _without_constants(table, constraints(table.names, options.tiers, options.forbid, options.require))
     line = Line(options.progress)
-    searcher = Searcher(options, search, score, limits, first, line)
-    found = searcher.run(table)
-    strength = _strength(searcher, table) if options.bootstrap else None
+    searcher = Searcher(options, options.search, options.score, limits, _start(table, limits, options.start), line)
+    run, save = DiscoveryRun(searcher, table), None
+    if path := options.checkpoint:
+        key = run.key()
+        run.read(path, key)
+        save = partial(run.write, path, key)
+    session = Session("discover", save, lambda: run.best is not None)
+    interrupted = session.run(lambda: run.finish(lambda: session.checkpoint(last=run.ended)))
+    if interrupted and run.found is not None:
+        session.checkpoint(last=True)
+    found = run.best
+    assert found is not None
     line.end(f"score {found.score:.8g}, {plural(int(found.edges.sum()), 'edge')}")
     net = graph_network(table.network, table.names, found.edges)
     return Discovery(
-        network=estimate(net, rows, prior=PSEUDO_COUNTS, weights=weights, progress=False).network,
+        network=estimated(net, table, PSEUDO_COUNTS).network,
         score=found.score,
         history=found.history,
         arrows=_arrows(table.names, found.edges, ~limits.allowed.T),
-        strength=strength,
+        strength=_strength(table.names, run.sides, run.samples) if run.samples else None,
         rows=table.rows,
         seconds=time.monotonic() - options.started,
+        interrupted=interrupted,
     )
+
+
+def _without_constants(table: CodedTable, limits: Constraints) -> Constraints:
+    """No edges at columns with a single value, which change no score: a search would try them all in vain."""
+    single = table.cards == 1
+    return Constraints((limits.allowed & ~single & ~single[:, None]) | limits.required, limits.required)
+
+
+def _check_search(options: DiscoverOptions) -> None:
+    if options.search not in SEARCHES:
+        raise TacitError(f"search is {options.search!r}, expected one of {', '.join(map(repr, SEARCHES))}")
+    score_by_name(options.score, 1.0)  # an error before the rows are read
 
 
 def _start(table: CodedTable, limits: Constraints, start: Network | Iterable[Edge] | None) -> Mask:
@@ -193,14 +230,7 @@ def _arrows(names: Sequence[str], edges: Mask, known: Mask) -> Arrows:
     return Arrows(sorted(pairs[0]), sorted((min(pair), max(pair)) for pair in pairs[1]))
 
 
-def _strength(searcher: Searcher, table: CodedTable) -> dict[Edge, float]:
-    """The share of bootstrap samples with each edge, in its direction."""
-    rng = np.random.default_rng(searcher.options.seed)
-    count = searcher.options.bootstrap
-    shares = np.zeros(searcher.start.shape)
-    for number in range(count):
-        searcher.line.say(f"bootstrap sample {number + 1} of {count}")
-        shares += searcher.run(table.drawn(rng)).edges
-    names = table.names
-    pairs = {(names[a], names[b]): float(shares[a, b] / count) for a, b in np.argwhere(shares)}
+def _strength(names: Sequence[str], sides: Floats, samples: int) -> dict[Edge, float]:
+    """The share of samples with each edge, by its directions."""
+    pairs = {(names[a], names[b]): float(sides[a, b] / samples) for a, b in np.argwhere(sides)}
     return dict(sorted(pairs.items(), key=lambda item: (-item[1], item[0])))

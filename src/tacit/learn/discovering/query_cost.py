@@ -45,5 +45,6 @@ def graph_network(variables: Network, names: Sequence[str], edges: Mask) -> Netw
     parents = {child: sorted(names[p] for p in np.flatnonzero(edges[:, i]).tolist()) for i, child in enumerate(names)}
     net = Network()
     for name in in_topological_order({name: parents[name] for name in sorted(names)}):
-        net.add(name, parents[name], variables.states(name))
+        bins = variables.bins(name)
+        net.add(name, parents[name], variables.states(name) if bins is None else None, bins=bins)
     return net

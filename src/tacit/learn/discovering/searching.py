@@ -30,6 +30,7 @@ class FoundGraph(NamedTuple):
     edges: Mask
     score: float
     history: list[float]
+    interrupted: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,16 @@ class Searcher:
     def _climbed(self, table: CodedTable, scores: FamilyScores, cost: CostLimit) -> FoundGraph:
         """Tabu search, and on from better orders of its graphs while that finds better graphs."""
         tabu = TabuSearch(scores, self.limits, cost, self._say)
+        interrupted = False
+        try:
+            self._polished(tabu, table, scores, cost)
+        except KeyboardInterrupt:
+            if not np.isfinite(tabu.best_score):
+                raise
+            interrupted = True
+        return FoundGraph(tabu.best, _score(scores, tabu.best), tabu.history, interrupted)
+
+    def _polished(self, tabu: TabuSearch, table: CodedTable, scores: FamilyScores, cost: CostLimit) -> None:
         tabu.run(self.start, PATIENCE)
         orders = OrderSearch(scores, self.limits, self.options.seed)
         many = self.search == "tabu" and table.codes.shape[1] > MAX_SAMPLED_ROWS
@@ -68,7 +79,6 @@ class Searcher:
                 break
             tabu.run(edges, PATIENCE)
             waited = 0 if tabu.best_score > before else waited + 1
-        return FoundGraph(tabu.best, _score(scores, tabu.best), tabu.history)
 
     def _say(self, step: int, score: float) -> None:
         self.line.say(f"step {step}  score {score:.8g}")

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from tacit.learn.fitting.data import checked_weights
 from tacit.model.variable import similar
 from tacit.query.network import Network
 
+T = TypeVar("T")
 MAX_BYTES_IN_MEMORY = 2**26  # of rows that are kept; more go to a temporary file
 MIN_BATCH_ROWS = 2**14  # below which batches are put together
 
@@ -85,7 +86,7 @@ def _unpacked(
     return RowBatch(columns, np.ones(rows) if weights is None else weights, numbers, file)
 
 
-class SpooledRows:
+class Spooled(Generic[T]):
     """Batches in memory while they are few, and else in a temporary file that nobody else sees."""
 
     def __init__(self) -> None:
@@ -95,16 +96,17 @@ class SpooledRows:
     def close(self) -> None:
         self._file.close()
 
-    def append(self, batch: RowBatch) -> None:
+    def append(self, batch: T) -> None:
         pickle.dump(batch, self._file, protocol=5)
         self._count += 1
 
-    def __iter__(self) -> Iterator[RowBatch]:
+    def __iter__(self) -> Iterator[T]:
         self._file.seek(0)
         for _ in range(self._count):
             yield pickle.load(self._file)
 
 
+SpooledRows = Spooled[RowBatch]
 RowBuffer = list[RowBatch] | SpooledRows  # the rows that are needed again
 
 

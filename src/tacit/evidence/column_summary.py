@@ -1,0 +1,257 @@
+"""What the values of a column are, learned batch by batch: enough to make a variable of it without keeping the rows.
+
+Summaries of the parts of a table add up, and their sum does not depend on the order of the parts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.base.errors import EvidenceError
+from tacit.base.floats import Floats
+from tacit.base.text import shown
+from tacit.evidence.discretizing import How, edges_of_counts
+from tacit.evidence.frames import Coded, ConversionError, Plain, TextColumn, opened
+from tacit.evidence.intervals import NUMBER
+from tacit.evidence.labels import as_float, is_missing
+from tacit.evidence.observed_states import is_ordered
+from tacit.evidence.states import MISSING_WORDS, as_number
+from tacit.model.intervals import Edges
+from tacit.model.variable import Label
+
+MAX_STATES = 250  # of a column, so that a state takes one byte
+MAX_WHOLE_STATES = 12  # different whole numbers up to which each is a state
+MAX_NUMBERS = 2**20  # different numbers that are told apart
+GAP_WORDS = MISSING_WORDS - {"none"}  # which is a state more often than a gap
+
+
+@dataclass(frozen=True, eq=False)
+class CountedNumbers:
+    """Different numbers, ascending, and how often each occurs. Of very many, the last bits are left out."""
+
+    values: Floats = field(default_factory=lambda: np.empty(0))
+    counts: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    bits: int = 0
+
+    def __add__(self, other: CountedNumbers) -> CountedNumbers:
+        """The numbers of both, with as many bits left out as these all together need."""
+        if not len(other.values) or not len(self.values):
+            return self if len(self.values) else other
+        values, counts = (
+            np.concatenate([getattr(one, part) for one in (self, other)]) for part in ("values", "counts")
+        )
+        bits = max(self.bits, other.bits)
+        while len((short := _grouped(_shortened(values, bits), counts))[0]) > MAX_NUMBERS:
+            bits += 1
+        return CountedNumbers(*short, bits)
+
+
+def counted_numbers(numbers: Floats) -> CountedNumbers:
+    """All numbers of an array that are finite."""
+    finite = numbers[np.isfinite(numbers)]
+    return CountedNumbers(*_grouped(finite, np.ones(len(finite), np.int64))) + CountedNumbers()
+
+
+def _grouped(values: Floats, counts: NDArray[np.int64]) -> tuple[Floats, NDArray[np.int64]]:
+    distinct, places = np.unique(values, return_inverse=True)
+    return distinct, np.bincount(places, counts, minlength=len(distinct)).astype(np.int64)
+
+
+def _shortened(values: Floats, bits: int) -> Floats:
+    """Numbers without their last bits, so towards 0; their order stays."""
+    return (values.view(np.int64) & np.int64(-(1 << bits))).view(np.float64) if bits else values
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnSummary:
+    """The values of a column so far. `texts` and `whole` numbers are complete while there are few of them."""
+
+    rows: int = 0
+    gaps: int = 0
+    texts: frozenset[str] = frozenset()
+    whole: frozenset[int] = frozenset()
+    numbers: CountedNumbers = field(default_factory=CountedNumbers)
+    fractions: bool = False
+    truths: bool = False
+    categories: tuple[Label, ...] | None = None  # the order of an ordered category
+    coded: bool = False  # whole numbers that are categories
+    spelled: bool = True  # the texts are numbers of a file, all of which are counted among the numbers
+
+    def __add__(self, other: ColumnSummary) -> ColumnSummary:
+        """The values of two parts of a column."""
+        return ColumnSummary(
+            self.rows + other.rows,
+            self.gaps + other.gaps,
+            _few(self.texts | other.texts),
+            _few(self.whole | other.whole),
+            self.numbers + other.numbers,
+            self.fractions or other.fractions,
+            self.truths or other.truths,
+            self.categories or other.categories,
+            self.coded or other.coded,
+            self.spelled and other.spelled,
+        )
+
+    @property
+    def measured(self) -> bool:
+        """Whether the values are numbers, and so many or such that they are no states."""
+        if self.truths or self.coded or (self.texts and not self.spelled) or not len(self.numbers.values):
+            return False
+        return self.fractions or len(self.numbers.values) > MAX_WHOLE_STATES
+
+    @property
+    def numeric(self) -> bool:
+        """Whether the values are numbers, which may be sorted into intervals."""
+        return bool(len(self.numbers.values)) and self.spelled
+
+    def states(self, name: str) -> tuple[Label, ...]:
+        """The states of a variable with these values: sorted, or in the order of an ordered category."""
+        if self.rows == self.gaps:
+            raise EvidenceError(f"column {name!r} has no values at all; leave it out")
+        if self.truths and (self.texts or self.whole or self.fractions):
+            raise EvidenceError(f"column {name!r} holds True or False beside other values; expected one kind of values")
+        if self.truths:
+            return True, False
+        if len(self.texts) + len(self.whole) > MAX_STATES:
+            remedy = "leave it out if it names the rows, or else sort its values into a few groups"
+            raise EvidenceError(f"column {name!r} has more than {MAX_STATES} different values; {remedy}")
+        if self.categories is not None:
+            return tuple(label for label in self.categories if label in self.texts or label in self.whole)
+        if self.texts and self.spelled:
+            return tuple(sorted(self.texts, key=lambda text: (float(text), text)))
+        return (*sorted(self.whole), *sorted(self.texts))
+
+    def edges(self, name: str, how: How) -> Edges:
+        """The edges of the intervals that the numbers are sorted into."""
+        if not self.numeric:
+            raise EvidenceError(f"column {name!r} does not hold numbers; leave it out of bins=")
+        return edges_of_counts(name, self.numbers.values, self.numbers.counts, how)
+
+    @property
+    def numbers_rows(self) -> bool:
+        """Whether the values are successive whole numbers, each of them once: numbers of rows."""
+        values, once = self.numbers.values, self.numbers.counts.max(initial=0) == 1
+        if self.fractions or not once or self.numbers.bits or len(values) <= MAX_WHOLE_STATES:
+            return False
+        return bool(values[-1] - values[0] == len(values) - 1)
+
+
+def _few(values: frozenset[Any]) -> frozenset[Any]:
+    """Some of the values where there are so many that they only have to be known to be too many."""
+    return frozenset(sorted(values)[: MAX_STATES + 1]) if len(values) > MAX_STATES + 1 else values
+
+
+def summary_of(name: str, values: Any, in_file: bool = False) -> ColumnSummary:
+    """The values of one column of any library; text of a file may spell numbers, and may stand for no value."""
+    try:
+        column = opened(values)
+    except ConversionError as error:
+        raise EvidenceError(f"column {name!r}: {error}") from None
+    if isinstance(column, TextColumn):
+        return _of_words(column) if in_file else _of_text(column, values)
+    if isinstance(column, Coded):
+        return _of_codes(column, is_ordered(values))
+    return _of_array(name, column)
+
+
+def _of_codes(column: Coded, ordered: bool) -> ColumnSummary:
+    """A category of whole numbers: all that occur are states, however many there are."""
+    used, gaps = _used(column.places)
+    whole = frozenset(column.numbers[used].tolist())
+    order = tuple(column.numbers.tolist()) if ordered else None
+    numbers = counted_numbers(column.numbers[column.places[column.places >= 0]].astype(np.float64))
+    return ColumnSummary(len(column.places), gaps, whole=whole, numbers=numbers, categories=order, coded=True)
+
+
+def _used(places: NDArray[np.integer[Any]]) -> tuple[NDArray[np.intp], int]:
+    """The places that occur, and the number of gaps."""
+    counts = np.bincount(places.astype(np.intp) + 1)
+    return np.flatnonzero(counts[1:]), int(counts[0]) if len(counts) else 0
+
+
+def _of_text(column: TextColumn, values: Any) -> ColumnSummary:
+    used, gaps = _used(column.places)
+    labels = [column.labels[place] for place in used.tolist()]
+    gaps += int(np.isin(column.places, [p for p, label in zip(used, labels, strict=True) if label is None]).sum())
+    texts = _few(frozenset(label for label in labels if label is not None))
+    order = tuple(label for label in column.labels if label is not None) if is_ordered(values) else None
+    return ColumnSummary(len(column.places), gaps, texts, categories=order, spelled=not texts)
+
+
+def _of_words(column: TextColumn) -> ColumnSummary:
+    """Text of a file: what it spells, without the spaces around it."""
+    counts = np.bincount(column.places.astype(np.intp) + 1, minlength=len(column.labels) + 1)
+    times: Counter[str] = Counter()
+    for label, count in zip(column.labels, counts[1:].tolist(), strict=True):
+        if count:
+            times["" if label is None else label.strip()] += count
+    words = {word: count for word, count in times.items() if word.lower() not in GAP_WORDS}
+    gaps = len(column.places) - sum(words.values())
+    numbers = [as_number(word) for word in words]
+    if not all(isinstance(number, int | float) and not isinstance(number, bool) for number in numbers):
+        return ColumnSummary(len(column.places), gaps, _few(frozenset(words)), spelled=False)
+    values = np.array(numbers, dtype=np.float64)
+    some = counted_numbers(np.repeat(values, list(words.values())))
+    fractions = any(isinstance(number, float) and not number.is_integer() for number in numbers)
+    return ColumnSummary(len(column.places), gaps, _few(frozenset(words)), numbers=some, fractions=fractions)
+
+
+def _of_array(name: str, column: Plain) -> ColumnSummary:
+    array, missing = np.atleast_1d(column.values), column.missing
+    if array.ndim != 1:
+        raise EvidenceError(f"column {name!r} has shape {array.shape}; expected a value for each row, (rows,)")
+    present = array if missing is None else array[~np.atleast_1d(missing)]
+    kind, rows = array.dtype.kind, len(array)
+    if kind in "OT":
+        return _of_objects(name, present.tolist(), rows)
+    if kind == "U":
+        return ColumnSummary(rows, rows - len(present), _few(frozenset(present.tolist())), spelled=False)
+    if kind == "b":
+        return ColumnSummary(rows, rows - len(present), truths=bool(len(present)))
+    if kind not in "iuf":
+        raise EvidenceError(f"column {name!r} has type {array.dtype}; expected text or numbers, so leave it out")
+    return _of_numbers(present, rows)
+
+
+def _of_numbers(present: NDArray[Any], rows: int) -> ColumnSummary:
+    known = present[~np.isnan(present)] if present.dtype.kind == "f" else present
+    numbers = counted_numbers(known.astype(np.float64))
+    fractions = present.dtype.kind == "f" and bool((known != np.rint(known)).any() or np.isinf(known).any())
+    whole = [] if fractions or len(numbers.values) > MAX_STATES else [int(value) for value in np.unique(known).tolist()]
+    return ColumnSummary(rows, rows - len(known), frozenset(), frozenset(whole), numbers, fractions)
+
+
+def _of_objects(name: str, values: Sequence[Any], rows: int) -> ColumnSummary:
+    """Python's own objects, of which some may be text and others numbers."""
+    present = [value for value in values if not is_missing(value)]
+    texts = frozenset(value for value in present if isinstance(value, str))
+    others = [value for value in present if not isinstance(value, str)]
+    truths = [value for value in others if isinstance(value, bool | np.bool_)]
+    numbers = [value for value in others if not isinstance(value, bool | np.bool_)] if truths else others
+    for value in numbers:
+        if not isinstance(value, NUMBER):
+            raise _no_value(name, value)
+    floats = np.array([as_float(value) for value in numbers], dtype=np.float64)
+    if texts and (floats != np.rint(floats)).any():
+        raise EvidenceError(f"column {name!r} holds fractions beside text; expected one kind of values")
+    measured = _of_numbers(floats, rows)
+    whole = frozenset[int]() if measured.fractions else _few(frozenset(int(value) for value in set(numbers)))
+    return replace(
+        measured, gaps=rows - len(present), texts=_few(texts), whole=whole, truths=bool(truths), spelled=not texts
+    )
+
+
+def _no_value(name: str, value: Any) -> EvidenceError:
+    kind = type(value).__name__
+    if isinstance(value, Iterable):
+        expected = "expected one value for each row, so leave it out"
+        return EvidenceError(f"column {name!r} holds lists, such as {shown(value)}; {expected}")
+    remedy = " (pandas.cut names its groups with labels=)" if kind == "Interval" else ""
+    problem = f"column {name!r} holds {shown(value)} of type {kind}"
+    return EvidenceError(f"{problem}; expected text or numbers{remedy}, so leave it out")

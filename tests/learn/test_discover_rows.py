@@ -1,0 +1,317 @@
+"""What `discover` reads: numbers in columns, gaps, files and batches; and how it resumes."""
+
+import itertools
+import math
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tacit
+from tacit.learn import session
+from tacit.learn.discovering import coded_table, discovery_run
+from tacit.learn.discovering.searching import Searcher
+
+QUIET = {"progress": False}
+
+
+def lawn(rows: int, seed: int = 0, holes: float = 0.0) -> pd.DataFrame:
+    """Rows of a small network, some of whose values are missing at random."""
+    net = tacit.Network()
+    net.add("season", states=["dry", "wet"], cpt=[0.6, 0.4])
+    net.add("rain", ["season"], states=["yes", "no"], cpt=[[0.1, 0.9], [0.7, 0.3]])
+    net.add("sprinkler", ["season"], states=["on", "off"], cpt=[[0.7, 0.3], [0.1, 0.9]])
+    net.add(
+        "grass", ["rain", "sprinkler"], ["wet", "dry"], cpt=[[[0.95, 0.05], [0.8, 0.2]], [[0.9, 0.1], [0.05, 0.95]]]
+    )
+    net.add("slippery", ["grass"], states=[0, 1], cpt=[[0.1, 0.9], [0.9, 0.1]])
+    frame = pd.DataFrame(net.sample(rows, seed=seed)).astype(object)
+    return frame.mask(np.random.default_rng(seed).random(frame.shape) < holes)
+
+
+def measurements(rows: int = 600) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    age = rng.integers(18, 90, size=rows)
+    pressure = 100 + 0.6 * age + rng.normal(0, 8, size=rows)
+    return pd.DataFrame({"age": age, "pressure": pressure, "children": rng.integers(0, 5, size=rows)})
+
+
+def same(found: tacit.Discovery, expected: tacit.Discovery) -> None:
+    """Two results that are equal in every digit."""
+    assert (found.score, found.history, found.arrows) == (expected.score, expected.history, expected.arrows)
+    assert (found.strength, found.rows) == (expected.strength, expected.rows)
+    assert found.network.to_dict() == expected.network.to_dict()
+
+
+# numbers in columns
+
+
+def test_measurements_become_intervals_and_a_warning_names_them() -> None:
+    frame = measurements()
+    with pytest.warns(tacit.DefaultBinsWarning, match=r"rows each: age, pressure; choose with"):
+        found = tacit.discover(frame, **QUIET)
+    net = found.network
+    expected = tacit.discretize(frame)
+    assert {name: net.bins(name) for name in net} == {**expected, "children": None}
+    assert net.states("children") == (0, 1, 2, 3, 4)
+    assert frozenset(("age", "pressure")) in {frozenset(edge) for edge in net.edges}
+    old, young = net.posterior("pressure", {"age": [85, 20.5]}) @ np.arange(8)
+    assert old > young + 2
+
+
+def test_bins_can_be_chosen() -> None:
+    frame, edges = measurements(), [18, 40, 65, 90]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for how in ("equal", 3):
+            net = tacit.discover(frame, bins=how, **QUIET).network
+            assert {name: net.bins(name) for name in ("age", "pressure")} == {
+                name: own for name, own in tacit.discretize(frame, how).items() if name != "children"
+            }
+        net = tacit.discover(frame, bins={"age": edges, "pressure": "equal", "children": [0, 1, 4]}, **QUIET).network
+    assert net.bins("age") == tuple(edges)
+    assert net.states("children") == ("[0, 1)", "[1, 4]")
+    with pytest.warns(tacit.DefaultBinsWarning, match="rows each: pressure;"):
+        tacit.discover(frame, bins={"age": edges}, **QUIET)
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "message"),
+    [
+        ({}, {"bins": "median"}, "bins is 'median'; expected 'quantile', 'equal', 'mdl'"),
+        ({}, {"bins": "mdl"}, "needs a target"),
+        ({}, {"bins": {"agee": 3}}, "bins= names 'agee', which is no column; did you mean 'age'"),
+        ({"word": "x"}, {"bins": {"word": 3}}, "column 'word' does not hold numbers"),
+        ({}, {"bins": {"age": [18, 40, 60]}}, "'age', row .* is outside"),
+        ({"empty": None}, {}, "column 'empty' has no values at all; leave it out"),
+        ({"id": np.arange(600)}, {}, "column 'id' seems to number the rows"),
+        ({"name": [f"p{i}" for i in range(600)]}, {}, "column 'name' has more than 250 different values; leave it out"),
+        ({"when": pd.Timestamp("2020-01-01")}, {}, "column 'when'"),
+        ({"list": [[1, 2]] * 600}, {}, r"column 'list' holds lists, such as \[1, 2\]; expected one value"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::tacit.DefaultBinsWarning")
+def test_columns_that_make_no_variable_are_named(change: dict, options: dict, message: str) -> None:
+    with pytest.raises(tacit.TacitError, match=message) as caught:
+        tacit.discover(measurements().assign(**change), **options, **QUIET)
+    assert "states=" not in str(caught.value)
+
+
+def test_a_column_with_one_value_is_a_variable_without_edges() -> None:
+    found = tacit.discover(lawn(300).assign(always="yes"), **QUIET)
+    assert found.network.states("always") == ("yes",)
+    assert not any("always" in edge for edge in found.network.edges)
+    assert found.score == pytest.approx(tacit.discover(lawn(300), **QUIET).score, rel=1e-12)
+
+
+# gaps
+
+
+def classes(net: tacit.Network) -> tuple[set, set]:
+    """Skeleton and colliders of a network: what equivalent graphs share."""
+    skeleton = {frozenset(edge) for edge in net.edges}
+    pairs = [(a, c, b) for b in net for a, c in itertools.combinations(sorted(net.parents(b)), 2)]
+    return skeleton, {one for one in pairs if frozenset(one[:2]) not in skeleton}
+
+
+def test_gaps_hide_no_structure() -> None:
+    whole = tacit.discover(lawn(4000, seed=1), **QUIET)
+    found = tacit.discover(lawn(4000, seed=1, holes=0.2), **QUIET)
+    assert classes(found.network) == classes(whole.network)
+    assert len(found.history) >= 2
+    # the rows without gaps are a third, and tell less about rows that were not seen
+    fresh = lawn(4000, seed=2)
+    few = tacit.discover(lawn(4000, seed=1, holes=0.2).dropna(), **QUIET)
+    assert found.network.log_likelihood(fresh).sum() > few.network.log_likelihood(fresh).sum()
+
+
+@pytest.mark.parametrize("score", ["bic", "aic"])
+def test_the_score_with_gaps_is_that_of_what_is_observed(score: str) -> None:
+    frame = lawn(1500, seed=3, holes=0.15)
+    found = tacit.discover(frame, score=score, **QUIET)
+    learned = tacit.estimate(found.network.learnable(), frame, tolerance=1e-10, **QUIET)
+    penalty = math.log(1500) / 2 if score == "bic" else 1.0
+    assert found.score == pytest.approx(learned.log_likelihood - penalty * learned.parameters, rel=1e-5)
+    assert found.score == max(found.history)
+
+
+@pytest.mark.parametrize("score", ["bdeu", "k2"])
+def test_bayesian_scores_with_few_gaps_are_near_those_without(score: str) -> None:
+    whole = tacit.discover(lawn(1000, seed=4), score=score, **QUIET)
+    frame = lawn(1000, seed=4)
+    frame.loc[7, "rain"] = None
+    found = tacit.discover(frame, score=score, **QUIET)
+    assert found.score == pytest.approx(whole.score, abs=3)
+
+
+def test_orders_of_columns_and_rows_do_not_matter_with_gaps() -> None:
+    frame = lawn(500, seed=5, holes=0.2)
+    first = tacit.discover(frame, bootstrap=2, **QUIET)
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        mixed = frame.iloc[rng.permutation(len(frame)), rng.permutation(frame.shape[1])]
+        again = tacit.discover(mixed, bootstrap=2, **QUIET)
+        assert (again.score, again.arrows, again.strength) == (first.score, first.arrows, first.strength)
+
+
+def test_constraints_and_weights_hold_with_gaps() -> None:
+    frame = lawn(300, seed=6, holes=0.2)
+    found = tacit.discover(
+        frame, require=[("slippery", "season")], forbid=[("rain", "grass"), ("grass", "rain")], **QUIET
+    )
+    assert ("slippery", "season") in found.network.edges
+    assert not {("rain", "grass"), ("grass", "rain")} & set(found.network.edges)
+    twice = tacit.discover(pd.concat([frame, frame]), **QUIET)
+    weighted = tacit.discover(frame.assign(times=2), weights="times", **QUIET)
+    same(weighted, twice)
+
+
+def test_gaps_of_every_kind_are_gaps() -> None:
+    frame = lawn(400, seed=7, holes=0.1)
+    expected = tacit.discover(frame, **QUIET)
+    same(tacit.discover({name: column.tolist() for name, column in frame.items()}, **QUIET), expected)
+    numbers = frame.assign(slippery=frame["slippery"].astype("Int64"))
+    same(tacit.discover(numbers, **QUIET), expected)
+    floats = frame.assign(slippery=frame["slippery"].astype(float))
+    same(tacit.discover(floats, **QUIET), expected)
+
+
+# files and batches
+
+
+@pytest.mark.parametrize("holes", [0.0, 0.1])
+def test_files_and_batches_give_what_the_frame_gives(tmp_path: Path, holes: float) -> None:
+    pytest.importorskip("pyarrow")
+    frame = lawn(700, seed=8, holes=holes).drop(columns="slippery")
+    expected = tacit.discover(frame, **QUIET)
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    frame.to_parquet(tmp_path / "rows.parquet", row_group_size=100)
+    pieces = [frame[:10], frame[10:400], frame[400:]]
+    for rows in (tmp_path / "rows.csv", str(tmp_path / "rows.parquet"), pieces, iter(pieces)):
+        same(tacit.discover(rows, **QUIET), expected)
+
+
+def test_numbers_in_files_are_those_of_the_frame(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    frame = measurements()
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    expected = tacit.discover(frame, bins=4, **QUIET)
+    found = tacit.discover(tmp_path / "rows.csv", bins=4, **QUIET)
+    assert found.network.states("children") == tuple("01234")  # cells of text files are text
+    assert found.score == expected.score
+    assert [found.network.bins(name) for name in found.network] == [
+        expected.network.bins(name) for name in found.network
+    ]
+
+
+def test_weights_are_a_column_or_numbers(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    frame = lawn(300, seed=9).drop(columns="slippery")
+    times = np.random.default_rng(0).integers(1, 4, size=300)
+    expected = tacit.discover(frame.loc[frame.index.repeat(times)], **QUIET)
+    same(tacit.discover(frame, weights=times, **QUIET), expected)
+    same(tacit.discover(iter([frame[:100], frame[100:]]), weights=times, **QUIET), expected)
+    frame.assign(times=times).to_csv(tmp_path / "rows.csv", index=False)
+    same(tacit.discover(tmp_path / "rows.csv", weights="times", **QUIET), expected)
+
+
+def test_equal_rows_are_counted_together_as_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = lawn(3000, seed=10)
+    expected = tacit.discover(frame, **QUIET)
+    monkeypatch.setattr(coded_table, "MIN_MERGED_ROWS", 200)
+    same(tacit.discover((frame[i : i + 70] for i in range(0, 3000, 70)), **QUIET), expected)
+
+
+def test_a_batch_may_lack_columns() -> None:
+    frame = lawn(400, seed=11)
+    holes = frame.copy()
+    holes.loc[:199, "rain"] = None
+    same(tacit.discover([frame[:200].drop(columns="rain"), frame[200:]], **QUIET), tacit.discover(holes, **QUIET))
+
+
+def test_rows_without_rows_or_names() -> None:
+    with pytest.raises(tacit.EvidenceError, match="there are no rows"):
+        tacit.discover(lawn(5)[:0])
+    with pytest.raises(tacit.EvidenceError, match="no named columns"):
+        tacit.discover(np.zeros((3, 2)))
+    with pytest.raises(tacit.EvidenceError, match="all weights are 0"):
+        tacit.discover(lawn(3), weights=[0, 0, 0])
+
+
+# interrupts and checkpoints
+
+
+def interrupt(monkeypatch: pytest.MonkeyPatch, owner: type, name: str, calls: int) -> None:
+    """Press Control-C before a method is called once more than so many times."""
+    method, left = getattr(owner, name), iter(range(calls))
+
+    def stopped(*arguments, **options):
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        return method(*arguments, **options)
+
+    monkeypatch.setattr(owner, name, stopped)
+
+
+@pytest.mark.parametrize(
+    ("holes", "owner", "method", "calls"),
+    [
+        (0.0, discovery_run.DiscoveryRun, "_sampled", 3),
+        (0.2, discovery_run.StructuralEM, "next", 1),
+        (0.2, discovery_run.StructuralEM, "next", 4),
+        (0.0, Searcher, "_say", 5),
+    ],
+)
+def test_an_interrupted_run_resumes_to_the_same_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, holes: float, owner: type, method: str, calls: int
+) -> None:
+    monkeypatch.setattr(session, "CHECKPOINT_EVERY", 0.0)
+    frame, how = lawn(300, seed=12, holes=holes), {"bootstrap": 5, "checkpoint": tmp_path / "run", **QUIET}
+    expected = tacit.discover(frame, bootstrap=5, **QUIET)
+    with monkeypatch.context() as context:
+        interrupt(context, owner, method, calls)
+        with pytest.warns(UserWarning, match="discover was interrupted; the result is the best so far"):
+            stopped = tacit.discover(frame, **how)
+    assert stopped.interrupted
+    assert not expected.interrupted
+    assert stopped.score <= expected.score
+    same(tacit.discover(frame, **how), expected)
+    with monkeypatch.context() as context:  # nothing is left to do
+        interrupt(context, Searcher, "run", 0)
+        same(tacit.discover(frame, **how), expected)
+
+
+def test_more_samples_can_be_added_to_a_checkpoint(tmp_path: Path) -> None:
+    frame, path = lawn(200, seed=13), tmp_path / "run"
+    tacit.discover(frame, bootstrap=2, checkpoint=path, **QUIET)
+    same(tacit.discover(frame, bootstrap=4, checkpoint=path, **QUIET), tacit.discover(frame, bootstrap=4, **QUIET))
+
+
+def test_a_checkpoint_of_other_rows_or_options_is_refused(tmp_path: Path) -> None:
+    frame, path = lawn(200, seed=14), tmp_path / "run"
+    tacit.discover(frame, checkpoint=path, **QUIET)
+    for rows, options in ((frame[1:], {}), (frame, {"score": "aic"}), (frame, {"max_parents": 1})):
+        with pytest.raises(tacit.FormatError, match="other data or other settings"):
+            tacit.discover(rows, checkpoint=path, **options, **QUIET)
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(tacit.FormatError, match="remove it to start over"):
+        tacit.discover(frame, checkpoint=path, **QUIET)
+
+
+def test_an_interrupt_before_there_is_anything_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupt(monkeypatch, Searcher, "run", 0)
+    with pytest.raises(KeyboardInterrupt):
+        tacit.discover(lawn(50), **QUIET)
+
+
+# what comes after
+
+
+def test_tests_are_placed_in_what_was_found() -> None:
+    frame = lawn(600, seed=15)
+    found = tacit.discover(frame, **QUIET)
+    placement = tacit.learn.place_tests(found.network, "grass", frame, steps=5, restarts=1, **QUIET)
+    assert {place.node for place in placement.table} <= set(found.network)
+    assert 0 < placement.loss <= placement.without
