@@ -15,6 +15,7 @@ from tacit.base.errors import TacitError
 from tacit.base.floats import Floats, flat
 from tacit.base.grid import GAP, Grid, ends, probability
 from tacit.base.version import package
+from tacit.evidence.frames import column_index, frame_index
 from tacit.model.variable import Label, Variable, state_column
 
 MAX_ROWS = 20  # that are printed; of more, the first and last ones
@@ -195,9 +196,10 @@ def with_labels(array: Floats, variables: Sequence[Variable], evidence: Any) -> 
 
 def index_of(evidence: Any, rows: int) -> Any:
     """The index of a pandas frame of evidence, or of the first column of pandas in a mapping; None without any."""
-    columns = evidence.values() if isinstance(evidence, Mapping) else [evidence]
-    of_pandas = (c for c in columns if type(c).__module__.partition(".")[0] == "pandas" and hasattr(c, "index"))
-    index = next((column.index for column in of_pandas), None)
+    if isinstance(evidence, Mapping):
+        index = next((index for column in evidence.values() if (index := column_index(column)) is not None), None)
+    else:
+        index = frame_index(evidence)
     return None if index is None or len(index) != rows else index
 
 
