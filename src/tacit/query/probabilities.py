@@ -189,6 +189,60 @@ class Marginals(dict[str, Probabilities]):
         return self._grid().html() if self else None
 
 
+class Information(dict[str, Floats]):
+    """What observing each variable is expected to tell about a query, in nats; a dictionary that prints as one table.
+
+    Its values are (rows,), in the order of the network. Variables that tell most in the rows together are printed
+    first; that of the query itself is all that is left to learn. NaN: the state is observed already.
+
+    >>> import tacit
+    >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
+    >>> tac.information({"C": ["lo", None]}, labels=True)
+    variable         0         1
+    B         0.667952  0.688139
+    A         0.076581  0.110413
+    C              nan  0.005721
+    """
+
+    def __init__(self, drops: Mapping[str, Floats], index: Any = None) -> None:
+        super().__init__(drops)
+        self.index = index
+
+    def to_pandas(self) -> Any:
+        """A pandas frame: a row for each row of evidence, with its index, and a column for each variable."""
+        pandas = package("pandas", "frames")
+        return pandas.DataFrame(dict(self), index=self.index).rename_axis(columns="variable")
+
+    def to_polars(self) -> Any:
+        """A polars frame with a column for each variable."""
+        return package("polars", "frames").DataFrame(dict(self))
+
+    def to_arrow(self) -> Any:
+        """A pyarrow table with a column for each variable."""
+        return package("pyarrow", "cli").table(dict(self))
+
+    def _grid(self) -> Grid:
+        total = {name: float(np.nansum(drop)) for name, drop in self.items()}
+        told = [name for name, drop in self.items() if not np.isnan(drop).all()]
+        names = [*sorted(told, key=lambda name: -total[name]), *(name for name in self if name not in set(told))]
+        count = len(next(iter(self.values())))
+        rows, shown = ends(count, MAX_COLUMNS), ends(len(names), MAX_LINES)
+        values = np.stack([self[name] for name in names])
+        body = [
+            (GAP,) * (1 + len(rows)) if place is None else (names[place], *_cells(values, place, rows))
+            for place in shown
+        ]
+        hidden = None in rows or None in shown
+        note = f"[{len(self):,} variables x {count:,} rows]" if hidden else ""
+        return Grid([("variable", *(_row_name(self.index, row) for row in rows))], body, note=note)
+
+    def __repr__(self) -> str:
+        return str(self._grid()) if self else "{}"
+
+    def _repr_html_(self) -> str | None:
+        return self._grid().html() if self else None
+
+
 def with_labels(array: Floats, variables: Sequence[Variable], evidence: Any) -> Probabilities:
     """Probabilities with the index of the rows of evidence."""
     return Probabilities(array, variables, index_of(evidence, len(array)))
