@@ -1,6 +1,6 @@
 """Pictures of queries: functions of one and two inputs with their pieces, staircases that approximate, tornados.
 
-Needs matplotlib (`pip install 'tacit-circuits[plot]'`). Every function draws on the axes it is given, or on new ones,
+Needs matplotlib (the extra `plot`). Every function draws on the axes it is given, or on new ones,
 and returns them.
 """
 
