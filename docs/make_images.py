@@ -1,7 +1,7 @@
 """The pictures of the documentation: the paper's figures, made anew, and more.
 
 Writes docs/images/gallery/, docs/images/posteriors.svg and docs/images/doubtful.svg.
-Run with: python -m docs.make_images, which needs matplotlib (pip install 'tacit-circuits[plot]')
+Run with: python -m docs.make_images, which needs matplotlib (the extra plot)
 and the files inside pgmpy's wheel.
 """
 

@@ -16,8 +16,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 PACKAGE = Path(tacit.__file__).parent
 MIXED = (
     "tacit-circuits and tacit-0.3.0, another project, are both installed in {}; both are imported as tacit, and their "
-    "files are mixed now. Uninstall both, then install the one you want: pip uninstall tacit tacit-circuits; "
-    "pip install tacit-circuits"
+    "files are mixed now. Uninstall both (pip uninstall tacit tacit-circuits), then install the one you want"
 )
 
 
@@ -73,17 +72,36 @@ def test_what_only_sounds_alike_is_let_be(tmp_path):
     installation.refuse_a_mixture(str(tmp_path / "archive.zip" / "tacit"))
 
 
-def test_every_message_and_page_names_the_distribution_and_an_extra_of_it():
-    assert PROJECT["name"] == installation.NAME
+def texts():
+    """All sources and pages of the project, one after the other."""
     paths = [path for folder in ("src", "docs", "bench", "paper") for path in (ROOT / folder).rglob("*.*")]
-    paths += [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "pyproject.toml"]
-    text = "".join(path.read_text(encoding="utf-8") for path in paths if path.suffix in (".py", ".md", ".toml"))
+    paths += [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+    return "".join(path.read_text(encoding="utf-8") for path in paths if path.suffix in (".py", ".md"))
+
+
+def test_messages_name_the_packages_of_an_extra():
+    assert PROJECT["name"] == installation.NAME
+    extras = PROJECT["optional-dependencies"]
+    for extra, needed in installation.EXTRAS.items():
+        inner = [*(extras["cli"] if extra == "serve" else ()), *extras[extra]]
+        assert list(needed) == [one for one in inner if not one.startswith(installation.NAME)]
+    used = set(re.findall(r"how_to_install\(['\"](\w+)", texts())) | set(
+        re.findall(r"package\(\"\w+\", \"(\w+)", texts())
+    )
+    assert {"cli", "frames", "plot", "serve", "torch"} <= used <= installation.EXTRAS.keys()
+
+
+def test_pages_install_from_the_checkout_and_name_extras_that_there_are():
+    text = texts()
     assert not re.search(r"(?<![\w-])tacit\[", text)
-    commands = re.findall(r"pip install '([^'\[]*)\[(\w+)\]'", text)
-    assert len(commands) >= 10
-    assert {name for name, _ in commands} == {installation.NAME, "."}
-    extras = {extra for _, extra in commands} | set(re.findall(r"how_to_install\(['\"](\w+)", text))
-    assert extras <= PROJECT["optional-dependencies"].keys()
+    assert "pip install 'tacit" not in text  # which is on no index
+    commands = re.findall(r"pip install '\.\[([\w,]+)\]'", text)
+    named = re.findall(r"\bextra(?:\]\([^)]*\))? `(\w+)`", text)
+    assert len(commands) >= 4
+    assert len(named) >= 10
+    assert {*named, *(extra for command in commands for extra in command.split(","))} <= PROJECT[
+        "optional-dependencies"
+    ].keys()
 
 
 def test_the_version_is_written_once():

@@ -646,7 +646,7 @@ def test_python_runs_the_command_as_a_module(module):
 def test_without_typer_the_command_says_what_to_install(monkeypatch, run):
     monkeypatch.setitem(sys.modules, "typer", None)
     monkeypatch.delitem(sys.modules, "tacit.cli.app")
-    with pytest.raises(SystemExit, match=r"tacit: the command line needs typer: pip install 'tacit-circuits\[cli\]'"):
+    with pytest.raises(SystemExit, match=r"the command line needs typer: pip install '.*' 'typer>="):
         run()
 
 
@@ -658,7 +658,7 @@ def test_without_pyarrow_a_table_says_what_to_install(abc, rows, monkeypatch, co
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.delitem(sys.modules, "tacit.query.answer_columns", raising=False)
     error = tacit_(*command.split(), code=1)
-    assert "pyarrow, which is not installed: pip install 'tacit-circuits[cli]'" in error
+    assert "pyarrow, which is not installed: pip install 'pyarrow>=" in error
 
 
 def test_a_column_that_differs_from_a_variable_in_case_only_is_not_passed_over(abc):

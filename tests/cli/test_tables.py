@@ -113,6 +113,46 @@ def interrupt(monkeypatch, after):
     monkeypatch.setattr(batch.Answers, "part", interrupted)
 
 
+# wrong values ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_wrong_values_are_counted_in_all_of_the_table(abc, rows, monkeypatch, suffix):
+    monkeypatch.setattr(files, "BATCH_ROWS", 10)
+    monkeypatch.setattr(files, "BLOCK_BYTES", 128)
+    given = {name: list(column) for name, column in rows.items()}
+    for row, value in ((30, "low"), (41, "hii"), (77, "low"), (94, "low")):
+        given["C"][row] = value
+    given["A"][94] = "ture"
+    write("wrong", given)
+    error = tacit_("batch", "abc.json", f"wrong{suffix}", "-q", "B", "-o", "out.csv", code=1)
+    found = " ".join(error.split())
+    assert f"wrong{suffix}: evidence on 'C', row 31: 'low' is not a state" in found
+    assert "4 rows name no state: 'low' (3, first in row 31, did you mean 'lo'?), 'hii' (1, first in row 42" in found
+    assert "also evidence on 'A', row 95: 'ture' is not a state" in found
+    assert not list(Path().glob(".*"))
+
+
+def test_columns_that_are_wrong_in_other_ways_are_told_with_them(abc, monkeypatch):
+    monkeypatch.setattr(files, "BATCH_ROWS", 2)
+    monkeypatch.setattr(files, "BLOCK_BYTES", 16)
+    Path("rows.csv").write_text("A,C.lo,C.hi\n" + "true,1,1\n" * 5 + "true,x,1\ntrve,1,1\n" * 5)
+    error = " ".join(tacit_("batch", "abc.json", "rows.csv", "-q", "B", "-o", "out.csv", code=1).split())
+    assert "column 'C.lo', row 6: 'x' is not a number" in error
+    assert "also evidence on 'A', row 7: 'trve' is not a state" in error
+    assert "5 rows name no state: 'trve' (5, first in row 7, did you mean 'true'?)" in error
+
+
+def test_a_table_that_is_damaged_further_down_is_told_so_when_the_rows_above_are_right(abc, monkeypatch):
+    monkeypatch.setattr(files, "BATCH_ROWS", 2)
+    monkeypatch.setattr(files, "BLOCK_BYTES", 16)
+    Path("rows.csv").write_text("A,C\n" + "true,lo\n" * 5 + "true,low\n" * 5 + "true,lo\n" * 400 + "true\n")
+    error = " ".join(tacit_("batch", "abc.json", "rows.csv", "-q", "B", "-o", "out.csv", code=1).split())
+    assert "rows.csv, up to row" in error
+    assert "evidence on 'C', row 6: 'low' is not a state" in error
+    assert "5 rows name no state" in error
+
+
 # standard input -------------------------------------------------------------------------------------------
 
 

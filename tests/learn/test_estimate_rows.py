@@ -9,6 +9,7 @@ import pytest
 from bench.networks import network
 
 import tacit
+from tacit.evidence import wrong_rows
 from tacit.evidence.tables import csv_parquet as files
 from tacit.learn import session
 from tacit.learn.estimating import counting, em, estimation, sources
@@ -117,6 +118,18 @@ def test_an_array_is_no_sequence_of_batches():
     close(found.network.table("A"), [2 / 3, 1 / 3])
 
 
+def test_a_tensor_is_an_array_and_several_are_batches():
+    torch = pytest.importorskip("torch")
+    net = tacit.Network()
+    net.add("A")
+    net.add("B", ["A"])
+    rows = np.random.default_rng(0).random((20, 2))
+    whole = tacit.estimate(net, rows, **STEPS)
+    same(tacit.estimate(net, torch.tensor(rows), **STEPS), whole)
+    same(tacit.estimate(net, [torch.tensor(rows[:7]), torch.tensor(rows[7:])], **STEPS), whole, 1e-12)
+    same(tacit.estimate(net, torch.tensor(rows.reshape(4, 5, 2)), **STEPS), whole, 1e-12)
+
+
 def test_weights_by_number_and_by_name(asia, rows, tmp_path):
     start, weights = asia.learnable(), np.arange(500) % 3
     expected = tacit.estimate(start, rows, weights=weights, **STEPS)
@@ -158,6 +171,35 @@ def test_bad_rows_are_named(asia, rows, tmp_path):
         csv.write_csv(pa.table(either | rest), tmp_path / "rows.csv")
         with pytest.raises(tacit.EvidenceError, match=r"rows\.csv: row 9: the evidence has probability 0"):
             tacit.estimate(start, tmp_path / "rows.csv", progress=False)
+
+
+def test_wrong_values_are_counted_in_all_batches(asia, rows, tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "BATCH_ROWS", 64)
+    monkeypatch.setattr(files, "BLOCK_BYTES", 2048)
+    bad = {name: column.copy() for name, column in rows.items()}
+    bad["smoke"][[130, 135, 400, 499]] = ["maybe", "yess", "maybe", "maybe"]
+    bad["xray"][499] = "?"
+    counted = "4 rows name no state: 'maybe' (3, first in row {}), 'yess' (1, first in row {}, did you mean 'yes'?)"
+    csv.write_csv(table(bad), tmp_path / "rows.csv")
+    for some, first in ((tmp_path / "rows.csv", 1), (batches(bad, 64), 0), (iter(batches(bad, 64)), 0)):
+        with pytest.raises(tacit.EvidenceError) as caught:
+            tacit.estimate(asia.learnable(), some, progress=False)
+        message = str(caught.value)
+        assert f"'smoke', row {130 + first}: 'maybe' is not a state" in message
+        assert counted.format(130 + first, 135 + first) in message
+        assert f"\nalso evidence on 'xray', row {499 + first}: '?' is not a state" in message
+
+
+def test_counting_ends_where_more_wrong_values_tell_nothing(asia, rows, tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "BATCH_ROWS", 64)
+    monkeypatch.setattr(files, "BLOCK_BYTES", 2048)
+    monkeypatch.setattr(wrong_rows, "MAX_DISTINCT", 100)
+    bad = rows | {"smoke": np.array([f"id {i}" for i in range(500)], dtype=object)}
+    with pytest.raises(tacit.EvidenceError, match=r"^the first 128 rows: .*; 128 rows name no state"):
+        tacit.estimate(asia.learnable(), batches(bad, 64), progress=False)
+    csv.write_csv(table(bad), tmp_path / "rows.csv")
+    with pytest.raises(tacit.EvidenceError, match=r"rows\.csv, up to row 1\d\d: .*; 1\d\d rows name no state"):
+        tacit.estimate(asia.learnable(), tmp_path / "rows.csv", progress=False)
 
 
 def test_what_rows_cannot_be(asia, rows, tmp_path):

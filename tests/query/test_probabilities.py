@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit.model.variable import Variable
-from tacit.query.probabilities import Marginals, Probabilities
+from tacit.query.probabilities import Information, Marginals, Probabilities
 from tests.helpers import close
 
 ROWS = {"A": 0.8, "C": ["lo", "hi"]}
@@ -99,6 +99,36 @@ def test_marginals_are_one_table(tac):
     assert found.to_arrow().column_names == found.to_polars().columns
     assert str(found).splitlines()[0] == "variable  state         7         9"
     assert ">variable</th>" in found._repr_html_()
+
+
+def test_information_is_one_table(tac):
+    index = pd.Index(["p-3", "p-17"], name="patient")
+    frame = pd.DataFrame({"A": [None, None], "C": ["lo", None]}, index=index, dtype=object)
+    found, plain = tac.information(frame, labels=True), tac.information(frame)
+    assert isinstance(found, Information)
+    assert type(plain) is dict
+    assert list(found) == list(plain) == ["A", "B", "C"]
+    pd.testing.assert_frame_equal(
+        found.to_pandas(), pd.DataFrame(plain, index=index).rename_axis(columns="variable"), check_names=True
+    )
+    close(found.to_polars()["B"].to_numpy(), plain["B"])
+    assert found.to_arrow().column_names == ["A", "B", "C"]
+    lines = str(found).splitlines()
+    assert lines[0].split() == ["variable", "p-3", "p-17"]
+    assert [line.split()[0] for line in lines[1:]] == ["B", "A", "C"]  # what tells most first
+    assert lines[3].split()[1] == "nan"
+    assert "<td>" in found._repr_html_()
+
+
+def test_information_about_nothing_and_of_many_rows():
+    assert repr(Information({})) == "{}"
+    assert Information({})._repr_html_() is None
+    many = Information({f"X{i}": np.full(30, float(i)) for i in range(70)})
+    assert "[70 variables x 30 rows]" in str(many)
+    assert str(many).splitlines()[1].startswith("X69")
+    assert str(Information({"A": np.empty(0), "B": np.empty(0)})).split() == ["variable", "A", "B"]
+    seen = Information({"A": np.array([np.nan]), "B": np.array([0.0])})
+    assert [line.split()[0] for line in str(seen).splitlines()] == ["variable", "B", "A"]  # what is observed comes last
 
 
 def test_long_and_wide_tables_are_shortened():

@@ -11,6 +11,7 @@ from contextlib import suppress
 import pytest
 
 import tacit
+from tacit.base.version import how_to_install
 from tests.cli.helpers import tacit_
 from tests.serve.clients import running
 
@@ -115,7 +116,7 @@ def test_without_the_packages(model, monkeypatch):
     for name in [name for name in sys.modules if name.startswith("tacit.serve")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    message = "tacit: tacit.serve needs starlette and uvicorn: pip install 'tacit-circuits[serve]'\n"
+    message = f"tacit: tacit.serve needs starlette and uvicorn: {how_to_install('serve')}\n"
     assert tacit_("serve", model, code=1) == message
 
 

@@ -1,13 +1,15 @@
 """The explanation of one row: its tests, what they select, and the function that applies there."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import tacit
 from tacit import semantics
-from tacit.base.errors import EvidenceError
+from tacit.base.errors import EvidenceError, TooLargeError
+from tacit.query.network import Network
 from tests import strategies
 from tests.helpers import close, tries
 from tests.theory.support import clear, evidence, points, queries
@@ -233,3 +235,52 @@ def test_what_is_set_is_no_finding():
     (one,) = tac.explain({"treatment": "A", "recovery": "no"}).findings
     assert one.name == "recovery"
     close(one.without, net.posterior("size")[0])
+
+
+# asked of the network -------------------------------------------------------------------------------------
+
+
+def test_a_network_explains_as_its_query_does():
+    net = tacit.examples.diamond(seed=1)
+    row = {"C": "false", "A": 0.45}
+    same = tacit.compile(net, "D", ["A", "C"]).explain(row, state="false")
+    why = net.explain("D", row, state="false")
+    assert str(why) == str(same)
+    assert str(net.explain("D")) == str(tacit.compile(net, "D").explain())
+
+
+def test_a_network_leaves_the_query_out_of_a_frame():
+    net = tacit.examples.kidney_stones()
+    frame = pd.DataFrame({"size": ["small"], "recovery": ["yes"]})
+    with pytest.warns(tacit.UnusedColumnWarning, match="recovery"):
+        why = net.explain("recovery", frame)
+    assert why.evidence == {"size": "small"}
+
+
+def test_where_all_states_are_too_many_a_network_explains_the_row_alone(monkeypatch):
+    net = tacit.examples.kidney_stones()
+    usual = Network._kept
+
+    def refused(self, asked, soft, hard, given):
+        if not given:
+            raise TooLargeError("too wide")
+        return usual(self, asked, soft, hard, given)
+
+    monkeypatch.setattr(Network, "_kept", refused)
+    why = net.explain("recovery", {"size": "small"})
+    close(why.posterior, semantics.posterior(net, "recovery", {"size": "small"})[0])
+    assert why.findings == ()  # states that are given are no findings
+
+
+@pytest.mark.parametrize(
+    ("query", "row", "message"),
+    [
+        ("D", {"A": [0.1, 0.2]}, "explain takes one row of evidence, got 2 rows"),
+        ("E", {}, "'E'"),
+        (["A", "B"], {}, "a query of one variable is needed here"),
+        (None, {}, "a query of one variable is needed here"),
+    ],
+)
+def test_what_a_network_cannot_explain(query, row, message):
+    with pytest.raises(tacit.TacitError, match=message):
+        tacit.examples.diamond().explain(query, row)

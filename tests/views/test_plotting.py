@@ -65,11 +65,39 @@ def test_a_surface_and_a_map_of_regions():
     ax = plot.regions(tac)
     assert ax.get_title() == "4 regions"
     assert sorted(text.get_text() for text in ax.texts) == ["1", "2", "3", "4"]
-    assert plot.curve(tac, "E1", given={"E2": 0.2}).get_xlabel() == "λ(E1='true')"
+    assert ax.texts[0].get_position() == pytest.approx((0.25, 0.25), abs=0.01)  # from left to right, in the middle
+    assert ax.texts[3].get_position() == pytest.approx((0.75, 0.75), abs=0.01)
+    curve = plot.curve(tac, "E1", given={"E2": 0.2})
+    assert curve.get_xlabel() == "λ(E1='true')"
+    assert curve.get_ylabel() == "P*(Q='true' | λ(E2='true')=0.2)"
+    assert plot.curve(tac, "E1", given={"E2": "true"}).get_ylabel() == "P*(Q='true' | E2='true')"
     with pytest.raises(TacitError, match="has 1 input, but there are 2: E1, E2"):
         plot.curve(tac)
     with pytest.raises(TacitError, match="no regions"):
         plot.regions(tacit.compile(tac.network.with_gamma(3.0), "Q", ["E1", "E2"]))
+
+
+def test_a_surface_has_gaps_where_it_jumps():
+    tested = tacit.compile(examples.diamond(seed=1), "D", ["A", "C"])
+    whole = (plot.SURFACE_POINTS - 1) ** 2
+    for tac, gaps in ((tested, True), (tacit.compile(tested.network.with_gamma(9.0), "D", ["A", "C"]), False)):
+        (drawn,) = plot.surface(tac).collections
+        assert (0.8 * whole < len(drawn.get_edgecolor()) < whole) is gaps
+
+
+def test_every_region_has_a_colour_of_its_own_and_small_ones_no_number():
+    ax = plot.regions(tacit.compile(examples.diamond(seed=1), "D", ["A", "C"]))
+    image = np.asarray(ax.images[0].get_array())
+    assert ax.get_title() == f"{len(np.unique(image.reshape(-1, 3), axis=0))} regions" == "14 regions"
+    assert 5 <= len(ax.texts) < 14
+    assert len(np.unique(plot._colors(60).round(3), axis=0)) == 60
+
+
+def test_a_query_that_tests_nothing_has_no_map():
+    tac = tacit.compile(examples.abc(testing=False), "B", ["A", "C"])
+    with pytest.raises(TacitError, match="no testing node takes part in this query"):
+        plot.regions(tac)
+    assert len(plot.surface(tac).collections) == 1
 
 
 def test_a_staircase_stays_within_its_band():
@@ -106,6 +134,17 @@ def test_a_tornado_shows_the_posterior_with_entries_changed():
     assert list(ax.lines[0].get_xdata()) == pytest.approx([tac.posterior(row)[0, 0]] * 2)
     assert ax.get_xlabel() == "P*(B='true') = 0.469231"
     assert "B.plus[A='true', B='true'] = 0.9" in found
+
+
+def test_of_two_bars_on_one_side_the_shorter_one_is_in_front():
+    ax = plot.tornado(tacit.compile(examples.abc(), "B", ["A"]).sensitivity({"A": 0.8}))
+    count, sides = len(ax.get_yticklabels()), 0
+    for lowered, raised in zip(ax.patches[:count], ax.patches[count:], strict=True):
+        longer, shorter = sorted((lowered, raised), key=lambda bar: -abs(bar.get_width()))
+        if longer.get_width() * shorter.get_width() > 0:
+            sides += 1
+            assert longer.get_zorder() < shorter.get_zorder()
+    assert sides
 
 
 def test_a_tornado_has_one_bar_for_a_row_of_two():

@@ -40,26 +40,31 @@ class UnsetError(NetworkError):
 
 
 class WrongValue(NamedTuple):
-    """A value that is wrong in a column of evidence: in how many rows, in which one first, and what it may mean."""
+    """A value that is wrong in a column of evidence: in how many rows, in which one first, and what it may mean.
+
+    `index` is the label of the first row in the index of its frame, if it has one.
+    """
 
     value: Any
     rows: int
     first: int
     meant: str | None = None
+    index: Any = None
 
     def __str__(self) -> str:
         hint = "" if self.meant is None else f", did you mean {self.meant!r}?"
-        return f"{shown(self.value)} ({self.rows:,}, first in row {self.first:,}{hint})"
+        where = f"{self.first:,}{_also_called(self.first, self.index)}"
+        return f"{shown(self.value)} ({self.rows:,}, first in row {where}{hint})"
 
 
 class EvidenceError(TacitError):
     """Evidence names an unknown variable or state, or holds a bad number.
 
     The message is made of what is known: the `place` that the rows are from, a file or a partition; the `subject`,
-    which is the evidence on the `variable` unless it is named; the `row`, as people count rows at that place; and the
-    `problem`. A problem that begins with a space or a comma goes on with the sentence that its subject begins. Where
-    several rows have it, `values` are all that are wrong in the column, the most frequent ones first. Where other
-    columns are wrong, too, `others` are the errors about them.
+    which is the evidence on the `variable` unless it is named; the `row`, as people count rows at that place, and its
+    label in the `index` of a pandas frame; and the `problem`. A problem that begins with a space or a comma goes on
+    with the sentence that its subject begins. Of values that name no state, `values` are all in the column, the most
+    frequent ones first. Where other columns are wrong, too, `others` are the errors about them.
 
     >>> error = EvidenceError("'x' is not a state", variable="A", row=2)
     >>> error
@@ -68,6 +73,8 @@ class EvidenceError(TacitError):
     EvidenceError("rows.csv: evidence on 'A', row 103: 'x' is not a state")
     >>> error.changed(subject="labels of 'A'", row=None)
     EvidenceError("labels of 'A': 'x' is not a state")
+    >>> error.indexed(["p-14", "p-15", "p-17"])
+    EvidenceError("evidence on 'A', row 2 (index 'p-17'): 'x' is not a state")
     >>> EvidenceError(" has 3 dimensions", variable="A")
     EvidenceError("evidence on 'A' has 3 dimensions")
     """
@@ -79,13 +86,16 @@ class EvidenceError(TacitError):
         variable: str | None = None,
         subject: str | None = None,
         row: int | None = None,
+        index: Any = None,
         place: str | None = None,
         values: Sequence[WrongValue] = (),
         others: Sequence[EvidenceError] = (),
     ) -> None:
-        self.problem, self.variable, self.row, self.place, self.values = problem, variable, row, place, tuple(values)
+        self.problem, self.variable, self.place, self.values = problem, variable, place, tuple(values)
+        self.row, self.index = row, index
         self.subject = f"evidence on {variable!r}" if subject is None and variable is not None else subject
-        about = ", ".join([*filter(None, [self.subject]), *([] if row is None else [f"row {row}"])])
+        where = "" if row is None else f"row {row}{_also_called(row, index)}"
+        about = ", ".join(filter(None, [self.subject, where]))
         colon = ": " if about and not problem.startswith((" ", ",")) else ""
         self.others = tuple(others)
         shown = f"{about}{colon}{problem}{_listed(self.values)}{_also(self.others)}"
@@ -94,7 +104,7 @@ class EvidenceError(TacitError):
 
     def changed(self, **fields: Any) -> Self:
         """A copy with some fields changed."""
-        names = ("problem", "variable", "subject", "row", "place", "values", "others")
+        names = ("problem", "variable", "subject", "row", "index", "place", "values", "others")
         return type(self)(**{name: getattr(self, name) for name in names} | fields)
 
     def moved(self, by: int) -> Self:
@@ -103,17 +113,44 @@ class EvidenceError(TacitError):
         row = None if self.row is None else self.row + by
         return self.changed(row=row, values=values, others=[other.moved(by) for other in self.others])
 
+    def indexed(self, index: Any) -> Self:
+        """The error with the labels that its rows have in the index of their frame; itself, if that adds nothing."""
+        if index is None or self.row is None or self.index is not None:
+            return self
+        values = [wrong._replace(index=_label(index, wrong.first)) for wrong in self.values]
+        return self.changed(index=_label(index, self.row), values=values)
+
     def at(self, place: str, first: int = 0) -> Self:
         """The error for rows of a file or a partition, of which the first is the row `first`."""
         return self.moved(first).changed(place=place)
 
 
-def _listed(values: Sequence[WrongValue]) -> str:
-    """What is wrong in all rows of a column, as the end of a message."""
-    if not values:
+def _also_called(row: int, label: Any) -> str:
+    """The label of a row, unless that is its number at the place that the message names."""
+    if label is None or label == row:
         return ""
-    more = f", and {len(values) - MAX_LISTED:,} other values" if len(values) > MAX_LISTED else ""
+    return f" (index {shown(label) if isinstance(label, str | tuple) else label})"
+
+
+def _label(index: Any, row: int) -> Any:
+    """The label of a row in the index of its frame, unless that is its number."""
+    label = _plain(index[row])
+    return None if label == row else label
+
+
+def _plain(label: Any) -> Any:
+    """A label with Python's numbers in place of NumPy's, which are not written as people write them."""
+    if isinstance(label, tuple):
+        return tuple(map(_plain, label))
+    return label.item() if hasattr(label, "item") else label
+
+
+def _listed(values: Sequence[WrongValue]) -> str:
+    """What is wrong in all rows of a column, as the end of a message; of a single row, what may be meant."""
     rows = sum(wrong.rows for wrong in values)
+    if rows < 2:
+        return "".join(f"; did you mean {wrong.meant!r}?" for wrong in values if wrong.meant is not None)
+    more = f", and {len(values) - MAX_LISTED:,} other values" if len(values) > MAX_LISTED else ""
     return f"; {rows:,} rows name no state: {', '.join(map(str, values[:MAX_LISTED]))}{more}"
 
 

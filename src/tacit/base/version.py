@@ -16,13 +16,31 @@ NAME = "tacit-circuits"
 AUTHOR = "Author: The tacit contributors"  # as the metadata of an installation say it
 
 
-def how_to_install(extra: str) -> str:
-    """The command that installs what an extra needs.
+_CLI = ("pyarrow>=17", "rich>=13.8", "typer>=0.20")
+EXTRAS = {  # what each extra of pyproject.toml installs that users may lack
+    "cli": _CLI,
+    "dask": ("dask[array,dataframe,distributed]>=2025.1", "pyarrow>=17"),
+    "frames": ("pandas>=2.2", "polars>=1.0"),
+    "networkx": ("networkx>=3.2",),
+    "onnx": ("onnx>=1.15",),
+    "pgmpy": ("pgmpy>=1.0",),
+    "plot": ("matplotlib>=3.8",),
+    "pyagrum": ("pyagrum>=2.0",),
+    "ray": ("ray[data]>=2.40", "pyarrow>=17"),
+    "serve": (*_CLI, "starlette>=0.46", "uvicorn>=0.34"),
+    "sklearn": ("scikit-learn>=1.6",),
+    "spark": ("pyspark>=4.0", "pandas>=2.2", "pyarrow>=17"),
+    "torch": ("torch>=2.4",),
+}
 
-    >>> how_to_install("cli")
-    "pip install 'tacit-circuits[cli]'"
+
+def how_to_install(extra: str) -> str:
+    """The command that installs what an extra needs, wherever tacit itself came from: a checkout, a file or an index.
+
+    >>> how_to_install("serve")
+    "pip install 'pyarrow>=17' 'rich>=13.8' 'typer>=0.20' 'starlette>=0.46' 'uvicorn>=0.34'"
     """
-    return f"pip install '{NAME}[{extra}]'"
+    return " ".join(["pip install", *(f"'{needed}'" for needed in EXTRAS[extra])])
 
 
 def package(name: str, extra: str, what: str = "this") -> Any:
@@ -43,8 +61,8 @@ def refuse_a_mixture(package: str = os.path.dirname(os.path.dirname(__file__))) 
         if name == "tacit" and rest.endswith((".dist-info", ".egg-info")) and not _is_ours(os.path.join(place, entry)):
             raise ImportError(
                 f"{NAME} and {entry.rpartition('.')[0]}, another project, are both installed in {place}; both are "
-                f"imported as tacit, and their files are mixed now. Uninstall both, then install the one you want: "
-                f"pip uninstall tacit {NAME}; pip install {NAME}",
+                f"imported as tacit, and their files are mixed now. Uninstall both (pip uninstall tacit {NAME}), then "
+                "install the one you want",
                 name="tacit",
             )
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.base.errors import EvidenceError
 from tacit.base.floats import Floats
 from tacit.base.text import plural
 from tacit.evidence.codes import MISSING
@@ -48,8 +49,11 @@ class Column:
     `codes` (rows,) holds the position of each observed state, -1 for none; `soft` (states, rows) holds
     likelihoods that sum to 1, or ones where there is no evidence. `given` holds likelihoods as they came, (rows,
     states) or those of the first of two states (rows,), in an array that may be the user's own: they are checked and
-    normalised whenever they are asked for, and `numbers` are those of its rows in error messages.
+    normalised whenever they are asked for. In error messages, `numbers` are those of its rows, and `index` has the
+    labels of all rows of a pandas frame, by their numbers.
     """
+
+    index: Any = None
 
     def __init__(
         self,
@@ -84,7 +88,12 @@ class Column:
     @property
     def soft(self) -> Floats | None:
         """Likelihoods (states, rows), checked now if they were not before; None if there are codes."""
-        return self._soft if self.given is None else normalised(self.variable, self.given, self.numbers)
+        if self.given is None:
+            return self._soft
+        try:
+            return normalised(self.variable, self.given, self.numbers)
+        except EvidenceError as error:
+            raise error.indexed(self.index) from None
 
     @property
     def fully_observed(self) -> bool:
@@ -123,13 +132,21 @@ class Column:
         if self.given is None:
             assert self._soft is not None
             return Column(self.variable, soft=self._soft[:, rows])
-        return Column(self.variable, given=self.given[rows], numbers=numbers_of(self.numbers, rows))
+        return self._indexed(Column(self.variable, given=self.given[rows], numbers=numbers_of(self.numbers, rows)))
 
     def kept(self) -> Column:
         """A checked column in an array of its own."""
         if self.codes is not None:
-            return Column(self.variable, self.codes.copy())
-        return self if self.given is None else Column(self.variable, soft=self.soft)
+            return self._indexed(Column(self.variable, self.codes.copy()))
+        return self if self.given is None else self._indexed(Column(self.variable, soft=self.soft))
+
+    def _indexed(self, other: Column) -> Column:
+        """Another column, whose rows are numbered as those of this one."""
+        other.index = self.index
+        return other
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "index"}  # may be larger than the column
 
     def likelihoods(self) -> Floats:
         """Likelihoods (states, rows), whatever form the evidence was given in."""
@@ -154,7 +171,8 @@ class Column:
             why = "since the query was compiled with this variable in hard="
             remedy = "name it in evidence= to allow soft or missing values"
             row = int(self.numbers[int(codes.argmin())])
-            raise error_in_row(self.variable, row, f"a state is needed in every row, {why}; {remedy}")
+            error = error_in_row(self.variable, row, f"a state is needed in every row, {why}; {remedy}")
+            raise error.indexed(self.index)
         return codes
 
 

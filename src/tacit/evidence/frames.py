@@ -58,6 +58,16 @@ def is_framed(values: Any) -> bool:
     return _library(values) in ("pandas", "polars", "pyarrow")
 
 
+def frame_index(rows: Any) -> Any:
+    """The index of a pandas frame; None for all else, also for a Series, which may be a row."""
+    return rows.index if _library(rows) == "pandas" and hasattr(rows, "columns") else None
+
+
+def column_index(values: Any) -> Any:
+    """The index of a pandas Series; None for all else."""
+    return getattr(values, "index", None) if _library(values) == "pandas" else None
+
+
 def unpack(values: Any) -> TextColumn | Plain:
     """A column, or a single value, from any container."""
     column = opened(values)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -290,7 +290,7 @@ def _as_float_of(dtype: np.dtype[Any], label: Any) -> Any:
 def _not_states(variable: Variable, values: Sequence[Any], rows: NDArray[np.intp]) -> EvidenceError:
     """The error about values that are no states, of all rows that have one: the first of them, and all others."""
     value = values[0].item() if isinstance(values[0], np.generic) else values[0]
-    counted = _counted(variable, values, rows) if len(rows) > 1 else ()
+    counted = _counted(variable, values, rows)
     if variable.bins is not None:
         problem = problem_with(variable, value)
         return EvidenceError(problem, variable=variable.name, row=int(rows[0]), values=counted)
@@ -304,8 +304,6 @@ def _not_states(variable: Variable, values: Sequence[Any], rows: NDArray[np.intp
         problem += ", or a float in every row"
     elif number is not None:  # a code, whose meaning as a likelihood may be the opposite
         problem += f", or likelihoods of shape (rows, {variable.card})"
-    elif len(rows) == 1 and (meant := _meant(variable, value)) is not None:
-        problem += f"; did you mean {meant!r}?"
     return EvidenceError(problem, variable=variable.name, row=int(rows[0]), values=counted)
 
 
@@ -322,7 +320,11 @@ def _counted(variable: Variable, values: Sequence[Any], rows: NDArray[np.intp]) 
 
 
 def _hashable(value: Any) -> Any:
-    return value if isinstance(value, Hashable) else shown(value)
+    try:
+        hash(value)
+    except TypeError:
+        return shown(value)
+    return value
 
 
 def _meant(variable: Variable, value: Any) -> str | None:

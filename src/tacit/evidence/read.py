@@ -18,7 +18,18 @@ from tacit.evidence import labels
 from tacit.evidence.codes import MISSING
 from tacit.evidence.column import CACHED_ROWS, Column, Evidence
 from tacit.evidence.column_names import ForAllRows, by_variable
-from tacit.evidence.frames import Coded, ConversionError, Plain, as_array, is_framed, is_masked, opened, smallest
+from tacit.evidence.frames import (
+    Coded,
+    ConversionError,
+    Plain,
+    as_array,
+    column_index,
+    frame_index,
+    is_framed,
+    is_masked,
+    opened,
+    smallest,
+)
 from tacit.evidence.labels import FLOAT, GAPS, Mask, as_float, error_in_row, is_missing
 from tacit.evidence.likelihoods import as_given, row_blocks
 from tacit.evidence.records import columns_of_records, is_one_row, is_records
@@ -71,9 +82,11 @@ def read(
         if name not in allowed:
             raise undeclared(name, names, queries)
 
+    index = frame_index(evidence)
+
     def read_one(name: str) -> tuple[Column | None, bool] | EvidenceError:
         try:
-            return read_column(by_name[name], unread[name], framed, lazily)
+            return read_column(by_name[name], unread[name], framed, lazily, index)
         except EvidenceError as error:
             return error
 
@@ -196,12 +209,13 @@ def without_column(evidence: Any, name: Any) -> Any:
 
 
 def read_column(
-    variable: Variable, values: Any, framed: bool = False, lazily: bool = False
+    variable: Variable, values: Any, framed: bool = False, lazily: bool = False, index: Any = None
 ) -> tuple[Column | None, bool]:
     """One column, None without evidence, and whether it is a single value that holds for all rows.
 
     A column is `framed` if it comes from a frame; those of frame libraries are, wherever they come from. It is a copy,
-    and checked, unless it is read `lazily`; see `read`.
+    and checked, unless it is read `lazily`; see `read`. Errors name rows by the `index` of the frame, too, or else by
+    that of the column itself.
     """
     if isinstance(values, Column):
         if values.variable != variable:
@@ -209,10 +223,15 @@ def read_column(
             problem = f" was read for the states {states}, so that it must be read again"
             raise EvidenceError(problem, variable=variable.name)
         return values if lazily or values.given is None else values.kept(), values.rows == 1
-    column, broadcasts = _referring(variable, values, framed)
-    if column is None or (lazily and column.rows != 1):
-        return column, broadcasts
-    return column.kept(), broadcasts
+    index = column_index(values) if index is None else index
+    try:
+        column, broadcasts = _referring(variable, values, framed)
+    except EvidenceError as error:
+        raise error.indexed(index) from None
+    if column is None:
+        return None, broadcasts
+    column.index = index
+    return column if lazily and column.rows != 1 else column.kept(), broadcasts
 
 
 def _referring(variable: Variable, values: Any, framed: bool) -> tuple[Column | None, bool]:

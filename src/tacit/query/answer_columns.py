@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from tacit.base.errors import TacitError
+from tacit.base.floats import flat
 from tacit.evidence.column import Evidence
 from tacit.evidence.tables.columns import written, written_type
 from tacit.query.answer import quietly
@@ -82,10 +83,10 @@ class PosteriorColumns(AnswerColumns):
             answer = tac.ask(known)
             with quietly():
                 posterior = answer.posterior
-            flat = posterior.reshape(len(posterior), -1)
-            impossible = np.isnan(flat[:, 0])
-            columns += [pa.array(column, mask=impossible) for column in flat.T]
-            best = np.unravel_index(flat.argmax(axis=1), posterior.shape[1:]) if self.argmax else ()
+            table = flat(posterior)
+            impossible = np.isnan(table[:, 0])
+            columns += [pa.array(column, mask=impossible) for column in table.T]
+            best = np.unravel_index(table.argmax(axis=1), posterior.shape[1:]) if self.argmax else ()
             for name, codes in zip(group, best, strict=self.argmax):
                 labels = written(net.variable(name), net.states(name))
                 columns.append(labels.take(pa.array(codes, mask=impossible)))

@@ -162,7 +162,8 @@ class CompiledQuery:
                 raise EvidenceError(f"there is no state on {name!r}, which the query {problem}")
             if not (seen := column.observed).all():
                 problem = "a state is needed in every row (do=); it may be neither missing nor soft"
-                raise EvidenceError(problem, variable=name, subject=f"intervention on {name!r}", row=int(seen.argmin()))
+                subject, row = f"intervention on {name!r}", int(seen.argmin())
+                raise EvidenceError(problem, variable=name, subject=subject, row=row).indexed(column.index)
             column.certain_codes()
         if known.rows and is_frame(evidence):
             warn_missing([name for name in self.evidence if name not in known.columns])

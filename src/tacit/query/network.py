@@ -34,6 +34,7 @@ from tacit.query.query import Query, compiled, for_one_row
 from tacit.query.selection import selected_network
 
 if TYPE_CHECKING:  # loaded by the methods that show it
+    from tacit.theory.explain import Explanation
     from tacit.views.drawing import Drawing
     from tacit.views.page import Explorer
 
@@ -143,6 +144,32 @@ class Network(Model):
             self._of_labels.get(names, lambda: one)
         answer = tac.posterior(known)  # not read again: the columns of an array follow the network, not the query
         return with_labels(answer, [self.variable(name) for name in tac.question.query], evidence) if labels else answer
+
+    def explain(self, query: str, evidence: EvidenceLike | None = None, state: Label | None = None) -> Explanation:
+        """Why one row of evidence gets its answer, as `TAC.explain` tells it of a query compiled for that evidence.
+
+        The query is kept, as that of `posterior` is. The answer to an intervention is that of `net.do({...})`.
+
+        >>> from tacit import examples
+        >>> print(examples.kidney_stones().explain("recovery", {"size": "small", "treatment": "B"}))
+        P*(recovery | size: small, treatment: B)
+        yes  0.866667  ██████████████████████████
+         no  0.133333  ████
+        <BLANKLINE>
+        What each finding adds to the log-odds of recovery=yes, given the others
+        finding       without it  weight
+        size: small     0.825714  +0.316
+        treatment: B    0.882353  -0.143
+        """
+        from tacit.theory.explain import explain, one_row
+
+        asked = checked_query(self, query)
+        known = one_row(self._read(evidence, (asked,) if isinstance(asked, str) else asked or ()))
+        try:
+            tac = self._kept(asked, tuple(sorted(known.columns)), (), {})  # answers without each finding, too
+        except TooLargeError:
+            tac = self._query(asked, known)
+        return explain(tac, Evidence(1, {n: c for n, c in known.columns.items() if n not in tac.given}), state)
 
     def log_likelihood(self, rows: EvidenceLike | None = None) -> Floats:
         """The logarithm of p*(evidence) of every row: (rows,); minus infinity where it is impossible.

@@ -15,6 +15,7 @@ from tacit.base.errors import TacitError
 from tacit.base.floats import Floats, flat
 from tacit.base.grid import GAP, Grid, ends, probability
 from tacit.base.version import package
+from tacit.evidence.frames import column_index, frame_index
 from tacit.model.variable import Label, Variable, state_column
 
 MAX_ROWS = 20  # that are printed; of more, the first and last ones
@@ -188,6 +189,60 @@ class Marginals(dict[str, Probabilities]):
         return self._grid().html() if self else None
 
 
+class Information(dict[str, Floats]):
+    """What observing each variable is expected to tell about a query, in nats; a dictionary that prints as one table.
+
+    Its values are (rows,), in the order of the network. Variables that tell most in the rows together are printed
+    first; that of the query itself is all that is left to learn. NaN: the state is observed already.
+
+    >>> import tacit
+    >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
+    >>> tac.information({"C": ["lo", None]}, labels=True)
+    variable         0         1
+    B         0.667952  0.688139
+    A         0.076581  0.110413
+    C              nan  0.005721
+    """
+
+    def __init__(self, drops: Mapping[str, Floats], index: Any = None) -> None:
+        super().__init__(drops)
+        self.index = index
+
+    def to_pandas(self) -> Any:
+        """A pandas frame: a row for each row of evidence, with its index, and a column for each variable."""
+        pandas = package("pandas", "frames")
+        return pandas.DataFrame(dict(self), index=self.index).rename_axis(columns="variable")
+
+    def to_polars(self) -> Any:
+        """A polars frame with a column for each variable."""
+        return package("polars", "frames").DataFrame(dict(self))
+
+    def to_arrow(self) -> Any:
+        """A pyarrow table with a column for each variable."""
+        return package("pyarrow", "cli").table(dict(self))
+
+    def _grid(self) -> Grid:
+        total = {name: float(np.nansum(drop)) for name, drop in self.items()}
+        told = [name for name, drop in self.items() if not np.isnan(drop).all()]
+        names = [*sorted(told, key=lambda name: -total[name]), *(name for name in self if name not in set(told))]
+        count = len(next(iter(self.values())))
+        rows, shown = ends(count, MAX_COLUMNS), ends(len(names), MAX_LINES)
+        values = np.stack([self[name] for name in names])
+        body = [
+            (GAP,) * (1 + len(rows)) if place is None else (names[place], *_cells(values, place, rows))
+            for place in shown
+        ]
+        hidden = None in rows or None in shown
+        note = f"[{len(self):,} variables x {count:,} rows]" if hidden else ""
+        return Grid([("variable", *(_row_name(self.index, row) for row in rows))], body, note=note)
+
+    def __repr__(self) -> str:
+        return str(self._grid()) if self else "{}"
+
+    def _repr_html_(self) -> str | None:
+        return self._grid().html() if self else None
+
+
 def with_labels(array: Floats, variables: Sequence[Variable], evidence: Any) -> Probabilities:
     """Probabilities with the index of the rows of evidence."""
     return Probabilities(array, variables, index_of(evidence, len(array)))
@@ -195,9 +250,10 @@ def with_labels(array: Floats, variables: Sequence[Variable], evidence: Any) -> 
 
 def index_of(evidence: Any, rows: int) -> Any:
     """The index of a pandas frame of evidence, or of the first column of pandas in a mapping; None without any."""
-    columns = evidence.values() if isinstance(evidence, Mapping) else [evidence]
-    of_pandas = (c for c in columns if type(c).__module__.partition(".")[0] == "pandas" and hasattr(c, "index"))
-    index = next((column.index for column in of_pandas), None)
+    if isinstance(evidence, Mapping):
+        index = next((index for column in evidence.values() if (index := column_index(column)) is not None), None)
+    else:
+        index = frame_index(evidence)
     return None if index is None or len(index) != rows else index
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, overload
 
 from tacit.base.errors import TacitError
@@ -14,6 +15,7 @@ from tacit.compiler import trace
 from tacit.compiler.jointree import Jointree, jointree
 from tacit.engines.circuit import Circuit
 from tacit.engines.circuit.lower import lower
+from tacit.evidence.column import Evidence
 from tacit.evidence.read import EvidenceLike
 from tacit.model.factor_graph import FactorGraph
 from tacit.model.variable import Label
@@ -212,9 +214,18 @@ class TAC(UserQuery):
         size: small     0.825714  +0.316
         treatment: B    0.882353  -0.143
         """
-        from tacit.theory.explain import explain
+        from tacit.theory.explain import explain, one_row
 
-        return explain(self, evidence, state)
+        if not self.do:
+            return explain(self, evidence, state)
+        known = one_row(self.read(evidence))
+        states = {name: self.network.states(name)[int(known.columns[name].states()[0])] for name in self.do}
+        others = [name for name in self.evidence if name not in self.always_known]
+        options = replace(self.options, do=(), given=self.given, order=None)
+        after = compiled(TAC, self.network.do(states), self.query, others, self.hard, options)
+        seen = {n: c for n, c in known.columns.items() if n not in states and n not in self.given}
+        why = explain(after, Evidence(1, seen), state)
+        return replace(why, evidence={f"do({name})": str(value) for name, value in states.items()} | dict(why.evidence))
 
     def filtered(self, name: str, evidence: EvidenceLike | None = None) -> Floats:
         """The posterior of every step `name[t]`, from the evidence of steps up to t alone: (rows, steps, states).

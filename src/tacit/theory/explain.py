@@ -17,9 +17,9 @@ from tacit.base.html import lines, table
 from tacit.base.text import bars
 from tacit.evidence.column import Column, Evidence
 from tacit.evidence.read import EvidenceLike
+from tacit.model.model import Model
 from tacit.model.variable import Label
-from tacit.query.network import Network
-from tacit.query.query import Query, compiled
+from tacit.query.query import Query
 from tacit.query.selection import selected_network
 from tacit.theory.arguments import read_given, state_of
 from tacit.theory.findings import Finding, findings
@@ -82,7 +82,9 @@ class Test:
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """Why one row of evidence gets its answer. Made by `TAC.explain`; prints as text and shows as HTML.
+    """Why one row of evidence gets its answer.
+
+    Made by `TAC.explain` and `Network.explain`; prints as text and shows as HTML.
 
     Attributes
     ----------
@@ -109,7 +111,7 @@ class Explanation:
     posterior: Floats
     evidence: Mapping[str, str]
     tests: tuple[Test, ...]
-    network: Network
+    network: Model
     coefficients: Mapping[tuple[str, ...], Floats] | None
     findings: tuple[Finding, ...] = ()
     asked_state: Label | None = None
@@ -179,30 +181,16 @@ def _more(count: int, which: str) -> str:
 
 
 def explain(tac: Query, evidence: EvidenceLike | None = None, state: Label | None = None) -> Explanation:
-    """Why one row of evidence gets its answer; see `TAC.explain`."""
+    """Why one row of evidence gets its answer; see `TAC.explain`. The query has no interventions."""
     asked = None if state is None else tac.variable.states[state_of(tac, state)]
-    if tac.do:
-        return replace(_after_interventions(tac, evidence), asked_state=asked)
-    return replace(_explained(tac, _one_row(read_given(tac, evidence))), asked_state=asked)
+    return replace(_explained(tac, one_row(read_given(tac, evidence))), asked_state=asked)
 
 
-def _one_row(known: Evidence) -> Evidence:
+def one_row(known: Evidence) -> Evidence:
+    """Evidence of one row; an error if there are more, or none."""
     if known.rows != 1:
         raise EvidenceError(f"explain takes one row of evidence, got {known.rows} rows")
     return known
-
-
-def _after_interventions(tac: Query, evidence: EvidenceLike | None) -> Explanation:
-    """The explanation of a row that sets some variables: that of its other findings, in the network so changed."""
-    known = _one_row(tac.read(evidence))
-    states = {name: tac.network.states(name)[int(known.columns[name].states()[0])] for name in tac.do}
-    assert isinstance(tac.network, Network)
-    others = [name for name in tac.evidence if name not in tac.always_known]
-    options = replace(tac.options, do=(), given=tac.given, order=None)
-    done = compiled(Query, tac.network.do(states), tac.query, others, tac.hard, options)
-    seen = {n: c for n, c in known.columns.items() if n not in states and n not in tac.given}
-    why = _explained(done, read_given(done, Evidence(1, seen)))
-    return replace(why, evidence={f"do({name})": str(state) for name, state in states.items()} | dict(why.evidence))
 
 
 def _explained(tac: Query, checked: Evidence) -> Explanation:
@@ -220,8 +208,6 @@ def _explained(tac: Query, checked: Evidence) -> Explanation:
         own = answer.selected[owner].weight[0]
         weights[tests] = (own if table is None else np.minimum(own[..., table:].sum(axis=-1), 1.0)).ravel()
     table = coefficients(query, weights[:, None])[0] if len(inputs) <= MAX_INPUTS else None
-    network = selected_network(tac.network, answer.selected)
-    assert isinstance(network, Network)  # as that of a TAC is
     said = {name: _said(column) for name, column in columns.items()}
     added: tuple[Finding, ...] = ()
     if not len(query.tests):
@@ -233,7 +219,7 @@ def _explained(tac: Query, checked: Evidence) -> Explanation:
         posterior=answer.posterior[0],
         evidence=said,
         tests=_tests(query, point, weights),
-        network=network,
+        network=selected_network(tac.network, answer.selected),
         coefficients=None if table is None else dict(zip(subsets(inputs), table, strict=True)),
         findings=added,
     )

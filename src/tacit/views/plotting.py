@@ -1,6 +1,6 @@
 """Pictures of queries: functions of one and two inputs with their pieces, staircases that approximate, tornados.
 
-Needs matplotlib (`pip install 'tacit-circuits[plot]'`). Every function draws on the axes it is given, or on new ones,
+Needs matplotlib (the extra `plot`). Every function draws on the axes it is given, or on new ones,
 and returns them.
 """
 
@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import itertools
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.base.errors import TacitError
+from tacit.base.floats import Floats
+from tacit.base.text import plural
 from tacit.base.version import how_to_install
 from tacit.evidence.read import EvidenceLike
 from tacit.model.cpt import THRESHOLDS, TestingCPT
@@ -26,8 +29,10 @@ from tacit.theory.universal.approximation import Approximation
 
 Axes = Any  # of matplotlib, which carries no types
 INK, ACCENT, PALE = "#1b2a41", "#c8553d", "#8d99ae"
-CURVE_POINTS = 400  # samples of a curve; a surface has an eighth of them along each side
-MAX_NUMBERED_REGIONS = 12
+CURVE_POINTS = 400  # samples of a curve
+SURFACE_POINTS = 80  # samples along each side of a surface
+JUMP = 0.02  # from which on a surface has a gap between two samples that select different networks
+NUMBERED_DEPTH = 0.025  # from its border to its middle, in shares of the map, for which a region has a number
 LABEL_WIDTH = 44  # characters in a line of a tornado's labels
 MIN_TRIED_ENTRIES = 40  # entries whose bars are worked out by asking again
 
@@ -55,7 +60,7 @@ def curve(
         ax.plot(x, y, color=ACCENT, linewidth=2, solid_capstyle="round")
     for border in borders:
         ax.axvline(border, color=PALE, linewidth=1, linestyle=(0, (3, 3)))
-    ax.set(xlim=(0, 1), ylim=(-0.02, 1.02), xlabel=_likelihood(tac, name), ylabel=_probability(tac, which))
+    ax.set(xlim=(0, 1), ylim=(-0.02, 1.02), xlabel=_likelihood(tac, name), ylabel=_probability(tac, which, given))
     return _plain(ax)
 
 
@@ -66,16 +71,41 @@ def surface(
     state: Label | None = None,
     ax: Any = None,
 ) -> Axes:
-    """P*(q) as a surface over the soft evidence on two binary variables."""
+    """P*(q) as a surface over the soft evidence on two binary variables; where it jumps, it has a gap."""
     ax = _axes(ax, projection="3d")
+    import matplotlib.pyplot as plt
+    from mpl_toolkits.mplot3d.art3d import Poly3DCollection
+
     names, which = _inputs(tac, inputs, given, 2), state_of(tac, state)
-    side = np.linspace(0, 1, CURVE_POINTS // 8)
-    x, y = np.meshgrid(side, side, indexing="ij")
-    z = tac.posterior({**_fixed(given), names[0]: x.ravel(), names[1]: y.ravel()})[:, which].reshape(x.shape)
-    ax.plot_surface(x, y, z, cmap="viridis", linewidth=0, antialiased=True, vmin=0, vmax=1, rcount=60, ccount=60)
-    ax.set(xlabel=_likelihood(tac, names[0]), ylabel=_likelihood(tac, names[1]), zlim=(0, 1))
-    ax.set_zlabel(_probability(tac, which))
+    side = np.linspace(0, 1, SURFACE_POINTS)
+    x, y = (a.ravel() for a in np.meshgrid(side, side, indexing="ij"))
+    row = {**_fixed(given), names[0]: x, names[1]: y}
+    faces = _faces(np.stack([x, y, tac.posterior(row)[:, which]], axis=-1))  # (faces, corners, 3)
+    if not _soft(tac):
+        piece = _faces(_selections(tac, row)[:, None])[..., 0]
+        jumps = (np.ptp(piece, axis=1) > 0) & (np.ptp(faces[..., 2], axis=1) > JUMP)
+        faces = faces[~jumps]
+    colors = plt.get_cmap("viridis")(faces[..., 2].mean(axis=1))
+    ax.add_collection3d(Poly3DCollection(faces, facecolors=colors, edgecolors=colors, linewidths=0.2))
+    ax.set(xlim=(0, 1), ylim=(0, 1), zlim=(0, 1))
+    ax.set(xlabel=_likelihood(tac, names[0]), ylabel=_likelihood(tac, names[1]))
+    ax.set_zlabel(_probability(tac, which, given))
     return ax
+
+
+def _faces(points: Floats) -> Floats:
+    """What the corners of all faces of a surface have, from what its points have (points, any): (faces, 4, any)."""
+    grid = points.reshape(SURFACE_POINTS, SURFACE_POINTS, -1)
+    corners = [grid[:-1, :-1], grid[1:, :-1], grid[1:, 1:], grid[:-1, 1:]]
+    return np.stack(corners, axis=2).reshape(-1, 4, grid.shape[-1])
+
+
+def _selections(tac: TAC, rows: Mapping[str, Any]) -> NDArray[np.int64]:
+    """A number for each row, the same where all tests are decided in the same way; zeros, if there are none."""
+    decided = [chosen.weight.reshape(len(chosen.weight), -1) > 0.5 for chosen in tac.selected(rows).values()]
+    if not decided:
+        return np.zeros(max(map(np.size, rows.values())), dtype=np.int64)
+    return np.asarray(np.unique(np.concatenate(decided, axis=1), axis=0, return_inverse=True)[1]).ravel()
 
 
 def regions(
@@ -83,27 +113,37 @@ def regions(
 ) -> Axes:
     """A map of the regions of two inputs: all evidence of one colour selects the same network.
 
-    Regions are found on a grid of points x points; `tacit.theory.pieces` finds them all.
+    Regions are found on a grid of points x points; `tacit.theory.pieces` finds them all. They are numbered from left
+    to right, where there is room.
     """
     ax = _axes(ax)
-    import matplotlib.pyplot as plt  # after the check that it is there
-
     if _soft(tac):
         raise TacitError("a query with sigmoids has no regions; make its tests hard with net.with_gamma(None)")
+    if not tac.program.selections:
+        raise TacitError("no testing node takes part in this query, so all evidence is in one region; see plot.surface")
     names = _inputs(tac, inputs, given, 2)
     side = (np.arange(points) + 0.5) / points
     x, y = (a.ravel() for a in np.meshgrid(side, side, indexing="ij"))
-    how = tac.selected({**_fixed(given), names[0]: x, names[1]: y})
-    rows = np.concatenate([chosen.weight.reshape(len(x), -1) for chosen in how.values()], axis=1) > 0.5
-    _, where = np.unique(rows, axis=0, return_inverse=True)
-    count = int(where.max()) + 1
-    image = where.reshape(points, points).T
-    ax.imshow(image, origin="lower", extent=(0, 1, 0, 1), cmap=plt.get_cmap("Pastel1", max(count, 2)), vmin=0)
-    for region in range(count if count <= MAX_NUMBERED_REGIONS else 0):
-        i, j = _middle(image == region)
-        ax.text((j + 0.5) / points, (i + 0.5) / points, str(region + 1), ha="center", va="center", color=INK)
-    ax.set(xlabel=_likelihood(tac, names[0]), ylabel=_likelihood(tac, names[1]), title=f"{count} regions")
+    found = _selections(tac, {**_fixed(given), names[0]: x, names[1]: y})
+    _, first = np.unique(found, return_index=True)
+    place = np.argsort(np.argsort(first))  # of a region, from left to right
+    image, count = place[found].reshape(points, points).T, len(first)
+    ax.imshow(_colors(count)[image], origin="lower", extent=(0, 1, 0, 1))
+    for region in range(count):
+        i, j, depth = _middle(image == region)
+        if depth > NUMBERED_DEPTH * points:
+            ax.text((j + 0.5) / points, (i + 0.5) / points, str(region + 1), ha="center", va="center", color=INK)
+    ax.set(xlabel=_likelihood(tac, names[0]), ylabel=_likelihood(tac, names[1]), title=plural(count, "region"))
     return ax
+
+
+def _colors(count: int) -> Floats:
+    """Pale colours (count, 3) that differ: hues by the golden ratio, so that neighbours are far apart."""
+    from matplotlib.colors import hsv_to_rgb
+
+    place = np.arange(count)
+    hues = (0.58 + place * (5**0.5 - 1) / 2) % 1
+    return np.asarray(hsv_to_rgb(np.stack([hues, 0.14 + 0.07 * (place % 3), 0.98 - 0.06 * (place % 2)], axis=-1)))
 
 
 def staircase(f: Callable[..., Any], approximation: Approximation, ax: Any = None) -> Axes:
@@ -119,8 +159,7 @@ def staircase(f: Callable[..., Any], approximation: Approximation, ax: Any = Non
     ax.plot(x, exact, color=INK, linewidth=1.2, label="f")
     ax.plot(x, steps, color=ACCENT, linewidth=1.8, label=f"P*(y), {approximation.levels} levels")
     ax.set(xlim=(0, 1), ylim=(-0.02, 1.02), xlabel="x")
-    ax.legend(frameon=False, loc="best")
-    return _plain(ax)
+    return _with_legend(_plain(ax), 3)
 
 
 def tornado(
@@ -162,16 +201,17 @@ def tornado(
     labels = [textwrap.fill(bar.label, LABEL_WIDTH, break_long_words=False, break_on_hyphens=False) for bar in bars]
     height = 0.22 + 0.16 * max((label.count("\n") + 1 for label in labels), default=1)  # inches for a bar
     ax = _axes(ax, size=(7, height * max(len(bars), 1) + 1))
-    for word, color in (("lowered", PALE), ("raised", ACCENT)):
-        widths = [getattr(bar, word) - now for bar in bars]
-        label = f"{word} by {change:g}, within 0 and 1" if word == "raised" else word
-        ax.barh(range(len(bars)), widths, 0.66, now, color=color, label=label)
+    for word, other, color in (("lowered", "raised", PALE), ("raised", "lowered", ACCENT)):
+        widths = np.array([getattr(bar, word) - now for bar in bars])
+        others = np.array([getattr(bar, other) - now for bar in bars])
+        drawn = ax.barh(range(len(bars)), widths, 0.66, now, color=color, label=f"{word} by {change:g}")
+        for patch, behind in zip(drawn, np.abs(widths) > np.abs(others), strict=True):
+            patch.set_zorder(1 if behind else 1.5)  # of two bars on one side, the shorter one stays in sight
     ax.axvline(now, color=INK, linewidth=1)
     ax.set_yticks(range(len(bars)), labels, fontsize=8)
     ax.tick_params(axis="y", length=0)
     ax.set(xlabel=title, ylim=(-0.5, max(len(bars), 1) - 0.5))
-    ax.legend(frameon=False, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
-    return _plain(ax)
+    return _with_legend(_plain(ax), 2)
 
 
 def _entries(sensitivity: Sensitivity, row: int, state: Label | tuple[Label, ...] | None) -> list[Entry]:
@@ -220,6 +260,12 @@ def _plain(ax: Any) -> Any:
     return ax
 
 
+def _with_legend(ax: Any, columns: int) -> Any:
+    """Axes with their legend above them, where it hides nothing."""
+    ax.legend(frameon=False, ncols=columns, loc="lower center", bbox_to_anchor=(0.5, 1))
+    return ax
+
+
 def _inputs(tac: TAC, inputs: Sequence[str] | None, given: EvidenceLike | None, count: int) -> tuple[str, ...]:
     names = checked_inputs(tac, inputs, read_given(tac, given).columns)
     if len(names) != count:
@@ -239,18 +285,33 @@ def _fixed(given: EvidenceLike | None) -> dict[str, Any]:
     return {} if given is None else dict(given)
 
 
-def _middle(mask: Any) -> tuple[int, int]:
-    """The point of a region that is farthest from its border: where a number is easy to read."""
+def _middle(mask: NDArray[np.bool_]) -> tuple[int, int, float]:
+    """A point of a region where a number is easy to read, and how far it is from the border.
+
+    Of the points that are about as far from it as any, that is the one nearest to the centre of the region.
+    """
     from scipy.ndimage import distance_transform_edt
 
     depth = distance_transform_edt(np.pad(mask, 1))[1:-1, 1:-1]
-    i, j = np.unravel_index(int(depth.argmax()), depth.shape)
-    return int(i), int(j)
+    deep = np.argwhere(depth >= 0.95 * depth.max())
+    away = np.linalg.norm(deep - np.argwhere(mask).mean(axis=0), axis=1)
+    i, j = deep[int(away.argmin())].tolist()
+    return i, j, float(depth[i, j])
 
 
 def _likelihood(tac: TAC, name: str) -> str:
     return f"λ({name}={tac.network.states(name)[0]!r})"
 
 
-def _probability(tac: TAC, which: int) -> str:
-    return f"P*({tac.query}={tac.variable.states[which]!r})"
+def _probability(tac: TAC, which: int, given: EvidenceLike | None) -> str:
+    """The probability that is drawn, with the evidence that stays fixed."""
+    fixed = []
+    for name, column in read_given(tac, given).columns.items():
+        if column.codes is not None and column.fully_observed:
+            fixed.append(f"{name}={column.variable.states[column.codes[0]]!r}")
+        elif column.variable.card == 2:
+            fixed.append(f"{_likelihood(tac, name)}={column.likelihoods()[0, 0]:.3g}")
+        else:
+            fixed.append(name)
+    condition = f" | {', '.join(fixed)}" if fixed else ""
+    return f"P*({tac.query}={tac.variable.states[which]!r}{condition})"

@@ -17,8 +17,8 @@ def warm() -> None:
     cache of the user; NUMBA_CACHE_DIR names another folder. Whoever can read them uses them.
 
     \b
-    Example, in a Dockerfile:
-      RUN pip install 'tacit-circuits[cli]' && tacit warm
+    Example, in a Dockerfile, after tacit was installed:
+      RUN tacit warm
     """
     from tacit.cli.shared.all_kernels import compile_all  # loads numba
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.base.errors import EvidenceError
+from tacit.base.errors import EvidenceError, FormatError
 from tacit.base.floats import Floats
 from tacit.base.text import listed
 from tacit.evidence.column import Evidence
@@ -23,6 +23,7 @@ from tacit.evidence.read import is_ambiguous, read
 from tacit.evidence.states import MISSING_WORDS, as_number, label_of, numbers_spelled
 from tacit.evidence.tables.csv_parquet import FileTable, TableBatch
 from tacit.evidence.tables.messages import in_file
+from tacit.evidence.wrong_rows import WrongRows
 from tacit.model.model import Model
 from tacit.model.variable import Variable, similar, state_column
 
@@ -63,30 +64,67 @@ class Source:
 class TableReader:
     """A reader of the evidence on some variables in the batches of a table.
 
-    A batch whose column holds only 0 and 1 may mean codes or likelihoods; then the rest of the table decides.
+    A batch whose column holds only 0 and 1 may mean codes or likelihoods; then the rest of the table decides. An error
+    tells what is wrong in all of the table, from the batch on.
     """
 
     def __init__(self, table: FileTable, sources: Mapping[str, Source]) -> None:
         self.table, self.sources = table, sources
-        self._soft: set[str] = set()  # the variables whose columns are known to hold likelihoods
+        self._soft: dict[str, bool] = {}  # whether a column that was in doubt holds likelihoods, by its variable
 
     def evidence(self, batch: TableBatch) -> Evidence:
         """The checked evidence of a batch."""
-        variables = [source.variable for source in self.sources.values()]
         try:
-            return read({name: self._values(name, batch.rows) for name in self.sources}, variables)
+            return self._read(batch)
         except EvidenceError as error:
-            raise in_file(error, self.table.name, batch.first) from None
+            raise self._error(batch, error) from None
+
+    def _read(self, batch: TableBatch) -> Evidence:
+        """The evidence of a batch; an error names all columns that are wrong, and counts rows from 0."""
+        values, errors = {}, list[EvidenceError]()
+        for name in self.sources:
+            try:
+                values[name] = self._values(name, batch.rows)
+            except EvidenceError as error:
+                errors.append(error)
+        try:
+            known = read(values, [source.variable for source in self.sources.values()])
+        except EvidenceError as error:
+            errors += [error.changed(others=()), *error.others]
+        if errors:
+            raise errors[0].changed(others=errors[1:]).moved(batch.first)
+        return known
+
+    def _error(self, batch: TableBatch, error: EvidenceError) -> EvidenceError:
+        """The error about a batch and all later ones, which are read only to count what is wrong in them."""
+        wrong, stop = WrongRows(), batch.stop
+        wrong.add(error)
+        try:
+            for later in self.table.batches(columns_of(self.sources.values())):
+                if later.first < stop:
+                    continue
+                if wrong.is_full:
+                    return in_file(wrong.error(), f"{self.table.name}, up to row {stop:,}")
+                try:
+                    self._read(later)
+                except EvidenceError as another:
+                    wrong.add(another)
+                stop = later.stop
+        except FormatError:  # which is to be met when the rows above are right
+            return in_file(wrong.error(), f"{self.table.name}, up to row {stop:,}")
+        return in_file(wrong.error(), self.table.name)
 
     def _values(self, name: str, rows: Any) -> Any:
         source = self.sources[name]
-        if name not in self._soft:
+        if not self._soft.get(name):
             try:
                 return source.values(rows)
             except AmbiguousColumnError:
-                if not any(source.has_likelihoods(other.rows) for other in self.table.batches(source.columns)):
+                if name not in self._soft:
+                    others = self.table.batches(source.columns)
+                    self._soft[name] = any(source.has_likelihoods(other.rows) for other in others)
+                if not self._soft[name]:
                     raise
-                self._soft.add(name)
         return floats_of(source.columns[0], rows.column(source.columns[0]))
 
 

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from tacit.base.errors import EvidenceError, TacitError
 from tacit.base.html import curve, facts
 from tacit.base.text import counted, plural
+from tacit.evidence.frames import frame_index
 from tacit.learn.checkpoint import fingerprint
 from tacit.learn.estimating.counting import ExpectationStep, FirstPass, ScannedRows
 from tacit.learn.estimating.em import EM, best, read_runs, write_runs
@@ -129,9 +130,12 @@ def estimate(
     """
     estimation = Estimation(net, EstimateOptions.among(locals()))
     place: AbstractContextManager[RowBuffer] = closing(SpooledRows()) if is_stream(rows) else nullcontext([])
-    with place as buffer:
-        scanned = estimation.first_pass.scan(row_batches(net, rows, weights), buffer, estimation.say_rows)
-        return estimation.estimate(Local(scanned))
+    try:
+        with place as buffer:
+            scanned = estimation.first_pass.scan(row_batches(net, rows, weights), buffer, estimation.say_rows)
+            return estimation.estimate(Local(scanned))
+    except EvidenceError as error:
+        raise error.indexed(frame_index(rows)) from None
 
 
 class Estimation:

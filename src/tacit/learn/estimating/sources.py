@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import pickle
 import tempfile
@@ -24,6 +25,7 @@ from tacit.evidence.read import is_frame, named_columns, read, without_column
 from tacit.evidence.tables.columns import TableReader, choose, columns_of, floats_of, unused
 from tacit.evidence.tables.csv_parquet import FileTable, open_table
 from tacit.evidence.tables.messages import in_file
+from tacit.evidence.wrong_rows import WrongRows
 from tacit.learn.fitting.data import checked_weights
 from tacit.model.variable import similar
 from tacit.query.network import Network
@@ -116,7 +118,7 @@ def is_stream(rows: Any) -> bool:
         return True
     if isinstance(rows, list | tuple) and any(isinstance(table, Mapping) and _has_columns(table) for table in rows):
         return True  # dictionaries of columns; those of single values are rows
-    if not isinstance(rows, Iterable) or isinstance(rows, Mapping | Evidence | np.ndarray) or is_frame(rows):
+    if not isinstance(rows, Iterable) or isinstance(rows, np.ndarray) or _is_table(rows):
         return False
     # a sequence of rows of numbers is an array; one of tables, or of what must be read to be seen, is not
     return not isinstance(rows, Sequence) or bool(rows and _is_table(rows[0]))
@@ -146,15 +148,13 @@ def _is_table(rows: Any) -> bool:
 
 def _of_batches(net: Network, batches: Iterable[Any], weights: Any) -> Iterator[RowBatch]:
     whole = None if weights is None or isinstance(weights, str) else checked_weights(weights)
-    first = 0
-    for table in batches:
-        columns = table.values() if isinstance(table, Mapping) else (table,)
-        if any(hasattr(column, "__len__") and not len(column) for column in columns):
-            continue
+    first, tables = 0, _with_rows(batches)
+    for table in tables:
         try:
             batch = _row_batch(net, table, weights if whole is None else None, first)
-        except EvidenceError as error:
-            raise error.moved(first) from None
+        except EvidenceError:
+            rest = itertools.chain([table], tables)
+            raise _error_in_all(net, rest, weights if whole is None else None, first) from None
         if whole is not None:
             batch = RowBatch(batch.columns, whole[first : first + batch.rows], batch.numbers)
             if len(batch.weights) < len(batch.numbers):
@@ -163,6 +163,37 @@ def _of_batches(net: Network, batches: Iterable[Any], weights: Any) -> Iterator[
         yield batch
     if whole is not None and first < len(whole):
         raise EvidenceError(f"there are {len(whole):,} weights for {first:,} rows; expected one per row")
+
+
+def _with_rows(batches: Iterable[Any]) -> Iterator[Any]:
+    """The batches that have rows."""
+    for table in batches:
+        columns = table.values() if isinstance(table, Mapping) else (table,)
+        if all(len(column) for column in columns if hasattr(column, "__len__")):
+            yield table
+
+
+def _error_in_all(net: Network, batches: Iterable[Any], weights: Any, first: int) -> EvidenceError:
+    """The error about batches from the row `first` on, which are read only to count what is wrong in them."""
+    wrong = WrongRows()
+    for table in batches:
+        if wrong.is_full:
+            return wrong.error().changed(place=f"the first {first:,} rows")
+        try:
+            _row_batch(net, table, weights, first)
+        except EvidenceError as error:
+            wrong.add(error.moved(first))
+        first += _length(table)
+    return wrong.error()
+
+
+def _length(table: Any) -> int:
+    """The number of rows of a table, right or wrong."""
+    if isinstance(table, Evidence):
+        return table.rows
+    if not isinstance(table, Mapping):
+        return len(table)
+    return max((len(c) for c in table.values() if hasattr(c, "__len__") and not isinstance(c, str)), default=1)
 
 
 def _gathered(batches: Iterable[RowBatch]) -> Iterator[RowBatch]:

@@ -13,7 +13,7 @@ from tacit.base.errors import EvidenceError
 from tacit.base.floats import Floats
 from tacit.base.text import plural, shown_number
 from tacit.evidence.column import Column, take
-from tacit.evidence.frames import TextColumn, is_framed, unpack
+from tacit.evidence.frames import TextColumn, column_index, frame_index, is_framed, unpack
 from tacit.evidence.read import is_ambiguous, named_columns, read_column
 from tacit.model.variable import Variable
 from tacit.query.tac import TAC
@@ -55,7 +55,10 @@ def read_data(tac: TAC, X: Any, y: Any, weights: ArrayLike | None, label: Any = 
     evidence = tac.read(X)
     if not evidence.rows:
         raise EvidenceError("the evidence has no rows; expected at least one")
-    targets = read_labels(tac.variable, y)
+    try:
+        targets = read_labels(tac.variable, y)
+    except EvidenceError as error:
+        raise error.indexed(frame_index(y) if hasattr(y, "columns") else column_index(y)) from None
     rows = targets.shape[1]
     if evidence.rows != rows and any(column.rows > 1 for column in evidence.columns.values()):
         raise EvidenceError(f"there are {plural(evidence.rows, 'row')} of evidence but {rows:,} labels")
