@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -75,6 +76,22 @@ class Discovery:
             either = {frozenset(edge) for edge in self.arrows.undirected}
             strength = {edge: self._share(edge, frozenset(edge) in either) for edge in self.network.edges}
         return draw(self.network, evidence, width=width, strength=strength, undirected=self.arrows.undirected)
+
+    def page(
+        self,
+        path: str | os.PathLike[str],
+        captions: str | os.PathLike[str] | None = None,
+        query: str | None = None,
+    ) -> None:
+        """Write the explorer of the network, as `Network.page` does, with edges that look as `plot` draws them."""
+        from tacit.views.page import Captions, write_page
+
+        strength = None
+        if self.strength is not None:
+            turned = {frozenset(edge) for edge in self.arrows.undirected}
+            strength = {edge: self._share(edge, frozenset(edge) in turned) for edge in self.network.edges}
+        chosen = Captions.chosen(self.network, captions, query)
+        write_page(self.network, path, chosen, strength=strength, undirected=self.arrows.undirected)
 
     def _share(self, edge: Edge, turned: bool) -> float:
         """The share of bootstrap samples that have an edge, or also those that have it turned."""
