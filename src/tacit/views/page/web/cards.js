@@ -69,8 +69,8 @@ class Cards {
   mark() {
     if (!this.parts) return;
     const { label } = this.model.variables[this.session.query];
-    const verb = this.session.setting ? "set it from outside" : "observe it";
-    setText(this.hint, `Tap a state to ${verb}, or a name to make it the query, which is ${label} now.`);
+    const act = this.session.setting ? "set it from outside" : "observe it, drag along its bar for soft evidence";
+    setText(this.hint, `Tap a state to ${act}, or tap a name to make it the query, which is ${label} now.`);
     this.parts.forEach(({ card, title }, i) => {
       card.classList.toggle("chosen", i === this.session.query);
       setAttribute(title, "aria-pressed", i === this.session.query);

@@ -22,6 +22,7 @@ function edgeLegend(model) {
   const host = document.getElementById("edge-legend");
   const entries = model.edge_legend ?? [];
   host.hidden = !entries.length;
+  host.append("Edges:");
   entries.forEach(({ text, ...look }) => {
     const line = svgElement("path", { class: edgeClasses(look), d: "M1 6h32" });
     const sample = svgElement("svg", { width: 36, height: 12, "aria-hidden": "true" }, line);

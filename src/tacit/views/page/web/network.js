@@ -3,7 +3,7 @@
 
 const FAR_LETTERS = 11.1; // pixels on the screen: names from afar are no smaller
 const FAR_LINE = 1.3; // the height of a line, in letters
-const LEAST_NAME = 6; // letters: of a shorter beginning, nobody could guess the name
+const LEAST_NAME = 4; // letters: of a shorter beginning, nobody could guess the name
 
 class NetworkMap {
   constructor(session, host) {
