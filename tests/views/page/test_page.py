@@ -1,10 +1,13 @@
 """The page as a file: complete, safe whatever names say, and written in one step."""
 
+import colorsys
 import json
 import re
 import sys
 import zlib
 from base64 import b64decode
+from importlib.resources import files
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -79,6 +82,23 @@ def test_numbers_must_be_known(tmp_path: Path) -> None:
     with pytest.raises(tacit.TacitError, match="A"):
         net.page(tmp_path / "open.html")
     assert not (tmp_path / "open.html").exists()
+
+
+def hue(color: str) -> float:
+    """The hue of "#rrggbb" in degrees."""
+    red, green, blue = (int(color[k : k + 2], 16) / 255 for k in (1, 3, 5))
+    return 360 * colorsys.rgb_to_hls(red, green, blue)[0]
+
+
+def test_only_findings_are_orange_or_violet() -> None:
+    css = (files("tacit.views.page") / "web" / "style.css").read_text("utf-8")
+    for theme in re.findall(r":root[^{]*\{(.*?)\}", css, re.S):
+        colors = dict(re.findall(r"--([\w-]+): (#\w{6});", theme))
+        others = [name for name in colors if re.fullmatch(r"[cg]\d|less|more|holds|fails|bar|accent", name)]
+        assert len(others) > 10
+        for name, finding in product(others, ("seen-bar", "set-bar")):
+            apart = abs(hue(colors[name]) - hue(colors[finding]))
+            assert min(apart, 360 - apart) > 15, (name, finding)
 
 
 def test_in_a_notebook_the_page_has_a_frame_of_its_own() -> None:

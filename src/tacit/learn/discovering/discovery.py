@@ -69,10 +69,26 @@ class Discovery:
         """
         from tacit.views.drawing import draw
 
-        shares = None
-        if (strength := self.strength) is not None:
-            shares = {(a, b): strength.get((a, b), 0.0) + strength.get((b, a), 0.0) for a, b in self.network.edges}
-        return draw(self.network, evidence, width=width, strength=shares, undirected=self.arrows.undirected)
+        undirected = self.arrows.undirected
+        return draw(self.network, evidence, width=width, strength=self._shares(), undirected=undirected)
+
+    def page(
+        self,
+        path: str | os.PathLike[str],
+        captions: str | os.PathLike[str] | None = None,
+        query: str | None = None,
+    ) -> None:
+        """Write the explorer of the network, as `Network.page` does, with edges that look as `plot` draws them."""
+        from tacit.views.page import Captions, write_page
+
+        chosen = Captions.chosen(self.network, captions, query)
+        write_page(self.network, path, chosen, strength=self._shares(), undirected=self.arrows.undirected)
+
+    def _shares(self) -> dict[Edge, float] | None:
+        """The share of bootstrap samples that have each edge, in either direction; None without them."""
+        if (strength := self.strength) is None:
+            return None
+        return {(a, b): strength.get((a, b), 0.0) + strength.get((b, a), 0.0) for a, b in self.network.edges}
 
     def __repr__(self) -> str:
         edges = f"{plural(len(self.network.edges), 'edge')} among {plural(len(self.network), 'variable')}"

@@ -7,6 +7,7 @@ import os
 import re
 import zlib
 from base64 import b64encode
+from collections.abc import Iterable, Mapping
 from html import escape
 from importlib.resources import files
 from typing import Any
@@ -15,6 +16,7 @@ from tacit.base.atomic import write_atomically
 from tacit.base.errors import TooLargeError
 from tacit.base.text import visible
 from tacit.model.model import Model
+from tacit.views.edges import EdgeLooks
 from tacit.views.page.captions import Captions
 from tacit.views.page.page_model import page_model
 
@@ -28,9 +30,20 @@ MAX_SIZE = 20_000_000  # characters of a page, packed: what a browser opens and 
 FRAME_HEIGHT = 640  # of the explorer in a notebook, in pixels
 
 
-def page_html(net: Model, captions: Captions | None = None, remote: bool = False) -> str:
-    """The explorer of a network: one page that needs nothing else, or (`remote`) one that asks a server."""
-    model = page_model(net, captions or Captions(), remote)
+def page_html(
+    net: Model,
+    captions: Captions | None = None,
+    remote: bool = False,
+    *,
+    strength: Mapping[tuple[str, str], float] | None = None,
+    undirected: Iterable[tuple[str, str]] = (),
+) -> str:
+    """The explorer of a network: one page that needs nothing else, or (`remote`) one that asks a server.
+
+    `strength` and `undirected` are those of `draw`: edges below 1 are dashed, those without a direction have no tip.
+    """
+    looks = EdgeLooks.checked(net.edges, strength or {}, undirected) if strength or undirected else None
+    model = page_model(net, captions or Captions(), remote, looks)
     source = _web("page.html")
     if remote:
         source = source.replace(LOCAL, f"{LOCAL}\n{REMOTE}", 1).replace(NO_CONNECTIONS, TO_SERVER, 1)
@@ -56,9 +69,16 @@ def packed(model: dict[str, Any]) -> dict[str, Any]:
     return light | {"packed": b64encode(zlib.compress(text.encode(), 9)).decode()}
 
 
-def write_page(net: Model, path: str | os.PathLike[str], captions: Captions | None = None) -> None:
-    """Write the explorer of a network to a file."""
-    page = page_html(net, captions)
+def write_page(
+    net: Model,
+    path: str | os.PathLike[str],
+    captions: Captions | None = None,
+    *,
+    strength: Mapping[tuple[str, str], float] | None = None,
+    undirected: Iterable[tuple[str, str]] = (),
+) -> None:
+    """Write the explorer of a network to a file; `strength` and `undirected` are those of `draw`."""
+    page = page_html(net, captions, strength=strength, undirected=undirected)
     write_atomically(path, lambda file: file.write(page))
 
 

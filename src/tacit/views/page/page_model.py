@@ -10,8 +10,10 @@ from tacit.base.errors import TooLargeError
 from tacit.base.text import large
 from tacit.compiler.program import Program
 from tacit.compiler.question import Question
+from tacit.model.as_dict import edges_to_json
 from tacit.model.model import Model
 from tacit.query.query import DEFAULTS, Query, compiled
+from tacit.views.edges import EdgeLook, EdgeLooks
 from tacit.views.page.captions import Captions
 from tacit.views.page.places import places, tests_per_state
 from tacit.views.page.programs import PageTables, add_small_tables, plain_program, plain_tests, rule_table, why_not_set
@@ -26,7 +28,7 @@ MAX_WORK = 50_000_000  # multiply-adds of one sweep: about a tenth of a second i
 MAX_ENTRIES = 10_000_000  # of all values together: 160 MB in a browser
 
 
-def page_model(net: Model, captions: Captions, remote: bool = False) -> dict[str, Any]:
+def page_model(net: Model, captions: Captions, remote: bool = False, looks: EdgeLooks | None = None) -> dict[str, Any]:
     """All that the page reads, as plain data; the programs and large tables are left out where a server answers."""
     net.require_numbers()
     number = {name: i for i, name in enumerate(net.variables)}
@@ -42,24 +44,40 @@ def page_model(net: Model, captions: Captions, remote: bool = False) -> dict[str
         "remote": remote,
         "variables": variables,
         "layout": places(net, [own["label"] for own in variables], [own["states"] for own in variables]),
+        **({} if looks is None else _edge_looks(net, looks)),
         **(_looked_at(net) if remote else _computable(net)),
     }
 
 
 def _described(net: Model, name: str, number: Mapping[str, int], captions: Captions, remote: bool) -> dict[str, Any]:
     states, shown = [str(state) for state in net.states(name)], captions.states.get(name, {})
+    bins = net.bins(name)
     return {
         "name": name,
         "label": captions.labels.get(name, name),
         "group": captions.groups.get(name),
         "names": states,
         "states": [shown.get(state, state) for state in states],
+        "bins": None if bins is None else edges_to_json(bins),
         "parents": [number[parent] for parent in net.parents(name)],
         "testing": net.cpt(name).testing,
         "tests": tests_per_state(net, name),
         "table": rule_table(net, name),
         "unsettable": None if remote else why_not_set(net, name),  # a server can
     }
+
+
+def _edge_looks(net: Model, looks: EdgeLooks) -> dict[str, Any]:
+    """How sure each edge is, in the order of the layout, and what has to be explained of that."""
+    pairs = [(parent, name) for name in net.variables for parent in net.parents(name)]
+    return {
+        "edge_looks": [_look(looks.of(pair)) for pair in pairs],
+        "edge_legend": [{**_look(look), "text": text} for look, text in looks.legend(pairs)],
+    }
+
+
+def _look(look: EdgeLook) -> dict[str, Any]:
+    return {"level": look.rank, "tipped": look.tipped}
 
 
 def _looked_at(net: Model) -> dict[str, Any]:

@@ -11,6 +11,7 @@ async function start() {
   const overview = new Overview(map, camera);
   const cards = new Cards(session, document.getElementById("cards"));
   const query = new QueryBox(session);
+  const strip = new AnswerStrip(session, () => show("panels"));
   const testing = model.variables.some((variable) => variable.testing);
   const panels = [
     new FindingsPanel(session),
@@ -26,10 +27,13 @@ async function start() {
   const go = (i) => goTo(i, { map, camera, cards });
 
   describe(model);
+  edgeLegend(model);
   themes();
   views(cards, camera);
   help();
   modes(session);
+  hintOnMap(camera);
+  hintOnSetting(session);
   const groups = legend(model, map);
   const search = new Search(session, go, (found) => {
     map.parts.forEach(({ group }, i) => group.classList.toggle("unlike", found !== null && !found.has(i)));
@@ -62,6 +66,7 @@ async function start() {
       map.update();
       cards.update();
       query.update();
+      strip.update();
       tabs.update();
       overview.mark(session.evidence, session.query);
     } else if (what === "query") {
@@ -69,7 +74,12 @@ async function start() {
       overview.mark(session.evidence, session.query);
       cards.mark();
       query.choose();
+      strip.update();
       tabs.update();
+    } else if (what === "mode" && session.answer) {
+      query.update();
+      cards.update();
+      cards.mark();
     } else if (what === "settled") session.answer && tabs.update();
     else if (what.go !== undefined) go(what.go);
     else if (what.problem) complain(what.problem);

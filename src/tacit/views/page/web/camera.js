@@ -5,10 +5,11 @@ const FOLD = 0.7; // below this scale, labels cannot be read: boxes fold
 const CLOSEST = 3;
 const LEGIBLE = 11.1; // pixels: labels are no smaller to begin with, also where not everything is in sight then
 const EDGE = 10; // pixels between the network and the border of the window
+const HINT = 44; // pixels at the bottom, for the line about boxes that are folded
 
 class Camera {
   constructor(map, host) {
-    Object.assign(this, { map, host, x: 0, y: 0, scale: 1, touched: false });
+    Object.assign(this, { map, host, x: 0, y: 0, scale: 1, touched: false, whole: false });
     this.pointers = new Map();
     this.listeners = [];
     host.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
@@ -18,7 +19,10 @@ class Camera {
     new ResizeObserver(() => this.resized()).observe(host);
     onClick("zoom-in", () => this.zoom(1.3));
     onClick("zoom-out", () => this.zoom(1 / 1.3));
-    onClick("fit", () => this.fit());
+    onClick("fit", () => {
+      this.fit();
+      this.whole = true;
+    });
   }
 
   get room() {
@@ -29,13 +33,16 @@ class Camera {
     this.listeners.push(f);
   }
 
-  // A window that was resized shows what it showed; one that nobody moved, the whole.
+  // A window that was resized shows what it showed; one that nobody moved, what it was opened with, or the whole.
   resized() {
-    if (!this.touched) this.begin();
+    if (this.touched) return;
+    if (this.whole) this.fit();
+    else this.begin();
   }
 
   // All of the network, or else, as large as it must be to be read, the part around the query.
   begin() {
+    this.whole = false;
     this.fit();
     const legible = LEGIBLE / this.map.m.letters;
     if (this.scale >= legible || !this.room[0]) return;
@@ -46,13 +53,25 @@ class Camera {
     this.touched = false;
   }
 
-  // Leave no part of the window empty that the network could fill.
+  // Leave no part of the window empty that the network could fill: first from top to bottom, then from side to side.
   fill() {
-    const [x, y] = [this.map.width, this.map.height].map((length, k) => {
-      const [at, slack] = [[this.x, this.y][k], this.room[k] - this.scale * length];
-      return slack >= 0 ? slack / 2 : Math.min(Math.max(at, slack - EDGE), EDGE);
-    });
-    this.pan(x - this.x, y - this.y);
+    this.pan(0, this.filled(this.y, this.room[1], 0, this.map.height) - this.y);
+    this.pan(this.filled(this.x, this.room[0], 0, this.map.width) - this.x, 0);
+    const rows = this.rowsInSight();
+    const [left, right] = [Math.min(...rows.map(([x]) => x)), Math.max(...rows.map(([x, , w]) => x + w))];
+    if (rows.length) this.pan(this.filled(this.x, this.room[0], left, right) - this.x, 0);
+  }
+
+  // Where a window of a length begins on the screen, so that it is filled by what lies between two ends.
+  filled(at, length, from, to) {
+    const [least, most] = [length - EDGE - this.scale * to, EDGE - this.scale * from];
+    return least > most ? (least + most) / 2 : Math.min(Math.max(at, least), most);
+  }
+
+  // The boxes beside, left or right of what is in sight.
+  rowsInSight() {
+    const [top, bottom] = [-this.y / this.scale, (this.room[1] - this.y) / this.scale];
+    return this.map.model.layout.boxes.filter(([, y, , h]) => y >= top && y + h <= bottom);
   }
 
   smallest() {
@@ -63,9 +82,11 @@ class Camera {
   fit() {
     const [w, h] = this.room;
     if (!w || !h) return;
-    this.scale = Math.min(1.4, w / this.map.width, h / this.map.height);
+    const scale = (height) => Math.min(1.4, w / this.map.width, height / this.map.height);
+    const room = scale(h) < FOLD ? h - HINT : h;
+    this.scale = scale(room);
     this.x = (w - this.scale * this.map.width) / 2;
-    this.y = (h - this.scale * this.map.height) / 2;
+    this.y = (room - this.scale * this.map.height) / 2;
     this.touched = false;
     this.show();
   }
@@ -104,7 +125,7 @@ class Camera {
       "transform",
       `translate(${this.x.toFixed(2)} ${this.y.toFixed(2)}) scale(${this.scale.toFixed(4)})`,
     );
-    this.map.svg.classList.toggle("far-off", this.scale < FOLD);
+    this.map.seenFrom(this.scale);
     this.listeners.forEach((f) => f());
   }
 

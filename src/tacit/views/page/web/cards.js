@@ -34,18 +34,20 @@ class Cards {
       element("i", { class: "group-dot" }),
     );
     const rows = variable.states.map((state, k) => stateRow(i, k, state));
+    const number = variable.bins ? new NumberField(this.session, i) : null;
     const tests = element("p", { class: "card-tests", hidden: !variable.testing });
     const card = element(
       "article",
       { class: "card", "data-card": i, "aria-label": variable.label },
       title,
       ...rows.map(({ control }) => control),
+      ...(number ? [number.form] : []),
       tests,
     );
     card.classList.toggle("testing", variable.testing);
     card.classList.add(...groupClasses(this.model, i));
     rows[0].control.tabIndex = 0;
-    return { card, title, rows, tests };
+    return { card, title, rows, tests, number };
   }
 
   update() {
@@ -55,6 +57,7 @@ class Cards {
     this.parts.forEach((part, i) => {
       markEvidence(part.card, evidence[i]);
       updateRows(this.session, part.rows, i);
+      part.number?.update();
     });
     for (const [node, { rows, holding, flipped }] of testsByNode(answer, this.before)) {
       if (flipped.includes(true)) flash(this.parts[node].tests);
@@ -66,7 +69,8 @@ class Cards {
   mark() {
     if (!this.parts) return;
     const { label } = this.model.variables[this.session.query];
-    setText(this.hint, `Tap a state to observe it, or a name to make it the query, which is ${label} now.`);
+    const act = this.session.setting ? "set it from outside" : "observe it, drag along its bar for soft evidence";
+    setText(this.hint, `Tap a state to ${act}, or tap a name to make it the query, which is ${label} now.`);
     this.parts.forEach(({ card, title }, i) => {
       card.classList.toggle("chosen", i === this.session.query);
       setAttribute(title, "aria-pressed", i === this.session.query);

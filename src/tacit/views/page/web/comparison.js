@@ -1,5 +1,5 @@
 "use strict";
-// Two sets of findings side by side: those that were kept, and those of now.
+// Two cases side by side: the one that clicks change, and the one that was kept.
 
 const MANY_COMPARED = 30;
 
@@ -8,59 +8,71 @@ class Comparison {
     this.session = session;
   }
 
-  make() {
-    this.findings = element("tbody", {});
-    this.posteriors = element("tbody", {});
-    this.more = quiet("p");
-    const swapping = { title: "Keep the findings of now, and go back to those that were kept" };
-    this.section = element(
+  // Above the findings: what goes on, and the ways out.
+  makeTop() {
+    this.change = button("", () => this.session.swap());
+    const stop = button("Stop comparing", () => this.session.keep(null));
+    this.top = element(
       "section",
       { class: "comparison", "aria-label": "Comparison", hidden: true },
-      element("h3", {}, "Kept and now"),
-      element("table", { class: "compared" }, comparedHeads("Finding", "Kept", "Now"), this.findings),
-      element("table", { class: "compared" }, comparedHeads("Posterior", "Kept", "Now", "±"), this.posteriors),
-      this.more,
-      element(
-        "div",
-        { class: "buttons" },
-        button("Swap", () => this.session.swap(), swapping),
-        button("Stop comparing", () => this.session.keep(null)),
-      ),
+      element("h3", {}, "Comparing two cases"),
+      element("div", { class: "buttons" }, this.change, stop),
     );
-    return this.section;
+    return this.top;
   }
 
-  update() {
-    const { kept, evidence, answer, query } = this.session;
-    this.section.hidden = !kept;
+  // The findings of the case that was kept.
+  makeKept() {
+    this.keptHead = element("h4", {});
+    this.keptList = element("ul", { class: "findings" });
+    this.keptNone = quiet("p", "No findings.");
+    this.kept = element("section", { class: "case", hidden: true }, this.keptHead, this.keptList, this.keptNone);
+    return this.kept;
+  }
+
+  makeTable() {
+    this.posteriors = element("tbody", {});
+    this.more = quiet("p");
+    const heads = comparedHeads("Probability", "Case A", "Case B", "Change");
+    this.table = element("table", { class: "compared" }, heads, this.posteriors);
+    this.result = element("div", { class: "comparison", hidden: true }, this.table, this.more);
+    return this.result;
+  }
+
+  // `live` is the place of the findings that clicks change: case A comes before case B.
+  update(live) {
+    const { kept } = this.session;
+    for (const part of [this.top, this.kept, this.result]) part.hidden = !kept;
     if (!kept) return;
-    const either = evidence.flatMap((finding, i) => (finding || kept.evidence[i] ? [i] : []));
-    this.findings.replaceChildren(...either.map((i) => this.finding(i, kept.evidence[i], evidence[i])));
-    const others = byDifference(kept.answer.posteriors, answer.posteriors).filter(([i]) => i !== query);
+    setText(this.change, `Switch to case ${kept.name}`);
+    setText(this.keptHead, `Case ${kept.name}, kept`);
+    const found = findingsIn(kept.evidence);
+    this.keptList.replaceChildren(...found.map((i) => findingLine(this.session, i, kept.evidence[i])));
+    this.keptNone.hidden = found.length > 0;
+    if (kept.name === "A") live.before(this.kept);
+    else live.after(this.kept);
+    this.showPosteriors(kept);
+  }
+
+  showPosteriors({ name, answer: kept }) {
+    const { answer, query, live } = this.session;
+    const [a, b] = name === "A" ? [kept, answer] : [answer, kept];
+    const others = byDifference(a.posteriors, b.posteriors).filter(([i]) => i !== query);
     const shown = [...answer.posteriors[query].map((_, k) => [query, k]), ...others.slice(0, MANY_COMPARED)];
-    const posteriors = ({ posteriors }, i, k) => posteriors[i][k];
-    this.posteriors.replaceChildren(
-      ...shown.map(([i, k]) => this.posterior(i, k, posteriors(kept.answer, i, k), posteriors(answer, i, k))),
-    );
-    const rest = others.length > MANY_COMPARED ? ` ${others.length - MANY_COMPARED} more differ less.` : "";
-    setText(
-      this.more,
-      `The query, then each variable that differs, by its state that differs most.${rest} ` +
-        "Thin lines on bars are at the values that were kept.",
-    );
+    const lines = shown.map(([i, k]) => this.posterior(i, k, a.posteriors[i][k], b.posteriors[i][k]));
+    this.posteriors.replaceChildren(...lines);
+    const rest = others.length > MANY_COMPARED ? ` ${others.length - MANY_COMPARED} more change less.` : "";
+    const what =
+      "The change from A to B is in percentage points: first the query, then the other variables, each by its state " +
+      `that changes most.${rest} The thin lines on bars are case ${name}.`;
+    const same = `Both cases are the same so far. Click states: that changes case ${live}, and case ${name} stays as it is.`;
+    setText(this.more, others.length ? what : same);
   }
 
-  finding(i, kept, now) {
+  posterior(i, k, a, b) {
     const { states } = this.session.model.variables[i];
-    return this.row(i, "", findingText(states, kept), findingText(states, now));
-  }
-
-  posterior(i, k, kept, now) {
-    return this.row(i, ` = ${this.session.model.variables[i].states[k]}`, percent(kept), percent(now), signed(now - kept));
-  }
-
-  row(i, text, ...cells) {
-    const name = element("th", { scope: "row" }, link(this.session, i), text);
+    const name = element("th", { scope: "row" }, link(this.session, i), ` = ${states[k]}`);
+    const cells = [percent(a), percent(b), signed(b - a)];
     return element("tr", {}, name, ...cells.map((cell) => element("td", { class: "number" }, cell)));
   }
 }
@@ -79,16 +91,15 @@ function signed(difference) {
 
 // A finding in few words.
 function findingText(states, finding) {
-  if (!finding) return "–";
   const state = knownState(finding);
   if (state < 0) return shares(finding).map((x) => brief(x, 2)).join(", ");
   return stateSet(finding) >= 0 ? `set to ${states[state]}` : states[state];
 }
 
 // The variables whose posteriors differ to be seen, the most different first, each with its state that differs most.
-function byDifference(kept, now) {
-  const found = kept.map((before, i) => {
-    const apart = before.map((p, k) => Math.abs(p - now[i][k]) || 0);
+function byDifference(one, other) {
+  const found = one.map((before, i) => {
+    const apart = before.map((p, k) => Math.abs(p - other[i][k]) || 0);
     return [i, largest(apart), Math.max(...apart)];
   });
   return found.filter(([, , most]) => most > SAME / 10).sort((a, b) => b[2] - a[2]);

@@ -94,8 +94,8 @@ function finding(model, part, isLine) {
   if (cut < 0) throw new Error(`“${part.trim()}” is not of the form NAME = STATE.`);
   const [left, value] = [clean(part.slice(0, cut)), part.slice(cut + 1)];
   const { i, name, set } = named(model, left);
-  const { names, states } = model.variables[i];
-  const state = alike(clean(value), names, states);
+  const { names, bins } = model.variables[i];
+  const state = namedState(model.variables[i], clean(value));
   if (set) {
     const problem = whyNotSet(model, i);
     if (problem) throw new Error(problem);
@@ -104,13 +104,24 @@ function finding(model, part, isLine) {
   }
   if (state >= 0) return [i, observed(names.length, state)];
   const first = Number(clean(value));
-  if (names.length === 2 && clean(value).trim() !== "" && first >= 0 && first <= 1) return [i, [first, 1 - first]];
+  if (!bins && names.length === 2 && clean(value).trim() !== "" && first >= 0 && first <= 1) return [i, [first, 1 - first]];
   const numbers = value.split(",").map((piece) => (clean(piece).trim() === "" ? NaN : Number(clean(piece))));
   const right = numbers.length === names.length && numbers.every((x) => Number.isFinite(x) && x >= 0);
   if (right && numbers.some((x) => x > 0)) return [i, numbers];
   throw new Error(
     `“${clean(value)}” is not a state of ${name} (${names.join(", ")}), nor ${names.length} likelihoods.`,
   );
+}
+
+// The state that a text names, by its own name or by a number inside an interval; -1 if there is none.
+function namedState({ names, states, bins, ...variable }, text) {
+  const state = alike(text, names, states);
+  if (state >= 0 || !bins || !NUMBER.test(text.trim())) return state;
+  try {
+    return stateOfText(edgesOf({ bins }), text);
+  } catch (error) {
+    throw new Error(`${variable.name}: ${error.message}`);
+  }
 }
 
 // The variable that is observed, or set: "do(NAME)", unless there is a variable of that very name.

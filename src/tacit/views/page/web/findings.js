@@ -9,16 +9,25 @@ class FindingsPanel {
   make(host) {
     this.likely = element("p", { class: "likely" });
     this.list = element("ul", { class: "findings" });
-    this.none = quiet("p", "Nothing is observed yet. Click a state to observe it, or drag its bar for soft evidence.");
+    this.none = quiet("p", this.howTo());
     this.undo = button("Undo", () => this.session.undo());
     this.redo = button("Redo", () => this.session.redo());
     this.clear = button("Clear all", () => this.session.clear());
     this.told = element("p", { class: "told", role: "status" });
     this.steps = element("div", { class: "buttons" }, this.undo, this.redo, this.clear);
     this.comparison = new Comparison(this.session);
-    this.compare = element("div", { class: "buttons" }, button("Keep for comparison", () => this.session.keep()));
-    const parts = [this.none, this.list, this.steps, this.likely, this.compare, this.comparison.make()];
-    host.append(...parts, this.carry(), this.told);
+    const comparing = { title: "Keep these findings as case A, then change them: that is case B" };
+    this.compare = element("div", { class: "buttons" }, button("Compare two cases", () => this.session.keep(), comparing));
+    this.head = element("h4", { hidden: true });
+    this.live = element("section", { class: "case" }, this.head, this.none, this.list, this.steps, this.likely);
+    const { comparison } = this;
+    host.append(comparison.makeTop(), comparison.makeKept(), this.live, this.compare, comparison.makeTable(), this.carry());
+  }
+
+  howTo() {
+    const number = this.session.model.variables.find(({ bins }) => bins);
+    const typed = number ? ` To type a number, click the name of a variable such as ${number.label}.` : "";
+    return `Nothing is observed yet. Click a state to observe it, or drag its bar for soft evidence.${typed}`;
   }
 
   carry() {
@@ -41,6 +50,7 @@ class FindingsPanel {
         button("Posteriors as CSV", () => downloadTable(this.session)),
         button("Picture as PNG", () => this.session.tell({ picture: true })),
       ),
+      this.told,
       element("label", { class: "paste" }, "Paste findings or a link", this.text),
       element("div", { class: "buttons" }, button("Observe these", () => this.paste())),
     );
@@ -66,19 +76,21 @@ class FindingsPanel {
 
   update() {
     const { model, evidence, answer, past, future } = this.session;
-    const found = evidence.flatMap((likelihoods, i) => (likelihoods ? [this.finding(i, likelihoods)] : []));
+    const found = findingsIn(evidence).map((i) => findingLine(this.session, i, evidence[i], this.clearer(i)));
     this.list.replaceChildren(...found);
     this.none.hidden = found.length > 0;
-    this.compare.hidden = this.session.kept !== null || !found.length;
-    this.comparison.update();
+    this.compare.hidden = this.session.kept !== null;
+    this.head.hidden = !this.session.kept;
+    if (this.session.kept) setText(this.head, `Case ${this.session.live}, on the map: clicks change it`);
+    this.comparison.update(this.live);
     this.steps.hidden = !found.length && !past.length && !future.length;
     [this.undo.disabled, this.redo.disabled, this.clear.disabled] = [!past.length, !future.length, !found.length];
     const log = answer.logEvidence;
     this.likely.replaceChildren();
     const set = evidence.filter((finding) => stateSet(finding) >= 0).length;
     if (found.length === set || !answer.possible) return;
-    const what = `log p(findings${set ? " | what is set" : ""}) = `;
-    this.likely.append(what, element("b", {}, brief(log, 5)), `, p = ${brief(Math.exp(log))}`);
+    const what = `p(findings${set ? " | what is set" : ""}) = `;
+    this.likely.append(what, element("b", {}, brief(Math.exp(log))), `, log ${what}${brief(log, 5)}`);
     if (model.variables.some(({ testing }) => testing)) this.likely.append(" (p* of the selected network)");
   }
 
@@ -88,22 +100,20 @@ class FindingsPanel {
     this.host.focus();
   }
 
-  finding(i, likelihoods) {
-    const { model } = this.session;
-    const { label, states } = model.variables[i];
-    const state = knownState(likelihoods);
-    const set = stateSet(likelihoods) >= 0;
-    const clear = button("×", () => this.forget(i), { class: "icon", "aria-label": `Clear ${label}`, title: "Clear" });
-    const what =
-      state >= 0 ? states[state] : states.map((one, k) => `${one} ${brief(shares(likelihoods)[k])}`).join(", ");
-    return element(
-      "li",
-      { class: set ? "hard set" : state >= 0 ? "hard" : "soft" },
-      link(this.session, i),
-      element("span", {}, set ? `set to ${what}` : state >= 0 ? what : `likelihoods ${what}`),
-      clear,
-    );
+  clearer(i) {
+    const { label } = this.session.model.variables[i];
+    return button("×", () => this.forget(i), { class: "icon", "aria-label": `Clear ${label}`, title: "Clear" });
   }
+}
+
+// A finding as a line of a list: the variable, what is known of it, and a way to clear it, if there is one.
+function findingLine(session, i, finding, ...clear) {
+  const { states } = session.model.variables[i];
+  const soft = knownState(finding) < 0;
+  const kind = stateSet(finding) >= 0 ? "hard set" : soft ? "soft" : "hard";
+  const likelihoods = () => states.map((one, k) => `${one} ${brief(shares(finding)[k])}`).join(", ");
+  const text = soft ? `likelihoods ${likelihoods()}` : findingText(states, finding);
+  return element("li", { class: kind }, link(session, i), element("span", {}, text), ...clear);
 }
 
 // A frame without an address of its own still gives the part that counts.

@@ -11,6 +11,25 @@ function groupClasses(model, i) {
   return group ? ["grouped", `g${groupNames(model).indexOf(group) % 8}`] : [];
 }
 
+// What an edge looks like: dashed, the less sure it is, and without a tip where its direction is open.
+function edgeClasses(look) {
+  if (!look) return "edge";
+  return `edge level-${look.level}${look.tipped ? "" : " tipless"}`;
+}
+
+// An entry for each kind of edge that has to be explained; none in most networks.
+function edgeLegend(model) {
+  const host = document.getElementById("edge-legend");
+  const entries = model.edge_legend ?? [];
+  host.hidden = !entries.length;
+  host.append("Edges:");
+  entries.forEach(({ text, ...look }) => {
+    const line = svgElement("path", { class: edgeClasses(look), d: "M1 6h32" });
+    const sample = svgElement("svg", { width: 36, height: 12, "aria-hidden": "true" }, line);
+    host.append(element("span", {}, sample, text));
+  });
+}
+
 // The groups of variables with their colours; a group that is switched off fades.
 function legend(model, map) {
   const names = groupNames(model);

@@ -1,6 +1,10 @@
 "use strict";
 // The network as SVG. Boxes are made once; answers only change widths, numbers and classes.
 
+const FAR_LETTERS = 11.1; // pixels on the screen: names from afar are no smaller
+const FAR_LINE = 1.3; // the height of a line, in letters
+const LEAST_NAME = 4; // letters: of a shorter beginning, nobody could guess the name
+
 class NetworkMap {
   constructor(session, host) {
     this.session = session;
@@ -8,7 +12,8 @@ class NetworkMap {
     this.m = this.model.layout.measures;
     this.before = null;
     const { width, height } = this.model.layout;
-    this.scene = svgElement("g", { class: "scene" }, this.edges(), ...this.boxes());
+    this.flag = svgElement("text", { class: "flag", "aria-hidden": "true" });
+    this.scene = svgElement("g", { class: "scene" }, this.edges(), ...this.boxes(), this.names(), this.flag);
     this.svg = svgElement(
       "svg",
       { class: "network", role: "group", "aria-label": "Network: arrow keys move, Enter observes" },
@@ -49,10 +54,11 @@ class NetworkMap {
   }
 
   edges() {
-    this.lines = this.model.layout.edges.map(({ from, to, points }) => ({
+    const looks = this.model.edge_looks ?? [];
+    this.lines = this.model.layout.edges.map(({ from, to, points }, k) => ({
       from,
       to,
-      path: svgElement("path", { d: smooth(points), class: "edge" }),
+      path: svgElement("path", { d: smooth(points), class: edgeClasses(looks[k]) }),
     }));
     return svgElement("g", { class: "edges", "aria-hidden": "true" }, ...this.lines.map(({ path }) => path));
   }
@@ -178,6 +184,75 @@ class NetworkMap {
     return { group: svgElement("g", { class: "far", "aria-hidden": "true" }, name, state, bar), state, bar, names };
   }
 
+  // Names that stand alone, where folded boxes could not be read; above all boxes, since they may be wider.
+  names() {
+    this.alone = this.model.variables.map(() => svgElement("text", { class: "alone", visibility: "hidden" }));
+    return svgElement("g", { class: "names", "aria-hidden": "true" }, ...this.alone);
+  }
+
+  // How the boxes look at a scale: in full, folded, or as names only, where folded boxes could not be read.
+  seenFrom(scale) {
+    this.scale = scale;
+    const far = scale < FOLD;
+    const alone = far && this.far * scale < FAR_LETTERS;
+    this.svg.classList.toggle("far-off", far);
+    this.svg.classList.toggle("names-only", alone);
+    if (alone) this.nameFromAfar();
+  }
+
+  // All names are equally large on the screen, and those are shown that have room: the query and findings first.
+  nameFromAfar() {
+    const letters = FAR_LETTERS / this.scale;
+    const taken = new Map(); // from lines of the map to the names that they hold
+    setAttribute(this.alone[0].parentNode, "style", letterStyle(letters));
+    for (const i of this.byImportance()) {
+      const text = this.alone[i];
+      const places = this.farTexts(i).map((one) => this.placeFromAfar(i, one, letters));
+      const place = places.find((one) => takeRoom(taken, one, FAR_LINE * letters));
+      setAttribute(text, "visibility", place ? "visible" : "hidden");
+      if (!place) continue;
+      setText(text, place.text);
+      setAttribute(text, "x", ((place.left + place.right) / 2).toFixed(1));
+      setAttribute(text, "y", (place.middle + letters * 0.36).toFixed(1));
+      markEvidence(text, this.session.evidence[i]);
+      text.classList.toggle("chosen", i === this.session.query);
+    }
+  }
+
+  // A name, and as much of it as its box holds.
+  farTexts(i) {
+    const { label } = this.model.variables[i];
+    const short = fitted(label, this.model.layout.boxes[i][2] * this.scale, FAR_LETTERS, 600);
+    return short.length > LEAST_NAME ? [label, short] : [label];
+  }
+
+  // In the middle of the box, but inside the map.
+  placeFromAfar(i, text, letters) {
+    const [x, y, w, h] = this.model.layout.boxes[i];
+    const half = textWidth(text, FAR_LETTERS, 600) / this.scale / 2 + letters / 5;
+    const center = Math.max(half, Math.min(x + w / 2, this.width - half));
+    return { text, left: center - half, right: center + half, middle: y + h / 2 };
+  }
+
+  byImportance() {
+    const { query, evidence } = this.session;
+    const rank = (i) => (i === query ? 0 : evidence[i] ? 1 : 2);
+    return readingOrder(this.model.layout.boxes).sort((a, b) => rank(a) - rank(b));
+  }
+
+  // The name of the box that is pointed at, and what is most probable there, if all of that is folded away.
+  raiseFlag(i) {
+    const shown = i >= 0 && this.svg.classList.contains("names-only");
+    setText(this.flag, shown ? `${this.model.variables[i].label}: ${this.parts[i].folded.state.textContent}` : "");
+    if (!shown) return;
+    const [x, y, w] = this.model.layout.boxes[i];
+    const letters = (1.15 * FAR_LETTERS) / this.scale;
+    const half = textWidth(this.flag.textContent, FAR_LETTERS * 1.15, 600) / this.scale / 2;
+    setAttribute(this.flag, "x", Math.max(half, Math.min(x + w / 2, this.width - half)).toFixed(1));
+    setAttribute(this.flag, "y", Math.max(y - letters / 2, letters).toFixed(1));
+    setAttribute(this.flag, "style", letterStyle(letters, 0.8));
+  }
+
   gauges(part, node, { gamma, rows }) {
     const { columns, w } = part;
     const top = this.m.title + this.m.row * part.rows.length + 4;
@@ -224,6 +299,7 @@ class NetworkMap {
     const { answer, evidence } = this.session;
     this.parts.forEach((part, i) => this.updateBox(part, i, answer.posteriors[i], evidence[i]));
     this.lines.forEach(({ to, path }) => path.classList.toggle("cut", stateSet(evidence[to]) >= 0));
+    if (this.svg.classList.contains("names-only")) this.nameFromAfar();
     for (const [node, tests] of testsByNode(answer, this.before)) this.updateTests(this.parts[node], node, tests);
     this.before = answer;
   }
@@ -279,16 +355,34 @@ class NetworkMap {
       part.group.classList.toggle("chosen", chosen);
       setAttribute(part.title, "aria-pressed", chosen);
     });
+    if (this.svg.classList.contains("names-only")) this.nameFromAfar();
   }
 
   point(i) {
     this.lines.forEach(({ from, to, path }) => path.classList.toggle("near", i === from || i === to));
+    this.raiseFlag(i);
   }
 
   // Where the state's bar is on the screen.
   track(i, k) {
     return this.parts[i].rows[k].track.getBoundingClientRect();
   }
+}
+
+// Letters of a size in the map's own pixels, and the rim that keeps them legible on lines and boxes.
+function letterStyle(size, rim = 0.3) {
+  return `font-size: ${size.toFixed(1)}px; stroke-width: ${(size * rim).toFixed(1)}px`;
+}
+
+// Whether a place on a line is free; if so, it is taken. Places by the lines of this height that they may touch.
+function takeRoom(taken, place, height) {
+  const line = Math.floor(place.middle / height);
+  const near = [line - 1, line, line + 1].flatMap((own) => taken.get(own) ?? []);
+  const apart = ({ left, right, middle }) =>
+    left >= place.right || right <= place.left || Math.abs(middle - place.middle) >= height;
+  if (!near.every(apart)) return false;
+  taken.set(line, [...(taken.get(line) ?? []), place]);
+  return true;
 }
 
 // Row by row, from left to right.

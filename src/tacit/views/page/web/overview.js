@@ -1,5 +1,5 @@
 "use strict";
-// A small picture of a large network, below the panels: where one is, and a way to elsewhere.
+// A small picture of a large network, below the panels: where one is, and a way to elsewhere. It can be folded away.
 
 const OVERVIEW = [360, 136]; // pixels, at most
 const LEAST_HEIGHT = 480; // pixels of the map; in less, panels need the room
@@ -7,6 +7,7 @@ const LEAST_HEIGHT = 480; // pixels of the map; in less, panels need the room
 class Overview {
   constructor(map, camera) {
     Object.assign(this, { map, camera, host: document.getElementById("overview") });
+    this.picture = this.host.querySelector("div");
     this.scale = Math.min(OVERVIEW[0] / map.width, OVERVIEW[1] / map.height);
     this.boxes = map.model.layout.boxes.map(([x, y, width, height]) =>
       svgElement("rect", { class: "spot", x, y, width, height }),
@@ -17,10 +18,17 @@ class Overview {
       height: map.height * this.scale,
       viewBox: `0 0 ${map.width} ${map.height}`,
     };
-    this.host.append(svgElement("svg", size, ...this.boxes, this.window));
+    this.picture.append(svgElement("svg", size, ...this.boxes, this.window));
     for (const kind of ["pointerdown", "pointermove"])
-      this.host.addEventListener(kind, (event) => event.buttons && this.move(event));
+      this.picture.addEventListener(kind, (event) => event.buttons && this.move(event));
+    onClick("fold-overview", ({ currentTarget }) => this.fold(currentTarget));
     camera.listen(() => this.update());
+  }
+
+  fold(button) {
+    this.picture.hidden = !this.picture.hidden;
+    setAttribute(button, "aria-expanded", !this.picture.hidden);
+    this.host.parentNode.classList.toggle("overview-folded", this.picture.hidden);
   }
 
   // Only where not everything is in sight.
@@ -42,7 +50,7 @@ class Overview {
   }
 
   move({ clientX, clientY }) {
-    const { left, top } = this.host.firstChild.getBoundingClientRect();
+    const { left, top } = this.picture.firstChild.getBoundingClientRect();
     this.camera.center((clientX - left) / this.scale, (clientY - top) / this.scale);
   }
 }

@@ -8,6 +8,7 @@ class QueryBox {
     namesOf(session.model).forEach(([i, label]) => this.select.append(element("option", { value: i }, label)));
     this.select.addEventListener("change", () => session.choose(Number(this.select.value)));
     this.rows = [];
+    this.number = null; // the field of an interval variable
   }
 
   choose() {
@@ -15,7 +16,9 @@ class QueryBox {
     this.select.value = query;
     this.rows = model.variables[query].states.map((state, k) => stateRow(query, k, state));
     this.rows[0].control.tabIndex = 0;
-    document.getElementById("query-states").replaceChildren(...this.rows.map(({ control }) => control));
+    this.number = model.variables[query].bins ? new NumberField(this.session, query) : null;
+    const field = this.number ? [this.number.form] : [];
+    document.getElementById("query-states").replaceChildren(...this.rows.map(({ control }) => control), ...field);
     this.update();
   }
 
@@ -23,6 +26,7 @@ class QueryBox {
     const { query, evidence } = this.session;
     markEvidence(this.host, evidence[query]);
     if (this.rows.length) updateRows(this.session, this.rows, query);
+    this.number?.update();
   }
 
   track(i, k) {

@@ -54,13 +54,17 @@ class Session {
     return this.ask();
   }
 
-  // Observe a state, or set it; clear it, if that is done already.
-  toggle(i, state, set = this.setting) {
+  // Observe a state, or set it.
+  know(i, state, set = this.setting) {
     const problem = set ? whyNotSet(this.model, i) : null;
     if (problem) return this.tell({ problem });
-    const count = this.model.variables[i].states.length;
+    return this.observe(i, set ? { do: state } : observed(this.model.variables[i].states.length, state));
+  }
+
+  // The same, but clear it, if that is done already.
+  toggle(i, state, set = this.setting) {
     const again = knownState(this.evidence[i]) === state && stateSet(this.evidence[i]) >= 0 === set;
-    return this.observe(i, again ? null : set ? { do: state } : observed(count, state));
+    return again ? this.observe(i, null) : this.know(i, state, set);
   }
 
   // Whether a click sets a variable from now on.
@@ -126,17 +130,30 @@ class Session {
       : "The findings have probability 0.";
   }
 
-  // Keep the findings and their answer, to compare others with them; null: no longer.
-  keep(kept = { evidence: this.evidence, answer: this.answer }) {
+  // Keep what is known as case A; changes from now on make case B. With null, there is one case again.
+  keep(kept = this.asCase("A")) {
     this.kept = kept;
     this.tell("answer");
   }
 
-  // What was kept becomes what is known, and the other way round.
+  // What is known now and its history, under a name.
+  asCase(name) {
+    const { evidence, answer, past, future } = this;
+    return { name, evidence, answer, past: [...past], future: [...future] };
+  }
+
+  // The name of the case that clicks change, where two are compared.
+  get live() {
+    return this.kept.name === "A" ? "B" : "A";
+  }
+
+  // The case that was kept becomes the one that clicks change, and the other way round.
   swap() {
-    const { evidence } = this.kept;
-    this.kept = { evidence: this.evidence, answer: this.answer };
-    return this.replace(evidence);
+    const { evidence, past, future } = this.kept;
+    this.kept = this.asCase(this.live);
+    Object.assign(this, { evidence, past, future, last: null });
+    this.tell("settled");
+    return this.ask();
   }
 
   // The evidence without a finding that fixes the query, with which nothing could be told, and a sentence about it.

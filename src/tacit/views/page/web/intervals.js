@@ -1,0 +1,104 @@
+"use strict";
+// Interval variables: a number in place of a state, and the mean of the numbers behind the states.
+
+const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
+
+// The edges of a variable's intervals; null if its states are no intervals. JSON has no infinite numbers.
+function edgesOf({ bins }) {
+  return bins && bins.map((edge) => ({ "-inf": -Infinity, inf: Infinity })[edge] ?? edge);
+}
+
+// The state of a number: an interval has its lower edge, the last one both. -1 outside of all.
+function stateOfNumber(edges, x) {
+  if (!(x >= edges[0] && x <= edges.at(-1))) return -1;
+  const above = edges.findIndex((edge) => edge > x);
+  return (above < 0 ? edges.length - 1 : above) - 1;
+}
+
+// The state of a number that somebody has typed. What is wrong with it is thrown, as a sentence.
+function stateOfText(edges, text) {
+  const clean = text.trim();
+  if (!clean) throw new Error(`Type a number in ${rangeText(edges)}.`);
+  if (!NUMBER.test(clean)) throw new Error(`“${clean}” is not a number. Write it with a point, as in 2.5.`);
+  const state = stateOfNumber(edges, Number(clean));
+  if (state < 0) throw new Error(`${clean} is outside the range ${rangeText(edges)}.`);
+  return state;
+}
+
+// "[0, 120]", "(-inf, inf)"
+function rangeText(edges) {
+  const [low, high] = [edges[0], edges.at(-1)];
+  const name = (edge) => (Number.isFinite(edge) ? String(edge) : edge > 0 ? "inf" : "-inf");
+  return `${low === -Infinity ? "(" : "["}${name(low)}, ${name(high)}${high === Infinity ? ")" : "]"}`;
+}
+
+// The mean of the numbers, uniform within intervals; a half-infinite one counts as its finite edge. NaN if there is none.
+function meanOf(edges, posterior) {
+  const finite = (edge, other) => (Number.isFinite(edge) ? edge : other);
+  return sumOf(
+    posterior.map((p, k) => {
+      const [low, high] = [finite(edges[k], edges[k + 1]), finite(edges[k + 1], edges[k])];
+      return p * (low / 2 + high / 2);
+    }),
+  );
+}
+
+// "mean 37.2", and what stands for intervals without an end.
+function meanText(edges, posterior) {
+  const mean = meanOf(edges, posterior);
+  if (!Number.isFinite(mean)) return "";
+  const open = [];
+  if (edges[0] === -Infinity) open.push(`below ${edges[1]} counts as ${edges[1]}`);
+  if (edges.at(-1) === Infinity) open.push(`above ${edges.at(-2)} counts as ${edges.at(-2)}`);
+  return `mean ${brief(mean, 4)}${open.length ? ` (${open.join(", ")})` : ""}`;
+}
+
+// A field for a number of one variable, with its mean. Enter observes the number, or sets it if clicks set.
+class NumberField {
+  constructor(session, i) {
+    const { label } = session.model.variables[i];
+    Object.assign(this, { session, i, edges: edgesOf(session.model.variables[i]), state: -1 });
+    this.input = element("input", {
+      type: "text",
+      inputmode: this.edges[0] < 0 ? "text" : "decimal", // keypads for decimals have no minus
+      autocomplete: "off",
+      placeholder: `number in ${rangeText(this.edges)}`,
+      "aria-label": `${label} as a number in ${rangeText(this.edges)}`,
+      input: () => this.say(""),
+    });
+    this.enter = element("button", { type: "submit" }, "Observe");
+    this.mean = quiet("p");
+    this.mean.title = "Within each interval, numbers are taken to be uniform.";
+    this.told = element("p", { class: "told", role: "status" });
+    const submit = (event) => (event.preventDefault(), this.take());
+    const line = element("div", { class: "line" }, this.input, this.enter);
+    this.form = element("form", { class: "number-field", submit, novalidate: true }, this.mean, line, this.told);
+  }
+
+  take() {
+    try {
+      this.state = stateOfText(this.edges, this.input.value);
+    } catch (error) {
+      return this.say(error.message, true);
+    }
+    this.session.know(this.i, this.state);
+    return this.say(`${this.input.value.trim()} is in ${this.session.model.variables[this.i].states[this.state]}.`);
+  }
+
+  say(text, wrong = false) {
+    setText(this.told, text);
+    this.told.classList.toggle("wrong", wrong);
+    setAttribute(this.input, "aria-invalid", wrong);
+  }
+
+  // What was typed goes when it is no longer what is known.
+  update() {
+    const { answer, evidence, setting } = this.session;
+    setText(this.mean, meanText(this.edges, answer.posteriors[this.i]));
+    setText(this.enter, setting ? "Set" : "Observe");
+    if (this.state < 0 || knownState(evidence[this.i]) === this.state) return;
+    this.state = -1;
+    this.input.value = "";
+    this.say("");
+  }
+}
