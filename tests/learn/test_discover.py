@@ -15,6 +15,7 @@ from tacit.learn.discovering.coded_table import coded_table
 from tacit.learn.discovering.constraints import constraints
 from tacit.learn.discovering.equivalence import directed_edges
 from tacit.learn.discovering.family_scores import SCORES, FamilyScores
+from tacit.learn.discovering.graph_kernels import elimination_size
 from tacit.learn.discovering.orders import topological_order
 from tacit.learn.discovering.parent_sets import ParentSets
 
@@ -300,7 +301,38 @@ def test_max_cost_keeps_queries_cheap() -> None:
     limit = 0.5 * cost(free.network)
     cheap = tacit.discover(frame, score="aic", max_cost=limit)
     assert cost(cheap.network) <= 1.01 * limit  # the order of the nodes may differ
+    assert cheap.network.edges
     assert cheap.score <= free.score
+    with pytest.raises(tacit.TacitError, match=r"max_cost is 3, but a query takes \d+ multiply-adds per row without"):
+        tacit.discover(frame, max_cost=3)
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=15, deadline=None)
+def test_the_bound_of_costs_is_the_size_of_all_clusters(seed: int) -> None:
+    """Elimination by hand: sets of neighbours in dictionaries, the least fill first, then the smallest table."""
+    rng = np.random.default_rng(seed)
+    edges = np.triu(rng.random((8, 8)) < 0.3, 1)
+    cards = rng.integers(2, 5, 8).astype(float)
+    near = {a: {b for b in range(8) if edges[a, b] or edges[b, a]} for a in range(8)}
+    for child in range(8):
+        for a, b in itertools.permutations(np.flatnonzero(edges[:, child]).tolist(), 2):
+            near[a].add(b)
+    total = 0.0
+    while near:
+
+        def order(node: int) -> tuple[float, float]:
+            pairs = [(a, b) for a, b in itertools.combinations(near[node], 2) if b not in near[a]]
+            return sum(cards[a] * cards[b] for a, b in pairs), math.prod(cards[a] for a in {node, *near[node]})
+
+        node = min(near, key=order)
+        total += order(node)[1]
+        for a in near[node]:
+            near[a] |= near[node] - {a}
+            near[a].discard(node)
+        del near[node]
+    assert elimination_size(edges, cards, np.inf) == pytest.approx(total)
+    assert elimination_size(edges, cards, total - 1) == np.inf
 
 
 def test_start_is_where_the_search_begins() -> None:

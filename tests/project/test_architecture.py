@@ -41,6 +41,7 @@ IN_FUNCTIONS = UPWARDS | {
     ("tacit.learn.discovering.orders", "tacit.learn.discovering.order_kernels"),  # loads numba
     ("tacit.learn.discovering.parent_sets", "tacit.learn.discovering.order_kernels"),  # loads numba
     ("tacit.learn.discovering.tabu", "tacit.learn.discovering.graph_kernels"),  # loads numba
+    ("tacit.learn.discovering.query_cost", "tacit.learn.discovering.graph_kernels"),  # loads numba
     ("tacit.query.tac", "tacit.query.sensitivity"),  # as for the methods that lead upwards
     ("tacit.cli", "tacit.cli.app"),  # typer is optional
     ("tacit.cli.commands.warm", "tacit.cli.shared.all_kernels"),  # loads numba

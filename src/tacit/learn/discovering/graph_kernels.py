@@ -35,3 +35,54 @@ def legal_changes(edges, gains, allowed, required, changes):
                         changes[1, a, b] = gains[a, b] + gains[b, a]
             elif allowed[a, b] and not edges[b, a] and not reach[b, a]:
                 changes[0, a, b] = gains[a, b]
+
+
+@jit(nogil=True)
+def fill_and_weight(adjacent, cards, node):
+    """Of eliminating a node: the weight of the edges that it adds, and the size of its table."""
+    near = np.flatnonzero(adjacent[node])
+    fill, weight = 0.0, float(cards[node])
+    for i in range(len(near)):
+        weight *= cards[near[i]]
+        for j in range(i):
+            if not adjacent[near[i], near[j]]:
+                fill += cards[near[i]] * cards[near[j]]
+    return fill, weight
+
+
+@jit(nogil=True)
+def elimination_size(edges, cards, limit):
+    """The entries of all tables that elimination makes, in the order of weighted min-fill; infinite beyond a limit."""
+    size = len(edges)
+    adjacent = edges | edges.T
+    for child in range(size):
+        parents = np.flatnonzero(edges[:, child])
+        for a in parents:
+            for b in parents:
+                adjacent[a, b] = a != b or adjacent[a, b]
+    fills, weights = np.empty(size), np.empty(size)
+    for node in range(size):
+        fills[node], weights[node] = fill_and_weight(adjacent, cards, node)
+    total = 0.0
+    for _ in range(size):
+        best = np.argmin(fills)
+        for node in range(size):
+            if fills[node] == fills[best] and weights[node] < weights[best]:
+                best = node
+        total += weights[best]
+        if total > limit:
+            return np.inf
+        near = np.flatnonzero(adjacent[best])
+        changed = adjacent[best].copy()
+        if fills[best] > 0:
+            for a in near:
+                changed |= adjacent[a]
+        for a in near:
+            adjacent[a] |= adjacent[best]
+            adjacent[a, a] = adjacent[a, best] = False
+        adjacent[best] = False
+        fills[best] = weights[best] = np.inf
+        for node in np.flatnonzero(changed):
+            if fills[node] < np.inf:
+                fills[node], weights[node] = fill_and_weight(adjacent, cards, node)
+    return total

@@ -49,11 +49,17 @@ class Searcher:
         cost = CostLimit(table.network, table.names, self.options.max_cost)
         if self.search in ("exact", "tree"):
             edges = (best_graph if self.search == "exact" else best_forest)(scores, self.limits)
-            if not cost.allows(edges):
+            if not cost.holds(edges):
                 problem = f"takes {cost.cost(edges):,.0f} multiply-adds per row, more than max_cost"
                 raise TacitError(f"the graph of search={self.search!r} {problem}; search='tabu' keeps below it")
             return FoundGraph(edges, _score(scores, edges), [_score(scores, edges)])
-        return self._climbed(table, scores, cost)
+        found = self._climbed(table, scores, cost)
+        while not cost.holds(found.edges) and not found.interrupted:
+            if (found.edges == self.limits.required).all():
+                least = f"{cost.cost(found.edges):,.0f} multiply-adds per row without any edge that is not required"
+                raise TacitError(f"max_cost is {self.options.max_cost:,.0f}, but a query takes {least}")
+            found = self._climbed(table, scores, cost)
+        return found
 
     def _climbed(self, table: CodedTable, scores: FamilyScores, cost: CostLimit) -> FoundGraph:
         """Tabu search, and on from better orders of its graphs while that finds better graphs."""
