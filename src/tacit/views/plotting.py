@@ -93,7 +93,7 @@ def surface(
     return ax
 
 
-def _faces(points: Floats) -> Floats:
+def _faces(points: NDArray[Any]) -> NDArray[Any]:
     """What the corners of all faces of a surface have, from what its points have (points, any): (faces, 4, any)."""
     grid = points.reshape(SURFACE_POINTS, SURFACE_POINTS, -1)
     corners = [grid[:-1, :-1], grid[1:, :-1], grid[1:, 1:], grid[:-1, 1:]]

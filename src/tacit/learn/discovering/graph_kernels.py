@@ -65,7 +65,7 @@ def elimination_size(edges, cards, limit):
         fills[node], weights[node] = fill_and_weight(adjacent, cards, node)
     total = 0.0
     for _ in range(size):
-        best = np.argmin(fills)
+        best = int(np.argmin(fills))
         for node in range(size):
             if fills[node] == fills[best] and weights[node] < weights[best]:
                 best = node
@@ -82,7 +82,7 @@ def elimination_size(edges, cards, limit):
             adjacent[a, a] = adjacent[a, best] = False
         adjacent[best] = False
         fills[best] = weights[best] = np.inf
-        for node in np.flatnonzero(changed):
-            if fills[node] < np.inf:
+        for node in range(size):
+            if changed[node] and fills[node] < np.inf:
                 fills[node], weights[node] = fill_and_weight(adjacent, cards, node)
     return total
