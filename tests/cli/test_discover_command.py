@@ -67,7 +67,7 @@ def test_constraints_scores_and_searches():
     result = as_json("discover", "rows.csv", "--max-parents", 1, "--search", "orders")
     children = [child for _, child in result["edges"]]
     assert len(children) == len(set(children))
-    assert as_json("discover", "rows.csv", "--max-cost", 1)["edges"] == []
+    assert as_json("discover", "rows.csv", "--max-cost", 8)["edges"] == []
 
 
 def test_numbers_and_spaces_in_text():

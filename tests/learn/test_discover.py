@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.special
+import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,10 +16,13 @@ import tacit
 from tacit.learn.discovering.coded_table import coded_table
 from tacit.learn.discovering.constraints import constraints
 from tacit.learn.discovering.equivalence import directed_edges
-from tacit.learn.discovering.family_scores import SCORES, FamilyScores
-from tacit.learn.discovering.graph_kernels import elimination_size
-from tacit.learn.discovering.orders import topological_order
-from tacit.learn.discovering.parent_sets import ParentSets
+from tacit.learn.discovering.scoring.family_scores import LOG_LIKELIHOOD, SCORES, FamilyScores, score_by_name
+from tacit.learn.discovering.searches.graph_kernels import elimination_size
+from tacit.learn.discovering.searches.orders import topological_order
+from tacit.learn.discovering.searches.parent_sets import ParentSets
+from tacit.learn.discovering.searches.pc import SIGNIFICANCE, PCSearch
+from tacit.learn.discovering.searches.tree import best_arborescence
+from tacit.learn.discovering.searching import SEARCHES
 
 
 def frame_of(seed: int, columns: int, rows: int) -> pd.DataFrame:
@@ -90,7 +95,7 @@ def test_any_family_scores_as_defined(seed: int, score: str) -> None:
     rng = np.random.default_rng(seed)
     frame = frame_of(seed, 5, int(rng.integers(2, 60)))
     table = coded_table(frame)
-    scores = FamilyScores(table, score)
+    scores = FamilyScores(table, score_by_name(score, table.rows))
     order = rng.permutation(5)
     parents = [[int(p) for p in order[:i] if rng.random() < 0.6] for i in range(5)]
     edges = [(table.names[p], table.names[c]) for c, own in zip(order, parents, strict=True) for p in own]
@@ -106,7 +111,10 @@ def test_counts_of_bitmaps_are_those_of_rows(seed: int, weighted: bool) -> None:
     frame = frame_of(seed, 6, int(rng.integers(2, 300)))
     weights = rng.integers(1, 2 ** int(rng.integers(1, 20)), len(frame)) if weighted else None
     table = coded_table(frame, weights)
-    bits, rows = FamilyScores(table, "bic"), FamilyScores(table, "bic")
+    bits, rows = (
+        FamilyScores(table, score_by_name("bic", table.rows)),
+        FamilyScores(table, score_by_name("bic", table.rows)),
+    )
     bits._most_bitmaps, rows._most_bitmaps = 10**9, 0
     for child in range(6):
         parents = tuple(sorted({int(p) for p in rng.integers(6, size=3)} - {child}))
@@ -115,12 +123,12 @@ def test_counts_of_bitmaps_are_those_of_rows(seed: int, weighted: bool) -> None:
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_orders_settle_where_no_column_moves_to_a_better_place(seed: int) -> None:
-    from tacit.learn.discovering.order_kernels import kicked
+    from tacit.learn.discovering.searches.order_kernels import kicked
 
     frame = frame_of(seed, 7, 200)
     table = coded_table(frame)
     free = constraints(table.names, require=[("x0", "x6")], forbid=[("x1", "x2")])
-    scores = FamilyScores(table, "bic")
+    scores = FamilyScores(table, score_by_name("bic", table.rows))
     for child in range(7):
         for parents in itertools.combinations([p for p in range(7) if p != child], 2):
             scores.extended(child, parents)
@@ -173,14 +181,86 @@ def test_tree_is_the_best_forest() -> None:
     assert tacit.discover(frame, search="tree").score == pytest.approx(best, rel=1e-12)
 
 
-def test_orders_of_columns_and_rows_do_not_matter() -> None:
+@pytest.mark.parametrize("seed", range(20))
+def test_arborescence_is_the_best_of_all(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    weights = rng.integers(-3, 9, (5, 5)).astype(float)
+    weights[rng.random((5, 5)) < 0.2] = -np.inf
+    weights[0, 1:], weights[:, 0] = 0.0, -np.inf
+    np.fill_diagonal(weights, -np.inf)
+    parents = best_arborescence(weights)
+    best = -np.inf
+    for trial in itertools.product(range(5), repeat=4):
+        edges = np.zeros((5, 5), dtype=bool)
+        edges[trial, range(1, 5)] = True
+        if not np.linalg.matrix_power(edges.astype(int), 5).any():
+            best = max(best, sum(weights[p, c + 1] for c, p in enumerate(trial)))
+    assert sum(weights[p, c] for c, p in enumerate(parents) if c) == best
+
+
+def test_a_tree_has_no_column_with_two_required_parents() -> None:
+    with pytest.raises(tacit.TacitError, match="'x2' requires 'x"):
+        tacit.discover(frame_of(1, 3, 30), search="tree", require=[("x0", "x2"), ("x1", "x2")])
+
+
+def p_value(frame: pd.DataFrame, a: str, b: str, given: list[str]) -> float:
+    """Of G2, stratum by stratum; states that do not occur in a stratum have no degrees of freedom."""
+    g2, freedom = 0.0, 0
+    for _, part in frame.groupby(given) if given else [((), frame)]:
+        counts = pd.crosstab(part[a], part[b]).to_numpy().astype(float)
+        expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum()
+        g2 += 2 * scipy.special.xlogy(counts, counts / expected).sum()
+        freedom += (counts.shape[0] - 1) * (counts.shape[1] - 1)
+    return float(scipy.stats.chi2.sf(g2, max(1, freedom)))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_pc_tests_are_those_of_the_textbook(seed: int) -> None:
+    frame = frame_of(seed, 5, 400)
+    frame = frame.loc[:, frame.nunique() > 1]
+    table = coded_table(frame)
+    search = PCSearch(FamilyScores(table, LOG_LIKELIHOOD), constraints(table.names), lambda *_: None)
+    adjacent = search._skeleton()
+    names = table.names
+    for (a, b), known in search.separators.items():
+        expected = p_value(frame, names[a], names[b], [names[c] for c in known])
+        assert search.p_values[a, b] == pytest.approx(expected, rel=1e-6)
+        assert not adjacent[a, b]
+    for a, b in np.argwhere(np.triu(adjacent)):
+        near = {*np.flatnonzero(adjacent[a] | adjacent[b]).tolist()} - {a, b}
+        for known in itertools.chain.from_iterable(itertools.combinations(sorted(near), k) for k in range(3)):
+            if {*known} <= {*np.flatnonzero(adjacent[a])} or {*known} <= {*np.flatnonzero(adjacent[b])}:
+                assert p_value(frame, names[a], names[b], [names[c] for c in known]) <= SIGNIFICANCE
+
+
+@pytest.mark.parametrize(
+    ("edges", "directed"),
+    [
+        ([("a", "b"), ("b", "c")], []),
+        ([("a", "b"), ("c", "b"), ("b", "d")], [("a", "b"), ("b", "d"), ("c", "b")]),
+        ([("a", "b"), ("a", "c"), ("b", "d"), ("c", "d")], [("b", "d"), ("c", "d")]),
+    ],
+)
+def test_pc_finds_the_equivalence_class(edges: list[tuple[str, str]], directed: list[tuple[str, str]]) -> None:
+    net = tacit.Network.from_edges(edges, states={name: ["no", "yes"] for name in "abcd"}, nodes="abcd")
+    cpts = {}
+    for name in net:
+        rows = {0: [0.6, 0.4], 1: [[0.85, 0.15], [0.2, 0.8]], 2: [[[0.95, 0.05], [0.4, 0.6]], [[0.5, 0.5], [0.1, 0.9]]]}
+        cpts[name] = rows[len(net.parents(name))]
+    discovery = tacit.discover(net.with_cpts(cpts).sample(20_000, seed=1), search="pc")
+    assert discovery.arrows.directed == directed
+    assert {frozenset(e) for e in discovery.network.edges} == {frozenset(e) for e in edges}
+
+
+@pytest.mark.parametrize("search", ["tabu", "tree", "pc"])
+def test_orders_of_columns_and_rows_do_not_matter(search: str) -> None:
     rows = pd.DataFrame(tacit.examples.kidney_stones().sample(400, seed=3))
     frame = pd.concat([frame_of(11, 6, 400), rows.reset_index(drop=True)], axis=1)
-    first = tacit.discover(frame)
+    first = tacit.discover(frame, search=search)
     rng = np.random.default_rng(0)
     for _ in range(5):
         mixed = frame.iloc[rng.permutation(len(frame)), rng.permutation(frame.shape[1])]
-        again = tacit.discover(mixed)
+        again = tacit.discover(mixed, search=search)
         assert (again.score, again.arrows) == (first.score, first.arrows)
 
 
@@ -194,8 +274,8 @@ def test_end_scores_of_tabu_in_bnlearn_are_reached() -> None:
         assert tacit.discover(frame).score >= end - 0.01, name  # which are rounded
 
 
-@given(seed=st.integers(0, 10**6), search=st.sampled_from(["tabu", "orders"]))
-@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 10**6), search=st.sampled_from(SEARCHES))
+@settings(max_examples=25, deadline=None)
 def test_constraints_hold(seed: int, search: str) -> None:
     rng = np.random.default_rng(seed)
     frame = frame_of(seed, 6, 60)

@@ -37,11 +37,11 @@ IN_FUNCTIONS = UPWARDS | {
     ("tacit.base.jit", "tacit.base.jit.cached_njit"),  # loads numba
     ("tacit.learn.fitting.objective", "tacit.learn.fitting.loss_kernels"),  # loads numba
     ("tacit.learn.estimating.families", "tacit.learn.estimating.count_kernels"),  # loads numba
-    ("tacit.learn.discovering.family_scores", "tacit.learn.discovering.score_kernels"),  # loads numba
-    ("tacit.learn.discovering.orders", "tacit.learn.discovering.order_kernels"),  # loads numba
-    ("tacit.learn.discovering.parent_sets", "tacit.learn.discovering.order_kernels"),  # loads numba
-    ("tacit.learn.discovering.tabu", "tacit.learn.discovering.graph_kernels"),  # loads numba
-    ("tacit.learn.discovering.query_cost", "tacit.learn.discovering.graph_kernels"),  # loads numba
+    ("tacit.learn.discovering.scoring.family_scores", "tacit.learn.discovering.scoring.score_kernels"),  # loads numba
+    ("tacit.learn.discovering.searches.orders", "tacit.learn.discovering.searches.order_kernels"),  # loads numba
+    ("tacit.learn.discovering.searches.parent_sets", "tacit.learn.discovering.searches.order_kernels"),  # loads numba
+    ("tacit.learn.discovering.searches.tabu", "tacit.learn.discovering.searches.graph_kernels"),  # loads numba
+    ("tacit.learn.discovering.query_cost", "tacit.learn.discovering.searches.graph_kernels"),  # loads numba
     ("tacit.query.tac", "tacit.query.sensitivity"),  # as for the methods that lead upwards
     ("tacit.cli", "tacit.cli.app"),  # typer is optional
     ("tacit.cli.commands.warm", "tacit.cli.shared.all_kernels"),  # loads numba

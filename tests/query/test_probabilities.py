@@ -150,7 +150,7 @@ def test_names_are_escaped_in_html():
 
 def test_a_package_that_is_not_there_is_named(tac, monkeypatch):
     monkeypatch.setitem(sys.modules, "polars", None)
-    with pytest.raises(tacit.TacitError, match=r"needs polars, which is not installed: .*frames"):
+    with pytest.raises(tacit.TacitError, match=r"needs polars, which is not installed: pip install 'pandas.*polars"):
         tac.posterior(ROWS, labels=True).to_polars()
 
 

@@ -38,7 +38,9 @@ class DiscoverJob:
     table: Rows
     output: NetworkOutput = Path("discovered.json")
     score: Annotated[str, typer.Option(help="What is to be large: bic, aic, bdeu or k2.")] = "bic"
-    search: Annotated[str, typer.Option(help="How to search: tabu, orders, exact (up to 16 columns) or tree.")] = "tabu"
+    search: Annotated[str, typer.Option(help="How to search: tabu, orders, exact (up to 16 columns), tree or pc.")] = (
+        "tabu"
+    )
     columns: Annotated[
         list[str] | None,
         typer.Option(metavar="NAMES", help="The columns to take, separated by commas. All, if left out."),

@@ -20,8 +20,8 @@ from tacit.learn.discovering.coded_table import Bins, CodedTable, coded_table
 from tacit.learn.discovering.constraints import Constraints, Edge, Mask, constraints
 from tacit.learn.discovering.discovery_run import DiscoveryRun
 from tacit.learn.discovering.equivalence import directed_edges
-from tacit.learn.discovering.family_scores import score_by_name
 from tacit.learn.discovering.query_cost import graph_network
+from tacit.learn.discovering.scoring.family_scores import score_by_name
 from tacit.learn.discovering.searching import SEARCHES, Searcher
 from tacit.learn.discovering.structural_em import PSEUDO_COUNTS, estimated
 from tacit.learn.options import DiscoverOptions
@@ -141,7 +141,8 @@ def discover(
     search
         "tabu" changes single edges, and goes on behind the best graph for a while; on moderate tables it starts again
         from what a search over orders finds. "orders" always does so, which is slower and often better. "exact"
-        finds the best graph of all, for up to 16 columns. "tree" finds the best forest.
+        finds the best graph of all, for up to 16 columns. "tree" finds the best forest. "pc" leaves out the edges
+        that a test of independence (G2, at the 1% level) removes; `score` only says what its graph is worth.
     bins
         The intervals of columns of numbers: a dictionary from columns to edges, or anything that `tacit.discretize`
         takes, such as "equal" or 5. If left out, there are up to 8 with about as many rows each, and a warning.

@@ -17,12 +17,12 @@ def directed_edges(edges: Mask, known: Mask | None = None) -> Mask:
             for b in parents[i + 1 :]:
                 if not adjacent[a, b]:
                     fixed[a, child] = fixed[b, child] = True
-    while (more := _implied(edges, adjacent, fixed) & ~fixed).any():
+    while (more := implied(edges, adjacent, fixed) & ~fixed).any():
         fixed |= more
     return fixed
 
 
-def _implied(edges: Mask, adjacent: Mask, fixed: Mask) -> Mask:
+def implied(edges: Mask, adjacent: Mask, fixed: Mask) -> Mask:
     """The directions that follow from fixed ones by Meek's rules, which rule out new colliders and cycles."""
     more, loose = np.zeros_like(fixed), edges & ~fixed
     either = loose | loose.T

@@ -33,7 +33,7 @@ class CostLimit:
         """Whether a graph is certainly cheap enough."""
         if self._limit is None:
             return True
-        from tacit.learn.discovering.graph_kernels import elimination_size
+        from tacit.learn.discovering.searches.graph_kernels import elimination_size
 
         limit = self._limit / self._margin
         return bool(elimination_size(edges, self._cards, limit) <= limit)

@@ -10,16 +10,17 @@ import numpy as np
 from tacit.base.errors import TacitError
 from tacit.learn.discovering.coded_table import CodedTable
 from tacit.learn.discovering.constraints import Constraints, Mask
-from tacit.learn.discovering.exact import best_graph
-from tacit.learn.discovering.family_scores import FamilyScores
-from tacit.learn.discovering.orders import OrderSearch, topological_order
 from tacit.learn.discovering.query_cost import CostLimit
-from tacit.learn.discovering.tabu import TabuSearch
-from tacit.learn.discovering.tree import best_forest
+from tacit.learn.discovering.scoring.family_scores import LOG_LIKELIHOOD, FamilyScores, score_by_name
+from tacit.learn.discovering.searches.exact import best_graph
+from tacit.learn.discovering.searches.orders import OrderSearch, topological_order
+from tacit.learn.discovering.searches.pc import PCSearch
+from tacit.learn.discovering.searches.tabu import TabuSearch
+from tacit.learn.discovering.searches.tree import best_forest
 from tacit.learn.options import DiscoverOptions
 from tacit.learn.progress_line import Line
 
-SEARCHES = ("tabu", "orders", "exact", "tree")
+SEARCHES = ("tabu", "orders", "exact", "tree", "pc")
 PATIENCE = 100  # steps of tabu search without a better graph
 SAMPLED_ORDERS = 12  # in which each round of a search over orders looks for good sets of parents
 MAX_SAMPLED_ROWS = 50_000  # distinct rows, beyond which "tabu" makes do with those that it has met itself
@@ -45,14 +46,10 @@ class Searcher:
     line: Line
 
     def run(self, table: CodedTable) -> FoundGraph:
-        scores = FamilyScores(table, self.score, self.options.max_parents)
+        scores = FamilyScores(table, score_by_name(self.score, table.rows), self.options.max_parents)
         cost = CostLimit(table.network, table.names, self.options.max_cost)
-        if self.search in ("exact", "tree"):
-            edges = (best_graph if self.search == "exact" else best_forest)(scores, self.limits)
-            if not cost.holds(edges):
-                problem = f"takes {cost.cost(edges):,.0f} multiply-adds per row, more than max_cost"
-                raise TacitError(f"the graph of search={self.search!r} {problem}; search='tabu' keeps below it")
-            return FoundGraph(edges, _score(scores, edges), [_score(scores, edges)])
+        if self.search in ("exact", "tree", "pc"):
+            return self._of_one_kind(scores, cost)
         found = self._climbed(table, scores, cost)
         while not cost.holds(found.edges) and not found.interrupted:
             if (found.edges == self.limits.required).all():
@@ -60,6 +57,18 @@ class Searcher:
                 raise TacitError(f"max_cost is {self.options.max_cost:,.0f}, but a query takes {least}")
             found = self._climbed(table, scores, cost)
         return found
+
+    def _of_one_kind(self, scores: FamilyScores, cost: CostLimit) -> FoundGraph:
+        """The one graph that a search which does not climb ends with."""
+        if self.search == "pc":
+            gains = FamilyScores(scores.table, LOG_LIKELIHOOD, self.options.max_parents)
+            edges = PCSearch(gains, self.limits, self._say_level).run()
+        else:
+            edges = (best_graph if self.search == "exact" else best_forest)(scores, self.limits)
+        if not cost.holds(edges):
+            problem = f"takes {cost.cost(edges):,.0f} multiply-adds per row, more than max_cost"
+            raise TacitError(f"the graph of search={self.search!r} {problem}; search='tabu' keeps below it")
+        return FoundGraph(edges, _score(scores, edges), [_score(scores, edges)])
 
     def _climbed(self, table: CodedTable, scores: FamilyScores, cost: CostLimit) -> FoundGraph:
         """Tabu search, and on from better orders of its graphs while that finds better graphs."""
@@ -85,6 +94,9 @@ class Searcher:
                 break
             tabu.run(edges, PATIENCE)
             waited = 0 if tabu.best_score > before else waited + 1
+
+    def _say_level(self, given: int, edges: float) -> None:
+        self.line.say(f"tests given {given} columns  {edges:.0f} edges left")
 
     def _say(self, step: int, score: float) -> None:
         self.line.say(f"step {step}  score {score:.8g}")

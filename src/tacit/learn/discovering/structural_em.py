@@ -26,11 +26,11 @@ from tacit.base.floats import Floats
 from tacit.learn.discovering.coded_table import CodedTable, merged_rows
 from tacit.learn.discovering.constraints import Mask, constraints
 from tacit.learn.discovering.equivalence import directed_edges
-from tacit.learn.discovering.family_scores import FamilyScores, Parents, score_by_name
-from tacit.learn.discovering.kinds import LIKELIHOOD
 from tacit.learn.discovering.query_cost import graph_network
+from tacit.learn.discovering.scoring.family_scores import FamilyScores, Parents, score_by_name
+from tacit.learn.discovering.scoring.kinds import LIKELIHOOD
+from tacit.learn.discovering.searches.tree import best_forest
 from tacit.learn.discovering.searching import Searcher
-from tacit.learn.discovering.tree import best_forest
 from tacit.learn.estimating.estimation import Estimate, estimate
 from tacit.query.network import Network
 from tacit.query.tac import compile
@@ -124,7 +124,7 @@ class StructuralEM:
             )
             return likelihood - score.penalty * float(numbers)
         net, completed = self._network(edges, tables), self._completed(edges, tables, number)
-        scores = FamilyScores(completed, self.searcher.score)
+        scores = FamilyScores(completed, score)
         return scores.graph(parents) + _log_likelihood(net, table) - _log_likelihood(net, completed)
 
     def _completed(self, edges: Mask, tables: Sequence[Floats], number: int) -> CodedTable:

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.learn.discovering.constraints import Constraints, Mask
-from tacit.learn.discovering.family_scores import FamilyScores, Parents
-from tacit.learn.discovering.parent_sets import ParentSets
+from tacit.learn.discovering.scoring.family_scores import FamilyScores, Parents
+from tacit.learn.discovering.searches.parent_sets import ParentSets
 
 EQUAL = 1e-9  # a relative difference of scores that is rounding
 KICKS, KICKED_COLUMNS = 200, 4  # of a run; columns that a kick moves to other places
@@ -43,7 +43,7 @@ class OrderSearch:
 
     def _settle(self, order: Order, say: Callable[[int, float], None]) -> None:
         """Move columns to better places, and on after kicks."""
-        from tacit.learn.discovering.order_kernels import kicked
+        from tacit.learn.discovering.searches.order_kernels import kicked
 
         sets = self._sets
         least = EQUAL * abs(float(sets.scores[sets.begins[:-1]].sum()))

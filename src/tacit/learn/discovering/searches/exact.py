@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from tacit.base.errors import TooLargeError
 from tacit.base.floats import Floats
 from tacit.learn.discovering.constraints import Constraints, Mask
-from tacit.learn.discovering.family_scores import FamilyScores
+from tacit.learn.discovering.scoring.family_scores import FamilyScores
 
 MAX_COLUMNS = 16  # 2**15 families for each of them
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tacit.base.floats import Floats
 from tacit.learn.discovering.constraints import Constraints, Mask
-from tacit.learn.discovering.family_scores import FamilyScores
+from tacit.learn.discovering.scoring.family_scores import FamilyScores
 
 WORD = 64  # bits
 Sets = NDArray[np.uint64]  # (sets, words): column p is bit p % 64 of word p // 64
@@ -36,7 +36,7 @@ class ParentSets:
 
     def refresh(self) -> None:
         """Take in all families that have been scored since."""
-        from tacit.learn.discovering.order_kernels import undominated
+        from tacit.learn.discovering.searches.order_kernels import undominated
 
         fresh: dict[int, list[tuple[Sets, Floats]]] = {}
         for child, parents in self._families.evaluated[self._read :]:
@@ -53,7 +53,7 @@ class ParentSets:
 
     def graph(self, order: Sequence[int]) -> Mask:
         """The best graph of an order: every column with its best parents among those before it."""
-        from tacit.learn.discovering.order_kernels import first_subset
+        from tacit.learn.discovering.searches.order_kernels import first_subset
 
         edges = np.zeros_like(self._limits.required)
         seen = np.zeros(self.sets.shape[1], np.uint64)

@@ -7,7 +7,7 @@ from math import lgamma, log
 import numpy as np
 
 from tacit.base.jit import jit
-from tacit.learn.discovering.kinds import K2, LIKELIHOOD
+from tacit.learn.discovering.scoring.kinds import K2, LIKELIHOOD
 
 TILE = 512  # words, so that all cells of a family stay in the fast caches
 

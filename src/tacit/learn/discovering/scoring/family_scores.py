@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from tacit.base import machine
 from tacit.base.errors import TacitError
 from tacit.base.floats import Floats
-from tacit.learn.discovering.bitmaps import bitmaps
 from tacit.learn.discovering.coded_table import CodedTable
-from tacit.learn.discovering.kinds import BDEU, K2, LIKELIHOOD
+from tacit.learn.discovering.scoring.bitmaps import bitmaps
+from tacit.learn.discovering.scoring.kinds import BDEU, K2, LIKELIHOOD
 
 SCORES = ("bic", "aic", "bdeu", "k2")
 EQUIVALENT_SAMPLES = 1.0  # the strength of the prior of BDeu
@@ -44,11 +44,14 @@ def score_by_name(name: str, rows: float) -> Score:
     return Score(LIKELIHOOD, math.log(rows) / 2 if name == "bic" else 1.0)
 
 
+LOG_LIKELIHOOD = Score(LIKELIHOOD, 0.0)
+
+
 class FamilyScores:
     """The scores of all families that were asked for. A family is a child and its parents, as numbers of columns."""
 
-    def __init__(self, table: CodedTable, score: str, max_parents: int | None = None) -> None:
-        self.table, self._score = table, score_by_name(score, table.rows)
+    def __init__(self, table: CodedTable, score: Score, max_parents: int | None = None) -> None:
+        self.table, self._score = table, score
         self.max_parents = len(table.names) if max_parents is None else max_parents
         self._alone = self._without_parents()
         self._bitmaps = bitmaps(table)
@@ -84,18 +87,24 @@ class FamilyScores:
         if len(parents) >= self.max_parents:
             return scores
         cards = self.table.cards
-        configurations = math.prod(int(cards[p]) for p in parents)
-        cells = configurations * int(cards[child])
-        may = [y for y in range(len(cards)) if y != child and y not in parents and cells * int(cards[y]) <= MAX_CELLS]
-        candidates = np.array(may, dtype=np.int64)
-        if len(candidates):
-            scores[candidates] = self._of_candidates(child, parents, cells, candidates)
-            numbers = (cards[child] - 1) * configurations * cards[candidates]
+        others = np.array([y for y in range(len(cards)) if y != child and y not in parents], dtype=np.int64)
+        if len(candidates := self.small_enough(child, parents, others)):
+            scores[candidates] = self.of_candidates(child, parents, candidates)
+            numbers = (cards[child] - 1) * self._configurations(parents) * cards[candidates]
             scores[candidates] -= self._score.penalty * numbers
         return scores
 
-    def _of_candidates(self, child: int, parents: Parents, cells: int, candidates: NDArray[np.int64]) -> Floats:
-        """Scores without penalties; candidates with few states are counted by bitmaps, the others row by row."""
+    def small_enough(self, child: int, parents: Parents, candidates: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The candidates whose tables, as one more parent, fit into memory."""
+        cells = self._configurations(parents) * int(self.table.cards[child])
+        return candidates[self.table.cards[candidates] <= MAX_CELLS // cells]
+
+    def of_candidates(self, child: int, parents: Parents, candidates: NDArray[np.int64]) -> Floats:
+        """Scores with some columns as one more parent, without penalties; they are not kept.
+
+        Candidates with few states are counted by bitmaps, the others row by row.
+        """
+        cells = self._configurations(parents) * int(self.table.cards[child])
         scores = np.empty(len(candidates))
         few = cells * (self.table.cards[candidates] - 1) <= self._most_bitmaps
         if few.any():
@@ -103,12 +112,15 @@ class FamilyScores:
             words = self._words * int((self.table.cards[candidates[few]] - 1).sum()) * cells
             scores[few] = _in_parts(by_bitmaps, candidates[few], words // WORDS_PER_ROW)
         if not few.all():
-            by_rows = partial(self._by_rows, child, self._places(child, parents), cells)
+            by_rows = partial(self._by_rows, child, self.places((*parents, child)), cells)
             scores[~few] = _in_parts(by_rows, candidates[~few], self.table.codes.shape[1] * int((~few).sum()))
         return scores
 
+    def _configurations(self, parents: Parents) -> int:
+        return math.prod(int(self.table.cards[p]) for p in parents)
+
     def _by_bitmaps(self, family: Parents, candidates: NDArray[np.int64]) -> Floats:
-        from tacit.learn.discovering.score_kernels import bitmap_scores
+        from tacit.learn.discovering.scoring.score_kernels import bitmap_scores
 
         bits, scores = self._bitmaps, np.empty(len(candidates))
         assert bits is not None
@@ -121,7 +133,7 @@ class FamilyScores:
         return scores
 
     def _by_rows(self, child: int, places: NDArray[np.int32], cells: int, candidates: NDArray[np.int64]) -> Floats:
-        from tacit.learn.discovering.score_kernels import extended_scores
+        from tacit.learn.discovering.scoring.score_kernels import extended_scores
 
         table, scores = self.table, np.empty(len(candidates))
         card, cards = int(table.cards[child]), table.cards
@@ -131,10 +143,10 @@ class FamilyScores:
         )
         return scores
 
-    def _places(self, child: int, parents: Parents) -> NDArray[np.int32]:
-        """The states of the parents and the child, which comes last, as one number for each row."""
+    def places(self, columns: Parents) -> NDArray[np.int32]:
+        """The states of some columns, the last one fastest, as one number for each row."""
         places = np.zeros(self.table.codes.shape[1], dtype=np.int32)
-        for column in (*parents, child):
+        for column in columns:
             places *= np.int32(self.table.cards[column])
             places += self.table.codes[column]
         return places

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from tacit.base.floats import Floats
 from tacit.learn.discovering.constraints import Constraints, Mask
-from tacit.learn.discovering.family_scores import FamilyScores
 from tacit.learn.discovering.query_cost import CostLimit
+from tacit.learn.discovering.scoring.family_scores import FamilyScores
 
 MEMORY = 100  # graphs that are tabu
 EQUAL = 1e-9  # a relative difference of scores that is rounding
@@ -112,7 +112,7 @@ class TabuSearch:
 
     def _best_change(self, graph: Graph, tabu: deque[np.uint64]) -> Change | None:
         """The change to the best graph that is not tabu; of equal ones, the first."""
-        from tacit.learn.discovering.graph_kernels import legal_changes
+        from tacit.learn.discovering.searches.graph_kernels import legal_changes
 
         edges, before = graph.edges, self._mark(graph.edges)
         changes = np.empty((2, *edges.shape))

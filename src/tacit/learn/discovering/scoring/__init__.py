@@ -1,0 +1,1 @@
+"""Scores of families, counted by bitmaps or row by row."""

@@ -1,0 +1,1 @@
+"""Searches for a graph: tabu, orders, exact, tree, PC."""
