@@ -21,11 +21,11 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from bench.networks import network
 from PIL import Image
+from tests.pages import blocks
 
 import tacit
 from tacit import drawing, plot, theory
 from tacit.views.plotting import ACCENT, INK, PALE
-from tests.pages import blocks
 
 PAGES = ("tutorials/table-to-decision.md", "howto/discover.md")  # their own code draws what they show
 TARGET = Path(__file__).parent / "images" / "gallery"
