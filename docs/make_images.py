@@ -1,11 +1,14 @@
 """The pictures of the documentation: the paper's figures, made anew, and more.
 
-Writes docs/images/gallery/, docs/images/posteriors.svg and docs/images/doubtful.svg.
+Writes docs/images/gallery/ and docs/images/discover/, docs/images/posteriors.svg and docs/images/doubtful.svg.
 Run with: python -m docs.make_images, which needs matplotlib (the extra plot)
 and the files inside pgmpy's wheel.
 """
 
+import contextlib
 import io
+import shutil
+import tempfile
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -18,11 +21,13 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from bench.networks import network
 from PIL import Image
+from tests.pages import blocks
 
 import tacit
 from tacit import drawing, plot, theory
 from tacit.views.plotting import ACCENT, INK, PALE
 
+PAGES = ("tutorials/table-to-decision.md", "howto/discover.md")  # their own code draws what they show
 TARGET = Path(__file__).parent / "images" / "gallery"
 DPI = 130
 STYLE = {"svg.hashsalt": "tacit", "font.size": 10, "axes.edgecolor": INK, "axes.labelcolor": INK}
@@ -296,9 +301,22 @@ def main() -> None:
     tacit.examples.abc().plot({"C": "lo"}).save(TARGET.parent / "posteriors.svg")
     doubtful = tacit.examples.abc().plot(strength={("A", "B"): 0.6}, undirected=[("A", "C")])
     doubtful.save(TARGET.parent / "doubtful.svg")
+    for page in PAGES:
+        _draw_as_on(page, TARGET.parent / "discover")
     with plt.rc_context(STYLE):
         for name, make in FIGURES.items():
             _save(make(), TARGET / name)
+
+
+def _draw_as_on(page: str, target: Path) -> None:
+    """The pictures that the code of a page saves."""
+    target.mkdir(exist_ok=True)
+    namespace: dict[str, object] = {}
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        for block in blocks(page):
+            exec(block.code, namespace)
+        for picture in Path().glob("*.svg"):
+            shutil.copy(picture, target)
 
 
 def _save(figure: plt.Figure, path: Path) -> None:

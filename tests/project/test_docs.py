@@ -1,5 +1,6 @@
 """The pages with instructions run as they stand, and print what they say they print."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -26,6 +27,7 @@ NEEDS = {
     "index.md": ["pandas", "pgmpy"],
     "tutorials/beyond.md": ["matplotlib", "pandas", "pgmpy"],
     "tutorials/neural.md": ["torch"],
+    "tutorials/table-to-decision.md": ["pandas"],
     "howto/data-frame.md": ["pandas", "pgmpy.causal_discovery"],
     "howto/discover.md": ["pandas"],
     "howto/embedded.md": ["onnx", "onnxruntime"],
@@ -40,6 +42,7 @@ NEEDS = {
     "howto/serve.md": ["httpx", "starlette", "uvicorn"],
     "howto/web-service.md": ["httpx", "starlette"],
 }
+PICTURE = re.compile(r"^!\[[^\]]*\]\(([^)]+)\)", flags=re.MULTILINE)
 FILES = {page: ["alarm.bif.gz"] for page in ("index.md", "tutorials/beyond.md")}  # what a reader has downloaded
 
 
@@ -58,3 +61,7 @@ def test_pages_run_as_they_stand(
     for block in found:
         exec(compile("\n" * block.above + block.code, page, "exec"), namespace)  # errors show the true line
         assert [line.rstrip() for line in capsys.readouterr().out.splitlines()] == block.printed
+    for shown in PICTURE.findall((ROOT / page).read_text(encoding="utf-8")):
+        saved, kept = tmp_path / Path(shown).name, (ROOT / page).parent / shown
+        if saved.exists() and saved.suffix == ".svg":
+            assert saved.read_text(encoding="utf-8") == kept.read_text(encoding="utf-8"), "run docs.make_images"

@@ -101,7 +101,7 @@ def discover(job: DiscoverJob) -> None:
       tacit discover patients.csv --forbid "recovery->treatment" --require "size->treatment"
       tacit discover patients.parquet --search exact --bootstrap 100
       tacit discover patients.csv --columns age,dose,recovery --bins age=0,18,65,120 --tiers "age<dose<recovery"
-      tacit discover patients.csv -o patients.json && tacit page patients.json
+      tacit discover patients.csv -o net.json && tacit page net.json -o patients.html
     """
     check_output(job.output)
     forbid, require = _edges("--forbid", job.forbid), _edges("--require", job.require)
