@@ -1,4 +1,4 @@
-"""Scoring and learning on Dask: `posterior`, `log_evidence`, `mpe`, `sample`; `estimate` and `fit`.
+"""Scoring and learning on Dask: `posterior`, `log_evidence`, `mpe`, `sample`; `estimate`, `fit` and `discover`.
 
 Rows are those of a Dask DataFrame. Scoring gives another one, with the same partitions and index.
 
@@ -31,6 +31,10 @@ Learning gives what it gives on one machine.
 [[1.0, 0.0], [0.5, 0.5]]
 >>> fit(tacit.compile(net.with_cpts({"rain": [0.5, 0.5]}), "wet", ["rain"]), rows, progress=False).loss < 0.13
 True
+>>> frame = pandas.DataFrame(tacit.examples.kidney_stones().sample(2000, seed=1))
+>>> rows = dask.dataframe.from_pandas(frame, npartitions=2)
+>>> discover(rows, tiers=[["size"], ["treatment"], ["recovery"]], progress=False).network.edges
+(('size', 'treatment'), ('size', 'recovery'), ('treatment', 'recovery'))
 """
 
 from tacit.base.version import how_to_install
@@ -50,5 +54,6 @@ mpe = _backend.mpe
 sample = _backend.sample
 estimate = _backend.estimate
 fit = _backend.fit
+discover = _backend.discover
 
-__all__ = ["estimate", "fit", "log_evidence", "mpe", "posterior", "sample"]
+__all__ = ["discover", "estimate", "fit", "log_evidence", "mpe", "posterior", "sample"]

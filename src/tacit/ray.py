@@ -1,4 +1,9 @@
-"""Scoring and learning on Ray: `posterior`, `log_evidence`, `mpe`, `sample`; `estimate` and `fit`."""
+"""Scoring and learning on Ray: `posterior`, `log_evidence`, `mpe`, `sample`; `estimate`, `fit` and `discover`.
+
+>>> import ray  # doctest: +SKIP
+>>> discover(ray.data.read_parquet("rows.parquet").drop_columns(["id"])).network.edges  # doctest: +SKIP
+(('size', 'treatment'), ('size', 'recovery'), ('treatment', 'recovery'))
+"""
 
 from tacit.base.version import how_to_install
 
@@ -12,5 +17,6 @@ from tacit.clusters.ray_backend import RayBackend, log_evidence, mpe, posterior,
 _backend = RayBackend()
 estimate = _backend.estimate
 fit = _backend.fit
+discover = _backend.discover
 
-__all__ = ["estimate", "fit", "log_evidence", "mpe", "posterior", "sample"]
+__all__ = ["discover", "estimate", "fit", "log_evidence", "mpe", "posterior", "sample"]

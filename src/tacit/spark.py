@@ -1,4 +1,4 @@
-"""Scoring and learning on Spark: `posterior`, `log_evidence`, `mpe`, `sample`; `estimate` and `fit`.
+"""Scoring and learning on Spark: `posterior`, `log_evidence`, `mpe`, `sample`; `estimate`, `fit` and `discover`.
 
 Rows are those of a Spark DataFrame. Scoring gives another one.
 
@@ -6,6 +6,8 @@ Rows are those of a Spark DataFrame. Scoring gives another one.
 >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])  # doctest: +SKIP
 >>> posterior(tac, spark.read.parquet("rows.parquet"), keep=["id"]).first()  # doctest: +SKIP
 Row(id=7, B.true=0.9, B.false=0.1)
+>>> discover(spark.read.parquet("rows.parquet").drop("id")).network.edges  # doctest: +SKIP
+(('size', 'treatment'), ('size', 'recovery'), ('treatment', 'recovery'))
 """
 
 from tacit.base.version import how_to_install
@@ -24,5 +26,6 @@ mpe = _backend.mpe
 sample = _backend.sample
 estimate = _backend.estimate
 fit = _backend.fit
+discover = _backend.discover
 
-__all__ = ["estimate", "fit", "log_evidence", "mpe", "posterior", "sample"]
+__all__ = ["discover", "estimate", "fit", "log_evidence", "mpe", "posterior", "sample"]

@@ -1,6 +1,7 @@
 """The functions that all clusters offer, on a backend whose cluster is a list of frames in this process."""
 
 import inspect
+import itertools
 import pickle
 from functools import reduce
 
@@ -9,12 +10,14 @@ import pytest
 
 import tacit
 from tacit.base.errors import EvidenceError, TacitError
+from tacit.learn.discovering import coded_table
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
 
 from tacit.clusters.front import ClusterBackend  # noqa: E402
 from tacit.clusters.work import ClusterParts, apply_work  # noqa: E402
+from tests.clusters.discoveries import mixed, same_discovery  # noqa: E402
 
 
 class Frames(list):
@@ -98,6 +101,71 @@ def test_fitting_with_other_rows_or_a_share_for_validation():
     assert frames.fit(tac, rows, validation=0.25, restarts=4, **how).validation_loss < 1e-4
 
 
+def cut(frame, *places):
+    """A table in partitions, whose columns have types of their own."""
+    ends = [0, *places, len(frame)]
+    return Frames([frame[a:b].reset_index(drop=True).infer_objects() for a, b in itertools.pairwise(ends)])
+
+
+@pytest.mark.filterwarnings("ignore::tacit.DefaultBinsWarning")
+@pytest.mark.parametrize("gaps", [0.0, 0.1])
+@pytest.mark.parametrize("weights", [None, "times"])
+@pytest.mark.parametrize("places", [(), (0, 150, 150, 151, 400), (599, 600)])
+def test_discovering_is_that_of_one_machine(places, weights, gaps):
+    frame = mixed(600, gaps)
+    if weights is None:
+        frame = frame.drop(columns="times")
+    how = {"weights": weights, "bootstrap": 2, "progress": False}
+    same_discovery(frames.discover(cut(frame, *places), **how), tacit.discover(frame, **how))
+
+
+def test_discovering_where_few_rows_are_equal():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({f"x{i}": rng.choice(list("abcd"), 6000) for i in range(8)})
+    frame["y"] = frame["x0"].where(rng.random(6000) < 0.8, frame["x1"])
+    how = {"bootstrap": 1, "progress": False}
+    same_discovery(frames.discover(cut(frame, 50, 5500), **how), tacit.discover(frame, **how))
+
+
+@pytest.mark.filterwarnings("ignore::tacit.DefaultBinsWarning")
+def test_discovering_with_weights_that_have_fractions_and_with_options():
+    frame = mixed(400).assign(times=np.random.default_rng(1).random(400))
+    how = {"weights": "times", "bins": {"size": 3}, "forbid": [("kind", "size")], "progress": False}
+    found, expected = frames.discover(cut(frame, 10, 200), **how), tacit.discover(frame, **how)
+    assert found.score == pytest.approx(expected.score, rel=1e-12)
+    assert found.network.edges == expected.network.edges
+
+
+def test_rows_are_put_together_in_the_middle_without_a_change(monkeypatch):
+    frame = mixed(600).drop(columns=["times", "size"])
+    expected = tacit.discover(frame, progress=False)
+    monkeypatch.setattr(coded_table, "MIN_MERGED_ROWS", 40)
+    same_discovery(frames.discover(cut(frame, *range(50, 600, 50)), progress=False), expected)
+
+
+def test_mistakes_in_what_is_discovered():
+    frame = mixed(60).drop(columns="size")
+    rows = cut(frame, 20, 40)
+    with pytest.raises(TacitError, match=r"rows that are in memory can be given to tacit\.discover"):
+        frames.discover(frame)
+    with pytest.raises(TacitError, match="search is 'greedy'"):
+        frames.discover(rows, search="greedy")
+    with pytest.raises(TacitError, match="then weights are the name of one of their columns"):
+        frames.discover(rows, weights=frame["times"])
+    with pytest.raises(EvidenceError, match="no column 'time' of weights; did you mean 'times'"):
+        frames.discover(rows, weights="time")
+    with pytest.raises(EvidenceError, match="there are no rows"):
+        frames.discover(Frames([frame[:0], frame[:0]]))
+    with pytest.raises(EvidenceError, match="the table has two columns 'kind'"):
+        frames.discover(Frames([pd.concat([frame, frame[["kind"]]], axis=1)]))
+    rows[1] = rows[1].assign(times=-1.0)
+    with pytest.raises(EvidenceError, match=r"partition 1: .*weight"):
+        frames.discover(rows, weights="times")
+    rows[2] = rows[2].assign(word=[["no"]] * 20)
+    with pytest.raises(EvidenceError, match="partition 2: column 'word' holds lists"):
+        frames.discover(rows)
+
+
 def test_what_is_no_table_or_no_query():
     tac = tacit.compile(tacit.examples.abc(), "B", evidence=["A", "C"])
     message = "the rows are of type DataFrame, expected a list of frames; rows that are in memory can be given to "
@@ -124,7 +192,7 @@ def test_every_cluster_offers_the_same_functions(name):
         assert inspect.getdoc(own)
         assert own.__name__ == function
         expected = dict(inspect.signature(shared).parameters)
-        if name == "ray" and shared not in (frames.estimate, frames.fit):
+        if name == "ray" and shared not in (frames.estimate, frames.fit, frames.discover):
             expected.pop("seed", None)
             expected |= {one: inspect.signature(own).parameters[one] for one in ("num_cpus", "num_gpus", "concurrency")}
         assert dict(inspect.signature(own).parameters) == expected

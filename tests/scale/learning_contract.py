@@ -11,6 +11,7 @@ from bench.networks import network
 import tacit
 from tacit.base.errors import EvidenceError, TacitError
 from tacit.learn import session
+from tests.clusters.discoveries import mixed, same_discovery
 from tests.scale.scoring_cases import divided
 
 QUIET = {"progress": False}
@@ -204,6 +205,25 @@ class LearningContract:
         same(found, engine.learning.estimate(net.learnable(), table, steps=4, **how), tolerance=1e-15)
         with pytest.raises(tacit.FormatError, match="other data"):
             engine.learning.estimate(net.learnable(), engine.table(parts(frame, 90)), checkpoint=path, steps=4, **how)
+
+    @pytest.mark.filterwarnings("ignore::tacit.DefaultBinsWarning")
+    @pytest.mark.parametrize(("weights", "gaps"), [(None, 0.1), ("times", 0.0), ("times", 0.1)])
+    def test_discover_is_that_of_one_machine(self, engine, weights, gaps):
+        frame = mixed(300, gaps).drop(columns=[] if weights else ["times"])
+        truths = {"step": "boolean"}  # of truths with gaps that are Python's objects, Dask makes text
+        frames = [piece.infer_objects().astype(truths) for piece in parts(frame, 80, 0, 1, 120)]
+        how = {"weights": weights, "bootstrap": 1, **QUIET}
+        same_discovery(engine.learning.discover(engine.table(frames), **how), tacit.discover(frame, **how))
+
+    def test_discover_names_the_partition_and_what_is_missing(self, engine):
+        frames = parts(mixed(40).drop(columns=["size"]), 10, 10)
+        frames[2].loc[3, "times"] = -1.0
+        with pytest.raises(EvidenceError, match=r"partition 2: .*weight"):
+            engine.learning.discover(engine.table(frames), weights="times", **QUIET)
+        with pytest.raises(EvidenceError, match="no column 'time' of weights; did you mean 'times'"):
+            engine.learning.discover(engine.table(frames), weights="time", **QUIET)
+        with pytest.raises(EvidenceError, match="there are no rows"):
+            engine.learning.discover(engine.table([frames[0][:0], frames[0][:0]]), **QUIET)
 
     def test_a_worker_that_is_killed_changes_nothing(self, engine, tmp_path, monkeypatch):
         net, frame = drawn("alarm", 4000, holes=0.2)

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
 from tacit.base.errors import TacitError
+from tacit.clusters.discovering import coded
 from tacit.clusters.learning import ClusterTable, Roles, Tables, estimated
 from tacit.clusters.plan import Columns
 from tacit.clusters.scoring import Names, Renamed, Request, posteriors
+from tacit.learn.discovering.coded_table import Bins
+from tacit.learn.discovering.constraints import Edge
+from tacit.learn.discovering.discovery import Discovery, check_search, discovered
 from tacit.learn.estimating.estimation import Estimate, Estimation
 from tacit.learn.fitting.losses import Loss
 from tacit.learn.fitting.run import Run
 from tacit.learn.fitting.training import Fit, Training, train
-from tacit.learn.options import EM_STEPS, EstimateOptions, FitOptions
+from tacit.learn.options import EM_STEPS, DiscoverOptions, EstimateOptions, FitOptions
 from tacit.learn.partitions import Distributed
 from tacit.query.answer_columns import LogEvidence, MostProbable, SampleColumns
 from tacit.query.assignments import checked_seed
@@ -43,9 +47,9 @@ class ClusterBackend(ABC):
     def score(self, request: Request, rows: Any) -> Any:
         """The answers to all rows of a table, lazily."""
 
-    def table(self, rows: Any) -> ClusterTable:
+    def table(self, rows: Any, otherwise: str = "tacit.estimate and tacit.fit") -> ClusterTable:
         """A table to learn from."""
-        self.require_table(rows, "tacit.estimate and tacit.fit")
+        self.require_table(rows, otherwise)
         return ClusterTable(self.columns(rows), partial(self.parts, rows))
 
     def require_table(self, rows: Any, otherwise: str, also: str = "") -> None:
@@ -222,3 +226,42 @@ class ClusterBackend(ABC):
         elif others is not None:
             training.hold_out(others)
         return train(training)
+
+    def discover(
+        self,
+        rows: Any,
+        score: str = "bic",
+        search: str = "tabu",
+        bins: Bins = None,
+        tiers: Sequence[Sequence[str]] | None = None,
+        forbid: Iterable[Edge] = (),
+        require: Iterable[Edge] = (),
+        max_parents: int | None = None,
+        max_cost: float | None = None,
+        start: Network | Iterable[Edge] | None = None,
+        weights: str | None = None,
+        bootstrap: int = 0,
+        seed: int = 0,
+        progress: bool = True,
+        checkpoint: str | os.PathLike[str] | None = None,
+    ) -> Discovery:
+        """Find the structure of a network in a table on a cluster, and estimate its tables.
+
+        Each partition is read twice: to find out what its columns hold, and to code its values. Equal rows are counted
+        together where they are, and then travel; the search runs here. So the coded table must fit into the memory of
+        this machine: a byte for each value of each distinct row. The result is that of `tacit.discover`, whose
+        parameters these are, however the rows are divided; but weights with fractions are summed in another order, so
+        last digits may differ.
+
+        Parameters
+        ----------
+        rows
+            The table. All columns become variables, but for the one of weights; leave out the others before.
+        weights
+            The name of a column: how many rows each row counts as.
+        checkpoint
+            A file on this machine, not on the workers.
+        """
+        options = DiscoverOptions.among(locals())
+        check_search(options)  # before the rows are read
+        return discovered(coded(self.table(rows, "tacit.discover"), weights, bins), options)

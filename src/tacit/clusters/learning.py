@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,6 @@ from tacit.learn.fitting.data import Data, checked_weights, read_labels
 from tacit.learn.fitting.labelled import LabelledRows, Part, some_rows
 from tacit.learn.partitions import Broadcast, Distributed
 from tacit.model.variable import similar
-from tacit.query.network import Network
 from tacit.query.tac import TAC
 
 Tables = Iterable[Any]  # pandas frames or pyarrow tables, one after the other: the rows of a partition
@@ -34,7 +33,7 @@ class ClusterTable:
 def estimated(table: ClusterTable, estimation: Estimation, weights: str | None, likelihoods: Sequence[str]) -> Estimate:
     """Estimate the tables of a network from the rows of a table."""
     net = estimation.network
-    _check_weights(table, weights, net)
+    check_weights(table, weights, net)
     variables = [net.variable(name) for name in net]
     others = [] if weights is None else [weights]
     columns = planned(variables, table.columns, likelihoods, others)
@@ -52,14 +51,17 @@ class Scan:
 
     def __call__(self, tables: Tables, number: int | None) -> ScannedRows:
         first_pass = self.first_pass.get()
+        rows = batches(tables, self.columns, self.weights)
         with hinting():
-            return first_pass.scan(row_batches(first_pass.structure, self._batches(tables), self.weights), [])
+            return first_pass.scan(row_batches(first_pass.structure, rows, self.weights), [])
 
-    def _batches(self, tables: Tables) -> Iterator[dict[str, Any]]:
-        for rows in tables:
-            if len(rows):
-                weights = {} if self.weights is None else {self.weights: floats(self.weights, rows[self.weights])}
-                yield {**self.columns.of(rows), **weights}
+
+def batches(tables: Tables, columns: Columns, weights: str | None) -> Iterator[dict[str, Any]]:
+    """The evidence of a partition, with its weights."""
+    for rows in tables:
+        if len(rows):
+            own = {} if weights is None else {weights: floats(weights, rows[weights])}
+            yield {**columns.of(rows), **own}
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ class Roles:
             raise EvidenceError(f"the table has no column {label!r} of labels; {has(table.columns)}")
         if label in tac.evidence:
             raise TacitError(f"label is {label!r}, which is evidence; expected a column of labels of {tac.query!r}")
-        _check_weights(table, self.weights, tac.network)
+        check_weights(table, self.weights, tac.network)
         names = (self.likelihoods,) if isinstance(self.likelihoods, str) else tuple(self.likelihoods)
         others = [label, *([] if self.weights is None else [self.weights])]
         variables = [tac.network.variable(name) for name in tac.evidence]
@@ -133,7 +135,8 @@ def _joined(batches: Sequence[Data]) -> Data:
     return Data(columns, targets, np.concatenate([data.weights for data in batches]))
 
 
-def _check_weights(table: ClusterTable, weights: Any, net: Network) -> None:
+def check_weights(table: ClusterTable, weights: Any, net: Container[str]) -> None:
+    """An error about weights that are no column of their own."""
     if weights is None:
         return
     if not isinstance(weights, str):

@@ -236,6 +236,8 @@ class Blocks(ClusterParts[Tables]):
             unpacked = [_unpacked.remote(block) for block in packed.to_arrow_refs()]
             numbers = ray.get([number for number, _ in unpacked])
         order = sorted((i for i, number in enumerate(numbers) if number is not None), key=lambda i: numbers[i])
+        if not order:  # Ray does no work on blocks without rows
+            return RayParts([ray.put([apply_work(work, [], 0)])])
         return RayParts([unpacked[i][1] for i in order])
 
 
@@ -269,8 +271,10 @@ class RayParts(ClusterParts[T]):
 @ray.remote(num_returns=2)
 def _unpacked(block: Any) -> tuple[int | None, list[Any]]:
     """The number of a block, and the things in it; none, where a block was empty."""
+    if not len(block):  # then it may have no columns
+        return None, []
     numbers, packed = (column.to_pylist() for column in block.columns)
-    return (numbers[0] if numbers else None), [pickle.loads(one) for one in packed]
+    return numbers[0], [pickle.loads(one) for one in packed]
 
 
 @ray.remote

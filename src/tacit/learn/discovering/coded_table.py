@@ -151,13 +151,13 @@ def summaries_of(tables: Iterable[Table], weights: Any = None) -> dict[str, Colu
                 continue
             summary = summary_of(name, values, table.text)
             summaries[name] = summaries[name] + summary if name in summaries else summary
-    if not any(summary.rows for summary in summaries.values()):
-        raise EvidenceError("there are no rows; expected a frame, columns by name, a path, or batches of rows")
     return summaries
 
 
 def network_of(summaries: Mapping[str, ColumnSummary], bins: Bins) -> Network:
     """The variables of columns, without edges: intervals where they hold measurements, else states that occur."""
+    if not any(summary.rows for summary in summaries.values()):
+        raise EvidenceError("there are no rows; expected a frame, columns by name, a path, or batches of rows")
     chosen = dict(bins) if isinstance(bins, Mapping) else {}
     for name in chosen:
         if name not in summaries:
@@ -214,6 +214,25 @@ class GatheredRows:
             merged = merged_rows(*self.joined())
             self._blocks, self._waiting = [merged], merged[0].shape[1]
             self._limit = max(MIN_MERGED_ROWS, 2 * self._waiting)
+
+    def __add__(self, other: GatheredRows) -> GatheredRows:
+        """The rows of both, neither of which changes."""
+        both = GatheredRows(self.weighted)
+        both._blocks, both._waiting, both._limit = list(self._blocks), self._waiting, max(self._limit, other._limit)
+        for block in other._blocks:
+            both.append(*block)
+        return both
+
+    def merged(self) -> GatheredRows:
+        """The same with equal rows together, but for few equal ones, which `table_of` leaves alone, too."""
+        if not self._blocks:
+            return self
+        codes, weights = self.joined()
+        block = merged_rows(codes, weights)
+        few = not len(weights) and block[0].shape[1] > MAX_SHARE_DISTINCT * codes.shape[1]
+        merged = GatheredRows(self.weighted)
+        merged.append(*((codes, weights) if few else block))
+        return merged
 
     def joined(self) -> tuple[NDArray[Any], NDArray[Any]]:
         """All rows as one block; what was gathered is given up on the way, so that it is not in memory twice."""

@@ -175,13 +175,13 @@ def discover(
     (1, 2)
     """
     options = DiscoverOptions.among(locals())
-    _check_search(options)
+    check_search(options)
     return discovered(coded_table(rows, weights, bins), options)
 
 
 def discovered(table: CodedTable, options: DiscoverOptions) -> Discovery:
     """Find the structure of a table that is read already, and estimate the tables of the network."""
-    _check_search(options)
+    check_search(options)
     limits = _without_constants(table, constraints(table.names, options.tiers, options.forbid, options.require))
     line = Line(options.progress)
     searcher = Searcher(options, options.search, options.score, limits, _start(table, limits, options.start), line)
@@ -216,7 +216,8 @@ def _without_constants(table: CodedTable, limits: Constraints) -> Constraints:
     return Constraints((limits.allowed & ~single & ~single[:, None]) | limits.required, limits.required)
 
 
-def _check_search(options: DiscoverOptions) -> None:
+def check_search(options: DiscoverOptions) -> None:
+    """An error about a search or a score that there is not."""
     if options.search not in SEARCHES:
         raise TacitError(f"search is {options.search!r}, expected one of {', '.join(map(repr, SEARCHES))}")
     score_by_name(options.score, 1.0)  # an error before the rows are read
