@@ -116,6 +116,13 @@ def classes(net: tacit.Network) -> tuple[set, set]:
     return skeleton, {one for one in pairs if frozenset(one[:2]) not in skeleton}
 
 
+def test_a_column_with_one_value_is_no_trouble_beside_gaps() -> None:
+    frame = pd.DataFrame({"a": ["x", "y", None, "x"] * 30, "b": ["x", "y", "y", "x"] * 30, "same": "k"})
+    discovery = tacit.discover(frame)
+    assert discovery.network.states("same") == ("k",)
+    assert {frozenset(edge) for edge in discovery.network.edges} == {frozenset("ab")}
+
+
 def test_gaps_hide_no_structure() -> None:
     whole = tacit.discover(lawn(4000, seed=1), **QUIET)
     found = tacit.discover(lawn(4000, seed=1, holes=0.2), **QUIET)

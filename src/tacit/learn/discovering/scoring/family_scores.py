@@ -56,7 +56,7 @@ class FamilyScores:
         self._alone = self._without_parents()
         self._bitmaps = bitmaps(table)
         self._words = 0 if self._bitmaps is None else self._bitmaps.words
-        self._most_bitmaps = WORDS_PER_ROW * table.codes.shape[1] // self._words if self._words else 0
+        self._most_bitmaps = WORDS_PER_ROW * table.codes.shape[1] // self._words if self._words else -1
         self._extended: dict[tuple[int, Parents], Floats] = {}
         self.evaluated: list[tuple[int, Parents]] = []  # what was extended so far, in this order
 
