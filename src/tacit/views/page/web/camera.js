@@ -129,14 +129,32 @@ class Camera {
     this.listeners.forEach((f) => f());
   }
 
+  // Bring the box of another query into view, if it is not; a map that nobody moved, to where it would open.
+  bring(i) {
+    const [w, h] = this.room;
+    if (!w || !h || this.holds(i, 0)) return;
+    const [bx, by, bw, bh] = this.map.model.layout.boxes[i];
+    if (!this.touched) this.begin();
+    if (this.holds(i, 0)) return;
+    this.center(bx + bw / 2, by + bh / 2);
+    this.fill();
+  }
+
+  // Whether a box is in sight, that far from the border of the window.
+  holds(i, distance) {
+    const [w, h] = this.room;
+    const [bx, by, bw, bh] = this.map.model.layout.boxes[i];
+    const [left, top] = [this.x + this.scale * bx, this.y + this.scale * by];
+    const [right, bottom] = [left + this.scale * bw, top + this.scale * bh];
+    return left >= distance && top >= distance && right <= w - distance && bottom <= h - distance;
+  }
+
   // Bring a box into view, near enough to be read.
   reveal(i, always = false) {
     const [w, h] = this.room;
     if (!w || !h) return;
     const [bx, by, bw, bh] = this.map.model.layout.boxes[i];
-    const [left, top] = [this.x + this.scale * bx, this.y + this.scale * by];
-    const inside = left >= 8 && top >= 8 && left + this.scale * bw <= w - 8 && top + this.scale * bh <= h - 8;
-    if (inside && this.scale >= FOLD && !always) return;
+    if (this.holds(i, 8) && this.scale >= FOLD && !always) return;
     this.scale = Math.max(this.scale, always || this.scale < FOLD ? 1 : this.scale);
     this.center(bx + bw / 2, by + bh / 2);
     this.fill();

@@ -47,7 +47,9 @@ class Comparison {
     setText(this.change, `Switch to case ${kept.name}`);
     setText(this.keptHead, `Case ${kept.name}, kept`);
     const found = findingsIn(kept.evidence);
-    this.keptList.replaceChildren(...found.map((i) => findingLine(this.session, i, kept.evidence[i])));
+    const { evidence } = this.session;
+    const mark = (i) => apartMark(kept.evidence[i], evidence[i], kept.name);
+    this.keptList.replaceChildren(...found.map((i) => findingLine(this.session, i, kept.evidence[i], mark(i))));
     this.keptNone.hidden = found.length > 0;
     if (kept.name === "A") live.before(this.kept);
     else live.after(this.kept);
@@ -93,7 +95,16 @@ function signed(difference) {
 function findingText(states, finding) {
   const state = knownState(finding);
   if (state < 0) return shares(finding).map((x) => brief(x, 2)).join(", ");
-  return stateSet(finding) >= 0 ? `set to ${states[state]}` : states[state];
+  const number = typedNumbers.get(finding);
+  const text = number ? `${number}, in ${states[state]}` : states[state];
+  return stateSet(finding) >= 0 ? `set to ${text}` : text;
+}
+
+// A word about a finding that the other case does not have, or has otherwise; nothing where both are the same.
+function apartMark(finding, other, name) {
+  if (!other) return element("em", { class: "apart" }, `only ${name}`);
+  const text = (own) => JSON.stringify(stateSet(own) >= 0 ? own : shares(own).map(rounded));
+  return text(finding) === text(other) ? "" : element("em", { class: "apart" }, "differs");
 }
 
 // The variables whose posteriors differ to be seen, the most different first, each with its state that differs most.
