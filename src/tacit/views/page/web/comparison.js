@@ -1,11 +1,12 @@
 "use strict";
 // Two cases side by side: the one that clicks change, and the one that was kept.
 
-const MANY_COMPARED = 30;
+const FEW_COMPARED = 6; // variables beside the query, so that the findings of both cases are near
+const MANY_COMPARED = 60;
 
 class Comparison {
   constructor(session) {
-    this.session = session;
+    Object.assign(this, { session, all: false });
   }
 
   // Above the findings: what goes on, and the ways out.
@@ -32,10 +33,11 @@ class Comparison {
 
   makeTable() {
     this.posteriors = element("tbody", {});
-    this.more = quiet("p");
+    this.more = button("", () => ((this.all = !this.all), this.showPosteriors(this.session.kept)), { class: "link" });
+    this.note = quiet("p");
     const heads = comparedHeads("Probability", "Case A", "Case B", "Change");
     this.table = element("table", { class: "compared" }, heads, this.posteriors);
-    this.result = element("div", { class: "comparison", hidden: true }, this.table, this.more);
+    this.result = element("div", { class: "comparison", hidden: true }, this.table, this.more, this.note);
     return this.result;
   }
 
@@ -60,15 +62,18 @@ class Comparison {
     const { answer, query, live } = this.session;
     const [a, b] = name === "A" ? [kept, answer] : [answer, kept];
     const others = byDifference(a.posteriors, b.posteriors).filter(([i]) => i !== query);
-    const shown = [...answer.posteriors[query].map((_, k) => [query, k]), ...others.slice(0, MANY_COMPARED)];
+    const most = this.all ? MANY_COMPARED : FEW_COMPARED;
+    const shown = [...answer.posteriors[query].map((_, k) => [query, k]), ...others.slice(0, most)];
     const lines = shown.map(([i, k]) => this.posterior(i, k, a.posteriors[i][k], b.posteriors[i][k]));
     this.posteriors.replaceChildren(...lines);
-    const rest = others.length > MANY_COMPARED ? ` ${others.length - MANY_COMPARED} more change less.` : "";
+    const rest = Math.min(others.length, MANY_COMPARED) - FEW_COMPARED;
+    this.more.hidden = rest <= 0;
+    setText(this.more, this.all ? "Show fewer" : `Show ${rest} more that change less`);
     const what =
-      "The change from A to B is in percentage points: first the query, then the other variables, each by its state " +
-      `that changes most.${rest} The thin lines on bars are case ${name}.`;
+      "Changes are in percentage points: first the query, then the other variables, each by its state that changes " +
+      `most. The thin lines on bars are case ${name}.`;
     const same = `Both cases are the same so far. Click states: that changes case ${live}, and case ${name} stays as it is.`;
-    setText(this.more, others.length ? what : same);
+    setText(this.note, others.length ? what : same);
   }
 
   posterior(i, k, a, b) {

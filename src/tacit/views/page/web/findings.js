@@ -19,7 +19,7 @@ class FindingsPanel {
     const comparing = { title: "Keep these findings as case A, then change them: that is case B" };
     this.compare = element("div", { class: "buttons" }, button("Compare two cases", () => this.session.keep(), comparing));
     this.head = element("h4", { hidden: true });
-    this.live = element("section", { class: "case" }, this.head, this.none, this.list, this.steps, this.likely);
+    this.live = element("section", { class: "case" }, this.head, this.none, this.list, this.likely, this.steps);
     const { comparison } = this;
     host.append(comparison.makeTop(), comparison.makeTable(), comparison.makeKept(), this.live, this.compare, this.carry());
   }
@@ -125,14 +125,15 @@ function findingLine(session, i, finding, ...marks) {
 // "p(findings) = 0.0008 (1 in 1,250)", with the logarithm for those who point at it.
 function probability(what, log) {
   const title = `log ${what} = ${brief(log, 5)} (natural logarithm)`;
-  const share = Math.exp(-log);
-  const one = share >= 10 && share < 1e9 ? ` (1 in ${Number(share.toPrecision(3)).toLocaleString("en")})` : "";
-  return [`${what} = `, element("b", { title }, briefExp(log)), one];
+  const times = Math.exp(-log);
+  const one = `1 in ${Number(times.toPrecision(3)).toLocaleString("en")}`;
+  const [text, rest] = times < 10 || times > 1e9 ? [briefExp(log), ""] : times > 1e4 ? [one, ""] : [briefExp(log), ` (${one})`];
+  return [`${what} = `, element("b", { title }, text), rest];
 }
 
 // e to a power, in few digits, also below the range of floats.
 function briefExp(log) {
-  if (log > -690) return brief(Math.exp(log));
   const power = Math.floor(log / Math.LN10);
+  if (power > -5) return String(Number(Math.exp(log).toPrecision(3)));
   return `${(10 ** (log / Math.LN10 - power)).toFixed(2)}e−${-power}`;
 }
