@@ -402,6 +402,8 @@ def test_findings_are_read_in_many_forms(opened):
         '{"CVP": "high", "HR": [1, 0, 0]}',
         'evidence = {\n  "CVP": "HIGH",\n  "HR": "LOW",\n}',
         "CVP: HIGH\nhr: low",
+        "CVP   HIGH\nHR    LOW",
+        '[{"CVP": "HIGH", "HR": "LOW"}]',
         "CVP = HIGH, HR = LOW",
         "HR = 1, 0, 0, CVP: High",
         "CVP\tHIGH\nHR\tLOW",
@@ -418,6 +420,7 @@ def test_findings_are_read_in_many_forms(opened):
         assert found == {"CVP": [0, 0, 1]}
         assert problems[0] == unknown
         assert problems[1].startswith(wrong)
+    assert page.evaluate(READ, "CVP pressure = LOW")[1] == ["This network has no variable “CVP pressure”."]
     assert page.evaluate(READ, "{'CVP': 'HIGH', ?}")[1] == ["“?” is not of the form NAME = STATE."]
 
 
@@ -645,7 +648,7 @@ def test_why_shows_what_each_finding_changes(opened):
     odds = np.log(now / (1 - now)) - np.log(rest / (1 - rest))
     assert page.locator(".weights li").first.locator(".number").last.inner_text() == f"{odds:+.2f}"
     page.click("#clear")
-    until(page, "document.getElementById('panel-weights').textContent.includes('Nothing else is observed')")
+    until(page, "document.getElementById('panel-weights').textContent.includes('Nothing is observed')")
 
 
 def test_a_finding_that_settles_the_query_weighs_infinitely(opened):
@@ -1137,6 +1140,14 @@ def test_all_of_a_large_network_has_names_that_can_be_read(opened):
     assert min(page.evaluate(LETTERS)) >= 11
     assert page.is_hidden("#hint")
     assert page.locator(".flag").text_content() == ""
+
+
+def test_on_a_phone_the_hint_covers_no_names(opened):
+    page = opened("andes", viewport=PHONE, has_touch=True)
+    page.click(".views [data-view=map]")
+    page.click("#fit")
+    hint, names = (page.locator(own).bounding_box() for own in ("#hint", "#map .names"))
+    assert hint["y"] + hint["height"] <= names["y"]
 
 
 def test_the_overview_can_be_folded(opened):

@@ -6,10 +6,12 @@ const CLOSEST = 3;
 const LEGIBLE = 11.1; // pixels: labels are no smaller to begin with, also where not everything is in sight then
 const EDGE = 10; // pixels between the network and the border of the window
 const HINT = 44; // pixels at the bottom, for the line about boxes that are folded
+const HINT_ON_TOP = 66; // where it is on narrow screens
 
 class Camera {
   constructor(map, host) {
     Object.assign(this, { map, host, x: 0, y: 0, scale: 1, touched: false, whole: false });
+    this.narrow = matchMedia("(max-width: 720px)");
     this.pointers = new Map();
     this.listeners = [];
     host.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
@@ -83,10 +85,11 @@ class Camera {
     const [w, h] = this.room;
     if (!w || !h) return;
     const scale = (height) => Math.min(1.4, w / this.map.width, height / this.map.height);
-    const room = scale(h) < FOLD ? h - HINT : h;
+    const [top, bottom] = scale(h) >= FOLD ? [0, 0] : this.narrow.matches ? [HINT_ON_TOP, 0] : [0, HINT];
+    const room = h - top - bottom;
     this.scale = scale(room);
     this.x = (w - this.scale * this.map.width) / 2;
-    this.y = (room - this.scale * this.map.height) / 2;
+    this.y = top + (room - this.scale * this.map.height) / 2;
     this.touched = false;
     this.show();
   }

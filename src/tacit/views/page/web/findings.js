@@ -60,20 +60,27 @@ class FindingsPanel {
   async copy(text) {
     try {
       await navigator.clipboard.writeText(text);
-      setText(this.told, "Copied.");
+      this.say("Copied.");
     } catch {
       this.text.value = text; // frames may not use the clipboard
       this.text.select();
-      setText(this.told, "The clipboard is out of reach here: copy the text from the field.");
+      this.say("The clipboard is out of reach here: copy the text from the field.");
     }
   }
 
+  say(text, wrong = false) {
+    setText(this.told, text);
+    this.told.classList.toggle("wrong", wrong);
+  }
+
   paste() {
+    if (!this.text.value.trim()) return this.say("Type or paste findings first.", true);
     const { query, problems, ...cases } = fromText(this.session.model, this.text.value);
-    setText(this.told, problems.join(" "));
+    this.say(problems.join(" "), problems.length > 0);
     if (query !== null) this.session.choose(query);
     if (cases.kept) this.session.restore(cases);
     else if (!problems.length || cases.evidence.some((one) => one)) this.session.replace(cases.evidence);
+    return undefined;
   }
 
   update() {

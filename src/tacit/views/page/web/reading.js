@@ -4,7 +4,8 @@
 // All return { evidence, kept, query, problems }: `kept` is the case that clicks do not change, where there are two,
 // `query` is null if none is named, and there is a sentence for each part that cannot be read.
 
-const SIGN = /^\s*[=:]\s*|^\s+/; // between a name and a state
+const SIGN = /^\s*[=:]\s*|^\s*\t\s*/; // between a name and a state
+const SPACE = /^\s+/; // the same, in lines without a sign
 const LOOSE_SIGN = /\s*[=:\t]\s*/; // after a name that no variable has
 const QUOTED = String.raw`"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'`;
 const ENTRY = new RegExp(String.raw`\s*(?:${QUOTED}|([^\s"':,{}\[\]]+))\s*:\s*(?:${QUOTED}|\[([^\]]*)\]|([^\s"',{}\[\]]+))\s*(?:,|$)`, "y");
@@ -17,7 +18,7 @@ function fromText(model, text) {
   const rows = csvRows(model, clean);
   if (rows) return fromRows(model, rows);
   const reader = new Reader(model);
-  const object = /^(?:\w+\s*=\s*)?\{(.*)\}[;,]?$/s.exec(clean);
+  const object = /^(?:\w+\s*=\s*)?\[?\{(.*)\}\]?[;,]?$/s.exec(clean);
   if (object) reader.readObject(object[1]);
   else clean.split(/[\n;]/).forEach((line) => reader.readLine(line));
   return reader.result();
@@ -236,12 +237,13 @@ function alike(text, names, shown) {
 // The name and the state of a line. Names may contain "=": the longest one that the line begins with decides.
 function cutLine(model, line) {
   const text = line.trim();
-  const starts = (name) => text.toLowerCase().startsWith(name.toLowerCase()) && SIGN.test(text.slice(name.length));
+  const between = /[=:\t]/.test(text) ? SIGN : SPACE;
+  const starts = (name) => text.toLowerCase().startsWith(name.toLowerCase()) && between.test(text.slice(name.length));
   const longest = model.variables
     .flatMap(({ name, label }) => [name, label, `do(${name})`, `do(${label})`])
     .filter((name) => name && starts(name))
     .reduce((best, name) => (name.length > best.length ? name : best), "");
-  if (longest) return [text.slice(0, longest.length), text.slice(longest.length).replace(SIGN, "")];
+  if (longest) return [text.slice(0, longest.length), text.slice(longest.length).replace(between, "")];
   const sign = LOOSE_SIGN.exec(text);
   if (!sign) throw new Error(notUnderstood(line));
   return [text.slice(0, sign.index), text.slice(sign.index + sign[0].length)];

@@ -20,7 +20,9 @@ class WeightsPanel {
     this.ask(query);
     if (unanswerable) return this.empty(unanswerable);
     if (!findingsIn(aside.evidence).length)
-      return this.empty(`${aside.note}Nothing else is observed. Observe something to see how much it changes the answer.`);
+      return this.empty(
+        `${aside.note}Nothing ${aside.note ? "else " : ""}is observed. Observe something to see how much it changes the answer.`,
+      );
     const asked = together(engine.without(aside.evidence, query), posteriorAside);
     return this.newest(asked, ([without, posterior]) => this.show(without, posterior));
   }
