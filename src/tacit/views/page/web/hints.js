@@ -29,7 +29,8 @@ function openEdgesText({ model, evidence }) {
   const near = open.filter(({ from, to }) => [from, to].some((i) => stateSet(evidence[i]) >= 0));
   if (!near.length) return "";
   const arrows = near.map(({ from, to }) => `${variables[from].label} → ${variables[to].label}`);
-  const shown = arrows.length > 4 ? `${arrows.slice(0, 3).join(", ")} and ${arrows.length - 3} more` : arrows.join(", ");
+  const [first, last] = arrows.length > 4 ? [arrows.slice(0, 3), `${arrows.length - 3} more`] : [arrows.slice(0, -1), arrows.at(-1)];
+  const shown = first.length ? `${first.join(", ")} and ${last}` : last;
   const which = arrows.length > 1 ? "directions" : "a direction";
   return `The effect shown assumes ${shown}, ${which} that the data leave open.`;
 }
